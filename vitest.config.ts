@@ -36,7 +36,7 @@ export default defineConfig(async () => ({
         test: {
           name: 'unit',
           include: [
-            'packages/*/src/**/*.test.ts',
+            '{packages,internal}/*/src/**/*.test.ts',
             'test/client/opentelemetry/*.test.ts',
             'test/command/*.test.ts',
             'test/docs/*/*.test.ts',

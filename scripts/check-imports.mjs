@@ -1,22 +1,35 @@
-// How the files of the packages may import each other: no circles, also none of types or through `import()`; the two back
-// ends of the local server know nothing of each other, and only the place that chooses one knows them.
+// How the files of the packages may import each other, as far as the packages themselves do not say it: no circles, also none of
+// types or through `import()`; no path into another package, past its `exports`; the layers of core, each of which uses only those
+// below it; and in the local server only the place that chooses a back end knows the embedded one.
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 
-const LOCAL = 'packages/local-server/src'
-/** What lies behind a door, and who may open it. */
-const DOORS = [
-  { room: `${LOCAL}/embedded/`, mayEnter: [`${LOCAL}/server/create-backend.ts`] },
-  { room: `${LOCAL}/sqld/`, mayEnter: [`${LOCAL}/server/create-backend.ts`, `${LOCAL}/sqld.ts`] },
+/** Folders and files of core, the lowest first. */
+const LAYERS = [
+  'base',
+  'sql',
+  'codec',
+  'transport',
+  'observe',
+  'options.ts',
+  'config.ts',
+  'http',
+  'request',
+  'stream',
+  'client',
+  'endpoints',
+  'backup',
+  'index.ts',
 ]
-const MAX_FILES_AT_ROOT = 8
+const EMBEDDED = 'packages/local-server/src/embedded/'
+const CHOOSES_BACKEND = 'packages/local-server/src/server/create-backend.ts'
 
 const IMPORT = /(?:^|[\s;(])(?:from|import)\s*\(?\s*'(\.{1,2}\/[^']+\.ts)'/gm
 
-const files = globSync('packages/*/src/**/*.ts').map((file) => file.replaceAll('\\', '/'))
+const files = globSync('{packages,internal}/*/src/**/*.ts').map((file) => file.replaceAll('\\', '/'))
 const sources = files.filter((file) => !file.endsWith('.test.ts'))
 const graph = new Map(files.map((file) => [file, importsOf(file)]))
-const problems = [...circles(), ...brokenDoors(), ...crowdedRoot()]
+const problems = [...circles(), ...sources.flatMap((file) => graph.get(file).flatMap(refusalOf(file)))]
 for (const problem of problems) console.error(problem)
 process.exitCode = problems.length === 0 ? 0 : 1
 
@@ -48,22 +61,22 @@ function circles() {
   return found
 }
 
-function brokenDoors() {
-  return DOORS.flatMap(({ room, mayEnter }) =>
-    sources
-      .filter((file) => !file.startsWith(room) && !mayEnter.includes(file))
-      .flatMap((file) =>
-        graph
-          .get(file)
-          .filter((path) => path.startsWith(room))
-          .map((path) => `${file} imports ${path}: ${room} is for itself`),
-      ),
-  )
+/** Returns a function that gives a sentence for a path that a file must not import. */
+function refusalOf(file) {
+  const packageOf = (path) => path.split('/').slice(0, 2).join('/')
+  return (path) => {
+    if (packageOf(path) !== packageOf(file)) return [`${file} imports ${path}: that is in another package`]
+    if (path.startsWith(EMBEDDED) && !file.startsWith(EMBEDDED) && file !== CHOOSES_BACKEND)
+      return [`${file} imports ${path}: only ${CHOOSES_BACKEND} knows the embedded back end`]
+    return layerOf(path) > layerOf(file) ? [`${file} imports ${path}: that is in a layer above it`] : []
+  }
 }
 
-function crowdedRoot() {
-  const root = sources.filter((file) => dirname(file) === LOCAL)
-  return root.length > MAX_FILES_AT_ROOT
-    ? [`${LOCAL} has ${root.length} files, more than ${MAX_FILES_AT_ROOT}`]
-    : []
+/** @returns the height of a file of core in its layers; 0 in other packages */
+function layerOf(file) {
+  const [, of, , name] = file.split('/')
+  if (of !== 'core') return 0
+  const at = LAYERS.indexOf(name)
+  if (at < 0) throw new Error(`${file} is in no layer of core`)
+  return at
 }

@@ -5,7 +5,7 @@ const STEPS = [
   ['format', 'biome', ['check', '.']],
   ['types', 'tsc', ['-p', 'tsconfig.json']],
   ['types of drizzle 1', 'tsc', ['-p', 'test/adapters/drizzle-1/tsconfig.json']],
-  ['types of the inspector', 'tsc', ['-p', 'packages/local-server/src/inspector/page/tsconfig.json']],
+  ['types of the inspector', 'tsc', ['-p', 'internal/inspector/tsconfig.json']],
   [
     'types of the Next.js example',
     'tsc',

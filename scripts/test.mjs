@@ -18,7 +18,10 @@ const PARTS = {
   },
   platform: { projects: ['unit', 'embedded'], files: ['packages/platform/', 'test/platform/'] },
   cli: { projects: ['unit', 'embedded'], files: ['packages/cli/', 'test/command/'] },
-  'local-server': { projects: ['unit'], files: ['packages/local-server/', 'test/server/transcripts'] },
+  'local-server': {
+    projects: ['unit'],
+    files: ['packages/local-server/', 'internal/', 'test/server/transcripts'],
+  },
 }
 
 const given = process.argv.slice(2)

@@ -9,7 +9,7 @@ const COMPARED =
 
 const files = execFileSync(
   'git',
-  ['ls-files', '--cached', '--others', '--exclude-standard', 'test', 'packages'],
+  ['ls-files', '--cached', '--others', '--exclude-standard', 'test', 'packages', 'internal'],
   {
     encoding: 'utf8',
   },

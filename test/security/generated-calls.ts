@@ -1,7 +1,4 @@
-import {
-  ALLOWED_FUNCTIONS,
-  ALLOWED_TABLE_FUNCTIONS,
-} from '../../packages/local-server/src/sql/allowed-functions.ts'
+import { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from '@batonsql/server-common/sql'
 import { pick } from '../support/random.ts'
 
 /** Tables for the functions that need some, with shapes, texts and vectors in them. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { ALLOWED_FUNCTIONS } from '@batonsql/server-common/sql'
 import { describe, expect, test } from 'vitest'
-import { ALLOWED_FUNCTIONS } from '../../packages/local-server/src/sql/allowed-functions.ts'
 import { close, execute, pipeline, query, type WireAnswer } from '../server/wire.ts'
 import { seeded } from '../support/random.ts'
 import { AttackedServer } from './attacked-server.ts'

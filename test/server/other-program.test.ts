@@ -1,48 +1,19 @@
-import { spawn } from 'node:child_process'
 import { mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, onTestFinished, test } from 'vitest'
-import { DatabaseFiles, MAIN_FILE } from '../../packages/local-server/src/embedded/engine/database-files.ts'
-import { EngineInstance } from '../../packages/local-server/src/embedded/engine/engine-instance.ts'
-import { SqliteConnection } from '../../packages/local-server/src/embedded/engine/sqlite-connection.ts'
-import { engineModule } from '../../packages/local-server/src/embedded/engine-module.ts'
-import { SharedCallState } from '../../packages/local-server/src/embedded/protocol/shared-call-state.ts'
-import { pick, seeded } from '../support/random.ts'
+import { otherProgram } from '../support/other-program.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
-const PROGRAM = fileURLToPath(new URL('programs/sqlite-session.ts', import.meta.url))
 const IN_USE = 'the database file is open in another program'
 
 async function temporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   return directory
-}
-
-/** An SQLite of another process, which answers each line by one. */
-function otherProgram(path: string): { run(line: string): Promise<string>; kill(): Promise<void> } {
-  const flags = ['--disable-warning=ExperimentalWarning', PROGRAM, path]
-  const child = spawn(process.execPath, flags, { stdio: ['pipe', 'pipe', 'inherit'] })
-  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
-  const kill = async (): Promise<void> => {
-    child.kill('SIGKILL')
-    await gone
-  }
-  onTestFinished(kill)
-  return {
-    async run(line) {
-      child.stdin.write(`${line}\n`)
-      return String((await lines.next()).value)
-    },
-    kill,
-  }
 }
 
 async function headOf(path: string): Promise<string> {
@@ -97,88 +68,4 @@ test('what a killed program has left in its log is in the database', async () =>
   expect(await query(url, 'select a from t')).toEqual([['first'], ['in the log']])
   const answer = await pipeline(url, [execute('pragma integrity_check'), close])
   expect(codes(answer)).toEqual(['ok', 'ok'])
-})
-
-/** Opens the file as a worker does, writes a row and lets go of it; whether that was possible. */
-async function writeRow(path: string, row: string, meanwhile: () => Promise<void>): Promise<boolean> {
-  let files: DatabaseFiles
-  try {
-    files = new DatabaseFiles(path)
-  } catch (error) {
-    expect((error as Error).message).toContain(IN_USE)
-    return false
-  }
-  const engine = new EngineInstance(await engineModule(), { files, state: new SharedCallState() })
-  const connection = new SqliteConnection(engine, { name: 'd', file: MAIN_FILE })
-  connection.run('PRAGMA journal_mode = WAL')
-  connection.run(`INSERT INTO t VALUES ('${row}')`)
-  await meanwhile()
-  connection.close()
-  files.release()
-  return true
-}
-
-test.each(['wal', 'delete'])('steps of both in any order lose nothing, journal mode %s', async (mode) => {
-  const path = join(await temporaryDirectory(), 'data.db')
-  const file = new DatabaseSync(path)
-  file.exec(`pragma journal_mode = ${mode}; create table t(a)`)
-  file.close()
-  const random = seeded(Date.now())
-  let program = otherProgram(path)
-  const kept: string[] = []
-  let open: string[] | null = null
-  const counts = { ours: 0, refused: 0 }
-  for (let step = 0; step < 250; step += 1) {
-    const row = `row ${step}`
-    const kind = pick(random, [
-      'ours',
-      'ours',
-      'open',
-      'insert',
-      'insert',
-      'begin',
-      'commit',
-      'close',
-      'kill',
-      'mode',
-    ])
-    if (kind === 'ours') {
-      const isDone = await writeRow(path, row, async () => {
-        expect(await program.run(`insert into t values ('${row} beside')`)).not.toBe('ok')
-      })
-      if (isDone) kept.push(row)
-      counts[isDone ? 'ours' : 'refused'] += 1
-    } else if (kind === 'kill' && random() < 0.3) {
-      await program.kill()
-      program = otherProgram(path)
-      open = null
-    } else if (kind === 'insert') {
-      if ((await program.run(`insert into t values ('${row}')`)) === 'ok') (open ?? kept).push(row)
-    } else if (kind === 'open') {
-      await program.run('close')
-      open = null
-      await program.run('open')
-    } else if (kind === 'begin') {
-      if ((await program.run('begin immediate')) === 'ok') open = []
-    } else if (kind === 'commit') {
-      if ((await program.run('commit')) === 'ok') kept.push(...(open ?? []))
-      await program.run('rollback')
-      open = null
-    } else if (kind === 'close') {
-      await program.run('close')
-      open = null
-    } else await program.run(`pragma journal_mode = ${pick(random, ['wal', 'delete'])}`)
-  }
-  await program.run('close')
-  const result = new DatabaseSync(path)
-  expect(result.prepare('pragma integrity_check').get()).toEqual({ integrity_check: 'ok' })
-  const found = new Set(
-    result
-      .prepare('select a from t')
-      .all()
-      .map(({ a }) => a),
-  )
-  result.close()
-  expect(kept.filter((row) => !found.has(row))).toEqual([])
-  expect(counts.ours).toBeGreaterThan(0)
 })

@@ -1,6 +1,5 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
-import { DEFAULT_GROUP, openHome } from '../../packages/local-server/src/control-plane/bootstrap.ts'
-import { Registry } from '../../packages/local-server/src/control-plane/registry/registry.ts'
+import { DEFAULT_GROUP, openHome, Registry } from '@batonsql/control-plane'
 
 /** Makes a data directory. @returns the key that signs tokens of its group */
 export async function plantKey(dataDirectory: string): Promise<KeyObject> {

@@ -1,8 +1,8 @@
-import { refuseOldNode } from './base/supported-node.ts'
+import { refuseOldNode } from './server/supported-node.ts'
 
-export type { RemoteSqldOptions } from './backend/backend.ts'
-export type { PendingChange } from './control-plane/pending-changes.ts'
-export type { Dialect } from './hrana/dialect.ts'
+export type { PendingChange } from '@batonsql/control-plane'
+export type { RemoteSqldOptions } from '@batonsql/server-common/backend'
+export type { Dialect } from '@batonsql/server-common/hrana'
 export { createUserInDirectory, exportFromDirectory } from './server/data-directory.ts'
 export { createHandler, LocalHandler, type LocalHandlerOptions } from './server/handler.ts'
 export { LocalPlatform, type NewPlatformUser } from './server/local-platform.ts'

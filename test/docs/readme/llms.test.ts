@@ -57,8 +57,12 @@ test('the speeds in the README are those of the kept run', () => {
 
 test('CONTRIBUTING.md says where to find what, and it is there', () => {
   const [, map = ''] = /^## Where to find what\n([^]*?)^## /m.exec(read('CONTRIBUTING.md')) ?? []
-  const paths = [...map.matchAll(/`((?:[CL]|packages)\/[^`]+)`/g)].map(([, path = '']) =>
-    path.replace(/^C\//, 'packages/core/src/').replace(/^L\//, 'packages/local-server/src/'),
+  const paths = [...map.matchAll(/`((?:[CILS]|packages|internal)\/[^`]+)`/g)].map(([, path = '']) =>
+    path
+      .replace(/^C\//, 'packages/core/src/')
+      .replace(/^L\//, 'packages/local-server/src/')
+      .replace(/^S\//, 'internal/server-common/src/')
+      .replace(/^I\//, 'internal/'),
   )
   expect(paths.length).toBeGreaterThan(40)
   expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([])

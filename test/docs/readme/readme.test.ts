@@ -167,7 +167,7 @@ test('no text has a command for which npx would fetch another package', () => {
     ...readmes,
     ...pages,
     'packages/core/src/config.ts',
-    'packages/local-server/src/sqld/process/binary.ts',
+    'internal/sqld-gateway/src/process/binary.ts',
     'packages/cli/src/load-server.ts',
     'packages/cli/src/help.ts',
   ]

@@ -4,7 +4,7 @@
  * takes files with a text in their path, `--seconds` how long the simulation looks for each, `--parallel` how many at once.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { cp, mkdtemp, readFile, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -29,7 +29,10 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const chosenPackage = PACKAGES[values.package]
 if (!chosenPackage) throw new TypeError(`--package is one of ${Object.keys(PACKAGES).join(', ')}`)
 const { files = /^/, isSimulated = false, tests } = chosenPackage
-const FOLDER = join('packages', values.package)
+const FOLDER = join(
+  existsSync(join(ROOT, 'packages', values.package)) ? 'packages' : 'internal',
+  values.package,
+)
 /** What the tests do not need, or is linked. */
 const LEFT_OUT = ['.git', 'dist', 'bench', 'site']
 /** What the simulation takes at most to see that all is well again, besides the time it looks. */

@@ -43,4 +43,30 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
       ['sqld', 'test/platform', 'test/client'],
     ],
   },
+  'server-common': {
+    tests: [
+      ['unit', 'internal', 'packages/local-server'],
+      ['embedded', 'test/platform', 'test/client'],
+      ['sqld', 'test/platform', 'test/client'],
+    ],
+  },
+  'embedded-engine': {
+    tests: [
+      ['unit', 'internal/embedded-engine', 'packages/local-server'],
+      ['embedded', 'test/client'],
+    ],
+  },
+  'sqld-gateway': {
+    tests: [
+      ['unit', 'internal/sqld-gateway', 'packages/local-server'],
+      ['sqld', 'test/platform', 'test/client'],
+    ],
+  },
+  'control-plane': {
+    tests: [
+      ['unit', 'internal/control-plane'],
+      ['embedded', 'test/platform'],
+    ],
+  },
+  inspector: { tests: [['unit', 'internal/inspector']] },
 }

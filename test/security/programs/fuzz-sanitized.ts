@@ -1,6 +1,6 @@
 /*
  * Runs generated calls of every allowed function in the engine with the checks of a sanitizer:
- * `node packages/local-server/engine/build.mjs --sanitize /tmp/engine`, then
+ * `node internal/embedded-engine/wasm/build.mjs --sanitize /tmp/engine`, then
  * `node test/security/programs/fuzz-sanitized.ts /tmp/engine 100000 [seed]`.
  */
 import { spawnSync } from 'node:child_process'

@@ -1,4 +1,4 @@
-import { DirectoryLock } from '../../../packages/local-server/src/base/directory-lock.ts'
+import { DirectoryLock } from '@batonsql/server-common/base'
 
 // says `ready`, waits for a line, tries to take the lock, says what came of it, and keeps it until its input ends
 const [directory = '', end] = process.argv.slice(2)

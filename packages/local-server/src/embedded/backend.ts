@@ -1,59 +1,63 @@
 import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type ReachableDatabases, TokenCheck } from '../auth/token-check.ts'
 import {
+  type CallOutcome,
+  type DatabaseCall,
+  type DatabaseWorker,
+  NotBegunError,
+  type Reply,
+  type RunningCursor,
+  TableAuthorizer,
+  type WorkerRequest,
+} from '@batonsql/embedded-engine'
+import { type ReachableDatabases, TokenCheck } from '@batonsql/server-common/auth'
+import {
+  accessEnded,
+  accessEndedBefore,
   BackendRefusal,
+  checkResult,
+  copyDatabaseFile,
   type DatabaseBackend,
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
   type EndedAccess,
+  exportResponse,
+  hasDatabaseFile,
+  isExportRoute,
+  type LoadResult,
+  moveToQuarantine,
   type QueryUsage,
-  type UsageSample,
-} from '../backend/backend.ts'
-import { copyDatabaseFile } from '../backend/copy-database-file.ts'
-import { hasDatabaseFile } from '../backend/database-file.ts'
-import { checkResult, type LoadResult, readDump } from '../backend/dumps.ts'
-import { exportResponse, type RunningExports } from '../backend/export-response.ts'
-import { isExportRoute } from '../backend/export-routes.ts'
-import { moveToQuarantine } from '../backend/quarantine.ts'
-import {
-  accessEnded,
-  accessEndedBefore,
+  type RunningExports,
   type RunningRequest,
   RunningRequests,
-} from '../backend/running-requests.ts'
-import { SYSTEM_CLOCK } from '../base/clock.ts'
-import { PACKAGE_VERSION } from '../base/versions.ts'
-import type { Dialect } from '../hrana/dialect.ts'
-import { JsonShapeError } from '../hrana/json-shape.ts'
-import { MIGRATION, OWNER } from '../hrana/permissions.ts'
-import { PipelineFailure } from '../hrana/pipeline-failure.ts'
+  readDump,
+  type UsageSample,
+} from '@batonsql/server-common/backend'
+import { SYSTEM_CLOCK } from '@batonsql/server-common/base'
 import {
   type CursorBody,
+  type Dialect,
   decodeCursorBody,
   decodePipelineBody,
+  JsonShapeError,
+  MIGRATION,
+  OWNER,
   type PipelineBody,
+  PipelineFailure,
   readText,
-} from '../hrana/request-decoder.ts'
+} from '@batonsql/server-common/hrana'
 import {
   errorResponse,
   type ServiceRequest,
   type ServiceResponse,
   textResponse,
-} from '../http/service-request.ts'
+} from '@batonsql/server-common/http'
+import { PACKAGE_VERSION } from '../server/package-version.ts'
 import { CursorBodyStream } from './cursor-body.ts'
 import { adoptWal, DatabaseExports } from './database-exports.ts'
-import {
-  type DatabaseCall,
-  type DatabaseWorker,
-  NotBegunError,
-  type RunningCursor,
-} from './database-worker.ts'
 import { completeDirectory, ensureDatabaseFile } from './empty-database.ts'
-import { TableAuthorizer } from './engine/table-authorizer.ts'
 import { mayWrite } from './may-write.ts'
-import type { CallOutcome, Reply, WorkerRequest } from './protocol/worker-messages.ts'
 import { readDumpQuery, readListenQuery } from './query-parameters.ts'
 import { jobResponse } from './schema/job-responses.ts'
 import { SchemaMigrations } from './schema/schema-migrations.ts'

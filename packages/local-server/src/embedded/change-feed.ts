@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import type { TableChanges } from './protocol/worker-messages.ts'
+import type { TableChanges } from '@batonsql/embedded-engine'
 
 /** In the order of the wire format. */
 export const ACTIONS = ['unknown', 'delete', 'insert', 'update'] as const

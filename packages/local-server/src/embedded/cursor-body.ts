@@ -1,5 +1,5 @@
 import { PassThrough, type Readable } from 'node:stream'
-import type { CursorListener, RunningCursor } from './database-worker.ts'
+import type { CursorListener, RunningCursor } from '@batonsql/embedded-engine'
 
 /** A body with text from a worker, read as fast as the client consumes it, after the text that `head` returns. */
 export class CursorBodyStream implements CursorListener {

@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs'
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { DatabaseId } from '../backend/backend.ts'
-import type { ExportedFile } from '../backend/export-response.ts'
+import type { DatabaseId, ExportedFile } from '@batonsql/server-common/backend'
 import type { WorkerPool } from './worker-pool.ts'
 
 /** Dependencies of {@link DatabaseExports}. */

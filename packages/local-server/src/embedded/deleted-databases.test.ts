@@ -1,12 +1,13 @@
 // What is on its way when its database is deleted.
+
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import type { DatabaseId } from '@batonsql/server-common/backend'
+import type { ServiceResponse } from '@batonsql/server-common/http'
 import { expect, onTestFinished, test } from 'vitest'
-import type { DatabaseId } from '../backend/backend.ts'
-import type { ServiceResponse } from '../http/service-request.ts'
 import { EmbeddedBackend } from './backend.ts'
 
 const SETTINGS = {

@@ -1,6 +1,6 @@
 import { mkdir, open, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { hasDatabaseFile } from '../backend/database-file.ts'
+import { hasDatabaseFile } from '@batonsql/server-common/backend'
 
 /** Marks a directory in which every database has a file. Older versions created the file with the first request. */
 const MARK = 'every-database-has-a-file'

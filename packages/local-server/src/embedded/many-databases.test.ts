@@ -1,10 +1,11 @@
 // More databases than can be open at once.
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import type { DatabaseId } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test } from 'vitest'
-import type { DatabaseId } from '../backend/backend.ts'
 import { EmbeddedBackend } from './backend.ts'
 
 const SETTINGS = {

@@ -1,5 +1,5 @@
+import type { PipelineRequest } from '@batonsql/server-common/hrana'
 import { expect, test } from 'vitest'
-import type { PipelineRequest } from '../hrana/pipeline-types.ts'
 import { mayWrite } from './may-write.ts'
 
 const statement = (sql: string | null, sqlId: number | null = null) => ({

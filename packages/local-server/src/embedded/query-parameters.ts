@@ -1,4 +1,4 @@
-import { PipelineFailure } from '../hrana/pipeline-failure.ts'
+import { PipelineFailure } from '@batonsql/server-common/hrana'
 import { ACTIONS, type Action, type Subscription } from './change-feed.ts'
 
 /** Whether `GET /dump` includes row ids. @throws PipelineFailure with 400, as worded by the service */

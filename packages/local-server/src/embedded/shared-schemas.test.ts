@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import type { DatabaseId, DatabaseSettings, DatabaseSource } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test } from 'vitest'
-import type { DatabaseId, DatabaseSettings, DatabaseSource } from '../backend/backend.ts'
 import { EmbeddedBackend } from './backend.ts'
 
 const SETTINGS: DatabaseSettings = {

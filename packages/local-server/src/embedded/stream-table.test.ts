@@ -1,8 +1,8 @@
+import type { DatabaseId } from '@batonsql/server-common/backend'
+import { PipelineFailure } from '@batonsql/server-common/hrana'
+import { TestClock } from '@batonsql/server-common/test-clock'
 import { expect, test } from 'vitest'
-import type { DatabaseId } from '../backend/backend.ts'
-import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import { StreamTable } from './stream-table.ts'
-import { TestClock } from './test-clock.ts'
 
 const A = 'a' as DatabaseId
 const B = 'b' as DatabaseId

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import type { DatabaseId, EndedAccess } from '../backend/backend.ts'
-import type { Clock } from '../base/clock.ts'
-import { PipelineFailure } from '../hrana/pipeline-failure.ts'
+import type { DatabaseId, EndedAccess } from '@batonsql/server-common/backend'
+import type { Clock } from '@batonsql/server-common/base'
+import { PipelineFailure } from '@batonsql/server-common/hrana'
 import { BatonSigner } from './baton.ts'
 
 /** Numbers of the service. */

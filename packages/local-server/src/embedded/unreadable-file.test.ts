@@ -1,11 +1,12 @@
 // A database whose file cannot be opened.
+
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import type { DatabaseId } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test } from 'vitest'
-import type { DatabaseId } from '../backend/backend.ts'
 import { EmbeddedBackend } from './backend.ts'
 
 const SETTINGS = {

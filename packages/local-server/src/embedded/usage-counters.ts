@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { DatabaseId, QueryUsage } from '../backend/backend.ts'
-import type { StatementUsage } from './protocol/worker-messages.ts'
+import type { StatementUsage } from '@batonsql/embedded-engine'
+import type { DatabaseId, QueryUsage } from '@batonsql/server-common/backend'
 
 /** Number of texts of a database that are counted individually; beyond it, those with the least usage are removed. */
 const MAX_QUERIES = 200

@@ -1,11 +1,20 @@
 import { statSync } from 'node:fs'
-import type { DatabaseId, DatabaseSettings, SchemaRole } from '../backend/backend.ts'
-import { MissingFileError } from '../backend/database-file.ts'
-import type { Dialect } from '../hrana/dialect.ts'
+import {
+  DatabaseWorker,
+  engineModule,
+  type OpenedDatabase,
+  type Reply,
+  type StatementUsage,
+  type WorkerRequest,
+} from '@batonsql/embedded-engine'
+import {
+  type DatabaseId,
+  type DatabaseSettings,
+  MissingFileError,
+  type SchemaRole,
+} from '@batonsql/server-common/backend'
+import type { Dialect } from '@batonsql/server-common/hrana'
 import { ChangeFeed } from './change-feed.ts'
-import { DatabaseWorker } from './database-worker.ts'
-import { engineModule } from './engine-module.ts'
-import type { OpenedDatabase, Reply, StatementUsage, WorkerRequest } from './protocol/worker-messages.ts'
 
 /** Idle time after which a database is closed; the next request opens it again. */
 const IDLE_MS = 5_000

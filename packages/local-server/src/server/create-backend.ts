@@ -1,14 +1,11 @@
 import type { EventEmitter } from 'node:events'
 import { join } from 'node:path'
-import type { ReachableDatabases } from '../auth/token-check.ts'
-import type { DatabaseBackend, DatabaseId, RemoteSqldOptions } from '../backend/backend.ts'
-import type { ControlPlane } from '../control-plane/control-plane.ts'
-import type { DatabaseRow } from '../control-plane/registry/rows.ts'
-import { isAddressAllowed } from '../control-plane/rules/allowed-ips.ts'
+import { type ControlPlane, type DatabaseRow, isAddressAllowed } from '@batonsql/control-plane'
+import type { ReachableDatabases } from '@batonsql/server-common/auth'
+import type { DatabaseBackend, DatabaseId, RemoteSqldOptions } from '@batonsql/server-common/backend'
+import type { Dialect } from '@batonsql/server-common/hrana'
+import { SqldBackend, SqldGroups } from '@batonsql/sqld-gateway'
 import { EmbeddedBackend } from '../embedded/backend.ts'
-import type { Dialect } from '../hrana/dialect.ts'
-import { SqldBackend } from '../sqld/backend.ts'
-import { SqldGroups } from '../sqld/groups.ts'
 
 /** Emits notices about the server process of a database. */
 export type Notices = EventEmitter<{ notice: [id: DatabaseId, text: string] }>

@@ -1,9 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { DirectoryLock } from '../base/directory-lock.ts'
-import { keyNamed, PLATFORM_KEY } from '../control-plane/bootstrap.ts'
-import { REGISTRY_FILE, Registry } from '../control-plane/registry/registry.ts'
-import { ApiTokens } from '../control-plane/tokens/api-tokens.ts'
+import { ApiTokens, keyNamed, PLATFORM_KEY, REGISTRY_FILE, Registry } from '@batonsql/control-plane'
+import { DirectoryLock } from '@batonsql/server-common/base'
 import { makeUser, type NewPlatformUser } from './local-platform.ts'
 import { startLocalServer } from './server.ts'
 

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import type { ServiceResponse } from '../http/service-request.ts'
+import type { ServiceResponse } from '@batonsql/server-common/http'
 
 /** Log texts of SQLite errors that are caused by the disk. */
 export const DISK_FAULTS = {

@@ -1,22 +1,19 @@
-import { type AccessPolicy, hostName } from '../auth/access-policy.ts'
-import { claimedDatabase } from '../auth/token-check.ts'
-import type { DatabaseId } from '../backend/backend.ts'
-import { MissingFileError } from '../backend/database-file.ts'
-import { isExportRoute } from '../backend/export-routes.ts'
-import { RESERVED_NAMES } from '../backend/reserved-names.ts'
-import type { ControlPlane } from '../control-plane/control-plane.ts'
-import { Refusal } from '../control-plane/refusal.ts'
-import type { DatabaseRow } from '../control-plane/registry/rows.ts'
-import { isAddressAllowed } from '../control-plane/rules/allowed-ips.ts'
+import { type ControlPlane, type DatabaseRow, isAddressAllowed, Refusal } from '@batonsql/control-plane'
+import { InspectorFeed, InspectorPage } from '@batonsql/inspector'
+import { type AccessPolicy, claimedDatabase, hostName } from '@batonsql/server-common/auth'
+import {
+  type DatabaseId,
+  isExportRoute,
+  MissingFileError,
+  RESERVED_NAMES,
+} from '@batonsql/server-common/backend'
 import {
   BodyTooLargeError,
   errorResponse,
   type ServiceRequest,
   type ServiceResponse,
   textResponse,
-} from '../http/service-request.ts'
-import { InspectorFeed } from '../inspector/inspector-feed.ts'
-import { InspectorPage } from '../inspector/inspector-page.ts'
+} from '@batonsql/server-common/http'
 import { DISK_FAULTS, type DiskFault, watchDiskFaults } from './disk-faults.ts'
 import { metricsText, type RequestCount } from './metrics.ts'
 import type { ServerLog } from './server-log.ts'

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
-import { checkOptionNames } from '../base/known-options.ts'
-import { toResponse } from '../http/fetch-response.ts'
+import { checkOptionNames } from '@batonsql/server-common/base'
+import { toResponse } from '@batonsql/server-common/http'
 import { DEFAULT_DATABASE } from './gateway.ts'
 import type { DatabaseAddress } from './server.ts'
 import { ServerLog } from './server-log.ts'

@@ -1,11 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { checkOptionNames } from '../base/known-options.ts'
-import { newMember, newOrganization } from '../control-plane/bootstrap.ts'
-import type { ControlPlane } from '../control-plane/control-plane.ts'
-import type { PendingChange } from '../control-plane/pending-changes.ts'
-import type { Registry } from '../control-plane/registry/registry.ts'
-import type { UserRow } from '../control-plane/registry/rows.ts'
-import type { ApiTokens } from '../control-plane/tokens/api-tokens.ts'
+import {
+  type ApiTokens,
+  type ControlPlane,
+  newMember,
+  newOrganization,
+  type PendingChange,
+  type Registry,
+  type UserRow,
+} from '@batonsql/control-plane'
+import { checkOptionNames } from '@batonsql/server-common/base'
 
 /** A new user of the platform API. */
 export interface NewPlatformUser {

@@ -1,7 +1,6 @@
-import { escapeHtml, htmlResponse } from '../http/html.ts'
-import type { ServiceResponse } from '../http/service-request.ts'
-
 /** Parameters with which the vendor's command line opens a browser. */
+import { escapeHtml, htmlResponse, type ServiceResponse } from '@batonsql/server-common/http'
+
 export interface LoginRequest {
   /** Port on which the command listens on this machine; null if it does not. */
   readonly port: number | null

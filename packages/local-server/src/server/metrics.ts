@@ -1,7 +1,7 @@
-import type { DatabaseId } from '../backend/backend.ts'
-import type { ControlPlane } from '../control-plane/control-plane.ts'
-
+import type { ControlPlane } from '@batonsql/control-plane'
 /** Counts requests to a database since the server started. */
+import type { DatabaseId } from '@batonsql/server-common/backend'
+
 export interface RequestCount {
   requests: number
   /** Responses with status 500 or above. */

@@ -2,19 +2,26 @@ import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import {
+  type ControlPlane,
+  createPlatformApp,
+  DumpStore,
+  Refusal,
+  readLimited,
+} from '@batonsql/control-plane'
+import type { AccessPolicy } from '@batonsql/server-common/auth'
+import { checkOptionNames } from '@batonsql/server-common/base'
+import {
+  errorResponse,
+  listen,
+  type ServiceResponse,
+  textResponse,
+  toResponse,
+  urlOf,
+} from '@batonsql/server-common/http'
 import { getRequestListener, RequestError } from '@hono/node-server'
-import type { AccessPolicy } from '../auth/access-policy.ts'
-import { checkOptionNames } from '../base/known-options.ts'
-import { IMITATED_VERSION } from '../base/versions.ts'
-import type { ControlPlane } from '../control-plane/control-plane.ts'
-import { Refusal } from '../control-plane/refusal.ts'
-import { createPlatformApp } from '../control-plane/routes/app.ts'
-import { DumpStore } from '../control-plane/routes/dump-store.ts'
-import { readLimited } from '../control-plane/routes/read-body.ts'
-import { toResponse } from '../http/fetch-response.ts'
-import { listen, urlOf } from '../http/listen.ts'
-import { errorResponse, type ServiceResponse, textResponse } from '../http/service-request.ts'
 import { loginPage, loginRedirect, readLogin } from './login-page.ts'
+import { IMITATED_VERSION } from './package-version.ts'
 import type { ServerLog } from './server-log.ts'
 
 /** How the platform API is served. */

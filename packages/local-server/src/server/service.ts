@@ -1,19 +1,27 @@
 import { EventEmitter } from 'node:events'
-import { AccessPolicy } from '../auth/access-policy.ts'
-import type { DatabaseBackend, DatabaseSource } from '../backend/backend.ts'
-import { RESERVED_NAMES } from '../backend/reserved-names.ts'
-import { DirectoryLock } from '../base/directory-lock.ts'
-import { endAll } from '../base/end-all.ts'
-import { checkOptionNames } from '../base/known-options.ts'
-import { openDirectory, type TemporaryDirectory } from '../base/temporary-directory.ts'
-import { claimBackend, DEFAULT_GROUP } from '../control-plane/bootstrap.ts'
-import { ControlPlane } from '../control-plane/control-plane.ts'
-import { NEW_CONFIGURATION } from '../control-plane/databases.ts'
-import type { DatabaseConfiguration, DatabaseRow } from '../control-plane/registry/rows.ts'
-import { mintDatabaseToken, type TokenAccess } from '../control-plane/tokens/database-tokens.ts'
-import type { ServiceRequest, ServiceResponse } from '../http/service-request.ts'
+import {
+  ControlPlane,
+  claimBackend,
+  type DatabaseConfiguration,
+  type DatabaseRow,
+  DEFAULT_GROUP,
+  mintDatabaseToken,
+  NEW_CONFIGURATION,
+  type TokenAccess,
+} from '@batonsql/control-plane'
+import { AccessPolicy } from '@batonsql/server-common/auth'
+import { type DatabaseBackend, type DatabaseSource, RESERVED_NAMES } from '@batonsql/server-common/backend'
+import {
+  checkOptionNames,
+  DirectoryLock,
+  endAll,
+  openDirectory,
+  type TemporaryDirectory,
+} from '@batonsql/server-common/base'
+import type { ServiceRequest, ServiceResponse } from '@batonsql/server-common/http'
 import { type BackendChoice, createBackend, type Notices } from './create-backend.ts'
 import { DEFAULT_DATABASE, Gateway } from './gateway.ts'
+import { PACKAGE_VERSION } from './package-version.ts'
 import type { ServerLog } from './server-log.ts'
 
 /** Options of a {@link Service}, checked and completed by the public entry points. */
@@ -107,7 +115,7 @@ export class Service implements AsyncDisposable {
     let controlPlane: ControlPlane | null = null
     let backend: DatabaseBackend | null = null
     try {
-      controlPlane = await ControlPlane.open({ directory, organization, domain })
+      controlPlane = await ControlPlane.open({ directory, organization, domain, version: PACKAGE_VERSION })
       claimBackend(controlPlane.registry, options.sqld === undefined ? options.backend : 'sqld by URL')
       const notices: Notices = new EventEmitter()
       backend = createBackend(options, directory, controlPlane, notices)

@@ -1,8 +1,12 @@
-import { hostName } from '../auth/access-policy.ts'
-import { escapeHtml, htmlResponse } from '../http/html.ts'
-import type { ServiceRequest, ServiceResponse } from '../http/service-request.ts'
-
 /** Returns a page for browsers. Names no databases, because it is shown without a token. */
+import { hostName } from '@batonsql/server-common/auth'
+import {
+  escapeHtml,
+  htmlResponse,
+  type ServiceRequest,
+  type ServiceResponse,
+} from '@batonsql/server-common/http'
+
 export function welcomePage(
   version: string,
   request: ServiceRequest,

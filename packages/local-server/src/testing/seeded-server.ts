@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { TemporaryDirectory } from '../base/temporary-directory.ts'
+import { TemporaryDirectory } from '@batonsql/server-common/base'
 import { type DatabaseAddress, type LocalServer, startLocalServer } from '../server/server.ts'
 
 /** Fills the database that is copied for tests, or the path of an SQLite file to copy. */

@@ -1,4 +1,4 @@
-import { checkOptionNames } from '../base/known-options.ts'
+import { checkOptionNames } from '@batonsql/server-common/base'
 import type { DatabaseAddress } from '../server/server.ts'
 import { hooksOfRunner, type TestHooks } from './runner-hooks.ts'
 import { acquireServer, type MadeDatabase, releaseServer, type Template } from './seeded-server.ts'

@@ -1,5 +1,5 @@
-import type { DatabaseId } from '../../backend/backend.ts'
-import { errorResponse, type ServiceResponse, textResponse } from '../../http/service-request.ts'
+import type { DatabaseId } from '@batonsql/server-common/backend'
+import { errorResponse, type ServiceResponse, textResponse } from '@batonsql/server-common/http'
 import type { SchemaStore } from './schema-store.ts'
 
 /** Version of libsql-server's database of jobs, which its responses contain. */

@@ -1,4 +1,4 @@
-import type { DatabaseId } from '../../backend/backend.ts'
+import type { DatabaseId } from '@batonsql/server-common/backend'
 import type { Job, SchemaStore, Task } from './schema-store.ts'
 
 /** Number of concurrent tasks of a job. */

@@ -1,6 +1,6 @@
 import { mkdir, open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { DatabaseId, SchemaRole } from '../../backend/backend.ts'
+import type { DatabaseId, SchemaRole } from '@batonsql/server-common/backend'
 
 /** States of a job; a task has the name of the job's state, too. */
 type JobStatus =

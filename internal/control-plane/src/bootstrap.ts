@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto'
+import { type KeyPair, newKeyPair } from '@batonsql/server-common/auth'
+import { pair, type Registry } from './registry/registry.ts'
+import type { GroupRow, OrganizationRow, UserRow } from './registry/rows.ts'
+import { LOCAL } from './rules/locations.ts'
+
+export const DEFAULT_GROUP = 'default'
+/** Name under which the key that signs API tokens is stored. */
+export const PLATFORM_KEY = 'platform-key'
+const OWNER = 'owner'
+
+/** The organization of the server's operator, and its owner. */
+export interface Home {
+  readonly organization: OrganizationRow
+  readonly owner: UserRow
+}
+
+/** Returns the operator's organization, which is created with its group `default` on the first start. */
+export function openHome(registry: Registry, slug: string): Home {
+  const known = registry.setting('home')
+  if (known === undefined) registry.transaction(() => makeHome(registry, slug))
+  const organization = registry.organizations.get(registry.setting('home') ?? '')
+  const owner = registry.users.get(registry.setting('owner') ?? '')
+  if (organization === undefined || owner === undefined)
+    throw new Error('the organization of the server is missing in the registry')
+  if (known !== undefined && organization.slug !== slug)
+    throw new Error(`the data directory belongs to the organization "${organization.slug}", not "${slug}"`)
+  return { organization, owner }
+}
+
+/**
+ * Records the kind of the back end that holds the databases. To a back end of another kind all databases would appear lost, and
+ * interrupted creations and removals would never be finished. @throws Error if another kind is recorded
+ */
+export function claimBackend(registry: Registry, kind: string): void {
+  const known = registry.setting('backend')
+  if (known === kind) return
+  if (known !== undefined && registry.databases.rows.length > 0)
+    throw new Error(`the databases of this data directory are held by the back end "${known}", not "${kind}"`)
+  registry.putSetting('backend', kind)
+}
+
+/** Returns the key pair with a name, and creates it if it does not exist. */
+export function keyNamed(registry: Registry, name: string): KeyPair {
+  const known = registry.setting(name)
+  if (known !== undefined) return JSON.parse(known) as KeyPair
+  const key = newKeyPair()
+  registry.putSetting(name, JSON.stringify(key))
+  return key
+}
+
+function makeHome(registry: Registry, slug: string): void {
+  const owner = { id: randomUUID(), username: OWNER, name: 'Owner', email: 'owner@localhost' }
+  const organization = newOrganization(slug, slug, 'personal', 'scaler')
+  const group = newGroup(organization.id, DEFAULT_GROUP, LOCAL, newKeyPair())
+  registry.users.put(owner)
+  registry.organizations.put(organization)
+  registry.members.put(newMember(organization.id, owner.id, 'owner'))
+  registry.groups.put(group)
+  registry.putSetting('home', organization.id)
+  registry.putSetting('owner', owner.id)
+}
+
+export function newOrganization(
+  slug: string,
+  name: string,
+  type: OrganizationRow['type'],
+  plan: string,
+): OrganizationRow {
+  return {
+    id: randomUUID(),
+    slug,
+    name,
+    type,
+    plan,
+    timeline: 'monthly',
+    overages: false,
+    requireMfa: false,
+    blockedReads: false,
+    blockedWrites: false,
+    customer: null,
+    createdAt: Date.now(),
+  }
+}
+
+export function newGroup(organization: string, name: string, primary: string, key: KeyPair): GroupRow {
+  return {
+    id: randomUUID(),
+    organization,
+    name,
+    primary,
+    locations: [primary],
+    deleteProtection: false,
+    isArchived: false,
+    key,
+    createdAt: Date.now(),
+  }
+}
+
+export function newMember<R>(organization: string, user: string, role: R) {
+  return { id: pair(organization, user), organization, user, role }
+}

@@ -1,0 +1,142 @@
+import type { KeyPair } from '@batonsql/server-common/auth'
+import type { DatabaseBackend } from '@batonsql/server-common/backend'
+import { Addresses } from './addresses.ts'
+import { AuditLog } from './audit.ts'
+import { type Home, keyNamed, openHome, PLATFORM_KEY } from './bootstrap.ts'
+import { Databases } from './databases.ts'
+import { Registry } from './registry/registry.ts'
+import type { ApiTokenRow } from './registry/rows.ts'
+import { ApiTokens } from './tokens/api-tokens.ts'
+import { ExternalTokens } from './tokens/external-tokens.ts'
+import { Usage } from './usage.ts'
+
+/** How often usage is recorded. */
+const SAMPLE_INTERVAL_MS = 15_000
+const OWNER_TOKEN = 'owner'
+
+/** Options of a {@link ControlPlane}. */
+export interface ControlPlaneOptions {
+  readonly directory: string
+  /** Slug of the operator's organization. */
+  readonly organization: string
+  /** Suffix of host names after `<database>-<organization>.`; null to address databases by path. */
+  readonly domain: string | null
+  /** Version of the server. */
+  readonly version: string
+}
+
+interface RunningParts {
+  readonly backend: DatabaseBackend
+  readonly databases: Databases
+  readonly usage: Usage
+}
+
+/** Manages organizations, users, groups, databases and tokens, below the platform API. */
+export class ControlPlane {
+  readonly registry: Registry
+  readonly home: Home
+  readonly addresses: Addresses
+  readonly audit: AuditLog
+  readonly apiTokens: ApiTokens
+  /** Signs internal requests to the back end. */
+  readonly controlKey: KeyPair
+  readonly externalTokens: ExternalTokens
+  readonly version: string
+  #running: RunningParts | null = null
+  #sampler: NodeJS.Timeout | null = null
+  #sampling: Promise<void> | null = null
+
+  private constructor(registry: Registry, home: Home, { domain, version }: ControlPlaneOptions) {
+    this.registry = registry
+    this.version = version
+    this.home = home
+    this.addresses = new Addresses(registry, home.organization, domain)
+    this.audit = new AuditLog(registry)
+    this.apiTokens = new ApiTokens(registry, keyNamed(registry, PLATFORM_KEY))
+    this.externalTokens = new ExternalTokens(registry)
+    this.controlKey = keyNamed(registry, 'control-key')
+  }
+
+  /** Opens the registry, without starting the back end. */
+  static async open(options: ControlPlaneOptions): Promise<ControlPlane> {
+    const registry = await Registry.open(options.directory)
+    try {
+      return new ControlPlane(registry, openHome(registry, options.organization), options)
+    } catch (error) {
+      registry.close()
+      throw error
+    }
+  }
+
+  /** Starts the back end, and finishes changes that a crash has interrupted. @returns the version of the back end */
+  async start(backend: DatabaseBackend): Promise<string> {
+    const usage = new Usage(this.registry, backend)
+    const databases = new Databases({
+      registry: this.registry,
+      backend,
+      beforeRemoval: (row) => usage.sample([row]),
+    })
+    await backend.quarantineUnknown(new Set(this.registry.databases.rows.map(({ id }) => id)))
+    const version = await backend.start()
+    this.#running = { backend, databases, usage }
+    await databases.reconcile()
+    backend.resume()
+    this.#sampler = setInterval(() => this.#sample(), SAMPLE_INTERVAL_MS).unref()
+    return version
+  }
+
+  get backend(): DatabaseBackend {
+    return this.#started.backend
+  }
+
+  get databases(): Databases {
+    return this.#started.databases
+  }
+
+  get usage(): Usage {
+    return this.#started.usage
+  }
+
+  /** Returns the secret of the owner's API token, which is created if necessary. */
+  ownerToken(): string {
+    const { owner } = this.home
+    const known = this.registry.findToken(owner.id, OWNER_TOKEN)
+    return this.apiTokens.secretOf(known ?? this.#makeOwnerToken())
+  }
+
+  /** Stops background work. Must be called while the back end is still running. */
+  async stop(): Promise<void> {
+    if (this.#sampler !== null) clearInterval(this.#sampler)
+    this.#running?.databases.stop()
+    await this.#sampling
+    await this.#running?.backend.endRequests?.()
+    await this.#running?.usage.sampleTouched()
+  }
+
+  /** Must be called after all changes have finished. */
+  close(): void {
+    this.registry.close()
+  }
+
+  get #started(): RunningParts {
+    if (this.#running === null) throw new Error('the control plane has not been started')
+    return this.#running
+  }
+
+  #sample(): void {
+    this.#sampling ??= this.usage
+      .sampleTouched()
+      // for example on a full disk; nothing is lost, as the next sample includes it
+      .catch((error: unknown) => console.error(`usage could not be recorded: ${String(error)}`))
+      .finally(() => {
+        this.#sampling = null
+      })
+  }
+
+  #makeOwnerToken(): ApiTokenRow {
+    const wanted = { name: OWNER_TOKEN, organization: null, group: null, scopes: null }
+    const row = this.apiTokens.make(this.home.owner, wanted)
+    this.registry.transaction(() => this.registry.apiTokens.put(row))
+    return row
+  }
+}

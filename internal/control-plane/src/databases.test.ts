@@ -1,0 +1,275 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { newKeyPair } from '@batonsql/server-common/auth'
+import {
+  BackendRefusal,
+  type DatabaseBackend,
+  type DatabaseId,
+  type DatabaseSettings,
+} from '@batonsql/server-common/backend'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { type Home, openHome } from './bootstrap.ts'
+import { Databases, NEW_CONFIGURATION } from './databases.ts'
+import { Registry } from './registry/registry.ts'
+import type { DatabaseState } from './registry/rows.ts'
+
+/** A back end that has databases and nothing in them. */
+class EmptyBackend {
+  readonly present = new Set<DatabaseId>()
+  /** Ids in the order in which they were asked for. */
+  readonly asked: DatabaseId[] = []
+  create = async (id: DatabaseId): Promise<void> => {
+    this.asked.push(id)
+    this.present.add(id)
+  }
+  /** The keys that each database was given last. */
+  readonly keys = new Map<DatabaseId, readonly string[]>()
+  applySettings = async (id: DatabaseId, { keys }: DatabaseSettings): Promise<boolean> => {
+    this.keys.set(id, keys)
+    return this.present.has(id)
+  }
+  remove = async (id: DatabaseId): Promise<void> => void this.present.delete(id)
+}
+
+let registry: Registry
+let home: Home
+let backend: EmptyBackend
+let databases: Databases
+
+beforeEach(async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  const opened = await Registry.open(directory)
+  registry = opened
+  home = openHome(opened, 'local')
+  backend = new EmptyBackend()
+  databases = new Databases({
+    registry,
+    backend: backend as Partial<DatabaseBackend> as DatabaseBackend,
+    beforeRemoval: async () => {},
+  })
+  onTestFinished(async () => {
+    opened.close()
+    await rm(directory, { recursive: true })
+  })
+})
+
+function create(name: string) {
+  const [group] = registry.groups.rows
+  if (group === undefined) throw new Error('no group')
+  const source = { type: 'empty' } as const
+  const { organization } = home
+  return databases.create({
+    organization,
+    group,
+    name,
+    source,
+    configuration: NEW_CONFIGURATION,
+    readyDelayMs: 0,
+  })
+}
+
+const states = (): DatabaseState[] => registry.databases.rows.map(({ state }) => state)
+
+test('while it is made it cannot be found as ready, and its name is taken', async () => {
+  const seen: unknown[] = []
+  const { create: really } = backend
+  backend.create = async (id) => {
+    seen.push(states(), registry.findDatabase(home.organization.id, 'a')?.id === id)
+    await really(id)
+  }
+  expect((await create('a')).state).toBe('ready')
+  expect(seen).toEqual([['creating'], true])
+})
+
+test('what the back end refuses leaves nothing, and the next attempt has another id', async () => {
+  const { create: really } = backend
+  backend.create = async (id) => {
+    await really(id)
+    throw new BackendRefusal('the dump is empty')
+  }
+  await expect(create('a')).rejects.toMatchObject({ status: 400, message: 'the dump is empty' })
+  expect([states(), backend.present.size]).toEqual([[], 0])
+  backend.create = really
+  await create('a')
+  expect(new Set(backend.asked).size).toBe(2)
+})
+
+test('a key that is rotated while a database is made is the one that counts', async () => {
+  const { create: really } = backend
+  const rotated = newKeyPair()
+  backend.create = async (id) => {
+    await really(id)
+    const [group] = registry.groups.rows
+    if (group !== undefined) registry.transaction(() => registry.groups.put({ ...group, key: rotated }))
+  }
+  const { id, key } = await create('a')
+  expect(backend.keys.get(id)).toEqual([key.publicPem, rotated.publicPem])
+})
+
+test('a group that was given away before its database is made has none of it', async () => {
+  const [group] = registry.groups.rows
+  if (group === undefined) throw new Error('no group')
+  const organization = { ...home.organization, id: 'who had it before' }
+  const wanted = { organization, group, name: 'a', source: { type: 'empty' } as const, readyDelayMs: 0 }
+  await expect(databases.create({ ...wanted, configuration: NEW_CONFIGURATION })).rejects.toMatchObject({
+    status: 409,
+  })
+  expect([states(), backend.asked]).toEqual([[], []])
+})
+
+test('reconcile finishes what a crash left: half made goes, half removed goes, lost is marked', async () => {
+  const [made, half, dying, gone] = [
+    await create('made'),
+    await create('half'),
+    await create('dying'),
+    await create('gone'),
+  ]
+  registry.transaction(() => {
+    registry.databases.put({ ...half, state: 'creating' })
+    registry.databases.put({ ...dying, state: 'deleting' })
+  })
+  backend.present.delete(gone.id)
+  await databases.reconcile()
+  expect(registry.databases.rows.map(({ name, state }) => [name, state])).toEqual([
+    ['made', 'ready'],
+    ['gone', 'lost'],
+  ])
+  expect([...backend.present]).toEqual([made.id])
+})
+
+test('a name is free as soon as its database is being removed; a new one has another id', async () => {
+  const old = await create('a')
+  let finish = (): void => {}
+  backend.remove = async () => await new Promise<void>((resolve) => (finish = resolve))
+  const removing = databases.remove(old)
+  const young = await create('a')
+  expect(registry.findDatabase(home.organization.id, 'a')?.id).toBe(young.id)
+  await new Promise((resolve) => setImmediate(resolve))
+  finish()
+  await removing
+  expect(registry.databases.rows.map(({ id }) => id)).toEqual([young.id])
+})
+
+/** A back end whose calls of one kind fail until it is mended. */
+function breakBackend(method: 'applySettings' | 'remove'): () => void {
+  const really = backend[method]
+  backend[method] = async () => {
+    throw new Error('the disk is full')
+  }
+  return () => void Object.assign(backend, { [method]: really })
+}
+
+describe('changes that the back end fails to apply', () => {
+  const said = vi.spyOn(console, 'error')
+  beforeEach(() => {
+    vi.useFakeTimers()
+    said.mockReset().mockReturnValue()
+  })
+  afterEach(() => {
+    databases.stop()
+    vi.useRealTimers()
+  })
+  const open = () => databases.pendingChanges.map(({ failures, error }) => [failures, error])
+
+  test('settings that were not applied are reported, and applied again with a growing backoff', async () => {
+    const row = await create('a')
+    const mend = breakBackend('applySettings')
+    const key = newKeyPair()
+    await expect(databases.change({ ...row, key })).rejects.toMatchObject({
+      status: 500,
+      code: 'not_applied_yet',
+      message: expect.stringContaining('the disk is full'),
+    })
+    expect(registry.databases.get(row.id)?.key).toEqual(key)
+    expect(open()).toEqual([[1, 'the disk is full']])
+    await vi.advanceTimersByTimeAsync(999)
+    expect(open()).toEqual([[1, 'the disk is full']])
+    await vi.advanceTimersByTimeAsync(1 + 2_000 + 4_000)
+    expect(open()).toEqual([[4, 'the disk is full']])
+    mend()
+    await vi.advanceTimersByTimeAsync(7_999)
+    expect(backend.keys.get(row.id)).not.toContain(key.publicPem)
+    await vi.advanceTimersByTimeAsync(1)
+    expect([open(), backend.keys.get(row.id)?.[0]]).toEqual([[], key.publicPem])
+    // once when it failed, once when it was over
+    expect(said.mock.calls.map(([line]) => line)).toEqual([
+      expect.stringContaining('will be retried: the disk is full'),
+      expect.stringContaining('has applied the change'),
+    ])
+  })
+
+  test('a rotation ends streams once it is applied, whichever request applies it', async () => {
+    const dropped: DatabaseId[] = []
+    Object.assign(backend, { endAccess: async (id: DatabaseId) => void dropped.push(id) })
+    const row = await create('a')
+    const mend = breakBackend('applySettings')
+    await expect(databases.apply(row.id, { ends: 'all' })).rejects.toThrow('not applied it yet')
+    mend()
+    await databases.change(row)
+    expect([open(), dropped]).toEqual([[], [row.id]])
+    await vi.advanceTimersByTimeAsync(120_000)
+    expect(dropped).toEqual([row.id])
+  })
+
+  test('a removal is finished later; until then the database is not found', async () => {
+    const row = await create('a')
+    const mend = breakBackend('remove')
+    await expect(databases.remove(row)).rejects.toMatchObject({ status: 500 })
+    expect([states(), registry.findDatabase(home.organization.id, 'a')]).toEqual([['deleting'], undefined])
+    mend()
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect([states(), [...backend.present], open()]).toEqual([[], [], []])
+  })
+
+  test('one that fails keeps neither the others of its group nor the start from going on', async () => {
+    const rows = [await create('a'), await create('b'), await create('c')]
+    const { applySettings: really } = backend
+    backend.keys.clear()
+    backend.applySettings = async (id, settings) => {
+      if (id === rows[0]?.id) throw new Error('the disk is full')
+      return await really(id, settings)
+    }
+    await expect(databases.applyAll(rows)).rejects.toThrow('the disk is full')
+    expect([...backend.keys.keys()].sort()).toEqual([rows[1]?.id, rows[2]?.id].sort())
+    await databases.reconcile()
+    expect(states()).toEqual(['ready', 'ready', 'ready'])
+    expect(open()).toEqual([[2, 'the disk is full']])
+  })
+
+  test('a database that is missing is a failure while the server runs, and lost at its next start', async () => {
+    const row = await create('a')
+    backend.present.delete(row.id)
+    await expect(databases.apply(row.id)).rejects.toThrow('the database does not exist there')
+    expect([states(), open()]).toEqual([['ready'], [[1, 'the database does not exist there']]])
+    await databases.reconcile()
+    expect([states(), open()]).toEqual([['lost'], []])
+    backend.present.add(row.id)
+    await databases.apply(row.id)
+    expect(states()).toEqual(['ready'])
+  })
+
+  test('a schema database whose child cannot be removed yet is removed after it', async () => {
+    const [parent, child] = [await create('parent'), await create('child')]
+    const rows = [
+      { ...parent, isSchema: true, state: 'deleting' as const },
+      { ...child, schema: parent.id, state: 'deleting' as const },
+    ]
+    registry.transaction(() => rows.forEach((row) => registry.databases.put(row)))
+    const mend = breakBackend('remove')
+    await expect(databases.finishRemovals(rows)).rejects.toThrow('the disk is full')
+    expect(open()).toHaveLength(2)
+    mend()
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect([states(), [...backend.present], open()]).toEqual([[], [], []])
+  })
+
+  test('after the stop nothing is tried again', async () => {
+    const row = await create('a')
+    breakBackend('applySettings')
+    await expect(databases.apply(row.id)).rejects.toThrow()
+    databases.stop()
+    await vi.advanceTimersByTimeAsync(120_000)
+    expect(open()).toEqual([[1, 'the disk is full']])
+  })
+})

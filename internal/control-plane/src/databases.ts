@@ -1,0 +1,390 @@
+import { newKeyPair } from '@batonsql/server-common/auth'
+import {
+  BackendRefusal,
+  type DatabaseBackend,
+  type DatabaseId,
+  type DatabaseSettings,
+  type DatabaseSource,
+  type EndedAccess,
+  newDatabaseId,
+} from '@batonsql/server-common/backend'
+import { type PendingChange, PendingChanges, widest } from './pending-changes.ts'
+import { Refusal } from './refusal.ts'
+import type { Registry } from './registry/registry.ts'
+import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } from './registry/rows.ts'
+
+/** Number of concurrent back-end calls when all databases are visited. */
+const CONCURRENCY = 16
+
+export const NEW_CONFIGURATION: DatabaseConfiguration = {
+  sizeLimitBytes: null,
+  allowAttach: false,
+  blockReads: false,
+  blockWrites: false,
+  blockReason: null,
+  deleteProtection: false,
+  allowedIps: [],
+  allowedAwsVpcIds: [],
+}
+
+/** A database to create. */
+export interface NewDatabase {
+  readonly organization: OrganizationRow
+  readonly group: GroupRow
+  /** Validated and free. */
+  readonly name: string
+  readonly source: DatabaseSource
+  readonly configuration: DatabaseConfiguration
+  readonly parent?: DatabaseRow
+  /** How long the database is not ready after its creation, in ms. */
+  readonly readyDelayMs: number
+  /** Called in the transaction that makes it ready. */
+  readonly onReady?: () => void
+}
+
+/** Options for applying settings. */
+export interface ApplyOptions {
+  /** Access that was revoked: requests that use it are aborted, with their streams and transactions. @default null */
+  readonly ends?: EndedAccess | null
+  /** Whether a database that the back end does not have is marked as lost, instead of an error. @default false */
+  readonly findsLost?: boolean
+}
+
+/** Dependencies of {@link Databases}. */
+export interface DatabasesOptions {
+  readonly registry: Registry
+  readonly backend: DatabaseBackend
+  /** Called while the back end still has the database that is about to be removed. */
+  readonly beforeRemoval: (row: DatabaseRow) => Promise<void>
+}
+
+/**
+ * Creates, changes and removes databases. The intent is recorded before the back end is called, and the outcome afterwards, so
+ * that an operation interrupted by a crash can be finished.
+ */
+export class Databases {
+  readonly #options: DatabasesOptions
+  /** The last change of each database: changes are applied one at a time. */
+  readonly #changes = new Map<DatabaseId, Promise<void>>()
+  /** When a delayed database becomes ready, on a monotonic clock. */
+  readonly #delays = new Map<DatabaseId, number>()
+  readonly #pending = new PendingChanges((id, ends) => this.#settle(id, ends))
+
+  constructor(options: DatabasesOptions) {
+    this.#options = options
+  }
+
+  /** Changes that the back end has failed to apply; they are retried automatically. */
+  get pendingChanges(): readonly PendingChange[] {
+    return this.#pending.open
+  }
+
+  /** Whether a database accepts requests. */
+  isReady({ id, state }: DatabaseRow): boolean {
+    const due = this.#delays.get(id)
+    if (due !== undefined && due > performance.now()) return false
+    this.#delays.delete(id)
+    return state === 'ready'
+  }
+
+  /** Stops retries. */
+  stop(): void {
+    this.#pending.stop()
+  }
+
+  /** @throws Refusal if the back end cannot create it; nothing is kept then */
+  async create(wanted: NewDatabase): Promise<DatabaseRow> {
+    const { organization, group, name, source, parent, readyDelayMs } = wanted
+    const { registry, backend } = this.#options
+    // the group may have been removed while the source was read
+    if (registry.groups.get(group.id)?.organization !== organization.id)
+      throw new Refusal(409, `group ${group.name} was removed`)
+    const from = this.#checkReadable(source)
+    const configuration = { ...wanted.configuration, ...(from !== undefined && addressesOf(from)) }
+    const now = Date.now()
+    const row: DatabaseRow = {
+      id: newDatabaseId(),
+      organization: organization.id,
+      group: group.id,
+      name,
+      state: 'creating',
+      configuration,
+      parent: parent === undefined ? null : { id: parent.id, name: parent.name, branchedAt: now },
+      isSchema: source.type === 'schema',
+      schema: source.type === 'schema-child' ? source.parent : null,
+      key: newKeyPair(),
+      createdAt: now,
+    }
+    registry.transaction(() => registry.databases.put(row))
+    try {
+      await this.#enqueue(row.id, () => backend.create(row.id, source, this.#settingsOf(row)))
+      // reads of the source may have been blocked while it was copied
+      this.#checkReadable(source)
+    } catch (error) {
+      // a failed removal is retried; the caller needs the reason why there is no database
+      await this.remove(row).catch(() => {})
+      throw error instanceof BackendRefusal ? new Refusal(400, error.message) : error
+    }
+    const made = registry.databases.get(row.id)
+    // the group was removed meanwhile, or the server was closed
+    if (made?.state !== 'creating') throw new Refusal(409, `database ${name} was removed while it was made`)
+    const ready: DatabaseRow = { ...made, state: 'ready' }
+    if (readyDelayMs > 0) this.#delays.set(row.id, performance.now() + readyDelayMs)
+    registry.transaction(() => {
+      registry.databases.put(ready)
+      wanted.onReady?.()
+    })
+    // keys may have been rotated, or the group transferred, during the creation; a failure is retried
+    await this.apply(row.id).catch(() => {})
+    return ready
+  }
+
+  /** @returns the database that is copied, if any @throws Refusal if its reads are blocked */
+  #checkReadable(source: DatabaseSource): DatabaseRow | undefined {
+    const from = source.type === 'fork' ? source.from : source.type === 'schema-child' ? source.parent : null
+    const row = from === null ? undefined : this.#options.registry.databases.get(from)
+    if (row?.configuration.blockReads !== true) return row
+    const { blockReason: reason } = row.configuration
+    throw new Refusal(403, `reads of database ${row.name} are blocked${reason === null ? '' : `: ${reason}`}`)
+  }
+
+  /** Records a changed row, and applies it to the back end. */
+  async change(row: DatabaseRow): Promise<void> {
+    const { registry } = this.#options
+    const before = registry.databases.get(row.id)?.configuration
+    registry.transaction(() => registry.databases.put(row))
+    await this.apply(row.id, { ends: endedBy(before, row.configuration) })
+  }
+
+  /**
+   * Moves a database to a group, possibly of another organization, and aborts what clients have in flight. `checkReceiver` is called
+   * when the data has been copied.
+   * @throws Refusal if the database was changed meanwhile; it is not moved then
+   */
+  async move(row: DatabaseRow, group: GroupRow, checkReceiver: () => void): Promise<void> {
+    const { registry, backend, beforeRemoval } = this.#options
+    const { id } = row
+    const place = { group: group.id, organization: group.organization, key: newKeyPair() }
+    const check = (): DatabaseRow => {
+      checkReceiver()
+      const [now, there] = [registry.databases.get(id), registry.groups.get(group.id)]
+      const isAsBefore =
+        now?.state === 'ready' && now.group === row.group && now.organization === row.organization
+      if (isAsBefore && there?.organization === group.organization) return now
+      throw new Refusal(409, `database ${row.name} or its group was changed meanwhile`)
+    }
+    const commit = (): void => {
+      const moved = { ...check(), ...place }
+      registry.transaction(() => registry.databases.put(moved))
+    }
+    const moved = this.#enqueue(id, async () => {
+      await beforeRemoval(check())
+      if (backend.move === undefined) commit()
+      else await backend.move(id, group.id, this.#settingsOf({ ...row, ...place }), commit)
+    })
+    // in the old group or the new one
+    await moved.catch(() => {})
+    await this.apply(id, { ends: 'all' })
+    await moved
+  }
+
+  /**
+   * Applies the recorded settings to the back end, and aborts what uses a revoked access.
+   * @throws Refusal 500 if the back end fails; it is retried automatically
+   */
+  async apply(id: DatabaseId, { ends = null, findsLost = false }: ApplyOptions = {}): Promise<void> {
+    await this.#attempt(id, ends, async (ended) => {
+      await this.#enqueue(id, () => this.#applyNow(id, findsLost))
+      if (ended !== null) await this.#options.backend.endAccess(id, ended)
+    })
+  }
+
+  /** Applies the settings of several databases, even if some fail. */
+  async applyAll(rows: readonly DatabaseRow[], options: ApplyOptions = {}): Promise<void> {
+    await eachOf(rows, ({ id }) => this.apply(id, options))
+  }
+
+  /**
+   * Removes a database. Its name is free at once; resolves when its data is removed.
+   * @throws Refusal if it is protected, or if others share its schema
+   */
+  async remove(row: DatabaseRow): Promise<void> {
+    this.checkRemovable(row)
+    this.#options.registry.transaction(() => this.markDeleting(row))
+    await this.finishRemoval(row)
+  }
+
+  /** @throws Refusal if a database is protected, or if others share its schema */
+  checkRemovable({ id, name, isSchema, configuration }: DatabaseRow): void {
+    if (configuration.deleteProtection)
+      throw new Refusal(400, `database ${name} is protected from deletion; unset delete_protection first`)
+    const { rows } = this.#options.registry.databases
+    if (isSchema && rows.some(({ schema, state }) => schema === id && state !== 'deleting'))
+      throw new Refusal(400, `cannot delete \`${name}\` because databases are still refering to it`)
+  }
+
+  /** Begins a removal, within a transaction of the caller. */
+  markDeleting(row: DatabaseRow): void {
+    this.#options.registry.databases.put({ ...row, state: 'deleting' })
+  }
+
+  /** Finishes several removals: those of databases with a shared schema before that of the schema. */
+  async finishRemovals(rows: readonly DatabaseRow[]): Promise<void> {
+    const failures: unknown[] = []
+    for (const isSchema of [false, true]) {
+      const these = rows.filter((row) => row.isSchema === isSchema)
+      // each is attempted, so that each failure is retried
+      await eachOf(these, (row) => this.finishRemoval(row)).catch((error: unknown) => failures.push(error))
+    }
+    if (failures.length > 0) throw failures[0]
+  }
+
+  /** Finishes a removal. @throws Refusal 500 if the back end fails; it is retried automatically */
+  async finishRemoval({ id, group }: DatabaseRow): Promise<void> {
+    const { registry, backend, beforeRemoval } = this.#options
+    await this.#attempt(id, null, async () => {
+      await this.#enqueue(id, async () => {
+        const row = registry.databases.get(id)
+        if (row === undefined) return
+        await beforeRemoval(row)
+        await backend.remove(id)
+      })
+      registry.transaction(() => {
+        registry.databases.delete(id)
+        registry.file.run('DELETE FROM usage_sample WHERE database = ?', [id])
+      })
+    })
+    await this.finishGroup(group)
+  }
+
+  /** Removes what the back end keeps for a removed group, after the last of its databases. */
+  async finishGroup(group: string): Promise<void> {
+    const { registry, backend } = this.#options
+    const isOver =
+      registry.groups.get(group) === undefined && !registry.databases.rows.some((row) => row.group === group)
+    // what remains is removed at the next start
+    if (isOver) await backend.endGroup?.(group).catch((error: unknown) => console.error(String(error)))
+  }
+
+  /**
+   * Finishes changes that a crash has interrupted; called once the back end has started. Failures are logged and retried later, and
+   * do not affect other databases.
+   */
+  async reconcile(): Promise<void> {
+    const { registry } = this.#options
+    const { rows } = registry.databases
+    const half = rows.filter((row) => !isServed(row))
+    registry.transaction(() => {
+      for (const row of half) this.markDeleting(row)
+    })
+    await this.finishRemovals(half).catch(() => {})
+    await this.applyAll(rows.filter(isServed), { findsLost: true }).catch(() => {})
+  }
+
+  /** Retries a change according to the current state of the registry. */
+  async #settle(id: DatabaseId, ends: EndedAccess | null): Promise<void> {
+    const row = this.#options.registry.databases.get(id)
+    if (row === undefined) this.#pending.succeeded(id)
+    else if (row.state === 'deleting') await this.finishRemoval(row)
+    else if (isServed(row)) await this.apply(id, { ends })
+  }
+
+  /** Applies the settings, and checks whether the database exists in the back end. */
+  async #applyNow(id: DatabaseId, findsLost: boolean): Promise<void> {
+    const { registry, backend } = this.#options
+    const row = registry.databases.get(id)
+    if (row === undefined || !isServed(row)) return
+    const isThere = await backend.applySettings(id, this.#settingsOf(row))
+    const now = registry.databases.get(id)
+    if (now === undefined || !isServed(now) || isThere === (now.state === 'ready')) return
+    if (!isThere && !findsLost) throw new Error('the database does not exist there')
+    this.#setState(now, isThere ? 'ready' : 'lost')
+  }
+
+  /** Runs a recorded change on the back end. */
+  async #attempt(
+    id: DatabaseId,
+    ends: EndedAccess | null,
+    work: (ended: EndedAccess | null) => Promise<void>,
+  ): Promise<void> {
+    // an earlier change that failed may have revoked more
+    const ended = widest(ends, this.#pending.endedAccess(id))
+    try {
+      await work(ended)
+    } catch (error) {
+      this.#pending.failed(id, error, ended)
+      const reason = error instanceof Error ? error.message : String(error)
+      const state =
+        'the change is recorded, but the database server has not applied it yet; it is retried automatically'
+      throw new Refusal(500, `${state}: ${reason}`, 'not_applied_yet')
+    }
+    this.#pending.succeeded(id)
+  }
+
+  #setState(row: DatabaseRow, state: DatabaseRow['state']): void {
+    const { registry } = this.#options
+    registry.transaction(() => registry.databases.put({ ...row, state }))
+  }
+
+  #settingsOf(row: DatabaseRow): DatabaseSettings {
+    const { registry } = this.#options
+    const { sizeLimitBytes, allowAttach, blockReads, blockWrites, blockReason } = row.configuration
+    const organization = registry.organizations.get(row.organization)
+    const group = registry.groups.get(row.group)
+    return {
+      sizeLimitBytes,
+      allowAttach,
+      isSchema: row.isSchema,
+      blockReads: blockReads || organization?.blockedReads === true,
+      blockWrites: blockWrites || organization?.blockedWrites === true,
+      blockReason,
+      keys: [row.key.publicPem, ...(group === undefined ? [] : [group.key.publicPem])],
+    }
+  }
+
+  async #enqueue(id: DatabaseId, change: () => Promise<void>): Promise<void> {
+    const turn = (this.#changes.get(id) ?? Promise.resolve()).then(change)
+    const settled = turn.catch(() => {})
+    this.#changes.set(id, settled)
+    await turn.finally(() => {
+      if (this.#changes.get(id) === settled) this.#changes.delete(id)
+    })
+  }
+}
+
+/** Returns the allowed addresses of a copy, which are those of its source. */
+function addressesOf({
+  configuration: { allowedIps, allowedAwsVpcIds },
+}: DatabaseRow): Pick<DatabaseConfiguration, 'allowedIps' | 'allowedAwsVpcIds'> {
+  return { allowedIps, allowedAwsVpcIds }
+}
+
+/** Returns the access that a change of the configuration revokes. */
+export function endedBy(
+  before: DatabaseConfiguration | undefined,
+  { blockReads, blockWrites, allowedIps }: DatabaseConfiguration,
+): EndedAccess | null {
+  const wasAllowed = ({ allowedIps: old }: DatabaseConfiguration): boolean =>
+    old.length > 0 && old.every((range) => allowedIps.includes(range))
+  if (before === undefined) return null
+  if (blockReads && !before.blockReads) return 'all'
+  if (allowedIps.length > 0 && !wasAllowed(before)) return 'all'
+  return blockWrites && !before.blockWrites ? 'writes' : null
+}
+
+/** Whether the back end should have a database: one that is neither being created nor removed. */
+function isServed({ state }: DatabaseRow): boolean {
+  return state === 'ready' || state === 'lost'
+}
+
+/** Calls `work` for each item. Rejects with the first failure when all are done. */
+async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const left = [...items].reverse()
+  const failures: unknown[] = []
+  const worker = async (): Promise<void> => {
+    for (let item = left.pop(); item !== undefined; item = left.pop())
+      await work(item).catch((error: unknown) => failures.push(error))
+  }
+  await Promise.all(Array.from({ length: CONCURRENCY }, worker))
+  if (failures.length > 0) throw failures[0]
+}

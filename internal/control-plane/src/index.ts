@@ -1,0 +1,25 @@
+export {
+  claimBackend,
+  DEFAULT_GROUP,
+  keyNamed,
+  newMember,
+  newOrganization,
+  openHome,
+  PLATFORM_KEY,
+} from './bootstrap.ts'
+export { ControlPlane } from './control-plane.ts'
+export { NEW_CONFIGURATION } from './databases.ts'
+export type { PendingChange } from './pending-changes.ts'
+export { Refusal } from './refusal.ts'
+export { REGISTRY_FILE, Registry } from './registry/registry.ts'
+export type { DatabaseConfiguration, DatabaseRow, UserRow } from './registry/rows.ts'
+export type { RouteAccess } from './routes/access.ts'
+export { createPlatformApp } from './routes/app.ts'
+export { DumpStore } from './routes/dump-store.ts'
+export { openApiDocument } from './routes/openapi.ts'
+export { readLimited } from './routes/read-body.ts'
+export type { Route } from './routes/route.ts'
+export { ROUTES } from './routes/table.ts'
+export { isAddressAllowed } from './rules/allowed-ips.ts'
+export { ApiTokens } from './tokens/api-tokens.ts'
+export { mintDatabaseToken, type TokenAccess } from './tokens/database-tokens.ts'

@@ -1,0 +1,91 @@
+/** First and longest delay before a retry, in ms. */
+import type { DatabaseId, EndedAccess } from '@batonsql/server-common/backend'
+
+const FIRST_DELAY_MS = 1_000
+const LONGEST_DELAY_MS = 60_000
+
+/** A change that the back end has not applied yet. */
+export interface PendingChange {
+  readonly database: DatabaseId
+  /** Number of failed attempts. */
+  readonly failures: number
+  /** The latest error. */
+  readonly error: string
+}
+
+interface Kept extends PendingChange {
+  /** The access that it revokes. */
+  readonly ends: EndedAccess | null
+}
+
+/** Applies the current state of the registry to the back end, or removes the database. */
+export type ApplyChange = (id: DatabaseId, ends: EndedAccess | null) => Promise<void>
+
+/**
+ * Retries recorded changes that the back end has failed to apply, with increasing delays, until they succeed. Logs the first
+ * failure of a change and its success.
+ */
+export class PendingChanges {
+  readonly #work: ApplyChange
+  readonly #log: (line: string) => void
+  readonly #open = new Map<DatabaseId, Kept>()
+  readonly #timers = new Map<DatabaseId, NodeJS.Timeout>()
+  #isStopped = false
+
+  constructor(work: ApplyChange, log: (line: string) => void = console.error) {
+    this.#work = work
+    this.#log = log
+  }
+
+  /** Changes that have not succeeded yet. */
+  get open(): readonly PendingChange[] {
+    return [...this.#open.values()].map(({ database, failures, error }) => ({ database, failures, error }))
+  }
+
+  /** Records a failed attempt. @param ends the access that the change revokes */
+  failed(id: DatabaseId, error: unknown, ends: EndedAccess | null): void {
+    const before = this.#open.get(id)
+    const text = error instanceof Error ? error.message : String(error)
+    const failures = (before?.failures ?? 0) + 1
+    const ended = widest(ends, before?.ends ?? null)
+    this.#open.set(id, { database: id, failures, error: text, ends: ended })
+    // the next start applies the change
+    if (this.#isStopped) return
+    if (before === undefined)
+      this.#log(`database ${id}: the back end has failed to apply a change, which will be retried: ${text}`)
+    clearTimeout(this.#timers.get(id))
+    const delay = Math.min(FIRST_DELAY_MS * 2 ** (failures - 1), LONGEST_DELAY_MS)
+    this.#timers.set(id, setTimeout(() => void this.#retry(id), delay).unref())
+  }
+
+  /** Returns the access that a pending change of a database revokes. */
+  endedAccess(id: DatabaseId): EndedAccess | null {
+    return this.#open.get(id)?.ends ?? null
+  }
+
+  /** Records that the back end matches the registry. */
+  succeeded(id: DatabaseId): void {
+    if (!this.#open.delete(id)) return
+    clearTimeout(this.#timers.get(id))
+    this.#timers.delete(id)
+    this.#log(`database ${id}: the back end has applied the change`)
+  }
+
+  /** Stops retries; pending changes are applied at the next start. */
+  stop(): void {
+    this.#isStopped = true
+    for (const timer of this.#timers.values()) clearTimeout(timer)
+    this.#timers.clear()
+  }
+
+  async #retry(id: DatabaseId): Promise<void> {
+    this.#timers.delete(id)
+    // a new failure is reported through `failed`
+    await this.#work(id, this.endedAccess(id)).catch(() => {})
+  }
+}
+
+/** Returns the access that includes both. */
+export function widest(one: EndedAccess | null, other: EndedAccess | null): EndedAccess | null {
+  return one === 'all' || other === 'all' ? 'all' : (one ?? other)
+}

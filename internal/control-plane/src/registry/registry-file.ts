@@ -1,0 +1,73 @@
+import { closeSync, existsSync, openSync, readSync, renameSync, writeSync } from 'node:fs'
+import type { DatabaseSync } from 'node:sqlite'
+import { sqliteModule } from '@batonsql/server-common/base'
+
+/** A value of a column. */
+export type RegistryValue = string | number | null
+
+/**
+ * The SQLite file of the registry. Calls are synchronous: a change is on disk when the call returns, and conditions that were
+ * checked before still hold.
+ */
+export class RegistryFile {
+  readonly #database: DatabaseSync
+
+  /** Opens the file, or creates it, readable only by its owner, as it contains private keys. */
+  constructor(path: string) {
+    closeSync(openSync(path, 'a', 0o600))
+    unmark(path)
+    this.#database = new (sqliteModule().DatabaseSync)(path)
+    try {
+      // acknowledged changes survive a power failure
+      this.#database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+    } catch (error) {
+      this.#database.close()
+      throw new Error(`the registry ${path} cannot be read`, { cause: error })
+    }
+  }
+
+  /** Executes one statement. */
+  run(sql: string, values: readonly RegistryValue[] = []): void {
+    this.#open.prepare(sql).run(...values)
+  }
+
+  /** Returns the rows of a query. */
+  all<Row>(sql: string, values: readonly RegistryValue[] = []): readonly Row[] {
+    return this.#open.prepare(sql).all(...values) as Row[]
+  }
+
+  /** Commits all changes, or none. @throws what `work` throws, after a rollback */
+  transaction(work: () => void): void {
+    this.run('BEGIN IMMEDIATE')
+    try {
+      work()
+      this.run('COMMIT')
+    } catch (error) {
+      if (this.#database.isTransaction) this.run('ROLLBACK')
+      throw error
+    }
+  }
+
+  /** Closes the file. Later changes fail, and are finished at the next start. */
+  close(): void {
+    if (this.#database.isOpen) this.#database.close()
+  }
+
+  get #open(): DatabaseSync {
+    if (!this.#database.isOpen) throw new Error('the registry is closed')
+    return this.#database
+  }
+}
+
+/**
+ * Repairs the file of an earlier version, which marked the file while it was open and renamed its WAL; both remain if the process
+ * was killed. The WAL is renamed first: an unmarked file is expected to have its WAL beside it.
+ */
+function unmark(path: string): void {
+  if (existsSync(`${path}.wal`)) renameSync(`${path}.wal`, `${path}-wal`)
+  const head = Buffer.alloc(16)
+  const file = openSync(path, 'r+')
+  readSync(file, head, 0, head.length, 0)
+  if (head.toString('latin1') === 'in use by Baton\0') writeSync(file, 'SQLite format 3\0', 0, 'latin1')
+  closeSync(file)
+}

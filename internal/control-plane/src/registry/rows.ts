@@ -1,0 +1,128 @@
+/** Role of a member: a viewer reads, a member manages databases, an admin also manages members, an owner everything. */
+import type { KeyPair } from '@batonsql/server-common/auth'
+import type { DatabaseId } from '@batonsql/server-common/backend'
+
+export type Role = 'viewer' | 'member' | 'admin' | 'owner'
+
+/** A permission of a group-scoped token. */
+export type Scope =
+  | 'metrics'
+  | 'read'
+  | 'db:create'
+  | 'db:delete'
+  | 'db:configure'
+  | 'db:mint-token'
+  | 'db:rotate-creds'
+  | 'group:configure'
+  | 'group:mint-token'
+  | 'group:rotate-creds'
+
+export interface UserRow {
+  readonly id: string
+  readonly username: string
+  readonly name: string
+  readonly email: string
+}
+
+export interface OrganizationRow {
+  readonly id: string
+  readonly slug: string
+  readonly name: string
+  readonly type: 'personal' | 'team'
+  readonly plan: string
+  readonly timeline: 'monthly' | 'yearly'
+  readonly overages: boolean
+  readonly requireMfa: boolean
+  readonly blockedReads: boolean
+  readonly blockedWrites: boolean
+  /** Customer data received by the billing routes. */
+  readonly customer: Readonly<Record<string, unknown>> | null
+  /** In ms since the Unix epoch, as all times here. */
+  readonly createdAt: number
+}
+
+export interface MemberRow {
+  /** `<organization>/<user>` */
+  readonly id: string
+  readonly organization: string
+  readonly user: string
+  readonly role: Role
+}
+
+export interface InviteRow {
+  /** A number, as text. */
+  readonly id: string
+  readonly organization: string
+  readonly email: string
+  readonly role: Role
+  readonly createdAt: number
+}
+
+export interface GroupRow {
+  readonly id: string
+  readonly organization: string
+  readonly name: string
+  readonly primary: string
+  /** Includes the primary. */
+  readonly locations: readonly string[]
+  readonly deleteProtection: boolean
+  readonly isArchived: boolean
+  /** Signs tokens for all databases of the group. */
+  readonly key: KeyPair
+  readonly createdAt: number
+}
+
+/**
+ * `creating` and `deleting` while the back end creates or removes it; `ready`; `lost` if the back end no longer has it: it is never
+ * silently created again under the same name.
+ */
+export type DatabaseState = 'creating' | 'ready' | 'deleting' | 'lost'
+
+/** Settings of a database. */
+export interface DatabaseConfiguration {
+  readonly sizeLimitBytes: number | null
+  readonly allowAttach: boolean
+  readonly blockReads: boolean
+  readonly blockWrites: boolean
+  readonly blockReason: string | null
+  readonly deleteProtection: boolean
+  readonly allowedIps: readonly string[]
+  readonly allowedAwsVpcIds: readonly string[]
+}
+
+export interface DatabaseRow {
+  readonly id: DatabaseId
+  readonly organization: string
+  readonly group: string
+  readonly name: string
+  readonly state: DatabaseState
+  readonly configuration: DatabaseConfiguration
+  /** The database of which it was created as a copy. */
+  readonly parent: { readonly id: string; readonly name: string; readonly branchedAt: number } | null
+  readonly isSchema: boolean
+  /** Id of the database whose schema it shares. */
+  readonly schema: string | null
+  /** Signs tokens for this database only. */
+  readonly key: KeyPair
+  readonly createdAt: number
+}
+
+/** Key set (JWKS) of an issuer whose tokens the databases of an organization accept. */
+export interface KeySetRow {
+  readonly id: string
+  readonly organization: string
+  readonly name: string
+  readonly url: string
+}
+
+export interface ApiTokenRow {
+  readonly id: string
+  readonly user: string
+  readonly name: string
+  /** Null for an unrestricted token. */
+  readonly organization: string | null
+  /** Null unless it is scoped to a group. */
+  readonly group: string | null
+  readonly scopes: readonly Scope[] | null
+  readonly createdAt: number
+}

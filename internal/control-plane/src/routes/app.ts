@@ -1,0 +1,83 @@
+import { Hono } from 'hono'
+import * as v from 'valibot'
+import { Refusal } from '../refusal.ts'
+import type { Grant } from './access.ts'
+import { authorize } from './authorize.ts'
+import { Call, type Platform, type ReadRequest } from './call.ts'
+import { openApiDocument } from './openapi.ts'
+import { readBody } from './read-body.ts'
+import type { Route } from './route.ts'
+import { ROUTES } from './table.ts'
+
+const OWN_PREFIX = /^(\/v\d)\/organizations\/:organizationSlug(?=\/)/
+
+/** Returns the platform API as a function that handles requests. */
+export function createPlatformApp(platform: Platform): (request: Request) => Promise<Response> {
+  const app = new Hono({ strict: false })
+  const wholePaths = new Set(ROUTES.map(({ method, path }) => `${method} ${path}`))
+  for (const route of ROUTES) {
+    app.on(route.method, route.path, ({ req }) => respond(platform, route, req.raw, req.param()))
+    // without a selected organization, clients omit it from the path and mean the user's own
+    const short = route.path.replace(OWN_PREFIX, '$1')
+    if (short !== route.path && !wholePaths.has(`${route.method} ${short}`))
+      app.on(route.method, short, ({ req }) => respond(platform, route, req.raw, req.param()))
+  }
+  app.get('/openapi.json', () => Response.json(openApiDocument(ROUTES, platform.plane.version)))
+  app.notFound(() => errorJson(404, 'route not found'))
+  return async (request) => await app.fetch(request)
+}
+
+async function respond(
+  platform: Platform,
+  route: Route,
+  raw: Request,
+  params: Readonly<Record<string, string>>,
+): Promise<Response> {
+  try {
+    // checked first, so that the body of an unauthorized request is not read
+    admit(platform, route, raw, params)
+    const request: ReadRequest = {
+      params,
+      query: new URL(raw.url).searchParams,
+      body: await readBody(raw),
+      userAgent: raw.headers.get('user-agent') ?? '',
+      raw,
+    }
+    // checked again: access may have been revoked while the body was read
+    const grant = admit(platform, route, raw, params)
+    const result: unknown = await route.handle(new Call(platform, request, grant))
+    return result === undefined ? new Response(null, { status: 200 }) : Response.json(result)
+  } catch (error) {
+    return refusalResponse(error)
+  }
+}
+
+/** @returns the granted access; null for a public route @throws Refusal */
+function admit(
+  { plane }: Platform,
+  { access }: Route,
+  raw: Request,
+  params: Readonly<Record<string, string>>,
+): Grant | null {
+  if (access.level === 'none') return null
+  const caller = plane.apiTokens.check(raw.headers.get('authorization') ?? undefined)
+  return authorize(plane.registry, { access, slug: params['organizationSlug'] ?? null, caller })
+}
+
+/** Converts an error to a response in the service's format. */
+function refusalResponse(error: unknown): Response {
+  if (error instanceof Refusal) return errorJson(error.status, error.message, error.code)
+  if (error instanceof v.ValiError)
+    return errorJson(400, describeIssues(error.issues as v.BaseIssue<unknown>[]))
+  return errorJson(500, `internal error: ${error instanceof Error ? error.message : String(error)}`)
+}
+
+function errorJson(status: number, error: string, code?: string): Response {
+  return Response.json({ error, ...(code !== undefined && { code }) }, { status })
+}
+
+function describeIssues(issues: readonly v.BaseIssue<unknown>[]): string {
+  const [issue] = issues
+  const path = (issue?.path ?? []).map(({ key }) => String(key)).join('.')
+  return `invalid request body: ${path === '' ? '' : `${path}: `}${issue?.message ?? 'unknown'}`.slice(0, 300)
+}

@@ -1,0 +1,105 @@
+import { newKeyPair } from '@batonsql/server-common/auth'
+import { TABLE_ACTIONS } from '@batonsql/server-common/hrana'
+import * as v from 'valibot'
+import type { AuditCode } from '../audit.ts'
+import { notSupported, Refusal } from '../refusal.ts'
+import type { DatabaseRow } from '../registry/rows.ts'
+import { readExpiration } from '../rules/expiration.ts'
+import { mintDatabaseToken, mintGroupToken, type TokenRequest } from '../tokens/database-tokens.ts'
+import { scoped } from './access.ts'
+import type { Call } from './call.ts'
+import { DATABASE, documented, GROUP, type Route, type RouteSchemas } from './route.ts'
+
+const TokenBody = v.object({
+  permissions: v.nullish(
+    v.object({ read_attach: v.nullish(v.object({ databases: v.nullish(v.array(v.string())) })) }),
+  ),
+  fine_grained_permissions: v.nullish(
+    v.array(v.object({ t: v.nullish(v.array(v.string())), a: v.array(v.picklist(TABLE_ACTIONS)) })),
+  ),
+})
+
+const MINT: RouteSchemas = {
+  query: ['expiration', 'authorization'],
+  body: TokenBody,
+  response: v.object({ jwt: v.string() }),
+}
+
+export const databaseTokenRoutes: readonly Route[] = [
+  documented('POST', `${DATABASE}/auth/tokens`, scoped('db:mint-token'), MINT, mintForDatabase),
+  documented(
+    'POST',
+    `${DATABASE}/auth/rotate`,
+    scoped('db:rotate-creds'),
+    { response: null },
+    rotateDatabase,
+  ),
+  documented('POST', `${GROUP}/auth/tokens`, scoped('group:mint-token'), MINT, mintForGroup),
+  documented('POST', `${GROUP}/auth/rotate`, scoped('group:rotate-creds'), { response: null }, rotateGroup),
+]
+
+function mintForDatabase(call: Call) {
+  const row = call.database()
+  const request = readTokenRequest(call, row.group)
+  const jwt = mintDatabaseToken(row, request)
+  noteToken(call, 'db-token-create', { database: row.name })
+  return { jwt }
+}
+
+function mintForGroup(call: Call) {
+  const group = call.group()
+  const databases = call.databases().filter((row) => row.group === group.id)
+  const jwt = mintGroupToken(group, databases, readTokenRequest(call, group.id))
+  noteToken(call, 'group-token-create', { group: group.name })
+  return { jwt }
+}
+
+function noteToken(call: Call, code: AuditCode, data: Readonly<Record<string, string>>): void {
+  const [[kind, name] = []] = Object.entries(data)
+  call.commit({ code, message: `created token for ${kind} ${name}`, data }, () => {})
+}
+
+function readTokenRequest(call: Call, group: string): TokenRequest {
+  const body = call.body(TokenBody)
+  const { backend } = call.plane
+  const access = call.query('authorization') ?? 'full-access'
+  if (access !== 'full-access' && access !== 'read-only')
+    throw new Refusal(400, 'invalid authorization: expected full-access or read-only')
+  const tables = (body.fine_grained_permissions ?? []).map(({ t, a }) => ({ t: t ?? null, a }))
+  if (tables.length > 0 && !backend.hasTablePermissions)
+    throw notSupported(`fine_grained_permissions are not supported by the back end "${backend.kind}"`)
+  const names = body.permissions?.read_attach?.databases ?? []
+  return {
+    access,
+    tables,
+    expiresInSeconds: readExpiration(call.query('expiration') ?? 'never'),
+    attach: names.map((name) => attachable(call, name, group)),
+  }
+}
+
+function attachable(call: Call, name: string, group: string): DatabaseRow {
+  const row = call.database(name)
+  if (row.group !== group)
+    throw new Refusal(400, `database ${name} is in another group and cannot be attached`)
+  return row
+}
+
+async function rotateDatabase(call: Call): Promise<void> {
+  const row = call.database()
+  const { databases, registry } = call.plane
+  const rotated = { ...row, key: newKeyPair() }
+  call.commit(null, () => registry.databases.put(rotated))
+  await databases.applyAll([rotated], { ends: 'all' })
+}
+
+async function rotateGroup(call: Call): Promise<void> {
+  const group = call.group()
+  const { databases, registry } = call.plane
+  // also invalidates tokens of single databases
+  const rows = call.databases().filter((row) => row.group === group.id)
+  call.commit(null, () => {
+    registry.groups.put({ ...group, key: newKeyPair() })
+    for (const row of rows) registry.databases.put({ ...row, key: newKeyPair() })
+  })
+  await databases.applyAll(rows, { ends: 'all' })
+}

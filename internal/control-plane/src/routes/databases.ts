@@ -1,0 +1,260 @@
+import { rm } from 'node:fs/promises'
+import { type DatabaseSource, RESERVED_NAMES } from '@batonsql/server-common/backend'
+import * as v from 'valibot'
+import { NEW_CONFIGURATION } from '../databases.ts'
+import { notSupported, Refusal } from '../refusal.ts'
+import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
+import { checkDatabaseName } from '../rules/names.ts'
+import { readSizeLimit } from '../rules/size-limit.ts'
+import { scoped } from './access.ts'
+import type { ByteShare } from './byte-budget.ts'
+import type { Call } from './call.ts'
+import { MAX_DUMP_BYTES } from './dump-store.ts'
+import { Database } from './models.ts'
+import { limitBytes } from './read-body.ts'
+import { DATABASE, documented, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
+import { databaseView, hostnameOf } from './views.ts'
+
+/** Limit of a list without `limit`, as in the service. */
+const MAX_LISTED = 1_000
+
+const NewDatabaseBody = v.object({
+  name: v.string(),
+  group: v.string(),
+  size_limit: v.nullish(v.string()),
+  is_schema: v.nullish(v.boolean()),
+  schema: v.nullish(v.string()),
+  remote_encryption: v.nullish(v.unknown()),
+  use_tursodb: v.nullish(v.boolean()),
+  seed: v.nullish(
+    v.object({
+      type: v.string(),
+      name: v.nullish(v.string()),
+      // name of the field in requests of the command line
+      value: v.nullish(v.string()),
+      url: v.nullish(v.string()),
+      timestamp: v.nullish(v.string()),
+    }),
+  ),
+})
+type NewDatabaseBody = v.InferOutput<typeof NewDatabaseBody>
+
+const LIST: RouteSchemas = {
+  query: ['group', 'schema', 'parent', 'type', 'limit', 'cursor'],
+  response: v.object({
+    databases: v.array(Database),
+    pagination: v.optional(v.object({ next: v.nullable(v.string()) })),
+  }),
+}
+const CREATE: RouteSchemas = {
+  body: NewDatabaseBody,
+  response: v.object({
+    database: v.object({ DbId: v.string(), Hostname: v.string(), Name: v.string() }),
+  }),
+}
+const UPLOAD: RouteSchemas = {
+  body: v.object({ file: v.string() }),
+  isForm: true,
+  response: v.object({ dump_url: v.string() }),
+}
+
+export const databaseRoutes: readonly Route[] = [
+  documented('GET', `${ORGANIZATION}/databases`, scoped('read'), LIST, listDatabases),
+  documented('POST', `${ORGANIZATION}/databases`, scoped('db:create'), CREATE, createDatabase),
+  undocumented('POST', `${ORGANIZATION}/databases/dumps`, scoped('db:create'), UPLOAD, uploadDump),
+  documented('GET', DATABASE, scoped('read'), { response: v.object({ database: Database }) }, (call) => ({
+    database: databaseView(call, call.database()),
+  })),
+  documented(
+    'DELETE',
+    DATABASE,
+    scoped('db:delete'),
+    { response: v.object({ database: v.string() }) },
+    deleteDatabase,
+  ),
+  undocumented('POST', `${DATABASE}/wakeup`, scoped('db:configure'), { response: null }, wakeDatabase),
+]
+
+function listDatabases(call: Call) {
+  const { group, schema, parent, cursor, type } = Object.fromEntries(call.request.query)
+  if (type !== undefined && type !== 'logical' && type !== 'schema')
+    throw new Refusal(400, 'invalid type: it is logical or schema')
+  const limit = Number(call.query('limit') ?? MAX_LISTED)
+  if (!Number.isInteger(limit) || limit < 1) throw new Refusal(400, 'invalid limit')
+  const last = cursor === undefined ? null : readCursor(cursor)
+  const wanted = call
+    .databases()
+    .toSorted(compareAge)
+    .map((row) => ({ row, view: databaseView(call, row) }))
+    .filter(({ view }) => group === undefined || view.group === group)
+    .filter(({ view }) => schema === undefined || schema === '' || view.schema === schema)
+    .filter(({ view }) => parent === undefined || view.parent?.id === parent)
+    // each database is of the type logical
+    .filter(({ view }) => type !== 'schema' || view.is_schema)
+    // after the last listed database, even if it no longer exists
+    .filter(({ row }) => last === null || compareAge(row, last) > 0)
+  const page = wanted.slice(0, Math.min(limit, MAX_LISTED))
+  const end = page.at(-1)
+  const next = end !== undefined && page.length < wanted.length ? writeCursor(end.row) : null
+  return {
+    databases: page.map(({ view }) => view),
+    ...(call.query('limit') !== undefined && { pagination: { next } }),
+  }
+}
+
+/** Position in a list, which is in order of creation. */
+type Position = Pick<DatabaseRow, 'createdAt' | 'id'>
+
+function compareAge(one: Position, other: Position): number {
+  return one.createdAt - other.createdAt || (one.id < other.id ? -1 : Number(one.id > other.id))
+}
+
+function writeCursor({ createdAt, id }: Position): string {
+  return Buffer.from(JSON.stringify({ createdAt, id })).toString('base64url')
+}
+
+const Cursor = v.object({ createdAt: v.number(), id: v.string() })
+
+function readCursor(text: string): Position {
+  try {
+    const { createdAt, id } = v.parse(Cursor, JSON.parse(Buffer.from(text, 'base64url').toString('utf8')))
+    return { createdAt, id: id as DatabaseRow['id'] }
+  } catch {
+    throw new Refusal(400, 'invalid cursor')
+  }
+}
+
+async function createDatabase(call: Call) {
+  const body = call.body(NewDatabaseBody)
+  const { databases } = call.plane
+  const group = findGroup(call, body.group)
+  checkFree(call, body.name)
+  if (group.isArchived)
+    throw new Refusal(400, `cannot create database on group ${group.name} because it is archived`)
+  if (body.remote_encryption != null) throw notSupported('remote_encryption is not supported by this server')
+  if (body.use_tursodb === true) throw notSupported('use_tursodb is not supported by this server')
+  const configuration = { ...NEW_CONFIGURATION, sizeLimitBytes: readSizeLimit(body.size_limit ?? '') }
+  const { source, parent } = await readSource(call, body, group)
+  try {
+    // the name may have been taken while the source was read
+    checkFree(call, body.name)
+    const { organization, platform } = call
+    const data = { database: body.name, group: group.name }
+    const row = await databases.create({
+      organization,
+      group,
+      name: body.name,
+      source,
+      configuration,
+      readyDelayMs: platform.readyDelayMs,
+      onReady: () => call.note({ code: 'db-create', message: `created database ${body.name}`, data }),
+      ...(parent !== undefined && { parent }),
+    })
+    return { database: { DbId: row.id, Hostname: hostnameOf(call, row), Name: row.name } }
+  } finally {
+    if (source.type === 'dump') await rm(source.file, { force: true })
+  }
+}
+
+function findGroup(call: Call, name: string): GroupRow {
+  const group = call.groups().find((row) => row.name === name)
+  if (group === undefined) throw new Refusal(400, 'group not found')
+  return group
+}
+
+/** @throws Refusal for a name that is not available */
+function checkFree(call: Call, name: string): void {
+  const { organization, plane, platform } = call
+  checkDatabaseName(name, organization.slug)
+  if (plane.registry.findDatabase(organization.id, name) !== undefined)
+    throw new Refusal(platform.takenNameStatus, `database with name ${name} already exists`)
+  if (RESERVED_NAMES.has(name) || plane.addresses.isTaken(organization, name))
+    throw new Refusal(422, `database name ${name} is not available`)
+}
+
+interface Source {
+  readonly source: DatabaseSource
+  readonly parent?: DatabaseRow
+}
+
+async function readSource(call: Call, body: NewDatabaseBody, group: GroupRow): Promise<Source> {
+  const { seed, schema, is_schema: isSchema } = body
+  const isChild = schema != null && schema !== ''
+  if ([seed != null, isChild, isSchema === true].filter(Boolean).length > 1)
+    throw new Refusal(400, 'seed, schema and is_schema exclude each other')
+  if (isSchema === true) return { source: { type: 'schema' } }
+  if (isChild) {
+    const parent = call.database(schema)
+    if (!parent.isSchema) throw new Refusal(400, `database ${schema} is not a schema database`)
+    if (parent.group !== group.id)
+      throw new Refusal(400, 'a database and its schema must be in the same group')
+    return { source: { type: 'schema-child', parent: parent.id } }
+  }
+  if (seed == null) return { source: { type: 'empty' } }
+  if (seed.type === 'database') return readFork(call, seed)
+  if (seed.type === 'dump') {
+    if (seed.url == null) throw new Refusal(400, 'seed.url is missing')
+    const { organization, platform } = call
+    return {
+      source: { type: 'dump', file: await platform.dumps.take(organization.id, seed.url, platform.url()) },
+    }
+  }
+  if (seed.type === 'database_upload')
+    throw notSupported('seed.type database_upload is not supported by this server; upload a dump')
+  throw new Refusal(400, `invalid seed.type: ${seed.type.slice(0, 40)}; known: database, dump`)
+}
+
+function readFork(call: Call, seed: NonNullable<NewDatabaseBody['seed']>): Source {
+  const name = seed.name ?? seed.value
+  if (name == null || name === '') throw new Refusal(400, 'seed.name is missing')
+  const parent = call.database(name)
+  if (parent.isSchema) throw new Refusal(400, 'a schema database cannot be copied')
+  if (seed.timestamp != null)
+    throw notSupported('this server keeps no history: only the current state can be copied (seed.timestamp)')
+  return { source: { type: 'fork', from: parent.id }, parent }
+}
+
+async function deleteDatabase(call: Call) {
+  const row = call.database()
+  const { databases } = call.plane
+  databases.checkRemovable(row)
+  const data = { database: row.name }
+  call.commit({ code: 'db-delete', message: `deleted database ${row.name}`, data }, () =>
+    databases.markDeleting(row),
+  )
+  await databases.finishRemoval(row)
+  return { database: row.name }
+}
+
+/** Reads a form with a dump. @throws Refusal */
+async function readForm({ body, headers }: Request, share: ByteShare): Promise<FormData> {
+  const type = headers.get('content-type')
+  if (body === null || type === null) throw new Refusal(400, 'a dump is sent as the file of a form')
+  const limited = limitBytes(body, MAX_DUMP_BYTES, share)
+  return await new Response(limited, { headers: { 'content-type': type } })
+    .formData()
+    .catch((error: unknown) => {
+      throw error instanceof Refusal ? error : new Refusal(400, 'a dump is sent as the file of a form')
+    })
+}
+
+async function uploadDump(call: Call) {
+  const { dumps, url } = call.platform
+  const share = dumps.share()
+  try {
+    const file = (await readForm(call.request.raw, share)).get('file')
+    if (file === null || typeof file === 'string')
+      throw new Refusal(400, 'a dump is sent as the file of a form')
+    const path = await dumps.keep(call.organization.id, new Uint8Array(await file.arrayBuffer()))
+    return { dump_url: `${url()}${path}` }
+  } finally {
+    share.release()
+  }
+}
+
+/** Does nothing: only groups are archived, not single databases. */
+function wakeDatabase(call: Call): void {
+  const { name, group } = call.database()
+  if (call.plane.registry.groups.get(group)?.isArchived === true)
+    throw new Refusal(400, `database ${name} is part of a group, please unarchive the group instead`)
+}

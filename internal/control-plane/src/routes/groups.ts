@@ -1,0 +1,199 @@
+import { newKeyPair } from '@batonsql/server-common/auth'
+import * as v from 'valibot'
+import { newGroup } from '../bootstrap.ts'
+import { Refusal } from '../refusal.ts'
+import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
+import { isLocation } from '../rules/locations.ts'
+import { checkGroupName } from '../rules/names.ts'
+import { organizationWide, scoped } from './access.ts'
+import type { Call } from './call.ts'
+import { Group } from './models.ts'
+import { documented, GROUP, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
+import { groupView } from './views.ts'
+
+const EXTENSIONS = [
+  'vector',
+  'crypto',
+  'fuzzy',
+  'math',
+  'stats',
+  'text',
+  'unicode',
+  'uuid',
+  'regexp',
+  'vec',
+] as const
+const NewGroupBody = v.object({
+  name: v.string(),
+  location: v.string(),
+  extensions: v.nullish(v.union([v.literal('all'), v.array(v.picklist(EXTENSIONS))])),
+})
+const GroupConfigurationBody = v.strictObject({ delete_protection: v.nullish(v.boolean()) })
+
+const RenameBody = v.object({ name: v.string() })
+const ONE: RouteSchemas = { response: v.object({ group: Group }) }
+const CONFIGURATION: RouteSchemas = { response: v.object({ delete_protection: v.boolean() }) }
+
+export const groupRoutes: readonly Route[] = [
+  documented(
+    'GET',
+    `${ORGANIZATION}/groups`,
+    scoped('read'),
+    { response: v.object({ groups: v.array(Group) }) },
+    (call) => ({
+      groups: call.groups().map((row) => groupView(call, row)),
+    }),
+  ),
+  documented(
+    'POST',
+    `${ORGANIZATION}/groups`,
+    organizationWide('member'),
+    { ...ONE, body: NewGroupBody },
+    createGroup,
+  ),
+  documented('GET', GROUP, scoped('read'), ONE, (call) => ({ group: groupView(call, call.group()) })),
+  documented('DELETE', GROUP, organizationWide('member'), ONE, deleteGroup),
+  documented('GET', `${GROUP}/configuration`, scoped('read'), CONFIGURATION, (call) => ({
+    delete_protection: call.group().deleteProtection,
+  })),
+  documented(
+    'PATCH',
+    `${GROUP}/configuration`,
+    scoped('group:configure'),
+    { ...CONFIGURATION, body: GroupConfigurationBody },
+    configureGroup,
+  ),
+  documented('POST', `${GROUP}/unarchive`, scoped('group:configure'), ONE, unarchiveGroup),
+  documented(
+    'POST',
+    `${GROUP}/update`,
+    scoped('group:configure'),
+    { response: null },
+    (call) => void call.group(),
+  ),
+  documented('POST', `${GROUP}/locations/:location`, scoped('group:configure'), ONE, addLocation),
+  documented('DELETE', `${GROUP}/locations/:location`, scoped('group:configure'), ONE, removeLocation),
+  undocumented(
+    'GET',
+    `${GROUP}/locations/:location/wait`,
+    scoped('read'),
+    { response: null },
+    (call) => void call.group(),
+  ),
+  undocumented(
+    'POST',
+    `${GROUP}/rename`,
+    scoped('group:configure'),
+    { ...ONE, body: RenameBody },
+    renameGroup,
+  ),
+  undocumented(
+    'GET',
+    `${GROUP}/aws/migration/info`,
+    organizationWide('viewer'),
+    { response: v.object({ status: v.string(), comment: v.string() }) },
+    (call) => {
+      call.group()
+      return { status: 'none', comment: '' }
+    },
+  ),
+]
+
+function createGroup(call: Call) {
+  const { name, location } = call.body(NewGroupBody)
+  checkGroupName(name)
+  if (!isLocation(location)) throw new Refusal(400, `invalid location: ${location.slice(0, 40)}`)
+  checkGroupIsFree(call, call.organization.id, name)
+  const group = newGroup(call.organization.id, name, location, newKeyPair())
+  const data = { group: name }
+  call.commit({ code: 'group-create', message: `created group ${name}`, data }, () =>
+    call.plane.registry.groups.put(group),
+  )
+  return { group: groupView(call, group) }
+}
+
+export function checkGroupIsFree(call: Call, organization: string, name: string): void {
+  if (call.plane.registry.findGroup(organization, name) !== undefined)
+    throw new Refusal(409, 'group already exists')
+}
+
+/** Deletes a group with its databases and the tokens that are scoped to it. */
+async function deleteGroup(call: Call) {
+  const group = call.group()
+  const { databases } = call.plane
+  const rows = databasesOf(call, group)
+  const kept = rows.find(({ configuration }) => configuration.deleteProtection)
+  if (group.deleteProtection) throw new Refusal(400, `group ${group.name} is protected from deletion`)
+  if (kept !== undefined) throw new Refusal(400, `database ${kept.name} is protected from deletion`)
+  const data = { group: group.name, databases: rows.map(({ name }) => name) }
+  call.commit({ code: 'group-delete', message: `deleted group ${group.name}`, data }, () => {
+    for (const row of rows) databases.markDeleting(row)
+    revokeTokensOf(call, group)
+    call.plane.registry.groups.delete(group.id)
+  })
+  await databases.finishRemovals(rows)
+  await databases.finishGroup(group.id)
+  return { group: groupView(call, group) }
+}
+
+export function databasesOf(call: Call, { id }: GroupRow): readonly DatabaseRow[] {
+  return call.plane.registry.databases.rows.filter(({ group, state }) => group === id && state !== 'deleting')
+}
+
+export function revokeTokensOf(call: Call, { id }: GroupRow): void {
+  const { apiTokens } = call.plane.registry
+  for (const token of apiTokens.rows.filter(({ group }) => group === id)) apiTokens.delete(token.id)
+}
+
+function configureGroup(call: Call) {
+  const group = call.group()
+  const { delete_protection: wanted } = call.body(GroupConfigurationBody)
+  const deleteProtection = wanted ?? group.deleteProtection
+  const code = deleteProtection ? 'group-protect' : 'group-unprotect'
+  const audit = { code, message: `${code} ${group.name}`, data: { group: group.name } } as const
+  call.commit(deleteProtection === group.deleteProtection ? null : audit, () =>
+    call.plane.registry.groups.put({ ...group, deleteProtection }),
+  )
+  return { delete_protection: deleteProtection }
+}
+
+function unarchiveGroup(call: Call) {
+  const group = { ...call.group(), isArchived: false }
+  const data = { group: group.name }
+  call.commit({ code: 'group-unarchive', message: `unarchived group ${group.name}`, data }, () =>
+    call.plane.registry.groups.put(group),
+  )
+  return { group: groupView(call, group) }
+}
+
+function addLocation(call: Call) {
+  const group = call.group()
+  const location = call.param('location')
+  if (!isLocation(location)) throw new Refusal(400, `invalid location: ${location.slice(0, 40)}`)
+  return changeLocations(call, group, [...new Set([...group.locations, location])])
+}
+
+function removeLocation(call: Call) {
+  const group = call.group()
+  const location = call.param('location')
+  if (!group.locations.includes(location)) throw new Refusal(400, 'Invalid location code')
+  if (location === group.primary) throw new Refusal(400, 'the primary location cannot be removed')
+  const others = group.locations.filter((code) => code !== location)
+  return changeLocations(call, group, others)
+}
+
+function changeLocations(call: Call, group: GroupRow, locations: readonly string[]) {
+  const changed = { ...group, locations }
+  call.commit(null, () => call.plane.registry.groups.put(changed))
+  return { group: groupView(call, changed) }
+}
+
+function renameGroup(call: Call) {
+  const group = call.group()
+  const { name } = call.body(RenameBody)
+  checkGroupName(name)
+  if (name !== group.name) checkGroupIsFree(call, group.organization, name)
+  const renamed = { ...group, name }
+  call.commit(null, () => call.plane.registry.groups.put(renamed))
+  return { group: groupView(call, renamed) }
+}

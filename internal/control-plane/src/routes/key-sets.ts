@@ -1,0 +1,111 @@
+import { isLoopback } from '@batonsql/server-common/auth'
+import { TABLE_ACTIONS } from '@batonsql/server-common/hrana'
+import * as v from 'valibot'
+import { notSupported, Refusal } from '../refusal.ts'
+import { pair } from '../registry/registry.ts'
+import type { KeySetRow } from '../registry/rows.ts'
+import { checkTokenName } from '../rules/names.ts'
+import { organizationWide } from './access.ts'
+import type { Call } from './call.ts'
+import { ORGANIZATION_2, type Route, type RouteSchemas, undocumented } from './route.ts'
+
+const MEMBER = organizationWide('member')
+const MAX_SETS = 10
+
+const TemplateBody = v.object({
+  database: v.nullish(v.string()),
+  group: v.nullish(v.string()),
+  scope: v.optional(v.picklist(['full-access', 'read-only']), 'full-access'),
+  permissions: v.nullish(
+    v.array(v.object({ t: v.nullish(v.array(v.string())), a: v.array(v.picklist(TABLE_ACTIONS)) })),
+  ),
+})
+
+const KeySetBody = v.object({ jwks_url: v.string() })
+const LIST: RouteSchemas = {
+  response: v.object({ jwks: v.array(v.object({ jwks_name: v.string(), jwks_url: v.string() })) }),
+}
+const Template = v.object({
+  a: v.picklist(['ro', 'rw']),
+  id: v.optional(v.string()),
+  gid: v.optional(v.string()),
+  perm: v.array(v.object({ t: v.nullish(v.array(v.string())), a: v.array(v.picklist(TABLE_ACTIONS)) })),
+})
+
+/** Manages issuers, by their key sets (JWKS), whose tokens the databases of an organization accept. */
+export const keySetRoutes: readonly Route[] = [
+  undocumented('GET', `${ORGANIZATION_2}/jwks`, organizationWide('viewer'), LIST, (call) => ({
+    jwks: setsOf(call).map(({ name, url }) => ({ jwks_name: name, jwks_url: url })),
+  })),
+  undocumented(
+    'PUT',
+    `${ORGANIZATION_2}/jwks/:jwksName`,
+    MEMBER,
+    { body: KeySetBody, response: null },
+    saveSet,
+  ),
+  undocumented('DELETE', `${ORGANIZATION_2}/jwks/:jwksName`, MEMBER, { response: null }, removeSet),
+  undocumented(
+    'POST',
+    `${ORGANIZATION_2}/jwks-template`,
+    MEMBER,
+    { body: TemplateBody, response: v.object({ template: Template }) },
+    makeTemplate,
+  ),
+]
+
+function setsOf({ organization, plane }: Call): readonly KeySetRow[] {
+  return plane.registry.keySets.rows.filter((row) => row.organization === organization.id)
+}
+
+async function saveSet(call: Call): Promise<void> {
+  const name = call.param('jwksName')
+  checkTokenName(name)
+  const { jwks_url: url } = call.body(KeySetBody)
+  checkUrl(url)
+  const { organization, plane } = call
+  const id = pair(organization.id, name)
+  const old = plane.registry.keySets.get(id)
+  if (old === undefined && setsOf(call).length >= MAX_SETS)
+    throw new Refusal(400, `an organization can have at most ${MAX_SETS} key sets`)
+  call.commit(null, () => plane.registry.keySets.put({ id, organization: organization.id, name, url }))
+  if (old !== undefined && old.url !== url) await endStreams(call, old)
+}
+
+async function removeSet(call: Call): Promise<void> {
+  const name = call.param('jwksName')
+  const row = setsOf(call).find((set) => set.name === name)
+  if (row === undefined) throw new Refusal(404, `could not find key set ${name.slice(0, 80)}`)
+  call.commit(null, () => call.plane.registry.keySets.delete(row.id))
+  await endStreams(call, row)
+}
+
+/** Closes all streams of the organization's databases, as it is unknown which of them were opened with tokens of a removed set. */
+async function endStreams(call: Call, { url }: KeySetRow): Promise<void> {
+  const { externalTokens, registry } = call.plane
+  // another organization may still trust the set
+  if (!registry.keySets.rows.some((row) => row.url === url)) externalTokens.forget(url)
+  await call.plane.databases.applyAll(call.databases(), { ends: 'all' })
+}
+
+/** Requires HTTPS, because otherwise anyone on the network path could replace the keys. */
+function checkUrl(text: string): void {
+  const url = URL.canParse(text) ? new URL(text) : null
+  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.hostname))
+  if (!isSafe || url.username !== '' || url.password !== '' || text.length > 2_000)
+    throw new Refusal(
+      400,
+      'jwks_url must be an https URL without credentials; http is allowed only on this machine',
+    )
+}
+
+/** Returns the claims that tokens of an issuer must have. */
+function makeTemplate(call: Call) {
+  const { database, group, scope, permissions } = call.body(TemplateBody)
+  if ((database == null) === (group == null)) throw new Refusal(400, 'name a database or a group')
+  if (permissions != null && permissions.length > 0 && !call.plane.backend.hasTablePermissions)
+    throw notSupported(`permissions are not supported by the back end "${call.plane.backend.kind}"`)
+  const subject = database == null ? { gid: call.group(group ?? '').id } : { id: call.database(database).id }
+  const a = scope === 'read-only' ? 'ro' : 'rw'
+  return { template: { a, ...subject, perm: permissions ?? [] } }
+}

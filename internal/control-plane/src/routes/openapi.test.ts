@@ -1,0 +1,135 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { openApiDocument } from './openapi.ts'
+import { ROUTES } from './table.ts'
+
+/** A schema of the document. */
+interface Schema {
+  readonly $ref?: string
+  readonly type?: string
+  readonly anyOf?: readonly Schema[]
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly items?: Schema
+  readonly required?: readonly string[]
+}
+type Content = Readonly<Record<string, { readonly schema: Schema }>>
+
+interface Operation {
+  readonly parameters?: readonly { readonly name: string; readonly in: string }[]
+  readonly requestBody?: { readonly required: boolean; readonly content: Content }
+  readonly security: readonly object[]
+  readonly responses: Readonly<Record<string, { readonly content?: Content }>>
+}
+
+const document = openApiDocument(ROUTES, '1.2.3') as {
+  readonly info: { readonly version: string }
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> }
+}
+const operations = Object.values(document.paths).flatMap((path) => Object.values(path))
+
+/** A shape as the list of routes that was put together from public sources writes it. */
+interface Shape {
+  readonly type?: string
+  readonly fields?: Readonly<Record<string, Shape>>
+  readonly items?: Shape
+}
+
+interface Row {
+  readonly method: string
+  readonly path: string
+  readonly api: string
+  readonly status: string
+  readonly request: {
+    readonly query: Readonly<Record<string, unknown>>
+    readonly body: { readonly required: boolean; readonly schema: Shape } | null
+  }
+  readonly response: { readonly body: Shape | null }
+}
+
+const file = new URL('../../../../test/fixtures/platform-routes.json', import.meta.url)
+const documented = (JSON.parse(readFileSync(file, 'utf8')) as readonly Row[]).filter(
+  ({ api, status }) => api === 'platform' && status === 'documented',
+)
+
+/** Follows references, and leaves out null. */
+function resolved(schema: Schema): Schema {
+  if (schema.$ref !== undefined)
+    return document.components.schemas[schema.$ref.replace('#/components/schemas/', '')] as Schema
+  const [first, ...others] = (schema.anyOf ?? []).filter(({ type }) => type !== 'null')
+  return first !== undefined && others.length === 0 ? resolved(first) : schema
+}
+
+/** What a schema lacks of a documented shape, each as `path: what is wrong`. */
+function differences(shape: Shape, given: Schema | undefined, path: string): string[] {
+  if (given === undefined) return [`${path}: missing`]
+  const schema = resolved(given)
+  if (shape.type !== undefined && schema.type !== undefined && shape.type !== schema.type)
+    return [`${path}: ${schema.type}, not ${shape.type}`]
+  return [
+    ...Object.entries(shape.fields ?? {}).flatMap(([name, field]) =>
+      differences(field, schema.properties?.[name], `${path}.${name}`),
+    ),
+    ...(shape.items === undefined ? [] : differences(shape.items, schema.items, `${path}[]`)),
+  ]
+}
+
+const schemaOf = (content: Content | undefined): Schema | undefined => content?.['application/json']?.schema
+
+test('each documented route has its documented query, body and response', () => {
+  const faults = documented.flatMap(({ method, path, request, response }) => {
+    const name = `${method} ${path}`
+    const known = document.paths[path.replace('{slug}', '{organizationSlug}')]?.[method.toLowerCase()]
+    if (known === undefined) return [`${name}: missing`]
+    const query = (known.parameters ?? []).filter((parameter) => parameter.in === 'query')
+    const unknown = Object.keys(request.query).filter((key) => !query.some((each) => each.name === key))
+    const { body } = request
+    const success = schemaOf(known.responses['200']?.content)
+    return [
+      ...unknown.map((key) => `${name}: no ${key} in the query`),
+      ...(body === null
+        ? []
+        : differences(body.schema, schemaOf(known.requestBody?.content), `${name} body`)),
+      ...(response.body === null
+        ? success === undefined
+          ? []
+          : [`${name}: the response is not empty`]
+        : differences(response.body, success, `${name} response`)),
+    ]
+  })
+  // refused, whatever it is
+  const encryption = 'POST /v1/organizations/{organizationSlug}/databases body.remote_encryption'
+  expect(faults).toEqual([
+    `${encryption}.encryption_key: missing`,
+    `${encryption}.encryption_cipher: missing`,
+  ])
+})
+
+test('each route has a token, a schema of each parameter of its path, and responses', () => {
+  expect(operations).toHaveLength(ROUTES.length)
+  for (const [path, methods] of Object.entries(document.paths)) {
+    const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+    for (const { parameters = [], responses } of Object.values(methods)) {
+      expect(parameters.filter((each) => each.in === 'path').map(({ name }) => name)).toEqual(names)
+      expect(schemaOf(responses['default']?.content)).toEqual({ $ref: '#/components/schemas/Failure' })
+    }
+  }
+  const open = operations.filter(({ security }) => security.length === 0)
+  expect(open).toHaveLength(ROUTES.filter(({ access }) => access.level === 'none').length)
+})
+
+test('routes that the server lacks have no successful response', () => {
+  const missing = ROUTES.filter(({ schemas }) => schemas === null)
+  expect(missing.length).toBeGreaterThan(0)
+  expect(operations.filter(({ responses }) => !('200' in responses))).toHaveLength(missing.length)
+})
+
+test('every reference leads to a component, and a body that can be left out is not required', () => {
+  const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)]
+  expect(references.length).toBeGreaterThan(50)
+  for (const [, name] of references) expect(document.components.schemas).toHaveProperty(name as string)
+  expect(JSON.stringify(document)).not.toContain('$defs')
+  const { paths } = document
+  expect(paths['/v1/auth/api-tokens/{tokenName}']?.['post']?.requestBody?.required).toBe(false)
+  expect(paths['/v1/organizations']?.['post']?.requestBody?.required).toBe(true)
+})

@@ -1,0 +1,120 @@
+import { newKeyPair } from '@batonsql/server-common/auth'
+import * as v from 'valibot'
+import { Refusal } from '../refusal.ts'
+import type { DatabaseRow, GroupRow, OrganizationRow } from '../registry/rows.ts'
+import { checkDatabaseName } from '../rules/names.ts'
+import { isAtLeast } from '../rules/roles.ts'
+import { organizationWide, scoped } from './access.ts'
+import type { Call } from './call.ts'
+import { checkGroupIsFree, databasesOf, revokeTokensOf } from './groups.ts'
+import { Group } from './models.ts'
+import { DATABASE, documented, GROUP, type Route, undocumented } from './route.ts'
+import { groupView } from './views.ts'
+
+const GroupTransferBody = v.object({ organization: v.string() })
+const DatabaseTransferBody = v.object({ org: v.string(), group: v.nullish(v.string()) })
+
+export const transferRoutes: readonly Route[] = [
+  documented(
+    'POST',
+    `${GROUP}/transfer`,
+    organizationWide('admin'),
+    { body: GroupTransferBody, response: Group },
+    transferGroup,
+  ),
+  undocumented(
+    'POST',
+    `${DATABASE}/transfer`,
+    scoped('db:configure'),
+    { body: DatabaseTransferBody, response: null },
+    transferDatabase,
+  ),
+]
+
+/** Transfers a group to another organization, and invalidates its tokens of all kinds. */
+async function transferGroup(call: Call) {
+  // usage until now belongs to the sender
+  await call.plane.usage.sample(databasesOf(call, call.group()))
+  const group = call.group()
+  const { registry, databases } = call.plane
+  const { organization: slug } = call.body(GroupTransferBody)
+  const receiver = findReceiver(call, slug)
+  if (receiver.id === group.organization) throw new Refusal(400, `the group is already in ${slug}`)
+  checkGroupIsFree(call, receiver.id, group.name)
+  const rows = databasesOf(call, group)
+  for (const { name } of rows) checkNameIsFree(call, receiver, name)
+  const moved: GroupRow = { ...group, organization: receiver.id, key: newKeyPair() }
+  call.commit(null, () => {
+    revokeTokensOf(call, group)
+    registry.groups.put(moved)
+    for (const row of rows) registry.databases.put({ ...row, organization: receiver.id, key: newKeyPair() })
+  })
+  await databases.applyAll(rows, { ends: 'all' })
+  return groupView(call, moved)
+}
+
+/** Moves a database to another group, which a group's token need not reach. Invalidates the tokens of the database. */
+async function transferDatabase(call: Call): Promise<void> {
+  const row = call.database()
+  const { org: slug, group: wanted } = call.body(DatabaseTransferBody)
+  if (row.isSchema || row.schema !== null)
+    throw new Refusal(
+      400,
+      `database ${row.name} shares its schema with others, which must be in the same group`,
+    )
+  const { databases } = call.plane
+  const isWithin = slug === call.organization.slug
+  if (!isWithin && !isAtLeast(call.role ?? 'viewer', 'admin'))
+    throw new Refusal(403, `transferring to another organization is only allowed for admin or owner`)
+  const receiver = isWithin ? call.organization : findReceiver(call, slug)
+  const group = receivingGroup(call, row, receiver, wanted ?? null)
+  if (group.id === row.group) throw new Refusal(400, `database ${row.name} is already in that group`)
+  if (group.isArchived) throw new Refusal(400, `group ${group.name} is archived`)
+  const checkReceiver = (): void => {
+    if (!isWithin) checkNameIsFree(call, receiver, row.name)
+  }
+  checkReceiver()
+  await databases.move(row, group, checkReceiver)
+}
+
+/** Returns the group with a name; without one that of the same name, or else the oldest of the organization. */
+function receivingGroup(
+  call: Call,
+  row: DatabaseRow,
+  { id, slug }: OrganizationRow,
+  wanted: string | null,
+): GroupRow {
+  const { registry } = call.plane
+  const group = registry.findGroup(id, wanted ?? registry.groups.get(row.group)?.name ?? '')
+  if (group !== undefined) return group
+  if (wanted !== null && id === call.organization.id) throw new Refusal(404, 'group not found')
+  if (wanted !== null) throw new Refusal(400, `${slug} has no group of that name`)
+  const [oldest] = registry.groups.rows
+    .filter(({ organization }) => organization === id)
+    .sort((a, b) => a.createdAt - b.createdAt)
+  if (oldest === undefined) throw new Refusal(400, `${slug} has no group`)
+  return oldest
+}
+
+/** Returns the organization that receives a transfer, if the caller may transfer to it. */
+function findReceiver(call: Call, slug: string): OrganizationRow {
+  const { registry } = call.plane
+  const { token, user } = call.caller
+  const receiver = registry.findOrganization(slug)
+  const role = receiver && registry.membership(receiver.id, user.id)?.role
+  if (receiver === undefined || role === undefined) throw new Refusal(404, 'organization not found')
+  if (token.organization !== null && token.organization !== receiver.id)
+    throw new Refusal(403, `the token is scoped to an organization, and cannot transfer to ${slug}`)
+  if (!isAtLeast(role, 'admin'))
+    throw new Refusal(403, `transferring is only allowed for admin or owner of ${slug}`)
+  return receiver
+}
+
+function checkNameIsFree(call: Call, receiver: OrganizationRow, name: string): void {
+  const { registry, addresses } = call.plane
+  checkDatabaseName(name, receiver.slug)
+  if (registry.findDatabase(receiver.id, name) !== undefined)
+    throw new Refusal(409, `database with name ${name} already exists in ${receiver.slug}`)
+  if (addresses.isTaken(receiver, name))
+    throw new Refusal(422, `database name ${name} is not available in ${receiver.slug}`)
+}

@@ -1,0 +1,71 @@
+import { createPublicKey, randomBytes } from 'node:crypto'
+import { claimsOf, type KeyPair, mintToken, readToken } from '@batonsql/server-common/auth'
+import { Refusal } from '../refusal.ts'
+import type { Registry } from '../registry/registry.ts'
+import type { ApiTokenRow, UserRow } from '../registry/rows.ts'
+
+/** A token to create. */
+export type NewApiToken = Pick<ApiTokenRow, 'name' | 'organization' | 'group' | 'scopes'>
+
+/** The user and the token of a request. */
+export interface Caller {
+  readonly user: UserRow
+  readonly token: ApiTokenRow
+}
+
+/** Manages API tokens: JWTs that refer to an entry of the registry and are invalid without it. */
+export class ApiTokens {
+  readonly #registry: Registry
+  readonly #key: KeyPair
+
+  constructor(registry: Registry, key: KeyPair) {
+    this.#registry = registry
+    this.#key = key
+  }
+
+  /** Returns the row of a new token, which the caller stores. @throws Refusal if the user already has one of that name */
+  make(user: UserRow, wanted: NewApiToken): ApiTokenRow {
+    if (this.#registry.findToken(user.id, wanted.name) !== undefined)
+      throw new Refusal(409, `an API token with name ${wanted.name} already exists`)
+    return { id: newTokenId(), user: user.id, createdAt: Date.now(), ...wanted }
+  }
+
+  /** Returns the secret of a token, which is derived from the registry. */
+  secretOf({ id, organization, createdAt }: ApiTokenRow): string {
+    const claims = { jti: id, ...(organization !== null && { org_id: organization }) }
+    return mintToken(this.#key, claims, createdAt)
+  }
+
+  /** Authenticates a request. @throws Refusal 401 unless the token is valid */
+  check(authorization: string | undefined): Caller {
+    const token = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1]
+    if (token === undefined) throw new Refusal(401, 'missing or invalid authorization header')
+    const id = this.#readId(token)
+    const row = this.#registry.apiTokens.get(id)
+    const user = row === undefined ? undefined : this.#registry.users.get(row.user)
+    if (row === undefined || user === undefined) throw new Refusal(401, 'the token has been revoked')
+    return { user, token: row }
+  }
+
+  #readId(token: string): string {
+    if (token.split('.').length !== 3) throw new Refusal(401, 'token contains an invalid number of segments')
+    const claims = readToken(token, [createPublicKey(this.#key.publicPem)])
+    if (claims === null && !claimsDatabase(token)) throw new Refusal(401, 'the token is invalid')
+    const { jti, exp } = claims ?? {}
+    if (typeof exp === 'number' && exp <= Date.now() / 1_000) throw new Refusal(401, 'the token has expired')
+    if (typeof jti === 'string') return jti
+    // a database token was used for the platform
+    throw new Refusal(401, 'could not parse jwt id')
+  }
+}
+
+/** Whether a token has the claims of a database token, without verifying it. */
+function claimsDatabase(token: string): boolean {
+  const claims = claimsOf(token) ?? {}
+  return !('jti' in claims) && ['a', 'id', 'gid', 'p'].some((name) => name in claims)
+}
+
+/** Generates the id of an API token: 16 random bytes as 22 characters. */
+function newTokenId(): string {
+  return randomBytes(16).toString('base64url')
+}

@@ -1,0 +1,58 @@
+import { mintToken } from '@batonsql/server-common/auth'
+import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
+
+/** Access level of a database token. */
+export type TokenAccess = 'full-access' | 'read-only'
+
+/** Permissions for the named tables; null for all tables. */
+interface TablePermission {
+  readonly t: readonly string[] | null
+  readonly a: readonly string[]
+}
+
+/** Permissions and lifetime of a token to create. */
+export interface TokenRequest {
+  readonly access: TokenAccess
+  /** Null for a token that does not expire. */
+  readonly expiresInSeconds: number | null
+  /** Databases that may be attached for reading. */
+  readonly attach: readonly DatabaseRow[]
+  readonly tables: readonly TablePermission[]
+}
+
+/** Creates a token for one database, signed with the key of the database. */
+export function mintDatabaseToken(database: DatabaseRow, request: TokenRequest): string {
+  const claims = request.attach.length === 0 ? { a: levelOf(request) } : attachClaims([database], request)
+  return mintToken(database.key, { ...claims, id: database.id, ...commonClaims(request) })
+}
+
+/**
+ * Creates a token for all databases of a group, signed with the group's key. It includes databases created later, unless it names
+ * databases to attach: then all databases must be listed.
+ */
+export function mintGroupToken(
+  group: GroupRow,
+  databases: readonly DatabaseRow[],
+  request: TokenRequest,
+): string {
+  const plain = request.access === 'read-only' ? { a: 'ro' } : {}
+  const claims = request.attach.length === 0 ? plain : attachClaims(databases, request)
+  return mintToken(group.key, { ...claims, gid: group.id, ...commonClaims(request) })
+}
+
+function levelOf({ access }: TokenRequest): 'ro' | 'rw' {
+  return access === 'read-only' ? 'ro' : 'rw'
+}
+
+/** Returns claims that list databases; they replace the coarse claims. */
+function attachClaims(databases: readonly DatabaseRow[], request: TokenRequest): { readonly p: object } {
+  const named = (rows: readonly DatabaseRow[]): object => ({ ns: rows.map(({ id }) => id) })
+  return { p: { [levelOf(request)]: named(databases), roa: named(request.attach) } }
+}
+
+function commonClaims({ expiresInSeconds, tables }: TokenRequest): { exp?: number; perm?: unknown } {
+  return {
+    ...(expiresInSeconds !== null && { exp: Math.floor(Date.now() / 1_000) + expiresInSeconds }),
+    ...(tables.length > 0 && { perm: tables }),
+  }
+}

@@ -1,0 +1,89 @@
+import { type Claims, claimedToken, KeySets, mintToken } from '@batonsql/server-common/auth'
+import type { ServiceRequest } from '@batonsql/server-common/http'
+import type { JWTPayload } from 'jose'
+import { decodeProtectedHeader } from 'jose/decode/protected_header'
+import { JWTClaimValidationFailed, JWTExpired } from 'jose/errors'
+import { Refusal } from '../refusal.ts'
+import type { Registry } from '../registry/registry.ts'
+import type { DatabaseRow } from '../registry/rows.ts'
+
+/**
+ * Exchanges valid tokens of issuers that an organization has named by their key sets for tokens of the database's own key,
+ * with the same permissions and expiry: back ends know no issuers.
+ */
+export class ExternalTokens {
+  readonly #registry: Registry
+  readonly #sets = new KeySets()
+
+  constructor(registry: Registry) {
+    this.#registry = registry
+  }
+
+  /** Has a key set fetched anew the next time it is needed. */
+  forget(url: string): void {
+    this.#sets.forget(url)
+  }
+
+  /**
+   * Returns the request with a token of the database's own key in place of one of an issuer; other requests as they are.
+   * @param hasTablePermissions whether the back end enforces them
+   * @throws Refusal 401 for an invalid token, 404 for one of another database
+   */
+  async exchange(
+    row: DatabaseRow,
+    request: ServiceRequest,
+    hasTablePermissions: boolean,
+  ): Promise<ServiceRequest> {
+    const sets = this.#registry.keySets.rows.filter(({ organization }) => organization === row.organization)
+    const token = sets.length === 0 ? null : claimedToken(request)
+    const keyId = token === null ? undefined : keyIdOf(token)
+    // tokens of our own do not name their key
+    if (token === null || keyId === undefined) return request
+    if (typeof keyId !== 'string' || keyId === '') throw unauthorized('The JWT is invalid')
+    const urls = sets.map(({ url }) => url)
+    const claims = await this.#sets.verify(urls, token).catch((error: unknown) => {
+      throw unauthorized(describeInvalid(error))
+    })
+    // one may have been removed while keys were fetched or the signature was verified
+    const areSame = sets.every(({ id, url }) => this.#registry.keySets.get(id)?.url === url)
+    if (claims === null || !areSame) throw unauthorized('The JWT is invalid')
+    const permitted = permittedClaims(claims, row)
+    const isPlain = Array.isArray(permitted['perm'])
+      ? permitted['perm'].length === 0
+      : permitted['perm'] == null
+    if (!isPlain && !hasTablePermissions) throw unauthorized('The JWT is invalid')
+    const own = mintToken(row.key, permitted)
+    return { ...request, headers: { ...request.headers, authorization: `Bearer ${own}` } }
+  }
+}
+
+/** The id of the key that a token claims to be signed with, which may be of any type; undefined for text that is no token. */
+function keyIdOf(token: string): unknown {
+  try {
+    return decodeProtectedHeader(token).kid
+  } catch {
+    return undefined
+  }
+}
+
+function describeInvalid(error: unknown): string {
+  if (error instanceof JWTExpired) return 'The JWT has expired'
+  const isEarly = error instanceof JWTClaimValidationFailed && error.claim === 'nbf'
+  return isEarly ? 'The JWT is not valid yet' : 'The JWT is invalid'
+}
+
+/** Returns the claims for the database. Permissions must be explicit: an issuer signs many tokens that are not about databases. */
+function permittedClaims({ id, gid, a, exp, aud, p, perm }: JWTPayload, row: DatabaseRow): Claims {
+  // `1e999` is a number in JSON, and infinite here
+  if (!Number.isFinite(exp)) throw unauthorized('The JWT is invalid')
+  // meant for another service
+  if (aud !== undefined) throw unauthorized('Authentication failed')
+  if ((a !== 'ro' && a !== 'rw') || p !== undefined) throw unauthorized('The JWT is invalid')
+  const isForThis = (id ?? gid) !== undefined && (id ?? row.id) === row.id && (gid ?? row.group) === row.group
+  if (!isForThis) throw new Refusal(404, `Namespace \`${row.name}\` doesn't exist`)
+  return { id: row.id, a, exp: Math.floor(Number(exp)), ...(perm !== undefined && { perm }) }
+}
+
+function unauthorized(reason: string): Refusal {
+  return new Refusal(401, `Unauthorized: \`${reason}\``)
+}

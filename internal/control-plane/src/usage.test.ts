@@ -1,0 +1,102 @@
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { newKeyPair } from '@batonsql/server-common/auth'
+import type { DatabaseBackend, DatabaseId, UsageSample } from '@batonsql/server-common/backend'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { openHome } from './bootstrap.ts'
+import { NEW_CONFIGURATION } from './databases.ts'
+import { Registry } from './registry/registry.ts'
+import type { DatabaseRow } from './registry/rows.ts'
+import { Usage } from './usage.ts'
+
+const ever = { from: 0, to: Date.now() + 3_600_000 }
+
+async function oneDatabase(): Promise<{ registry: Registry; row: DatabaseRow }> {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  const registry = await Registry.open(directory)
+  onTestFinished(async () => {
+    registry.close()
+    await rm(directory, { recursive: true })
+  })
+  const { organization } = openHome(registry, 'local')
+  const [group] = registry.groups.rows
+  if (group === undefined) throw new Error('no group')
+  const row: DatabaseRow = {
+    id: 'one' as DatabaseId,
+    organization: organization.id,
+    group: group.id,
+    name: 'one',
+    state: 'ready',
+    configuration: NEW_CONFIGURATION,
+    parent: null,
+    isSchema: false,
+    schema: null,
+    key: newKeyPair(),
+    createdAt: 0,
+  }
+  registry.transaction(() => registry.databases.put(row))
+  return { registry, row }
+}
+
+test('what is sampled by two at once is counted once, and not at all once it is gone', async () => {
+  const { registry, row } = await oneDatabase()
+  let read = 100
+  const sampleUsage = async (): Promise<UsageSample> => {
+    const rowsRead = read
+    read += 50
+    // the first one to ask is the last one to be answered
+    await new Promise((resolve) => setTimeout(resolve, rowsRead === 100 ? 50 : 1))
+    return { epoch: 'e', rowsRead, rowsWritten: 0, storageBytes: 0 }
+  }
+  const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
+  await Promise.all([usage.sample([row]), usage.sample([row])])
+  expect(usage.ofDatabase(row.id, ever).rowsRead).toBe(150)
+
+  const late = usage.sample([row])
+  registry.transaction(() => registry.databases.delete(row.id))
+  await late
+  expect(usage.ofDatabase(row.id, ever).rowsRead).toBe(150)
+})
+
+test('a count that has lost its end goes on from there; one of another epoch begins at nothing', async () => {
+  const { registry, row } = await oneDatabase()
+  let sample: UsageSample = { epoch: 'e', rowsRead: 0, rowsWritten: 0, storageBytes: 0 }
+  const sampleUsage = async (): Promise<UsageSample> => sample
+  const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
+  const sampled = async (epoch: string, rowsRead: number): Promise<number> => {
+    sample = { ...sample, epoch, rowsRead }
+    await usage.sample([row])
+    return usage.ofDatabase(row.id, ever).rowsRead
+  }
+  expect(await sampled('e', 100)).toBe(100)
+  expect(await sampled('e', 90)).toBe(100)
+  expect(await sampled('e', 95)).toBe(105)
+  expect(await sampled('f', 10)).toBe(115)
+})
+
+test('a response that is sent for longer than databases are asked for is counted', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const { registry, row } = await oneDatabase()
+  let rowsWritten = 2
+  const sampleUsage = async (): Promise<UsageSample> => ({
+    epoch: 'e',
+    rowsRead: 0,
+    rowsWritten,
+    storageBytes: 0,
+  })
+  const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
+  const body = new PassThrough()
+  usage.touch(row.id)
+  usage.onResponse(row.id, body)
+  vi.advanceTimersByTime(15_000)
+  await usage.sampleTouched()
+  rowsWritten = 5_002
+  body.destroy()
+  await once(body, 'close')
+  await usage.sampleTouched()
+  expect(usage.ofDatabase(row.id, ever).rowsWritten).toBe(5_002)
+})

@@ -1,0 +1,157 @@
+import type { DatabaseBackend, DatabaseId, UsageSample } from '@batonsql/server-common/backend'
+import type { ServiceResponse } from '@batonsql/server-common/http'
+import type { Registry } from './registry/registry.ts'
+import type { DatabaseRow } from './registry/rows.ts'
+
+const HOUR_MS = 3_600_000
+/** libsql-server reports the size of a database about a second late. */
+const COUNTED_AFTER_MS = 3_000
+
+/** Usage in a period, and the current storage. */
+export interface UsageTotal {
+  readonly rowsRead: number
+  readonly rowsWritten: number
+  readonly bytesSynced: number
+  readonly storageBytes: number
+}
+
+/** A period in ms since the Unix epoch; it is evaluated in whole hours. */
+export interface Period {
+  readonly from: number
+  readonly to: number
+}
+
+/**
+ * Records the usage of databases by the hour. The counts of a back end restart with its process, so that the differences are
+ * recorded regularly.
+ */
+export class Usage {
+  readonly #registry: Registry
+  readonly #backend: DatabaseBackend
+  #last: Promise<void> = Promise.resolve()
+  /** When each database with unrecorded usage was last used, on a monotonic clock. */
+  readonly #touched = new Map<DatabaseId, number>()
+  readonly #bytesSynced = new Map<DatabaseId, number>()
+
+  constructor(registry: Registry, backend: DatabaseBackend) {
+    this.#registry = registry
+    this.#backend = backend
+  }
+
+  /** Adds bytes of a database that were sent in an export. */
+  addBytesSynced(id: DatabaseId, bytes: number): void {
+    this.touch(id)
+    this.#bytesSynced.set(id, (this.#bytesSynced.get(id) ?? 0) + bytes)
+  }
+
+  /** Marks a database as used, so that the next sample includes it. */
+  touch(id: DatabaseId): void {
+    this.#touched.set(id, performance.now())
+  }
+
+  /** Marks a database as used after a response, and again after its body was sent. */
+  onResponse(id: DatabaseId, body: ServiceResponse['body']): void {
+    this.touch(id)
+    if (typeof body !== 'string') body.once('close', () => this.touch(id))
+  }
+
+  /** Records the usage of all databases that were used since the last sample. */
+  async sampleTouched(): Promise<void> {
+    const rows = [...this.#touched.keys()].flatMap((id) => this.#registry.databases.get(id) ?? [])
+    const now = performance.now()
+    for (const [id, at] of this.#touched) if (now - at > COUNTED_AFTER_MS) this.#touched.delete(id)
+    await this.sample(rows)
+  }
+
+  /** Records the current usage of databases. If the back end does not respond, the next sample includes it. */
+  async sample(rows: readonly DatabaseRow[]): Promise<void> {
+    // sequentially: an older count that is recorded after a newer one would look like a restart of the count
+    const sampled = this.#last.then(async () => {
+      for (const { id } of rows) await this.#sampleOne(id)
+    })
+    this.#last = sampled.catch(() => {})
+    await sampled
+  }
+
+  async #sampleOne(id: DatabaseId): Promise<void> {
+    const isCounted = (row: DatabaseRow | undefined): row is DatabaseRow =>
+      row !== undefined && row.state !== 'creating' && row.state !== 'lost'
+    if (!isCounted(this.#registry.databases.get(id))) return
+    const sample = await this.#backend.sampleUsage(id).catch(() => null)
+    const row = this.#registry.databases.get(id)
+    if (sample !== null && isCounted(row)) this.#registry.transaction(() => this.#write(row, sample))
+  }
+
+  /** Returns the usage of a database. */
+  ofDatabase(id: DatabaseId, { from, to }: Period): UsageTotal {
+    const totals = this.#total('database', id, { from, to })
+    return { ...totals, storageBytes: this.#lastSample(id)?.storageBytes ?? 0 }
+  }
+
+  /** Returns the usage of an organization, including removed databases; for a group, only that of existing ones. */
+  ofOrganization(organization: string, period: Period, onlyGroup: string | null): UsageTotal {
+    const rows = this.#registry.databases.rows.filter(
+      (row) => row.organization === organization && (onlyGroup === null || row.group === onlyGroup),
+    )
+    const each = rows.map(({ id }) => this.ofDatabase(id, period))
+    const sum = (of: keyof UsageTotal): number => each.reduce((total, usage) => total + usage[of], 0)
+    const storageBytes = sum('storageBytes')
+    if (onlyGroup === null) return { ...this.#total('organization', organization, period), storageBytes }
+    const [rowsRead, rowsWritten, bytesSynced] = [sum('rowsRead'), sum('rowsWritten'), sum('bytesSynced')]
+    return { rowsRead, rowsWritten, bytesSynced, storageBytes }
+  }
+
+  #write(row: DatabaseRow, sample: UsageSample): void {
+    const { file } = this.#registry
+    const before = this.#lastSample(row.id)
+    const isSame = before?.epoch === sample.epoch
+    const { epoch, rowsRead, rowsWritten, storageBytes } = sample
+    file.run('INSERT OR REPLACE INTO usage_sample VALUES (?, ?, ?, ?, ?)', [
+      row.id,
+      epoch,
+      rowsRead,
+      rowsWritten,
+      storageBytes,
+    ])
+    // a lower count means that the last part was lost: usage since then is unknown, and nothing is counted twice
+    const added = (now: number, then: number): number => Math.max(0, now - then)
+    this.#add(
+      row,
+      added(rowsRead, isSame ? before.rowsRead : 0),
+      added(rowsWritten, isSame ? before.rowsWritten : 0),
+    )
+  }
+
+  #lastSample(id: DatabaseId): UsageSample | undefined {
+    const sql = `SELECT epoch, rows_read AS rowsRead, rows_written AS rowsWritten, storage_bytes AS storageBytes
+      FROM usage_sample WHERE database = ?`
+    return this.#registry.file.all<UsageSample>(sql, [id])[0]
+  }
+
+  #add(row: DatabaseRow, rowsRead: number, rowsWritten: number): void {
+    const bytesSynced = this.#bytesSynced.get(row.id) ?? 0
+    this.#bytesSynced.delete(row.id)
+    if (rowsRead === 0 && rowsWritten === 0 && bytesSynced === 0) return
+    this.#registry.file.run(
+      `INSERT INTO usage_hour (database, hour, organization, rows_read, rows_written, bytes_synced)
+       VALUES (?, ?, ?, ?, ?, ?)
+       ON CONFLICT (database, hour, organization) DO UPDATE SET rows_read = rows_read + excluded.rows_read,
+         rows_written = rows_written + excluded.rows_written, bytes_synced = bytes_synced + excluded.bytes_synced`,
+      [row.id, Math.floor(Date.now() / HOUR_MS), row.organization, rowsRead, rowsWritten, bytesSynced],
+    )
+  }
+
+  #total(
+    column: 'database' | 'organization',
+    value: string,
+    { from, to }: Period,
+  ): Omit<UsageTotal, 'storageBytes'> {
+    const [totals] = this.#registry.file.all<Omit<UsageTotal, 'storageBytes'>>(
+      `SELECT coalesce(sum(rows_read), 0) AS rowsRead, coalesce(sum(rows_written), 0) AS rowsWritten,
+         coalesce(sum(bytes_synced), 0) AS bytesSynced
+       FROM usage_hour WHERE ${column} = ? AND hour >= ? AND hour <= ?`,
+      [value, Math.floor(from / HOUR_MS), Math.floor(to / HOUR_MS)],
+    )
+    return totals ?? { rowsRead: 0, rowsWritten: 0, bytesSynced: 0 }
+  }
+}

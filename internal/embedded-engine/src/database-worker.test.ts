@@ -1,0 +1,57 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { DatabaseId, DatabaseSettings } from '@batonsql/server-common/backend'
+import { OWNER } from '@batonsql/server-common/hrana'
+import { expect, onTestFinished, test } from 'vitest'
+import { DatabaseWorker, NotBegunError } from './database-worker.ts'
+import { engineModule } from './engine-module.ts'
+
+const SETTINGS: DatabaseSettings = {
+  sizeLimitBytes: null,
+  allowAttach: false,
+  blockReads: false,
+  blockWrites: false,
+  blockReason: null,
+  keys: [],
+}
+
+test('what is said of a database while it is released does no harm to its worker', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const deaths: string[] = []
+  const worker = new DatabaseWorker(await engineModule(), {
+    onClosed: ({ isDead }) => isDead && deaths.push('exit'),
+    onChanges() {},
+    onRequest: async () => null,
+    onUsage() {},
+  })
+  await worker.ready
+  const [first, second] = ['d', 'e'] as DatabaseId[] as [DatabaseId, DatabaseId]
+  const open = (id: DatabaseId): void =>
+    worker.open({
+      id,
+      path: join(folder, `${id}.db`),
+      settings: SETTINGS,
+      role: 'plain',
+      dialect: null,
+      isKept: false,
+    })
+  const close = (id: DatabaseId) => {
+    const call = { id, stream: 2, permissions: OWNER, signal: new AbortController().signal }
+    return worker.run(call, { type: 'pipeline', requests: [{ type: 'close' }], version: 3 })
+  }
+  open(first)
+  const released = worker.release({ keep: true })
+  worker.closeStream(1)
+  worker.watch(true)
+  worker.applySettings(SETTINGS)
+  await released
+  // another database: the worker still works, for that one only
+  open(second)
+  await expect(close(first)).rejects.toThrow(NotBegunError)
+  expect(await close(second)).toMatchObject({ type: 'results', isClosed: true })
+  expect(deaths).toEqual([])
+  await worker.end()
+  expect(deaths).toEqual(['exit'])
+})

@@ -1,0 +1,326 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import type { DatabaseId, DatabaseSettings } from '@batonsql/server-common/backend'
+import { type Permissions, PipelineFailure } from '@batonsql/server-common/hrana'
+import { SharedCallState } from './protocol/shared-call-state.ts'
+import type {
+  CallOutcome,
+  CallWork,
+  FromWorker,
+  OpenedDatabase,
+  Reply,
+  StatementUsage,
+  TableChanges,
+  ToWorker,
+  WorkerRequest,
+  WorkerStart,
+} from './protocol/worker-messages.ts'
+
+/** How long a statement may block other calls of its database before it is interrupted. */
+const MAX_BLOCKING_MS = 60_000
+/** How long an interrupted statement may take before its worker is terminated. */
+const INTERRUPT_GRACE_MS = 2_000
+/** How long a worker may take to close its connections. */
+const CLOSE_GRACE_MS = 2_000
+const WATCH_INTERVAL_MS = 200
+const LOG_TAIL_CHARACTERS = 2_000
+/** SQLite is recursive, for example once for each wildcard of a LIKE; the largest accepted input needs less. */
+const STACK_MB = 32
+/** Call numbers fit into the cells of the shared state. */
+const LAST_CALL = 0x7fffffff
+
+/** The worker ended or was given another database before it began a call, so that the call can be retried. */
+export class NotBegunError extends Error {}
+
+/** Receives the text of a cursor while it runs. */
+export interface CursorListener {
+  begin(): void
+  lines(text: string): void
+}
+
+/** The parts that all calls have. */
+export interface DatabaseCall {
+  /** The database that the worker must have open. */
+  readonly id: DatabaseId
+  readonly stream: number
+  readonly permissions: Permissions
+  /** Aborted when the client leaves. */
+  readonly signal: AbortSignal
+}
+
+/** Receives messages of a worker that belong to no call. */
+export interface WorkerListener {
+  /** Called when the worker has closed its database, or has ended. */
+  onClosed(worker: DatabaseWorker, database: DatabaseId | null): void
+  /** Called when a transaction of a watched database was committed. */
+  onChanges(database: DatabaseId, changes: readonly TableChanges[]): void
+  /** Handles a request of the worker that concerns other databases. Never rejects. */
+  onRequest(database: DatabaseId, request: WorkerRequest): Promise<Reply>
+  /** Reports the usage of the worker's database. */
+  onUsage(database: DatabaseId, usage: readonly StatementUsage[]): void
+}
+
+/** A cursor in flight. */
+export interface RunningCursor {
+  readonly outcome: Promise<CallOutcome>
+  /** Requests the next chunk. */
+  readonly readMore: () => void
+  /** Interrupts the statement and skips those that have not begun, because the response is no longer needed. */
+  readonly abandon: () => void
+}
+
+interface PendingCall {
+  readonly resolve: (outcome: CallOutcome) => void
+  readonly reject: (error: Error) => void
+  readonly onText: CursorListener | null
+}
+
+/** A worker thread that runs the engine for one database at a time. */
+export class DatabaseWorker {
+  readonly #worker: Worker
+  readonly #state = new SharedCallState()
+  /** Resolves with the engine's version once the worker is ready. */
+  readonly ready: Promise<string>
+  readonly #calls = new Map<number, PendingCall>()
+  readonly #listener: WorkerListener
+  #database: DatabaseId | null = null
+  #lastCall = 0
+  #watch: NodeJS.Timeout | null = null
+  #busy: { call: number; since: number; interruptedAt: number | null } | null = null
+  #log = ''
+  #isDead = false
+  #isEnding = false
+  /** Pending while the worker closes its database. */
+  #release: PromiseWithResolvers<void> | null = null
+  /** When the database was last used, by `performance.now()`. */
+  lastUse = 0
+
+  constructor(module: WebAssembly.Module, listener: WorkerListener) {
+    this.#listener = listener
+    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
+    const workerData: WorkerStart = { module, state: this.#state.memory }
+    this.#worker = new Worker(new URL(`./engine/engine-worker.${extension}`, import.meta.url), {
+      workerData,
+      // does not inherit flags of this process, such as a debugger's port or a test runner's loader; Deno has none
+      execArgv: extension === 'ts' ? ['--disable-warning=ExperimentalWarning'] : [],
+      env: {},
+      resourceLimits: { stackSizeMb: STACK_MB },
+      stdout: true,
+      stderr: true,
+    })
+    const ready = Promise.withResolvers<string>()
+    this.ready = ready.promise
+    this.#worker.on('message', (message: FromWorker) => {
+      if (message.type === 'ready') ready.resolve(message.sqliteVersion)
+      else this.#receive(message)
+    })
+    this.#worker.once('error', (error) => {
+      this.#log += `${error.name}: ${error.message}\n`
+    })
+    this.#worker.once('exit', (code) => {
+      ready.reject(new Error(`the engine could not be started: ${this.#log}`))
+      this.#exited(`code ${code}`)
+    })
+    this.#worker.stderr.on('data', (chunk: Buffer) => {
+      this.#log = (this.#log + chunk.toString('utf8')).slice(-LOG_TAIL_CHARACTERS)
+    })
+    ready.promise.then(
+      () => this.#detach(),
+      () => {}, // also rejects `ready`
+    )
+  }
+
+  get isDead(): boolean {
+    return this.#isDead
+  }
+
+  get isBusy(): boolean {
+    return this.#calls.size > 0
+  }
+
+  open(database: OpenedDatabase): void {
+    this.#database = database.id
+    this.#send({ type: 'open', ...database })
+  }
+
+  applySettings(settings: DatabaseSettings): void {
+    this.#send({ type: 'settings', settings })
+  }
+
+  /** Runs a call. Its outcome rejects with a `PipelineFailure` if the worker ends meanwhile. */
+  run(call: DatabaseCall, work: CallWork): Promise<CallOutcome> {
+    return this.#call(call, work, null).outcome
+  }
+
+  /** Runs a call that produces text in chunks: `onText` receives one for each `readMore`. */
+  stream(call: DatabaseCall, work: CallWork, onText: CursorListener): RunningCursor {
+    return this.#call(call, work, onText)
+  }
+
+  /** Starts or stops reporting committed changes. */
+  watch(isWatched: boolean): void {
+    this.#send({ type: 'watch', isWatched })
+  }
+
+  closeStream(stream: number): void {
+    this.#send({ type: 'close-stream', stream })
+  }
+
+  /**
+   * Closes the database, so that the worker can be given another one; calls in flight fail. With `keep: false` the files are about to
+   * be removed. Later calls are rejected with a `NotBegunError`.
+   */
+  async release({ keep }: { readonly keep: boolean }): Promise<void> {
+    if (this.#isDead) return
+    if (this.#release === null) {
+      if (this.isBusy) return await this.end()
+      this.#release = Promise.withResolvers()
+      this.#worker.ref()
+      this.#send({ type: 'release', keep })
+    }
+    await this.#release.promise
+  }
+
+  /**
+   * Ends the worker after it has closed its connections; running statements are interrupted. Acknowledged writes are kept, open
+   * transactions are rolled back.
+   */
+  async end(): Promise<void> {
+    if (this.#isDead) return
+    const gone = once(this.#worker, 'exit')
+    this.#isEnding = true
+    this.#worker.ref()
+    this.#state.end()
+    this.#send({ type: 'end' })
+    const timer = setTimeout(() => this.#terminate(), CLOSE_GRACE_MS)
+    await gone
+    clearTimeout(timer)
+  }
+
+  #terminate(): void {
+    this.#isEnding = true
+    void this.#worker.terminate()
+  }
+
+  #call(call: DatabaseCall, work: CallWork, onText: CursorListener | null): RunningCursor {
+    this.#lastCall = (this.#lastCall % LAST_CALL) + 1
+    const number = this.#lastCall
+    const { id, stream, permissions, signal } = call
+    const abandon = (): void => this.#abandon(number)
+    const { promise, resolve, reject } = Promise.withResolvers<CallOutcome>()
+    const outcome = promise.finally(() => signal.removeEventListener('abort', abandon))
+    const readMore = (): void => this.#send({ type: 'cursor-read', call: number })
+    // a released worker may have another database by now
+    if (this.#isDead || this.#database !== id) reject(new NotBegunError('the database was closed'))
+    else {
+      this.#calls.set(number, { onText, resolve, reject })
+      // calls to a worker that is being released fail when the release is done
+      if (this.#release === null) {
+        this.#send({ ...work, call: number, stream, permissions })
+        this.#watch ??= setInterval(() => this.#look(), WATCH_INTERVAL_MS).unref()
+        if (signal.aborted) abandon()
+        else signal.addEventListener('abort', abandon)
+      }
+    }
+    return { outcome, abandon, readMore }
+  }
+
+  /** Called when the client of a call has left: interrupts its statement, and skips those that have not begun. */
+  #abandon(number: number): void {
+    if (!this.#calls.has(number)) return // already finished
+    this.#state.abandon(number)
+    this.#send({ type: 'abandon', call: number })
+  }
+
+  #receive(message: Exclude<FromWorker, { readonly type: 'ready' }>): void {
+    if (message.type === 'released') return this.#onReleased()
+    const id = this.#database
+    if (id === null) return
+    if (message.type === 'request') return void this.#reply(id, message.number, message.request)
+    if (message.type === 'changes') return this.#listener.onChanges(id, message.changes)
+    if (message.type === 'outcome' && message.usage.length > 0) this.#listener.onUsage(id, message.usage)
+    const pending = this.#calls.get(message.call)
+    if (pending === undefined) return
+    if (message.type === 'cursor-begin') pending.onText?.begin()
+    else if (message.type === 'cursor-lines') pending.onText?.lines(message.text)
+    else {
+      this.#calls.delete(message.call)
+      this.#detach()
+      pending.resolve(message.outcome)
+    }
+  }
+
+  async #reply(id: DatabaseId, number: number, request: WorkerRequest): Promise<void> {
+    this.#send({ type: 'reply', number, reply: await this.#listener.onRequest(id, request) })
+  }
+
+  /** Interrupts a statement that blocks others for too long, and terminates the worker if that has no effect. */
+  #look(): void {
+    const call = this.#state.current
+    const now = Date.now()
+    if (call === 0) this.#busy = null
+    else if (this.#busy?.call !== call) this.#busy = { call, since: now, interruptedAt: null }
+    if (this.#busy === null) return
+    if (this.#calls.size > 1 && now - this.#busy.since > MAX_BLOCKING_MS) this.#state.interrupt(call)
+    if (!this.#state.isInterrupted) return
+    this.#busy.interruptedAt ??= now
+    if (now - this.#busy.interruptedAt > INTERRUPT_GRACE_MS) this.#terminate()
+  }
+
+  #onReleased(): void {
+    if (this.#isEnding) return // it will exit
+    const release = this.#release
+    this.#release = null
+    for (const number of this.#calls.keys()) this.#fail(number, 'it was aborted')
+    this.#detach()
+    this.#close()
+    release?.resolve()
+  }
+
+  #exited(reason: string): void {
+    if (this.#isDead) return
+    this.#isDead = true
+    this.#detach()
+    for (const number of this.#calls.keys())
+      this.#fail(number, `it exited with ${reason}${this.#lastError()}`)
+    this.#close()
+    this.#release?.resolve()
+  }
+
+  #close(): void {
+    const id = this.#database
+    this.#database = null
+    this.#listener.onClosed(this, id)
+  }
+
+  /** Returns the error that the worker has printed, if any. */
+  #lastError(): string {
+    const error = /^\w*Error: .*$/m.exec(this.#log)?.[0]
+    return error === undefined ? '' : ` (${error})`
+  }
+
+  #fail(number: number, reason: string): void {
+    const pending = this.#calls.get(number)
+    this.#calls.delete(number)
+    if (pending === undefined) return
+    if (!this.#state.hasBegun(number)) return pending.reject(new NotBegunError(reason))
+    pending.reject(
+      PipelineFailure.service(500, `Internal Error: \`the engine of this database failed: ${reason}\``),
+    )
+  }
+
+  #send(message: ToWorker): void {
+    if (this.#isDead) return
+    // a worker with pending calls keeps the process alive, an idle one does not
+    if (this.#calls.size > 0) this.#worker.ref()
+    this.#worker.postMessage(message)
+  }
+
+  #detach(): void {
+    if (this.#calls.size > 0) return
+    if (this.#watch !== null) clearInterval(this.#watch)
+    this.#watch = null
+    this.#busy = null
+    if (!this.#isEnding) this.#worker.unref()
+  }
+}

@@ -1,0 +1,34 @@
+import { readFile } from 'node:fs/promises'
+import { setFlagsFromString } from 'node:v8'
+import type { EngineModule } from './webassembly-types.ts'
+
+/** Beside this file, and beside the file that it is built into. */
+const MODULE = new URL('libsql.wasm', import.meta.url)
+
+let compiled: Promise<EngineModule> | null = null
+
+/**
+ * Returns libSQL compiled to WebAssembly (built by `wasm/build.mjs`). It is compiled once per process; workers share the machine
+ * code.
+ */
+export function engineModule(): Promise<EngineModule> {
+  compiled ??= compile()
+  return compiled
+}
+
+async function compile(): Promise<EngineModule> {
+  keepMachineCode()
+  return await WebAssembly.compile(new Uint8Array(await readFile(MODULE)))
+}
+
+/**
+ * Prevents V8 from replacing machine code of WebAssembly by a better version. If threads share a module, V8 may free the code of an
+ * imported function twice and abort the process: https://github.com/nodejs/node/issues/64500
+ */
+function keepMachineCode(): void {
+  try {
+    setFlagsFromString('--no-wasm-code-gc')
+  } catch {
+    // a runtime without V8, or without this flag
+  }
+}

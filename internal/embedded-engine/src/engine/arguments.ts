@@ -1,0 +1,53 @@
+import { type EngineValue, ResultError } from '@batonsql/server-common/hrana'
+import { MAX_VALUE_BYTES } from './limits.ts'
+
+/** The arguments of a request. */
+export interface StatementArguments {
+  readonly args: readonly EngineValue[]
+  readonly namedArgs: readonly (readonly [name: string, value: EngineValue])[]
+}
+
+/**
+ * Arranges arguments in the order of the parameters. Positional arguments are bound to `?` and `?NNN`; named ones to `:a`, `@a` and
+ * `$a`, by the exact name first, then by the name without its prefix. With `isOptional` a missing argument is NULL.
+ * @throws ResultError
+ */
+export function resolveArguments(
+  names: readonly (string | null)[],
+  given: StatementArguments,
+  isOptional = false,
+): EngineValue[] {
+  const named = new Map(given.namedArgs)
+  const count = given.args.length > 0 ? given.args.length : named.size
+  if (count > names.length) {
+    throw argumentsError(`too many parameters, expected ${names.length} found ${count}`)
+  }
+  const values: EngineValue[] = []
+  for (const [index, name] of names.entries()) {
+    const found = valueFor(name, index, given.args, named)
+    const value = found === undefined && isOptional ? null : found
+    if (value === undefined) throw argumentsError(`value for parameter ${name ?? index + 1} not found`)
+    if (byteLength(value) > MAX_VALUE_BYTES) throw argumentsError('string or blob too big')
+    values.push(value)
+  }
+  return values
+}
+
+function valueFor(
+  name: string | null,
+  index: number,
+  args: readonly EngineValue[],
+  named: ReadonlyMap<string, EngineValue>,
+): EngineValue | undefined {
+  if (name === null || name.startsWith('?')) return args[index]
+  return named.has(name) ? named.get(name) : named.get(name.slice(1))
+}
+
+function byteLength(value: EngineValue): number {
+  if (typeof value === 'string') return value.length > MAX_VALUE_BYTES / 4 ? Buffer.byteLength(value) : 0
+  return value instanceof Uint8Array ? value.byteLength : 0
+}
+
+function argumentsError(detail: string): ResultError {
+  return new ResultError('ARGS_INVALID', `Arguments do not match SQL parameters: ${detail}`)
+}

@@ -1,0 +1,107 @@
+import { closeSync, existsSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
+import { sqliteModule } from '@batonsql/server-common/base'
+
+/** The beginning of a database file. */
+export const MAGIC = Buffer.from('SQLite format 3\0')
+/** The beginning of a file while it is open here. */
+export const IN_USE = Buffer.from('in use by Baton\0')
+
+/** How long to wait for a transaction of another program. */
+const MAX_WAIT_MS = 20
+const BUSY = 5
+/** Offsets of the header: the journal mode and the change counters. */
+const WRITE_VERSION = 18
+const ROLLBACK_JOURNAL = 1
+const CHANGE_COUNTERS = [24, 92]
+const HEADER_BYTES = 100
+
+/** Another program has the database file open. */
+export class FileInUseError extends Error {}
+
+/**
+ * Marks a database file as open here, so that other programs cannot open it as a database. While it is marked, the file is locked as
+ * SQLite does it: this detects a program that has the file open and would continue to write its own WAL, and moves the WAL that a
+ * program has left into the file.
+ * @returns false if it is already marked
+ * @throws FileInUseError if another program has the file open
+ */
+export function claimFile(path: string): boolean {
+  if (beginsWith(path, IN_USE)) return false
+  if (!beginsWith(path, MAGIC)) return true // missing, or not a database
+  // unlocking checkpoints the WAL, which may write the beginning of the file
+  if (existsSync(`${path}-wal`)) whileLocked(path, () => {})
+  whileLocked(path, () => mark(path))
+  return true
+}
+
+/** Removes the mark, so that all programs can open the file again. */
+export function unclaimFile(path: string): void {
+  if (beginsWith(path, IN_USE)) withFile(path, (file) => writeHead(file, MAGIC))
+}
+
+function mark(path: string): void {
+  withFile(path, (file) => {
+    const header = Buffer.alloc(HEADER_BYTES)
+    const isWhole = readSync(file, header, 0, HEADER_BYTES, 0) === HEADER_BYTES
+    // in rollback mode, a program that has cached the first page reads it again only if these counters have changed
+    if (isWhole && header[WRITE_VERSION] === ROLLBACK_JOURNAL) {
+      for (const at of CHANGE_COUNTERS) {
+        header.writeUInt32BE((header.readUInt32BE(at) + 1) >>> 0, at)
+        writeSync(file, header, at, 4, at)
+      }
+    }
+    writeHead(file, IN_USE)
+  })
+}
+
+/** Runs `work` while no other program can have the file open. */
+function whileLocked(path: string, work: () => void): void {
+  const options = { timeout: MAX_WAIT_MS, enableForeignKeyConstraints: false }
+  const database = new (sqliteModule().DatabaseSync)(path, options)
+  try {
+    try {
+      database.exec('PRAGMA locking_mode = EXCLUSIVE')
+      database.exec('BEGIN EXCLUSIVE')
+    } catch (error) {
+      if (((error as { errcode?: number }).errcode ?? 0) % 256 === BUSY)
+        throw new FileInUseError(IN_USE_ELSEWHERE)
+      // if the file is so damaged that SQLite cannot read it, no program can use it
+      if (existsSync(`${path}-wal`)) throw error
+    }
+    work()
+  } finally {
+    database.close()
+  }
+}
+
+const IN_USE_ELSEWHERE =
+  'the database file is open in another program; requests are accepted again after it was closed there'
+
+function beginsWith(path: string, head: Buffer): boolean {
+  return (
+    withFile(path, (file) => {
+      const found = Buffer.alloc(head.length)
+      return readSync(file, found, 0, found.length, 0) === found.length && found.equals(head)
+    }) ?? false
+  )
+}
+
+function writeHead(file: number, head: Buffer): void {
+  writeSync(file, head, 0, head.length, 0)
+  fsyncSync(file)
+}
+
+/** Returns undefined if the file cannot be opened. */
+function withFile<T>(path: string, use: (file: number) => T): T | undefined {
+  let file: number
+  try {
+    file = openSync(path, 'r+')
+  } catch {
+    return undefined
+  }
+  try {
+    return use(file)
+  } finally {
+    closeSync(file)
+  }
+}

@@ -1,0 +1,439 @@
+import { boundSearches, type Statement } from '@batonsql/server-common/sql'
+import type { TableChanges } from '../protocol/worker-messages.ts'
+import { resolveArguments, type StatementArguments } from './arguments.ts'
+import { ChangeCounter } from './change-counter.ts'
+import type { Grant } from './engine-instance.ts'
+import { MAX_VALUE_BYTES } from './limits.ts'
+import { transactionTimeout } from './refusals.ts'
+import type { StatementResult } from './result-encoder.ts'
+import {
+  DeniedError,
+  type SqliteColumn,
+  type SqliteConnection,
+  SqliteError,
+  type SqliteRows,
+  type SqliteStatement,
+} from './sqlite-connection.ts'
+import type { TableAuthorizer } from './table-authorizer.ts'
+import type { WriteQueue, Writer } from './write-queue.ts'
+
+const BUSY = 5
+/** Savepoint around statements that are compiled without being executed. */
+const UNDONE = 'baton_undone'
+/** Statements that may change the schema; an unknown one may do anything. */
+const MAY_CHANGE_SCHEMA: ReadonlySet<string> = new Set(['schema', 'unknown'])
+
+/** Permissions of a client for a statement. */
+export interface StatementPermissions {
+  readonly write: boolean
+  readonly tables: TableAuthorizer | null
+}
+
+/** Receives events of a connection. */
+export interface ConnectionEvents {
+  /** Whether changes are watched. */
+  isWatched(): boolean
+  /** Called when a transaction with the write lock has ended. @returns whether it has changed the database */
+  hasCommitted(): boolean
+  /** Receives the changes of a transaction, if they are watched. */
+  onChanges(changes: readonly TableChanges[]): void
+  /** Called when the connection was closed, and its engine connection can be reused after a reset. */
+  onUnused(engine: SqliteConnection): void
+}
+
+/** The client of a call has left: pending statements are skipped, and waits end. */
+export class ClientLeftError extends Error {
+  constructor() {
+    super('the client has left')
+  }
+}
+
+/** A client's connection to the database: runs single statements, and acquires the write lock if one needs it. */
+export class ClientConnection implements Writer {
+  readonly #engine: SqliteConnection
+  readonly #queue: WriteQueue
+  readonly #events: ConnectionEvents
+  #isTimedOut = false
+  /** Whether no setting was changed that a later client could see. */
+  #isUnused = true
+  /** The statement that was prepared and has not ended. */
+  #active: RunningStatement | null = null
+  /** Null unless changes are watched. */
+  #changes: ChangeCounter | null = null
+  isRunning = false
+
+  constructor(engine: SqliteConnection, queue: WriteQueue, events: ConnectionEvents) {
+    this.#engine = engine
+    this.#queue = queue
+    this.#events = events
+  }
+
+  /** Whether no setting was changed that a later client could see. */
+  get isUnused(): boolean {
+    return this.#isUnused
+  }
+
+  /** Whether `changes()`, `total_changes()` and `last_insert_rowid()` are those of a new connection. */
+  get hasInitialCounts(): boolean {
+    return this.#engine.hasInitialCounts
+  }
+
+  get isAutocommit(): boolean {
+    return !this.#engine.inTransaction
+  }
+
+  /** The engine connection for internal statements. It is not reused afterwards, as they may change its settings. */
+  get own(): SqliteConnection {
+    this.#isUnused = false
+    return this.#engine
+  }
+
+  /** Sets the number of the current call. */
+  set call(call: number) {
+    this.#engine.call = call
+  }
+
+  get holdsLock(): boolean {
+    return this.#queue.isHeldBy(this)
+  }
+
+  /** Whether the transaction was preempted since the last request; reading resets it. */
+  takeTimeout(): boolean {
+    const isTimedOut = this.#isTimedOut
+    this.#isTimedOut = false
+    return isTimedOut
+  }
+
+  onPreempted(): void {
+    this.#isTimedOut = true
+    this.#abort()
+    this.#rollback()
+  }
+
+  /** Runs something during which the write lock cannot be preempted. */
+  async working<T>(run: () => Promise<T>): Promise<T> {
+    this.isRunning = true
+    try {
+      return await run()
+    } finally {
+      this.isRunning = false
+      this.#queue.requestEnded(this)
+    }
+  }
+
+  /** Within `working`: waits for the server or the client, during which the write lock can be preempted. */
+  async waiting<T>(wait: () => Promise<T>): Promise<T> {
+    this.isRunning = false
+    this.#queue.requestEnded(this)
+    try {
+      return await wait()
+    } finally {
+      this.isRunning = true
+    }
+  }
+
+  /** Cancels a wait for the write lock, because the client has left. */
+  stopWaiting(): void {
+    this.#queue.cancel(this, new ClientLeftError())
+  }
+
+  /**
+   * Compiles a statement, to be started with `begin`. `permissions` are those of the client. Compiling a change of the schema may already
+   * execute it, so that the write lock is acquired before.
+   */
+  async prepare(statement: Statement, permissions: StatementPermissions): Promise<RunningStatement> {
+    const startedAt = performance.now()
+    let isUndone = false
+    if (this.#events.isWatched() !== (this.#changes !== null)) this.#watch()
+    try {
+      if (changesSchema(statement)) {
+        checkMayWrite(permissions.write)
+        await this.#lockForSchema()
+      }
+      if (statement.kind === 'explain' && changesSchema(statement)) {
+        this.#engine.run(`SAVEPOINT ${UNDONE}`)
+        isUndone = true
+      }
+      const grant = {
+        write: isWriting(statement),
+        attach: statement.kind === 'attach',
+        tables: permissions.tables,
+      }
+      const prepared = this.#prepare(statement, grant)
+      const run = new RunningStatement(this, this.#engine, prepared, {
+        statement,
+        grant,
+        isUndone,
+        startedAt,
+      })
+      run.checkAgreement()
+      this.#active = run
+      return run
+    } catch (error) {
+      this.settle(isUndone)
+      throw error
+    }
+  }
+
+  /** Compiles a statement without executing it, and passes it to `look`. */
+  async examine<T>(
+    statement: Statement,
+    permissions: StatementPermissions,
+    look: (prepared: SqliteStatement) => T,
+  ): Promise<T> {
+    const mustUndo = changesSchema(statement)
+    if (mustUndo) {
+      checkMayWrite(permissions.write)
+      await this.#lockForSchema()
+      this.#engine.run(`SAVEPOINT ${UNDONE}`)
+    }
+    try {
+      const prepared = this.#prepare(statement, { write: mustUndo, attach: true, tables: permissions.tables })
+      try {
+        return look(prepared)
+      } finally {
+        prepared.finalize()
+      }
+    } finally {
+      if (mustUndo) this.#undo()
+      this.#releaseLock()
+    }
+  }
+
+  /** Called when a statement has ended: releases the write lock unless a transaction is open. */
+  settle(isUndone: boolean): void {
+    this.#active = null
+    if (isUndone) this.#undo()
+    this.#releaseLock()
+  }
+
+  /** Releases the write lock within a transaction that has written nothing. */
+  unlock(): void {
+    this.#queue.release(this)
+  }
+
+  close(): void {
+    this.stopWaiting()
+    this.#abort()
+    this.#rollback()
+    this.#queue.release(this)
+    this.#engine.watch(null)
+    if (this.#isUnused) this.#events.onUnused(this.#engine)
+    else this.#engine.close()
+  }
+
+  #prepare(statement: Statement, grant: Grant): SqliteStatement {
+    // many pragmas take effect when they are compiled
+    if (['pragma', 'attach'].includes(statement.explains ?? statement.kind)) this.#isUnused = false
+    const prepared = this.#engine.prepare(boundSearches(statement.source), grant)
+    if (prepared === null) throw new DeniedError('the engine found no statement in the text')
+    return prepared
+  }
+
+  /** Acquires the write lock. @returns the statement compiled again if it had to wait, as the schema may have changed */
+  async lockFor(statement: Statement, grant: Grant): Promise<SqliteStatement | null> {
+    return statement.needsWriteLock && (await this.#lock()) ? this.#prepare(statement, grant) : null
+  }
+
+  /** Acquires the write lock. @returns whether it had to wait */
+  async #lock(): Promise<boolean> {
+    const turn = this.#queue.acquire(this)
+    if (turn === null) return false
+    await turn
+    return true
+  }
+
+  /**
+   * Acquires the write lock and reads the schema again. Compiling a change of a vector index executes internal statements; if these
+   * detect that the schema was changed, the engine continues with memory that they have freed.
+   */
+  async #lockForSchema(): Promise<void> {
+    await this.#lock()
+    this.#engine.run('SELECT 1 FROM sqlite_schema LIMIT 1')
+  }
+
+  #releaseLock(): void {
+    if (this.#engine.inTransaction || !this.#queue.isHeldBy(this)) return
+    // the result of the statement does not show it: one with OR FAIL fails, but its earlier changes are committed
+    const hasCommitted = this.#events.hasCommitted()
+    const changes = this.#changes?.take(hasCommitted) ?? []
+    if (changes.length > 0) this.#events.onChanges(changes)
+    this.#queue.release(this)
+  }
+
+  /** Undoes the effects of compiling a change of the schema. */
+  #undo(): void {
+    if (!this.#engine.inTransaction) return // not begun, or preempted meanwhile
+    this.#engine.run(`ROLLBACK TO ${UNDONE}`)
+    this.#engine.run(`RELEASE ${UNDONE}`)
+  }
+
+  #abort(): void {
+    this.#active?.abort()
+    this.#active = null
+  }
+
+  /** Starts or stops counting changes. */
+  #watch(): void {
+    this.#changes = this.#changes === null ? new ChangeCounter() : null
+    this.#engine.watch(this.#changes)
+  }
+
+  #rollback(): void {
+    this.#changes?.take(false)
+    if (this.#engine.inTransaction) this.#engine.run('ROLLBACK')
+  }
+}
+
+/** How a statement was compiled. */
+interface RunContext {
+  readonly statement: Statement
+  readonly grant: Grant
+  /** Whether it is in a savepoint, to undo effects of compiling it. */
+  readonly isUndone: boolean
+  readonly startedAt: number
+}
+
+/** A prepared statement: call `begin`, read it to the end and call `finish`, or call `stop`. */
+export class RunningStatement {
+  readonly #connection: ClientConnection
+  readonly #engine: SqliteConnection
+  readonly #context: RunContext
+  #prepared: SqliteStatement
+  #isAborted = false
+  #hasEnded = false
+  /** Whether it has acquired the write lock for a transaction that had not written before. */
+  #tookLock = false
+
+  /** Called only by `ClientConnection.prepare`. */
+  constructor(
+    connection: ClientConnection,
+    engine: SqliteConnection,
+    prepared: SqliteStatement,
+    context: RunContext,
+  ) {
+    this.#connection = connection
+    this.#engine = engine
+    this.#prepared = prepared
+    this.#context = context
+  }
+
+  get columns(): readonly SqliteColumn[] {
+    return this.#prepared.columns
+  }
+
+  /** Rejects a statement that the engine parses differently, as permissions were decided by the text. */
+  checkAgreement(): void {
+    const { statement } = this.#context
+    const isAgreed =
+      statement.kind === 'explain'
+        ? this.#prepared.isExplain
+        : this.#prepared.isReadonly || isWriting(statement)
+    if (isAgreed) return
+    this.#prepared.finalize()
+    throw new DeniedError('the engine parsed a different statement')
+  }
+
+  /** Binds the parameters, and acquires the write lock if the statement needs it. */
+  async begin(given: StatementArguments): Promise<void> {
+    const { statement, grant } = this.#context
+    try {
+      this.#checkNotAborted()
+      const values = resolveArguments(this.#prepared.parameters, given, statement.kind === 'explain')
+      this.#tookLock = !this.#connection.holdsLock
+      const anew = await this.#connection.lockFor(statement, grant)
+      if (anew !== null) {
+        this.#prepared.finalize()
+        this.#prepared = anew
+      }
+      this.#prepared.bind(values)
+    } catch (error) {
+      this.#end()
+      throw error
+    }
+  }
+
+  /** Returns the next rows, of more than `limitBytes` unless they end before. An error ends the statement. */
+  rows(limitBytes: number, asLines: boolean): SqliteRows {
+    return this.#guarded(() => this.#prepared.rows({ limitBytes, asLines, maxValueBytes: MAX_VALUE_BYTES }))
+  }
+
+  /** Executes the rest of the statement without reading rows. An error ends the statement. */
+  discardRows(): void {
+    this.#guarded(() => this.#prepared.discardRows())
+  }
+
+  #guarded<T>(run: () => T): T {
+    try {
+      this.#checkNotAborted()
+      return run()
+    } catch (error) {
+      this.#end()
+      // the snapshot of the transaction is outdated: it can still read, and the lock is free for others
+      if (this.#tookLock && error instanceof SqliteError && (error.code & 0xff) === BUSY)
+        this.#connection.unlock()
+      throw error
+    }
+  }
+
+  /** Rolls the statement back: the write lock was preempted, or the connection is closed. */
+  abort(): void {
+    this.#isAborted = true
+    this.#prepared.abort()
+  }
+
+  /** Ends a statement whose remaining rows are not needed; its changes are kept. */
+  stop(): void {
+    this.#end()
+  }
+
+  /** Called after the last row. */
+  finish(): StatementResult {
+    const { statement, startedAt } = this.#context
+    const isChange = statement.kind === 'insert' || statement.kind === 'change'
+    const affectedRowCount = isChange ? this.#engine.changes : 0
+    const lastInsertRowid = statement.kind === 'insert' ? this.#engine.lastInsertRowid : null
+    const { columns, rowsRead, rowsWritten } = this.#prepared
+    this.#end()
+    const durationMs = Math.round((performance.now() - startedAt) * 1_000) / 1_000
+    return {
+      columns,
+      rows: '',
+      sizeBytes: 0,
+      affectedRowCount,
+      lastInsertRowid,
+      rowsRead,
+      rowsWritten,
+      durationMs,
+    }
+  }
+
+  #checkNotAborted(): void {
+    if (this.#isAborted) throw transactionTimeout()
+  }
+
+  #end(): void {
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    this.#prepared.finalize()
+    this.#connection.settle(this.#context.isUndone)
+  }
+}
+
+/** Whether the text of the statement allows it to change something. */
+function isWriting(statement: Statement): boolean {
+  return statement.needsWriteLock || statement.access === 'write' || statement.kind === 'explain'
+}
+
+/**
+ * Whether compiling the statement, or the one it explains, may change the schema. In libSQL a change of a vector index does, even if
+ * the authorizer then denies it.
+ */
+function changesSchema(statement: Statement): boolean {
+  return MAY_CHANGE_SCHEMA.has(statement.explains ?? statement.kind)
+}
+
+/** Called before compiling: the authorizer would deny the statement, too, but its rollback would leave traces in the WAL. */
+function checkMayWrite(mayWrite: boolean): void {
+  if (!mayWrite) throw new DeniedError('the schema cannot be changed')
+}

@@ -1,0 +1,39 @@
+import type { Clock } from '@batonsql/server-common/base'
+import type { SqliteConnection, SqliteStatement } from './sqlite-connection.ts'
+
+/** Counts the transactions that have changed a database; sent to clients as `replication_index`. */
+export class CommitCounter {
+  #count: bigint
+  /** A separate connection, which detects changes by the one that writes. */
+  readonly #observer: SqliteConnection
+  readonly #dataVersion: SqliteStatement
+  #lastVersion: number
+
+  constructor(observer: SqliteConnection, clock: Clock) {
+    this.#observer = observer
+    const isNew = observer.readInteger('SELECT count(*) FROM sqlite_schema') === 0
+    this.#dataVersion = observer.prepare('PRAGMA data_version', { write: false }) as SqliteStatement
+    this.#lastVersion = this.#dataVersion.readInteger()
+    // the index must also increase after a restart; on average there is less than one commit per millisecond
+    this.#count = isNew ? 0n : BigInt(clock.now())
+  }
+
+  /** 0 before the first commit. */
+  get count(): bigint {
+    return this.#count
+  }
+
+  /** Called when a transaction that may have changed something has ended. @returns whether it has */
+  look(): boolean {
+    const version = this.#dataVersion.readInteger()
+    const hasChanged = version !== this.#lastVersion
+    if (hasChanged) this.#count += 1n
+    this.#lastVersion = version
+    return hasChanged
+  }
+
+  close(): void {
+    this.#dataVersion.finalize()
+    this.#observer.close()
+  }
+}

@@ -1,0 +1,83 @@
+import {
+  type BatchStep,
+  type Dialect,
+  encodeError,
+  type Permissions,
+  type ResultError,
+} from '@batonsql/server-common/hrana'
+import type { Database } from './database.ts'
+import type { StatementResult } from './result-encoder.ts'
+import type { CursorSink, Session } from './session.ts'
+import type { SqliteColumn } from './sqlite-connection.ts'
+
+const CHUNK_CHARACTERS = 64 * 1_024
+
+/** Receives a chunk of a cursor's text; resolves when the next one is requested. @throws ClientLeftError if none will be */
+export type CursorOutput = (text: string) => Promise<void>
+
+/** The batch of a cursor. */
+export interface CursorProgram {
+  readonly steps: readonly BatchStep[]
+  readonly permissions: Permissions
+  /** Called once the batch was accepted. */
+  readonly onReady: () => void
+}
+
+/** Runs a batch as a cursor, whose entries are lines of JSON, sent in chunks. */
+export async function runCursor(
+  session: Session,
+  database: Database,
+  { steps, permissions, onReady }: CursorProgram,
+  output: CursorOutput,
+): Promise<void> {
+  const lines = new CursorLines(output, database.dialect)
+  await session.cursor(steps, permissions, lines, onReady)
+  await lines.end(database.dialect === 'cloud' ? null : database.replicationIndex)
+}
+
+class CursorLines implements CursorSink {
+  readonly #output: CursorOutput
+  readonly #dialect: Dialect | null
+  #pending = ''
+
+  constructor(output: CursorOutput, dialect: Dialect | null) {
+    this.#output = output
+    this.#dialect = dialect
+  }
+
+  async stepBegin(step: number, columns: readonly SqliteColumn[]): Promise<void> {
+    await this.#line(`{"type":"step_begin","step":${step},"cols":${JSON.stringify(columns)}}`)
+  }
+
+  async rows(lines: string): Promise<void> {
+    await this.#add(lines)
+  }
+
+  async stepEnd({ affectedRowCount, lastInsertRowid }: StatementResult): Promise<void> {
+    // lastInsertRowid is a bare number of any size on the wire
+    await this.#line(
+      `{"type":"step_end","affected_row_count":${affectedRowCount},"last_insert_rowid":${lastInsertRowid}}`,
+    )
+  }
+
+  async stepError(step: number, error: ResultError): Promise<void> {
+    await this.#line(`{"type":"step_error","step":${step},"error":${encodeError(error, this.#dialect)}}`)
+  }
+
+  async end(replicationIndex: string | null): Promise<void> {
+    this.#pending += `{"type":"replication_index","replication_index":${replicationIndex}}\n`
+    await this.#output(this.#pending)
+  }
+
+  async #line(text: string): Promise<void> {
+    await this.#add(`${text}\n`)
+  }
+
+  async #add(text: string): Promise<void> {
+    this.#pending += text
+    if (this.#pending.length < CHUNK_CHARACTERS) return
+    const chunk = this.#pending
+    this.#pending = ''
+    await this.#output(chunk)
+  }
+}

@@ -1,0 +1,182 @@
+import type { DatabaseSettings, SchemaRole } from '@batonsql/server-common/backend'
+import type { Clock } from '@batonsql/server-common/base'
+import type { Dialect } from '@batonsql/server-common/hrana'
+import type { Statement } from '@batonsql/server-common/sql'
+import type { TableChanges } from '../protocol/worker-messages.ts'
+import { ClientConnection } from './client-connection.ts'
+import { CommitCounter } from './commit-counter.ts'
+import { MAIN_FILE } from './database-files.ts'
+import { type DumpOutput, writeDump } from './dump.ts'
+import type { EngineInstance } from './engine-instance.ts'
+import { MAX_VALUE_BYTES } from './limits.ts'
+import { ProgramTexts } from './program-text.ts'
+import { SqliteConnection, SqliteError } from './sqlite-connection.ts'
+import { UsageMeter } from './usage-meter.ts'
+import { WriteQueue } from './write-queue.ts'
+
+/** Number of connections that are kept for later clients. */
+const MAX_SPARES = 4
+
+/** Options of a {@link Database}. */
+export interface DatabaseOptions {
+  readonly id: string
+  readonly settings: DatabaseSettings
+  readonly role: SchemaRole
+  /** Null for libsql-server without its statement-dropping behavior. */
+  readonly dialect: Dialect | null
+  /** Whether each commit is on the disk before it is acknowledged. */
+  readonly isKept: boolean
+  readonly clock: Clock
+  /** Called when a transaction that changed rows was committed, while `isWatched` is set. */
+  onChanges(changes: readonly TableChanges[]): void
+}
+
+/** One database inside its worker, with the state that its connections share. */
+export class Database {
+  readonly id: string
+  readonly role: SchemaRole
+  readonly dialect: Dialect | null
+  readonly meter = new UsageMeter()
+  readonly #engine: EngineInstance
+  readonly #texts: ProgramTexts
+  readonly #queue: WriteQueue
+  /** A connection without a database, where compiling a statement has no effect. */
+  readonly #scratch: SqliteConnection
+  readonly #isKept: boolean
+  readonly #onChanges: DatabaseOptions['onChanges']
+  /** Whether changes are reported. */
+  isWatched = false
+  readonly #commits: CommitCounter
+  #settings: DatabaseSettings
+  readonly #spares: SqliteConnection[] = []
+  /** Connections of running dumps. */
+  readonly #dumps = new Set<SqliteConnection>()
+
+  constructor(engine: EngineInstance, options: DatabaseOptions) {
+    const { id, settings, role, dialect, clock } = options
+    this.id = id
+    this.role = role
+    this.dialect = dialect
+    this.#texts = new ProgramTexts(dialect === 'sqld')
+    this.#onChanges = (changes) => options.onChanges(changes)
+    this.#engine = engine
+    this.#settings = settings
+    this.#queue = new WriteQueue(clock)
+    this.#scratch = new SqliteConnection(engine, { name: '', file: ':memory:' })
+    this.#isKept = options.isKept
+    this.#commits = this.#countCommits(clock)
+  }
+
+  get settings(): DatabaseSettings {
+    return this.#settings
+  }
+
+  /** Applies settings to the next statement; a size limit only to connections that are opened later. */
+  applySettings(settings: DatabaseSettings): void {
+    this.#settings = settings
+    for (const spare of this.#spares.splice(0)) spare.close()
+  }
+
+  /** Number of transactions that have changed the database, as sent to clients; null before the first. */
+  get replicationIndex(): string | null {
+    const { count } = this.#commits
+    return count === 0n ? null : String(count)
+  }
+
+  /** Parses a text into statements. @throws ResultError for a syntax error */
+  parse(text: string): readonly Statement[] {
+    return this.#texts.parse(text, (sql) => this.#checkSyntax(sql))
+  }
+
+  /** Returns a connection in its initial state. */
+  connect(): ClientConnection {
+    const settings = this.#settings
+    return new ClientConnection(this.#spares.pop() ?? this.#open(), this.#queue, {
+      isWatched: () => this.isWatched,
+      hasCommitted: () => this.#commits.look(),
+      onChanges: this.#onChanges,
+      onUnused: (engine) => this.#keep(engine, settings),
+    })
+  }
+
+  /** Writes the current state of the database as statements. */
+  async dump(call: number, preserveRowIds: boolean, output: DumpOutput): Promise<void> {
+    const settings = this.#settings
+    const engine = this.#spares.pop() ?? this.#open()
+    engine.call = call
+    engine.limitLength(2 ** 30) // includes longer values from other sources
+    this.#dumps.add(engine)
+    try {
+      engine.run('BEGIN')
+      await writeDump(engine, preserveRowIds, output)
+    } finally {
+      this.#dumps.delete(engine)
+      if (engine.inTransaction) engine.run('ROLLBACK')
+      engine.limitLength(MAX_VALUE_BYTES)
+      this.#keep(engine, settings)
+    }
+  }
+
+  /** Opens a connection in advance, while no request is pending. */
+  prepareSpare(): void {
+    if (this.#spares.length > 0) return
+    try {
+      this.#spares.push(this.#open())
+    } catch {
+      // the next request retries and reports the error
+    }
+  }
+
+  /** Closes all connections, after the sessions. The last one checkpoints the WAL. */
+  close(): void {
+    for (const engine of [...this.#spares.splice(0), ...this.#dumps]) engine.close()
+    this.#commits.close()
+  }
+
+  #checkSyntax(sql: string): void {
+    try {
+      this.#scratch.prepare(sql, { write: true })?.finalize()
+    } catch (error) {
+      // for a trigger, the engine looks up the table before it parses the rest
+      const table =
+        error instanceof SqliteError ? /^no such table: main\.(.+)$/s.exec(error.message)?.[1] : undefined
+      if (table === undefined) throw error
+      const name = `"${table.replaceAll('"', '""')}"`
+      this.#scratch.run(`CREATE TABLE ${name} (a)`)
+      try {
+        this.#scratch.prepare(sql, { write: true })?.finalize()
+      } finally {
+        this.#scratch.run(`DROP TABLE ${name}`)
+      }
+    }
+  }
+
+  /** Keeps a connection for a later client, unless it was opened with other settings. */
+  #keep(engine: SqliteConnection, settings: DatabaseSettings): void {
+    if (settings !== this.#settings || this.#spares.length >= MAX_SPARES) return engine.close()
+    if (engine.reset()) this.#spares.push(engine)
+    else engine.close()
+  }
+
+  #countCommits(clock: Clock): CommitCounter {
+    const observer = this.#connection()
+    observer.run('PRAGMA journal_mode = WAL')
+    return new CommitCounter(observer, clock)
+  }
+
+  #connection(): SqliteConnection {
+    return new SqliteConnection(this.#engine, { name: this.id, file: MAIN_FILE })
+  }
+
+  #open(): SqliteConnection {
+    const engine = this.#connection()
+    engine.limitLength(MAX_VALUE_BYTES)
+    engine.run(`PRAGMA synchronous = ${this.#isKept ? 'FULL' : 'NORMAL'}`)
+    const { sizeLimitBytes } = this.#settings
+    if (sizeLimitBytes !== null) {
+      const pageBytes = engine.readInteger('PRAGMA page_size')
+      engine.run(`PRAGMA max_page_count = ${Math.max(1, Math.floor(sizeLimitBytes / pageBytes))}`)
+    }
+    return engine
+  }
+}

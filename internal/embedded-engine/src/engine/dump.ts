@@ -1,0 +1,151 @@
+import { scanSql } from '@batonsql/server-common/sql'
+import type { SqliteConnection, SqliteStatement } from './sqlite-connection.ts'
+
+/** Receives a chunk of a dump; resolves when the next one is requested. */
+export type DumpOutput = (text: string) => Promise<void>
+
+const CHUNK_BYTES = 64 * 1_024
+const READ = { write: false, configure: true } as const
+/** Possible names of a table's row id, in the order in which libsql-server tries them. */
+const ROW_IDS = ['rowid', 'oid', '_rowid_'] as const
+
+const TABLES = `SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql NOT NULL
+  ORDER BY name = 'sqlite_sequence', rowid`
+const OTHERS = `SELECT name, sql FROM sqlite_schema WHERE type IN ('index', 'trigger', 'view') AND sql NOT NULL
+  ORDER BY rowid`
+
+/**
+ * Writes a database as statements that recreate it: tables with their rows, then indexes, triggers and views. The layout is that of
+ * libsql-server; values are written so that they are restored exactly. The connection is in a transaction, so that the dump is a
+ * snapshot.
+ */
+export async function writeDump(
+  engine: SqliteConnection,
+  preserveRowIds: boolean,
+  output: DumpOutput,
+): Promise<void> {
+  const text = new ChunkedText(output)
+  await text.add('PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n')
+  let hasVirtualTables = false
+  for (const [name = '', sql = ''] of readTexts(engine, TABLES)) {
+    if (isVirtual(sql)) {
+      if (!hasVirtualTables) await text.add('PRAGMA writable_schema=ON;\n')
+      hasVirtualTables = true
+      const values = ["'table'", literal(name), literal(name), 0, literal(sql)]
+      await text.add(`INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql) VALUES(${values.join()});\n`)
+    } else if (name === 'sqlite_sequence') {
+      await text.add('DELETE FROM sqlite_sequence;\n')
+      await addRows(text, engine, name, preserveRowIds)
+    } else if (/^sqlite_stat.$/.test(name)) {
+      await text.add('ANALYZE sqlite_schema;\n')
+      await addRows(text, engine, name, preserveRowIds)
+    } else if (!name.startsWith('sqlite_')) {
+      await text.add(ended(sql.replace(/^CREATE TABLE /, 'CREATE TABLE IF NOT EXISTS ')))
+      await addRows(text, engine, name, preserveRowIds)
+    }
+  }
+  for (const [, sql = ''] of readTexts(engine, OTHERS)) await text.add(ended(sql))
+  if (hasVirtualTables) await text.add('PRAGMA writable_schema=OFF;\n')
+  await text.add('COMMIT;\n')
+  await text.end()
+}
+
+async function addRows(
+  text: ChunkedText,
+  engine: SqliteConnection,
+  table: string,
+  preserveRowIds: boolean,
+): Promise<void> {
+  // excludes generated columns
+  const info = readTexts(engine, `PRAGMA table_info(${literal(table)})`)
+  const columns = info.map(([, name = '']) => name)
+  const hasOwnRowId = hasRowId(engine, table) && (preserveRowIds || hasOddKey(engine, table, info))
+  const rowId = hasOwnRowId ? freeRowId(columns) : null
+  const selected = [...(rowId === null ? [] : [rowId]), ...columns.map(quoted)]
+  const target = engine.quoteIdentifier(table)
+  const list =
+    rowId === null ? '' : `(${[rowId, ...columns.map((name) => engine.quoteIdentifier(name))].join()})`
+  const statement = prepare(engine, `SELECT ${selected.join()} FROM ${quoted(table)}`)
+  try {
+    for (;;) {
+      const next = statement.dumpRows(`INSERT INTO ${target}${list} VALUES`, CHUNK_BYTES)
+      await text.add(next.text)
+      if (next.isDone) return
+    }
+  } finally {
+    statement.finalize()
+  }
+}
+
+function hasRowId(engine: SqliteConnection, table: string): boolean {
+  const [row] = readTexts(engine, `SELECT wr FROM pragma_table_list(${literal(table)}) WHERE schema = 'main'`)
+  return row?.[0] === '0'
+}
+
+/** Whether the table has an INTEGER PRIMARY KEY that is not its row id, as with `INTEGER PRIMARY KEY DESC`. */
+function hasOddKey(engine: SqliteConnection, table: string, info: readonly (readonly string[])[]): boolean {
+  const keys = info.filter(([, , , , , position]) => position !== '0')
+  if (keys.length !== 1 || keys[0]?.[2]?.toUpperCase() !== 'INTEGER') return false
+  const sql = `SELECT 1 FROM pragma_index_list(${literal(table)}) WHERE origin = 'pk'`
+  return readTexts(engine, sql).length > 0
+}
+
+function freeRowId(columns: readonly string[]): string | null {
+  const taken = new Set(columns.map((name) => name.toLowerCase()))
+  return ROW_IDS.find((name) => !taken.has(name)) ?? null
+}
+
+/** Appends a semicolon to a statement, outside of a comment at its end. */
+function ended(sql: string): string {
+  const rest = sql.slice(scanSql(sql).at(-1)?.end ?? 0)
+  return rest.includes('--') ? `${sql}\n;\n` : `${sql};\n`
+}
+
+function isVirtual(sql: string): boolean {
+  return /^CREATE VIRTUAL TABLE/i.test(sql)
+}
+
+function prepare(engine: SqliteConnection, sql: string): SqliteStatement {
+  return engine.prepare(sql, READ) as SqliteStatement
+}
+
+/** Returns the rows of a small result, with all values as text. */
+function readTexts(engine: SqliteConnection, sql: string): string[][] {
+  const statement = prepare(engine, sql)
+  try {
+    const rows = statement.rows({ limitBytes: 2 ** 30, asLines: false, maxValueBytes: 2 ** 30 })
+    const values = JSON.parse(`[${rows.text}]`) as { readonly value?: string }[][]
+    return values.map((row) => row.map(({ value }) => value ?? ''))
+  } finally {
+    statement.finalize()
+  }
+}
+
+function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`
+}
+
+function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`
+}
+
+/** Sends text in chunks. */
+class ChunkedText {
+  readonly #output: DumpOutput
+  #pending = ''
+
+  constructor(output: DumpOutput) {
+    this.#output = output
+  }
+
+  async add(text: string): Promise<void> {
+    this.#pending += text
+    if (this.#pending.length >= CHUNK_BYTES) await this.end()
+  }
+
+  async end(): Promise<void> {
+    const text = this.#pending
+    this.#pending = ''
+    await this.#output(text)
+  }
+}

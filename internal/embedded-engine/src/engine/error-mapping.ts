@@ -1,0 +1,112 @@
+import { ResultError } from '@batonsql/server-common/hrana'
+import { lineAndColumn, parseError, position, type Statement, type Token } from '@batonsql/server-common/sql'
+import type { SqliteError } from './sqlite-connection.ts'
+
+const PRIMARY_CODES: Readonly<Record<number, string>> = {
+  2: 'SQLITE_INTERNAL',
+  3: 'SQLITE_PERM',
+  4: 'SQLITE_ABORT',
+  5: 'SQLITE_BUSY',
+  6: 'SQLITE_LOCKED',
+  7: 'SQLITE_NOMEM',
+  8: 'SQLITE_READONLY',
+  9: 'SQLITE_INTERRUPT',
+  10: 'SQLITE_IOERR',
+  11: 'SQLITE_CORRUPT',
+  12: 'SQLITE_NOTFOUND',
+  13: 'SQLITE_FULL',
+  14: 'SQLITE_CANTOPEN',
+  15: 'SQLITE_PROTOCOL',
+  17: 'SQLITE_SCHEMA',
+  18: 'SQLITE_TOOBIG',
+  19: 'SQLITE_CONSTRAINT',
+  20: 'SQLITE_MISMATCH',
+  21: 'SQLITE_MISUSE',
+  22: 'SQLITE_NOLFS',
+  23: 'SQLITE_AUTH',
+  25: 'SQLITE_RANGE',
+  26: 'SQLITE_NOTADB',
+}
+
+/** Names of extended codes that distinguish errors with the same code. */
+const EXTENDED_CODES: Readonly<Record<number, string>> = {
+  275: 'SQLITE_CONSTRAINT_CHECK',
+  531: 'SQLITE_CONSTRAINT_COMMITHOOK',
+  787: 'SQLITE_CONSTRAINT_FOREIGNKEY',
+  1043: 'SQLITE_CONSTRAINT_FUNCTION',
+  1299: 'SQLITE_CONSTRAINT_NOTNULL',
+  1555: 'SQLITE_CONSTRAINT_PRIMARYKEY',
+  1811: 'SQLITE_CONSTRAINT_TRIGGER',
+  2067: 'SQLITE_CONSTRAINT_UNIQUE',
+  2323: 'SQLITE_CONSTRAINT_VTAB',
+  2579: 'SQLITE_CONSTRAINT_ROWID',
+  3091: 'SQLITE_CONSTRAINT_DATATYPE',
+  517: 'SQLITE_BUSY_SNAPSHOT',
+}
+
+/** Converts an error of the engine to that of a client. */
+export function resultErrorOf({ code, message, offset }: SqliteError): ResultError {
+  const primary = code & 0xff
+  const extended = EXTENDED_CODES[code] ?? null
+  if (primary === 5) return new ResultError('SQLITE_BUSY', 'SQLite error: database is locked', extended)
+  if (primary !== 1)
+    return new ResultError(PRIMARY_CODES[primary] ?? 'SQLITE_UNKNOWN', `SQLite error: ${message}`, extended)
+  return offset < 0
+    ? new ResultError('SQLITE_UNKNOWN', `SQLite error: ${message}`)
+    : new ResultError('SQL_INPUT_ERROR', `SQL input error: ${message} (at offset ${offset})`)
+}
+
+/** The position of a syntax error. */
+export interface SyntaxProblem {
+  readonly error: ResultError
+  /** Whether the statement is merely incomplete, which the service ignores unless it is the first of a text. */
+  readonly isIncomplete: boolean
+}
+
+/** Returns the syntax error in an error of the engine; null for all other errors. */
+export function syntaxProblem(
+  message: string,
+  text: string,
+  statement: Statement,
+  isFirst: boolean,
+): SyntaxProblem | null {
+  const { sql, offset, tokens } = statement
+  if (message === 'incomplete input') {
+    const end = offset + sql.length
+    return { error: parseError(`unexpected end of input at ${position(text, end, 1)}`), isIncomplete: true }
+  }
+  const unknown = /^unrecognized token: "(.*)"$/s.exec(message)?.[1]
+  if (unknown !== undefined) {
+    const at = sql.indexOf(unknown)
+    const isHex = unknown.toLowerCase().startsWith('0x')
+    const isBlob = unknown.toLowerCase().startsWith("x'")
+    if (isBlob)
+      return {
+        error: parseError(`malformed blob literal at ${position(text, offset + at, 1)}`),
+        isIncomplete: false,
+      }
+    const error = parseError(isHex ? `malformed hex integer at ${position(text, offset + at, 1)}` : message)
+    return { error, isIncomplete: false }
+  }
+  if (statement.verb === 'CREATE' && message.startsWith('duplicate column name: ')) {
+    // at the end of a text the service drops the statement, like an incomplete one
+    const isAtEnd = sql.endsWith(')') && text.slice(offset + sql.length).trim() === ''
+    return {
+      error: parseError(`${message} at ${position(text, offset + sql.length)}`),
+      isIncomplete: isAtEnd,
+    }
+  }
+  const near = /^near "(.*)": syntax error$/s.exec(message)?.[1]
+  if (near === undefined) return null
+  // the service's parser accepts these clauses, its engine does not
+  if ((statement.explains ?? statement.kind) === 'change' && /^(?:LIMIT|ORDER)$/i.test(near)) return null
+  if (near.startsWith('#')) return null
+  let at = tokens.findLastIndex((token) => sql.slice(token.start, token.end) === near)
+  const isIncomplete = (at === 0 && tokens.length === 1) || near === ';'
+  // after another statement the service accepts the first word and reports the second
+  if (!isFirst && at === 0 && tokens.length > 1) at = 1
+  const token = tokens[Math.max(0, at)] as Token
+  const { line, column } = lineAndColumn(text, offset + token.end)
+  const piece = sql.slice(token.start, token.end)
+  return { error: parseError(`syntax error around L${line}:${column + 1}: \`${piece}\``), isIncomplete }
+}

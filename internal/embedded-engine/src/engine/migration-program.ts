@@ -1,0 +1,156 @@
+/** A statement of a migration with its arguments. */
+import { type Condition, type EngineValue, ResultError } from '@batonsql/server-common/hrana'
+import type { Statement } from '@batonsql/server-common/sql'
+
+interface MigrationStep {
+  readonly sql: string
+  readonly kind: StatementKind
+  readonly args: readonly EngineValue[]
+  readonly namedArgs: readonly (readonly [name: string, value: EngineValue])[]
+  readonly condition: Condition | null
+}
+
+/** A migration of a schema database and its children. */
+export interface MigrationProgram {
+  /** Whether the client receives the rows. */
+  readonly wantRows: boolean
+  readonly steps: readonly MigrationStep[]
+}
+
+type StatementKind = 'DDL' | 'Write' | 'Read' | 'TxnBegin' | 'TxnEnd' | 'Pragma' | 'Other'
+
+/** A statement of a program that will become a migration. */
+export interface ProgramStep extends Pick<MigrationStep, 'args' | 'namedArgs' | 'condition'> {
+  readonly statement: Statement
+}
+
+const INVALID =
+  'migration is invalid: it contains transaction items (BEGIN, COMMIT, SAVEPOINT...) which are not allowed. The migration is already run within a transaction'
+
+/**
+ * Converts a program to a migration, which runs in a transaction: an outer BEGIN and COMMIT are replaced by queries, other statements
+ * that begin or end transactions are rejected. @throws MigrationError
+ */
+export function toMigration(steps: readonly ProgramStep[], wantRows: boolean): MigrationProgram {
+  const kinds = steps.map(({ statement }) => statement.kind)
+  const first = kinds.findIndex((kind) => kind !== 'pragma')
+  const last = kinds.findLastIndex((kind) => kind !== 'pragma')
+  return {
+    wantRows,
+    steps: steps.map(({ statement, args, namedArgs, condition }, at) => {
+      const { kind, verb, sql } = statement
+      const step = { args, namedArgs, condition, sql, kind: kindOf(statement) }
+      if (kind === 'begin' && at === first) return { ...step, sql: "SELECT 'neutralized txn begin'" }
+      if (at === last && ['COMMIT', 'END', 'ROLLBACK'].includes(verb))
+        return { ...step, sql: "SELECT 'neutralized txn component'" }
+      if (kind === 'begin' || kind === 'end') throw new MigrationError(INVALID)
+      return step
+    }),
+  }
+}
+
+/** A migration that cannot be executed, or has failed and was rolled back. */
+export class MigrationError extends Error {
+  /** Creates the error of a failed step, numbered from 0. */
+  static ofStep(at: number, { message }: ResultError, sql: string): MigrationError {
+    const plain = message.replace(/^(?:SQLite error|SQL input error): /, '')
+    const place = / \(at offset (\d+)\)$/.exec(plain)
+    const reason = place === null ? plain : `${plain.slice(0, place.index)} in ${sql} at offset ${place[1]}`
+    return new MigrationError(`An error occured executing the migration at step ${at + 1}: ${reason}`)
+  }
+
+  /** Converts the error to that of a batch, or of a statement. */
+  toResult(isBatch: boolean): ResultError {
+    return isBatch
+      ? new ResultError('SCHEMA_MIGRATION_ERROR', `Schema migration error: ${this.message}`)
+      : new ResultError('SQLITE_UNKNOWN', `SQLite error: ${this.message}`)
+  }
+}
+
+/** Encodes a program as text; children store it in their table of tasks. */
+export function encodeMigration({ steps, wantRows }: MigrationProgram): string {
+  return JSON.stringify({
+    steps: steps.map(({ sql, kind, args, namedArgs, condition }) => ({
+      cond: condition,
+      query: {
+        stmt: {
+          stmt: sql,
+          kind,
+          is_iud: kind === 'Write',
+          is_insert: /^\s*(?:insert|replace)\b/i.test(sql),
+          attach_info: null,
+        },
+        params:
+          namedArgs.length > 0
+            ? { Named: namedArgs.map(([name, value]) => [name, encodeValue(value)]) }
+            : { Positional: args.map(encodeValue) },
+        want_rows: wantRows,
+      },
+    })),
+  })
+}
+
+type EncodedValue = 'Null' | { readonly Integer?: string; Real?: number; Text?: string; Blob?: string }
+
+interface EncodedStep {
+  readonly cond: Condition | null
+  readonly query: {
+    readonly want_rows: boolean
+    readonly stmt: { readonly stmt: string; readonly kind: StatementKind }
+    readonly params: {
+      readonly Positional?: readonly EncodedValue[]
+      readonly Named?: readonly (readonly [string, EncodedValue])[]
+    }
+  }
+}
+
+export function decodeMigration(text: string): MigrationProgram {
+  const { steps } = JSON.parse(text) as { steps: readonly EncodedStep[] }
+  return {
+    wantRows: steps[0]?.query.want_rows ?? false,
+    steps: steps.map(({ cond, query: { stmt, params } }) => ({
+      sql: stmt.stmt,
+      kind: stmt.kind,
+      args: (params.Positional ?? []).map(decodeValue),
+      namedArgs: (params.Named ?? []).map(([name, value]) => [name, decodeValue(value)] as const),
+      condition: cond,
+    })),
+  }
+}
+
+function encodeValue(value: EngineValue): EncodedValue {
+  if (value === null) return 'Null'
+  if (typeof value === 'bigint') return { Integer: String(value) }
+  if (typeof value === 'number') return { Real: value }
+  if (typeof value === 'string') return { Text: value }
+  return { Blob: Buffer.from(value).toString('base64') }
+}
+
+function decodeValue(value: EncodedValue): EngineValue {
+  if (value === 'Null') return null
+  const { Integer, Real, Text, Blob } = value
+  if (Integer !== undefined) return BigInt(Integer)
+  if (Blob !== undefined) return new Uint8Array(Buffer.from(Blob, 'base64'))
+  return Real ?? Text ?? null
+}
+
+function kindOf({ kind }: Statement): StatementKind {
+  switch (kind) {
+    case 'schema':
+      return 'DDL'
+    case 'insert':
+    case 'change':
+      return 'Write'
+    case 'begin':
+      return 'TxnBegin'
+    case 'end':
+      return 'TxnEnd'
+    case 'pragma':
+      return 'Pragma'
+    case 'query':
+    case 'explain':
+      return 'Read'
+    default:
+      return 'Other'
+  }
+}

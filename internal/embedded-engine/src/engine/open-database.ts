@@ -1,0 +1,256 @@
+import type { DatabaseSettings } from '@batonsql/server-common/backend'
+import { SYSTEM_CLOCK } from '@batonsql/server-common/base'
+import { PipelineFailure, ResultError } from '@batonsql/server-common/hrana'
+import type { SharedCallState } from '../protocol/shared-call-state.ts'
+import type {
+  CallOutcome,
+  FromWorker,
+  OpenedDatabase,
+  Reply,
+  StreamCall,
+  TableChanges,
+  WorkerRequest,
+} from '../protocol/worker-messages.ts'
+import type { EngineModule } from '../webassembly-types.ts'
+import { FileInUseError } from './claim-file.ts'
+import { ClientLeftError } from './client-connection.ts'
+import { type CursorProgram, runCursor } from './cursor.ts'
+import { Database } from './database.ts'
+import { DatabaseFiles } from './database-files.ts'
+import { EngineInstance } from './engine-instance.ts'
+import { decodeMigration } from './migration-program.ts'
+import { runPipeline } from './pipeline.ts'
+import { attachRefused } from './refusals.ts'
+import { dryRunMigration, failureOf, runMigration } from './run-migration.ts'
+import { Session } from './session.ts'
+import { StoredTexts } from './stored-texts.ts'
+
+/** Status for a client that has left; it is never sent. */
+const CLIENT_LEFT = 499
+
+const DONE = { type: 'results', text: '', isClosed: true } as const
+
+type MigrationCall = Extract<StreamCall, { readonly type: 'migration' }>
+
+/** Dependencies that all databases of a worker share. */
+export interface WorkerParts {
+  readonly module: EngineModule
+  readonly state: SharedCallState
+  readonly send: (message: FromWorker) => void
+  readonly fail: (error: unknown) => never
+}
+
+/** A database that is open in a worker, with its engine and the sessions of its streams. */
+export class OpenDatabase {
+  readonly #state: SharedCallState
+  readonly #send: (message: FromWorker) => void
+  readonly #files: DatabaseFiles
+  readonly #database: Database
+  readonly #sessions = new Map<number, Session>()
+  /** Calls in flight, with their sessions. */
+  readonly #running = new Map<number, Session>()
+  readonly #cursorReaders = new Map<number, () => void>()
+  /** Pending requests to the server. */
+  readonly #requests = new Map<number, (reply: Reply) => void>()
+  #lastRequest = 0
+
+  constructor(opened: OpenedDatabase, parts: WorkerParts) {
+    const { path, isKept } = opened
+    this.#state = parts.state
+    this.#send = parts.send
+    this.#files = new DatabaseFiles(path, isKept)
+    try {
+      const engine = new EngineInstance(parts.module, { ...parts, files: this.#files })
+      const onChanges = (changes: readonly TableChanges[]): void => this.#send({ type: 'changes', changes })
+      this.#database = new Database(engine, { ...opened, clock: SYSTEM_CLOCK, onChanges })
+    } catch (error) {
+      this.#files.closeAll()
+      this.#files.release()
+      throw error
+    }
+  }
+
+  applySettings(settings: DatabaseSettings): void {
+    this.#database.applySettings(settings)
+  }
+
+  set isWatched(isWatched: boolean) {
+    this.#database.isWatched = isWatched
+  }
+
+  /** Runs a call and sends its outcome. @throws WebAssembly.RuntimeError, RangeError if the engine has failed */
+  async run(message: StreamCall): Promise<void> {
+    const { call, stream } = message
+    if (this.#state.isEnding) return // retried in another worker
+    let outcome: CallOutcome
+    try {
+      // recorded first: a call that the shared state does not show counts as not begun
+      this.#state.begin(call)
+      const session = this.#sessionFor(stream)
+      this.#running.set(call, session)
+      outcome = await this.#run(session, message)
+    } catch (error) {
+      if (isFatal(error)) throw error
+      outcome = failureOutcome(error)
+    }
+    this.#running.delete(call)
+    // if the client left during a pipeline, it does not know the next baton; a cursor sends its baton in the first line
+    const isLost = this.#state.isAbandoned(call) && message.type === 'pipeline'
+    this.#send({ type: 'outcome', call, outcome, usage: this.#database.meter.take() })
+    if (isLost || outcome.type === 'failure' || outcome.isClosed) this.closeSession(stream)
+  }
+
+  /** Called when the client requests the next chunk of a cursor. */
+  readMore(call: number): void {
+    this.#cursorReaders.get(call)?.()
+    this.#cursorReaders.delete(call)
+  }
+
+  /** Called when the server has responded to a request. */
+  replied(number: number, reply: Reply): void {
+    this.#requests.get(number)?.(reply)
+    this.#requests.delete(number)
+  }
+
+  /** Called when the client of a call has left. */
+  abandon(call: number): void {
+    this.#running.get(call)?.stopWaiting(call)
+    this.readMore(call)
+  }
+
+  closeSession(stream: number): void {
+    const session = this.#sessions.get(stream)
+    if (session === undefined) return
+    this.#sessions.delete(stream)
+    void session.exclusive(0, async () => session.close())
+    setImmediate(() => this.#database.prepareSpare())
+  }
+
+  /** Rolls back open transactions, and leaves a file that all programs can read. */
+  close(): void {
+    for (const session of this.#sessions.values()) session.close()
+    this.#database.close()
+    this.#files.release()
+  }
+
+  /** Closes a database that is about to be removed. */
+  drop(): void {
+    this.#files.closeAll()
+  }
+
+  #sessionFor(stream: number): Session {
+    let session = this.#sessions.get(stream)
+    if (session === undefined) {
+      session = new Session(this.#database, new StoredTexts(this.#database.dialect === 'cloud'), {
+        isAbandoned: (call) => this.#state.isAbandoned(call),
+        attach: (name, allowed) =>
+          this.#files.attach(async (path) => {
+            const refusal = await this.#ask({ type: 'attach', stream, name, allowed, path })
+            if (refusal !== null) throw attachRefused(name, refusal !== 'not permitted')
+          }),
+        migrate: (program) => this.#ask({ type: 'migrate', program }),
+      })
+      this.#sessions.set(stream, session)
+    }
+    return session
+  }
+
+  async #run(session: Session, message: StreamCall): Promise<CallOutcome> {
+    const { call, permissions } = message
+    const database = this.#database
+    switch (message.type) {
+      case 'pipeline':
+        return {
+          type: 'results',
+          ...(await session.exclusive(call, () => runPipeline(session, database, message))),
+        }
+      case 'cursor':
+        await this.#cursor(session, call, { steps: message.steps, permissions })
+        return { ...DONE, isClosed: false }
+      case 'dump':
+        this.#send({ type: 'cursor-begin', call })
+        await session.exclusive(call, () =>
+          database.dump(call, message.preserveRowIds, this.#outputOf(call, session)),
+        )
+        return DONE
+      case 'migration':
+        return { ...DONE, text: await this.#migrate(session, message) }
+      case 'snapshot':
+        await session.exclusive(call, async () => this.#files.copyTo(message.path))
+        return DONE
+      default:
+        return message satisfies never
+    }
+  }
+
+  async #cursor(session: Session, call: number, batch: Omit<CursorProgram, 'onReady'>): Promise<void> {
+    let hasBegun = false
+    const onReady = (): void => {
+      hasBegun = true
+      this.#send({ type: 'cursor-begin', call })
+    }
+    try {
+      await session.exclusive(call, () =>
+        runCursor(session, this.#database, { ...batch, onReady }, this.#outputOf(call, session)),
+      )
+    } catch (error) {
+      // the client has had the baton since the first line, so that the stream can be continued
+      if (!(error instanceof ClientLeftError && hasBegun)) throw error
+    }
+  }
+
+  /** Runs a migration. @returns its error; empty on success */
+  async #migrate(session: Session, { call, job, program, isDryRun }: MigrationCall): Promise<string> {
+    const run = async (): Promise<unknown> =>
+      isDryRun
+        ? await dryRunMigration(session, decodeMigration(program))
+        : await runMigration(session, this.#database, { text: program, job })
+    try {
+      await session.exclusive(call, run)
+      return ''
+    } catch (error) {
+      if (isFatal(error)) throw error
+      return failureOf(error)
+    }
+  }
+
+  #ask(request: WorkerRequest): Promise<Reply> {
+    this.#lastRequest += 1
+    const number = this.#lastRequest
+    return new Promise((resolve) => {
+      this.#requests.set(number, resolve)
+      this.#send({ type: 'request', number, request })
+    })
+  }
+
+  /** Returns a function that sends text and waits until more is requested. @throws ClientLeftError if the client has left */
+  #outputOf(call: number, session: Session): (text: string) => Promise<void> {
+    return async (text) => {
+      if (!this.#state.isAbandoned(call)) {
+        this.#send({ type: 'cursor-lines', call, text })
+        await session.waiting(() => new Promise<void>((resolve) => this.#cursorReaders.set(call, resolve)))
+      }
+      if (this.#state.isAbandoned(call)) throw new ClientLeftError()
+    }
+  }
+}
+
+/** Returns the outcome of a call that has failed as a whole. */
+export function failureOutcome(error: unknown): CallOutcome {
+  const { status, contentType, body } = asFailure(error)
+  return { type: 'failure', status, contentType, body }
+}
+
+function asFailure(error: unknown): PipelineFailure {
+  if (error instanceof PipelineFailure) return error
+  const text = error instanceof ResultError || error instanceof FileInUseError ? error.message : String(error)
+  return PipelineFailure.service(
+    error instanceof ClientLeftError ? CLIENT_LEFT : 500,
+    `Internal Error: \`${text}\``,
+  )
+}
+
+/** Whether the engine's memory may be in any state after an error. */
+function isFatal(error: unknown): boolean {
+  return error instanceof WebAssembly.RuntimeError || error instanceof RangeError
+}

@@ -1,0 +1,77 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { SYSTEM_CLOCK } from '@batonsql/server-common/base'
+import { expect, onTestFinished, test } from 'vitest'
+import { engineModule } from '../engine-module.ts'
+import { SharedCallState } from '../protocol/shared-call-state.ts'
+import { Database } from './database.ts'
+import { DatabaseFiles } from './database-files.ts'
+import { EngineInstance } from './engine-instance.ts'
+
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  return folder
+}
+
+/** A database whose files remember what a power cut would leave of them. */
+async function open(path: string, isKept: boolean) {
+  const files = new DatabaseFiles(path)
+  onTestFinished(() => files.closeAll())
+  const names = new Map<number, string>()
+  const onDisk = new Map<string, Buffer>()
+  const watched = new Proxy(files, {
+    get(target, key: keyof DatabaseFiles) {
+      if (key === 'open')
+        return (name: string, create: boolean) => {
+          const descriptor = target.open(name, create)
+          names.set(descriptor, name.endsWith('-wal') ? `${path}.wal` : path)
+          return descriptor
+        }
+      if (key === 'sync')
+        return (descriptor: number) => {
+          const name = names.get(descriptor) ?? ''
+          onDisk.set(basename(name), readFileSync(name))
+          return target.sync(descriptor)
+        }
+      const member = target[key]
+      return typeof member === 'function' ? member.bind(target) : member
+    },
+  })
+  const engine = new EngineInstance(await engineModule(), { files: watched, state: new SharedCallState() })
+  const database = new Database(engine, {
+    id: 'd',
+    settings: {} as never,
+    role: 'plain',
+    dialect: null,
+    isKept,
+    clock: SYSTEM_CLOCK,
+    onChanges: () => {},
+  })
+  return { connection: database.connect(), onDisk }
+}
+
+/** What of so many acknowledged rows is there after a power cut, at worst. */
+async function rowsAfterCut(isKept: boolean): Promise<number> {
+  const { connection, onDisk } = await open(join(temporaryFolder(), 'data.db'), isKept)
+  connection.own.run('CREATE TABLE t(a)')
+  for (let row = 0; row < 50; row += 1) connection.own.run(`INSERT INTO t VALUES (${row})`)
+  const folder = join(temporaryFolder(), 'after')
+  mkdirSync(folder)
+  for (const [name, bytes] of onDisk) writeFileSync(join(folder, name), bytes)
+  const after = await open(join(folder, 'data.db'), true)
+  try {
+    return after.connection.own.readInteger('SELECT count(*) FROM t')
+  } catch {
+    return 0
+  }
+}
+
+test('what was acknowledged survives a power cut', async () => {
+  expect(await rowsAfterCut(true)).toBe(50)
+})
+
+test('a directory that is removed at the end is not waited for', async () => {
+  expect(await rowsAfterCut(false)).toBe(0)
+})

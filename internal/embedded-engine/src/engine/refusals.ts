@@ -1,0 +1,76 @@
+import type { DatabaseSettings, SchemaRole } from '@batonsql/server-common/backend'
+import { type Permissions, PipelineFailure, ResultError } from '@batonsql/server-common/hrana'
+import { identifier, type Statement, type Token, upper } from '@batonsql/server-common/sql'
+import { resultErrorOf } from './error-mapping.ts'
+import { DeniedError, SqliteError, TextEncodingError } from './sqlite-connection.ts'
+
+/** Checks that the client may run a statement. @throws PipelineFailure with status 403 */
+export function checkPermissions(statement: Statement, permissions: Permissions, databaseId: string): void {
+  if (statement.access === 'read' && !permissions.read) throw forbidden('Read', databaseId)
+  if (statement.access === 'write' && !permissions.write) throw forbidden('Write', databaseId)
+}
+
+/** Rejects a change of a shared schema. @throws PipelineFailure with status 403 */
+export function checkSharedSchema(
+  statement: Statement,
+  { changeSharedSchema }: Permissions,
+  { id, role }: { readonly id: string; readonly role: SchemaRole },
+): void {
+  if (role !== 'child' || statement.kind !== 'schema' || changeSharedSchema) return
+  const text = `DDL statements not permitted on namespace ${id}`
+  throw PipelineFailure.service(403, `Authorization forbidden: ${text}`)
+}
+
+/** Returns the error for a database that the client may not attach, that does not allow it, or that does not exist. */
+export function attachRefused(name: string, isPermitted: boolean): PipelineFailure {
+  if (!isPermitted) return forbidden('AttachRead', name)
+  const text = `Namespace \`${name}\` doesn't allow attach`
+  return PipelineFailure.service(403, `Authorization forbidden: ${text}`)
+}
+
+/** Rejects a statement while the database is blocked. @throws ResultError with code `BLOCKED` */
+export function checkBlocked(statement: Statement, settings: DatabaseSettings): void {
+  const { blockReads, blockWrites, blockReason } = settings
+  if (statement.kind === 'end' || statement.kind === 'detach') return
+  const isBlocked = statement.access === 'write' ? blockReads || blockWrites : blockReads
+  if (!isBlocked) return
+  throw new ResultError('BLOCKED', `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
+}
+
+/** Returns the error for a missing permission, as worded by the service. */
+export function forbidden(permission: 'Read' | 'Write' | 'AttachRead', databaseId: string): PipelineFailure {
+  const text = `Current session doesn't not have ${permission} permission to namespace ${databaseId}`
+  return PipelineFailure.service(403, `Authorization forbidden: ${text}`)
+}
+
+/** Returns the error for a transaction whose write lock was preempted. */
+export function transactionTimeout(): ResultError {
+  return new ResultError('TRANSACTION_TIMEOUT', 'Transaction timed out')
+}
+
+/** Converts any error of a statement to that of a client; failures of the pipeline are returned as they are. */
+export function toClientError(error: unknown, permissions: Permissions, databaseId: string): unknown {
+  if (error instanceof TextEncodingError) return PipelineFailure.service(500, error.message)
+  if (error instanceof DeniedError) {
+    return permissions.write
+      ? new ResultError('SQLITE_AUTH', 'SQLite error: not authorized')
+      : forbidden('Write', databaseId)
+  }
+  return error instanceof SqliteError ? resultErrorOf(error) : error
+}
+
+/** Returns the name of the database that a statement attaches. */
+export function attachTarget(statement: Statement): string {
+  return identifier(statement.sql, targetToken(statement)) ?? ''
+}
+
+/** Returns the statement with the name of the database for the engine. */
+export function withAttachTarget(statement: Statement, file: string): Statement {
+  const { start, end } = targetToken(statement) as Token
+  const source = `${statement.sql.slice(0, start)}'${file}'${statement.sql.slice(end)}`
+  return { ...statement, source }
+}
+
+function targetToken({ sql, tokens }: Statement): Token | undefined {
+  return tokens[upper(sql, tokens[1]) === 'DATABASE' ? 2 : 1]
+}

@@ -1,0 +1,82 @@
+import { MIGRATION, type Permissions } from '@batonsql/server-common/hrana'
+import type { Database } from './database.ts'
+import { decodeMigration, MigrationError, type MigrationProgram } from './migration-program.ts'
+import type { Session } from './session.ts'
+
+/** Table in which a child records executed migrations, as in libsql-server. */
+const TASKS = 'sqlite3_libsql_tasks'
+const CREATE_TASKS = `CREATE TABLE IF NOT EXISTS ${TASKS} (
+                job_id INTEGER PRIMARY KEY,
+                status INTEGER,
+                migration TEXT NOT NULL,
+                error TEXT,
+                finished BOOLEAN GENERATED ALWAYS AS (status = 4 OR status = 5)
+            )`
+const SUCCESS = 4
+
+/** Runs a migration with the permissions of its sender, and rolls it back. @returns the results of its statements as JSON @throws MigrationError */
+export async function dryRunMigration(
+  session: Session,
+  program: MigrationProgram,
+  permissions: Permissions = MIGRATION,
+): Promise<readonly (string | null)[]> {
+  return await inTransaction(session, program, 'ROLLBACK', () => session.runMigration(program, permissions))
+}
+
+/** Runs a migration, unless the database has already executed it. @throws MigrationError; nothing is changed then */
+export async function runMigration(
+  session: Session,
+  { role }: Database,
+  { text, job }: { readonly text: string; readonly job: number },
+): Promise<void> {
+  const program = decodeMigration(text)
+  await inTransaction(session, program, 'COMMIT', async () => {
+    const { own } = session
+    if (role === 'schema') {
+      if (own.readInteger('PRAGMA schema_version') === job) return
+      await session.runMigration(program, MIGRATION)
+      // records the progress, so that an interrupted migration can be resumed
+      own.run(`PRAGMA schema_version = ${job}`)
+      return
+    }
+    own.run(CREATE_TASKS)
+    if (own.readInteger(`SELECT count(*) FROM ${TASKS} WHERE job_id = ${job} AND status = ${SUCCESS}`) > 0)
+      return
+    await session.runMigration(program, MIGRATION)
+    const migration = `'${text.replaceAll("'", "''")}'`
+    own.run(
+      `INSERT OR REPLACE INTO ${TASKS} (job_id, status, migration) VALUES (${job}, ${SUCCESS}, ${migration})`,
+    )
+  })
+}
+
+/** Describes the failure of a migration. */
+export function failureOf(error: unknown): string {
+  return error instanceof MigrationError || error instanceof Error ? error.message : String(error)
+}
+
+async function inTransaction<T>(
+  session: Session,
+  program: MigrationProgram,
+  end: 'COMMIT' | 'ROLLBACK',
+  run: () => Promise<T>,
+): Promise<T> {
+  // the pragma has no effect inside of a transaction
+  if (turnsForeignKeysOff(program)) session.own.run('PRAGMA foreign_keys = off')
+  await session.control('BEGIN IMMEDIATE')
+  try {
+    const result = await run()
+    await session.control(end)
+    return result
+  } finally {
+    if (!session.isAutocommit) await session.control('ROLLBACK')
+  }
+}
+
+/** Whether a leading pragma turns foreign keys off. */
+function turnsForeignKeysOff({ steps }: MigrationProgram): boolean {
+  const first = steps.findIndex(({ kind }) => kind !== 'Pragma')
+  return steps
+    .slice(0, first < 0 ? steps.length : first)
+    .some(({ sql }) => /\bforeign_keys\s*[=(]\s*'?(?:off|0|false|no)\b/i.test(sql))
+}

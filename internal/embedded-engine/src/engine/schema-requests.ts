@@ -1,0 +1,77 @@
+import {
+  type BatchStep,
+  type Pipeline,
+  type PipelineRequest,
+  ResultError,
+} from '@batonsql/server-common/hrana'
+import type { Database } from './database.ts'
+import { MigrationError, toMigration } from './migration-program.ts'
+import { dryRunMigration } from './run-migration.ts'
+import type { Session, Step } from './session.ts'
+
+/** A request that executes statements. */
+export type ProgramRequest = Extract<PipelineRequest, { readonly type: 'execute' | 'batch' | 'sequence' }>
+
+/**
+ * Runs a request that changes a schema database as a migration: first of all its children, then of the database itself.
+ * @returns the results of its statements as JSON, from a dry run; null for a read-only request
+ * @throws ResultError; nothing is changed then
+ */
+export async function migrateSchema(
+  session: Session,
+  database: Database,
+  request: ProgramRequest,
+  call: Pipeline,
+): Promise<readonly (string | null)[] | null> {
+  const steps = await stepsOf(session, request, call)
+  if (!steps.some(({ statement }) => statement.access === 'write')) return null
+  if (!session.isAutocommit) throw refusal('Interactive transactions are not allowed against a schema')
+  try {
+    const program = toMigration(
+      steps.map(({ statement, request: { args, namedArgs } }, at) => ({
+        statement,
+        args,
+        namedArgs,
+        condition: request.type === 'batch' ? (request.steps[at] as BatchStep).condition : null,
+      })),
+      request.type !== 'sequence',
+    )
+    session.checkBlocked(steps)
+    // on a separate connection, as the dry run changes settings
+    const results = await session.within(database, (own) => dryRunMigration(own, program, call.permissions))
+    const failure = await session.migrate(program)
+    if (failure !== null) throw new MigrationError(failure)
+    return results
+  } catch (error) {
+    throw error instanceof MigrationError ? error.toResult(request.type === 'batch') : error
+  }
+}
+
+/** Called after a read-only request. @throws ResultError if it has left a transaction open */
+export function checkNoTransaction(session: Session): void {
+  if (!session.isAutocommit) throw refusal('Connection left in transaction state')
+}
+
+async function stepsOf(
+  session: Session,
+  request: ProgramRequest,
+  { version, permissions }: Pipeline,
+): Promise<readonly Step[]> {
+  switch (request.type) {
+    case 'execute':
+      return await session.prepareBatch(
+        [{ statement: request.statement, condition: null }],
+        version,
+        permissions,
+      )
+    case 'batch':
+      return await session.prepareBatch(request.steps, version, permissions)
+    case 'sequence':
+      return await session.prepareSequence(session.texts.textOf(request), permissions)
+    default:
+      return request satisfies never
+  }
+}
+
+const refusal = (message: string): ResultError =>
+  new ResultError('SQLITE_UNKNOWN', `SQLite error: ${message}`)

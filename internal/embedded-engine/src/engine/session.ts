@@ -1,0 +1,502 @@
+import {
+  type BatchStep,
+  logWords,
+  MIGRATION,
+  type Permissions,
+  PipelineFailure,
+  ResultError,
+  type StatementRequest,
+} from '@batonsql/server-common/hrana'
+import { firstStatement, type Statement, upper } from '@batonsql/server-common/sql'
+import type { Attachment } from './attachment.ts'
+
+import {
+  type ClientConnection,
+  ClientLeftError,
+  type RunningStatement,
+  type StatementPermissions,
+} from './client-connection.ts'
+import { checkCondition, evaluateCondition } from './condition.ts'
+import type { Database } from './database.ts'
+import { encodeMigration, MigrationError, type MigrationProgram } from './migration-program.ts'
+import {
+  attachTarget,
+  checkBlocked,
+  checkPermissions,
+  checkSharedSchema,
+  forbidden,
+  toClientError,
+  transactionTimeout,
+  withAttachTarget,
+} from './refusals.ts'
+import { encodeResult, type StatementResult } from './result-encoder.ts'
+import type { SqliteColumn, SqliteConnection } from './sqlite-connection.ts'
+import type { StoredTexts } from './stored-texts.ts'
+import { TableAuthorizer } from './table-authorizer.ts'
+
+const MAX_RESPONSE_BYTES = 10_000_000
+const PAUSE_AFTER_MS = 20
+/** Maximum number of attached databases in a session, including detached ones. */
+const MAX_ATTACHED = 10
+/** Size of a chunk of a cursor. */
+const CURSOR_BYTES = 64 * 1_024
+
+/** A statement of a program with its arguments. */
+export interface Step {
+  readonly statement: Statement
+  readonly request: StatementRequest
+}
+
+/** Services outside of a session. */
+export interface SessionHost {
+  /** Whether the client of a call has left. */
+  isAbandoned(call: number): boolean
+  /** @throws PipelineFailure if the database does not exist, or does not allow it */
+  attach(database: string, allowed: Permissions['attach']): Promise<Attachment>
+  /** Runs a migration. @returns its error; null on success */
+  migrate(program: string): Promise<string | null>
+}
+
+/** The outcome of a batch: for each step a result, an error, or neither if it was skipped. */
+export interface BatchOutcome {
+  readonly results: readonly (string | null)[]
+  readonly errors: readonly (ResultError | null)[]
+}
+
+/** Receives the output of a cursor; every call waits for the reader. */
+export interface CursorSink {
+  stepBegin(step: number, columns: readonly SqliteColumn[]): Promise<void>
+  /** Receives rows, one per line. */
+  rows(lines: string): Promise<void>
+  stepEnd(result: StatementResult): Promise<void>
+  stepError(step: number, error: ResultError): Promise<void>
+}
+
+/** A client's session: its connection and the programs that run on it. */
+export class Session {
+  readonly #database: Database
+  readonly #connection: ClientConnection
+  readonly texts: StoredTexts
+  /** A session that works on the same call. */
+  #inner: Session | null = null
+  #lastPause = 0
+  #last: Promise<unknown> = Promise.resolve()
+  readonly #host: SessionHost
+  /** Copies of databases that were attached. */
+  readonly #attached: Attachment[] = []
+  #isClosed = false
+  /** Number of the current call. */
+  #call = 0
+
+  /** @param texts texts that the client has stored */
+  constructor(database: Database, texts: StoredTexts, host: SessionHost) {
+    this.texts = texts
+    this.#database = database
+    this.#host = host
+    this.#connection = database.connect()
+  }
+
+  /**
+   * Runs one call at a time, as a cursor may still be running when the next request arrives. Meanwhile the write lock cannot be
+   * preempted.
+   */
+  exclusive<T>(call: number, run: () => Promise<T>): Promise<T> {
+    const turn = this.#last.then(() => {
+      this.#lastPause = performance.now()
+      this.#call = call
+      this.#connection.call = call
+      return this.#connection.working(run)
+    })
+    this.#last = turn.catch(() => {})
+    return turn
+  }
+
+  /** Waits for the client, during which the write lock can be preempted. */
+  waiting<T>(wait: () => Promise<T>): Promise<T> {
+    return this.#connection.waiting(wait)
+  }
+
+  /**
+   * Called between two statements. Lets messages in after some time, so that other sessions can proceed.
+   * @throws ClientLeftError if the client has left: later statements are skipped
+   */
+  async pause(): Promise<void> {
+    if (performance.now() - this.#lastPause >= PAUSE_AFTER_MS) {
+      // messages are received between two rounds of immediates, not before the first
+      await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+      this.#lastPause = performance.now()
+    }
+    this.#checkNotAbandoned()
+  }
+
+  #checkNotAbandoned(): void {
+    if (this.#host.isAbandoned(this.#call)) throw new ClientLeftError()
+  }
+
+  /** Cancels all waits of a call, because its client has left. */
+  stopWaiting(call: number): void {
+    if (this.#call === call) this.#connection.stopWaiting()
+    this.#inner?.stopWaiting(call)
+  }
+
+  get isAutocommit(): boolean {
+    return this.#connection.isAutocommit
+  }
+
+  /** Whether the session is indistinguishable from a new one. */
+  get isPristine(): boolean {
+    const { isUnused, hasInitialCounts } = this.#connection
+    const hasNoState = this.texts.isEmpty && this.#attached.length === 0
+    return this.isAutocommit && hasNoState && isUnused && hasInitialCounts
+  }
+
+  get #isCloud(): boolean {
+    return this.#database.dialect === 'cloud'
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#connection.close()
+    for (const attachment of this.#attached.splice(0)) attachment.remove()
+  }
+
+  /** Executes one statement and returns its result as JSON. */
+  async execute(request: StatementRequest, permissions: Permissions): Promise<string> {
+    const [step] = await this.#admit([this.#prepareStep(request)], permissions)
+    if (this.#connection.takeTimeout()) throw transactionTimeout()
+    const result = await this.#runStep(step as Step, MAX_RESPONSE_BYTES, permissions)
+    return encodeResult(result, this.#isCloud ? undefined : this.#database.replicationIndex)
+  }
+
+  /** Runs a batch; errors of its statements are part of the outcome. */
+  async batch(steps: readonly BatchStep[], version: 2 | 3, permissions: Permissions): Promise<BatchOutcome> {
+    const prepared = await this.prepareBatch(steps, version, permissions)
+    const results: (string | null)[] = []
+    const errors: (ResultError | null)[] = []
+    const isTimedOut = this.#connection.takeTimeout()
+    let left = MAX_RESPONSE_BYTES
+    for (const [index, { condition }] of steps.entries()) {
+      results.push(null)
+      errors.push(isTimedOut ? transactionTimeout() : null)
+      if (isTimedOut || !this.#isMet(condition, results)) continue
+      try {
+        const result = await this.#runStep(prepared[index] as Step, left, permissions)
+        results[index] = encodeResult(result, this.#isCloud ? undefined : null)
+        left -= result.sizeBytes
+      } catch (error) {
+        if (!(error instanceof ResultError)) throw error
+        if (error.code === 'RESPONSE_TOO_LARGE') throw error
+        errors[index] = error
+        left -= Buffer.byteLength(logWords(error, prepared[index]?.statement.sql ?? ''))
+        if (left < 0) throw tooLarge()
+      }
+      await this.pause()
+    }
+    return { results, errors }
+  }
+
+  /** Runs a batch, whose rows are sent while they are read. */
+  async cursor(
+    steps: readonly BatchStep[],
+    permissions: Permissions,
+    sink: CursorSink,
+    onReady: () => void,
+  ): Promise<void> {
+    const prepared = await this.prepareBatch(steps, 3, permissions)
+    // rows that are sent at once cannot be those of a dry run
+    const isChange = prepared.some(
+      ({ statement: { access, kind } }) => access === 'write' || kind === 'begin',
+    )
+    if (this.#database.role === 'schema' && isChange)
+      throw PipelineFailure.service(400, 'a cursor cannot change a schema database')
+    onReady()
+    let isTimedOut = false
+    const results: (string | null)[] = []
+    for (const [index, { condition }] of steps.entries()) {
+      results.push(null)
+      // the transaction may have been preempted while the reader was waited for; later steps must not run without it
+      isTimedOut = this.#connection.takeTimeout() || isTimedOut
+      if (isTimedOut) await sink.stepError(index, transactionTimeout())
+      if (isTimedOut || !this.#isMet(condition, results)) continue
+      try {
+        await this.#streamStep(prepared[index] as Step, index, { sink, permissions })
+        results[index] = 'done'
+      } catch (error) {
+        if (!(error instanceof ResultError)) throw error
+        isTimedOut = this.#connection.takeTimeout() || isTimedOut
+        await sink.stepError(index, error)
+      }
+      await this.pause()
+    }
+  }
+
+  /** Executes all statements of a text, until one fails. */
+  async sequence(text: string, permissions: Permissions): Promise<void> {
+    const steps = await this.prepareSequence(text, permissions)
+    if (this.#connection.takeTimeout()) throw transactionTimeout()
+    for (const step of steps) {
+      const run = await this.#prepare(step, permissions)
+      await this.#begin(run, NO_ARGUMENTS, permissions)
+      this.#withClientErrors(permissions, () => run.discardRows())
+      this.#count(step.statement, run.finish())
+      await this.pause()
+    }
+  }
+
+  /** Describes the first statement of a text as JSON. */
+  async describe(text: string, permissions: Permissions): Promise<string> {
+    if (!permissions.read) throw forbidden('Read', this.#database.id)
+    const statement = firstStatement(text)
+    if (statement === null) return '{"params":[],"cols":[],"is_explain":false,"is_readonly":true}'
+    const { settings } = this.#database
+    if (settings.blockReads && !permissions.ignoresBlocks) checkBlocked(statement, settings)
+    try {
+      return await this.#connection.examine(statement, permissionsFor(statement, permissions), (prepared) =>
+        JSON.stringify({
+          params: prepared.parameters.map((name) => ({ name: this.#isCloud ? bareName(name) : name })),
+          cols: prepared.columns,
+          is_explain: prepared.isExplain,
+          is_readonly: prepared.isReadonly,
+        }),
+      )
+    } catch (error) {
+      throw toClientError(error, permissions, this.#database.id)
+    }
+  }
+
+  /** Prepares the steps of a batch, all of which the client must be allowed to run. @throws PipelineFailure; ResultError */
+  async prepareBatch(
+    steps: readonly BatchStep[],
+    version: 2 | 3,
+    permissions: Permissions,
+  ): Promise<readonly Step[]> {
+    const prepared = steps.map(({ statement, condition }, index) => {
+      const step = this.#toStep(this.texts.textOf(statement), statement)
+      if (condition !== null) checkCondition(condition, index, version)
+      return step
+    })
+    return await this.#admit(prepared, permissions)
+  }
+
+  /** Prepares the statements of a text, all of which the client must be allowed to run. @throws PipelineFailure; ResultError */
+  async prepareSequence(text: string, permissions: Permissions): Promise<readonly Step[]> {
+    const steps = this.#parse(text).map((statement) => ({ statement, request: NO_ARGUMENTS }))
+    return await this.#admit(steps, permissions)
+  }
+
+  /** @throws ResultError with code `BLOCKED` if one of the statements is blocked */
+  checkBlocked(steps: readonly Step[]): void {
+    for (const { statement } of steps) checkBlocked(statement, this.#database.settings)
+  }
+
+  /** Checks a program before any of it runs, and copies the databases that it attaches. @throws PipelineFailure */
+  async #admit(steps: readonly Step[], permissions: Permissions): Promise<readonly Step[]> {
+    for (const { statement } of steps) {
+      checkPermissions(statement, permissions, this.#database.id)
+      checkSharedSchema(statement, permissions, this.#database)
+    }
+    const attaching = steps.filter(({ statement }) => statement.kind === 'attach')
+    if (attaching.length === 0) return steps
+    if (this.#attached.length + attaching.length > MAX_ATTACHED)
+      throw new ResultError(
+        'SQLITE_UNKNOWN',
+        `SQLite error: too many attached databases - max ${MAX_ATTACHED}`,
+      )
+    const admitted: Step[] = []
+    for (const step of steps) admitted.push(await this.#withAttachment(step, permissions))
+    return admitted
+  }
+
+  async #withAttachment({ statement, request }: Step, { attach }: Permissions): Promise<Step> {
+    if (statement.kind !== 'attach') return { statement, request }
+    const attachment = await this.waiting(() => this.#host.attach(attachTarget(statement), attach))
+    if (this.#isClosed) {
+      attachment.remove()
+      throw new ClientLeftError()
+    }
+    this.#attached.push(attachment)
+    return { statement: withAttachTarget(statement, attachment.name), request }
+  }
+
+  /**
+   * Executes the statements of a migration in the open transaction. @returns their results as JSON, null for those whose condition is
+   * not met @throws MigrationError of the first that fails
+   */
+  async runMigration(
+    { steps }: MigrationProgram,
+    permissions: Permissions,
+  ): Promise<readonly (string | null)[]> {
+    const results: (string | null)[] = []
+    for (const [at, { sql, args, namedArgs, condition }] of steps.entries()) {
+      results.push(null)
+      // without the transaction, later statements would be committed individually
+      if (this.#connection.takeTimeout() || this.isAutocommit)
+        throw MigrationError.ofStep(at, transactionTimeout(), sql)
+      if (!this.#isMet(condition, results)) continue
+      try {
+        const step = this.#prepareStep({ sql, sqlId: null, args, namedArgs })
+        results[at] = encodeResult(await this.#runStep(step, MAX_RESPONSE_BYTES, permissions), null)
+      } catch (error) {
+        throw error instanceof ResultError ? MigrationError.ofStep(at, error, sql) : error
+      }
+      await this.pause()
+    }
+    return results
+  }
+
+  /** Executes an internal statement that begins or ends a transaction. */
+  async control(sql: string): Promise<void> {
+    await this.execute({ ...NO_ARGUMENTS, sql }, MIGRATION)
+  }
+
+  /** The engine's connection, for internal statements within a transaction. */
+  get own(): Pick<SqliteConnection, 'run' | 'readInteger'> {
+    return this.#connection.own
+  }
+
+  /** Runs something in a separate session, for the same call. */
+  async within<T>(database: Database, run: (session: Session) => Promise<T>): Promise<T> {
+    const session = new Session(database, this.texts, this.#host)
+    this.#inner = session
+    try {
+      return await session.exclusive(this.#call, () => run(session))
+    } finally {
+      this.#inner = null
+      session.close()
+    }
+  }
+
+  /** Migrates the children of this schema database, and then itself. @returns its error; null on success */
+  migrate(program: MigrationProgram): Promise<string | null> {
+    return this.waiting(() => this.#host.migrate(encodeMigration(program)))
+  }
+
+  #prepareStep(request: StatementRequest): Step {
+    return this.#toStep(this.texts.textOf(request), request)
+  }
+
+  #toStep(text: string, request: StatementRequest): Step {
+    if (request.args.length > 0 && request.namedArgs.length > 0) {
+      const message = 'Specifying both positional and named arguments is not supported'
+      throw new ResultError('ARGS_BOTH_POSITIONAL_AND_NAMED', message)
+    }
+    const [statement, ...more] = this.#parse(text)
+    if (statement === undefined) {
+      throw new ResultError('SQL_NO_STATEMENT', 'SQL string does not contain any statement')
+    }
+    if (more.length > 0) {
+      throw new ResultError('SQL_MANY_STATEMENTS', 'SQL string contains more than one statement')
+    }
+    return { statement, request }
+  }
+
+  #parse(text: string): readonly Statement[] {
+    return this.#database.parse(text)
+  }
+
+  /** Executes a statement whose result is limited in size. */
+  async #runStep(step: Step, maxBytes: number, permissions: Permissions): Promise<StatementResult> {
+    const run = await this.#prepare(step, permissions)
+    await this.#begin(run, step.request, permissions)
+    if (this.#isCloud && step.request.wantRows === false) {
+      this.#withClientErrors(permissions, () => run.discardRows())
+      return this.#count(step.statement, run.finish())
+    }
+    const { text, sizeBytes, isDone } = this.#withClientErrors(permissions, () => run.rows(maxBytes, false))
+    if (isDone) return { ...this.#count(step.statement, run.finish()), rows: text, sizeBytes }
+    run.stop()
+    throw tooLarge()
+  }
+
+  async #streamStep(
+    step: Step,
+    index: number,
+    { sink, permissions }: { readonly sink: CursorSink; readonly permissions: Permissions },
+  ): Promise<void> {
+    const run = await this.#prepare(step, permissions)
+    try {
+      await sink.stepBegin(index, run.columns)
+      await this.#begin(run, step.request, permissions)
+      for (;;) {
+        const next = this.#withClientErrors(permissions, () => run.rows(CURSOR_BYTES, true))
+        // before waiting for the reader, so that a finished statement releases the write lock
+        const result = next.isDone ? this.#count(step.statement, run.finish()) : null
+        await sink.rows(next.text)
+        if (result !== null) return await sink.stepEnd(result)
+      }
+    } catch (error) {
+      // a statement that is still running would keep the transaction from ending
+      run.stop()
+      throw error
+    }
+  }
+
+  #count(statement: Statement, result: StatementResult): StatementResult {
+    this.#database.meter.add(statement.sql, result.rowsRead, result.rowsWritten)
+    return result
+  }
+
+  async #prepare(step: Step, permissions: Permissions): Promise<RunningStatement> {
+    this.#checkNotAbandoned()
+    const { settings } = this.#database
+    const isBlocked = !permissions.ignoresBlocks && (settings.blockWrites || settings.blockReads)
+    if (isBlocked) checkBlocked(step.statement, settings)
+    try {
+      const { write, tables } = permissionsFor(step.statement, permissions)
+      return await this.#connection.prepare(step.statement, { write: write && !isBlocked, tables })
+    } catch (error) {
+      throw toClientError(error, permissions, this.#database.id)
+    }
+  }
+
+  async #begin(run: RunningStatement, request: StatementRequest, permissions: Permissions): Promise<void> {
+    try {
+      await run.begin(this.#isCloud ? withBareNames(request) : request)
+      // the client may have left during the wait for the write lock
+      this.#checkNotAbandoned()
+    } catch (error) {
+      run.stop()
+      throw toClientError(error, permissions, this.#database.id)
+    }
+  }
+
+  /** Converts errors of the engine to those of a client. */
+  #withClientErrors<T>(permissions: Permissions, run: () => T): T {
+    try {
+      return run()
+    } catch (error) {
+      throw toClientError(error, permissions, this.#database.id)
+    }
+  }
+
+  #isMet(condition: BatchStep['condition'], results: readonly (string | null)[]): boolean {
+    return (
+      condition === null ||
+      evaluateCondition(condition, {
+        isOk: (step) => results[step] !== null,
+        isAutocommit: () => this.#connection.isAutocommit,
+      })
+    )
+  }
+}
+
+/** In the cloud, the prefix is not part of a parameter's name. */
+function withBareNames(request: StatementRequest): StatementRequest {
+  const namedArgs = request.namedArgs.map(([name, value]) => [bareName(name), value] as const)
+  return { ...request, namedArgs }
+}
+
+function bareName<T extends string | null>(name: T): T | string {
+  return name === null ? name : name.replace(/^[:@$]/, '')
+}
+
+function tooLarge(): ResultError {
+  return new ResultError('RESPONSE_TOO_LARGE', 'Response is too large')
+}
+
+function permissionsFor({ sql, tokens }: Statement, { write, tables }: Permissions): StatementPermissions {
+  const replaces = tables !== null && tokens.some((token) => upper(sql, token) === 'REPLACE')
+  return { write, tables: tables && new TableAuthorizer(tables, replaces) }
+}
+
+const NO_ARGUMENTS: StatementRequest = { sql: null, sqlId: null, args: [], namedArgs: [] }

@@ -1,0 +1,54 @@
+import { PipelineFailure, ResultError, type SqlReference } from '@batonsql/server-common/hrana'
+
+const MAX_TEXTS = 50
+const MAX_TEXT_BYTES = 5_000
+
+/** The SQL texts that a client has stored on its stream, to refer to them by a number. */
+export class StoredTexts {
+  readonly #texts = new Map<number, string>()
+  readonly #replaces: boolean
+
+  /** @param replaces whether storing a text under an existing number replaces it */
+  constructor(replaces: boolean) {
+    this.#replaces = replaces
+  }
+
+  get isEmpty(): boolean {
+    return this.#texts.size === 0
+  }
+
+  store(id: number, sql: string): void {
+    const isTaken = this.#texts.has(id)
+    if (isTaken && !this.#replaces) throw PipelineFailure.protocol(`SQL text ${id} already exists`)
+    if (!isTaken && this.#texts.size >= MAX_TEXTS) {
+      const message = `The server already stores ${MAX_TEXTS} SQL texts, it cannot store more`
+      throw new ResultError('SQL_STORE_TOO_MANY', message)
+    }
+    const bytes = Buffer.byteLength(sql)
+    if (bytes > MAX_TEXT_BYTES) {
+      const size = `${kilobytes(bytes)}/${kilobytes(MAX_TEXT_BYTES)}`
+      throw new ResultError('SQL_STORE_TOO_LARGE', `The statement is too large to be stored: ${size}`)
+    }
+    this.#texts.set(id, sql)
+  }
+
+  forget(id: number): void {
+    this.#texts.delete(id)
+  }
+
+  /** Returns the text of a request, given directly or by its number. */
+  textOf({ sql, sqlId }: SqlReference): string {
+    if (sql !== null && sqlId !== null) {
+      throw PipelineFailure.protocol('Either `sql` or `sql_id` are required, but not both')
+    }
+    if (sql !== null) return sql
+    if (sqlId === null) throw PipelineFailure.protocol('Either `sql` or `sql_id` are required')
+    const stored = this.#texts.get(sqlId)
+    if (stored === undefined) throw PipelineFailure.protocol(`SQL text ${sqlId} not found`)
+    return stored
+  }
+}
+
+function kilobytes(bytes: number): string {
+  return `${(bytes / 1_000).toFixed(1)} KB`
+}

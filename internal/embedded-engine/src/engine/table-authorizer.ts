@@ -1,0 +1,104 @@
+/** SQLite's codes of actions on tables. */
+import type { TableAction, TablePermission } from '@batonsql/server-common/hrana'
+
+const ACTIONS: ReadonlyMap<number, { readonly action: TableAction; readonly table: 'first' | 'second' }> =
+  new Map([
+    [20, { action: 'data_read', table: 'first' }],
+    [18, { action: 'data_add', table: 'first' }],
+    [23, { action: 'data_update', table: 'first' }],
+    [9, { action: 'data_delete', table: 'first' }],
+    [2, { action: 'schema_add', table: 'first' }], // CREATE TABLE
+    [8, { action: 'schema_add', table: 'first' }], // CREATE VIEW
+    [29, { action: 'schema_add', table: 'first' }], // CREATE VIRTUAL TABLE
+    [1, { action: 'schema_add', table: 'second' }], // CREATE INDEX
+    [7, { action: 'schema_add', table: 'second' }], // CREATE TRIGGER
+    [26, { action: 'schema_update', table: 'second' }], // ALTER TABLE
+    [27, { action: 'schema_update', table: 'second' }], // REINDEX, which names no table
+    [11, { action: 'schema_delete', table: 'first' }], // DROP TABLE
+    [17, { action: 'schema_delete', table: 'first' }], // DROP VIEW
+    [30, { action: 'schema_delete', table: 'first' }], // DROP VIRTUAL TABLE
+    [10, { action: 'schema_delete', table: 'second' }], // DROP INDEX
+    [16, { action: 'schema_delete', table: 'second' }], // DROP TRIGGER
+  ])
+const READ = 20
+const INSERT = 18
+const UPDATE = 23
+const DELETE = 9
+const REINDEX = 27
+const CREATE_INDEX = 1
+const DROPS: ReadonlySet<number> = new Set([11, 17, 30])
+/** SELECT, TRANSACTION, FUNCTION, SAVEPOINT, RECURSIVE: covered by other checks. */
+const HARMLESS: ReadonlySet<number> = new Set([21, 22, 31, 32, 33])
+const PRAGMA = 19
+/** Pragmas whose argument names an object; the argument of any other pragma is a new value. */
+const NAMING_PRAGMAS =
+  /^(?:table_list|index_list|(?:table|index)_x?info|foreign_key_(?:list|check)|integrity_check|quick_check)$/i
+/** Schema tables, which allowed statements write to. SQLite rejects statements that write to them directly. */
+const SCHEMA_TABLES: ReadonlySet<string> = new Set([
+  'sqlite_master',
+  'sqlite_schema',
+  'sqlite_temp_master',
+  'sqlite_temp_schema',
+])
+/** Table functions, which have no data of the database. */
+const TABLE_FUNCTIONS = /^(?:json_each|json_tree|generate_series|pragma_\w+)$/
+
+/** Checks a statement against a token with permissions for tables. */
+export class TableAuthorizer {
+  readonly #allowed: readonly TablePermission[]
+  /** The object that the statement drops: SQLite also checks the deletion of its rows. */
+  #dropped = ''
+  /** The index that the statement creates: SQLite also checks its rebuilding. */
+  #created = ''
+
+  readonly #replaces: boolean
+
+  /** @param replaces whether the statement may delete conflicting rows, which SQLite does not check */
+  constructor(allowed: readonly TablePermission[], replaces = false) {
+    this.#allowed = allowed
+    this.#replaces = replaces
+  }
+
+  /** Whether all tables may be read. */
+  get mayReadAll(): boolean {
+    return this.#allows('data_read', null)
+  }
+
+  /** Whether an action of a statement is allowed. @param code SQLite's code @param first @param second the objects of the action */
+  permits(code: number, first: string, second: string): boolean {
+    if (HARMLESS.has(code)) return true
+    // settings do not belong to a table
+    if (code === PRAGMA) return second === '' || NAMING_PRAGMAS.test(first)
+    const known = ACTIONS.get(code)
+    if (known === undefined) return false
+    const name = (known.table === 'first' ? first : second).toLowerCase()
+    if (SCHEMA_TABLES.has(name)) return true
+    if (code === READ && TABLE_FUNCTIONS.test(name)) return true
+    if (code === DELETE && name === this.#dropped) return true
+    if (code === REINDEX) return first === this.#created || this.#allows(known.action, null)
+    const deletes = this.#replaces && (code === INSERT || code === UPDATE)
+    const isAllowed = this.#allows(known.action, name) && (!deletes || this.#allows('data_delete', name))
+    if (isAllowed && DROPS.has(code)) this.#dropped = name
+    if (isAllowed && code === CREATE_INDEX) this.#created = first
+    return isAllowed
+  }
+
+  /** Called when another statement is compiled. */
+  begin(): void {
+    this.#dropped = ''
+    this.#created = ''
+  }
+
+  /** Whether an action is allowed on a table. */
+  allows(action: TableAction, table: string): boolean {
+    return this.#allows(action, table.toLowerCase())
+  }
+
+  #allows(action: TableAction, name: string | null): boolean {
+    return this.#allowed.some(
+      ({ tables, actions }) =>
+        actions.includes(action) &&
+        (tables === null || (name !== null && tables.some((table) => table.toLowerCase() === name))),
+    )
+  }
+}

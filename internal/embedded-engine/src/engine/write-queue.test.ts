@@ -1,0 +1,109 @@
+import { TestClock } from '@batonsql/server-common/test-clock'
+import { expect, test } from 'vitest'
+import { WriteQueue, type Writer } from './write-queue.ts'
+
+class TestWriter implements Writer {
+  isRunning = false
+  preemptions = 0
+
+  onPreempted(): void {
+    this.preemptions += 1
+  }
+}
+
+function setUp() {
+  const clock = new TestClock()
+  const queue = new WriteQueue(clock)
+  const [a, b, c] = [new TestWriter(), new TestWriter(), new TestWriter()]
+  const got: string[] = []
+  const wait = (name: string, writer: Writer): void => {
+    const turn = queue.acquire(writer)
+    if (turn === null) got.push(name)
+    else void turn.then(() => got.push(name))
+  }
+  return { clock, queue, a, b, c, got, wait }
+}
+
+const microtasks = () => new Promise((resolve) => setImmediate(resolve))
+
+test('the lock is free, then held, then handed on in the order of arrival', async () => {
+  const { queue, a, b, c, got, wait } = setUp()
+  wait('a', a)
+  wait('a again', a)
+  wait('b', b)
+  wait('c', c)
+  expect(got).toEqual(['a', 'a again'])
+  queue.release(a)
+  await microtasks()
+  expect(got).toEqual(['a', 'a again', 'b'])
+  queue.release(b)
+  await microtasks()
+  expect(got.at(-1)).toBe('c')
+})
+
+test('a holder with a waiter loses it 5 s after it got the lock, whenever the waiter came', async () => {
+  const { clock, queue, a, b, got, wait } = setUp()
+  wait('a', a)
+  clock.advance(3_000)
+  wait('b', b)
+  clock.advance(1_999)
+  expect(a.preemptions).toBe(0)
+  clock.advance(1)
+  await microtasks()
+  expect([a.preemptions, got]).toEqual([1, ['a', 'b']])
+  expect([queue.isHeldBy(a), queue.isHeldBy(b)]).toEqual([false, true])
+})
+
+test('without a waiter nothing happens; a late one gets the lock at once', async () => {
+  const { clock, a, b, got, wait } = setUp()
+  wait('a', a)
+  clock.advance(60_000)
+  expect(a.preemptions).toBe(0)
+  wait('b', b)
+  clock.advance(0)
+  await microtasks()
+  expect([a.preemptions, got]).toEqual([1, ['a', 'b']])
+})
+
+test('a running program is not preempted, but as soon as it ends', async () => {
+  const { clock, queue, a, b, got, wait } = setUp()
+  wait('a', a)
+  a.isRunning = true
+  wait('b', b)
+  clock.advance(9_000)
+  expect(a.preemptions).toBe(0)
+  a.isRunning = false
+  queue.requestEnded(a)
+  clock.advance(0)
+  await microtasks()
+  expect([a.preemptions, got]).toEqual([1, ['a', 'b']])
+})
+
+test('a waiter that gives up is rejected and skipped, and its timer preempts no holder', async () => {
+  const { clock, queue, a, b, c, got, wait } = setUp()
+  wait('a', a)
+  const given = queue.acquire(b)
+  queue.cancel(b, new Error('given up'))
+  await expect(given).rejects.toThrow('given up')
+  queue.cancel(b, new Error('not waiting any more'))
+  clock.advance(6_000)
+  expect(a.preemptions).toBe(0)
+  wait('c', c)
+  queue.release(a)
+  await microtasks()
+  expect(got).toEqual(['a', 'c'])
+})
+
+test('each holder has 5 s of its own', async () => {
+  const { clock, a, b, c, got, wait } = setUp()
+  wait('a', a)
+  wait('b', b)
+  wait('c', c)
+  clock.advance(5_000)
+  await microtasks()
+  clock.advance(4_999)
+  expect([a.preemptions, b.preemptions]).toEqual([1, 0])
+  clock.advance(1)
+  await microtasks()
+  expect([b.preemptions, got]).toEqual([1, ['a', 'b', 'c']])
+})

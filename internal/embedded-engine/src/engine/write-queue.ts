@@ -1,0 +1,96 @@
+/** A holder of the write lock. */
+import type { Clock } from '@batonsql/server-common/base'
+
+export interface Writer {
+  /** Whether a request of the writer is being executed; then it keeps the lock. */
+  readonly isRunning: boolean
+  /** Called when the lock was preempted: rolls the transaction back. */
+  onPreempted(): void
+}
+
+/** How long a writer may hold the lock while another one waits. */
+const TRANSACTION_WINDOW_MS = 5_000
+
+interface Waiter {
+  readonly writer: Writer
+  readonly grant: () => void
+  readonly reject: (reason: Error) => void
+}
+
+/**
+ * The write lock of a database. Writers acquire it in the order of their arrival. A holder keeps it while no other writer waits;
+ * otherwise it is preempted 5 seconds after it acquired the lock.
+ */
+export class WriteQueue {
+  readonly #clock: Clock
+  readonly #waiting: Waiter[] = []
+  #holder: Writer | null = null
+  #heldSince = 0
+  #cancelTimer: (() => void) | null = null
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  isHeldBy(writer: Writer): boolean {
+    return this.#holder === writer
+  }
+
+  /** Acquires the lock; null if it is free. Rejects if the wait is cancelled. */
+  acquire(writer: Writer): Promise<void> | null {
+    if (this.#holder === writer) return null
+    if (this.#holder === null) {
+      this.#give(writer)
+      return null
+    }
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ writer, grant: resolve, reject })
+      this.#watch()
+    })
+  }
+
+  /** Removes a waiting writer from the queue; its `acquire` rejects. */
+  cancel(writer: Writer, reason: Error): void {
+    const index = this.#waiting.findIndex((waiter) => waiter.writer === writer)
+    if (index >= 0) this.#waiting.splice(index, 1)[0]?.reject(reason)
+  }
+
+  /** Releases the lock. */
+  release(writer: Writer): void {
+    if (this.#holder === writer) this.#next()
+  }
+
+  /** Called when a request of the holder has ended: preempts it if its time has elapsed. */
+  requestEnded(writer: Writer): void {
+    if (this.#holder === writer && this.#waiting.length > 0) this.#watch()
+  }
+
+  #give(writer: Writer): void {
+    this.#holder = writer
+    this.#heldSince = this.#clock.now()
+  }
+
+  #next(): void {
+    this.#cancelTimer?.()
+    this.#cancelTimer = null
+    this.#holder = null
+    const next = this.#waiting.shift()
+    if (next === undefined) return
+    this.#give(next.writer)
+    next.grant()
+    if (this.#waiting.length > 0) this.#watch()
+  }
+
+  #watch(): void {
+    if (this.#cancelTimer !== null) return
+    const left = this.#heldSince + TRANSACTION_WINDOW_MS - this.#clock.now()
+    this.#cancelTimer = this.#clock.after(Math.max(0, left), () => {
+      this.#cancelTimer = null
+      const holder = this.#holder
+      // without waiting writers, or checked again when the holder's request ends
+      if (holder === null || holder.isRunning || this.#waiting.length === 0) return
+      holder.onPreempted()
+      this.#next()
+    })
+  }
+}

@@ -1,0 +1,17 @@
+export {
+  type CursorListener,
+  type DatabaseCall,
+  DatabaseWorker,
+  NotBegunError,
+  type RunningCursor,
+} from './database-worker.ts'
+export { TableAuthorizer } from './engine/table-authorizer.ts'
+export { engineModule } from './engine-module.ts'
+export type {
+  CallOutcome,
+  OpenedDatabase,
+  Reply,
+  StatementUsage,
+  TableChanges,
+  WorkerRequest,
+} from './protocol/worker-messages.ts'

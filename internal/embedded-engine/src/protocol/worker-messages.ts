@@ -1,0 +1,129 @@
+/** Start parameters of a worker. */
+import type { DatabaseId, DatabaseSettings, SchemaRole } from '@batonsql/server-common/backend'
+import type {
+  BatchStep,
+  Dialect,
+  FailureContentType,
+  Permissions,
+  PipelineRequest,
+} from '@batonsql/server-common/hrana'
+
+export interface WorkerStart {
+  readonly module: WebAssembly.Module
+  /** Memory of the `SharedCallState`. */
+  readonly state: SharedArrayBuffer
+}
+
+/** A message from the server to a worker. */
+export type ToWorker =
+  | ({ readonly type: 'open' } & OpenedDatabase)
+  | { readonly type: 'settings'; readonly settings: DatabaseSettings }
+  | StreamCall
+  /** Starts or stops reporting committed changes, with `changes`. */
+  | { readonly type: 'watch'; readonly isWatched: boolean }
+  | { readonly type: 'cursor-read'; readonly call: number }
+  /** The client of a call has left. */
+  | { readonly type: 'abandon'; readonly call: number }
+  | { readonly type: 'close-stream'; readonly stream: number }
+  /** The response to a `request`. */
+  | { readonly type: 'reply'; readonly number: number; readonly reply: Reply }
+  /** Closes the database, or drops it without a checkpoint before its removal; acknowledged by `released`. */
+  | { readonly type: 'release'; readonly keep: boolean }
+  /** Closes all connections, so that the WAL is empty, and exits. */
+  | { readonly type: 'end' }
+
+/** The database that a worker opens. */
+export interface OpenedDatabase {
+  readonly id: DatabaseId
+  readonly path: string
+  readonly settings: DatabaseSettings
+  readonly role: SchemaRole
+  readonly dialect: Dialect | null
+  /** Whether each commit is on the disk before it is acknowledged. */
+  readonly isKept: boolean
+}
+
+/** The work of a call. */
+export type CallWork =
+  | { readonly type: 'pipeline'; readonly requests: readonly PipelineRequest[]; readonly version: 2 | 3 }
+  | { readonly type: 'cursor'; readonly steps: readonly BatchStep[] }
+  | { readonly type: 'dump'; readonly preserveRowIds: boolean }
+  /** Runs a migration of the shared schema; the text of the outcome is its error. */
+  | {
+      readonly type: 'migration'
+      readonly job: number
+      /** A `MigrationProgram` as text. */
+      readonly program: string
+      readonly isDryRun: boolean
+    }
+  /** Copies the current state of the database to a file and its WAL. */
+  | { readonly type: 'snapshot'; readonly path: string }
+
+/** A call on a stream. */
+export type StreamCall = CallWork & {
+  readonly call: number
+  readonly stream: number
+  readonly permissions: Permissions
+}
+
+/** A request of a worker to the server, because it concerns other databases. */
+export type WorkerRequest =
+  /** Requests a copy of a database that a statement attaches. */
+  | {
+      readonly type: 'attach'
+      readonly stream: number
+      readonly name: string
+      readonly allowed: Permissions['attach']
+      readonly path: string
+    }
+  /** Migrates the children of this schema database, and then itself, after a dry run here. */
+  | { readonly type: 'migrate'; readonly program: string }
+
+/** Null on success; otherwise the error, for ATTACH the missing permission, or empty. */
+export type Reply = string | null
+
+/** The outcome of a call: text for the client, or the error. */
+export type CallOutcome =
+  | { readonly type: 'results'; readonly text: string; readonly isClosed: boolean }
+  | {
+      readonly type: 'failure'
+      readonly status: number
+      readonly contentType: FailureContentType
+      readonly body: string
+    }
+
+/** The number of rows of a table that a transaction has changed. */
+export interface TableChanges {
+  readonly table: string
+  unknown: number
+  delete: number
+  insert: number
+  update: number
+}
+
+/** The rows that statements with one text have read and written. */
+export interface StatementUsage {
+  readonly query: string
+  readonly rowsRead: number
+  readonly rowsWritten: number
+}
+
+/** A message from a worker to the server. */
+export type FromWorker =
+  | { readonly type: 'ready'; readonly sqliteVersion: string }
+  /** The worker has closed its database, and can be given another one. */
+  | { readonly type: 'released' }
+  | {
+      readonly type: 'outcome'
+      readonly call: number
+      readonly outcome: CallOutcome
+      /** Usage since the last outcome that the worker sent. */
+      readonly usage: readonly StatementUsage[]
+    }
+  /** A transaction was committed; sent before the outcome of its call. */
+  | { readonly type: 'changes'; readonly changes: readonly TableChanges[] }
+  /** Expects a `reply`. */
+  | { readonly type: 'request'; readonly number: number; readonly request: WorkerRequest }
+  /** The batch of a cursor was accepted; its lines are sent on request. */
+  | { readonly type: 'cursor-begin'; readonly call: number }
+  | { readonly type: 'cursor-lines'; readonly call: number; readonly text: string }

@@ -1,0 +1,197 @@
+// Builds libsql.wasm from the sources of libSQL as they are published on the crates registry, and the C files
+// beside this one. Needs cargo, clang, lld, wasi-libc and libclang-rt-dev-wasm32 (Debian's packages) and binaryen;
+// the result is kept in the repository, so they are not needed to use or to test it.
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { ALLOWED_FUNCTIONS } from '@batonsql/server-common/sql'
+import { changeSource } from './source-changes.mjs'
+
+// the release whose SQLite is that of libsql-server 0.24.32, to the commit
+const CRATE = 'libsql-ffi'
+const CRATE_VERSION = '0.9.30'
+
+// what libsql-server is compiled with, as far as the host has it
+const OPTIONS = [
+  'SQLITE_CORE',
+  'SQLITE_OS_OTHER=1',
+  'SQLITE_THREADSAFE=0',
+  'SQLITE_DEFAULT_FOREIGN_KEYS=1',
+  'SQLITE_DQS=0',
+  'SQLITE_ENABLE_COLUMN_METADATA',
+  'SQLITE_ENABLE_DBPAGE_VTAB',
+  'SQLITE_ENABLE_DBSTAT_VTAB',
+  'SQLITE_ENABLE_FTS3',
+  'SQLITE_ENABLE_FTS3_PARENTHESIS',
+  'SQLITE_ENABLE_FTS4',
+  'SQLITE_ENABLE_FTS5',
+  'SQLITE_ENABLE_GEOPOLY',
+  'SQLITE_ENABLE_RTREE',
+  'SQLITE_ENABLE_STMTVTAB',
+  'SQLITE_SOUNDEX',
+  'SQLITE_TEMP_STORE=2',
+  'SQLITE_MAX_MMAP_SIZE=0',
+  'SQLITE_OMIT_LOAD_EXTENSION',
+]
+// of SQLite3 Multiple Ciphers, which libsql-server is built with; without those that reach files or raw memory
+const EXTENSIONS = ['series', 'shathree', 'uuid']
+// what SQL may call here besides: those are safe with the changes of `source-changes.mjs`, `load_extension` is our own, the
+// others only SQLite itself can call
+const ALLOWED_HERE = [
+  'vector8',
+  'vector16',
+  'vectorb16',
+  'vector1bit',
+  'regexp',
+  'regexpi',
+  'load_extension',
+  'libsql_alter_column',
+  'sqlite_drop_column',
+  'sqlite_rename_column',
+  'sqlite_rename_quotefix',
+  'sqlite_rename_table',
+  'sqlite_rename_test',
+]
+
+const EXPORTS =
+  `malloc free baton_open baton_only_read baton_reset baton_grant baton_was_denied baton_rows baton_output baton_output_length
+  baton_row_count baton_result_size baton_dump_rows baton_watch baton_bad_text_index baton_bad_text_length baton_shrink_output baton_bind_text baton_bind_blob
+  sqlite3_close_v2 sqlite3_prepare_v3 sqlite3_step sqlite3_reset sqlite3_finalize sqlite3_clear_bindings sqlite3_errmsg
+  sqlite3_extended_errcode sqlite3_error_offset sqlite3_changes64 sqlite3_total_changes64 sqlite3_last_insert_rowid
+  sqlite3_get_autocommit sqlite3_column_count sqlite3_column_name sqlite3_column_decltype sqlite3_column_int64
+  sqlite3_stmt_readonly sqlite3_stmt_isexplain sqlite3_stmt_status sqlite3_bind_parameter_count
+  sqlite3_bind_parameter_name sqlite3_bind_null sqlite3_bind_int64 sqlite3_bind_double sqlite3_limit
+  sqlite3_interrupt sqlite3_keyword_check sqlite3_libversion sqlite3_memory_used`.split(/\s+/)
+
+const here = import.meta.dirname
+const work = mkdtempSync(join(tmpdir(), 'libsql-wasm-'))
+const sources = fetchSources()
+const includes = [`-I${sources}/src`, `-I${here}`, `-I${work}`]
+const flags = [
+  '--target=wasm32-wasi',
+  '-O2',
+  '-fno-strict-aliasing',
+  '-msign-ext',
+  '-mnontrapping-fptoint',
+  ...OPTIONS.map((option) => `-D${option}`),
+]
+
+// the extensions are written to be part of one file with SQLite, whose private names they use
+const amalgamation = join(work, 'amalgamation.c')
+const extensionSource = (name) => join(sources, `SQLite3MultipleCiphers/src/${name}.c`)
+const regexp = changed(extensionSource('regexp'))
+const allowed = [...ALLOWED_FUNCTIONS, ...ALLOWED_HERE].sort()
+writeFileSync(
+  join(work, 'allowed-functions.h'),
+  `static const char *const ALLOWED[] = {\n${allowed.map((name) => `  "${name}",\n`).join('')}};\n`,
+)
+const included = [
+  changed(join(sources, 'src/sqlite3.c')),
+  join(here, 'reset.c'),
+  join(here, 'changes.c'),
+  join(here, 'functions.c'),
+  regexp,
+  ...EXTENSIONS.map(extensionSource),
+  // last, because of what it defines
+  join(here, 'math-errors.h'),
+  extensionSource('extensionfunctions'),
+]
+writeFileSync(amalgamation, included.map((path) => `#include "${path}"\n`).join(''))
+const files = [
+  [amalgamation, ['-w']],
+  ...['vfs', 'output', 'rows', 'dump', 'connection', 'memory'].map((name) => [
+    join(here, `${name}.c`),
+    // elsewhere the compiler would put the instructions in the place of the calls
+    ['-Wall', '-Wextra', '-Werror', ...(name === 'memory' ? ['-mbulk-memory'] : [])],
+  ]),
+]
+if (process.argv[2] === '--sanitize') {
+  buildSanitized(process.argv[3])
+  process.exit()
+}
+const objects = files.map(([file, warnings], index) => {
+  const object = join(work, `${index}.o`)
+  run('clang', [...flags, ...warnings, ...includes, '-c', file, '-o', object])
+  return object
+})
+const linked = join(work, 'linked.wasm')
+run('clang', [
+  '--target=wasm32-wasi',
+  '-mexec-model=reactor',
+  ...objects,
+  '-lm',
+  '-o',
+  linked,
+  '-Wl,--strip-all',
+  // below the data, where an overflow traps instead of writing over it
+  '-Wl,--stack-first',
+  '-Wl,-z,stack-size=8388608',
+  '-Wl,--max-memory=1073741824',
+  ...EXPORTS.map((name) => `-Wl,--export=${name}`),
+])
+const target = join(here, '../src/libsql.wasm')
+run('wasm-opt', [
+  '-O3',
+  '--enable-bulk-memory',
+  '--enable-sign-ext',
+  '--enable-nontrapping-float-to-int',
+  linked,
+  '-o',
+  target,
+])
+const bytes = readFileSync(target)
+const digest = createHash('sha256').update(bytes).digest('hex')
+writeFileSync(`${target}.sha256`, `${digest}  libsql.wasm\n`)
+console.log(`libsql.wasm: ${bytes.length} bytes, SHA-256 ${digest}`)
+
+/** A copy of a source with our changes. */
+function changed(path) {
+  const copy = join(work, basename(path))
+  writeFileSync(copy, changeSource(basename(path), readFileSync(path, 'utf8')))
+  return copy
+}
+
+/** A program of this machine that runs statements, and ends when memory is used that must not be. */
+function buildSanitized(target) {
+  const checks = [
+    '-fsanitize=address,undefined',
+    '-fno-sanitize=alignment,function,pointer-overflow,shift,float-cast-overflow,nonnull-attribute,signed-integer-overflow',
+  ]
+  const own = ['vfs', 'output', 'rows', 'dump', 'connection', 'sanitized-host']
+  const sources = [amalgamation, ...own.map((name) => join(here, `${name}.c`))]
+  const native = [
+    '-O1',
+    '-g',
+    '-fno-strict-aliasing',
+    '-w',
+    ...checks,
+    ...OPTIONS.map((option) => `-D${option}`),
+  ]
+  run('clang', [...native, ...includes, ...sources, '-lm', '-o', target])
+}
+
+/** The folder `bundled` of the crate, fetched by cargo. */
+function fetchSources() {
+  mkdirSync(join(work, 'src'))
+  writeFileSync(join(work, 'src/lib.rs'), '')
+  const manifest = `[package]\nname = "fetch"\nversion = "0.0.0"\nedition = "2021"\n[dependencies]\n${CRATE} = "=${CRATE_VERSION}"\n`
+  writeFileSync(join(work, 'Cargo.toml'), manifest)
+  run('cargo', ['fetch', '--manifest-path', join(work, 'Cargo.toml')])
+  const registry = join(process.env.CARGO_HOME ?? join(homedir(), '.cargo'), 'registry/src')
+  for (const index of readdirSync(registry)) {
+    const crate = join(registry, index, `${CRATE}-${CRATE_VERSION}`, 'bundled')
+    try {
+      readdirSync(crate)
+      return crate
+    } catch {
+      // another registry's folder
+    }
+  }
+  throw new Error(`cargo has not fetched ${CRATE} ${CRATE_VERSION}`)
+}
+
+function run(command, args) {
+  execFileSync(command, args, { stdio: ['ignore', 'inherit', 'inherit'] })
+}

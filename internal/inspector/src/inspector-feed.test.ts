@@ -1,0 +1,143 @@
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import type { ServiceRequest, ServiceResponse } from '@batonsql/server-common/http'
+import { expect, test } from 'vitest'
+import { EventRing } from './event-ring.ts'
+import { InspectorFeed } from './inspector-feed.ts'
+
+const BATON = 'A'.repeat(64)
+
+function request(body: string): ServiceRequest {
+  return {
+    method: 'POST',
+    path: '/v3/pipeline',
+    query: '',
+    headers: { authorization: 'Bearer SECRET-TOKEN' },
+    body: Readable.from([Buffer.from(body)]),
+    remoteAddress: '127.0.0.1',
+    signal: new AbortController().signal,
+  }
+}
+
+/** All that a page is told until now, without the first event, which says whom it looks at. */
+async function told(feed: InspectorFeed): Promise<Record<string, unknown>[]> {
+  const page = feed.open()
+  if (page === null) throw new Error('the feed is full')
+  const [first] = (await page.take(1).toArray()) as Buffer[]
+  page.destroy()
+  return (JSON.parse(String(first).slice('data: '.length)) as Record<string, unknown>[]).slice(1)
+}
+
+/** Sends a body through a feed that is watched, to a server with this response. */
+async function seen(
+  body: string,
+  given: Partial<ServiceResponse>,
+  feed = new InspectorFeed({ version: 'v' }),
+) {
+  const page = feed.open()
+  const response = await feed.watch('app', request(body), async (onward) => {
+    expect(await text(onward.body)).toBe(body)
+    return { status: 200, headers: {}, body: '{"baton":null,"results":[]}', ...given }
+  })
+  const passedOn = typeof response.body === 'string' ? response.body : await text(response.body)
+  page?.destroy()
+  return { events: await told(feed), passedOn }
+}
+
+const statement = (sql: string): string =>
+  JSON.stringify({
+    requests: [{ type: 'execute', stmt: { sql, args: [{ type: 'text', value: 'SECRET-ARG' }] } }],
+  })
+
+test('is watched as long as a page is open, by eight at most', async () => {
+  const feed = new InspectorFeed({ version: 'v' })
+  expect(feed.isWatched).toBe(false)
+  const pages = Array.from({ length: 8 }, () => feed.open())
+  expect([feed.isWatched, pages.includes(null), feed.open()]).toEqual([true, false, null])
+  for (const page of pages) page?.destroy()
+  await new Promise(setImmediate)
+  expect(feed.isWatched).toBe(false)
+})
+
+test('tells statements, and neither arguments, nor tokens, nor batons', async () => {
+  const results = [{ type: 'ok', response: { type: 'execute', result: { rows: [[], []], rows_read: 7 } } }]
+  const body = JSON.stringify({ baton: BATON, results })
+  const { events, passedOn } = await seen(statement('select ?'), { body })
+  expect(passedOn).toBe(body)
+  expect(events).toMatchObject([
+    { type: 'request', n: 1, database: 'app', statements: [{ sql: 'select ?', effects: ['other'] }] },
+    { type: 'response', n: 1, status: 200, rows: 2, rowsRead: 7, outcomes: ['ok'], isOpen: true },
+  ])
+  expect(JSON.stringify(events)).not.toMatch(/SECRET|AAAA/)
+})
+
+test('a baton leads to the same stream, once', async () => {
+  const feed = new InspectorFeed({ version: 'v' })
+  const open = { body: JSON.stringify({ baton: BATON, results: [] }) }
+  await seen('{"baton":null,"requests":[]}', open, feed)
+  await seen(`{"baton":"${BATON}","requests":[]}`, {}, feed)
+  const { events } = await seen(`{"baton":"${BATON}","requests":[]}`, {}, feed)
+  const streams = events.filter(({ type }) => type === 'request').map(({ stream }) => stream)
+  expect(streams).toEqual([1, 1, 2])
+})
+
+test.each([
+  ['no JSON', '{{{'],
+  ['an array', '[1]'],
+  ['wrong types', '{"requests":[{"type":"execute","stmt":{"sql":"select 1"}},{"type":"execute","stmt":7}]}'],
+  ['requests that are no list', '{"requests":{"length":4}}'],
+])('a body that is %s goes through as it is', async (_, body) => {
+  const { events } = await seen(body, { status: 400, body: 'no' })
+  expect(events).toMatchObject([{ type: 'request' }, { type: 'response', status: 400, error: 'no' }])
+  expect(events[0]?.['statements']).toEqual([])
+})
+
+test('long texts, many statements and large bodies are cut off, and counted', async () => {
+  const requests = Array.from({ length: 60 }, () => ({ type: 'execute', stmt: { sql: 'x'.repeat(5_000) } }))
+  const { events } = await seen(JSON.stringify({ requests }), {
+    body: Readable.from([Buffer.alloc(2 ** 21)]),
+  })
+  const [first, response] = events
+  const statements = first?.['statements'] as { sql: string }[]
+  expect([statements.length, first?.['more'], statements[0]?.sql.length]).toEqual([50, 10, 2_001])
+  expect(response).toMatchObject({ bytes: 2 ** 21, rows: 0 })
+  const large = await seen(statement('y'.repeat(2 ** 20)), {})
+  expect(large.events[0]).toMatchObject({ statements: [], stream: null })
+})
+
+test('what the server throws is thrown, and shown', async () => {
+  const feed = new InspectorFeed({ version: 'v' })
+  const page = feed.open()
+  const failing = feed.watch('app', request('{}'), () => Promise.reject(new Error('it broke')))
+  await expect(failing).rejects.toThrow('it broke')
+  page?.destroy()
+  expect(await told(feed)).toMatchObject([{ type: 'request' }, { status: null, error: 'it broke' }])
+})
+
+test('a response that is destroyed before it is read destroys its source', async () => {
+  const feed = new InspectorFeed({ version: 'v' })
+  const body = new Readable({ read() {} })
+  const response = await feed.watch('app', request('{}'), () =>
+    Promise.resolve({ status: 200, headers: {}, body }),
+  )
+  ;(response.body as Readable).destroy()
+  await new Promise(setImmediate)
+  expect(body.destroyed).toBe(true)
+})
+
+test('what happened last is kept, as far as it fits', () => {
+  const byCount = new EventRing(3, 1_000)
+  for (let n = 0; n < 50; n += 1) byCount.add(`e${n}`)
+  expect(byCount.all).toEqual(['e47', 'e48', 'e49'])
+  const bySize = new EventRing(100, 10)
+  for (const event of ['aaaa', 'bbbb', 'cccc', 'dddddddddddddd']) bySize.add(event)
+  expect(bySize.all).toEqual(['dddddddddddddd'])
+})
+
+test('tells what happened to a server, also a page that is opened later', async () => {
+  const feed = new InspectorFeed({ version: 'v' })
+  feed.notice('app', 'it is started again')
+  expect(await told(feed)).toEqual([
+    { type: 'notice', at: expect.any(Number), database: 'app', text: 'it is started again' },
+  ])
+})

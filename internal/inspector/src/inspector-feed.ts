@@ -1,0 +1,305 @@
+import { Readable } from 'node:stream'
+import type { ServiceRequest, ServiceResponse } from '@batonsql/server-common/http'
+import { EventRing } from './event-ring.ts'
+import { readBody, readRequest, type SeenRequest, type SeenStatement } from './wire-request.ts'
+import { batonAtStart, type Outcome, readRefusal, readResponse } from './wire-response.ts'
+import { type SeenStream, WireStreams } from './wire-streams.ts'
+
+/** Sent to pages when the body of a request was received. Times are in ms since the Unix epoch. */
+export interface RequestEvent {
+  readonly type: 'request'
+  /** Also the number of the response. */
+  readonly n: number
+  readonly at: number
+  readonly database: string
+  readonly method: string
+  readonly path: string
+  /** Null for routes without streams. */
+  readonly stream: number | null
+  readonly bytes: number
+  readonly statements: readonly SeenStatement[]
+  readonly more: number
+}
+
+/** Sent to pages when a response is complete. */
+export interface ResponseEvent {
+  readonly type: 'response'
+  readonly n: number
+  readonly at: number
+  /** Null if there was no response. */
+  readonly status: number | null
+  readonly bytes: number
+  readonly rows: number
+  readonly rowsRead: number
+  readonly rowsWritten: number
+  readonly outcomes: readonly Outcome[]
+  /** Error text instead of results. */
+  readonly error: string | null
+  /** Whether the stream can be continued. */
+  readonly isOpen: boolean
+  readonly isAutocommit: boolean | null
+}
+
+/** Sent to pages for an event of the server of a database. */
+interface NoticeEvent {
+  readonly type: 'notice'
+  readonly at: number
+  readonly database: string
+  readonly text: string
+}
+
+/** Maximum number of bytes of a body that are parsed; of longer bodies only the size is shown. */
+const MAX_LOOKED_AT = 1_024 ** 2
+/** Limits of the events that are kept for new pages: number and total length. */
+const MAX_EVENTS = 2_000
+const MAX_CHARACTERS = 2 * 1_024 ** 2
+/** Maximum number of open pages. */
+const MAX_VIEWERS = 8
+/** Maximum number of bytes queued for a slow page, which misses later events. */
+const MAX_WAITING_BYTES = 4 * 1_024 ** 2
+const FLUSH_MS = 50
+/** Interval of heartbeats, which keep idle connections open. */
+const HEARTBEAT_MS = 15_000
+
+/**
+ * Sends the traffic to pages. Without an open page, bodies are neither copied nor read. With one, copies of bodies are read, and
+ * responses are unchanged.
+ */
+export class InspectorFeed {
+  readonly #hello: string
+  readonly #viewers = new Set<Viewer>()
+  readonly #streams = new WireStreams()
+  readonly #ring = new EventRing(MAX_EVENTS, MAX_CHARACTERS)
+  #pending: string[] = []
+  #flushing: NodeJS.Timeout | null = null
+  #beating: NodeJS.Timeout | null = null
+  #last = 0
+
+  /** @param about content of the first event for each page */
+  constructor(about: { readonly version: string }) {
+    this.#hello = JSON.stringify({ type: 'hello', ...about })
+  }
+
+  get isWatched(): boolean {
+    return this.#viewers.size > 0
+  }
+
+  /** Returns the event stream of a page: past events, then live ones. Null if too many pages are connected. */
+  open(): Readable | null {
+    if (this.#viewers.size >= MAX_VIEWERS) return null
+    this.#flush()
+    const viewer = new Viewer()
+    viewer.send([this.#hello, ...this.#ring.all])
+    this.#viewers.add(viewer)
+    this.#beating ??= setInterval(() => this.#beat(), HEARTBEAT_MS).unref()
+    viewer.body.once('close', () => this.#leave(viewer))
+    return viewer.body
+  }
+
+  /** Handles a request with `run`, and reports both request and response. Called only while a page is open. */
+  async watch(
+    database: string,
+    request: ServiceRequest,
+    run: (request: ServiceRequest) => Promise<ServiceResponse>,
+  ): Promise<ServiceResponse> {
+    this.#last += 1
+    const call = new WatchedCall(this.#last, database.slice(0, 100), request, this.#streams, (event) =>
+      this.#tell(event),
+    )
+    try {
+      return call.onResponse(await run({ ...request, body: call.copyOf(request.body) }))
+    } catch (error) {
+      call.failed(error)
+      throw error
+    }
+  }
+
+  /** Reports an event of the server of a database, also to pages that are opened later. */
+  notice(database: string, text: string): void {
+    this.#tell({ type: 'notice', at: now(), database, text })
+  }
+
+  #tell(event: RequestEvent | ResponseEvent | NoticeEvent): void {
+    const text = JSON.stringify(event)
+    this.#ring.add(text)
+    if (!this.isWatched) return
+    this.#pending.push(text)
+    this.#flushing ??= setTimeout(() => this.#flush(), FLUSH_MS).unref()
+  }
+
+  #flush(): void {
+    if (this.#flushing !== null) clearTimeout(this.#flushing)
+    this.#flushing = null
+    const events = this.#pending
+    this.#pending = []
+    if (events.length > 0) for (const viewer of this.#viewers) viewer.send(events)
+  }
+
+  #beat(): void {
+    for (const viewer of this.#viewers) viewer.send([])
+  }
+
+  #leave(viewer: Viewer): void {
+    this.#viewers.delete(viewer)
+    if (this.isWatched || this.#beating === null) return
+    clearInterval(this.#beating)
+    this.#beating = null
+  }
+}
+
+/** An open page. */
+class Viewer {
+  readonly body = new Readable({ read() {} })
+  #missed = 0
+
+  send(events: readonly string[]): void {
+    if (this.body.destroyed) return
+    if (this.body.readableLength > MAX_WAITING_BYTES) {
+      this.#missed += events.length
+      return
+    }
+    const missed = this.#missed > 0 ? [JSON.stringify({ type: 'missed', count: this.#missed })] : []
+    this.#missed = 0
+    // a JSON text has no line breaks, so that it is one line of the event stream
+    this.body.push(`data: [${[...missed, ...events].join(',')}]\n\n`)
+  }
+}
+
+/** Observes a request from its body to the end of its response. */
+class WatchedCall {
+  readonly #n: number
+  readonly #database: string
+  readonly #request: ServiceRequest
+  readonly #streams: WireStreams
+  readonly #tell: (event: RequestEvent | ResponseEvent) => void
+  #stream: SeenStream | null = null
+  #seen: SeenRequest | null = null
+  #isTold = false
+
+  constructor(
+    n: number,
+    database: string,
+    request: ServiceRequest,
+    streams: WireStreams,
+    tell: (event: RequestEvent | ResponseEvent) => void,
+  ) {
+    this.#n = n
+    this.#database = database
+    this.#request = request
+    this.#streams = streams
+    this.#tell = tell
+  }
+
+  /** Returns a stream of the same bytes, which are read only when it is. */
+  copyOf(body: Readable): Readable {
+    return Readable.from(
+      copied(body, (copy) => this.#begun(copy)),
+      { objectMode: false },
+    )
+  }
+
+  onResponse(response: ServiceResponse): ServiceResponse {
+    if (!this.#isTold) this.#begun(NOTHING)
+    const { status, body } = response
+    if (typeof body === 'string') {
+      const bytes = Buffer.byteLength(body)
+      this.#ended(status, { bytes, text: body.slice(0, MAX_LOOKED_AT), isWhole: bytes <= MAX_LOOKED_AT })
+      return response
+    }
+    const copy = Readable.from(
+      copied(body, (seen) => this.#ended(status, seen)),
+      { objectMode: false },
+    )
+    // destroying a copy that was never read does not destroy its source
+    copy.once('close', () => body.destroy())
+    return { ...response, body: copy }
+  }
+
+  failed(error: unknown): void {
+    if (!this.#isTold) this.#begun(NOTHING)
+    const message = error instanceof Error ? error.message : String(error)
+    this.#tell({ ...this.#noResults(null, 0), error: readRefusal(message) })
+  }
+
+  #begun({ bytes, text, isWhole }: Copy): void {
+    this.#isTold = true
+    const body = this.#request.method === 'POST' && isWhole ? readBody(text) : null
+    if (body !== null) {
+      this.#stream = this.#streams.take(body.baton)
+      this.#seen = readRequest(body, this.#stream.stored)
+    }
+    const { method, path } = this.#request
+    const { statements = [], more = 0 } = this.#seen ?? {}
+    const [n, at, database] = [this.#n, now(), this.#database]
+    const stream = this.#stream?.number ?? null
+    this.#tell({
+      type: 'request',
+      n,
+      at,
+      database,
+      method,
+      path: path.slice(0, 100),
+      stream,
+      bytes,
+      statements,
+      more,
+    })
+  }
+
+  #ended(status: number, { bytes, text, isWhole }: Copy): void {
+    const event = this.#noResults(status, bytes)
+    if (status !== 200) return this.#tell({ ...event, error: readRefusal(text) })
+    const response = isWhole && this.#seen !== null ? readResponse(text, this.#seen) : null
+    const { baton, ...results } = response ?? { baton: batonAtStart(text) }
+    if (baton !== null && this.#stream !== null) this.#streams.keep(baton, this.#stream)
+    this.#tell({ ...event, ...results, isOpen: baton !== null })
+  }
+
+  #noResults(status: number | null, bytes: number): ResponseEvent {
+    return {
+      type: 'response',
+      n: this.#n,
+      at: now(),
+      status,
+      bytes,
+      rows: 0,
+      rowsRead: 0,
+      rowsWritten: 0,
+      outcomes: [],
+      error: null,
+      isOpen: false,
+      isAutocommit: null,
+    }
+  }
+}
+
+/** The observed part of a body. */
+interface Copy {
+  readonly bytes: number
+  /** Beginning of the body. */
+  readonly text: string
+  /** Whether `text` is the whole body. */
+  readonly isWhole: boolean
+}
+
+const NOTHING: Copy = { bytes: 0, text: '', isWhole: true }
+
+/** Passes a body on, and reports it at its end, also when it is aborted. */
+async function* copied(body: Readable, done: (copy: Copy) => void): AsyncGenerator<Buffer> {
+  const parts: Buffer[] = []
+  let bytes = 0
+  try {
+    for await (const part of body) {
+      const piece = Buffer.from(part as Uint8Array | string)
+      if (bytes < MAX_LOOKED_AT) parts.push(piece.subarray(0, MAX_LOOKED_AT - bytes))
+      bytes += piece.length
+      yield piece
+    }
+  } finally {
+    done({ bytes, text: Buffer.concat(parts).toString('utf8'), isWhole: bytes <= MAX_LOOKED_AT })
+  }
+}
+
+function now(): number {
+  return Math.round((performance.timeOrigin + performance.now()) * 100) / 100
+}

@@ -1,0 +1,82 @@
+import { readFile } from 'node:fs/promises'
+import { hostName, isLoopback } from '@batonsql/server-common/auth'
+import { errorResponse, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
+import type { InspectorFeed } from './inspector-feed.ts'
+
+/** Path of the request inspector. */
+export const INSPECTOR_PATH = '/_baton'
+
+/** Beside this file, and beside the file that it is built into. */
+const FOLDER = new URL('page/', import.meta.url)
+
+const FILES: ReadonlyMap<string, PageFile> = new Map<string, PageFile>([
+  ['', ['page.html', 'text/html; charset=utf-8']],
+  ['/page.css', ['page.css', 'text/css; charset=utf-8']],
+  ...['page', 'model', 'event-log', 'timeline', 'request-list', 'elements'].map(
+    (name): [string, PageFile] => [`/${name}.js`, [`${name}.js`, 'text/javascript; charset=utf-8']],
+  ),
+])
+type PageFile = readonly [file: string, contentType: string]
+
+const HEADERS = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cache-control': 'no-store',
+} as const
+
+/** Handles requests for the request inspector: the page, its files, and its events. */
+export class InspectorPage {
+  readonly #feed: InspectorFeed
+
+  constructor(feed: InspectorFeed) {
+    this.#feed = feed
+  }
+
+  /** Whether a path belongs to the request inspector. */
+  static owns(path: string): boolean {
+    return path === INSPECTOR_PATH || path.startsWith(`${INSPECTOR_PATH}/`)
+  }
+
+  async handle(request: ServiceRequest): Promise<ServiceResponse> {
+    const refusal = refusalOf(request)
+    if (refusal !== null) return errorResponse(403, refusal)
+    if (request.method !== 'GET') return { status: 405, headers: { allow: 'GET' }, body: '' }
+    const name = request.path.slice(INSPECTOR_PATH.length)
+    if (name === '/events') return this.#events()
+    const known = FILES.get(name)
+    if (known === undefined) return { status: 404, headers: HEADERS, body: '' }
+    const [file, contentType] = known
+    const body = await readFile(new URL(file, FOLDER), 'utf8')
+    return { status: 200, headers: { ...HEADERS, 'content-type': contentType }, body }
+  }
+
+  #events(): ServiceResponse {
+    const body = this.#feed.open()
+    if (body === null) return errorResponse(429, 'Too many inspector pages connected')
+    return { status: 200, headers: { ...HEADERS, 'content-type': 'text/event-stream' }, body }
+  }
+}
+
+/** Returns why a request is rejected; null for a browser on this machine. */
+function refusalOf(request: ServiceRequest): string | null {
+  const { headers, remoteAddress } = request
+  const address = remoteAddress?.replace(/^::ffff:/i, '') ?? ''
+  const isForwarded = headers['x-forwarded-for'] !== undefined || headers['forwarded'] !== undefined
+  const host = hostName(request) ?? ''
+  // names below localhost belong to databases, and to other programs
+  const isOwnName = isLoopback(host) && !/\.localhost$/i.test(host)
+  if (!isLoopback(address) || !isOwnName || isForwarded)
+    return 'The request inspector is limited to this machine'
+  const origin = headers['origin']
+  const site = headers['sec-fetch-site']
+  const isOwnOrigin = origin === undefined || origin === `http://${String(headers['host'])}`
+  const isOwnSite = site === undefined || site === 'same-origin' || site === 'none'
+  return isOwnOrigin && isOwnSite ? null : 'Other pages cannot read the request inspector'
+}
+
+/** Returns the folder of the page's files in the package. */

@@ -1,0 +1,113 @@
+/** Effect of a statement on the transaction and the write lock of its stream. */
+import {
+  type CursorBody,
+  decodeCursorBody,
+  decodePipelineBody,
+  type PipelineBody,
+  type PipelineRequest,
+  type SqlReference,
+} from '@batonsql/server-common/hrana'
+import { parseStatements, type Statement } from '@batonsql/server-common/sql'
+
+type Effect = 'begin' | 'begin-write' | 'write' | 'commit' | 'rollback' | 'other'
+
+/** A statement as shown: its text without arguments, truncated if long. */
+export interface SeenStatement {
+  readonly sql: string
+  /** One for each statement of the text; empty if it is not executed (`describe`). */
+  readonly effects: readonly Effect[]
+}
+
+/** The parsed content of a request. */
+export interface SeenRequest {
+  readonly statements: readonly SeenStatement[]
+  /** Number of statements that are not shown because there are too many. */
+  readonly more: number
+  /** Number of statements of each request, needed to parse the response; null for a cursor. */
+  readonly shape: readonly number[] | null
+}
+
+/** Maximum number of shown statements of a request. */
+const MAX_STATEMENTS = 50
+/** Maximum length of a shown statement. */
+const MAX_TEXT = 2_000
+/** Maximum length of a parsed text. */
+const MAX_PARSED = 64 * 1_024
+/** Maximum number of remembered texts of a stream. */
+const MAX_STORED = 64
+
+/** Texts that a client has stored on its stream, by their number. */
+export type StoredTexts = Map<number | null, string>
+
+/** Parses a body; null if the server rejects it. */
+export function readBody(text: string): PipelineBody | CursorBody | null {
+  for (const decode of [decodePipelineBody, decodeCursorBody]) {
+    try {
+      return decode(text)
+    } catch {
+      // may be a cursor
+    }
+  }
+  return null
+}
+
+/** Extracts the statements of a body. */
+export function readRequest(body: PipelineBody | CursorBody, stored: StoredTexts): SeenRequest {
+  const list: SeenStatement[] = []
+  let count = 0
+  const add = (references: readonly SqlReference[], isRun = true): number => {
+    count += references.length
+    const shown = references.slice(0, MAX_STATEMENTS - list.length)
+    list.push(...shown.map((reference) => seen(textOf(reference, stored), isRun)))
+    return references.length
+  }
+  const addRequest = (request: PipelineRequest): number => {
+    switch (request.type) {
+      case 'execute':
+        return add([request.statement])
+      case 'batch':
+        return add(request.steps.map(({ statement }) => statement))
+      case 'sequence':
+        return add([request])
+      case 'describe':
+        return add([request], false)
+      case 'store_sql':
+        if (stored.size < MAX_STORED) stored.set(request.sqlId, request.sql.slice(0, MAX_PARSED))
+        return 0
+      case 'close_sql':
+        stored.delete(request.sqlId)
+        return 0
+      default:
+        return 0
+    }
+  }
+  const shape = 'requests' in body ? body.requests.map(addRequest) : null
+  if ('steps' in body) add(body.steps.map(({ statement }) => statement))
+  return { statements: list, more: count - list.length, shape }
+}
+
+function textOf({ sql, sqlId }: SqlReference, stored: StoredTexts): string {
+  return sql ?? stored.get(sqlId) ?? '(text stored before this page was opened)'
+}
+
+function seen(sql: string, isRun: boolean): SeenStatement {
+  const text = sql.length > MAX_TEXT ? `${sql.slice(0, MAX_TEXT)}…` : sql
+  return { sql: text, effects: isRun ? effectsOf(sql) : [] }
+}
+
+function effectsOf(sql: string): readonly Effect[] {
+  if (sql.length > MAX_PARSED) return ['other']
+  try {
+    return parseStatements(sql).map(effectOf)
+  } catch {
+    return ['other'] // rejected by the server
+  }
+}
+
+function effectOf({ sql, verb, kind, needsWriteLock }: Statement): Effect {
+  if (kind === 'begin') return needsWriteLock ? 'begin-write' : 'begin'
+  if (verb === 'COMMIT' || verb === 'END') return 'commit'
+  // ROLLBACK TO a savepoint leaves the transaction open
+  if (verb === 'ROLLBACK') return /\bto\b/i.test(sql) ? 'other' : 'rollback'
+  return needsWriteLock ? 'write' : 'other'
+}

@@ -1,0 +1,27 @@
+export {
+  BackendRefusal,
+  type DatabaseBackend,
+  type DatabaseId,
+  type DatabaseSettings,
+  type DatabaseSource,
+  type EndedAccess,
+  type QueryUsage,
+  type RemoteSqldOptions,
+  type SchemaRole,
+  type UsageSample,
+} from './backend/backend.ts'
+export { copyDatabaseFile } from './backend/copy-database-file.ts'
+export { hasDatabaseFile, MissingFileError } from './backend/database-file.ts'
+export { newDatabaseId } from './backend/database-id.ts'
+export { checkLoaded, checkResult, type LoadResult, readDump } from './backend/dumps.ts'
+export { type ExportedFile, exportResponse, type RunningExports } from './backend/export-response.ts'
+export { isExportRoute } from './backend/export-routes.ts'
+export { moveToQuarantine } from './backend/quarantine.ts'
+export { RESERVED_NAMES } from './backend/reserved-names.ts'
+export {
+  accessEnded,
+  accessEndedBefore,
+  type RunningRequest,
+  RunningRequests,
+  within,
+} from './backend/running-requests.ts'

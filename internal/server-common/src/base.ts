@@ -1,0 +1,8 @@
+export { type Clock, SYSTEM_CLOCK } from './base/clock.ts'
+export { DirectoryLock } from './base/directory-lock.ts'
+export { endAll } from './base/end-all.ts'
+export { freePort } from './base/free-port.ts'
+export { checkOptionNames } from './base/known-options.ts'
+export { processIdentity } from './base/process-identity.ts'
+export { sqliteModule } from './base/sqlite-module.ts'
+export { openDirectory, TemporaryDirectory } from './base/temporary-directory.ts'

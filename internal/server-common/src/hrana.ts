@@ -1,0 +1,25 @@
+export { checkDialect, type Dialect } from './hrana/dialect.ts'
+export { JsonShapeError } from './hrana/json-shape.ts'
+export { MIGRATION, OWNER } from './hrana/permissions.ts'
+export { type FailureContentType, PipelineFailure } from './hrana/pipeline-failure.ts'
+export type {
+  BatchStep,
+  Condition,
+  EngineValue,
+  Permissions,
+  Pipeline,
+  PipelineRequest,
+  SqlReference,
+  StatementRequest,
+  TablePermission,
+} from './hrana/pipeline-types.ts'
+export {
+  type CursorBody,
+  decodeCursorBody,
+  decodePipelineBody,
+  type PipelineBody,
+  readText,
+} from './hrana/request-decoder.ts'
+export { encodeCursorBody, encodePipelineBody } from './hrana/request-encoder.ts'
+export { encodeError, logWords, ResultError } from './hrana/result-error.ts'
+export { TABLE_ACTIONS, type TableAction } from './hrana/table-actions.ts'

@@ -1,0 +1,11 @@
+export { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from './sql/allowed-functions.ts'
+export { identifier, nextToken, scanSql, splitStatements, type Token, upper } from './sql/scanner.ts'
+export {
+  firstStatement,
+  lineAndColumn,
+  parseError,
+  parseStatements,
+  position,
+  type Statement,
+} from './sql/statement.ts'
+export { boundSearches } from './sql/vector-search.ts'

@@ -1,0 +1,499 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { type ReachableDatabases, TokenCheck } from '@batonsql/server-common/auth'
+import {
+  accessEnded,
+  BackendRefusal,
+  checkLoaded,
+  type DatabaseBackend,
+  type DatabaseId,
+  type DatabaseSettings,
+  type DatabaseSource,
+  type EndedAccess,
+  type ExportedFile,
+  exportResponse,
+  hasDatabaseFile,
+  isExportRoute,
+  MissingFileError,
+  moveToQuarantine,
+  newDatabaseId,
+  type QueryUsage,
+  type RunningExports,
+  type RunningRequest,
+  RunningRequests,
+  readDump,
+  type UsageSample,
+} from '@batonsql/server-common/backend'
+import { JsonShapeError, PipelineFailure } from '@batonsql/server-common/hrana'
+import {
+  errorResponse,
+  readBytes,
+  type ServiceRequest,
+  type ServiceResponse,
+  textResponse,
+} from '@batonsql/server-common/http'
+import { copyOpenDatabase, importFile } from './copy-open-database.ts'
+import {
+  isEnding,
+  isTransientRejection,
+  retryTransient,
+  type SqldAdmin,
+  type SqldNamespaceConfig,
+  type SqldNamespaceSource,
+} from './process/admin.ts'
+import { InternalRequests } from './process/internal-requests.ts'
+import { isBroken, Upstream, type UpstreamOptions } from './process/upstream.ts'
+import type { SenderPermissions } from './process/upstream-tokens.ts'
+import { allowedDump } from './request/dump-guard.ts'
+import { finish } from './request/rebuild.ts'
+import { type ClientCall, StreamRequests, type StreamRules } from './stream-requests.ts'
+import type { StallTimes } from './writes/stall-detector.ts'
+import { WriteService } from './writes/write-service.ts'
+
+/** Options of a {@link SqldBackend}. */
+export interface SqldBackendOptions extends UpstreamOptions {
+  /** Receives notices about the server of a database. */
+  readonly onNotice: (id: DatabaseId, text: string) => void
+  /** Times after which a server that responds to no write counts as stalled. @default STALL_TIMES */
+  readonly stallTimes?: StallTimes
+  /** Resolves a name in ATTACH. By default databases are attached only by id. */
+  readonly idOf?: (from: DatabaseId, name: string) => DatabaseId | undefined
+  /** Restricts the databases that a token may attach. By default there is no restriction. */
+  readonly reachable?: ReachableDatabases | undefined
+}
+
+/** Practically unlimited; for the server, null means "unchanged". */
+const NO_SIZE_LIMIT = '1000pb'
+/** Number of attempts to apply settings, if the server is restarted meanwhile. */
+const APPLY_ATTEMPTS = 5
+/** Settings of the temporary databases of a probe, and of a database without settings. */
+const PROBE: DatabaseSettings = {
+  sizeLimitBytes: null,
+  allowAttach: false,
+  blockReads: false,
+  blockWrites: false,
+  blockReason: null,
+  keys: [],
+}
+const ENDED = 'libsql-server ended while it ran this request: it is unknown whether the request took effect'
+
+interface Counts {
+  readonly rowsRead: number
+  readonly rowsWritten: number
+}
+
+const NOTHING: Counts = { rowsRead: 0, rowsWritten: 0 }
+
+/** Serves the database API with a libsql-server, which has a namespace for each database. */
+export class SqldBackend implements DatabaseBackend {
+  readonly kind = 'sqld' as const
+  readonly hasTablePermissions = false
+  readonly #options: SqldBackendOptions
+  readonly #tokens: TokenCheck
+  readonly #upstream: Upstream
+  readonly #internal: InternalRequests
+  readonly #writes: WriteService
+  readonly #streams: StreamRequests
+  readonly #settings = new Map<DatabaseId, DatabaseSettings>()
+  readonly #running = new RunningRequests()
+  #restarting: Promise<void> | null = null
+  readonly #runningExports: RunningExports = new Map()
+  /** Distinguishes the counts of the current process from earlier ones. */
+  #epoch = ''
+  /** Counts of a database when they were first read from the current process; they survive restarts. */
+  readonly #bases = new Map<DatabaseId, Promise<Counts>>()
+
+  constructor(options: SqldBackendOptions) {
+    this.#options = options
+    this.#tokens = new TokenCheck(options.isOpen, options.reachable)
+    this.#upstream = new Upstream(options, {
+      onStart: () => this.#startCounts(),
+      attachable: (to, allowed) => this.#attachable(to, allowed),
+    })
+    this.#internal = new InternalRequests(this.#upstream)
+    const { remote, onNotice, stallTimes } = options
+    this.#writes = new WriteService(this.#upstream, this.#internal, {
+      fileOf: remote === undefined ? (id) => this.#fileOf(id) : null,
+      onNotice,
+      stallTimes,
+    })
+    this.#streams = new StreamRequests(this.#upstream, this.#internal, this.#writes)
+  }
+
+  async start(): Promise<string> {
+    await rm(this.#temporaryFolder, { recursive: true, force: true })
+    const version = await this.#upstream.start()
+    if (this.#options.remote !== undefined) await this.#checkSeparate()
+    return version
+  }
+
+  #startCounts(): void {
+    this.#epoch = this.#options.remote === undefined ? randomUUID() : 'remote'
+    this.#bases.clear()
+    this.#writes.forgetAllStreams()
+    this.#streams.forgetAbandoned()
+  }
+
+  /** Checks that databases are separate: without `--enable-namespaces`, all names share one database. */
+  async #checkSeparate(): Promise<void> {
+    const [one, other] = [newDatabaseId(), newDatabaseId()]
+    try {
+      for (const id of [one, other]) await this.create(id, { type: 'empty' }, PROBE)
+      await this.#internal.query(one, 'CREATE TABLE baton_probe (a)')
+      const tables = await this.#internal.query(
+        other,
+        "SELECT name FROM sqlite_schema WHERE name = 'baton_probe'",
+      )
+      if (tables.includes('"value":"baton_probe"')) throw new Error('its databases are one')
+    } catch (error) {
+      throw new Error(
+        'this libsql-server does not keep databases separate; start it with --enable-namespaces',
+        { cause: error },
+      )
+    } finally {
+      for (const id of [one, other]) await this.remove(id).catch(() => {})
+    }
+  }
+
+  resume(): void {}
+
+  async quarantineUnknown(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
+    if (this.#options.remote !== undefined) return []
+    return await moveToQuarantine(this.#dataFolder, known)
+  }
+
+  get #dataFolder(): string {
+    return join(this.#options.directory, 'sqld', 'dbs')
+  }
+
+  /** The files of a remote server are not visible, so that the database counts as existing. */
+  async #hasFiles(id: DatabaseId): Promise<boolean> {
+    if (this.#options.remote !== undefined) return true
+    return await hasDatabaseFile(this.#fileOf(id))
+  }
+
+  async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
+    const { admin } = await this.#upstream.alive()
+    this.#bases.set(id, Promise.resolve(NOTHING))
+    await retryTransient(async () => {
+      try {
+        await this.#make(admin, id, source, this.#config(settings))
+      } catch (error) {
+        // the rejected database exists already, and may lack the migration that it waited for
+        if (isTransientRejection(error)) await admin.remove(id)
+        throw error
+      }
+    })
+    if (source.type === 'dump') await this.#load(id, source.file)
+    this.#configured(id, settings)
+  }
+
+  async #make(
+    admin: SqldAdmin,
+    id: DatabaseId,
+    source: DatabaseSource,
+    config: SqldNamespaceConfig,
+  ): Promise<void> {
+    if (source.type === 'fork') {
+      await this.#baseOf(source.from)
+      await admin.fork(source.from, id)
+      // the fork begins with the keys of the original
+      await admin.configure(id, config)
+    } else if (source.type === 'file') {
+      await this.#import(id, source.file, () => admin.create(id, config))
+    } else await admin.create(id, config, namespaceSource(source))
+  }
+
+  /** Creates a database whose file is already in place. */
+  async #import(id: DatabaseId, from: string, create: () => Promise<void>): Promise<void> {
+    const to = this.#fileOf(id)
+    // remove what an interrupted removal has left
+    await rm(dirname(to), { recursive: true, force: true })
+    await mkdir(dirname(to), { recursive: true })
+    try {
+      await importFile(from, to, this.#temporaryFolder)
+      await create()
+    } catch (error) {
+      await rm(dirname(to), { recursive: true, force: true })
+      // the server crashes on a damaged file
+      throw isBroken(error) ? new BackendRefusal(`libsql-server cannot open ${from}`) : error
+    }
+  }
+
+  /** @throws BackendRefusal for a remote server */
+  async exportTo(id: DatabaseId, file: string): Promise<void> {
+    await this.#upstream.alive()
+    await copyOpenDatabase(this.#fileOf(id), file)
+  }
+
+  async #export(id: DatabaseId): Promise<ExportedFile> {
+    const folder = this.#temporaryFolder
+    await mkdir(folder, { recursive: true })
+    const path = join(folder, `${randomUUID()}.db`)
+    await this.exportTo(id, path)
+    return { path, remove: async () => await rm(path, { force: true }) }
+  }
+
+  /** Files that a killed process has left here are removed at the start. */
+  get #temporaryFolder(): string {
+    return join(this.#options.directory, 'exports')
+  }
+
+  #fileOf(id: DatabaseId): string {
+    if (this.#options.remote !== undefined)
+      throw new BackendRefusal('the files of a remote libsql-server are not accessible; use /dump')
+    return join(this.#dataFolder, id, 'data')
+  }
+
+  async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
+    this.#configured(id, settings)
+    const isThere = await this.#applyToServer(id, settings)
+    if (!this.#isAttachable(id)) await this.#running.abortAttaching(id)
+    return isThere
+  }
+
+  async #applyToServer(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
+    // without its file, the server would create the database again, empty
+    if (!(await this.#hasFiles(id))) return false
+    for (let attempt = 1; ; attempt += 1) {
+      const { admin } = await this.#upstream.alive()
+      try {
+        return await admin.configureIfThere(id, this.#config(settings))
+      } catch (error) {
+        // the server was stopped meanwhile
+        const mayRepeat = isBroken(error) || isEnding(error)
+        if (!mayRepeat || this.#options.remote !== undefined || attempt === APPLY_ATTEMPTS) throw error
+      }
+    }
+  }
+
+  async remove(id: DatabaseId): Promise<void> {
+    this.#tokens.forget(id)
+    this.#running.abort(id)
+    await this.#running.abortAttaching(id)
+    // otherwise they would occupy slots of the process until they expire
+    await this.#streams.closeAll(id, 'all')
+    this.#settings.delete(id)
+    this.#bases.delete(id)
+    this.#writes.remove(id)
+    await (await this.#upstream.alive()).admin.remove(id)
+  }
+
+  async endAccess(id: DatabaseId, access: EndedAccess): Promise<void> {
+    const closed = this.#streams.closeAll(id, access)
+    const left = await this.#running.end(id, access)
+    for (const request of left) request.onForced()
+    await closed
+    const mayStillWrite = left.some((request) => request.mayWrite()) || this.#streams.isAbandoned(id)
+    if (mayStillWrite) await this.#endProcess(id)
+  }
+
+  /** Restarts the server, which would continue a running batch even after its connection is closed. */
+  async #endProcess(id: DatabaseId): Promise<void> {
+    const { remote, onNotice } = this.#options
+    const what = 'a request that may write was still running after its access was revoked'
+    if (remote !== undefined) {
+      this.#streams.forgetAbandoned()
+      return onNotice(id, `${what}; libsql-server may still execute it; restart the server`)
+    }
+    onNotice(id, `${what}: restarting libsql-server`)
+    this.#restarting ??= this.#upstream.restart().finally(() => {
+      this.#restarting = null
+    })
+    await this.#restarting
+  }
+
+  /** Blocks writes until settings are applied again, and aborts everything that clients have in flight. */
+  async freeze(id: DatabaseId, blockReason: string): Promise<void> {
+    const settings = this.#settings.get(id) ?? PROBE
+    await this.applySettings(id, { ...settings, blockWrites: true, blockReason })
+    // aborts requests that were accepted before the block
+    await this.#upstream.restart()
+  }
+
+  async healthProblem(id: DatabaseId): Promise<string | null> {
+    return await this.#writes.healthProblem(id)
+  }
+
+  async endRequests(): Promise<void> {
+    await this.#running.abortAll()
+  }
+
+  async sampleUsage(id: DatabaseId): Promise<UsageSample> {
+    const { admin } = await this.#upstream.alive()
+    const base = await this.#baseOf(id)
+    const stats = await admin.stats(id)
+    return {
+      epoch: this.#epoch,
+      rowsRead: stats.rows_read_count - base.rowsRead,
+      rowsWritten: stats.rows_written_count - base.rowsWritten,
+      storageBytes: stats.storage_bytes_used,
+    }
+  }
+
+  /** Reads the first counts. The start time of a remote server is unknown. */
+  async #baseOf(id: DatabaseId): Promise<Counts> {
+    if (this.#options.remote !== undefined) return NOTHING
+    const known = this.#bases.get(id)
+    if (known !== undefined) return await known
+    const { admin } = await this.#upstream.alive()
+    if (!(await this.#hasFiles(id))) throw new MissingFileError()
+    const base = admin
+      .stats(id)
+      .then((stats) => ({ rowsRead: stats.rows_read_count, rowsWritten: stats.rows_written_count }))
+    this.#bases.set(id, base)
+    // retried with the next request
+    base.catch(() => this.#bases.delete(id))
+    return await base
+  }
+
+  async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
+    const { top_queries: queries = [] } = await (await this.#upstream.alive()).admin.stats(id)
+    return queries.map(({ query, rows_read, rows_written }) => ({
+      query,
+      rowsRead: rows_read,
+      rowsWritten: rows_written,
+    }))
+  }
+
+  async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
+    const running = this.#running.begin(id, request.signal)
+    try {
+      return running.respond(await this.#respond(id, { ...request, signal: running.signal }, running))
+    } catch (error) {
+      if (running.isAborted) return accessEnded()
+      if (error instanceof MissingFileError) throw error
+      if (error instanceof BackendRefusal) return errorResponse(400, error.message)
+      if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
+      if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
+      if (isBroken(error)) return errorResponse(502, ENDED)
+      throw error
+    } finally {
+      running.release()
+    }
+  }
+
+  async #respond(id: DatabaseId, request: ServiceRequest, running: RunningRequest): Promise<ServiceResponse> {
+    const permissions = this.#tokens.permissionsOf(request, id)
+    await this.#upstream.alive()
+    // before the counts include this request
+    await this.#baseOf(id).catch((error: unknown) => {
+      if (error instanceof MissingFileError) throw error
+    })
+    const settings = this.#settings.get(id) ?? PROBE
+    // the server itself would allow it
+    const readsAll = request.path === '/dump' || isExportRoute(request.path)
+    if (settings.blockReads && (readsAll || request.path === '/beta/listen'))
+      return errorResponse(403, blockedText(settings))
+    if (isExportRoute(request.path))
+      return await exportResponse(request, id, this.#runningExports, () => this.#export(id))
+    if (request.method !== 'POST') return await this.#readOnly({ id, request, permissions })
+    return await this.#streams.handle(id, { request, running }, () => this.#rulesNow(id, request))
+  }
+
+  #rulesNow(id: DatabaseId, request: ServiceRequest): StreamRules {
+    const permissions = this.#tokens.permissionsOf(request, id)
+    const settings = this.#settings.get(id) ?? PROBE
+    const { isSchema = false, blockReads, blockWrites } = settings
+    return {
+      permissions,
+      blockReads,
+      migrationRefusal: isSchema && (blockReads || blockWrites) ? blockedText(settings) : null,
+      // does not reveal the ids of other databases
+      idOf: (name) => {
+        const other = this.#options.idOf?.(id, name)
+        return other !== undefined && this.#attachable(id, permissions.attach).includes(other)
+          ? other
+          : undefined
+      },
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#writes.close()
+    await this.#upstream.close()
+  }
+
+  #config(settings: DatabaseSettings): SqldNamespaceConfig {
+    const { sizeLimitBytes, allowAttach, blockReads, blockWrites, blockReason } = settings
+    return {
+      jwt_key: this.#keysOf(settings),
+      max_db_size: sizeLimitBytes === null ? NO_SIZE_LIMIT : String(sizeLimitBytes),
+      allow_attach: allowAttach,
+      block_reads: blockReads,
+      block_writes: blockWrites,
+      block_reason: blockReason ?? undefined,
+    }
+  }
+
+  /** Includes the keys of tokens for a remote server, as clients may send requests to its replicas directly. */
+  #keysOf({ keys }: DatabaseSettings): string | undefined {
+    const { isOpen, remote, controlKey } = this.#options
+    if (remote === undefined) return controlKey.publicPem
+    return isOpen ? undefined : [...keys, controlKey.publicPem].join('')
+  }
+
+  #configured(id: DatabaseId, settings: DatabaseSettings): void {
+    this.#settings.set(id, settings)
+    this.#tokens.configure(id, settings.keys)
+  }
+
+  /** Handles routes without a body. */
+  async #readOnly(call: ClientCall): Promise<ServiceResponse> {
+    const response = await this.#upstream.send(call, null)
+    const { method, path } = call.request
+    if (method !== 'GET' || !path.startsWith('/v1/jobs/') || response.statusCode !== 200)
+      return await finish(response, response)
+    // the server leaves out the error of a job that has not failed
+    const { job_id, status, error = null, ...rest } = JSON.parse((await readBytes(response)).toString('utf8'))
+    return textResponse(200, 'application/json', JSON.stringify({ job_id, status, error, ...rest }))
+  }
+
+  /**
+   * Executes a file of statements. The server's own import stops at the first statement that it cannot parse, and reports
+   * success.
+   */
+  async #load(id: DatabaseId, file: string): Promise<void> {
+    const sql = await allowedDump(await readDump(file))
+    const response = await this.#internal.run(id, sql)
+    checkLoaded(response.statusCode ?? 0, (await readBytes(response)).toString('utf8'))
+    this.#writes.onWrite(id)
+  }
+
+  /**
+   * Returns the databases that a sender may attach now: readable, and in the same group. The server does not check this itself.
+   */
+  #attachable(to: DatabaseId, allowed: SenderPermissions['attach']): readonly string[] {
+    const ids = allowed === 'all' ? [...this.#settings.keys()] : allowed
+    const { idOf = (_, id) => id as DatabaseId } = this.#options
+    return ids.filter((id) => {
+      const isKnown = this.#settings.has(id as DatabaseId)
+      return (isKnown ? this.#isAttachable(id as DatabaseId) : allowed !== 'all') && idOf(to, id) === id
+    })
+  }
+
+  #isAttachable(id: DatabaseId): boolean {
+    const { allowAttach = false, blockReads = false } = this.#settings.get(id) ?? {}
+    return allowAttach && !blockReads
+  }
+}
+
+function blockedText({ blockReason }: DatabaseSettings): string {
+  return `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`
+}
+
+/** Converts the source of a database to the admin API's. */
+function namespaceSource(source: Exclude<DatabaseSource, { type: 'fork' | 'file' }>): SqldNamespaceSource {
+  switch (source.type) {
+    case 'empty':
+    case 'dump':
+      return {}
+    case 'schema':
+      return { shared_schema: true }
+    case 'schema-child':
+      return { shared_schema_name: source.parent }
+    default:
+      return source satisfies never
+  }
+}

@@ -1,0 +1,116 @@
+import type { DatabaseId, EndedAccess } from '@batonsql/server-common/backend'
+import type { StreamWrites } from './writes/write-gate.ts'
+
+/** As long as the server remembers expired streams. */
+const REMEMBER_MS = 320_000
+const MAX_REMEMBERED = 20_000
+/** A response begins with its baton: `{"baton":"<64 characters>"`. */
+const HEAD = /^\{"baton":"([A-Za-z0-9+/]{64})"/
+const HEAD_LENGTH = 76
+
+const BATON = /^[A-Za-z0-9+/]{64}$/
+
+interface StreamOwner {
+  /** The latest baton; sufficient to close the stream. */
+  readonly baton: string
+  readonly database: DatabaseId
+  readonly mayWrite: boolean
+  /** Whether the stream has another database attached. */
+  readonly hasAttached: boolean
+  /** Ids of the attached databases that are known. */
+  readonly attached: readonly string[]
+  readonly writes: StreamWrites
+  readonly seenAt: number
+}
+
+/** Attributes of a stream, besides its baton. */
+export type StreamFacts = Pick<StreamOwner, 'database' | 'mayWrite' | 'hasAttached' | 'attached' | 'writes'>
+
+/** Decides whether a response's stream may be continued. */
+export interface BatonGate {
+  /** Whether the stream may be continued. */
+  isGood(): boolean
+  /** Closes a stream that may not be continued. */
+  drop(baton: string): void
+}
+
+/**
+ * Tracks to which database each stream belongs and whether a sender with write permission has used it. The server itself
+ * continues a stream for every holder of its baton, for any database and token. The first 8 bytes of a baton identify the
+ * stream.
+ */
+export class BatonBinding {
+  readonly #owners = new Map<string, StreamOwner>()
+
+  /** Whether a baton is of this database, and not of a sender with more permissions. */
+  allows(baton: string, database: DatabaseId, mayWrite: boolean): boolean {
+    if (!BATON.test(baton)) return false
+    const owner = this.#owners.get(streamOf(baton))
+    // texts stored by a writer were not checked for readers
+    return owner !== undefined && owner.database === database && (mayWrite || !owner.mayWrite)
+  }
+
+  /** Whether the stream of a baton has another database attached. */
+  hasAttached(baton: string): boolean {
+    return this.#owners.get(streamOf(baton))?.hasAttached === true
+  }
+
+  /** Returns the ids of the databases that the stream of a baton has attached. */
+  attachedOf(baton: string): readonly string[] {
+    return this.#owners.get(streamOf(baton))?.attached ?? []
+  }
+
+  /** Returns the transaction state of a stream. */
+  writesOf(baton: string): StreamWrites | undefined {
+    return this.#owners.get(streamOf(baton))?.writes
+  }
+
+  /** Passes a response on and remembers its baton, unless the stream may not be continued. */
+  async *watch(response: AsyncIterable<Buffer>, facts: StreamFacts, gate: BatonGate): AsyncGenerator<Buffer> {
+    let head = ''
+    for await (const chunk of response) {
+      if (head.length < HEAD_LENGTH) {
+        head += chunk.subarray(0, HEAD_LENGTH).toString('latin1')
+        const baton = batonOf(head)
+        if (baton !== null && gate.isGood())
+          this.#remember(baton, { ...facts, baton, seenAt: performance.now() })
+        else if (baton !== null) gate.drop(baton)
+      }
+      yield chunk
+    }
+  }
+
+  /**
+   * Forgets the streams of a database, so that they cannot be continued; for write access, only those of senders who had it.
+   * @returns a baton of each
+   */
+  drop(database: DatabaseId, access: EndedAccess): readonly string[] {
+    const batons: string[] = []
+    for (const [stream, owner] of this.#owners) {
+      if (owner.database !== database || (access === 'writes' && !owner.mayWrite)) continue
+      this.#owners.delete(stream)
+      batons.push(owner.baton)
+    }
+    return batons
+  }
+
+  #remember(baton: string, owner: StreamOwner): void {
+    const stream = streamOf(baton)
+    // moves it to the end, so that the oldest are first
+    this.#owners.delete(stream)
+    this.#owners.set(stream, owner)
+    for (const [oldest, { seenAt }] of this.#owners) {
+      if (this.#owners.size <= MAX_REMEMBERED && performance.now() - seenAt < REMEMBER_MS) break
+      this.#owners.delete(oldest)
+    }
+  }
+}
+
+/** Extracts the baton from the beginning of a response. */
+export function batonOf(head: string): string | null {
+  return HEAD.exec(head)?.[1] ?? null
+}
+
+function streamOf(baton: string): string {
+  return Buffer.from(baton, 'base64').toString('hex', 0, 8)
+}

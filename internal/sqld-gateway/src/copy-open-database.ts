@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, open, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { BackendRefusal, copyDatabaseFile } from '@batonsql/server-common/backend'
+import { sqliteModule } from '@batonsql/server-common/base'
+
+/** Copies all pages in one step: with several, a writer between them would restart the copy. */
+const ALL_PAGES = 0x7f_ff_ff_ff
+const BUSY_MS = 5_000
+/** The page size of libsql-server, which crashes on databases with another one. */
+const PAGE_BYTES = 4_096
+
+/**
+ * Copies a snapshot of a database that the server has open to a new file, while writes continue. Never overwrites a file.
+ */
+export async function copyOpenDatabase(from: string, to: string): Promise<void> {
+  // read-only: the last writer that closes a file moves its WAL into it, which must be left to the server
+  await copyPages(from, to, true)
+}
+
+/**
+ * Creates the file of a new database from any SQLite file, including its WAL or journal.
+ * @throws BackendRefusal for a file that libsql-server cannot open
+ */
+export async function importFile(from: string, to: string, temporaryFolder: string): Promise<void> {
+  const folder = join(temporaryFolder, randomUUID())
+  const staged = join(folder, 'data')
+  await mkdir(folder, { recursive: true })
+  try {
+    await copyDatabaseFile(from, staged)
+    // writable, so that a journal is rolled back
+    await copyPages(staged, to, false)
+    await checkPageSize(from, to)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+async function checkPageSize(name: string, path: string): Promise<void> {
+  const file = await open(path)
+  try {
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(2), 0, 2, 16)
+    const size = bytesRead < 2 ? PAGE_BYTES : buffer.readUInt16BE()
+    if (size !== PAGE_BYTES)
+      throw new BackendRefusal(
+        `${name} has pages of ${size === 1 ? 65_536 : size} bytes, but libsql-server needs ${PAGE_BYTES}: ` +
+          `run PRAGMA page_size = ${PAGE_BYTES} and VACUUM on a copy of it, not in journal mode WAL`,
+      )
+  } finally {
+    await file.close()
+  }
+}
+
+async function copyPages(from: string, to: string, readOnly: boolean): Promise<void> {
+  await createFile(to)
+  const { DatabaseSync, backup } = sqliteModule()
+  try {
+    const database = new DatabaseSync(from, { readOnly, timeout: BUSY_MS })
+    try {
+      await backup(database, to, { rate: ALL_PAGES })
+    } finally {
+      database.close()
+    }
+  } catch (error) {
+    await rm(to, { force: true })
+    throw error
+  }
+}
+
+async function createFile(path: string): Promise<void> {
+  try {
+    await (await open(path, 'wx')).close()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    throw new Error(`${path} already exists`, { cause: error })
+  }
+}

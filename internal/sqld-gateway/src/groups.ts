@@ -1,0 +1,313 @@
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import {
+  type DatabaseBackend,
+  type DatabaseId,
+  type DatabaseSettings,
+  type DatabaseSource,
+  type EndedAccess,
+  hasDatabaseFile,
+  moveToQuarantine,
+  type QueryUsage,
+  type UsageSample,
+} from '@batonsql/server-common/backend'
+import { errorResponse, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
+import { SqldBackend, type SqldBackendOptions } from './backend.ts'
+import { findSqld } from './process/binary.ts'
+import { versionOf } from './process/process.ts'
+
+/** Folder of a server's databases inside the group's folder. */
+const DATABASES = join('sqld', 'dbs')
+
+/** Matches the id of a group; other folders are ignored. */
+const IS_GROUP = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** Suffix of the folder of a group that is being removed. */
+const REMOVED = '.removed'
+/** Suffix of a file that is being moved to another group's server. */
+const COPY = '.copy'
+/** Block reason of a database that is being moved. */
+const MOVING = 'the database is being moved to another group'
+
+/** Prefix of notices about a database that libsql-server cannot open. */
+const UNUSABLE = 'libsql-server cannot use this database'
+
+/** Options of {@link SqldGroups}; `directory` has a folder for each group. */
+export interface SqldGroupsOptions extends Omit<SqldBackendOptions, 'remote'> {
+  /** Returns the group of a database; undefined if the database does not exist. */
+  readonly groupOf: (id: DatabaseId) => string | undefined
+  /** Whether a group exists. */
+  readonly hasGroup: (group: string) => boolean
+}
+
+/** The server of a group, and the settings that it has not applied yet, because it is not running or has failed to apply them. */
+interface GroupServer {
+  /** Null until the server is first needed. */
+  running: Promise<SqldBackend> | null
+  readonly pending: Map<DatabaseId, DatabaseSettings>
+  /** Databases with a reported failure. */
+  readonly reported: Set<DatabaseId>
+}
+
+/**
+ * Runs libsql-server with a process and a folder of its own for each group, so that one group's clients (128 concurrent
+ * streams, an endless statement, a crash) do not affect another group. A process starts with the first request for one of the
+ * group's databases, and is stopped with the server or when the group is removed.
+ */
+export class SqldGroups implements DatabaseBackend {
+  readonly kind = 'sqld' as const
+  readonly hasTablePermissions = false
+  readonly #options: SqldGroupsOptions
+  readonly #servers = new Map<string, GroupServer>()
+  #isClosed = false
+
+  constructor(options: SqldGroupsOptions) {
+    this.#options = options
+  }
+
+  /** Checks that the program exists, without starting a server. */
+  async start(): Promise<string> {
+    const { sqldPath, directory } = this.#options
+    await mkdir(directory, { recursive: true })
+    if (await exists(join(directory, DATABASES)))
+      throw new Error(
+        'the data directory has databases of an older version, which had one libsql-server for all groups: ' +
+          'dump them with that version and create them again',
+      )
+    return await versionOf(await findSqld(sqldPath === undefined ? {} : { sqldPath }))
+  }
+
+  resume(): void {}
+
+  /** Also removes the empty folders of groups that no longer exist. */
+  async quarantineUnknown(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
+    const names = await readdir(this.#options.directory).catch(() => [])
+    for (const name of names.filter((each) => each.endsWith(REMOVED) || each.endsWith(COPY)))
+      await removeFolder(this.#folderOf(name))
+    const groups = names.filter((name) => IS_GROUP.test(name))
+    const moved = await Promise.all(
+      groups.map((group) => {
+        // includes copies that an interrupted move has left in another group
+        const own = [...known].filter((id) => this.#options.groupOf(id) === group)
+        return moveToQuarantine(join(this.#folderOf(group), DATABASES), new Set(own))
+      }),
+    )
+    for (const [at, group] of groups.entries()) {
+      const isKept = this.#options.hasGroup(group) || moved[at]?.length !== 0
+      if (!isKept && (await this.#isEmpty(group))) await this.endGroup(group)
+    }
+    return moved.flat()
+  }
+
+  async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
+    const isAcross = source.type === 'fork' && this.#groupOf(source.from) !== this.#groupOf(id)
+    if (!isAcross) return await (await this.#serverOf(id)).create(id, source, settings)
+    const from = await this.#serverOf(source.from)
+    await this.#copy(id, { from, of: source.from, to: await this.#serverOf(id) }, settings)
+  }
+
+  /** Creates a database on one server as a copy of a database on another. */
+  async #copy(
+    id: DatabaseId,
+    { from, of, to }: { readonly from: SqldBackend; readonly of: DatabaseId; readonly to: SqldBackend },
+    settings: DatabaseSettings,
+  ): Promise<void> {
+    const file = join(this.#options.directory, `${id}${COPY}`)
+    await rm(file, { force: true })
+    try {
+      await from.exportTo(of, file)
+      await to.create(id, { type: 'file', file }, settings)
+    } finally {
+      await rm(file, { force: true })
+    }
+  }
+
+  /** Blocks writes meanwhile, and aborts what clients have open in the old group. */
+  async move(id: DatabaseId, group: string, settings: DatabaseSettings, commit: () => void): Promise<void> {
+    const from = await this.#serverOf(id)
+    const to = await this.#serverOfGroup(group)
+    // remove what a failed move has left
+    await to.remove(id)
+    try {
+      await from.freeze(id, MOVING)
+      await this.#copy(id, { from, of: id, to }, settings)
+      commit()
+    } catch (error) {
+      await to.remove(id).catch(() => {})
+      throw error
+    }
+    // if this fails, the next start sets the database aside
+    await from.remove(id).catch((error: unknown) => console.error(String(error)))
+  }
+
+  async exportTo(id: DatabaseId, file: string): Promise<void> {
+    await (await this.#serverOf(id)).exportTo(id, file)
+  }
+
+  /** Stores settings for a server that is not running until it starts. */
+  async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
+    const group = this.#groupOf(id)
+    const entry = this.#entry(group)
+    entry.pending.set(id, settings)
+    if (entry.running !== null) return await applyPending(await entry.running, entry, id)
+    return await hasDatabaseFile(join(this.#folderOf(group), DATABASES, id, 'data'))
+  }
+
+  async remove(id: DatabaseId): Promise<void> {
+    this.#entry(this.#groupOf(id)).pending.delete(id)
+    await (await this.#serverOf(id)).remove(id)
+  }
+
+  async endAccess(id: DatabaseId, access: EndedAccess): Promise<void> {
+    await (await this.#runningOf(id))?.endAccess(id, access)
+  }
+
+  async endRequests(): Promise<void> {
+    const servers = [...this.#servers.values()].map(
+      async ({ running }) => await (await running)?.endRequests(),
+    )
+    await Promise.allSettled(servers)
+  }
+
+  /** @throws Error if the group's server is not running, as there are no new counts */
+  async sampleUsage(id: DatabaseId): Promise<UsageSample> {
+    const server = await this.#runningOf(id)
+    if (server === null) throw new Error('the database has not been used since the start')
+    return await server.sampleUsage(id)
+  }
+
+  /** Reports no problem for a stopped server, which is started when needed. */
+  async healthProblem(id: DatabaseId): Promise<string | null> {
+    return (await (await this.#runningOf(id))?.healthProblem(id)) ?? null
+  }
+
+  async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
+    return (await (await this.#runningOf(id))?.topQueries(id)) ?? []
+  }
+
+  async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
+    // the database may have been removed since it was looked up
+    if (this.#options.groupOf(id) === undefined)
+      return errorResponse(404, `Namespace \`${id}\` doesn't exist`)
+    const group = this.#groupOf(id)
+    const server = await this.#serverOfGroup(group)
+    const isUsable = await this.#tryToApply(server, this.#entry(group), id)
+    return isUsable ? await server.handle(id, request) : errorResponse(500, UNUSABLE)
+  }
+
+  /** Stops the server of a removed group, and removes its folder. */
+  async endGroup(group: string): Promise<void> {
+    const running = this.#servers.get(group)?.running
+    this.#servers.delete(group)
+    await (await running?.catch(() => null))?.[Symbol.asyncDispose]()
+    const folder = this.#folderOf(group)
+    if (!(await exists(folder))) return
+    // at once, so that a folder whose removal was interrupted is not taken for a group
+    await rename(folder, `${folder}${REMOVED}`)
+    await removeFolder(`${folder}${REMOVED}`)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true
+    const running = [...this.#servers.values()].map((server) => server.running?.catch(() => null))
+    for (const server of running) await (await server)?.[Symbol.asyncDispose]()
+  }
+
+  #folderOf(group: string): string {
+    return join(this.#options.directory, group)
+  }
+
+  #groupOf(id: DatabaseId): string {
+    const group = this.#options.groupOf(id)
+    if (group === undefined) throw new Error(`the group of database ${id} is unknown`)
+    return group
+  }
+
+  #entry(group: string): GroupServer {
+    const known = this.#servers.get(group)
+    if (known !== undefined) return known
+    const made: GroupServer = { running: null, pending: new Map(), reported: new Set() }
+    this.#servers.set(group, made)
+    return made
+  }
+
+  /** Returns the running server of a database's group; null if it is not running, or if the database was removed. */
+  async #runningOf(id: DatabaseId): Promise<SqldBackend | null> {
+    const group = this.#options.groupOf(id)
+    return group === undefined ? null : await this.#entry(group).running
+  }
+
+  /** Returns the server of a database's group, and starts it if necessary. Rejects if the database's settings cannot be applied. */
+  async #serverOf(id: DatabaseId): Promise<SqldBackend> {
+    const group = this.#groupOf(id)
+    const server = await this.#serverOfGroup(group)
+    await applyPending(server, this.#entry(group), id)
+    return server
+  }
+
+  #serverOfGroup(group: string): Promise<SqldBackend> {
+    const entry = this.#entry(group)
+    if (this.#isClosed) return Promise.reject(new Error('the server is closed'))
+    entry.running ??= this.#startServer(group, entry).catch((error: unknown) => {
+      // retried with the next request
+      entry.running = null
+      throw error
+    })
+    return entry.running
+  }
+
+  /** Starts a server. A database whose settings cannot be applied, for example with a damaged file, fails alone. */
+  async #startServer(group: string, entry: GroupServer): Promise<SqldBackend> {
+    const directory = this.#folderOf(group)
+    const server = new SqldBackend({ ...this.#options, directory, remote: undefined })
+    try {
+      await server.start()
+      for (const id of entry.pending.keys()) await this.#tryToApply(server, entry, id)
+      return server
+    } catch (error) {
+      await server[Symbol.asyncDispose]()
+      throw error
+    }
+  }
+
+  /** Whether a database's settings are applied; without them it must not be used. */
+  async #tryToApply(server: SqldBackend, entry: GroupServer, id: DatabaseId): Promise<boolean> {
+    try {
+      await applyPending(server, entry, id)
+      entry.reported.delete(id)
+      return true
+    } catch (error) {
+      if (!entry.reported.has(id)) this.#options.onNotice(id, `${UNUSABLE}: ${String(error)}`)
+      entry.reported.add(id)
+      return false
+    }
+  }
+
+  /** Whether a group has neither databases nor quarantined files. */
+  async #isEmpty(group: string): Promise<boolean> {
+    const folder = this.#folderOf(group)
+    if (await exists(join(folder, `${DATABASES}-set-aside`))) return false
+    return (await readdir(join(folder, DATABASES)).catch(() => [])).length === 0
+  }
+}
+
+/** Applies the pending settings of a database; false if the server has no such database. */
+async function applyPending(server: SqldBackend, { pending }: GroupServer, id: DatabaseId): Promise<boolean> {
+  const settings = pending.get(id)
+  if (settings === undefined) return true
+  const exists = await server.applySettings(id, settings)
+  // newer settings may have been queued meanwhile
+  if (pending.get(id) === settings) pending.delete(id)
+  return exists
+}
+
+async function removeFolder(path: string): Promise<void> {
+  await rm(path, { recursive: true, force: true, maxRetries: 3 })
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await stat(path).then(
+    () => true,
+    () => false,
+  )
+}

@@ -1,0 +1,53 @@
+import type http from 'node:http'
+import type { DatabaseId } from '@batonsql/server-common/backend'
+import { encodePipelineBody, type PipelineBody } from '@batonsql/server-common/hrana'
+import { readBytes } from '@batonsql/server-common/http'
+import type { Upstream } from './upstream.ts'
+import { READ_PERMISSIONS, type UpstreamPermissions, WRITE_PERMISSIONS } from './upstream-tokens.ts'
+
+const OWN_REQUEST = { method: 'POST', path: '/v3/pipeline', query: '' } as const
+
+/** Requests that the back end itself sends to the server. */
+export class InternalRequests {
+  readonly #upstream: Upstream
+
+  constructor(upstream: Upstream) {
+    this.#upstream = upstream
+  }
+
+  /** Executes a script with write permission. */
+  async run(id: DatabaseId, sql: string): Promise<http.IncomingMessage> {
+    return await this.#ask(id, WRITE_PERMISSIONS, {
+      baton: null,
+      requests: [{ type: 'sequence', sql, sqlId: null }],
+    })
+  }
+
+  /** Executes one statement and returns the text of the response. */
+  async query(id: DatabaseId, sql: string): Promise<string> {
+    const statement = { sql, sqlId: null, args: [], namedArgs: [] }
+    const response = await this.#ask(id, WRITE_PERMISSIONS, {
+      baton: null,
+      requests: [{ type: 'execute', statement }],
+    })
+    const text = (await readBytes(response)).toString('utf8')
+    if (response.statusCode !== 200) throw new Error(text)
+    return text
+  }
+
+  /** Closes a stream with a token of our own, as the client's may have expired. */
+  async closeStream(id: DatabaseId, baton: string): Promise<void> {
+    const response = await this.#ask(id, READ_PERMISSIONS, { baton, requests: [] })
+    response.resume()
+  }
+
+  /** Sends a pipeline that closes its stream. */
+  async #ask(
+    id: DatabaseId,
+    permissions: UpstreamPermissions,
+    { baton, requests }: PipelineBody,
+  ): Promise<http.IncomingMessage> {
+    const body = Buffer.from(encodePipelineBody({ baton, requests: [...requests, { type: 'close' }] }))
+    return await this.#upstream.sendOnce({ id, request: OWN_REQUEST, permissions }, body)
+  }
+}

@@ -1,0 +1,362 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import type { Socket } from 'node:net'
+import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import {
+  checkOptionNames,
+  DirectoryLock,
+  freePort,
+  openDirectory,
+  processIdentity,
+  type TemporaryDirectory,
+} from '@batonsql/server-common/base'
+import { SqldAdmin } from './admin.ts'
+import { findSqld } from './binary.ts'
+import { settleAtStart } from './settle-migrations.ts'
+
+const START_TIMEOUT_MS = 15_000
+const STOP_TIMEOUT_MS = 3_000
+const START_ATTEMPTS = 5
+const LOG_TAIL_CHARACTERS = 4_000
+/** Matches the log of a server that crashed because of a migration. */
+const MIGRATION_CRASH = /panicked at \S*schema\/scheduler\.rs/
+
+/** Options of {@link startSqld}. */
+export interface SqldOptions {
+  /** Path of the program; by default found by `findSqld`. */
+  readonly sqldPath?: string
+  /** Data directory. By default a temporary one that `close()` removes. */
+  readonly dataDirectory?: string
+  /** Port on 127.0.0.1. @default a free port */
+  readonly port?: number
+  /**
+   * Whether the server has several databases. If false, there is only `default`, at the bare URL; if true, a request names its
+   * database in the `x-namespace-bin` header or in the first label of the host name.
+   * @default false
+   */
+  readonly namespaces?: boolean
+  /** Ed25519 public key (PEM) for verifying tokens. Without it, everyone has full access. */
+  readonly publicKeyPem?: string
+  /** Maximum number of open databases with `namespaces`; beyond it the server responds with false 404s. @default 1000 */
+  readonly maxOpenDatabases?: number
+  /** Additional arguments of the program, such as those of a replica. */
+  readonly serverArguments?: readonly string[]
+}
+
+const OPTION_NAMES = [
+  'sqldPath',
+  'dataDirectory',
+  'port',
+  'namespaces',
+  'publicKeyPem',
+  'maxOpenDatabases',
+  'serverArguments',
+] as const
+
+/** Servers started by this process; they are killed when it exits. */
+const children = new Set<ChildProcess>()
+
+function killAll(): void {
+  for (const child of children) child.kill('SIGKILL')
+}
+
+/** Kills a child at exit, before directories are removed. All share one listener: Node.js warns of more than ten. */
+function killAtExit(child: ChildProcess): void {
+  if (children.size === 0) process.prependOnceListener('exit', killAll)
+  children.add(child)
+}
+
+function forgetChild(child: ChildProcess): void {
+  children.delete(child)
+  if (children.size === 0) process.off('exit', killAll)
+}
+
+interface StartPlan {
+  readonly binary: string
+  readonly directory: string
+  readonly port: number
+  readonly adminPort: number
+  readonly adminKey: string
+  readonly options: SqldOptions
+}
+
+/**
+ * Starts libsql-server as a child process on 127.0.0.1 and waits until it accepts requests. It dies with this process, even if
+ * this process is killed. Rejects with `SqldMissingError` if the program is not found.
+ */
+export async function startSqld(options: SqldOptions = {}): Promise<SqldProcess> {
+  checkOptionNames('startSqld', options, OPTION_NAMES)
+  return await restartSqld(null, options)
+}
+
+/** Starts a server in place of one that has exited by itself. */
+export async function restartSqld(dead: SqldProcess | null, options: SqldOptions): Promise<SqldProcess> {
+  const binary = await findSqld(options)
+  const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-sqld-')
+  const lock = await DirectoryLock.acquire(directory)
+  try {
+    await clearOrphan(directory)
+    await clearEmptyVersion(directory)
+    const resumesMigration = await settleAtStart(join(directory, 'sqld'), dead?.crashedOnMigration === true)
+    const started = await startWithFreePorts(binary, directory, options)
+    return new SqldProcess({
+      ...started,
+      version: await versionOf(binary),
+      resumesMigration,
+      lock,
+      temporary,
+    })
+  } catch (error) {
+    await lock.release()
+    await temporary?.remove()
+    throw error
+  }
+}
+
+interface Started {
+  readonly plan: StartPlan
+  readonly child: ChildProcess
+  /** Stops the watchdog of the server. */
+  readonly endWatch: () => void
+  readonly admin: SqldAdmin
+  /** Returns the end of its output. */
+  readonly log: () => string
+}
+
+interface SqldParts extends Started {
+  readonly version: string
+  /** Whether it was started with a migration to resume. */
+  readonly resumesMigration: boolean
+  readonly lock: DirectoryLock
+  readonly temporary: TemporaryDirectory | null
+}
+
+/** A running libsql-server. */
+export class SqldProcess implements AsyncDisposable {
+  readonly #parts: SqldParts
+  #closing: Promise<void> | null = null
+
+  /** Called only by {@link startSqld}. */
+  constructor(parts: SqldParts) {
+    this.#parts = parts
+    killAtExit(parts.child)
+  }
+
+  /** `http://127.0.0.1:PORT`; the URL of the database without `namespaces`. */
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`
+  }
+
+  readonly host = '127.0.0.1'
+
+  /** URL and key of the admin API, for another control plane. */
+  get adminAccess(): { readonly adminUrl: string; readonly adminKey: string } {
+    const { adminPort, adminKey } = this.#parts.plan
+    return { adminUrl: `http://127.0.0.1:${adminPort}`, adminKey }
+  }
+
+  get port(): number {
+    return this.#parts.plan.port
+  }
+
+  /** The version as the program reports it, for example `sqld 0.24.32 (40c272de 2025-02-14)`. */
+  get version(): string {
+    return this.#parts.version
+  }
+
+  get pid(): number {
+    return this.#parts.child.pid as number
+  }
+
+  /** Client of the admin API of this process. */
+  get admin(): SqldAdmin {
+    return this.#parts.admin
+  }
+
+  /** Whether the process is running. */
+  get isRunning(): boolean {
+    const { child } = this.#parts
+    return child.exitCode === null && child.signalCode === null
+  }
+
+  /** Whether it crashed because of a migration that it resumed. */
+  get crashedOnMigration(): boolean {
+    return !this.isRunning && this.#parts.resumesMigration && MIGRATION_CRASH.test(this.#parts.log())
+  }
+
+  /** Kills the process and keeps its data, like a crash or a power failure. */
+  async kill(): Promise<void> {
+    await stopChild(this.#parts.child, 'SIGKILL')
+    await this.close()
+  }
+
+  /** Stops the server; open transactions are rolled back. Removes a temporary data directory. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  async #close(): Promise<void> {
+    const { child, endWatch, lock, plan, temporary } = this.#parts
+    await stopChild(child, 'SIGTERM')
+    endWatch()
+    await rm(pidFile(plan.directory), { force: true })
+    await lock.release()
+    forgetChild(child)
+    await temporary?.remove()
+  }
+}
+
+async function startWithFreePorts(binary: string, directory: string, options: SqldOptions): Promise<Started> {
+  for (let attempt = 1; ; attempt += 1) {
+    const plan: StartPlan = {
+      binary,
+      directory,
+      port: options.port ?? (await freePort('127.0.0.1')),
+      adminPort: await freePort('127.0.0.1'),
+      adminKey: randomBytes(24).toString('hex'),
+      options,
+    }
+    try {
+      return await startOnce(plan)
+    } catch (error) {
+      // another process may have taken a port since it was found free: that of the admin API, if one is given
+      const isPortTaken = error instanceof Error && /address.*in use/i.test(error.message)
+      if (!isPortTaken || attempt === START_ATTEMPTS) throw error
+    }
+  }
+}
+
+/** Address space for the stack of each thread; only the part in use consumes memory. */
+const STACK_BYTES = 1024 ** 3
+
+async function startOnce(plan: StartPlan): Promise<Started> {
+  const args = await commandLine(plan)
+  const child = spawn('/bin/sh', ['-c', WATCHED, 'baton-sqld', plan.binary, ...args], {
+    // with backups to a bucket, the server creates files in the working directory
+    cwd: plan.directory,
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    // its own process group: Ctrl-C is for this process, which then decides how to stop the server
+    detached: true,
+    env: {
+      ...process.env,
+      RUST_LOG: process.env['RUST_LOG'] ?? 'error',
+      // long patterns, JSON paths and expressions are recursive, and overflow the default of 2 MiB
+      RUST_MIN_STACK: process.env['RUST_MIN_STACK'] ?? String(STACK_BYTES),
+      // on the command line every user of this machine could read it
+      LIBSQL_ADMIN_AUTH_KEY: plan.adminKey,
+    },
+  })
+  const watch = child.stdio[3] as Socket
+  watch.on('error', () => {})
+  watch.unref()
+  const endWatch = (): void => void watch.end('done\n')
+  let log = ''
+  const keepTail = (chunk: Buffer): void => {
+    log = (log + chunk.toString('utf8')).slice(-LOG_TAIL_CHARACTERS)
+  }
+  child.stdout?.on('data', keepTail)
+  child.stderr?.on('data', keepTail)
+  child.unref()
+  const failures: Error[] = []
+  child.once('error', (error) => failures.push(error))
+  const admin = new SqldAdmin({ host: '127.0.0.1', port: plan.adminPort }, plan.adminKey)
+  const deadline = performance.now() + START_TIMEOUT_MS
+  // the admin API requires our random key, so that another server on the port cannot be mistaken for ours
+  while (!(await admin.isReady())) {
+    const isGone = failures.length > 0 || child.exitCode !== null || child.signalCode !== null
+    if (isGone || performance.now() > deadline) {
+      await stopChild(child, 'SIGKILL')
+      endWatch()
+      const reason = isGone ? 'it exited at once' : `it was not ready after ${START_TIMEOUT_MS} ms`
+      throw new Error(
+        `libsql-server did not start: ${failures[0]?.message ?? reason}
+${log}`.trimEnd(),
+      )
+    }
+    await sleep(5)
+  }
+  await writePidFile(plan.directory, child.pid as number)
+  return { plan, child, endWatch, admin, log: () => log }
+}
+
+async function commandLine(plan: StartPlan): Promise<string[]> {
+  const { options } = plan
+  const directory = resolve(plan.directory)
+  const args = ['--db-path', join(directory, 'sqld')]
+  await mkdir(join(directory, 'sqld'), { recursive: true })
+  args.push(
+    '--http-listen-addr',
+    `127.0.0.1:${plan.port}`,
+    '--admin-listen-addr',
+    `127.0.0.1:${plan.adminPort}`,
+  )
+  args.push('--shutdown-timeout', '2', '--no-welcome')
+  if (options.publicKeyPem !== undefined) {
+    const path = join(directory, 'public-key.pem')
+    await writeFile(path, options.publicKeyPem)
+    args.push('--auth-jwt-key-file', path)
+  }
+  if (options.namespaces === true) {
+    args.push('--enable-namespaces', '--disable-default-namespace')
+    args.push('--max-active-namespaces', String(options.maxOpenDatabases ?? 1_000))
+  }
+  return [...args, ...(options.serverArguments ?? [])]
+}
+
+/**
+ * Runs a program and a watchdog that reads from a pipe to this process: when this process exits for any reason, the watchdog
+ * kills the program. The shell starts the watchdog first, so that the program never runs without it.
+ */
+const WATCHED = '(read -r line <&3; [ "$line" = done ] || kill -9 $$) >/dev/null 2>&1 & exec "$@" 3<&-'
+
+const pidFile = (directory: string): string => join(directory, 'sqld.pid')
+
+async function writePidFile(directory: string, pid: number): Promise<void> {
+  await writeFile(pidFile(directory), JSON.stringify({ pid, identity: await processIdentity(pid) }))
+}
+
+/** Kills a server that a previous, killed owner of the directory has left running. */
+async function clearOrphan(directory: string): Promise<void> {
+  try {
+    const { pid, identity } = JSON.parse(await readFile(pidFile(directory), 'utf8')) as Record<
+      string,
+      unknown
+    >
+    if (typeof pid !== 'number' || identity === null || (await processIdentity(pid)) !== identity) return
+    process.kill(pid, 'SIGKILL')
+    while ((await processIdentity(pid)) === identity) await sleep(5)
+  } catch {
+    // no pid file, or the process has exited
+  }
+}
+
+/** Removes an empty version file, left by a server killed at its start, with which the server would never start again. */
+async function clearEmptyVersion(directory: string): Promise<void> {
+  const file = join(directory, 'sqld', '.version')
+  const { size = -1 } = (await stat(file).catch(() => null)) ?? {}
+  if (size === 0) await rm(file)
+}
+
+async function stopChild(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
+  child.ref()
+  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  child.kill(signal)
+  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
+  await gone
+  clearTimeout(timer)
+}
+
+/** Returns the version that the program reports. */
+export async function versionOf(binary: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(binary, ['--version'])
+  return stdout.trim().replace(/^sqld sqld /, 'sqld ')
+}

@@ -1,0 +1,35 @@
+import type { RemoteSqldOptions } from '@batonsql/server-common/backend'
+import { SqldAdmin } from './admin.ts'
+
+/** A libsql-server that receives requests. */
+export interface SqldTarget {
+  readonly host: string
+  readonly port: number
+  /** The version as the program reports it. */
+  readonly version: string
+  readonly admin: SqldAdmin
+  readonly isRunning: boolean
+  close(): Promise<void>
+}
+
+/** Checks that a server responds and accepts the key. Rejects with the reason if not. */
+export async function connectSqld({ url, adminUrl, adminKey }: RemoteSqldOptions): Promise<SqldTarget> {
+  const [data, control] = [addressOf('url', url), addressOf('adminUrl', adminUrl)]
+  const admin = new SqldAdmin(control, adminKey)
+  const response = await fetch(new URL('/version', url), { signal: AbortSignal.timeout(10_000) }).catch(
+    (error: unknown) => {
+      throw new Error(`no libsql-server responds at ${url}`, { cause: error })
+    },
+  )
+  const version = (await response.text()).trim()
+  if (!(await admin.isReady())) throw new Error(`no admin API at ${adminUrl} accepts the given key`)
+  // a remote server is never stopped
+  return { ...data, version, admin, isRunning: true, close: async () => {} }
+}
+
+function addressOf(name: string, text: string): { readonly host: string; readonly port: number } {
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url?.protocol !== 'http:' || url.pathname !== '/')
+    throw new TypeError(`sqld.${name} must have the form http://HOST:PORT`)
+  return { host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port || '80') }
+}

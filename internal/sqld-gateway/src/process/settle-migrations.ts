@@ -1,0 +1,106 @@
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { DatabaseSync } from 'node:sqlite'
+import { sqliteModule } from '@batonsql/server-common/base'
+
+/** States of a migration (table `jobs`). */
+const JOB = { waitingDryRun: 0, runFailure: 5 } as const
+/** States of a migration of one database (table `pending_tasks`). */
+const TASK = { dryRunSuccess: 1, dryRunFailure: 2, success: 4, failure: 5 } as const
+
+const UNFINISHED = 'SELECT job_id AS job, schema FROM jobs WHERE NOT finished ORDER BY job_id'
+const INTERRUPTED = 'the server stopped during the migration'
+
+/** A migration that was unfinished when the server stopped. */
+export interface SettledMigration {
+  readonly job: number
+  /** The database with the shared schema. */
+  readonly schema: string
+  /** Whether the server resumes it at its start, or fails it. */
+  readonly outcome: 'continued' | 'failed'
+}
+
+/** Options of {@link settleMigrations}. */
+export interface SettleOptions {
+  /** Fails all of them, for a server that crashes when it resumes them. */
+  readonly failAll: boolean
+}
+
+/**
+ * Repairs the state of interrupted migrations of shared schemas; the server must not be running. A libsql-server that was
+ * killed during a migration derives its state from those of its databases, and crashes at every start if all of them are done.
+ * Their states are therefore changed to ones from which it resumes.
+ *
+ * Resuming executes nothing twice: each database records in its own file what was executed.
+ */
+export async function settleMigrations(
+  dataFolder: string,
+  { failAll }: SettleOptions,
+): Promise<readonly SettledMigration[]> {
+  const path = join(dataFolder, 'metastore', 'data')
+  const isThere = await stat(path).catch(() => null)
+  if (isThere === null) return []
+  const database = new (sqliteModule().DatabaseSync)(path)
+  try {
+    if (!hasTables(database)) return []
+    const unfinished = database.prepare(UNFINISHED).all() as { job: number; schema: string }[]
+    database.exec('BEGIN IMMEDIATE')
+    const settled = unfinished.map(
+      ({ job, schema }): SettledMigration => ({ job, schema, outcome: settle(database, job, failAll) }),
+    )
+    database.exec('COMMIT')
+    return settled
+  } finally {
+    database.close()
+  }
+}
+
+/** Settles migrations at a start, with a message for each. @returns whether there is one to resume */
+export async function settleAtStart(dataFolder: string, failAll: boolean): Promise<boolean> {
+  const settled = await settleMigrations(dataFolder, { failAll })
+  for (const { job, schema, outcome } of settled) {
+    const what = outcome === 'failed' ? 'has failed; see /v1/jobs for the reason' : 'is resumed'
+    console.error(`migration ${job} of the shared schema ${schema} was interrupted and ${what}`)
+  }
+  return settled.some(({ outcome }) => outcome === 'continued')
+}
+
+function hasTables(database: DatabaseSync): boolean {
+  const found = database.prepare("SELECT 1 FROM sqlite_schema WHERE name IN ('jobs', 'pending_tasks')").all()
+  return found.length === 2
+}
+
+function settle(database: DatabaseSync, job: number, failAll: boolean): SettledMigration['outcome'] {
+  const found = database.prepare('SELECT status FROM pending_tasks WHERE job_id = ?').all(job)
+  const states = found.map(({ status }) => Number(status))
+  const isFailed = states.some((state) => state === TASK.dryRunFailure || state === TASK.failure)
+  if (failAll || isFailed) {
+    fail(database, job)
+    return 'failed'
+  }
+  if (states.length === 0)
+    database.prepare('UPDATE jobs SET status = ? WHERE job_id = ?').run(JOB.waitingDryRun, job)
+  else if (states.every((state) => state === TASK.success)) {
+    // asked again, a database reports success at once; then the schema itself is migrated
+    const first = 'SELECT min(task_id) FROM pending_tasks WHERE job_id = ?'
+    database
+      .prepare(`UPDATE pending_tasks SET status = ? WHERE task_id = (${first})`)
+      .run(TASK.dryRunSuccess, job)
+  }
+  return 'continued'
+}
+
+/** Marks a migration as failed in each database that has not executed it; the server then fails it as a whole. */
+function fail(database: DatabaseSync, job: number): void {
+  const cause = database
+    .prepare('SELECT error FROM pending_tasks WHERE job_id = ? AND error IS NOT NULL LIMIT 1')
+    .get(job)
+  const error = String(cause?.['error'] ?? INTERRUPTED)
+  database.prepare('UPDATE jobs SET error = coalesce(error, ?) WHERE job_id = ?').run(error, job)
+  // the server waits forever for databases that have executed it to fail, too
+  database.prepare('DELETE FROM pending_tasks WHERE job_id = ? AND status = ?').run(job, TASK.success)
+  const { changes } = database
+    .prepare('UPDATE pending_tasks SET status = ? WHERE job_id = ?')
+    .run(TASK.dryRunFailure, job)
+  if (changes === 0) database.prepare('UPDATE jobs SET status = ? WHERE job_id = ?').run(JOB.runFailure, job)
+}

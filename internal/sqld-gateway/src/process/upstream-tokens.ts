@@ -1,0 +1,65 @@
+/** Long enough to tolerate clock skew. */
+import { type Claims, type KeyPair, mintToken } from '@batonsql/server-common/auth'
+import type { DatabaseId } from '@batonsql/server-common/backend'
+import type { Permissions } from '@batonsql/server-common/hrana'
+
+const LIFETIME_MS = 3_600_000
+const MAX_KEPT = 10_000
+
+/** Permissions of a sender that the server enforces. */
+export type SenderPermissions = Pick<Permissions, 'write' | 'changeSharedSchema' | 'attach'>
+
+/** The same, with the attachable databases listed by id. */
+export interface UpstreamPermissions extends SenderPermissions {
+  readonly attach: readonly string[]
+}
+
+/** Permissions of internal requests. */
+export const READ_PERMISSIONS: UpstreamPermissions = { write: false, changeSharedSchema: false, attach: [] }
+export const WRITE_PERMISSIONS: UpstreamPermissions = { ...READ_PERMISSIONS, write: true }
+
+interface Kept {
+  readonly token: string
+  readonly mintedAt: number
+}
+
+/**
+ * Issues tokens for requests to the server. Client tokens are verified before, and are not valid on the server.
+ */
+export class UpstreamTokens {
+  readonly #key: KeyPair
+  readonly #kept = new Map<string, Kept>()
+
+  constructor(key: KeyPair) {
+    this.#key = key
+  }
+
+  /** Returns a token for a database with these permissions. */
+  tokenFor(id: DatabaseId, permissions: UpstreamPermissions): string {
+    const claims = claimsFor(id, permissions)
+    const name = JSON.stringify(claims)
+    const now = Date.now()
+    const kept = this.#kept.get(name)
+    // the clock may have been set back
+    const isFresh = kept !== undefined && kept.mintedAt <= now && now < kept.mintedAt + LIFETIME_MS / 2
+    if (isFresh) return kept.token
+    if (this.#kept.size >= MAX_KEPT) this.#kept.clear()
+    const exp = Math.ceil((now + LIFETIME_MS) / 1_000)
+    const token = mintToken(this.#key, { ...claims, exp }, now)
+    this.#kept.set(name, { token, mintedAt: now })
+    return token
+  }
+}
+
+function claimsFor(id: DatabaseId, { write, changeSharedSchema, attach }: UpstreamPermissions): Claims {
+  const level = write ? 'rw' : 'ro'
+  // changing a shared schema requires write permission
+  const changes = write && changeSharedSchema
+  if (attach.length === 0 && !changes) return { id, a: level }
+  const permissions = {
+    [level]: { ns: [id] },
+    ...(changes && { ddl: { ns: [id] } }),
+    ...(attach.length > 0 && { roa: { ns: attach } }),
+  }
+  return { p: permissions }
+}

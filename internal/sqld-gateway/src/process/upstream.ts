@@ -1,0 +1,234 @@
+import { mkdir } from 'node:fs/promises'
+import http from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { KeyPair } from '@batonsql/server-common/auth'
+import type { DatabaseId, RemoteSqldOptions } from '@batonsql/server-common/backend'
+import type { ServiceRequest } from '@batonsql/server-common/http'
+import { restartSqld, type SqldProcess } from './process.ts'
+import { connectSqld, type SqldTarget } from './remote.ts'
+import { type SenderPermissions, UpstreamTokens } from './upstream-tokens.ts'
+
+/** Options of an {@link Upstream}. */
+export interface UpstreamOptions {
+  /** Data directory of the server. */
+  readonly directory: string
+  /** Whether everyone has full access without a token. */
+  readonly isOpen: boolean
+  /** Signs tokens for the server. */
+  readonly controlKey: KeyPair
+  /** Path of the program; undefined to search for it. */
+  readonly sqldPath: string | undefined
+  /** A server that is already running, instead of one that is started. */
+  readonly remote: RemoteSqldOptions | undefined
+}
+
+/** Callbacks of an {@link Upstream}. */
+export interface UpstreamHost {
+  /** Called when the server has started, also after it exited by itself. */
+  readonly onStart: () => void
+  /** Filters the databases that a sender may attach to those that can be attached now. */
+  readonly attachable: (to: DatabaseId, allowed: SenderPermissions['attach']) => readonly string[]
+}
+
+/** The parts of a client's request from which the request to the server is built. */
+type UpstreamRequest = Pick<ServiceRequest, 'method' | 'path' | 'query'> & {
+  readonly signal?: AbortSignal
+}
+
+/** An authorized request of a client. */
+export interface Call {
+  readonly id: DatabaseId
+  readonly request: UpstreamRequest
+  readonly permissions: SenderPermissions
+}
+
+/**
+ * How often a request is sent while the server denies a database that exists, and the delay between attempts. It does so
+ * briefly while it loads the database again after a change of its configuration, and if more databases are in use than it keeps
+ * open.
+ */
+const DENIED_ATTEMPTS = 100
+const DENIED_STEP_MS = 20
+/** How often a server is restarted for one request. */
+const MAX_RESTARTS = 10
+/** How often a request is sent to a server that has just exited, and the delay between attempts. */
+const REFUSED_ATTEMPTS = 100
+const RESTART_STEP_MS = 20
+/** Error codes of a connection that the exit of the server has closed. */
+const BROKEN: ReadonlySet<string | undefined> = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE'])
+/** Idle connections that are kept after a burst; each takes a file descriptor on both sides. */
+const MAX_IDLE_CONNECTIONS = 8
+/** With this interval of 31 years the server makes no checkpoints until it stops, not even after a COMMIT. */
+const NO_OWN_CHECKPOINTS = ['--checkpoint-interval-s', '1000000000']
+const NEVER = new AbortController().signal
+
+/** Sends requests to one libsql-server, and restarts it when it has exited by itself. */
+export class Upstream {
+  readonly #options: UpstreamOptions
+  readonly #user: UpstreamHost
+  readonly #agent = new http.Agent({ keepAlive: true, maxFreeSockets: MAX_IDLE_CONNECTIONS })
+  readonly #tokens: UpstreamTokens
+  #process: SqldTarget | null = null
+  /** The same server, if it was started here. */
+  #own: SqldProcess | null = null
+  #restarting: Promise<unknown> | null = null
+  #isClosed = false
+
+  constructor(options: UpstreamOptions, user: UpstreamHost) {
+    this.#options = options
+    this.#user = user
+    this.#tokens = new UpstreamTokens(options.controlKey)
+  }
+
+  /** @returns the version that the program reports */
+  async start(): Promise<string> {
+    const { remote } = this.#options
+    this.#process = remote === undefined ? await this.#startOwn() : await connectSqld(remote)
+    this.#user.onStart()
+    return this.#process.version
+  }
+
+  async #startOwn(): Promise<SqldTarget> {
+    const { directory, controlKey, sqldPath } = this.#options
+    await mkdir(directory, { recursive: true })
+    this.#own = await restartSqld(this.#own, {
+      dataDirectory: directory,
+      namespaces: true,
+      ...(sqldPath !== undefined && { sqldPath }),
+      publicKeyPem: controlKey.publicPem,
+      serverArguments: NO_OWN_CHECKPOINTS,
+    })
+    return this.#own
+  }
+
+  get isRunning(): boolean {
+    return this.#process?.isRunning === true
+  }
+
+  /** Whether the server responds at all. */
+  async responds(withinMs: number): Promise<boolean> {
+    const { host, port } = await this.alive()
+    return await new Promise((resolve) => {
+      const request = http.get(
+        { host, port, path: '/health', timeout: withinMs, agent: false },
+        (response) => {
+          response.resume()
+          resolve(response.statusCode === 200)
+        },
+      )
+      request.on('timeout', () => request.destroy(new Error('no response')))
+      request.on('error', () => resolve(false))
+    })
+  }
+
+  /** Kills a server that was started here, and starts it again. A remote server is left alone. */
+  async restart(): Promise<void> {
+    const own = this.#own
+    if (own === null) return
+    await this.#restartWith(() => own.kill())
+  }
+
+  /** Restarts the server. Requests wait until it has started, and none is sent to the one that is stopping. */
+  async #restartWith(end: () => Promise<void>): Promise<void> {
+    this.#restarting ??= end()
+      .then(() => this.start())
+      .finally(() => {
+        this.#restarting = null
+      })
+    await this.#restarting
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#agent.destroy()
+    await this.#process?.close()
+  }
+
+  /** Returns the running server. If it has exited, it is restarted, repeatedly if necessary. */
+  async alive(): Promise<SqldTarget> {
+    for (let attempt = 0; attempt < MAX_RESTARTS; attempt += 1) {
+      const process = this.#process
+      const isWell = process === null || (process.isRunning && this.#restarting === null)
+      if (isWell || this.#isClosed) break
+      await this.#restartWith(() => process.close())
+    }
+    return this.#running
+  }
+
+  get #running(): SqldTarget {
+    if (this.#process?.isRunning !== true) throw new Error('libsql-server is not running')
+    return this.#process
+  }
+
+  /** Sends a request, and retries while the server denies a database that exists: nothing was executed then. */
+  async send(call: Call, body: Buffer | null): Promise<http.IncomingMessage> {
+    for (let attempt = 1; ; attempt += 1) {
+      const response = await this.#sendWhenRunning(call, body)
+      const mayRepeat =
+        isDenial(response, call.id) && attempt < DENIED_ATTEMPTS && !call.request.signal?.aborted
+      if (!mayRepeat || !(await (await this.alive()).admin.exists(call.id))) return response
+      response.resume()
+      await sleep(DENIED_STEP_MS)
+    }
+  }
+
+  /** Sends a request, and retries after the server has exited, if the request was not sent or is read-only. */
+  async #sendWhenRunning(call: Call, body: Buffer | null): Promise<http.IncomingMessage> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.sendOnce(call, body)
+      } catch (error) {
+        const isRefused = (error as NodeJS.ErrnoException).code === 'ECONNREFUSED'
+        const mayRepeat = isRefused ? attempt < REFUSED_ATTEMPTS : attempt === 1 && !call.permissions.write
+        const isOurs = this.#options.remote === undefined && !this.#isClosed
+        if (!isOurs || !isBroken(error) || !mayRepeat || call.request.signal?.aborted === true) throw error
+      }
+      await sleep(RESTART_STEP_MS)
+    }
+  }
+
+  /** Sends one request, built from the parsed request of the client; nothing is forwarded verbatim. */
+  async sendOnce({ id, request, permissions }: Call, body: Buffer | null): Promise<http.IncomingMessage> {
+    const headers = {
+      host: 'localhost',
+      'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, ''),
+      ...this.#authorization(id, permissions),
+      ...(body !== null && { 'content-length': body.length }),
+    }
+    const { method, path, query, signal = NEVER } = request
+    const { host, port } = await this.alive()
+    return await new Promise((resolve, reject) => {
+      const target = {
+        host,
+        port,
+        agent: this.#agent,
+        method,
+        path: path + query,
+        headers,
+      }
+      const onward = http.request({ ...target, signal }, resolve)
+      onward.on('error', reject)
+      onward.end(body ?? undefined)
+    })
+  }
+
+  /** Returns no header for a remote server without tokens. */
+  #authorization(id: DatabaseId, permissions: SenderPermissions): { authorization?: string } {
+    const { isOpen, remote } = this.#options
+    if (isOpen && remote !== undefined) return {}
+    const attach = this.#user.attachable(id, permissions.attach)
+    const token = this.#tokens.tokenFor(id, { ...permissions, attach })
+    return { authorization: `Bearer ${token}` }
+  }
+}
+
+/** Whether a response is the 404 for a missing database. It is recognized by its length, so that the body is not consumed. */
+function isDenial({ statusCode, headers }: http.IncomingMessage, id: DatabaseId): boolean {
+  const text = JSON.stringify({ error: `Namespace \`${id}\` doesn't exist` })
+  return statusCode === 404 && Number(headers['content-length']) === Buffer.byteLength(text)
+}
+
+/** Whether the exit of the server has closed or refused a connection. */
+export function isBroken(error: unknown): boolean {
+  return BROKEN.has((error as NodeJS.ErrnoException).code)
+}

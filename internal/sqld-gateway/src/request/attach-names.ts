@@ -1,0 +1,20 @@
+/** Returns the id of a database that the sender of a request may attach, by its name. */
+import { identifier, scanSql, splitStatements, upper } from '@batonsql/server-common/sql'
+
+export type IdOfName = (name: string) => string | undefined
+
+/** Replaces names in ATTACH by ids, because the server knows databases only by id. */
+export function attachById(sql: string, idOf: IdOfName): string {
+  if (!/attach/i.test(sql)) return sql
+  const pieces: string[] = []
+  let copied = 0
+  for (const { tokens } of splitStatements(sql, scanSql(sql))) {
+    if (upper(sql, tokens[0]) !== 'ATTACH') continue
+    const name = tokens[upper(sql, tokens[1]) === 'DATABASE' ? 2 : 1]
+    const id = idOf(identifier(sql, name) ?? '')
+    if (name === undefined || id === undefined) continue
+    pieces.push(sql.slice(copied, name.start), `"${id}"`)
+    copied = name.end
+  }
+  return pieces.join('') + sql.slice(copied)
+}

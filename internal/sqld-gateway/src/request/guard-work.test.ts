@@ -1,0 +1,116 @@
+import type { PipelineRequest } from '@batonsql/server-common/hrana'
+import { describe, expect, test } from 'vitest'
+import { rebuildBody } from './rebuild.ts'
+import { refusalOfTokens, type SqlUse } from './sql-guard.ts'
+import { type SqlToken, tokenizeSql } from './sql-tokens.ts'
+import { checkTokenCount, MAX_TOKENS } from './token-limit.ts'
+
+/** How often the guard reads tokens of a text: what its work is measured in. */
+function readsOf(sql: string, use: SqlUse): number {
+  let reads = 0
+  const counting = ({ kind, text }: SqlToken): SqlToken => ({
+    get kind() {
+      reads += 1
+      return kind
+    },
+    get text() {
+      reads += 1
+      return text
+    },
+  })
+  const { tokens, isAmbiguous } = tokenizeSql(sql)
+  refusalOfTokens(sql, { tokens: tokens.map(counting), isAmbiguous }, use)
+  return reads
+}
+
+const HEADS = [
+  '',
+  'select 1 from t',
+  'with a as (select 1)',
+  'create table t(a',
+  'create trigger g after insert on t begin select 1',
+  'create virtual table t using fts5(a',
+  'explain select 1 from t where a in (1',
+  'attach a as b; select 1 from t',
+]
+const REPEATED = [
+  ',x(1)',
+  ',x(',
+  ', x(1) as (select 1)',
+  ',"x"(1)',
+  ' x(1) not',
+  '(',
+  ')',
+  ')(,x(',
+  ' from x(1), y(1)',
+  ' from distinct x(1)',
+  ' join x(1)',
+  ', abs(1)',
+  ' regexp a',
+  ', compress=lower',
+  ' update i_shadow',
+  ', i_shadow',
+  ' insert into i_shadow on conflict',
+  ' optimize(',
+  ", 'readfil'",
+  ', "fsdi"',
+  ';',
+  '; select x(1)',
+  '; attach a as b',
+  '; create index "a" on t(libsql_vector_idx(a))',
+  '; pragma table_info(t)',
+]
+const USES: readonly SqlUse[] = [
+  { kind: 'run', mayWrite: true },
+  { kind: 'run', mayWrite: false, attach: 'attached' },
+  { kind: 'describe', mayWrite: false },
+  { kind: 'store', mayWrite: true },
+]
+
+describe('twice the text is at most twice the work', () => {
+  test.each(HEADS)('%j', (head) => {
+    for (const use of USES) {
+      for (const repeated of REPEATED) {
+        const [once, twice] = [200, 400].map((times) => readsOf(head + repeated.repeat(times), use))
+        // what does not grow is in both
+        expect(twice, repeated).toBeLessThanOrEqual((once ?? 0) * 2.1 + 100)
+      }
+    }
+  })
+})
+
+describe('the tokens of one request are limited', () => {
+  const requestsOf = (sql: string): PipelineRequest[][] => {
+    const statement = { sql, sqlId: null, args: [], namedArgs: [] }
+    const half = { ...statement, sql: sql.slice(sql.length / 2) }
+    const steps = [half, { ...half, sql: sql.slice(0, sql.length / 2) }]
+    return [
+      [{ type: 'execute', statement }],
+      [{ type: 'batch', steps: steps.map((each) => ({ statement: each, condition: null })) }],
+      steps.map((each) => ({ type: 'execute', statement: each })),
+      [{ type: 'sequence', sql, sqlId: null }],
+      [{ type: 'describe', sql, sqlId: null }],
+      [{ type: 'store_sql', sqlId: 1, sql }],
+    ]
+  }
+
+  test('all of them together, wherever they stand', () => {
+    for (const requests of requestsOf(';'.repeat(MAX_TOKENS)))
+      expect(() => checkTokenCount(requests)).not.toThrow()
+    for (const requests of requestsOf(';'.repeat(MAX_TOKENS + 2)))
+      expect(() => checkTokenCount(requests)).toThrow('limited to 1,000,000 tokens')
+  })
+
+  test('not the characters of values and comments', () => {
+    const long = 'a'.repeat(MAX_TOKENS)
+    for (const requests of requestsOf(`select 1 /* ${long} */, 2 /* ${long} */`).slice(3))
+      expect(() => checkTokenCount(requests)).not.toThrow()
+  })
+})
+
+test('a search that is refused keeps its own reason', () => {
+  const requests = [{ type: 'sequence', sql: 'select * from vector_top_k where k = 0' }]
+  const rules = { mayWrite: false, blockReads: false, idOf: () => undefined, hadAttached: () => false }
+  const { text } = rebuildBody('/v3/pipeline', JSON.stringify({ requests }), rules)
+  expect(JSON.parse(text).requests[0].sql).toMatch(/^SELECT "vector_top_k \(refused: it is called with three/)
+})

@@ -1,0 +1,81 @@
+import type { IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
+import {
+  type CursorBody,
+  decodeCursorBody,
+  decodePipelineBody,
+  encodeCursorBody,
+  encodePipelineBody,
+  type PipelineBody,
+} from '@batonsql/server-common/hrana'
+import { readBytes, type ServiceResponse } from '@batonsql/server-common/http'
+import type { IdOfName } from './attach-names.ts'
+import { attachesIn, guardRequest, type Sender } from './request-guard.ts'
+import { checkTokenCount } from './token-limit.ts'
+import { effectOfRequests, type StoredEffects, type WriteEffect } from './write-effect.ts'
+
+/** Response headers of the server that are passed on to clients. */
+const RESPONSE_HEADERS = ['content-type', 'cache-control', 'server-timing'] as const
+
+/** A request body in canonical form, which all parsers read alike. */
+export interface RebuiltBody {
+  readonly baton: string | null
+  readonly text: string
+  /** Whether its stream has another database attached from now on. */
+  readonly hasAttached: boolean
+  /** Returns its effect on the write lock and the transaction of its stream. @param stored effects of texts stored on the stream */
+  readonly effectOn: (stored: StoredEffects) => WriteEffect
+}
+
+/** Rules for request bodies. */
+export interface BodyRules {
+  readonly mayWrite: boolean
+  /** Whether reads are blocked. */
+  readonly blockReads: boolean
+  readonly idOf: IdOfName
+  /** Whether the stream of a baton has another database attached. */
+  readonly hadAttached: (baton: string) => boolean
+}
+
+/** Parses a body strictly and encodes it again: the server's parser accepts several forms of the same request. */
+export function rebuildBody(path: string, text: string, rules: BodyRules): RebuiltBody {
+  const isCursor = path === '/v3/cursor'
+  const { baton, requests } = isCursor ? asPipeline(decodeCursorBody(text)) : decodePipelineBody(text)
+  checkTokenCount(requests)
+  const sender = senderOf(rules, baton, attachesIn(requests))
+  const guarded = requests.map((request) => guardRequest(request, sender))
+  const [batch] = guarded
+  return {
+    baton,
+    text:
+      isCursor && batch?.type === 'batch'
+        ? encodeCursorBody({ baton, steps: batch.steps })
+        : encodePipelineBody({ baton, requests: guarded }),
+    hasAttached: sender.attach === 'attached',
+    effectOn: (stored) => effectOfRequests(guarded, stored),
+  }
+}
+
+/** Wraps a cursor's batch in a pipeline. */
+function asPipeline({ baton, steps }: CursorBody): PipelineBody {
+  return { baton, requests: [{ type: 'batch', steps }] }
+}
+
+function senderOf({ hadAttached, ...sender }: BodyRules, baton: string | null, attaches: boolean): Sender {
+  if (baton !== null && hadAttached(baton)) return { ...sender, attach: 'attached' }
+  if (!attaches) return sender
+  return { ...sender, attach: baton === null ? 'attached' : 'late' }
+}
+
+/** Builds the response for a client. @param body the processed body of the server's response */
+export async function finish(response: IncomingMessage, body: Readable): Promise<ServiceResponse> {
+  const status = response.statusCode ?? 502
+  const headers: Record<string, string> = {}
+  for (const name of RESPONSE_HEADERS) {
+    const value = response.headers[name]
+    // node:http reads headers as Latin-1 and writes them as UTF-8
+    if (value !== undefined) headers[name] = Buffer.from(String(value), 'latin1').toString('utf8')
+  }
+  if (status >= 400) return { status, headers, body: (await readBytes(response)).toString('utf8') }
+  return { status, headers, body }
+}

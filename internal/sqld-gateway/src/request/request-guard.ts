@@ -1,0 +1,94 @@
+import type { PipelineRequest, StatementRequest } from '@batonsql/server-common/hrana'
+import { boundSearches } from '@batonsql/server-common/sql'
+import { attachById, type IdOfName } from './attach-names.ts'
+import { findRefusal, hasAttach, type SqlRefusal, type SqlUse } from './sql-guard.ts'
+
+/** A statement that the server rejects as blocked if reads are blocked. */
+const READS = 'SELECT 1'
+/** A statement that the server rejects with 403 for senders without write permission, and as a missing table for others. */
+const NEEDS_WRITE_PERMISSION = 'UPDATE "refused" SET a = 1'
+
+/** Permissions of the sender of a request, and the state of its stream. */
+export interface Sender extends Pick<SqlUse, 'mayWrite' | 'attach'> {
+  readonly idOf: IdOfName
+  /** Whether reads are blocked. */
+  readonly blockReads: boolean
+}
+
+/** Whether a request attaches a database, or stores a text that does. */
+export function attachesIn(requests: readonly PipelineRequest[]): boolean {
+  return requests.some((request) => {
+    if (request.type === 'batch') return request.steps.some(({ statement }) => hasAttach(statement.sql ?? ''))
+    if (request.type === 'execute') return hasAttach(request.statement.sql ?? '')
+    return 'sql' in request && hasAttach(request.sql ?? '')
+  })
+}
+
+/**
+ * Replaces each statement that must not reach the server with one that the server rejects, so that the error has the position
+ * and the form of any other SQL error.
+ */
+export function guardRequest(request: PipelineRequest, sender: Sender): PipelineRequest {
+  switch (request.type) {
+    case 'execute':
+      return { ...request, statement: guardStatement(request.statement, sender) }
+    case 'batch':
+      return {
+        ...request,
+        steps: request.steps.map((step) => ({ ...step, statement: guardStatement(step.statement, sender) })),
+      }
+    case 'sequence':
+      return request.sql === null ? request : { ...request, sql: guardSql(request.sql, sender, 'run') }
+    case 'store_sql':
+      return { ...request, sql: guardSql(request.sql, sender, 'store') }
+    case 'describe':
+      return guardDescribe(request, sender)
+    case 'close_sql':
+    case 'get_autocommit':
+    case 'close':
+      return request
+    default:
+      return request satisfies never
+  }
+}
+
+type DescribeRequest = Extract<PipelineRequest, { readonly type: 'sequence' | 'describe' }>
+
+function guardDescribe(request: DescribeRequest, sender: Sender): PipelineRequest {
+  // the server would describe it
+  if (sender.blockReads && request.type === 'describe') return executing(READS)
+  // the effect of preparing a stored text is unknown here
+  const isStored = request.sqlId !== null && !sender.mayWrite
+  if (isStored) return executing(NEEDS_WRITE_PERMISSION)
+  if (request.sql === null) return request
+  const sql = allowedSql(request.sql, { ...sender, kind: 'describe' })
+  // the server would allow describing a write
+  return sql === null ? executing(NEEDS_WRITE_PERMISSION) : { ...request, sql }
+}
+
+function executing(sql: string): PipelineRequest {
+  return { type: 'execute', statement: { sql, sqlId: null, args: [], namedArgs: [] } }
+}
+
+function guardStatement(statement: StatementRequest, sender: Sender): StatementRequest {
+  if (statement.sql === null) return statement
+  return { ...statement, sql: guardSql(statement.sql, sender, 'run') }
+}
+
+function guardSql(sql: string, sender: Sender, kind: SqlUse['kind']): string {
+  return allowedSql(attachById(sql, sender.idOf), { ...sender, kind }) ?? NEEDS_WRITE_PERMISSION
+}
+
+/** Returns the text in the form that may reach the server, or one that fails there; null without permission. */
+function allowedSql(given: string, use: SqlUse): string | null {
+  const refusal = findRefusal(given, use)
+  if (refusal?.type === 'permissions') return null
+  // bound searches are safe, and much longer than the original
+  return refusal === null ? boundSearches(given) : refusedSql(refusal)
+}
+
+/** Returns SQL that fails with `no such function: <name> (refused: <reason>)`. */
+function refusedSql({ name, reason }: Extract<SqlRefusal, { readonly type: 'refused' }>): string {
+  const plain = name.replace(/[^\p{L}\p{N} _$-]/gu, '').slice(0, 64)
+  return `SELECT "${plain} (refused: ${reason})"()`
+}

@@ -1,0 +1,213 @@
+import { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from '@batonsql/server-common/sql'
+import { isWord, type SqlToken } from './sql-tokens.ts'
+
+/** SQLite's keywords. Before a parenthesis these are no functions, except `regexp`. */
+const KEYWORDS: ReadonlySet<string> = new Set(
+  `abort action add after all alter always analyze and as asc attach autoincrement before begin between by cascade case
+  cast check collate column commit conflict constraint create cross current current_date current_time current_timestamp
+  database default deferrable deferred delete desc detach distinct do drop each else end escape except exclude exclusive
+  exists explain fail filter first following for foreign from full generated glob group groups having if ignore immediate
+  in index indexed initially inner insert instead intersect into is isnull join key last left like limit match
+  materialized natural no not nothing notnull null nulls of offset on or order others outer over partition plan pragma
+  preceding primary query raise range recursive references reindex release rename replace restrict returning right
+  rollback row rows savepoint select set table temp temporary then ties to transaction trigger unbounded union unique
+  update using vacuum values view virtual when where window with within without`.split(/\s+/),
+)
+/** Words that are followed by the name of a table or a type, never by a function. */
+const BEFORE_NAMES = /^(?:into|references|table|view|exists|with|recursive|pragma|as|from|join)$/
+/** Reserved words that never end an operand, and others that never begin one; every other word may be a column. */
+const NO_OPERAND_BEFORE =
+  /^(?:select|where|and|or|when|then|else|case|on|having|limit|distinct|all|in|is|between|values|set|returning|default|check|as|from|join|using|into|table|index|add|to|union|except|intersect|create|drop|alter|update|delete|insert)$/i
+const NO_OPERAND_AFTER =
+  /^(?:from|as|and|or|where|group|order|having|limit|union|except|intersect|is|isnull|notnull|in|between|then|else|when|on|using|join|collate|escape|set|values|returning|primary|unique|check|default|references|constraint|to)$/i
+const PRAGMA_TABLE = /^pragma_\w+$/
+
+/** `INSERT INTO name (` is not a call. */
+const INSERT_HEAD = /^\s*insert\s+(?:or\s+\w+\s+)?into\s+(?:"[^"]*"|`[^`]*`|\w+)\s*\(/i
+const WORD_END = /[\w$\u0080-\uffff]$/
+const QUOTE = /["'`\]]/
+
+/** Whether a text certainly calls only known functions, without tokenizing it; true for most texts. */
+export function callsOnlyKnown(sql: string): boolean {
+  let at = sql.indexOf('(', INSERT_HEAD.exec(sql)?.[0].length ?? 0)
+  if (at === -1) return true
+  // with comments, the text before a parenthesis may not be what it seems
+  if (sql.includes('--') || sql.includes('/*') || sql.includes('\0')) return false
+  for (; at !== -1; at = sql.indexOf('(', at + 1)) {
+    const end = endOfWhite(sql, at)
+    if (QUOTE.test(sql[end - 1] ?? '')) return false
+    let start = end
+    while (start > 0 && WORD_END.test(sql[start - 1] as string)) start -= 1
+    const text = sql.slice(start, end)
+    if (text !== '' && !isKnown({ kind: 'word', text })) return false
+  }
+  return true
+}
+
+/** Returns the start of the white space that ends at a position. */
+function endOfWhite(sql: string, at: number): number {
+  let end = at
+  while (end > 0 && /\s/.test(sql[end - 1] as string)) end -= 1
+  return end
+}
+
+/** Returns the first function call of a statement that is not known to be safe; null if there is none. */
+export function findUnknownCall(statement: readonly SqlToken[]): string | null {
+  if (isVirtualTable(statement)) return findCompressFunction(statement)
+  const form = formOf(statement)
+  const lists = new TableLists()
+  const closings = closingsOf(statement)
+  let depth = 0
+  for (const [at, token] of statement.entries()) {
+    if (isText(token, ')')) depth -= 1
+    if (isText(token, '(')) depth += 1
+    lists.read(token)
+    if (isWord(token, 'regexp') && isOperator(statement, at)) return token.text
+    const isCall = isText(statement[at + 1], '(') && (token.kind === 'word' || token.kind === 'name')
+    if (!isCall || isKnown(token)) continue
+    if (isDeclared({ statement, at, depth, form, isInTableList: lists.isOpen, closings })) continue
+    if (isVectorIndex(token) && form.indexedTable >= 0 && !isText(statement[at + 2], ')')) continue
+    return token.text
+  }
+  return null
+}
+
+function isKnown({ kind, text }: SqlToken): boolean {
+  const name = text.toLowerCase()
+  if (kind === 'word' && KEYWORDS.has(name)) return true
+  if (isVectorIndex({ kind, text })) return false
+  return ALLOWED_FUNCTIONS.has(name) || ALLOWED_TABLE_FUNCTIONS.has(name) || PRAGMA_TABLE.test(name)
+}
+
+/** Except in the definition of an index, this function dereferences its argument as a pointer. */
+const isVectorIndex = ({ text }: SqlToken): boolean => text.toLowerCase() === 'libsql_vector_idx'
+
+interface Form {
+  /** Depth of parentheses at which columns are declared with their types; null in other statements. */
+  readonly columnsDepth: number | null
+  /** Position of the name of the indexed table. */
+  readonly indexedTable: number
+  readonly isAttach: boolean
+}
+
+function formOf(statement: readonly SqlToken[]): Form {
+  const isAttach = statement.some((token) => isWord(token, 'attach'))
+  const [first, second] = statement
+  const opening = statement.findIndex((token) => isText(token, '('))
+  if (isWord(first, 'alter')) return { columnsDepth: 0, indexedTable: -1, isAttach }
+  if (!isWord(first, 'create')) return { columnsDepth: null, indexedTable: -1, isAttach }
+  if (isWord(second, 'table')) {
+    const hasColumns = !statement.slice(0, Math.max(0, opening)).some((token) => isWord(token, 'as'))
+    return { columnsDepth: hasColumns ? 1 : null, indexedTable: -1, isAttach }
+  }
+  const isIndex = isWord(second, 'index') || (isWord(second, 'unique') && isWord(statement[2], 'index'))
+  return { columnsDepth: null, indexedTable: isIndex ? opening - 1 : -1, isAttach }
+}
+
+interface Place {
+  readonly statement: readonly SqlToken[]
+  readonly at: number
+  readonly depth: number
+  readonly form: Form
+  /** Whether a list of tables is open at this depth, so that a table, possibly with arguments, follows a comma. */
+  readonly isInTableList: boolean
+  readonly closings: ReadonlyMap<number, number>
+}
+
+/** Whether the text before a parenthesis is the name of a table, a type, or the object that the statement declares. */
+function isDeclared(place: Place): boolean {
+  const { statement, at, depth, form } = place
+  if (depth === form.columnsDepth || at === form.indexedTable) return true
+  const before = statement[at - 1]
+  // only tables are qualified by a database
+  if (isText(before, '.') || (isText(before, ',') && place.isInTableList)) return true
+  if (before?.kind === 'name' || before?.kind === 'string') return true
+  if (before?.kind === 'word') {
+    const word = before.text.toLowerCase()
+    if (!KEYWORDS.has(word)) return true
+    if (isWord(before, 'from') && isWord(statement[at - 2], 'distinct')) return false
+    if (BEFORE_NAMES.test(word)) return !(word === 'as' && form.isAttach)
+  }
+  return !form.isAttach && isTableExpression(statement, place.closings.get(at + 1))
+}
+
+const CLAUSE = /^(?:select|from|where|on|using|set|values|having|by|limit|returning|when|then)$/i
+
+/** Tracks whether the tokens read so far are inside a list of tables, for each open parenthesis. */
+class TableLists {
+  readonly #open = [false]
+  #isAfterDistinct = false
+
+  read(token: SqlToken): void {
+    if (isText(token, '(')) this.#open.push(false)
+    // ignores the text before an unmatched parenthesis
+    if (isText(token, ')') && this.#open.length > 1) this.#open.pop()
+    else if (isText(token, ')')) this.#open[0] = false
+    if (token.kind === 'word' && CLAUSE.test(token.text))
+      this.#open[this.#open.length - 1] = isWord(token, 'from') && !this.#isAfterDistinct
+    this.#isAfterDistinct = isWord(token, 'distinct')
+  }
+
+  get isOpen(): boolean {
+    return this.#open.at(-1) === true
+  }
+}
+
+/** Maps each opening parenthesis to its closing one. */
+function closingsOf(statement: readonly SqlToken[]): ReadonlyMap<number, number> {
+  const closings = new Map<number, number>()
+  const open: number[] = []
+  for (const [at, token] of statement.entries()) {
+    if (isText(token, '(')) open.push(at)
+    const opening = isText(token, ')') ? open.pop() : undefined
+    if (opening !== undefined) closings.set(opening, at)
+  }
+  return closings
+}
+
+/** Whether a statement has the form `name (columns) AS (SELECT …)`. */
+function isTableExpression(statement: readonly SqlToken[], closing: number | undefined): boolean {
+  if (closing === undefined || !isWord(statement[closing + 1], 'as')) return false
+  const next = isWord(statement[closing + 2], 'not') ? closing + 3 : closing + 2
+  return isText(statement[isWord(statement[next], 'materialized') ? next + 1 : next], '(')
+}
+
+/** Whether a word is between two operands. */
+function isOperator(statement: readonly SqlToken[], at: number): boolean {
+  const [first, before] = [statement[at - 2], statement[at - 1]]
+  // a column of this name in ORDER BY or ADD
+  if (isWord(before, 'by') && first?.kind === 'word' && /^(?:order|group|partition)$/i.test(first.text))
+    return false
+  if (isWord(before, 'column') && isWord(first, 'add')) return false
+  return endsOperand(before) && beginsOperand(statement[at + 1])
+}
+
+function endsOperand(token: SqlToken | undefined): boolean {
+  if (token === undefined) return false
+  if (token.kind === 'word') return !NO_OPERAND_BEFORE.test(token.text)
+  return token.kind !== 'other' || /^(?:[)0-9?:@$#xX]|\.[0-9])/.test(token.text)
+}
+
+function beginsOperand(token: SqlToken | undefined): boolean {
+  if (token === undefined) return false
+  if (token.kind === 'word') return !NO_OPERAND_AFTER.test(token.text)
+  return token.kind !== 'other' || /^(?:[(+\-~0-9?:@$#xX]|\.[0-9])/.test(token.text)
+}
+
+function isVirtualTable([first, second]: readonly SqlToken[]): boolean {
+  return isWord(first, 'create') && isWord(second, 'virtual')
+}
+
+/** Finds a compress function: full-text search calls functions named in the arguments of its table. */
+function findCompressFunction(statement: readonly SqlToken[]): string | null {
+  for (const [at, { kind, text }] of statement.entries()) {
+    const isOption = kind !== 'other' && /^(?:un)?compress$/i.test(text) && isText(statement[at + 1], '=')
+    const named = statement[at + 2]
+    if (isOption && named !== undefined && !ALLOWED_FUNCTIONS.has(named.text.toLowerCase())) return named.text
+  }
+  return null
+}
+
+function isText(token: SqlToken | undefined, text: string): boolean {
+  return token?.kind === 'other' && token.text === text
+}

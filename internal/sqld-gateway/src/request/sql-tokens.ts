@@ -1,0 +1,64 @@
+/** A token of SQL text; names and strings are unquoted. */
+import { identifier, scanSql } from '@batonsql/server-common/sql'
+
+export interface SqlToken {
+  /** `word`: bare identifier or keyword · `name`: in double quotes, backticks or brackets · `string`: in single quotes. */
+  readonly kind: 'word' | 'name' | 'string' | 'other'
+  readonly text: string
+}
+
+/** The tokens of a SQL text. */
+export interface TokenizedSql {
+  readonly tokens: readonly SqlToken[]
+  /**
+   * Whether parsers may disagree about the end of a token: the server parses a text itself and hands parts of it to SQLite.
+   */
+  readonly isAmbiguous: boolean
+}
+
+/** Characters that end the text for one parser and are white space or part of a word for another. */
+const AMBIGUOUS = /^[\0\v\ufeff]+/
+
+/** Tokenizes SQL for the guard. */
+export function tokenizeSql(sql: string): TokenizedSql {
+  const tokens: SqlToken[] = []
+  const scanned = scanSql(sql)
+  let isAmbiguous = false
+  for (let at = 0; at < scanned.length; at += 1) {
+    const token = scanned[at] as (typeof scanned)[number]
+    const { kind, start, end } = token
+    const text = sql.slice(start, end)
+    if (AMBIGUOUS.test(text)) {
+      isAmbiguous = true
+      const rest = text.replace(AMBIGUOUS, '')
+      if (rest !== '') tokens.push({ kind: 'word', text: rest })
+    } else if (kind === 'parameter' && text[0] !== '?' && sql[end] === '(') {
+      // `$a(…)` is one token for SQLite
+      isAmbiguous = true
+      at += 1
+    } else if (kind === 'unterminated') {
+      isAmbiguous = true
+      tokens.push({ kind: 'name', text })
+    } else if (kind === 'word') tokens.push({ kind, text })
+    else if (kind === 'quoted') tokens.push({ kind: 'name', text: identifier(sql, token) ?? '' })
+    else if (kind === 'string' && text[0] === "'")
+      tokens.push({ kind, text: text.slice(1, -1).replaceAll("''", "'") })
+    else tokens.push({ kind: 'other', text })
+  }
+  return { tokens, isAmbiguous }
+}
+
+/** Divides the tokens of a text into statements. */
+export function statementsOf(tokens: readonly SqlToken[]): (readonly SqlToken[])[] {
+  const statements: SqlToken[][] = [[]]
+  for (const token of tokens) {
+    if (token.kind === 'other' && token.text === ';') statements.push([])
+    else statements.at(-1)?.push(token)
+  }
+  return statements.filter((statement) => statement.length > 0)
+}
+
+/** Whether a token is this bare word. */
+export function isWord(token: SqlToken | undefined, text: string): boolean {
+  return token?.kind === 'word' && token.text.toLowerCase() === text
+}

@@ -1,0 +1,73 @@
+import type { PipelineRequest } from '@batonsql/server-common/hrana'
+import { expect, test } from 'vitest'
+import { effectOfRequests, type StoredEffects } from './write-effect.ts'
+
+const execute = (sql: string | null): PipelineRequest => ({
+  type: 'execute',
+  statement: { sql, sqlId: sql === null ? 1 : null, args: [], namedArgs: [] },
+})
+const effectOf = (...texts: (string | null)[]) => effectOfRequests(texts.map(execute))
+
+test.each([
+  'select 1',
+  ' VALUES (1)',
+  "select 'insert into t'",
+  '/* insert */ select replace(a, 1, 2) from t; select 2',
+  'with a as (select 1) select * from a',
+  'explain insert into t values (1)',
+  'pragma table_info(t)',
+  'begin',
+  'BEGIN DEFERRED',
+  'savepoint a',
+  'rollback to a',
+  'commit',
+  'end',
+  'rollback',
+  'release a',
+  'attach "other" as o',
+  '',
+])('%s takes no write lock', (sql) => {
+  expect(effectOf(sql).mayWrite).toBe(false)
+})
+
+test.each([
+  'insert into t values (1)',
+  '-- select\nupdate t set a = 1',
+  'select 1; delete from t',
+  'with a as (select 1) insert into t select * from a',
+  'replace into t values (1)',
+  'create table t(a)',
+  'drop table t',
+  'pragma user_version = 3',
+  'begin immediate',
+  'BEGIN /* now */ EXCLUSIVE',
+  'something new',
+  null,
+])('%s may take it', (sql) => {
+  expect(effectOf(sql).mayWrite).toBe(true)
+})
+
+test('a stored text does what it says, one that is not known anything', () => {
+  const stored: StoredEffects = new Map()
+  const store = (sqlId: number, sql: string): PipelineRequest => ({ type: 'store_sql', sqlId, sql })
+  const mayWrite = (...requests: PipelineRequest[]) => effectOfRequests(requests, stored).mayWrite
+  expect(mayWrite(execute(null))).toBe(true)
+  expect(mayWrite(store(1, 'select 1'), execute(null))).toBe(false)
+  expect(mayWrite(execute(null))).toBe(false)
+  expect(mayWrite({ type: 'close_sql', sqlId: 1 }, store(1, 'insert into t values (1)'))).toBe(false)
+  expect(mayWrite(execute(null))).toBe(true)
+  for (let id = 2; id < 1_000; id += 1) mayWrite(store(id, 'select 1'))
+  expect(stored.size).toBeLessThan(100)
+})
+
+test('whether a transaction is left open is said by the last statement that begins or ends one', () => {
+  const states = (...texts: string[]) => {
+    const { opens, ends } = effectOf(...texts)
+    return { opens, ends }
+  }
+  expect(states('begin', 'insert into t values (1)')).toEqual({ opens: true, ends: false })
+  expect(states('begin; insert into t values (1); commit')).toEqual({ opens: true, ends: true })
+  expect(states('commit', 'begin')).toEqual({ opens: true, ends: false })
+  expect(states('savepoint a', 'rollback to a')).toEqual({ opens: true, ends: false })
+  expect(states('insert into t values (1)')).toEqual({ opens: false, ends: false })
+})

@@ -1,0 +1,113 @@
+import type { PipelineRequest, SqlReference } from '@batonsql/server-common/hrana'
+import { type SqlToken, statementsOf, tokenizeSql } from './sql-tokens.ts'
+
+/** The effect of statements on the write lock and the transaction of their stream, if all of them are executed. */
+export interface WriteEffect {
+  /** Whether one of them may acquire the write lock. */
+  readonly mayWrite: boolean
+  /** Whether one of them begins a transaction. */
+  readonly opens: boolean
+  /** Whether the last of them that begins or ends a transaction ends it. */
+  readonly ends: boolean
+}
+
+/** The effect of a request that is read-only or has no statements. */
+export const NO_EFFECT: WriteEffect = { mayWrite: false, opens: false, ends: false }
+/** The effect of an unknown text. */
+const ANY_EFFECT: WriteEffect = { mayWrite: true, opens: true, ends: false }
+const WRITES: WriteEffect = { ...NO_EFFECT, mayWrite: true }
+const BEGINS: WriteEffect = { ...NO_EFFECT, opens: true }
+const ENDS: WriteEffect = { ...NO_EFFECT, ends: true }
+
+/** Matches single statements without a leading comment, so that most texts need not be tokenized. */
+const ONE_READ = /^\s*(?:select|values)\b[^;]*$/i
+const ONE_WRITE = /^\s*(?:insert|update|delete|replace)\b[^;]*$/i
+const READS = /^(?:select|values|explain|attach|detach|release)$/i
+const CHANGES = /^(?:insert|update|delete|replace)$/i
+const TAKES_WRITE_LOCK = /^(?:immediate|exclusive|concurrent)$/i
+
+/** The effects of the texts that a client has stored on its stream, by their number. */
+export type StoredEffects = Map<number, WriteEffect>
+
+/** The server stores no more for a stream. */
+const MAX_STORED = 64
+
+/** Returns the effect of the requests of a pipeline. @param stored effects of texts stored on the stream; updated here */
+export function effectOfRequests(
+  requests: readonly PipelineRequest[],
+  stored: StoredEffects = new Map(),
+): WriteEffect {
+  return joined(requests.map((request) => effectOfRequest(request, stored)))
+}
+
+function effectOfRequest(request: PipelineRequest, stored: StoredEffects): WriteEffect {
+  switch (request.type) {
+    case 'execute':
+      return effectOf(request.statement, stored)
+    case 'batch':
+      return joined(request.steps.map(({ statement }) => effectOf(statement, stored)))
+    case 'sequence':
+      return effectOf(request, stored)
+    case 'store_sql':
+      // the server rejects a number in use
+      if (stored.size < MAX_STORED && !stored.has(request.sqlId))
+        stored.set(request.sqlId, effectOfText(request.sql))
+      return NO_EFFECT
+    case 'close_sql':
+      stored.delete(request.sqlId)
+      return NO_EFFECT
+    case 'describe':
+    case 'get_autocommit':
+    case 'close':
+      return NO_EFFECT
+    default:
+      return request satisfies never
+  }
+}
+
+function effectOf({ sql, sqlId }: SqlReference, stored: StoredEffects): WriteEffect {
+  if (sql !== null) return effectOfText(sql)
+  return (sqlId === null ? undefined : stored.get(sqlId)) ?? ANY_EFFECT
+}
+
+function effectOfText(sql: string): WriteEffect {
+  if (ONE_READ.test(sql)) return NO_EFFECT
+  if (ONE_WRITE.test(sql)) return WRITES
+  return joined(statementsOf(tokenizeSql(sql).tokens).map(effectOfStatement))
+}
+
+function joined(effects: readonly WriteEffect[]): WriteEffect {
+  let [mayWrite, opens, ends] = [false, false, false]
+  for (const effect of effects) {
+    mayWrite ||= effect.mayWrite
+    opens ||= effect.opens
+    if (effect.opens || effect.ends) ends = effect.ends
+  }
+  return { mayWrite, opens, ends }
+}
+
+function effectOfStatement(statement: readonly SqlToken[]): WriteEffect {
+  const [first, second] = statement
+  const verb = first?.kind === 'word' ? first.text.toLowerCase() : ''
+  if (READS.test(verb)) return NO_EFFECT
+  const has = (pattern: RegExp): boolean =>
+    statement.some(({ kind, text }) => kind === 'word' && pattern.test(text))
+  switch (verb) {
+    case 'with':
+      return has(CHANGES) ? WRITES : NO_EFFECT
+    case 'pragma':
+      return has(/^user_version$/i) ? WRITES : NO_EFFECT
+    case 'begin':
+      return { ...BEGINS, mayWrite: TAKES_WRITE_LOCK.test(second?.text ?? '') }
+    case 'savepoint':
+      return BEGINS
+    case 'rollback':
+      // ROLLBACK TO a savepoint leaves the transaction open
+      return has(/^to$/i) ? NO_EFFECT : ENDS
+    case 'commit':
+    case 'end':
+      return ENDS
+    default:
+      return WRITES
+  }
+}

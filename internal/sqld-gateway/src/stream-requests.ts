@@ -1,0 +1,226 @@
+import type http from 'node:http'
+import { Readable } from 'node:stream'
+import {
+  accessEndedBefore,
+  type DatabaseId,
+  type EndedAccess,
+  type RunningRequest,
+  within,
+} from '@batonsql/server-common/backend'
+import { PipelineFailure, readText } from '@batonsql/server-common/hrana'
+import { readBytes, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
+import { BatonBinding, batonOf, type StreamFacts } from './baton-binding.ts'
+import type { InternalRequests } from './process/internal-requests.ts'
+import { type Call, isBroken, type Upstream } from './process/upstream.ts'
+import type { SenderPermissions } from './process/upstream-tokens.ts'
+import type { IdOfName } from './request/attach-names.ts'
+import { awaitFirstEntry, TruncatedCursorError } from './request/cursor-start.ts'
+import { finish, rebuildBody } from './request/rebuild.ts'
+import { NO_EFFECT } from './request/write-effect.ts'
+import { WholeCursor } from './whole-cursor.ts'
+import { StreamWrites } from './writes/write-gate.ts'
+import type { WriteService } from './writes/write-service.ts'
+import type { WriteTicket } from './writes/write-ticket.ts'
+
+/** How long a request that may hold the write lock continues after its client has left. */
+const ABANDONED_MS = 5_000
+/** How long to wait for the server to close streams; a busy stream responds only when its statement is done. */
+const CLOSE_MS = 2_000
+
+/** A request of a client, before it is rebuilt. */
+export interface ClientCall extends Call {
+  readonly request: ServiceRequest
+}
+
+/** A request with its abort handle. */
+interface RunningCall {
+  readonly request: ServiceRequest
+  readonly running: RunningRequest
+}
+
+/** Identifies the stream that a response continues. */
+interface Continued {
+  readonly id: DatabaseId
+  readonly running: RunningRequest
+}
+
+/** Permissions that apply when the body of a request has been received. */
+export interface StreamRules {
+  readonly permissions: SenderPermissions
+  readonly blockReads: boolean
+  /** The error for a request that may write to a schema database; null if it is allowed. The server itself does not refuse it. */
+  readonly migrationRefusal: string | null
+  readonly idOf: IdOfName
+}
+
+/** Handles requests with a body, which run on streams. */
+export class StreamRequests {
+  readonly #upstream: Upstream
+  readonly #internal: InternalRequests
+  readonly #writes: WriteService
+  readonly #batons = new BatonBinding()
+  /** Databases with an aborted request that the server may still execute. */
+  readonly #abandoned = new Set<DatabaseId>()
+
+  constructor(upstream: Upstream, internal: InternalRequests, writes: WriteService) {
+    this.#upstream = upstream
+    this.#internal = internal
+    this.#writes = writes
+  }
+
+  /** @param rulesNow returns the rules when the body has arrived, as the token may have been revoked meanwhile */
+  async handle(
+    id: DatabaseId,
+    { request, running }: RunningCall,
+    rulesNow: () => StreamRules,
+  ): Promise<ServiceResponse> {
+    running.isReceiving = true
+    const given = await readText(request.body)
+    running.isReceiving = false
+    const { permissions, migrationRefusal, idOf: idOfName, ...rules } = rulesNow()
+    if (running.isEnding) return accessEndedBefore()
+    const named: string[] = []
+    const idOf: IdOfName = (name) => {
+      const other = idOfName(name)
+      if (other !== undefined) named.push(other)
+      return other
+    }
+    const { write: mayWrite } = permissions
+    const hadAttached = (baton: string): boolean => this.#batons.hasAttached(baton)
+    const body = rebuildBody(request.path, given, { ...rules, idOf, mayWrite, hadAttached })
+    if (body.baton !== null && !this.#batons.allows(body.baton, id, mayWrite)) {
+      throw PipelineFailure.protocol('Received an invalid baton')
+    }
+    const { hasAttached } = body
+    const attached = [...(body.baton === null ? [] : this.#batons.attachedOf(body.baton)), ...named]
+    // an attached database may no longer be readable, for everyone or for this sender
+    if (attached.some((other) => idOfName(other) !== other))
+      throw PipelineFailure.protocol('Received an invalid baton')
+    running.attached = attached
+    const call = {
+      id,
+      request,
+      running,
+      permissions: hasAttached ? { ...permissions, write: false } : permissions,
+    }
+    const known = body.baton === null ? undefined : this.#batons.writesOf(body.baton)
+    const facts = { database: id, mayWrite, hasAttached, attached, writes: known ?? new StreamWrites() }
+    const bytes = Buffer.from(body.text)
+    if (request.path === '/v3/cursor' && !call.permissions.write)
+      return await this.#readOnlyCursor(call, bytes, facts)
+    const effect = call.permissions.write ? body.effectOn(facts.writes.stored) : NO_EFFECT
+    if (effect.mayWrite && migrationRefusal !== null) throw PipelineFailure.service(403, migrationRefusal)
+    const isWriting = effect.mayWrite || (effect.ends && facts.writes.hasBegun)
+    running.mayWrite = () => isWriting
+    running.hasWriteAccess = mayWrite
+    const ticket = await this.#writes.enter(id, facts.writes, effect, request.signal)
+    const response = await this.#sendToEnd(ticket, call, bytes)
+    if (response.statusCode !== 200 && known === undefined) ticket.onStreamClosed()
+    // a pipeline was executed when its response begins
+    if (request.path !== '/v3/cursor' || response.statusCode !== 200) running.mayWrite = () => false
+    if (!running.mayWrite()) return await finish(response, this.#watched(ticket.watch(response), call, facts))
+    const rest = new WholeCursor(response, () => this.#abandoned.add(id))
+    const whole = this.#watched(ticket.watch(rest.read()), call, facts)
+    whole.once('close', () => rest.close())
+    return await finish(response, whole)
+  }
+
+  /** Closes the streams of a database that were opened with an access. They cannot be continued even if the server does not respond. */
+  async closeAll(id: DatabaseId, access: EndedAccess): Promise<void> {
+    const batons = this.#batons.drop(id, access)
+    const closed = Promise.all(batons.map((baton) => this.#internal.closeStream(id, baton).catch(() => {})))
+    await within(closed, CLOSE_MS)
+    this.#writes.forgetStreams(id)
+  }
+
+  /** Whether the server may still execute an aborted request of a database. */
+  isAbandoned(id: DatabaseId): boolean {
+    return this.#abandoned.has(id)
+  }
+
+  /** Called when the server has stopped, and with it every aborted request. */
+  forgetAbandoned(): void {
+    this.#abandoned.clear()
+  }
+
+  /**
+   * Sends a request. If it may hold or acquire the write lock, waits for the response even after the client has left: an aborted
+   * request would leave the lock to a stream that no client knows, and block all writers.
+   */
+  async #sendToEnd(
+    ticket: WriteTicket,
+    call: ClientCall & RunningCall,
+    body: Buffer,
+  ): Promise<http.IncomingMessage> {
+    const { request, running } = call
+    const { mayHoldLock } = ticket
+    try {
+      const signal = mayHoldLock ? lateSignal(running, ABANDONED_MS) : request.signal
+      const response = await this.#upstream.send({ ...call, request: { ...request, signal } }, body)
+      ticket.onResponse()
+      if (!mayHoldLock || !request.signal.aborted) return response
+      await this.#closeAbandoned(call.id, ticket.watch(response))
+      ticket.onStreamClosed()
+    } catch (error) {
+      if (isBroken(error)) ticket.onStreamClosed()
+      // the server may still execute it
+      else {
+        ticket.onAbort()
+        if (running.mayWrite()) this.#abandoned.add(call.id)
+      }
+      throw error
+    }
+    throw request.signal.reason
+  }
+
+  /** Closes the stream of a response that no client reads. */
+  async #closeAbandoned(id: DatabaseId, response: AsyncIterable<Buffer>): Promise<void> {
+    const baton = batonOf((await readBytes(Readable.from(response))).toString('latin1'))
+    if (baton !== null) await this.#internal.closeStream(id, baton)
+  }
+
+  /** Starts a cursor of a sender without write permission: the server truncates the response if the batch is not allowed. */
+  async #readOnlyCursor(
+    call: ClientCall & RunningCall,
+    body: Buffer,
+    facts: StreamFacts,
+  ): Promise<ServiceResponse> {
+    const { id, request } = call
+    try {
+      const response = await this.#upstream.send(call, body)
+      const entries = response.statusCode === 200 ? await awaitFirstEntry(response) : response
+      return await finish(response, this.#watched(entries, call, facts))
+    } catch (error) {
+      const isBrokenOff =
+        error instanceof TruncatedCursorError || (error as NodeJS.ErrnoException).code === 'ECONNRESET'
+      if (!isBrokenOff || request.signal.aborted || !this.#upstream.isRunning) throw error
+      if (error instanceof TruncatedCursorError && error.baton !== null)
+        await this.#internal.closeStream(id, error.baton)
+      throw PipelineFailure.service(403, noWritePermission(id))
+    }
+  }
+
+  /** Passes a response on. Its stream cannot be continued if its access was revoked meanwhile. */
+  #watched(response: AsyncIterable<Buffer>, { id, running }: Continued, facts: StreamFacts): Readable {
+    const gate = {
+      isGood: () => !running.isEnding,
+      drop: (baton: string) => void this.#internal.closeStream(id, baton).catch(() => {}),
+    }
+    return Readable.from(this.#batons.watch(response, facts, gate), { objectMode: false })
+  }
+}
+
+function noWritePermission(id: DatabaseId): string {
+  return `Authorization forbidden: Current session doesn't not have Write permission to namespace ${id}`
+}
+
+/** Returns a signal that aborts with a delay, so that an abandoned request may still finish. */
+function lateSignal(running: RunningRequest, delayMs: number): AbortSignal {
+  const { signal } = running
+  const late = new AbortController()
+  running.onForced = () => late.abort(signal.reason)
+  const abort = (): void => void setTimeout(() => late.abort(signal.reason), delayMs).unref()
+  if (signal.aborted) abort()
+  else signal.addEventListener('abort', abort, { once: true })
+  return late.signal
+}

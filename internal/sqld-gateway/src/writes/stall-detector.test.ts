@@ -1,0 +1,70 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { newDatabaseId } from '@batonsql/server-common/backend'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { StallDetector, type WriteMonitor } from './stall-detector.ts'
+
+const ID = newDatabaseId()
+const TIMES = { patienceMs: 20, probeMs: 20 }
+const never = (): Promise<void> => new Promise(() => {})
+
+/** Watches a database of which no write has been answered for longer than it is patient. */
+async function watched(server: Partial<WriteMonitor>) {
+  const dead = vi.fn(async () => {})
+  const watch = new StallDetector(
+    {
+      stalledMs: () => new Map([[ID, TIMES.patienceMs + 1]]),
+      probe: never,
+      responds: async () => true,
+      isLockFree: async () => true,
+      onStall: dead,
+      ...server,
+    },
+    TIMES,
+  )
+  const untilItHasLookedMs = 800
+  await sleep(untilItHasLookedMs)
+  watch.close()
+  return dead.mock.calls.length > 0
+}
+
+test('a server that answers neither writes nor a probe, while its write lock is free, is dead', async () => {
+  expect(await watched({})).toBe(true)
+  expect(await watched({ isLockFree: async () => false, responds: async () => false })).toBe(true)
+})
+
+test('a server is not dead', async () => {
+  expect(await watched({ stalledMs: () => new Map([[ID, TIMES.patienceMs - 1]]) })).toBe(false)
+  expect(await watched({ probe: async () => {} })).toBe(false)
+  // a statement runs
+  expect(await watched({ isLockFree: async () => false })).toBe(false)
+  expect(await watched({ isLockFree: async () => null })).toBe(false)
+  // between two writers, and then held again
+  let looks = 0
+  expect(await watched({ isLockFree: async () => (looks += 1) % 3 !== 0 })).toBe(false)
+})
+
+test('a server is not dead because this process was blocked, and could not read its answers', async () => {
+  let blockedMs = 0
+  let answers = 0
+  const [dead, probe] = [vi.fn(async () => {}), vi.fn(never)]
+  const watch = new StallDetector(
+    {
+      stalledMs: () => new Map([[ID, TIMES.patienceMs + 1]]),
+      probe,
+      // its time limit is over when this process runs again
+      responds: async () => {
+        blockedMs += 5_000
+        answers += 1
+        return false
+      },
+      // a long statement
+      isLockFree: async () => false,
+      onStall: dead,
+    },
+    TIMES,
+    () => performance.now() + blockedMs,
+  )
+  onTestFinished(() => watch.close())
+  await expect.poll(() => answers).toBeGreaterThan(4)
+  expect([probe, dead].map(({ mock }) => mock.calls.length)).toEqual([0, 0])
+})

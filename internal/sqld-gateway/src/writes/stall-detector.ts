@@ -1,0 +1,110 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { DatabaseId } from '@batonsql/server-common/backend'
+
+/** Access to the writes of a server. */
+export interface WriteMonitor {
+  /** Returns how long no write of a database was answered while at least one was pending; 0 if all is well. */
+  readonly stalledMs: () => ReadonlyMap<DatabaseId, number>
+  /** Acquires and releases the write lock. Resolves when the server has responded. */
+  readonly probe: (id: DatabaseId) => Promise<void>
+  /** Whether the server responds at all. */
+  readonly responds: () => Promise<boolean>
+  /** Whether the write lock is free according to the file; null if unknown. */
+  readonly isLockFree: (id: DatabaseId) => Promise<boolean | null>
+  /** Called if neither writes nor the probe were answered, and none is being executed. */
+  readonly onStall: (id: DatabaseId, stalledMs: number) => Promise<void>
+}
+
+/** Time limits of the detector, in ms. */
+export interface StallTimes {
+  /** Two lock periods of the server: after them a waiting writer, or another one before it, has acquired the lock. */
+  readonly patienceMs: number
+  /** Time limit of a probe. A waiting writer acquires the lock within 5 s. */
+  readonly probeMs: number
+}
+
+export const STALL_TIMES: StallTimes = { patienceMs: 10_000, probeMs: 6_000 }
+const LOOK_MS = 1_000
+/** After such a gap between two readings of the clock, this process was blocked and could not read responses. */
+const BLOCKED_MS = 2_000
+/** The lock is also free for a moment between two writers. */
+const LOCK_LOOKS = 3
+const BETWEEN_LOCK_LOOKS_MS = 100
+
+/**
+ * Distinguishes a server that no longer responds to writes from a busy one: the probe is not answered either, although the
+ * write lock is free. A long-running statement would hold the lock.
+ */
+export class StallDetector {
+  readonly #writes: WriteMonitor
+  readonly #times: StallTimes
+  readonly #probing = new Set<DatabaseId>()
+  readonly #timer: NodeJS.Timeout
+  readonly #now: () => number
+  #lastReading: number
+  /** When this process was last unable to read responses. */
+  #blockedAt = -Infinity
+
+  constructor(writes: WriteMonitor, times: StallTimes = STALL_TIMES, now = (): number => performance.now()) {
+    this.#now = now
+    this.#lastReading = now()
+    this.#writes = writes
+    this.#times = times
+    const lookMs = Math.min(LOOK_MS, times.patienceMs / 2)
+    this.#timer = setInterval(() => this.#look(), lookMs).unref()
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+  }
+
+  #look(): void {
+    this.#readClock()
+    for (const id of this.#writes.stalledMs().keys()) {
+      if (this.#stalledMs(id) < this.#times.patienceMs || this.#probing.has(id)) continue
+      this.#probing.add(id)
+      this.#examine(id)
+        .catch(() => {})
+        .finally(() => this.#probing.delete(id))
+    }
+  }
+
+  async #examine(id: DatabaseId): Promise<void> {
+    // a statement that holds the lock is running, and a probe would compete with it
+    if (!(await this.#isStuck(id))) return
+    const hasResponse = await Promise.race([
+      this.#writes.probe(id).then(() => true),
+      sleep(this.#times.probeMs, false, { ref: false }),
+    ])
+    // a process that was suspended meanwhile reads its responses now
+    if (hasResponse || !(await this.#isStuck(id))) return
+    await this.#writes.onStall(id, this.#writes.stalledMs().get(id) ?? 0)
+  }
+
+  /** Whether writes are pending, but none is being executed. */
+  async #isStuck(id: DatabaseId): Promise<boolean> {
+    if ((await this.#writes.responds()) && !(await this.#isLockFree(id))) return false
+    return this.#stalledMs(id) >= this.#times.patienceMs
+  }
+
+  /** Returns how long no write was answered, not counting time before this process was last blocked. */
+  #stalledMs(id: DatabaseId): number {
+    const now = this.#readClock()
+    return Math.min(this.#writes.stalledMs().get(id) ?? 0, now - this.#blockedAt)
+  }
+
+  #readClock(): number {
+    const now = this.#now()
+    if (now - this.#lastReading > BLOCKED_MS) this.#blockedAt = now
+    this.#lastReading = now
+    return now
+  }
+
+  async #isLockFree(id: DatabaseId): Promise<boolean> {
+    for (let look = 1; look <= LOCK_LOOKS; look += 1) {
+      if ((await this.#writes.isLockFree(id)) !== true) return false
+      await sleep(BETWEEN_LOCK_LOOKS_MS)
+    }
+    return true
+  }
+}

@@ -1,0 +1,26 @@
+import { existsSync } from 'node:fs'
+import { sqliteModule } from '@batonsql/server-common/base'
+
+const SQLITE_BUSY = 5
+
+/**
+ * Whether the write lock of a database is free according to its files: a server that executes a write holds it; one that has
+ * lost its writers does not. Null if this process cannot open the file.
+ */
+export function isWriteLockFree(file: string): boolean | null {
+  // a missing file would be created
+  if (!existsSync(file)) return null
+  try {
+    const database = new (sqliteModule().DatabaseSync)(file)
+    try {
+      database.exec('PRAGMA busy_timeout = 0; BEGIN IMMEDIATE; ROLLBACK')
+      return true
+    } catch (error) {
+      return (error as { errcode?: number }).errcode === SQLITE_BUSY ? false : null
+    } finally {
+      database.close()
+    }
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,125 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { newKeyPair } from '@batonsql/server-common/auth'
+import { newDatabaseId } from '@batonsql/server-common/backend'
+import { expect, onTestFinished, test } from 'vitest'
+import { freezeProcess } from '../../../../test/support/freeze-process.ts'
+import { SqldBackend } from '../backend.ts'
+import { findSqld } from '../process/binary.ts'
+import { type SqldProcess, startSqld } from '../process/process.ts'
+
+const isMissing = await findSqld().then(
+  () => false,
+  () => true,
+)
+const SETTINGS = {
+  sizeLimitBytes: null,
+  allowAttach: false,
+  blockReads: false,
+  blockWrites: false,
+  blockReason: null,
+  keys: [],
+}
+const ENDLESS_INSERT =
+  'INSERT INTO t WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c'
+/** Longer than it takes to find a server that answers no write any more. */
+const LONGER_THAN_THE_WATCH_MS = 2_000
+
+/** A back end that is impatient, with a database. */
+async function startBackend(remote: SqldProcess | null = null) {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  const notices: string[] = []
+  const id = newDatabaseId()
+  const backend = new SqldBackend({
+    directory,
+    isOpen: true,
+    controlKey: newKeyPair(),
+    sqldPath: undefined,
+    remote: remote === null ? undefined : { url: remote.url, ...remote.adminAccess },
+    onNotice: (_, notice) => void notices.push(notice),
+    stallTimes: { patienceMs: 200, probeMs: 200 },
+  })
+  onTestFinished(async () => {
+    await backend[Symbol.asyncDispose]()
+    await rm(directory, { recursive: true })
+  })
+  await backend.start()
+  await backend.create(id, { type: 'empty' }, SETTINGS)
+  const run = async (
+    sql: string,
+    signal = new AbortController().signal,
+  ): Promise<{ status: number; body: string }> => {
+    const requests = [{ type: 'execute', stmt: { sql } }, { type: 'close' }]
+    const { status, body } = await backend.handle(id, {
+      method: 'POST',
+      path: '/v3/pipeline',
+      query: '',
+      headers: {},
+      body: Readable.from([Buffer.from(JSON.stringify({ requests }))]),
+      remoteAddress: undefined,
+      signal,
+    })
+    return { status, body: typeof body === 'string' ? body : await text(body) }
+  }
+  const pidOf = async (): Promise<number> =>
+    (JSON.parse(await readFile(join(directory, 'sqld.pid'), 'utf8')) as { pid: number }).pid
+  await run('CREATE TABLE t(a)')
+  return { run, notices, pidOf, healthProblem: () => backend.healthProblem(id) }
+}
+
+test.skipIf(isMissing)(
+  'a server that no longer responds to writes is restarted, and keeps acknowledged writes',
+  async () => {
+    const { run, notices, pidOf, healthProblem } = await startBackend()
+    expect((await run('INSERT INTO t VALUES (1)')).status).toBe(200)
+    const pid = await pidOf()
+    expect(await healthProblem()).toBe(null)
+    await freezeProcess(pid)
+    const writes = [run('INSERT INTO t VALUES (2)'), run('BEGIN IMMEDIATE')]
+    await expect.poll(healthProblem, { timeout: 60_000 }).toMatch('libsql-server')
+    for (const { status, body } of await Promise.all(writes))
+      expect([status, body]).toEqual([502, expect.stringContaining('it is unknown whether')])
+    await expect
+      .poll(() => notices)
+      .toEqual([expect.stringContaining('restarting it'), expect.stringContaining('was restarted')])
+    expect(await pidOf()).not.toBe(pid)
+    expect(await healthProblem()).toBe(null)
+    expect((await run('INSERT INTO t VALUES (3)')).status).toBe(200)
+    expect((await run('SELECT group_concat(a) FROM t WHERE a <> 2')).body).toContain('"1,3"')
+  },
+)
+
+test.skipIf(isMissing)('a server in which a statement takes long is left alone', async () => {
+  const { run, notices, pidOf, healthProblem } = await startBackend()
+  const pid = await pidOf()
+  const leaving = new AbortController()
+  const long = run(ENDLESS_INSERT, leaving.signal).catch(() => {})
+  const behind = run('INSERT INTO t VALUES (1)')
+  await sleep(LONGER_THAN_THE_WATCH_MS)
+  expect([notices, await pidOf(), await healthProblem()]).toEqual([[], pid, null])
+  leaving.abort()
+  await long
+  const { status, body } = await behind
+  expect([status, body]).toEqual([200, expect.stringContaining('"affected_row_count":1')])
+  expect([notices, await pidOf()]).toEqual([[], pid])
+})
+
+test.skipIf(isMissing)('a remote server that responds to no write is reported, not restarted', async () => {
+  const sqld = await startSqld({ namespaces: true })
+  onTestFinished(() => sqld.close())
+  const { run, notices, healthProblem } = await startBackend(sqld)
+  await freezeProcess(sqld.pid)
+  const write = run('INSERT INTO t VALUES (1)')
+  await expect
+    .poll(() => notices, { timeout: 60_000 })
+    .toEqual([expect.stringContaining('restart the server')])
+  expect(await healthProblem()).toContain('has not responded to a write')
+  process.kill(sqld.pid, 'SIGCONT')
+  expect((await write).status).toBe(200)
+  await expect.poll(healthProblem).toBe(null)
+  expect([notices.length, sqld.isRunning]).toEqual([1, true])
+})

@@ -1,0 +1,150 @@
+import { stat } from 'node:fs/promises'
+import type { DatabaseId } from '@batonsql/server-common/backend'
+import type { InternalRequests } from '../process/internal-requests.ts'
+import type { Upstream } from '../process/upstream.ts'
+import type { WriteEffect } from '../request/write-effect.ts'
+import { STALL_TIMES, StallDetector, type StallTimes } from './stall-detector.ts'
+import { WalCheckpointer } from './wal-checkpointer.ts'
+import { type StreamWrites, WriteGate } from './write-gate.ts'
+import { isWriteLockFree } from './write-lock.ts'
+import { WriteTicket } from './write-ticket.ts'
+
+/** Options of a {@link WriteService}. */
+export interface WriteServiceOptions {
+  /** Returns the file of a database; null for a remote server, which manages its WALs itself and is never restarted. */
+  readonly fileOf: ((id: DatabaseId) => string) | null
+  /** Receives notices. */
+  readonly onNotice: (id: DatabaseId, text: string) => void
+  readonly stallTimes: StallTimes | undefined
+}
+
+/** How long the server may take to respond to a health check. */
+const RESPONSE_MS = 3_000
+const PROBE_WRITE_LOCK = 'BEGIN IMMEDIATE; ROLLBACK'
+const DEFECT = 'docs/libsql-server-lost-writer.md'
+
+interface Database {
+  readonly gate: WriteGate
+  /** Null for a remote server. */
+  readonly checkpointer: WalCheckpointer | null
+}
+
+/**
+ * Sends the writes of one server through gates, keeps the WALs of its databases small, and restarts the server when it no
+ * longer responds to writes.
+ */
+export class WriteService {
+  readonly #databases = new Map<DatabaseId, Database>()
+  readonly #upstream: Upstream
+  readonly #internal: InternalRequests
+  readonly #options: WriteServiceOptions
+  readonly #times: StallTimes
+  readonly #watch: StallDetector
+  /** Databases that were reported as stalled. */
+  readonly #stalled = new Set<DatabaseId>()
+
+  constructor(upstream: Upstream, internal: InternalRequests, options: WriteServiceOptions) {
+    this.#upstream = upstream
+    this.#internal = internal
+    this.#options = options
+    this.#times = options.stallTimes ?? STALL_TIMES
+    const { fileOf } = options
+    this.#watch = new StallDetector(
+      {
+        stalledMs: () => new Map([...this.#databases].map(([each, { gate }]) => [each, gate.stalledMs])),
+        probe: (id) => this.#probe(id),
+        responds: () => upstream.responds(RESPONSE_MS),
+        // on a remote server another client's statement may hold the lock; nothing is restarted there
+        isLockFree: async (id) => (fileOf === null ? true : isWriteLockFree(fileOf(id))),
+        onStall: (id, stalledMs) => this.#onStall(id, stalledMs),
+      },
+      this.#times,
+    )
+  }
+
+  /** Describes what is wrong with the server of a database; null if it is healthy. */
+  async healthProblem(id: DatabaseId): Promise<string | null> {
+    const stalledMs = this.#databases.get(id)?.gate.stalledMs ?? 0
+    const { fileOf } = this.#options
+    const isAtWork = fileOf !== null && isWriteLockFree(fileOf(id)) === false
+    if (stalledMs > this.#times.patienceMs && !isAtWork)
+      return `libsql-server has not responded to a write for ${seconds(stalledMs)}`
+    return (await this.#upstream.responds(RESPONSE_MS)) ? null : 'libsql-server does not respond'
+  }
+
+  /** Waits until a request may be sent. Rejects if its client leaves meanwhile. */
+  async enter(
+    id: DatabaseId,
+    stream: StreamWrites,
+    effect: WriteEffect,
+    signal: AbortSignal,
+  ): Promise<WriteTicket> {
+    const { gate, checkpointer } = this.#of(id)
+    await gate.enter(stream, effect, signal)
+    return new WriteTicket(gate, stream, effect, effect.mayWrite ? () => checkpointer?.onWrite() : () => {})
+  }
+
+  /** Called when a database was written to outside of the gate. */
+  onWrite(id: DatabaseId): void {
+    this.#of(id).checkpointer?.onWrite()
+  }
+
+  /** Called when all streams of a database are closed. */
+  forgetStreams(id: DatabaseId): void {
+    this.#databases.get(id)?.gate.forgetIdle()
+  }
+
+  /** Called when the server has stopped, and all streams with it. */
+  forgetAllStreams(): void {
+    for (const { gate } of this.#databases.values()) {
+      gate.forgetIdle()
+      gate.resetStall()
+    }
+  }
+
+  /** Called when a database was removed. */
+  remove(id: DatabaseId): void {
+    this.#databases.get(id)?.checkpointer?.close()
+    this.#databases.delete(id)
+  }
+
+  close(): void {
+    this.#watch.close()
+    for (const id of this.#databases.keys()) this.remove(id)
+  }
+
+  #of(id: DatabaseId): Database {
+    const known = this.#databases.get(id)
+    if (known !== undefined) return known
+    const gate = new WriteGate()
+    const file = this.#options.fileOf?.(id)
+    const log = {
+      bytes: async () => (await stat(`${file}-wal`).catch(() => null))?.size ?? 0,
+      checkpoint: async () => (await this.#upstream.alive()).admin.checkpoint(id),
+    }
+    const made = { gate, checkpointer: file === undefined ? null : new WalCheckpointer(gate, log) }
+    this.#databases.set(id, made)
+    return made
+  }
+
+  async #probe(id: DatabaseId): Promise<void> {
+    const response = await this.#internal.run(id, PROBE_WRITE_LOCK)
+    response.resume()
+    this.#databases.get(id)?.gate.resetStall()
+    this.#stalled.delete(id)
+  }
+
+  async #onStall(id: DatabaseId, stalledMs: number): Promise<void> {
+    const what = `libsql-server has not responded to a write for ${seconds(stalledMs)}, and executes none (${DEFECT})`
+    if (this.#options.fileOf === null) {
+      if (!this.#stalled.has(id)) this.#options.onNotice(id, `${what}: restart the server`)
+      this.#stalled.add(id)
+      return
+    }
+    this.#options.onNotice(id, `${what}: restarting it`)
+    await this.#upstream.restart()
+    this.#options.onNotice(id, 'libsql-server was restarted; acknowledged writes were kept')
+  }
+}
+
+const seconds = (ms: number): string => `${Math.round(ms / 1_000)} s`

@@ -1,0 +1,232 @@
+import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { newKeyPair } from '@batonsql/server-common/auth'
+import {
+  type DatabaseId,
+  type DatabaseSettings,
+  type DatabaseSource,
+  newDatabaseId,
+} from '@batonsql/server-common/backend'
+import { findSqld, SqldBackend, SqldGroups } from '@batonsql/sqld-gateway'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { startLocalServer } from './server.ts'
+
+const isMissing = await findSqld().then(
+  () => false,
+  () => true,
+)
+
+/** A server, with the number of the process of libsql-server that it has now. */
+async function startKillable(dataDirectory: string) {
+  const server = await startLocalServer({ backend: 'sqld', dataDirectory })
+  const run = async (sql: string): Promise<{ status: number; text: string }> => {
+    const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql } }, { type: 'close' }] })
+    const answer = await fetch(`${server.url}/v2/pipeline`, { method: 'POST', body })
+    return { status: answer.status, text: await answer.text() }
+  }
+  await run('CREATE TABLE t(a)')
+  const [group = ''] = await readdir(join(dataDirectory, 'sqld'))
+  const file = join(dataDirectory, 'sqld', group, 'sqld.pid')
+  // the file is there as soon as there is a process again
+  const signal = (name: NodeJS.Signals) =>
+    vi.waitFor(async () => {
+      const { pid } = JSON.parse(await readFile(file, 'utf8')) as { pid: number }
+      process.kill(pid, name)
+    })
+  return { server, run, signal, kill: () => signal('SIGKILL') }
+}
+
+test.skipIf(isMissing)(
+  'a server that has gone away is started again, with its data: the next request waits for it',
+  async () => {
+    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    try {
+      const { server, run, kill } = await startKillable(dataDirectory)
+      await using _ = server
+      for (let round = 1; round <= 5; round += 1) {
+        await kill()
+        const answers = await Promise.all([run('INSERT INTO t VALUES (1)'), run('SELECT * FROM t')])
+        // a kill takes a moment, in which a request may still reach the process
+        for (const { status, text } of answers)
+          if (status !== 200)
+            expect([status, text]).toEqual([502, expect.stringContaining('ended while it ran')])
+        await expect.poll(async () => (await run('SELECT count(*) FROM t')).status).toBe(200)
+      }
+    } finally {
+      await rm(dataDirectory, { recursive: true, force: true })
+    }
+  },
+)
+
+test.skipIf(isMissing)(
+  'a write that its end interrupts is answered with what is known; acknowledged ones stay',
+  async () => {
+    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    try {
+      const { server, run, kill } = await startKillable(dataDirectory)
+      await using _ = server
+      const statuses: number[] = []
+      const over = new AbortController()
+      const writes = Array.from({ length: 4 }, async () => {
+        while (!over.signal.aborted) statuses.push((await run('INSERT INTO t VALUES (1)')).status)
+      })
+      for (let round = 1; round <= 5; round += 1) {
+        await new Promise((resolve) => setTimeout(resolve, 60))
+        await kill()
+      }
+      over.abort()
+      await Promise.all(writes)
+      const acknowledged = statuses.filter((status) => status === 200).length
+      expect(new Set(statuses.filter((status) => status !== 200)).difference(new Set([502])).size).toBe(0)
+      // the server may be starting
+      let counted = await run('SELECT count(*) FROM t')
+      while (counted.status !== 200) counted = await run('SELECT count(*) FROM t')
+      const [, count] = /"value":"(\d+)"/.exec(counted.text) ?? []
+      expect(Number(count)).toBeGreaterThanOrEqual(acknowledged)
+      expect(Number(count)).toBeLessThanOrEqual(statuses.length)
+    } finally {
+      await rm(dataDirectory, { recursive: true, force: true })
+    }
+  },
+)
+
+test.skipIf(isMissing)(
+  'a data directory of a version with one server for all groups is refused, and left as it is',
+  async () => {
+    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    const old = join(dataDirectory, 'sqld', 'sqld', 'dbs', 'some-database')
+    await mkdir(old, { recursive: true })
+    await expect(startLocalServer({ backend: 'sqld', dataDirectory })).rejects.toThrow('of an older version')
+    expect(await readdir(join(old, '..'))).toEqual(['some-database'])
+    await rm(dataDirectory, { recursive: true })
+  },
+)
+
+test.skipIf(isMissing)('a database behind a server that does not answer is not healthy', async () => {
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  try {
+    const { server, signal } = await startKillable(dataDirectory)
+    await using _ = server
+    const health = async (path: string): Promise<number> => (await fetch(`${server.url}${path}`)).status
+    expect([await health('/health'), await health('/default/health')]).toEqual([200, 200])
+    await signal('SIGSTOP')
+    // a signal takes a moment, in which the process may still answer
+    const both = () => Promise.all([health('/health'), health('/default/health')])
+    await expect.poll(both, { timeout: 60_000 }).toEqual([503, 503])
+    await signal('SIGCONT')
+    await expect.poll(() => health('/health'), { timeout: 60_000 }).toBe(200)
+    // it is started again by the question
+    await signal('SIGKILL')
+    await expect.poll(() => health('/health')).toBe(200)
+  } finally {
+    await rm(dataDirectory, { recursive: true, force: true })
+  }
+})
+
+const SETTINGS: DatabaseSettings = {
+  sizeLimitBytes: null,
+  allowAttach: false,
+  blockReads: false,
+  blockWrites: false,
+  blockReason: null,
+  keys: [],
+}
+
+describe.skipIf(isMissing)('what the server refuses while it migrates a shared schema waits for that', () => {
+  test.each([
+    ['another connection writes to its own database', 'BEGIN IMMEDIATE', 'COMMIT'],
+    [
+      'the schema migrates',
+      'INSERT INTO jobs (schema, migration, status) SELECT schema, migration, 1 FROM jobs LIMIT 1',
+      'DELETE FROM jobs WHERE NOT finished',
+    ],
+  ])('%s', async (_, begin, end) => {
+    const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+    const [controlKey, sqldPath, remote] = [newKeyPair(), undefined, undefined]
+    await using backend = new SqldBackend({
+      directory,
+      isOpen: true,
+      controlKey,
+      sqldPath,
+      remote,
+      onNotice: () => {},
+    })
+    await backend.start()
+    const run = async (id: DatabaseId, sql: string): Promise<string> => {
+      const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql } }, { type: 'close' }] })
+      const request = {
+        method: 'POST',
+        path: '/v2/pipeline',
+        query: '',
+        headers: {},
+        body: Readable.from([Buffer.from(body)]),
+      }
+      const { signal } = new AbortController()
+      const answer = await backend.handle(id, { ...request, signal, remoteAddress: undefined })
+      return typeof answer.body === 'string' ? answer.body : await text(answer.body)
+    }
+    const [schema, plain] = [newDatabaseId(), newDatabaseId()]
+    await backend.create(schema, { type: 'schema' }, SETTINGS)
+    await backend.create(plain, { type: 'empty' }, SETTINGS)
+    for (const id of [schema, plain]) await run(id, 'CREATE TABLE t(a)')
+    const [changed, removed, sources] = [
+      newDatabaseId(),
+      newDatabaseId(),
+      new Map<DatabaseId, DatabaseSource>(),
+    ]
+    for (const id of [changed, removed])
+      await backend.create(id, { type: 'schema-child', parent: schema }, SETTINGS)
+    const file = join(directory, 'given.db')
+    await backend.exportTo(schema, file)
+    sources.set(newDatabaseId(), { type: 'schema-child', parent: schema })
+    sources.set(newDatabaseId(), { type: 'fork', from: plain })
+    sources.set(newDatabaseId(), { type: 'file', file })
+    const own = new DatabaseSync(join(directory, 'sqld/metastore/data'))
+    own.exec(begin)
+    const changes = Promise.all([
+      ...[...sources].map(([id, source]) => backend.create(id, source, SETTINGS)),
+      backend.applySettings(changed, { ...SETTINGS, blockWrites: true }),
+      backend.remove(removed),
+    ])
+    // the server answers within a tenth of a second that it does not take them
+    await sleep(300)
+    own.exec(end)
+    own.close()
+    await changes
+    for (const id of sources.keys())
+      expect(await run(id, 'SELECT count(*) FROM t'), sources.get(id)?.type).toContain('"value":"0"')
+    expect(await run(changed, 'INSERT INTO t VALUES (1)')).toContain('BLOCKED')
+    expect(await readdir(join(directory, 'sqld/dbs'))).not.toContain(removed)
+    // those that were made belong to the schema from now on
+    await run(schema, 'CREATE TABLE later(a)')
+    const [child] = sources.keys()
+    expect(await run(child as DatabaseId, 'SELECT count(*) FROM later')).toContain('"value":"0"')
+  })
+})
+
+test('a database that was removed meanwhile has no streams, no usage and no answers', async () => {
+  const groups = new SqldGroups({
+    directory: '/nonexistent',
+    isOpen: true,
+    controlKey: newKeyPair(),
+    sqldPath: undefined,
+    groupOf: () => undefined,
+    hasGroup: () => false,
+    onNotice: () => {},
+  })
+  const id = newDatabaseId()
+  await groups.endAccess(id, 'all')
+  expect(await groups.topQueries(id)).toEqual([])
+  await expect(groups.sampleUsage(id)).rejects.toThrow('has not been used')
+  const request = { method: 'GET', path: '/dump', query: '', headers: {}, body: Readable.from([]) }
+  const { signal } = new AbortController()
+  expect(await groups.handle(id, { ...request, signal, remoteAddress: undefined })).toMatchObject({
+    status: 404,
+  })
+})

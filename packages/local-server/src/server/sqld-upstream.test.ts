@@ -1,0 +1,66 @@
+import { once } from 'node:events'
+import net from 'node:net'
+import { startLocalServer } from '@batonsql/local-server'
+import { startSqld } from '@batonsql/sqld-gateway'
+import { expect, onTestFinished, test } from 'vitest'
+
+/** Passes connections on to a port, and knows how many are open. */
+class Connections {
+  readonly open = new Set<net.Socket>()
+  /** What clients send waits for this. */
+  #isLetThrough: Promise<void> = Promise.resolve()
+  #letThrough = (): void => {}
+  #wanted = 0
+
+  add(from: net.Socket, to: net.Socket): void {
+    this.open.add(from)
+    if (this.open.size >= this.#wanted) this.#letThrough()
+    from.on('data', (chunk) => void this.#isLetThrough.then(() => to.write(chunk)))
+    to.pipe(from)
+    for (const socket of [from, to]) socket.on('error', () => {})
+    from.once('close', () => {
+      this.open.delete(from)
+      to.destroy()
+    })
+  }
+
+  /** Lets nothing through until so many connections are open. */
+  holdUntil(count: number): void {
+    this.#wanted = count
+    this.#isLetThrough = new Promise((resolve) => (this.#letThrough = resolve))
+  }
+}
+
+async function listenFor(connections: Connections, port: number): Promise<string> {
+  const server = net.createServer((from) => connections.add(from, net.connect(port, '127.0.0.1')))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(async () => {
+    for (const socket of connections.open) socket.destroy()
+    await new Promise((resolve) => server.close(resolve))
+  })
+  return `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`
+}
+
+test('after a burst of requests few connections to libsql-server stay open', async () => {
+  await using sqld = await startSqld({ namespaces: true })
+  const connections = new Connections()
+  const url = await listenFor(connections, sqld.port)
+  await using server = await startLocalServer({
+    backend: 'sqld',
+    sqld: { url, ...sqld.adminAccess },
+  })
+  const body = JSON.stringify({
+    requests: [{ type: 'execute', stmt: { sql: 'select 1' } }, { type: 'close' }],
+  })
+  const ask = async (): Promise<number> => {
+    const answer = await fetch(`${server.url}/v3/pipeline`, { method: 'POST', body })
+    await answer.text()
+    return answer.status
+  }
+  connections.holdUntil(40)
+  const statuses = await Promise.all(Array.from({ length: 60 }, ask))
+  expect(new Set(statuses)).toEqual(new Set([200]))
+  await expect.poll(() => connections.open.size).toBeLessThanOrEqual(8)
+  expect(await ask()).toBe(200)
+})
