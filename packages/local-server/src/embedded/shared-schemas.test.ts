@@ -99,6 +99,7 @@ test('what changes a schema database changes its children', async () => {
   expect(await job(backend, 1)).toEqual({
     job_id: 1,
     status: 'RunSuccess',
+    error: null,
     progress: [
       { namespace: 'kid', status: 'RunSuccess', error: null },
       { namespace: 'kid2', status: 'RunSuccess', error: null },
