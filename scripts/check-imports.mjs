@@ -1,26 +1,28 @@
 // How the files of the packages may import each other, as far as the packages themselves do not say it: no circles, also none of
-// types or through `import()`; no path into another package, past its `exports`; the layers of core, each of which uses only those
-// below it; and in the local server only the place that chooses a back end knows the embedded one.
+// types or through `import()`; no path into another package, past its `exports`; layers, each of which uses only those below it; and in the local server only the place that chooses a back end knows the embedded one.
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 
-/** Folders and files of core, the lowest first. */
-const LAYERS = [
-  'base',
-  'sql',
-  'codec',
-  'transport',
-  'observe',
-  'options.ts',
-  'config.ts',
-  'http',
-  'request',
-  'stream',
-  'client',
-  'endpoints',
-  'backup',
-  'index.ts',
-]
+/** Folders and files of a package, the lowest first. */
+const LAYERS = {
+  'packages/core': [
+    'base',
+    'sql',
+    'codec',
+    'transport',
+    'observe',
+    'options.ts',
+    'config.ts',
+    'http',
+    'request',
+    'stream',
+    'client',
+    'endpoints',
+    'backup',
+    'index.ts',
+  ],
+  'internal/server-common': ['base', 'http', 'hrana', 'sql', 'backend', 'auth', 'test-clock.ts'],
+}
 const EMBEDDED = 'packages/local-server/src/embedded/'
 const CHOOSES_BACKEND = 'packages/local-server/src/server/create-backend.ts'
 
@@ -61,9 +63,12 @@ function circles() {
   return found
 }
 
+function packageOf(path) {
+  return path.split('/').slice(0, 2).join('/')
+}
+
 /** Returns a function that gives a sentence for a path that a file must not import. */
 function refusalOf(file) {
-  const packageOf = (path) => path.split('/').slice(0, 2).join('/')
   return (path) => {
     if (packageOf(path) !== packageOf(file)) return [`${file} imports ${path}: that is in another package`]
     if (path.startsWith(EMBEDDED) && !file.startsWith(EMBEDDED) && file !== CHOOSES_BACKEND)
@@ -72,11 +77,13 @@ function refusalOf(file) {
   }
 }
 
-/** @returns the height of a file of core in its layers; 0 in other packages */
+/** Returns the height of a file in the layers of its package; 0 in a package without layers. */
 function layerOf(file) {
-  const [, of, , name] = file.split('/')
-  if (of !== 'core') return 0
-  const at = LAYERS.indexOf(name)
-  if (at < 0) throw new Error(`${file} is in no layer of core`)
+  const layers = LAYERS[packageOf(file)]
+  if (layers === undefined) return 0
+  const name = file.split('/')[3]
+  // the entry of a folder lies beside it
+  const at = layers.findIndex((layer) => layer === name || `${layer}.ts` === name)
+  if (at < 0) throw new Error(`${file} is in no layer of its package`)
   return at
 }

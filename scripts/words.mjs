@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 
 const REFUSED = /\b(?:somebody|nobody|whoever|(?:is|are) told|in the same breath|came to nothing)\b/i
 const SHIPPED =
-  /^(?:packages\/[^/]+\/(?:src\/(?!.*\.test\.ts$)|docs\/|README\.md)|docs\/|examples\/|site\/[^/]+\.(?:md|mjs)$|[A-Z]+\.md$|llms\.txt$)/
+  /^(?:(?:packages|internal)\/[^/]+\/(?:src\/(?!.*\.test\.ts$)|docs\/|README\.md)|docs\/|examples\/|site\/[^/]+\.(?:md|mjs)$|[A-Z]+\.md$|llms\.txt$)/
 
 const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
   encoding: 'utf8',

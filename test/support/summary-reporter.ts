@@ -20,22 +20,26 @@ interface Crash {
  */
 class SummaryReporter implements Reporter {
   #missing: string | null = null
+  #found: Promise<unknown> = Promise.resolve()
 
   onInit(): void {
-    void findBrowser().then(({ path, unavailable }) => {
+    const browser = findBrowser().then(({ path, unavailable }) => {
       console.log(`browser under test: ${path === null ? `NOT used, ${unavailable}` : `${path} used`}`)
       if (unavailable !== null) this.#missing = `browser tests did NOT run: ${unavailable}`
     })
-    void findTargets().then((targets) => {
+    const servers = findTargets().then((targets) => {
       for (const { name, unavailable } of targets) {
         console.log(
           `server under test: ${name} ${unavailable === null ? 'used' : `NOT used, ${unavailable}`}`,
         )
       }
     })
+    this.#found = Promise.all([browser, servers])
   }
 
-  onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): void {
+  async onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): Promise<void> {
+    // a short run ends before the search
+    await this.#found
     const { perProject, notes, ...summary } = summaryOf(modules, errors)
     const summaryFile = process.env['BATON_TEST_SUMMARY']
     if (summaryFile !== undefined) writeFileSync(summaryFile, JSON.stringify(summary))

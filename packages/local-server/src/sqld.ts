@@ -8,6 +8,6 @@ export {
   type SqldOptions,
   type SqldProcess,
   startSqld,
-} from '@batonsql/sqld-gateway'
+} from '@batonsql/sqld-gateway/process'
 
 refuseOldNode()

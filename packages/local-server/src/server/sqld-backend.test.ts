@@ -12,7 +12,8 @@ import {
   type DatabaseSource,
   newDatabaseId,
 } from '@batonsql/server-common/backend'
-import { findSqld, SqldBackend, SqldGroups } from '@batonsql/sqld-gateway'
+import { SqldBackend, SqldGroups } from '@batonsql/sqld-gateway'
+import { findSqld } from '@batonsql/sqld-gateway/process'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startLocalServer } from './server.ts'
 

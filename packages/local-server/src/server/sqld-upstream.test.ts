@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import { startLocalServer } from '@batonsql/local-server'
-import { startSqld } from '@batonsql/sqld-gateway'
+import { startSqld } from '@batonsql/sqld-gateway/process'
 import { expect, onTestFinished, test } from 'vitest'
 
 /** Passes connections on to a port, and knows how many are open. */
