@@ -21,7 +21,7 @@ export {
   isNotNullViolation,
   isUniqueViolation,
 } from './base/violation.ts'
-export { type AtomicBatchOptions, Client, createClient, type TransactionOptions } from './client/client.ts'
+export { Client, createClient, type TransactionOptions } from './client/client.ts'
 export { executeMultiple } from './client/execute-multiple.ts'
 export { failWhen, isFailedAssertion } from './client/failed-assertion.ts'
 export { findFailingStatement } from './client/find-failing-statement.ts'
@@ -46,7 +46,7 @@ export {
 export { type ChangeAction, type ChangeEvent, type ListenOptions, listen } from './endpoints/listen.ts'
 export { isHealthy, serverVersion } from './endpoints/server-status.ts'
 export type { ClientEvent, Observe } from './observe/events.ts'
-export type { BatchOptions, CallOptions, Executor, StatementOptions } from './options.ts'
+export type { AtomicBatchOptions, BatchOptions, CallOptions, Executor, StatementOptions } from './options.ts'
 export { coalesce } from './request/coalescer.ts'
 export { type ScriptStatement, splitStatements } from './sql/script.ts'
 export { type StatementKind, statementKind } from './sql/statement-kind.ts'

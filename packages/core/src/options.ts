@@ -27,6 +27,16 @@ export interface BatchOptions extends StatementOptions {
   readonly mode?: TransactionMode | undefined
 }
 
+/** Settings of a batch that is a transaction of its own. */
+export interface AtomicBatchOptions extends BatchOptions {
+  /**
+   * `off` disables foreign key enforcement, which rebuilding a table needs. Check the result yourself:
+   * `pragma foreign_key_check`.
+   * @default 'on'
+   */
+  readonly foreignKeys?: 'on' | 'off' | undefined
+}
+
 /** Runs statements: a client, a stream or a transaction. */
 export interface Executor<Options extends BatchOptions = BatchOptions> {
   /**

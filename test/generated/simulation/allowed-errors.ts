@@ -86,7 +86,10 @@ class ErrorChecker {
     if (error instanceof StreamError) return this.#ofStream(call, error)
     if (error instanceof TransportError) return this.#ofTransport(call, error)
     if (error instanceof HttpError) {
-      const isRefused = this.#hasOldServer(call) || call.sql.includes('unreadable')
+      const { clients, server } = this.#history
+      // it cannot find out what the server knows
+      const isUnknown = server.isExecuteOnly && clients.some(({ token }) => token?.fails)
+      const isRefused = isUnknown || call.sql.includes('unreadable')
       return this.#hazards.isFaulty || isRefused ? null : 'nothing was refused on the way'
     }
     if (error instanceof ProtocolError) return this.#hazards.isFaulty ? null : 'all answers were good'
@@ -104,11 +107,6 @@ class ErrorChecker {
     return (this.#program.clientScopes[scope.client] as Scope).calls.some(
       ({ what, at }) => what === 'close' && at <= settledAt,
     )
-  }
-
-  #hasOldServer({ what }: Call): boolean {
-    const { isOld, hasNoCursor } = this.#history.server
-    return what === 'rows' && (isOld === true || hasNoCursor === true)
   }
 
   /** What a program threw comes out of its own calls only. */
@@ -161,14 +159,18 @@ class ErrorChecker {
     const isClosed = calls.some(({ what, at }) => what === 'close stream' && at <= call.settledAt)
     // such a request ends its stream on the server
     const isNoSql = calls.some(({ what, sql }) => what === 'rows' && sql[0] === 'unparsable')
-    const hasNoRows = isNoSql || calls.some((each) => this.#hasOldServer(each))
+    // where a call takes several requests, each with a token
+    const { isExecuteOnly, isOld, hasNoCursor } = this.#history.server
+    const hasNoToken =
+      (isExecuteOnly || isOld || hasNoCursor) && this.#history.clients.some(({ token }) => token?.fails)
     return gaveUp ||
       hasShortTime ||
+      hasNoToken ||
       endsItself ||
       isBusy ||
       isUndone ||
       isLarge ||
-      hasNoRows ||
+      isNoSql ||
       isClosed ||
       this.#hazards.slowMs > 4_000
       ? null

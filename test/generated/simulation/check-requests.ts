@@ -4,7 +4,7 @@ import type { Network } from './network.ts'
 
 /** What makes a client send more than is written in the README. */
 const UNUSUAL =
-  /"faults":\[\{|"events"|"abort|[tT]imeoutMs"|"unparsable"|"isOld"|"hasNoCursor"|"lagMs"|"retry"|"on":|"large"|"unreadable"|"queueLimit"|"ms":\d{4}|"do":"close"|"token"/
+  /"faults":\[\{|"events"|"abort|[tT]imeoutMs"|"unparsable"|"isOld"|"isExecuteOnly"|"hasNoCursor"|"lagMs"|"retry"|"on":|"large"|"unreadable"|"queueLimit"|"ms":\d{4}|"do":"close"|"token"/
 
 /** Looks whether a history in which nothing went wrong took more requests than it should. */
 export function checkRequests(network: Network, history: History, calls: readonly Call[]): string[] {

@@ -22,7 +22,13 @@ const UNREADABLE = "cast(x'ff' as text)"
 /** Looks whether requests were sent again where they may, where they must, and nowhere else. */
 export function checkRetries(program: Program, network: Network, history: History): string[] {
   // a replica that does not come so far is asked anew, and there are no more than two versions to try
-  if (history.server.lagMs !== undefined || history.server.isOld || history.events?.length) return []
+  if (
+    history.server.lagMs !== undefined ||
+    history.server.isOld ||
+    history.server.isExecuteOnly ||
+    history.events?.length
+  )
+    return []
   return program.ledger.calls.flatMap((call) => {
     if (call.what !== 'execute' || call.scope.isOrm || call.sql[0] === 'unparsable') return []
     const sent = network.seen.filter(({ body }) => body.includes(markOf(call.id)))

@@ -155,8 +155,9 @@ function chainGroups(call: Call, name: string): Group[] {
  */
 function failedAt({ error }: Call, parts: readonly number[]): number | null {
   if (!(error instanceof SqlError)) return null
-  const { code, statementIndex } = error
-  if (!code.startsWith('SQL_')) return statementIndex
+  const { code, results, statementIndex } = error
+  // results show that the server ran the statements one by one
+  if (!code.startsWith('SQL_') || results.length > 0) return statementIndex
   return statementIndex === null ? null : (parts.findLast((part) => part <= statementIndex) ?? 0)
 }
 

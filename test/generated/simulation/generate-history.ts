@@ -1,4 +1,5 @@
 import { Chooser } from './chooser.ts'
+
 import type { ClientPlan, Fault, FaultKind, History, ServerEvent, Task } from './history.ts'
 import { CALL_TIMES, makeProfile, type Profile } from './profile.ts'
 import { StepGenerator } from './step-generator.ts'
@@ -20,6 +21,11 @@ const FAULTS: readonly FaultKind[] = [
   'busy',
 ]
 
+/** How long each statement of a slow request takes, in ms. */
+const SLOW_MS = [10, 300, 6_000]
+/** Without batches nothing is guaranteed if one request takes half of the time that a transaction has. */
+const EXECUTE_ONLY_SLOW_MS = [10, 150]
+
 /** Makes the history of a seed. */
 export function generateHistory(seed: number): History {
   return new Generator(seed).history()
@@ -39,17 +45,20 @@ class Generator {
   history(): History {
     const clients = Array.from({ length: this.#choose.chance(0.25) ? 2 : 1 }, () => this.#client())
     const tasks = this.#choose.list(3, () => this.#task(clients.length))
+    const seed = 1 + this.#choose.int(2 ** 31)
+    const server = {
+      ...(this.#choose.chance(0.06) && { isOld: true }),
+      ...(this.#choose.chance(0.06) && { isExecuteOnly: true }),
+      ...(this.#choose.chance(0.04) && { hasNoCursor: true }),
+      ...(this.#choose.chance(0.05) && { lagMs: this.#choose.pick([1, 30, 500]) }),
+      ...(this.#choose.chance(0.05) && { hasNoIndex: true }),
+    }
     return {
-      seed: 1 + this.#choose.int(2 ** 31),
-      server: {
-        ...(this.#choose.chance(0.06) && { isOld: true }),
-        ...(this.#choose.chance(0.04) && { hasNoCursor: true }),
-        ...(this.#choose.chance(0.05) && { lagMs: this.#choose.pick([1, 30, 500]) }),
-        ...(this.#choose.chance(0.05) && { hasNoIndex: true }),
-      },
+      seed,
+      server,
       clients,
       tasks,
-      faults: this.#faults(),
+      faults: this.#faults(server.isExecuteOnly ? EXECUTE_ONLY_SLOW_MS : SLOW_MS),
       ...(this.#profile.faults > 0 &&
         this.#choose.chance(0.15) && { events: this.#choose.list(2, () => this.#event()) }),
     }
@@ -89,11 +98,11 @@ class Generator {
     }
   }
 
-  #faults(): Fault[] {
+  #faults(slowMs: readonly number[]): Fault[] {
     const first = this.#choose.int(12)
     return Array.from({ length: this.#profile.faults }, (_, at) => {
       const kind = this.#choose.pick(FAULTS)
-      const value = this.#value(kind)
+      const value = kind === 'slow' ? this.#choose.pick(slowMs) : this.#value(kind)
       return { request: first + at * (1 + this.#choose.int(4)), kind, ...(value !== undefined && { value }) }
     })
   }
@@ -110,8 +119,6 @@ class Generator {
         return this.#choose.pick([0, 0.1, 0.3, 0.5, 0.9])
       case 'foreign answer':
         return this.#choose.int(10)
-      case 'slow':
-        return this.#choose.pick([10, 300, 6_000])
       case 'late':
         return this.#choose.pick([10, 300, 3_000, 15_000])
       default:

@@ -22,6 +22,8 @@ import type { World } from './world.ts'
 export interface ServerPlan {
   /** Knows `/v2` only, and no cursors. */
   readonly isOld?: boolean
+  /** Knows `execute` and `close` on `/v2/pipeline`, and nothing else. */
+  readonly isExecuteOnly?: boolean
   /** Has `/v3/pipeline`, and no cursors. */
   readonly hasNoCursor?: boolean
   /** How far the replica that answers is behind, in ms. */
@@ -119,7 +121,8 @@ export class ModelServer {
 
   async #answer(request: ServerRequest): Promise<ServerAnswer> {
     const { path, token } = request
-    const { isOld, hasNoCursor } = this.#plan
+    const { hasNoCursor, isExecuteOnly } = this.#plan
+    const isOld = this.#plan.isOld || isExecuteOnly
     if (path === '/health') return { status: 200, body: '' }
     if (path === '/version') return { status: 200, body: 'sqld 0.24.32 (model 2025-02-14)' }
     const [, version, route] = /^\/v([23])\/(pipeline|cursor)$/.exec(path) ?? []
@@ -133,6 +136,9 @@ export class ModelServer {
     } catch (error) {
       return { status: 400, body: `Cannot deserialize client message from JSON: ${String(error)}` }
     }
+    const unknown = body.requests?.find(({ type }) => type !== 'execute' && type !== 'close')
+    if (isExecuteOnly && unknown)
+      return json(400, { error: `unknown variant \`${unknown.type}\`, expected \`execute\` or \`close\`` })
     const stream = this.#open(body.baton ?? null)
     if (!(stream instanceof ServerStream)) return stream
     if (route === 'cursor') return this.#cursor(stream, body.batch as WireBatch, request)

@@ -2,8 +2,9 @@ import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
 import { DatabaseError, RestoreError, SqlError } from '../base/errors.ts'
 import { MAX_RETRIES } from '../base/limits.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
-import { type Client, httpOf, runWithinCall } from '../client/client.ts'
+import { type Client, httpOf } from '../client/client.ts'
 import { failWhen, isFailedAssertion } from '../client/failed-assertion.ts'
+import { run } from '../client/run.ts'
 import type { ObjectRow } from '../codec/result.ts'
 import { encodeBatch, encodeStatement } from '../codec/statement.ts'
 import type { Lifetime } from '../http/lifetime.ts'
@@ -128,7 +129,7 @@ class Restore {
     for (let attempt = 0; ; attempt++) {
       try {
         const options = { ...this.#options, foreignKeys: 'off' } as const
-        await runWithinCall(this.#db, encodeBatch(all), 'atomic', options)
+        await run(httpOf(this.#db), encodeBatch(all), 'atomic', options, null, true)
         break
       } catch (error) {
         if (!(error instanceof DatabaseError)) throw error
@@ -152,7 +153,8 @@ class Restore {
   }
 
   async #execute(sql: string): Promise<Results[number]> {
-    const [result] = await runWithinCall(this.#db, [encodeStatement(sql)], 'autocommit', this.#options)
+    const http = httpOf(this.#db)
+    const [result] = await run(http, [encodeStatement(sql)], 'autocommit', this.#options, null, true)
     return result as Results[number]
   }
 

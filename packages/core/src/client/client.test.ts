@@ -103,22 +103,32 @@ test('a batch with foreign keys off switches them off before it begins, and does
   })
 })
 
-test('a server that knows execute and close alone runs execute, and says what it does not know', async () => {
-  const refused = '{"error":"unknown variant `batch`, expected `execute` or `close`"}'
-  const { db, url, received } = await scripted((request, response, count) => {
-    if (request.url !== '/v2/pipeline') status(404, 'not found')(request, response, count)
-    else if (request.body.includes('"batch"')) status(400, refused)(request, response, count)
-    else streams()(request, response, count)
+test('a batch that is rejected, by a server that knows batches, is not sent as single statements', async () => {
+  const { db, received } = await scripted((request, response, count) => {
+    const isProbe = request.body.includes('{"steps":[{"stmt":{"sql":"SELECT 1"}}]}')
+    if (!isProbe) return status(400, '{"error":"no"}')(request, response, count)
+    answer(response, {
+      baton: null,
+      base_url: null,
+      results: [
+        { type: 'ok', response: { type: 'batch', result: { step_results: [row], step_errors: [null] } } },
+        { type: 'ok', response: { type: 'close' } },
+      ],
+    })
   })
-  expect((await db.execute('select 1')).rows).toEqual([{ a: 1 }])
-  const message = `${url}/v2/pipeline answered HTTP 400: unknown variant \`batch\`, expected \`execute\` or \`close\``
-  const expected = { message, outcome: 'not_applied', status: 400 }
+  const expected = { status: 400, outcome: 'not_applied' }
   await expect(db.batch(['insert into t values (1)'])).rejects.toMatchObject(expected)
-  await expect(executeMultiple(db, 'select 1; select 2')).rejects.toMatchObject(expected)
+  await expect(db.batch(['insert into t values (1)'])).rejects.toMatchObject(expected)
+  // the server was asked once
+  expect(received.map(({ body }) => body.includes('insert'))).toEqual([true, false, true])
+})
+
+test('a server that rejects everything is no server without batches', async () => {
+  const { db, received } = await scripted(status(400, '{"error":"no"}'))
+  const expected = { status: 400, outcome: 'not_applied' }
+  await expect(db.batch(['insert into t values (1)'])).rejects.toMatchObject(expected)
   await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject(expected)
-  const rows = readRows(db, 'select 1').next()
-  await expect(rows).rejects.toThrow(`${url}/v3/cursor answered HTTP 404: not found (check the URL: `)
-  expect(received.some(({ body }) => body.includes('insert'))).toBe(true)
+  expect(received.filter(({ body }) => body.includes('insert'))).toHaveLength(1)
 })
 
 test('a 404 in JSON does not mean that there is no /v3', async () => {

@@ -1,17 +1,14 @@
 import { BATCH_OPTIONS, checkOption, checkOptions, TIME, TRANSACTION_OPTIONS } from '../base/check-options.ts'
-import { beginStatement, FOREIGN_KEYS_OFF, type TransactionMode } from '../codec/control.ts'
-import { type EncodedStatement, refuseControl, refuseSavepoint } from '../codec/statement.ts'
+import { beginStatement, type TransactionMode } from '../codec/control.ts'
+import { refuseControl, refuseSavepoint } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
 import { type ClientConfig, resolveConfig } from '../config.ts'
 import { Http } from '../http/http.ts'
 import { backoffMs, isTransient } from '../http/retry.ts'
-import type { BatchOptions } from '../options.ts'
+import type { AtomicBatchOptions } from '../options.ts'
 import type { Coalescer } from '../request/coalescer.ts'
-import { areReadOnly, batchPrefix, type QueuedCall, type Results } from '../request/queued-call.ts'
-import { sendStateless } from '../request/send-stateless.ts'
-import { SqlRequest } from '../request/sql-request.ts'
-import { canShareConnection } from '../sql/statement-kind.ts'
 import { ServerStream } from '../stream/server-stream.ts'
+import { run } from './run.ts'
 import { SqlExecutor } from './sql-executor.ts'
 import { checkCallback, Transaction } from './transaction.ts'
 
@@ -27,26 +24,8 @@ export interface TransactionOptions {
   readonly retry?: number | undefined
 }
 
-/** Settings of a batch that is a transaction of its own. */
-export interface AtomicBatchOptions extends BatchOptions {
-  /**
-   * `off` disables foreign key enforcement, which rebuilding a table needs. Check the result yourself:
-   * `pragma foreign_key_check`.
-   * @default 'on'
-   */
-  readonly foreignKeys?: 'on' | 'off' | undefined
-}
-
 /** Returns what sends the requests of a client. */
 export let httpOf: (db: Client) => Http
-
-/** Runs statements of a call that takes several requests, also while the client is being closed. */
-export let runWithinCall: (
-  db: Client,
-  statements: EncodedStatement[],
-  scope: QueuedCall['scope'],
-  options: AtomicBatchOptions,
-) => Promise<Results>
 
 /**
  * A client of one database over HTTP. Safe to share: calls run concurrently, each statement and batch in a request of its own.
@@ -54,25 +33,24 @@ export let runWithinCall: (
  */
 export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisposable {
   readonly #http: Http
-  readonly #coalescer: Coalescer | null
 
   constructor(config: ClientConfig) {
+    const http = new Http(resolveConfig(config))
+    const { coalesce } = http.config
+    const coalescer = coalesce ? (coalesce as (http: Http) => Coalescer)(http) : null
     super(
-      (statements, scope, options) => this.#run(statements, scope, options),
+      (statements, scope, options) => run(http, statements, scope, options, coalescer),
       { ...BATCH_OPTIONS, foreignKeys: "'on' or 'off'" },
       (statement) => {
         refuseControl(statement)
         refuseSavepoint(statement)
       },
     )
-    this.#http = new Http(resolveConfig(config))
-    const { coalesce } = this.#http.config
-    this.#coalescer = coalesce ? (coalesce as (http: Http) => Coalescer)(this.#http) : null
+    this.#http = http
   }
 
   static {
     httpOf = (db) => db.#http
-    runWithinCall = (db, statements, scope, options) => db.#run(statements, scope, options, true)
   }
 
   /** How 64-bit integers are returned, as configured. */
@@ -137,53 +115,6 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
-  }
-
-  /** Runs statements in one request, on a stream that ends with it. */
-  #run(
-    statements: EncodedStatement[],
-    scope: QueuedCall['scope'],
-    options: AtomicBatchOptions,
-    hasBegun = false,
-  ): Promise<Results> {
-    const http = this.#http
-    if (statements.length === 0) return Promise.resolve([])
-    const isReadOnly = areReadOnly(statements, options)
-    let prefix = scope === 'atomic' ? batchPrefix(isReadOnly, options) : []
-    // inside a transaction the pragma would do nothing
-    if (options.foreignKeys === 'off') prefix = [FOREIGN_KEYS_OFF, ...prefix]
-    return http.events.query(
-      statements,
-      null,
-      () =>
-        new Promise((resolve, reject) => {
-          const call = {
-            statements,
-            scope,
-            prefix,
-            isReadOnly,
-            canCoalesce: false,
-            options,
-            deadline: http.deadline(options.timeoutMs),
-            resolve,
-            reject,
-          }
-          this.#send(call, hasBegun).catch(reject)
-        }),
-    )
-  }
-
-  async #send(call: QueuedCall, hasBegun: boolean): Promise<void> {
-    const http = this.#http
-    const { deadline, options, scope, statements } = call
-    http.lifetime.begin(hasBegun)
-    try {
-      const canShare = scope === 'autocommit' && canShareConnection((statements[0] as EncodedStatement).kind)
-      if (this.#coalescer && canShare) await this.#coalescer.send(call)
-      else await sendStateless(http, [new SqlRequest([call])], { deadline, signal: options.signal })
-    } finally {
-      http.lifetime.end()
-    }
   }
 }
 

@@ -21,13 +21,13 @@ import { actOn, Transaction } from './transaction.ts'
  * Streams the rows of one statement, for results that are too large for memory. Rows are fetched as the loop consumes them.
  * Leaving the loop early ends the statement, except for a write, which is read to its end. Takes two requests: the rows and the
  * end of the stream; inside a transaction one, or two as its first call. The request is sent by the first `next()`; statement,
- * arguments and options are read when `readRows` is called. `timeoutMs` limits each pause of the server.
+ * arguments and options are read when `readRows` is called. `timeoutMs` limits each pause of the server. A server without
+ * `/v3/cursor` sends the whole result at once.
  *
  * ```ts
  * for await (const row of readRows(db, 'select * from measurement')) …
  * ```
- * @throws TypeError or RangeError, at once, for invalid arguments; SqlError if the database rejects the statement; HttpError
- * 404 from a server without `/v3/cursor`
+ * @throws TypeError or RangeError, at once, for invalid arguments; SqlError if the database rejects the statement
  */
 export function readRows(
   db: Client | Transaction | Stream,

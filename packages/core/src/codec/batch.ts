@@ -1,6 +1,6 @@
 import { ProtocolError } from '../base/errors.ts'
 import type { WireBatchResult, WireError, WireResult } from '../base/wire.ts'
-import { beginStatement, PROBE, ROLLBACK } from './control.ts'
+import { PROBE } from './control.ts'
 
 /** Adds a replication index to the JSON of a statement or a batch. */
 export const withIndex = (json: string | undefined, index: string | null): string =>
@@ -14,50 +14,32 @@ export const addStep = (steps: string[], statementJson: string, condition?: stri
 export const ifOk = (step: number): string => `{"type":"ok","step":${step}}`
 export const ifNot = (condition: string): string => `{"type":"not","cond":${condition}}`
 const IS_AUTOCOMMIT = '{"type":"is_autocommit"}'
-const IN_TRANSACTION = ifNot(IS_AUTOCOMMIT)
-const ifAll = (conditions: readonly string[]): string => `{"type":"and","conds":[${conditions.join()}]}`
+export const ifAll = (conditions: readonly string[]): string =>
+  `{"type":"and","conds":[${conditions.join()}]}`
 
 /**
- * Prevents the statements of a transaction from running outside of it. The server may have ended the transaction (write lock
- * taken over, disk full, OR ROLLBACK, …); later statements would then run, and take effect, by themselves.
- *
- * `/v3` has a condition for this. On `/v2`, BEGIN is tried before each statement: inside a transaction it fails and changes
- * nothing; if it succeeds, the transaction was lost, and the BEGIN is rolled back. (A savepoint could not detect this without
- * hiding the user's own savepoints.)
+ * Keeps the statements of a transaction inside it. The server may have ended the transaction (write lock taken over, disk full,
+ * OR ROLLBACK, …); later statements would then run, and take effect, by themselves.
  */
-export class TransactionGuard {
-  readonly #isV3: boolean
-  readonly #inTransaction: string[] = []
-
-  constructor(isV3: boolean) {
-    this.#isV3 = isV3
-  }
-
+export interface Guard {
   /** Returns the condition under which the next statement may run. */
-  next(steps: string[]): string {
-    if (this.#isV3) return IN_TRANSACTION
-    const probe = addStep(steps, beginStatement('deferred').json, ifAll(this.#inTransaction))
-    addStep(steps, ROLLBACK.json, ifOk(probe))
-    this.#inTransaction.push(ifNot(ifOk(probe)))
-    return ifAll(this.#inTransaction)
-  }
-
+  next(steps: string[]): string
   /**
    * Adds a step that proves why a COMMIT was skipped. Without it, a response without any results would look as if the server
    * had ended the transaction.
    * @param own the step of the COMMIT, after those of its control statements
    * @returns the step that succeeds only if the transaction was lost
    */
-  proveLoss(steps: string[], own: readonly number[]): number {
-    // on /v2 the BEGIN that was tried before, which a ROLLBACK follows
-    if (!this.#isV3) return (own[0] as number) - 2
-    return addStep(steps, PROBE.json, ifAll([IS_AUTOCOMMIT, ifNot(ifOk(own.at(-1) as number))]))
-  }
-
+  proveLoss(steps: string[], own: readonly number[]): number
   /** Records that step `begin` begins the transaction. */
-  begun(begin: number): void {
-    this.#inTransaction.push(ifOk(begin))
-  }
+  begun?(begin: number): void
+}
+
+/** For `/v3`, which has a condition for this. */
+export const V3_GUARD: Guard = {
+  next: () => ifNot(IS_AUTOCOMMIT),
+  proveLoss: (steps, own) =>
+    addStep(steps, PROBE.json, ifAll([IS_AUTOCOMMIT, ifNot(ifOk(own.at(-1) as number))])),
 }
 
 /** Reads the response to a batch of `length` steps. @throws ProtocolError if it is malformed */

@@ -22,7 +22,7 @@ export interface EncodedStatement {
 export function encodeStatement(statement: InStatement, args?: InArgs): EncodedStatement {
   const sql = typeof statement === 'string' ? statement : statement?.sql
   if (typeof sql !== 'string') throw new TypeError('expected SQL as a string or { sql, args }')
-  if (!sql.isWellFormed()) throw new RangeError('the SQL text has a lone surrogate')
+  if (!sql.isWellFormed()) throw new RangeError('the SQL has a lone surrogate')
   const given = args ?? (typeof statement === 'string' ? undefined : statement.args)
   const json = `{"sql":${JSON.stringify(sql)}${given === undefined ? '' : encodeArgs(given)}}`
   return { sql, kind: statementKind(sql), json }
@@ -69,6 +69,5 @@ export function refuseControl({ kind }: EncodedStatement): void {
 
 /** Rejects SAVEPOINT outside of a transaction, where it would begin one that the client does not track. */
 export function refuseSavepoint({ kind }: EncodedStatement): void {
-  if (kind === 'savepoint')
-    throw new TypeError('SAVEPOINT outside of a transaction begins one; use transaction()')
+  if (kind === 'savepoint') throw new TypeError('SAVEPOINT would begin a transaction; use transaction()')
 }

@@ -46,8 +46,8 @@ test.each<[unknown, RegExp]>([
   [{}, /^parameter 7: .*JSON\.stringify/],
   [[1], /^parameter 7: .*JSON\.stringify/],
   [new Date(0), /^parameter 7: .*Date.*toISOString/],
-  [() => 1, /^parameter 7: a function/],
-  [Symbol('x'), /^parameter 7: a symbol/],
+  [() => 1, /^parameter 7: a value of type function cannot be stored/],
+  [Symbol('x'), /^parameter 7: a value of type symbol cannot be stored/],
 ])('refuses %o and names the parameter', (value, message) => {
   expect(() => encodeValue(value as InValue, 'parameter 7')).toThrow(message)
 })

@@ -1,4 +1,5 @@
 import { decodeBase64, encodeBase64 } from '#base64'
+import { kindOf } from '../base/check-options.ts'
 import { ProtocolError } from '../base/errors.ts'
 import type { WireValue } from '../base/wire.ts'
 
@@ -55,16 +56,15 @@ export function encodeValue(value: InValue, name: string): string {
 const encodeInteger = (value: number | bigint): string => `{"type":"integer","value":"${value}"}`
 
 function encodeReal(value: number, name: string): string {
-  if (!Number.isFinite(value))
-    throw new RangeError(`${name}: SQLite's wire format has no ${value}; use null or text`)
+  if (!Number.isFinite(value)) throw new RangeError(`${name}: ${value} cannot be stored; use null or text`)
   // as text: JSON.stringify(-0) is `0`, without its sign
   return `{"type":"float","value":${Object.is(value, -0) ? '-0.0' : value}}`
 }
 
 function describe(value: unknown): string {
-  if (value === undefined) return 'undefined is not a value; use null'
-  if (value instanceof Date) return 'a Date has no one form in SQLite; use toISOString() or getTime()'
-  return `${typeof value === 'object' ? 'an object' : `a ${typeof value}`} is not a value; use JSON.stringify() or a field of it`
+  if (value === undefined) return 'undefined cannot be stored; use null'
+  if (value instanceof Date) return 'a Date cannot be stored; use toISOString() or getTime()'
+  return `${kindOf(value)} cannot be stored; use JSON.stringify() or a field of it`
 }
 
 function encodeBlob(value: ArrayBuffer | ArrayBufferView, name: string): string {

@@ -4,6 +4,7 @@ import { type Clock, systemClock } from '../base/clock.ts'
 import { Deadline } from '../base/deadline.ts'
 import { HttpError, TransportError } from '../base/errors.ts'
 import { ABORTED_REQUEST_MS, REPLICA_WAIT_MS, WRITE_TRANSACTIONS } from '../base/limits.ts'
+import type { Guard } from '../codec/batch.ts'
 import { PROBE } from '../codec/control.ts'
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
 import type { Address, ResolvedConfig } from '../config.ts'
@@ -75,8 +76,12 @@ export class Http {
   readonly config: ResolvedConfig
   readonly clock: Clock
   readonly replica: ReplicaIndex
-  /** Whether the server supports `/v3/pipeline`; undefined until a response proves it. */
-  hasV3: boolean | undefined
+  /** Whether the server was found to support `/v3/pipeline`. */
+  hasV3 = false
+  /** Set for a server that does not support it. */
+  V2Guard: (new () => Guard) | undefined
+  /** Whether the server knows no other operations than `execute` and `close`; undefined before the first batch. */
+  isExecuteOnly: boolean | undefined
   readonly events: Events
   readonly lifetime: Lifetime
   readonly transport: Transport

@@ -1,8 +1,8 @@
 import type { Deadline } from '../base/deadline.ts'
-import { beginStatement, type ControlStatement } from '../codec/control.ts'
+import { beginStatement, type ControlStatement, FOREIGN_KEYS_OFF } from '../codec/control.ts'
 import type { ArrayRow, ObjectRow, ResultSet } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
-import type { BatchOptions, StatementOptions } from '../options.ts'
+import type { AtomicBatchOptions, BatchOptions, StatementOptions } from '../options.ts'
 
 export type Results = ResultSet<ObjectRow | ArrayRow>[]
 
@@ -55,7 +55,12 @@ export const areReadOnly = (statements: readonly EncodedStatement[], { readOnly 
  * Returns the BEGIN of an atomic batch. By default a read-only batch does not wait for the write lock.
  * @throws TypeError for an unknown mode
  */
-export const batchPrefix = (isReadOnly: boolean, { mode }: BatchOptions): readonly ControlStatement[] => [
+export const batchPrefix = (
+  isReadOnly: boolean,
+  { foreignKeys, mode }: AtomicBatchOptions,
+): readonly ControlStatement[] => [
+  // inside a transaction the pragma would do nothing
+  ...(foreignKeys === 'off' ? [FOREIGN_KEYS_OFF] : []),
   beginStatement(mode ?? (isReadOnly ? 'deferred' : 'immediate')),
 ]
 

@@ -1,4 +1,5 @@
 import { asNotApplied } from '../base/errors.ts'
+import { V3_GUARD } from '../codec/batch.ts'
 import { InsertedRowids } from '../codec/inserted-rowids.ts'
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
 import type { Http, RequestOptions } from '../http/http.ts'
@@ -7,7 +8,7 @@ import { READ, WRITE } from '../http/policies.ts'
 import type { SqlRequest } from './sql-request.ts'
 
 /**
- * Sends operations in order in one request, on a stream that ends with it, and settles each with its own result.
+ * Sends single statements in order in one request, on a stream that ends with it, and settles each with its own result.
  * @param writing limits the requests that may wait for the write lock @throws the error of a request without a response
  */
 export async function sendStateless(
@@ -17,19 +18,17 @@ export async function sendStateless(
   writing: Limiter = http.writes,
 ): Promise<void> {
   const isReadOnly = operations.every((operation) => operation.isReadOnly)
-  const writes = operations.some((operation) => operation.needsWriteLock)
   // later operations see at least what the first one sees
   const encode = (index: string | null): string =>
     pipelineBody([
-      ...operations.map((operation, at) => operation.encode(false, at === 0 ? index : null)),
+      ...operations.map((operation, at) => operation.encode(V3_GUARD, at === 0 ? index : null)),
       CLOSE,
     ])
-  const limiter = writes ? writing : http.reads
   const options = {
     ...call,
-    limiter,
+    limiter: isReadOnly ? http.reads : writing,
     needsIndex: true,
-    policy: isReadOnly && !writes ? READ : WRITE,
+    policy: isReadOnly ? READ : WRITE,
     onRetry: () => {
       for (const operation of operations) operation.isEncoded = false
     },

@@ -2,15 +2,7 @@ import type { Deadline } from '../base/deadline.ts'
 import { ProtocolError, SqlError, type StreamError } from '../base/errors.ts'
 import { TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../base/wire.ts'
-import {
-  addStep,
-  decodeBatch,
-  ifNot,
-  ifOk,
-  isWireError,
-  TransactionGuard,
-  withIndex,
-} from '../codec/batch.ts'
+import { addStep, decodeBatch, type Guard, ifNot, ifOk, isWireError, withIndex } from '../codec/batch.ts'
 import { COMMIT, type ControlStatement, ROLLBACK } from '../codec/control.ts'
 import type { InsertedRowids } from '../codec/inserted-rowids.ts'
 import { decodeResult } from '../codec/result.ts'
@@ -61,18 +53,22 @@ export class SqlRequest {
   }
 
   /** Encodes the operation as wire JSON. */
-  encode(isV3: boolean, index: string | null = null): string {
+  encode(guard: Guard, index: string | null = null): string {
     this.isEncoded = true
     const [call] = this.calls as [QueuedCall]
     if (call.scope === 'autocommit')
       return `{"type":"execute","stmt":${withIndex(call.statements[0]?.json, index)}}`
-    return `{"type":"batch","batch":${this.encodeBatch(isV3, index)}}`
+    return `{"type":"batch","batch":${this.encodeBatch(guard, index)}}`
   }
 
   /** Encodes the operation as the JSON of a batch. */
-  encodeBatch(isV3: boolean, index: string | null): string {
+  encodeBatch(guard: Guard, index: string | null): string {
+    return withIndex(`{"steps":[${this.encodeSteps(guard).join()}]}`, index)
+  }
+
+  /** Encodes the steps of a batch. */
+  encodeSteps(guard: Guard): string[] {
     const steps: string[] = []
-    const guard = new TransactionGuard(isV3)
     this.#steps = this.calls.map(({ prefix, statements, scope, transactionEnd }) => {
       const own: number[] = []
       // each step depends on the previous one: the server continues a batch whose client has disconnected
@@ -83,7 +79,7 @@ export class SqlRequest {
       for (const { json, kind } of prefix) {
         const begins = kind === 'begin'
         own.push(addStep(steps, json, begins && scope === 'transaction' ? '' : condition()))
-        if (begins) guard.begun(own.at(-1) as number)
+        if (begins) guard.begun?.(own.at(-1) as number)
       }
       for (const { json } of statements) own.push(addStep(steps, json, condition()))
       if (scope === 'atomic') {
@@ -94,7 +90,7 @@ export class SqlRequest {
       return own
     })
     this.#length = steps.length
-    return withIndex(`{"steps":[${steps.join()}]}`, index)
+    return steps
   }
 
   /** Settles the calls with their results. @throws ProtocolError if the response does not tell what was done */

@@ -1,5 +1,6 @@
 import { asNotApplied, ProtocolError, SqlError, StreamError, TransportError } from '../base/errors.ts'
 import type { WireColumn, WireError, WireValue } from '../base/wire.ts'
+import { V3_GUARD } from '../codec/batch.ts'
 import { type ArrayRow, type ObjectRow, rowDecoder } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import { type Http, urlOf, valueOf } from '../http/http.ts'
@@ -32,6 +33,9 @@ type CursorEntry =
 
 type Row = ObjectRow | ArrayRow
 
+/** Servers that have no `/v3/cursor`. */
+const withoutCursors = new WeakSet<Http>()
+
 /** Reads the response to one cursor request. It has its stream to itself until `release`. */
 export class RowReader implements Cursor {
   readonly owner: object
@@ -62,6 +66,8 @@ export class RowReader implements Cursor {
   #finished: Promise<void> | null = null
   #decode: ((cells: readonly WireValue[]) => Row) | null = null
   #isDone = false
+  /** All rows, from a server without cursors. */
+  #whole: readonly Row[] | null = null
 
   private constructor(stream: ServerStream, owner: object, statement: EncodedStatement, call: CursorCall) {
     this.#stream = stream
@@ -148,10 +154,7 @@ export class RowReader implements Cursor {
     }
     // an error of the statement leaves the stream unchanged; an error of the stream was handled before
     const isKnown = error instanceof SqlError || error instanceof StreamError
-    // a server without cursors has the stream nevertheless
-    const continuesStream = sent.continuesStream && !isMissing(error)
-    if (this.#stream.cursor === this && !isKnown)
-      this.#stream.fail([{ ...call, reject }], error, { ...sent, continuesStream })
+    if (this.#stream.cursor === this && !isKnown) this.#stream.fail([{ ...call, reject }], error, sent)
     if (this.#request.isReadOnly) return asNotApplied(reason)
     // outside of a transaction the end of the stream undoes nothing
     if (this.#inTransaction || !(reason instanceof StreamError)) return reason
@@ -176,7 +179,12 @@ export class RowReader implements Cursor {
       stopped.signal.throwIfAborted()
       this.#opening = this.#open()
       const first = [...(await this.#opening)]
-      for (;;) {
+      for (const row of this.#whole ?? []) {
+        stopped.signal.throwIfAborted()
+        this.count += 1
+        yield row
+      }
+      while (!this.#whole) {
         stopped.signal.throwIfAborted()
         const line = first.shift() ?? (await this.#next(stopped.signal))
         if (line.done) break
@@ -186,7 +194,7 @@ export class RowReader implements Cursor {
         }
       }
       isOver = true
-      this.#checkEnd()
+      if (!this.#whole) this.#checkEnd()
     } catch (error) {
       isOver = true
       // the stream can continue
@@ -205,6 +213,7 @@ export class RowReader implements Cursor {
 
   async #leave(): Promise<void> {
     this.stoppedEarly = true
+    if (this.#whole) return
     await this.#finish()
     if (this.#request.isReadOnly) return
     this.#over.signal.throwIfAborted()
@@ -239,6 +248,7 @@ export class RowReader implements Cursor {
   /** Sends the request. @returns the first lines of the response */
   async #open(): Promise<readonly Line[]> {
     const { connection, http } = this.#stream
+    if (withoutCursors.has(http)) return await this.#readWhole()
     const { baton, address } = connection
     const request = this.#request
     const holdsLock = request.needsWriteLock || this.#stream.transaction.holdsLock
@@ -252,7 +262,7 @@ export class RowReader implements Cursor {
         body: (index) => {
           // the time limit applies to each pause of the server
           deadline.restart()
-          return `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${request.encodeBatch(true, index)}}`
+          return `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${request.encodeBatch(V3_GUARD, index)}}`
         },
         address,
         send: (head) => {
@@ -279,6 +289,10 @@ export class RowReader implements Cursor {
         policy: policyOf(request, baton, holdsLock),
       },
     )
+    if (!sent.isOk && isMissing(sent.error)) {
+      withoutCursors.add(http)
+      return await this.#readWhole()
+    }
     if (sent.isOk || sent.isSent) this.#sent = { startedAt, continuesStream: baton !== null }
     if (!sent.isOk && sent.readLateResponse && exchange)
       connection.closeAfterLateResponse(this.#readBaton(exchange))
@@ -289,6 +303,35 @@ export class RowReader implements Cursor {
       this.#stream.markLost(code, 'the server dropped the stream', sent.error)
     }
     return valueOf(sent)
+  }
+
+  /** Executes the statement and reads its whole result, from a server without cursors. */
+  async #readWhole(): Promise<readonly Line[]> {
+    const { connection, http, markLost, transaction } = this.#stream
+    const [call] = this.#request.calls as [QueuedCall]
+    let rows: readonly Row[] = []
+    let failure: unknown = null
+    const request = new SqlRequest([
+      {
+        ...call,
+        resolve: ([result]) => {
+          rows = result?.rows ?? []
+        },
+        reject: (error) => {
+          failure = error
+        },
+      },
+    ])
+    this.#sent = { startedAt: http.clock.now(), continuesStream: connection.baton !== null }
+    const mayHoldLock = request.needsWriteLock || transaction.holdsLock
+    const [answer] = valueOf(
+      await connection.send(request, false, { mayHoldLock, ownPermits: transaction.permit ? 1 : 0 }),
+    )
+    request.settle(answer, { intMode: http.config.intMode, rowids: connection.rowids, markLost })
+    if (failure !== null) throw failure
+    if (request.needsWriteLock) transaction.current?.gotLock()
+    this.#whole = rows
+    return []
   }
 
   /** Reads the baton of a cursor that was aborted before its rows arrived, so that the stream can be closed. */

@@ -4,7 +4,7 @@ import { STREAM_IDLE_MS } from '../base/limits.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import type { Http } from '../http/http.ts'
 import type { OpenStream } from '../http/lifetime.ts'
-import type { BatchOptions } from '../options.ts'
+import type { AtomicBatchOptions } from '../options.ts'
 import {
   areReadOnly,
   batchPrefix,
@@ -16,8 +16,9 @@ import { type MarkLost, SqlRequest } from '../request/sql-request.ts'
 import { timeoutError } from '../transport/failure.ts'
 import { callError, classifyFailure } from './classify-failure.ts'
 import { nextAction } from './next-action.ts'
+import type { Answers } from './sending.ts'
 import { StatementQueue } from './statement-queue.ts'
-import { type Answer, StreamConnection } from './stream-connection.ts'
+import { StreamConnection } from './stream-connection.ts'
 import { rolledBack, TransactionControl, type TransactionStream } from './transaction-control.ts'
 
 /** What the handle of a transaction or savepoint adds to its call. */
@@ -83,7 +84,7 @@ export class ServerStream implements OpenStream, TransactionStream {
   run(
     statements: readonly EncodedStatement[],
     outside: QueuedCall['scope'],
-    options: BatchOptions,
+    options: AtomicBatchOptions,
     handle?: HandleCall,
   ): Promise<Results> {
     if (statements.length === 0) return Promise.resolve([])
@@ -202,7 +203,7 @@ export class ServerStream implements OpenStream, TransactionStream {
   /** Takes the next action, when nothing is in flight. */
   readonly #resume = (): void => {
     this.#phase = 'idle'
-    const { connection, isOpen, transaction } = this
+    const { http, isOpen, transaction } = this
     const queue = this.#queue
     const head = queue.findHead()
     const isWithoutPermit = transaction.current !== null && !transaction.permit
@@ -211,7 +212,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     if (!head && transaction.permit && queue.hasPendingBegin) transaction.releasePermit()
     if (action === 'idle') transaction.current?.startTimer()
     else if (action === 'acquirePermit') void this.#acquirePermit()
-    else if (action === 'send') this.answered = this.#send(queue.take(connection.isV3 ? Infinity : V2_CALLS))
+    else if (action === 'send') this.answered = this.#send(queue.take(http.V2Guard ? V2_CALLS : Infinity))
     else if (!head) void this.#close()
     else if (action === 'sendPrefix') this.answered = this.#send([queue.takePrefix(head)])
     else {
@@ -272,10 +273,11 @@ export class ServerStream implements OpenStream, TransactionStream {
     this.#resume()
   }
 
-  #settle(request: SqlRequest, answer: Answer, closes: boolean): void {
+  #settle(request: SqlRequest, [answer]: Answers, closes: boolean): void {
     const { connection, markLost, transaction } = this
     const context = { intMode: this.http.config.intMode, rowids: connection.rowids, markLost }
     const { again, prefix, ranNothing } = request.settle(answer, context)
+    if (request.calls[0]?.scope !== 'autocommit') this.http.isExecuteOnly ??= false
     if (again) this.#queue.putBack(again)
     if (prefix) this.#queue.passPrefix(prefix)
     if (!ranNothing && request.needsWriteLock) transaction.current?.gotLock()

@@ -1,7 +1,7 @@
 import { HttpError } from '../base/errors.ts'
 import { joinSignals } from '../base/join-signals.ts'
 import { CLOSE_TIMEOUT_MS } from '../base/limits.ts'
-import type { WireStreamResult } from '../base/wire.ts'
+import { V3_GUARD } from '../codec/batch.ts'
 import { InsertedRowids } from '../codec/inserted-rowids.ts'
 import {
   CLOSE as CLOSE_REQUEST,
@@ -14,18 +14,10 @@ import { type Http, notSent, type Sent } from '../http/http.ts'
 import type { OpenStream } from '../http/lifetime.ts'
 import { CLOSE, CONTINUE, READ, type RequestPolicy, WRITE } from '../http/policies.ts'
 import type { SqlRequest } from '../request/sql-request.ts'
-
-/** The result of the one operation of a request. */
-export type Answer = WireStreamResult | undefined
-
-/** Whether the stream holds the write lock or the request may acquire it, and how many write permits the stream has. */
-interface LockUse {
-  readonly mayHoldLock: boolean
-  readonly ownPermits: number
-}
+import type { Answers, Encode, LockUse, Sending, SendingStream } from './sending.ts'
 
 /** Sends the requests of one stream: keeps its baton, and the address and protocol version that it is bound to. */
-export class StreamConnection {
+export class StreamConnection implements SendingStream {
   readonly http: Http
   address: Address
   readonly #stream: OpenStream
@@ -33,7 +25,6 @@ export class StreamConnection {
   /** Continues the stream; null while the server has none, as far as the client knows. */
   baton: string | null = null
   readonly rowids = new InsertedRowids()
-  #isV3 = true
   /** The closing of a stream whose request was aborted and is still in flight. */
   #pendingClose: Promise<void> | null = null
 
@@ -51,21 +42,15 @@ export class StreamConnection {
     this.baton = baton
   }
 
-  /** Whether the server supports `/v3`, where a step can be made to depend on the transaction. */
-  get isV3(): boolean {
-    return this.#isV3 && this.http.hasV3 !== false
-  }
-
   /**
    * Sends one request. Never rejects.
    * @param lock how it uses the write lock
    */
-  async send(request: SqlRequest, close: boolean, lock: LockUse): Promise<Sent<Answer>> {
+  async send(request: SqlRequest, close: boolean, lock: LockUse): Promise<Sent<Answers>> {
     const { http } = this
     const { lifetime } = http
     const isNew = this.baton === null
     if (isNew) {
-      this.#isV3 = http.hasV3 ?? true
       try {
         lifetime.begin(this.#isTracked)
       } catch (error) {
@@ -75,11 +60,23 @@ export class StreamConnection {
     const { signals } = request
     const joined = signals.length > 1 ? joinSignals(signals) : null
     const signal = joined?.signal ?? signals[0]
-    let sent = await this.#post(request, close, lock, signal)
+    const sending = { request, close, lock, signal }
+    const isBatch = request.calls[0]?.scope !== 'autocommit'
+    let sent = http.isExecuteOnly && isBatch ? null : await this.post(sending)
     // another call may have found out meanwhile
-    if (isNew && !sent.isOk && isMissing(sent.error) && this.#isV3 && http.hasV3 !== true) {
-      this.#isV3 = false
-      sent = await this.#post(request, close, lock, signal)
+    if (isNew && sent && !sent.isOk && isMissing(sent.error) && !http.hasV3) {
+      http.V2Guard = (await import('../codec/v2-guard.ts')).V2Guard
+      sent = await this.post(sending)
+    }
+    if (
+      !sent ||
+      (isBatch &&
+        !sent.isOk &&
+        http.isExecuteOnly !== false &&
+        (sent.error as Partial<HttpError>).status === 400)
+    ) {
+      const { sendExecutes } = await import('./execute-only.ts')
+      sent = await sendExecutes(this, sending, sent)
     }
     joined?.stop()
     if (!sent.isOk && sent.readLateResponse) this.closeAfterLateResponse(sent.readLateResponse())
@@ -87,21 +84,17 @@ export class StreamConnection {
     return sent
   }
 
-  get #path(): string {
-    return `/v${this.#isV3 ? 3 : 2}/pipeline`
-  }
-
-  #post(
-    request: SqlRequest,
-    close: boolean,
-    lock: LockUse,
-    signal: AbortSignal | undefined,
-  ): Promise<Sent<Answer>> {
+  /** Sends operations on the stream. @param encode encodes them; by default those of the request */
+  post(
+    { close, lock: { mayHoldLock, ownPermits }, request, signal }: Sending,
+    encode?: Encode,
+  ): Promise<Sent<Answers>> {
     const { http, baton } = this
-    const { mayHoldLock, ownPermits } = lock
+    const { V2Guard } = http
+    encode ??= (index) => [request.encode(V2Guard ? new V2Guard() : V3_GUARD, index)]
     return http.exchange(
-      this.#path,
-      (index) => pipelineBody([request.encode(this.#isV3, index), ...(close ? [CLOSE_REQUEST] : [])], baton),
+      pathOf(http),
+      (index) => pipelineBody([...encode(index), ...(close ? [CLOSE_REQUEST] : [])], baton),
       {
         deadline: request.deadline,
         signal,
@@ -116,16 +109,16 @@ export class StreamConnection {
     )
   }
 
-  #read(text: string, close: boolean): Answer {
+  #read(text: string, close: boolean): Answers {
     const { config, replica } = this.http
     const response = decodePipeline(text)
     const { baton, base_url: baseUrl, results } = response
     this.setBaton(close ? null : (baton ?? null))
     // a baton on `/v3` proves that the server supports it; `/v2` is used only if `/v3` was not found
-    if (this.baton || !this.#isV3) this.http.hasV3 = this.#isV3
+    this.http.hasV3 ||= !this.http.V2Guard && this.baton !== null
     this.address = (baseUrl && followBaseUrl(baseUrl, config)) || this.address
     replica.record(replicationIndexOf(response))
-    return results[0]
+    return results
   }
 
   /** Whether the stream may still exist on the server. */
@@ -150,7 +143,7 @@ export class StreamConnection {
     const { signal } = controller
     const options = { deadline: http.deadline(timeoutMs), signal, limiter: null, policy: CLOSE }
     const done = http.exchange(
-      this.#path,
+      pathOf(http),
       () => body,
       options,
       () => {},
@@ -180,6 +173,8 @@ export class StreamConnection {
     this.http.lifetime.addBackground(this.#pendingClose)
   }
 }
+
+const pathOf = ({ V2Guard }: Http): string => `/v${V2Guard ? 2 : 3}/pipeline`
 
 /** Whether the server does not support the path. For other missing things it responds with JSON. */
 export const isMissing = (error: unknown): boolean =>

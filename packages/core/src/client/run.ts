@@ -1,0 +1,60 @@
+import type { EncodedStatement } from '../codec/statement.ts'
+import type { Http } from '../http/http.ts'
+import type { AtomicBatchOptions } from '../options.ts'
+import type { Coalescer } from '../request/coalescer.ts'
+import { areReadOnly, type QueuedCall, type Results } from '../request/queued-call.ts'
+import { sendStateless } from '../request/send-stateless.ts'
+import { SqlRequest } from '../request/sql-request.ts'
+import { canShareConnection } from '../sql/statement-kind.ts'
+import { ServerStream } from '../stream/server-stream.ts'
+
+/**
+ * Runs a statement, or a batch that is a transaction of its own, in one request.
+ * @param hasBegun whether it belongs to a call that may continue while the client is being closed
+ */
+// oxlint-disable-next-line max-params
+export function run(
+  http: Http,
+  statements: EncodedStatement[],
+  scope: 'autocommit' | 'atomic',
+  options: AtomicBatchOptions,
+  coalescer: Coalescer | null = null,
+  hasBegun = false,
+): Promise<Results> {
+  if (scope === 'atomic') {
+    const stream = new ServerStream(http, hasBegun)
+    const results = stream.run(statements, scope, options)
+    // in the same tick, so that the stream ends with the request
+    void stream.close()
+    return results
+  }
+  const send = async (call: QueuedCall): Promise<void> => {
+    const { deadline } = call
+    http.lifetime.begin(hasBegun)
+    try {
+      if (coalescer && canShareConnection((statements[0] as EncodedStatement).kind))
+        await coalescer.send(call)
+      else await sendStateless(http, [new SqlRequest([call])], { deadline, signal: options.signal })
+    } finally {
+      http.lifetime.end()
+    }
+  }
+  return http.events.query(
+    statements,
+    null,
+    () =>
+      new Promise((resolve, reject) => {
+        send({
+          statements,
+          scope,
+          prefix: [],
+          isReadOnly: areReadOnly(statements, options),
+          canCoalesce: false,
+          options,
+          deadline: http.deadline(options.timeoutMs),
+          resolve,
+          reject,
+        }).catch(reject)
+      }),
+  )
+}

@@ -1,0 +1,335 @@
+import { HttpError, ProtocolError, withOutcome } from '../base/errors.ts'
+import { TRANSACTION_WINDOW_MS } from '../base/limits.ts'
+import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../base/wire.ts'
+import { addStep, type Guard, isWireError, withIndex } from '../codec/batch.ts'
+import {
+  beginStatement,
+  COMMIT,
+  PROBE,
+  ROLLBACK,
+  rollbackToStatement,
+  savepointStatement,
+} from '../codec/control.ts'
+import { CLOSE, decodePipeline, pipelineBody } from '../codec/pipeline.ts'
+import type { EncodedStatement } from '../codec/statement.ts'
+import { V2Guard } from '../codec/v2-guard.ts'
+import { type Http, notSent, type RequestOptions, type Sent } from '../http/http.ts'
+import { READ } from '../http/policies.ts'
+import type { QueuedCall } from '../request/queued-call.ts'
+import type { Answers, Sending, SendingStream } from './sending.ts'
+
+// Batches and transactions on a server that knows only `execute` and `close`. There, a statement cannot depend on the one before
+// it: a server that lost the transaction would run the next statement by itself. So a statement is sent alone, or behind a BEGIN
+// that fails inside a transaction. If that BEGIN succeeds, the transaction was lost, and the statements after it belong to one
+// that is rolled back.
+
+/** Fails inside a transaction, and changes nothing there. */
+const TEST_BEGIN = beginStatement('deferred')
+const IN_TRANSACTION = /within a transaction/
+const NO_TRANSACTION = /no transaction is active/
+const BATCH_SAVEPOINT = savepointStatement('baton_batch')
+const UNDO_BATCH = rollbackToStatement('baton_batch')
+
+/** Lays out the steps of a request, whose conditions are not used. */
+const LAYOUT: Guard = {
+  next: () => '',
+  proveLoss: (steps) => addStep(steps, PROBE.json),
+}
+
+/** Streams on which a statement failed that may have ended the transaction. */
+const unproven = new WeakSet<SendingStream>()
+/** When BEGIN was sent on a stream. */
+const begunAt = new WeakMap<SendingStream, number>()
+/** Streams whose transaction was lost. */
+const lost = new WeakSet<SendingStream>()
+
+/** Finds out whether the server rejects any batch, and knows `execute`. @returns the failure of a request; else null */
+async function detect(
+  http: Http,
+  options: Pick<RequestOptions, 'deadline' | 'signal'>,
+): Promise<Sent<never> | null> {
+  const ask = (operation: string): Promise<Sent<Answers>> =>
+    http.exchange(
+      '/v2/pipeline',
+      () => pipelineBody([operation, CLOSE]),
+      { ...options, limiter: null, policy: READ },
+      (text) => decodePipeline(text).results,
+    )
+  const isRefused = (sent: Sent<Answers>): boolean =>
+    !sent.isOk && sent.error instanceof HttpError && sent.error.status === 400
+  const batch = await ask(`{"type":"batch","batch":{"steps":[{"stmt":${PROBE.json}}]}}`)
+  if (batch.isOk && batch.value[0]?.type === 'ok' && batch.value[0].response?.type === 'batch')
+    http.isExecuteOnly = false
+  if (!isRefused(batch)) return batch.isOk ? null : notSent(batch.error)
+  const executed = await ask(`{"type":"execute","stmt":${PROBE.json}}`)
+  if (!executed.isOk) return isRefused(executed) ? null : notSent(executed.error)
+  http.isExecuteOnly = true
+  // the statements are sent where it was proved
+  http.V2Guard = V2Guard
+  return null
+}
+
+/**
+ * Sends a request as single statements and returns what the server would have answered to its batch.
+ * @param refused the response to the batch; null if the server is known to have no batches
+ */
+export async function sendExecutes(
+  stream: SendingStream,
+  sending: Sending,
+  refused: Sent<Answers> | null,
+): Promise<Sent<Answers>> {
+  const { http, baton } = stream
+  const { request, signal } = sending
+  if (refused && !http.isExecuteOnly) {
+    const failed = await detect(http, { deadline: request.deadline, signal })
+    // without proof the server rejected the baton
+    if (failed || !http.isExecuteOnly) return (baton === null && failed) || refused
+  }
+  const execution = new Execution(stream, sending)
+  for (const [at, call] of request.calls.entries()) {
+    const failure = await execution.run(call, sending.close && at === request.calls.length - 1)
+    if (failure) return failure
+  }
+  return { isOk: true, value: [{ type: 'ok', response: { type: 'batch', result: execution.result } }] }
+}
+
+/** Executes the calls of one request, one after the other. */
+class Execution {
+  readonly #stream: SendingStream
+  readonly #sending: Sending
+  readonly #results: (WireResult | null)[]
+  readonly #errors: (WireError | null)[]
+  /** The first step of the call. */
+  #at = 0
+  #isFirst = true
+  #isLost = false
+
+  constructor(stream: SendingStream, sending: Sending) {
+    this.#stream = stream
+    this.#sending = sending
+    this.#results = sending.request.encodeSteps(LAYOUT).map(() => null)
+    this.#errors = this.#results.map(() => null)
+  }
+
+  get result(): WireBatchResult {
+    return { step_results: this.#results, step_errors: this.#errors }
+  }
+
+  /** Executes a call; after the transaction was lost, it does nothing. @returns the failure of a request; else null */
+  async run(call: QueuedCall, close: boolean): Promise<Sent<Answers> | null> {
+    const { prefix, scope, statements, transactionEnd } = call
+    const commands = [...prefix, ...statements]
+    const at = this.#at
+    this.#at += commands.length + (scope === 'atomic' ? 2 : transactionEnd === 'commit' ? 1 : 0)
+    if (scope === 'chain') return await this.#each(commands, at, close)
+    if (scope === 'atomic') return await this.#atomic(call, commands, at, close)
+    this.#isLost ||= lost.has(this.#stream)
+    const failure = this.#isLost ? null : await this.#prove()
+    if (failure || (this.#isLost && transactionEnd !== 'commit')) return failure
+    if (transactionEnd !== 'commit') return await this.#group(call, commands, at, close)
+    return await this.#commit(call, at, close)
+  }
+
+  async #commit(call: QueuedCall, at: number, close: boolean): Promise<Sent<Answers> | null> {
+    const { prefix } = call
+    const commit = at + prefix.length
+    const failed =
+      this.#isLost || prefix.length === 0
+        ? null
+        : await this.#group({ ...call, statements: [] }, prefix, at, false)
+    // proves why it was skipped
+    if (this.#isLost) this.#results[commit + 1] = NO_ROWS
+    if (failed || this.#isLost || this.#hasFailed(at, prefix.length)) return failed
+    const sent = await this.#send([COMMIT.json], close)
+    if (!sent.isOk) return sent
+    this.#record(commit, sent.value[0])
+    if (NO_TRANSACTION.test(this.#errors[commit]?.message ?? '')) {
+      this.#errors[commit] = null
+      this.#results[commit + 1] = NO_ROWS
+    }
+    return null
+  }
+
+  /** Executes statements one by one, until one fails. */
+  async #each(
+    commands: readonly EncodedStatement[],
+    at: number,
+    close: boolean,
+  ): Promise<Sent<Answers> | null> {
+    for (const [index, { json }] of commands.entries()) {
+      const sent = await this.#send([json], close && index === commands.length - 1)
+      if (!sent.isOk) return sent
+      this.#record(at + index, sent.value[0])
+      if (this.#errors[at + index]) {
+        unproven.add(this.#stream)
+        break
+      }
+    }
+    return null
+  }
+
+  /** Executes a transaction, whose COMMIT is sent when the results of its statements are known. */
+  async #atomic(
+    call: QueuedCall,
+    commands: readonly EncodedStatement[],
+    at: number,
+    close: boolean,
+  ): Promise<Sent<Answers> | null> {
+    const failure = await this.#group(call, commands, at, false)
+    if (failure) return failure
+    const commit = at + commands.length
+    const isDone = !this.#isLost && !this.#hasFailed(at, commands.length)
+    if (isDone) {
+      const sent = await this.#send([COMMIT.json], close)
+      if (!sent.isOk) return sent
+      this.#record(commit, sent.value[0])
+      if (this.#results[commit]) return null
+    }
+    if (close) {
+      // the end of the stream rolls back
+      this.#results[commit + 1] = NO_ROWS
+      return null
+    }
+    const sent = await this.#send([ROLLBACK.json], close)
+    if (!sent.isOk) return sent
+    this.#record(commit + 1, sent.value[0])
+    return null
+  }
+
+  /**
+   * Executes statements in one request, each behind a BEGIN that must fail. If the server has time to take the lock away between
+   * a BEGIN and its statement, they are sent one by one: the first statement after a loss is not executed.
+   */
+  async #group(
+    call: QueuedCall,
+    commands: readonly EncodedStatement[],
+    at: number,
+    close: boolean,
+  ): Promise<Sent<Answers> | null> {
+    const { prefix, scope, statements } = call
+    const now = this.#stream.http.clock.now()
+    if (prefix.some(({ kind }) => kind === 'begin')) begunAt.set(this.#stream, now)
+    if (now - (begunAt.get(this.#stream) ?? 0) > TRANSACTION_WINDOW_MS / 2)
+      return await this.#each(commands, at, close)
+    const savesBatch = scope === 'transaction' && statements.length > 1
+    /** The step of each operation; `test` for a BEGIN that must fail. */
+    const steps: (number | 'test' | 'savepoint')[] = []
+    const operations: string[] = []
+    const add = (json: string, step: number | 'savepoint'): void => {
+      // nothing precedes BEGIN but a pragma
+      const mayBeOutside = steps.length > 0 && json !== prefix.find(({ kind }) => kind === 'begin')?.json
+      if (mayBeOutside) {
+        operations.push(TEST_BEGIN.json)
+        steps.push('test')
+      }
+      operations.push(json)
+      steps.push(step)
+    }
+    for (const [index, { json }] of commands.entries()) {
+      if (savesBatch && index === prefix.length) add(BATCH_SAVEPOINT.json, 'savepoint')
+      add(json, at + index)
+    }
+    const sent = await this.#send(operations, close)
+    if (!sent.isOk) return sent
+    let hasFailed = false
+    for (const [index, step] of steps.entries()) {
+      const answer = sent.value[index]
+      if (step === 'test') {
+        if (provesTransaction(answer)) continue
+        this.#isLost = true
+        const message = answer?.type === 'error' ? answer.error.message : null
+        // It did not begin a transaction, so the next statement may have run outside of one. The server takes the lock away between
+        // two statements only if they are 5 s apart.
+        if (message !== null && !hasFailed)
+          call.reject(new ProtocolError(`the transaction was lost: ${message}`))
+      } else if (this.#isLost || hasFailed) continue
+      else if (step === 'savepoint') hasFailed = answer?.type !== 'ok'
+      else {
+        this.#record(step, answer)
+        hasFailed = this.#errors[step] !== null
+      }
+    }
+    if (scope !== 'transaction') return null
+    if (this.#isLost) lost.add(this.#stream)
+    else if (hasFailed) {
+      unproven.add(this.#stream)
+      if (savesBatch) return await this.#redo(statements, at + prefix.length)
+    }
+    return null
+  }
+
+  /** Undoes a batch, and executes again the statements before the one that failed. */
+  async #redo(statements: readonly EncodedStatement[], at: number): Promise<Sent<Answers> | null> {
+    const sent = await this.#send([UNDO_BATCH.json], false)
+    if (!sent.isOk) return sent
+    if (sent.value[0]?.type !== 'ok') {
+      lost.add(this.#stream)
+      return null
+    }
+    const again = statements.filter((_, index) => this.#results[at + index])
+    const failure = await this.#each(again, at, false)
+    // the transaction is not what the results say
+    if (failure || this.#errors.slice(at, at + again.length).some((error) => error !== null))
+      lost.add(this.#stream)
+    return failure
+  }
+
+  /** Proves that the transaction exists, if a statement that failed may have ended it. */
+  async #prove(): Promise<Sent<Answers> | null> {
+    if (!unproven.has(this.#stream)) return null
+    const sent = await this.#send([TEST_BEGIN.json], false)
+    if (!sent.isOk) return sent
+    unproven.delete(this.#stream)
+    this.#isLost = !provesTransaction(sent.value[0])
+    if (this.#isLost) lost.add(this.#stream)
+    return null
+  }
+
+  #hasFailed(at: number, count: number): boolean {
+    return this.#results.slice(at, at + count).includes(null)
+  }
+
+  #record(step: number, answer: WireStreamResult | undefined): void {
+    if (answer?.type === 'error') this.#errors[step] = answer.error
+    else this.#results[step] = answer?.response.result as WireResult
+  }
+
+  async #send(statements: readonly string[], close: boolean): Promise<Sent<Answers>> {
+    const isFirst = this.#isFirst
+    this.#isFirst = false
+    // a new stream would not be in the transaction
+    if (!isFirst && this.#stream.baton === null) return invalid('no baton in the middle of a stream')
+    const encode = (index: string | null): string[] =>
+      statements.map((json, at) => `{"type":"execute","stmt":${withIndex(json, at === 0 ? index : null)}}`)
+    const sent = await this.#stream.post({ ...this.#sending, close }, encode)
+    // it must not be repeated as a whole: an earlier part of it was executed
+    if (!sent.isOk) {
+      if (isFirst) return sent
+      // a proxy may have sent it twice, and the second copy was rejected
+      if (sent.error instanceof HttpError) withOutcome(sent.error, 'unknown')
+      return { ...sent, isSent: true }
+    }
+    const isComplete =
+      sent.value.length >= statements.length && sent.value.slice(0, statements.length).every(isAnswer)
+    return isComplete ? sent : invalid('the response omits a result')
+  }
+}
+
+const invalid = (message: string): Sent<never> => ({
+  isOk: false,
+  isSent: true,
+  error: new ProtocolError(message),
+})
+
+/** Whether a BEGIN failed because a transaction is open. */
+const provesTransaction = (answer: WireStreamResult | undefined): boolean =>
+  answer?.type === 'error' && IN_TRANSACTION.test(answer.error.message)
+
+function isAnswer(answer: WireStreamResult | undefined): boolean {
+  if (answer?.type === 'error') return isWireError(answer.error)
+  const { result } = (answer?.response ?? {}) as { result?: Partial<WireResult> | null }
+  return Array.isArray(result?.cols)
+}
+
+/** The result of a statement without rows. */
+const NO_ROWS: WireResult = { cols: [], rows: [], affected_row_count: 0 }

@@ -1,0 +1,33 @@
+import type { WireStreamResult } from '../base/wire.ts'
+import type { Http, Sent } from '../http/http.ts'
+import type { SqlRequest } from '../request/sql-request.ts'
+
+/** The results of the operations of a request. */
+export type Answers = readonly (WireStreamResult | undefined)[]
+
+/** Encodes the operations of a request. @param index replication index, if the request carries one */
+export type Encode = (index: string | null) => readonly string[]
+
+/** Whether the stream holds the write lock or the request may acquire it, and how many write permits the stream has. */
+export interface LockUse {
+  readonly mayHoldLock: boolean
+  readonly ownPermits: number
+}
+
+/** A request, and how it is sent. */
+export interface Sending {
+  readonly request: SqlRequest
+  /** Whether the stream ends with it. */
+  readonly close: boolean
+  readonly lock: LockUse
+  readonly signal: AbortSignal | undefined
+}
+
+/** What sends the requests of one stream. */
+export interface SendingStream {
+  readonly http: Http
+  /** Continues the stream; null while the server has none, as far as the client knows. */
+  readonly baton: string | null
+  /** Sends operations on the stream. @param encode encodes them; by default those of the request */
+  post(sending: Sending, encode?: Encode): Promise<Sent<Answers>>
+}

@@ -1,0 +1,56 @@
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+
+interface Operation {
+  readonly type: string
+  readonly stmt?: { readonly sql: string }
+}
+
+/** Makes a server look as if it knew `execute` and `close` on `/v2/pipeline`, and nothing else. */
+export class ExecuteOnlyProxy {
+  readonly #server: http.Server
+  /** The statements of each request that was passed on; `close` for the end of a stream. */
+  readonly requests: string[][] = []
+
+  private constructor(server: http.Server) {
+    this.#server = server
+  }
+
+  static async start(target: string): Promise<ExecuteOnlyProxy> {
+    const server = http.createServer((request, response) => {
+      void proxy.#answer(target, request, response)
+    })
+    const proxy = new ExecuteOnlyProxy(server)
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    return proxy
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  async #answer(target: string, request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
+    const body = await text(request)
+    if (request.url !== '/v2/pipeline') return void response.writeHead(404).end('not found')
+    const { requests } = JSON.parse(body) as { requests: Operation[] }
+    const unknown = requests.find(({ type }) => type !== 'execute' && type !== 'close')
+    if (unknown) {
+      const error = `unknown variant \`${unknown.type}\`, expected \`execute\` or \`close\``
+      return void response.writeHead(400).end(JSON.stringify({ error }))
+    }
+    this.requests.push(requests.map(({ stmt, type }) => stmt?.sql ?? type))
+    const { authorization } = request.headers
+    const answer = await fetch(new URL('v2/pipeline', `${target.replace(/\/$/, '')}/`), {
+      method: 'POST',
+      body,
+      headers: { 'content-type': 'application/json', ...(authorization && { authorization }) },
+    })
+    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text())
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+}
