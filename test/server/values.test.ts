@@ -162,7 +162,7 @@ describe.skipIf(!hasSqld)('the embedded engine and the real server give the same
   const answers = { embedded: new Map<string, unknown>(), sqld: new Map<string, unknown>() }
 
   beforeAll(async () => {
-    await using embedded = await startLocalServer()
+    await using embedded = await startLocalServer({ dialect: 'sqld' })
     answers.embedded = await askAll(embedded.url)
     await using sqld = await startSqld()
     answers.sqld = await askAll(sqld.url)

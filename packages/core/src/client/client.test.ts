@@ -3,7 +3,6 @@ import { batchAnswer, type ScriptedStep } from '../../test-support/scripted-batc
 import { answer, row, scripted, status, streams } from '../../test-support/scripted-server.ts'
 import { HttpError } from '../base/errors.ts'
 import { executeMultiple } from './execute-multiple.ts'
-import { readRows } from './read-rows.ts'
 import { openStream } from './stream.ts'
 
 // Batches and transactions on servers that misbehave. Each test scripts its own.
