@@ -174,6 +174,15 @@ test('a stream that began with a statement', async () => {
   expect(await rows()).toEqual([1, 3])
 })
 
+test('a statement that failed outside of a transaction does not concern the next one', async () => {
+  await using stream = openStream(db)
+  await expect(stream.chain([insert(1), insert(1)])).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT' })
+  stream.begin()
+  await stream.execute(insert(2))
+  await stream.commit()
+  expect(await rows()).toEqual([1, 2])
+})
+
 test('Kysely', async () => {
   const kysely = new Kysely<{ t: { a: number } }>({ dialect: new BatonDialect(config) })
   await kysely.transaction().execute(async (trx) => {

@@ -123,6 +123,11 @@ class Execution {
     this.#at += commands.length + (scope === 'atomic' ? 2 : transactionEnd === 'commit' ? 1 : 0)
     if (scope === 'chain') return await this.#each(commands, at, close)
     if (scope === 'atomic') return await this.#atomic(call, commands, at, close)
+    if (prefix.some(({ kind }) => kind === 'begin')) {
+      // nothing is known of the new transaction
+      unproven.delete(this.#stream)
+      lost.delete(this.#stream)
+    }
     this.#isLost ||= lost.has(this.#stream)
     const failure = this.#isLost ? null : await this.#prove()
     if (failure || (this.#isLost && transactionEnd !== 'commit')) return failure
