@@ -456,4 +456,48 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     [[{ do: 'script', sql: ['insert'] }]],
     { faults: [{ request: 0, kind: 'foreign answer', value: 6 }] },
   ),
+  keep(
+    'without batches: a chain that fails before a transaction of the same stream',
+    [
+      [
+        onStream({ do: 'chain', sql: ['insert', 'constraint'], catches: true }, { do: 'begin' }, insert, {
+          do: 'commit',
+        }),
+      ],
+    ],
+    { server: { isExecuteOnly: true } },
+  ),
+  keep(
+    'without batches: a batch that fails in the middle of a transaction',
+    [
+      [
+        inTransaction(
+          insert,
+          { do: 'batch', sql: ['returning', 'constraint', 'insert'], catches: true },
+          insert,
+        ),
+      ],
+    ],
+    { server: { isExecuteOnly: true } },
+  ),
+  keep(
+    'without batches: a transaction that a statement ended, and a COMMIT',
+    [[inTransaction(insert, { do: 'execute', sql: 'or rollback', catches: true })]],
+    { server: { isExecuteOnly: true } },
+  ),
+  keep(
+    'without batches: an answer without a baton while another call of its request is to come',
+    [[inTransaction(insert, { do: 'together', steps: [insert, insert], catches: true })]],
+    { server: { isExecuteOnly: true }, faults: [{ request: 5, kind: 'foreign answer', value: 0 }] },
+  ),
+  keep(
+    'a COMMIT whose second copy is rejected is no proof that the server has no batches',
+    [[onStream(insert, { do: 'begin' }, insert, { do: 'commit', catches: true })]],
+    {
+      faults: [
+        { request: 2, kind: 'repeated' },
+        { request: 3, kind: 'lost without a word' },
+      ],
+    },
+  ),
 ]
