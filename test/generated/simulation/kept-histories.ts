@@ -460,9 +460,13 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     'without batches: a chain that fails before a transaction of the same stream',
     [
       [
-        onStream({ do: 'chain', sql: ['insert', 'constraint'], catches: true }, { do: 'begin' }, insert, {
-          do: 'commit',
-        }),
+        onStream(
+          { do: 'chain', sql: ['insert', 'constraint'], catches: true },
+          { do: 'begin' },
+          { do: 'execute', sql: 'insert', catches: true },
+          { do: 'sleep', ms: 5 },
+          { do: 'commit' },
+        ),
       ],
     ],
     { server: { isExecuteOnly: true } },
