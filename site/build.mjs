@@ -22,6 +22,7 @@ const problems = []
 
 rmSync(PAGES, { recursive: true, force: true })
 for (const page of pages) copyPage(page)
+makeHome()
 for (const { tsconfig, entries } of REFERENCE) await makeReference(tsconfig, entries)
 writeFileSync(join(PAGES, 'reference/index.md'), referenceIndex())
 if (problems.length === 0) {
@@ -39,6 +40,22 @@ function copyPage({ from, to, title }) {
   const file = join(PAGES, `${to}.md`)
   mkdirSync(dirname(file), { recursive: true })
   writeFileSync(file, `---\ntitle: ${JSON.stringify(title)}\n---\n\n${body}`)
+}
+
+/** Makes the home page from home.md: the programs and the first command are those of the README, which tests run. */
+function makeHome() {
+  const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
+  /** The first block of code in a language under a heading. */
+  const blockOf = (heading, language) => {
+    const [, section = ''] = readme.split(`\n## ${heading}\n`)
+    const [, code] = new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\`$`, 'm').exec(section) ?? []
+    if (code === undefined) problems.push(`README.md has no ${language} under ${heading}`)
+    return code
+  }
+  const home = readFileSync(join(SITE, 'home.md'), 'utf8')
+    .replaceAll(/^\{\{program (.*)\}\}$/gm, (_, heading) => `\`\`\`ts [${heading}]\n${blockOf(heading, 'ts')}\`\`\``)
+    .replaceAll(/^\{\{command (.*)\}\}$/gm, (_, heading) => `\`\`\`sh\n${blockOf(heading, 'sh')}\`\`\``)
+  writeFileSync(join(PAGES, 'index.md'), mapLinks(home, (link) => siteLink(link, 'README.md')))
 }
 
 /** Changes the targets of links and pictures, but not in code. */

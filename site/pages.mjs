@@ -24,7 +24,7 @@ export const GROUPS = [
     pages: [
       {
         from: 'README.md',
-        to: 'index',
+        to: 'start',
         title: 'Start',
         about: 'installation, and a program each for Kysely, for Drizzle and for neither',
       },

@@ -19,7 +19,7 @@ export default defineConfig({
     search: { provider: 'local' },
     outline: [2, 3],
     nav: [
-      { text: 'Start', link: '/' },
+      { text: 'Start', link: '/start' },
       { text: 'Concepts', link: '/concepts' },
       { text: 'Errors', link: '/errors' },
       { text: 'Reference', link: '/reference/' },
