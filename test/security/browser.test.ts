@@ -102,7 +102,7 @@ describe.skipIf(browserPath === null)(
              <input name='${INSERT.slice(0, -1).replaceAll("'", '&#39;')},"x":"' value='"}'></form>`,
           )
           await Promise.all([page.waitForNavigation(), page.evaluate('document.forms[0].submit()')])
-          expect(await page.textContent('body')).toContain('may not use this server')
+          expect(await page.textContent('body')).toContain('are not allowed to use this server')
         })
         await expectNothingWritten()
       })
