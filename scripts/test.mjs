@@ -1,7 +1,6 @@
 // Runs the tests, or those of one part of the repository: `npm test -- core`. Other arguments go to vitest. A test process that
 // node itself ended (a failed check inside V8, for instance) says nothing about what was tested: its file is run once more, and
-// the end of the output says so. A run has a temporary directory of its own, removed with it: what is left there is counted at the end,
-// and a process left running fails the run.
+// the end of the output says so. A run has a temporary directory of its own, removed with it. What is left there, or left running, at the end fails the run.
 import { TestRun } from './test-run.mjs'
 
 /** The parts that can be tested by themselves in about a minute: where their tests lie, and on which servers they run. */
@@ -55,16 +54,17 @@ if (status !== 0 && first.crashes.length > 0 && first.failed === first.crashes.l
   }
 }
 const { entries, processes } = await run.end()
-if (entries.length > 0)
-  console.log(
-    `left in the temporary directory, now removed: ${entries.length} entries: ${entries.slice(0, 5).join('; ')}`,
-  )
-// what a run that was interrupted or failed leaves running says nothing about the tests
-if (status === 0 && processes.length > 0) {
+const leftovers = [
+  entries.length > 0 &&
+    `left in the temporary directory: ${entries.length} entries: ${entries.slice(0, 5).join('; ')}`,
+  processes.length > 0 && `left running: ${processes.join(', ')}`,
+].filter(Boolean)
+// what a run that was interrupted or failed leaves says nothing about the tests
+if (status === 0 && leftovers.length > 0) {
   status = 1
   failed += 1
-  lines.push(`left running: ${processes.join(', ')}`)
 }
+lines.push(...leftovers)
 for (const line of lines) console.log(line)
 if (lines.length > 0)
   console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
