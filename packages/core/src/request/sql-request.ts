@@ -232,7 +232,7 @@ function readSteps(
       throw new SqlError(error, sql, statement && isBatch ? index : null, results, outcome)
     }
     const result = batch.step_results[step]
-    if (!result) throw new ProtocolError('the response omits a step of the batch')
+    if (!result) throw new ProtocolError('the response omits a step')
     if (statement && !transactionEnd) results.push(decode(result, call, index, context))
   }
   return results
