@@ -1,9 +1,14 @@
 import type { Command, CommandInput } from './command-context.ts'
 import { loadServer } from './load-server.ts'
 import {
+  ACCOUNT_OPTIONS,
   API_OPTIONS,
+  API_TOKEN_OPTIONS,
+  CONFIGURE_DATABASE_OPTIONS,
+  CONFIGURE_GROUP_OPTIONS,
   CREATE_DATABASE_OPTIONS,
   CREATE_GROUP_OPTIONS,
+  DATABASE_TOKEN_OPTIONS,
   DESTROY_OPTIONS,
   DEV_OPTIONS,
   DUMP_OPTIONS,
@@ -12,7 +17,6 @@ import {
   type OptionTable,
   RESTORE_OPTIONS,
   SQL_OPTIONS,
-  TOKEN_OPTIONS,
   USER_OPTIONS,
 } from './option-table.ts'
 
@@ -31,6 +35,7 @@ const WHICH_DATABASE =
   'NAME is a database of `baton dev` on port 8080 of this machine; use a URL for any other. The default is DATABASE_URL.'
 const WHICH_API =
   'Uses the platform API of `baton dev --platform-port`, or of another server, with its URL and an API token.'
+const WHICH_ACCOUNT = `${WHICH_API} Needs a token that is not limited to an organization.`
 
 export const COMMANDS: readonly Command[] = [
   command({
@@ -65,6 +70,22 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./restore.ts')).runRestore,
   }),
   command({
+    words: ['organizations', 'list'],
+    operands: [],
+    summary: 'List the organizations that the token can access.',
+    details: WHICH_API,
+    options: ACCOUNT_OPTIONS,
+    load: async () => (await import('./organizations.ts')).listOrganizations,
+  }),
+  command({
+    words: ['organizations', 'create'],
+    operands: ['NAME'],
+    summary: 'Create an organization, which you own.',
+    details: WHICH_ACCOUNT,
+    options: ACCOUNT_OPTIONS,
+    load: async () => (await import('./organizations.ts')).createOrganization,
+  }),
+  command({
     words: ['databases', 'list'],
     operands: [],
     summary: 'List the databases of an organization.',
@@ -89,10 +110,18 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./databases.ts')).createDatabase,
   }),
   command({
+    words: ['databases', 'configure'],
+    operands: ['NAME'],
+    summary: 'Change settings of a database and print all; without options, only print them.',
+    details: WHICH_API,
+    options: CONFIGURE_DATABASE_OPTIONS,
+    load: async () => (await import('./databases.ts')).configureDatabase,
+  }),
+  command({
     words: ['databases', 'destroy'],
     operands: ['NAME'],
     summary: 'Delete a database and its data.',
-    details: WHICH_API,
+    details: `${WHICH_API} A protected one must first be unprotected: \`baton databases configure NAME --delete-protection off\`.`,
     options: DESTROY_OPTIONS,
     load: async () => (await import('./databases.ts')).destroyDatabase,
   }),
@@ -113,10 +142,18 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./groups.ts')).createGroup,
   }),
   command({
+    words: ['groups', 'configure'],
+    operands: ['NAME'],
+    summary: 'Change settings of a group and print all; without options, only print them.',
+    details: WHICH_API,
+    options: CONFIGURE_GROUP_OPTIONS,
+    load: async () => (await import('./groups.ts')).configureGroup,
+  }),
+  command({
     words: ['groups', 'destroy'],
     operands: ['NAME'],
     summary: 'Delete a group and all of its databases.',
-    details: WHICH_API,
+    details: `${WHICH_API} Neither it nor any of its databases may be protected: see \`baton groups configure\` and \`baton databases configure\`.`,
     options: DESTROY_OPTIONS,
     load: async () => (await import('./groups.ts')).destroyGroup,
   }),
@@ -129,44 +166,44 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./usage.ts')).showUsage,
   }),
   command({
-    words: ['token', 'create'],
+    words: ['database-tokens', 'create'],
     operands: ['DATABASE'],
     summary: 'Create a token for a database and print it.',
     details: WHICH_API,
-    options: TOKEN_OPTIONS,
-    load: async () => (await import('./token.ts')).createToken,
+    options: DATABASE_TOKEN_OPTIONS,
+    load: async () => (await import('./database-tokens.ts')).createDatabaseToken,
   }),
   command({
-    words: ['token', 'rotate'],
+    words: ['database-tokens', 'rotate'],
     operands: ['DATABASE'],
     summary: 'Invalidate all tokens of a database by rotating its key.',
     details: WHICH_API,
     options: API_OPTIONS,
-    load: async () => (await import('./token.ts')).rotateTokens,
+    load: async () => (await import('./database-tokens.ts')).rotateDatabaseTokens,
   }),
   command({
-    words: ['token', 'mint'],
+    words: ['api-tokens', 'create'],
     operands: ['NAME'],
     summary: 'Create a token for the platform API and print it; it is shown only once.',
-    details: `${WHICH_API} With --organization it is limited to that organization.`,
-    options: API_OPTIONS,
-    load: async () => (await import('./token.ts')).mintApiToken,
+    details: `${WHICH_API} Without --organization and --group it can access all that you can.`,
+    options: API_TOKEN_OPTIONS,
+    load: async () => (await import('./api-tokens.ts')).createApiToken,
   }),
   command({
-    words: ['token', 'list'],
+    words: ['api-tokens', 'list'],
     operands: [],
-    summary: 'List tokens for the platform API.',
-    details: WHICH_API,
-    options: API_OPTIONS,
-    load: async () => (await import('./token.ts')).listApiTokens,
+    summary: 'List your tokens for the platform API: name, id, date, organization and group, scopes.',
+    details: WHICH_ACCOUNT,
+    options: ACCOUNT_OPTIONS,
+    load: async () => (await import('./api-tokens.ts')).listApiTokens,
   }),
   command({
-    words: ['token', 'revoke'],
+    words: ['api-tokens', 'revoke'],
     operands: ['NAME'],
-    summary: 'Revoke a token for the platform API.',
-    details: WHICH_API,
-    options: API_OPTIONS,
-    load: async () => (await import('./token.ts')).revokeApiToken,
+    summary: 'Revoke one of your tokens for the platform API.',
+    details: WHICH_ACCOUNT,
+    options: ACCOUNT_OPTIONS,
+    load: async () => (await import('./api-tokens.ts')).revokeApiToken,
   }),
   command({
     words: ['export'],

@@ -29,11 +29,25 @@ function offered(script: string, words: readonly string[]): string[] {
 test('bash: commands, their second words, options, and values that are a choice', async ({ skip }) => {
   if (!isThere('bash')) skip('completion in bash: there is no bash')
   const script = await scriptFor('bash')
-  expect(offered(script, ['baton', 'd'])).toEqual(['dev', 'dump', 'databases'])
-  expect(offered(script, ['baton', 'databases', ''])).toEqual(['list', 'show', 'create', 'destroy'])
+  expect(offered(script, ['baton', 'd'])).toEqual(['dev', 'dump', 'databases', 'database-tokens'])
+  expect(offered(script, ['baton', 'databases', ''])).toEqual([
+    'list',
+    'show',
+    'create',
+    'configure',
+    'destroy',
+  ])
   expect(offered(script, ['baton', 'databases', 'create', '--g'])).toEqual(['--group'])
   expect(offered(script, ['baton', 'sql', 'app', '--f'])).toEqual(['--file'])
   expect(offered(script, ['baton', 'dev', '--backend', ''])).toEqual(['embedded', 'sqld'])
+  expect(offered(script, ['baton', 'databases', 'configure', 'app', '--block-reads', 'o'])).toEqual([
+    'on',
+    'off',
+  ])
+  expect(offered(script, ['baton', 'api-tokens', 'create', 'ci', '--scope', 'r'])).toEqual([
+    'read-only',
+    'read',
+  ])
   expect(offered(script, ['baton', 'completion', 'f'])).toEqual(['fish'])
   expect(offered(script, ['baton', 'nope', ''])).toEqual([])
 })

@@ -1,6 +1,6 @@
 import { databaseUrl } from '@batonsql/platform'
-import type { CREATE_DATABASE_OPTIONS, DESTROY_OPTIONS } from './option-table.ts'
-import { apiCommand, askBefore } from './platform-api.ts'
+import type { CONFIGURE_DATABASE_OPTIONS, CREATE_DATABASE_OPTIONS, DESTROY_OPTIONS } from './option-table.ts'
+import { apiCommand, askBefore, fieldRows, readSwitch } from './platform-api.ts'
 
 /** Prints a line for each database, with name, group and URL. */
 export const listDatabases = apiCommand(async (platform, { signal }) => {
@@ -35,13 +35,7 @@ export const showDatabase = apiCommand(async (platform, { operands, signal }) =>
     blockReads,
     blockWrites,
   }
-  return {
-    json,
-    text: Object.entries(json).map(([key, value]) => [
-      key,
-      value === null || value === '' ? 'none' : String(value),
-    ]),
-  }
+  return { json, text: fieldRows(json) }
 })
 
 /** Waits until the database accepts requests, and prints its URL. */
@@ -52,6 +46,31 @@ export const createDatabase = apiCommand<typeof CREATE_DATABASE_OPTIONS>(
     const { hostname } = await platform.databases.create({ name, group }, { wait: true, signal })
     const url = databaseUrl(hostname)
     return { json: { name, group, url }, text: url }
+  },
+)
+
+/** Changes the given settings of a database, and prints all. */
+export const configureDatabase = apiCommand<typeof CONFIGURE_DATABASE_OPTIONS>(
+  async (platform, { values, operands, signal }) => {
+    const [name] = operands as [string]
+    const changes = {
+      sizeLimit: values['size-limit'],
+      allowAttach: readSwitch('allow-attach', values['allow-attach']),
+      blockReads: readSwitch('block-reads', values['block-reads']),
+      blockWrites: readSwitch('block-writes', values['block-writes']),
+      deleteProtection: readSwitch('delete-protection', values['delete-protection']),
+      allowedIps: values['allowed-ips']
+        ?.split(',')
+        .map((address) => address.trim())
+        .filter((address) => address !== ''),
+    }
+    const isChanged = Object.values(changes).some((change) => change !== undefined)
+    const { databases } = platform
+    const { sizeLimit, allowAttach, blockReads, blockWrites, deleteProtection, allowedIps } = isChanged
+      ? await databases.updateConfiguration(name, changes, { signal })
+      : await databases.getConfiguration(name, { signal })
+    const json = { sizeLimit, allowAttach, blockReads, blockWrites, deleteProtection, allowedIps }
+    return { json, text: fieldRows(json) }
   },
 )
 

@@ -4,6 +4,7 @@ import type { LocalServer, LocalServerOptions } from '@batonsql/local-server'
 import type { CommandInput } from './command-context.ts'
 import { loadServer } from './load-server.ts'
 import { DEV_OPTIONS, type ValuesOf } from './option-table.ts'
+import { readChoice } from './read-choice.ts'
 import { writeTokenFile } from './token-file.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -73,7 +74,7 @@ function nameOf(file: string): string {
 
 function readDev(given: DevValues): { options: LocalServerOptions; databases: readonly string[] } {
   const { data, host, database: databases = [], organization } = given
-  const backend = readChoice('backend', given.backend ?? 'embedded')
+  const backend = readChoice('baton dev: --backend', DEV_OPTIONS.backend.choices, given.backend ?? 'embedded')
   const port = readPort('--port', given.port ?? '8080')
   const platformPort = given['platform-port']
   const domain = given['platform-domain']
@@ -91,14 +92,17 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
     throw new UsageError(
       `baton dev: --data must be a directory, but ${data} is a file; --open ${data} serves a copy of it`,
     )
-  const dialect = given.dialect === undefined ? undefined : readChoice('dialect', given.dialect)
+  const dialect =
+    given.dialect === undefined
+      ? undefined
+      : readChoice('baton dev: --dialect', DEV_OPTIONS.dialect.choices, given.dialect)
   if (dialect !== undefined && backend === 'sqld')
     throw new UsageError('baton dev: --dialect needs the back end embedded')
   const options = {
     backend,
     ...(dialect !== undefined && { dialect }),
     port,
-    log: readChoice('log', given.log ?? 'none'),
+    log: readChoice('baton dev: --log', DEV_OPTIONS.log.choices, given.log ?? 'none'),
     inspector: given['no-inspector'] !== true && given.auth !== true && platformPort === undefined,
     allowOrigins: given['allow-origin'] ?? [],
     domains: Object.fromEntries((given.domain ?? []).map(readDomain)),
@@ -128,17 +132,6 @@ function readRemote(given: DevValues): Pick<LocalServerOptions, 'sqld'> {
       'baton dev: --sqld-url, --sqld-admin-url and BATON_SQLD_ADMIN_KEY must be set together',
     )
   return { sqld: { url, adminUrl, adminKey } }
-}
-
-function readChoice<Name extends 'backend' | 'dialect' | 'log'>(
-  name: Name,
-  given: string,
-): (typeof DEV_OPTIONS)[Name]['choices'][number] {
-  const { choices } = DEV_OPTIONS[name]
-  const found = choices.find((choice) => choice === given)
-  if (found === undefined)
-    throw new UsageError(`baton dev: --${name} must be one of ${choices.join(', ')}, not ${given}`)
-  return found
 }
 
 function readPort(option: string, text: string): number {

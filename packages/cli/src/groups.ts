@@ -1,5 +1,5 @@
-import type { CREATE_GROUP_OPTIONS, DESTROY_OPTIONS } from './option-table.ts'
-import { apiCommand, askBefore } from './platform-api.ts'
+import type { CONFIGURE_GROUP_OPTIONS, CREATE_GROUP_OPTIONS, DESTROY_OPTIONS } from './option-table.ts'
+import { apiCommand, askBefore, fieldRows, readSwitch } from './platform-api.ts'
 
 /** Prints a line for each group, with its name and locations, the primary first. */
 export const listGroups = apiCommand(async (platform, { signal }) => {
@@ -17,6 +17,21 @@ export const createGroup = apiCommand<typeof CREATE_GROUP_OPTIONS>(
     const { location = 'local' } = values
     await platform.groups.create({ name, location }, { signal })
     return { json: { name, primary: location }, text: `created ${name} in ${location}` }
+  },
+)
+
+/** Changes the given settings of a group, and prints all. */
+export const configureGroup = apiCommand<typeof CONFIGURE_GROUP_OPTIONS>(
+  async (platform, { values, operands, signal }) => {
+    const [name] = operands as [string]
+    const change = readSwitch('delete-protection', values['delete-protection'])
+    const { groups } = platform
+    const { deleteProtection } =
+      change === undefined
+        ? await groups.getConfiguration(name, { signal })
+        : await groups.updateConfiguration(name, { deleteProtection: change }, { signal })
+    const json = { deleteProtection }
+    return { json, text: fieldRows(json) }
   },
 )
 

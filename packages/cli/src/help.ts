@@ -74,7 +74,7 @@ export function commandPage(): string {
   const sections = COMMANDS.map((command) => {
     const { words, summary, details, options } = command
     const rows = Object.entries(options).map(
-      ([name, spec]) => `| \`${optionUsage(name, spec)}\` | ${cell(spec.help)} |`,
+      ([name, spec]) => `| \`${cell(optionUsage(name, spec))}\` | ${cell(spec.help)} |`,
     )
     return [
       `## baton ${words.join(' ')}`,

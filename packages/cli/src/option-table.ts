@@ -152,14 +152,22 @@ export const RESTORE_OPTIONS = {
   ...ADDRESS_OPTIONS,
 } as const satisfies OptionTable
 
-/** Options for the platform API. */
-export const API_OPTIONS = {
+/** Options for the address of a platform API. */
+const PLATFORM_OPTIONS = {
   'api-url': { type: 'string', value: 'URL', help: 'URL of the platform API (default: BATON_API_URL)' },
   token: {
     type: 'string',
     value: 'TOKEN',
     help: 'API token (default: BATON_API_TOKEN, then TURSO_API_TOKEN)',
   },
+} as const satisfies OptionTable
+
+/** Options for the platform API. */
+export const ACCOUNT_OPTIONS = { ...PLATFORM_OPTIONS, json: JSON_OPTION } as const satisfies OptionTable
+
+/** Options for an organization of the platform API. */
+export const API_OPTIONS = {
+  ...PLATFORM_OPTIONS,
   organization: {
     type: 'string',
     value: 'SLUG',
@@ -182,12 +190,69 @@ export const CREATE_GROUP_OPTIONS = {
   ...API_OPTIONS,
 } as const satisfies OptionTable
 
+/** An option whose absence keeps the current value. */
+export const SWITCH = { type: 'string', value: 'on|off', choices: ['on', 'off'] } as const
+const DELETE_PROTECTION = { ...SWITCH, help: 'Whether deletion is refused' } as const
+
+export const CONFIGURE_DATABASE_OPTIONS = {
+  'size-limit': {
+    type: 'string',
+    value: 'SIZE',
+    help: 'Maximum size: 256mb, 1.5gb, or bytes; 0 for none',
+  },
+  'allow-attach': { ...SWITCH, help: 'Whether other databases of its group can attach it' },
+  'block-reads': { ...SWITCH, help: 'Whether reads are refused' },
+  'block-writes': { ...SWITCH, help: 'Whether writes are refused' },
+  'delete-protection': DELETE_PROTECTION,
+  'allowed-ips': {
+    type: 'string',
+    value: 'LIST',
+    help: 'The only addresses that can access it, separated by commas: 192.0.2.7,198.51.100.0/24; "" for all',
+  },
+  ...API_OPTIONS,
+} as const satisfies OptionTable
+
+export const CONFIGURE_GROUP_OPTIONS = {
+  'delete-protection': DELETE_PROTECTION,
+  ...API_OPTIONS,
+} as const satisfies OptionTable
+
 export const DESTROY_OPTIONS = {
   yes: { type: 'boolean', short: 'y', help: 'Do not ask for confirmation' },
   ...API_OPTIONS,
 } as const satisfies OptionTable
 
-export const TOKEN_OPTIONS = {
+export const API_TOKEN_OPTIONS = {
+  group: { type: 'string', value: 'NAME', help: 'Its only group; needs --scope' },
+  scope: {
+    type: 'string',
+    multiple: true,
+    value: 'SCOPE',
+    choices: [
+      'read-only',
+      'full-access',
+      'read',
+      'db:create',
+      'db:delete',
+      'db:configure',
+      'db:mint-token',
+      'db:rotate-creds',
+      'group:configure',
+      'group:mint-token',
+      'group:rotate-creds',
+      'metrics',
+    ],
+    help: 'What it permits in the group: full-access, read-only (the same as read), db:create, db:delete, db:configure, db:mint-token, db:rotate-creds, group:configure, group:mint-token, group:rotate-creds. Without a group, only metrics: a token for /metrics of the local server. Can be repeated',
+  },
+  ...API_OPTIONS,
+  organization: {
+    type: 'string',
+    value: 'SLUG',
+    help: 'Its only organization (default: all of yours; with --group, the only one that --token can access)',
+  },
+} as const satisfies OptionTable
+
+export const DATABASE_TOKEN_OPTIONS = {
   'read-only': { type: 'boolean', help: 'Create a read-only token' },
   expiration: {
     type: 'string',
@@ -204,8 +269,7 @@ export const EXPORT_OPTIONS = {
     help: 'Export all databases of a running server to new files DIR/ORGANIZATION/NAME.db',
   },
   data: { type: 'string', value: 'DIR', help: 'Data directory of a stopped server' },
-  'api-url': API_OPTIONS['api-url'],
-  token: API_OPTIONS.token,
+  ...PLATFORM_OPTIONS,
   organization: {
     type: 'string',
     value: 'SLUG',

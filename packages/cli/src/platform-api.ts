@@ -1,11 +1,18 @@
 import { createInterface } from 'node:readline/promises'
 import { createPlatformClient, type PlatformClient } from '@batonsql/platform'
 import { type CommandContext, type CommandInput, print } from './command-context.ts'
-import type { API_OPTIONS, OptionTable, ValuesOf } from './option-table.ts'
+import {
+  type ACCOUNT_OPTIONS,
+  type API_OPTIONS,
+  type OptionTable,
+  SWITCH,
+  type ValuesOf,
+} from './option-table.ts'
+import { readChoice } from './read-choice.ts'
 import { UsageError } from './usage-error.ts'
 
 /** The output of a command. */
-export interface CommandOutput {
+interface CommandOutput {
   /** Printed with `--json`. */
   readonly json: unknown
   /** Printed without it: lines, or rows of cells that are aligned in columns. */
@@ -13,31 +20,62 @@ export interface CommandOutput {
 }
 
 /** The input of a command, besides the client. */
-export interface ApiCall<Options extends OptionTable> {
+interface ApiCall<Options extends OptionTable> {
   readonly values: ValuesOf<Options>
   readonly operands: readonly string[]
   /** Must be passed to every request. */
   readonly signal: AbortSignal
 }
 
-/**
- * Creates a command that uses the platform API.
- * @param isSure asks for confirmation first
- */
-export function apiCommand<Options extends typeof API_OPTIONS>(
-  ask: (platform: PlatformClient, call: ApiCall<Options>) => Promise<CommandOutput>,
-  isSure: (input: CommandInput<Options>) => Promise<void> = async () => {},
+type Ask<Options extends OptionTable> = (
+  platform: PlatformClient,
+  call: ApiCall<Options>,
+) => Promise<CommandOutput>
+
+/** Creates a command that uses the platform API for the user of the token. */
+export function accountCommand<Options extends typeof ACCOUNT_OPTIONS>(
+  ask: Ask<Options>,
 ): (input: CommandInput<Options>) => Promise<void> {
   return async (input) => {
-    await isSure(input)
     const { operands, context } = input
     // includes the options of the platform API
-    const values = input.values as ValuesOf<Options> & ValuesOf<typeof API_OPTIONS>
-    const platform = await openPlatform(values, context)
-    const { json, text } = await ask(platform, { values, operands, signal: context.signal })
+    const values = input.values as ValuesOf<Options> & ValuesOf<typeof ACCOUNT_OPTIONS>
+    const { json, text } = await ask(platformOf(values, context), {
+      values,
+      operands,
+      signal: context.signal,
+    })
     if (values.json) return await print(context, `${JSON.stringify(json)}\n`)
     for (const line of typeof text === 'string' ? [text] : inColumns(text)) await print(context, `${line}\n`)
   }
+}
+
+/**
+ * Creates a command that uses the platform API for an organization.
+ * @param isSure asks for confirmation first
+ */
+export function apiCommand<Options extends typeof API_OPTIONS>(
+  ask: Ask<Options>,
+  isSure: (input: CommandInput<Options>) => Promise<void> = async () => {},
+): (input: CommandInput<Options>) => Promise<void> {
+  const perform = accountCommand<Options>(async (platform, call) => {
+    const { organization } = call.values as ValuesOf<typeof API_OPTIONS>
+    const slug = organization ?? (await onlyOrganization(platform, call.signal))
+    return await ask(platform.forOrganization(slug), call)
+  })
+  return async (input) => {
+    await isSure(input)
+    await perform(input)
+  }
+}
+
+/** Returns the slug of the only organization of the token. @throws UsageError if there are others */
+export async function onlyOrganization(platform: PlatformClient, signal: AbortSignal): Promise<string> {
+  const slugs = (await platform.organizations.list({ signal })).map(({ slug }) => slug)
+  const [only, ...others] = slugs
+  if (only === undefined || others.length > 0)
+    throw new UsageError(`baton: choose an organization with --organization: ${slugs.join(', ')}`)
+  return only
 }
 
 /** Aligns rows in columns; numeric columns to the right. */
@@ -79,26 +117,20 @@ export function askBefore(
   }
 }
 
-/**
- * Creates a client of the platform API that the command line or the environment names.
- * @throws UsageError if there is none, or if the organization is ambiguous
- */
-async function openPlatform(
-  values: ValuesOf<typeof API_OPTIONS>,
-  context: CommandContext,
-): Promise<PlatformClient> {
-  const platform = platformOf(values, context)
-  if (values.organization !== undefined) return platform.forOrganization(values.organization)
-  const slugs = (await platform.organizations.list({ signal: context.signal })).map(({ slug }) => slug)
-  const [only, ...others] = slugs
-  if (only === undefined || others.length > 0)
-    throw new UsageError(`baton: choose an organization with --organization: ${slugs.join(', ')}`)
-  return platform.forOrganization(only)
-}
+/** Reads an option that is `on` or `off`; undefined if it is not given. @throws UsageError for any other value */
+export const readSwitch = (option: string, value: string | undefined): boolean | undefined =>
+  value === undefined ? undefined : readChoice(`baton: --${option}`, SWITCH.choices, value) === 'on'
+
+/** Makes the rows of an output with a line for each field. */
+export const fieldRows = (fields: object): string[][] =>
+  Object.entries(fields).map(([key, value]) => [
+    key,
+    value === null || String(value) === '' ? 'none' : String(value),
+  ])
 
 /** Creates a client for all organizations of the token. @throws UsageError if the URL or the token is missing */
 export function platformOf(
-  values: Pick<ValuesOf<typeof API_OPTIONS>, 'api-url' | 'token'>,
+  values: Pick<ValuesOf<typeof ACCOUNT_OPTIONS>, 'api-url' | 'token'>,
   { env }: CommandContext,
 ): PlatformClient {
   const url = values['api-url'] ?? env['BATON_API_URL']

@@ -125,6 +125,28 @@ describe('what is sent', () => {
     ])
   })
 
+  test('an organization is created with its name, and never twice', async () => {
+    const { platform, received } = scriptedPlatform(
+      ({ url, body }) =>
+        url === '/v1/organizations' && body === '{"name":"Acme"}'
+          ? { body: { org: { name: 'Acme', slug: 'acme' } } }
+          : { status: 502 },
+      { maxRetries: 2 },
+    )
+    expect(await platform.organizations.create({ name: 'Acme' })).toEqual({ name: 'Acme', slug: 'acme' })
+    await expect(platform.organizations.create({ name: 'Other' })).rejects.toMatchObject({
+      status: 502,
+      outcome: 'unknown',
+    })
+    expect(received).toHaveLength(2)
+    // @ts-expect-error -- unknown to the types, too
+    expect(() => platform.organizations.create({ name: 'Acme', slug: 'acme' })).toThrow(TypeError)
+    const odd = scriptedPlatform(() => ({ body: { org: {} } }))
+    await expect(odd.platform.organizations.create({ name: 'Acme' })).rejects.toMatchObject({
+      code: 'DECODE',
+    })
+  })
+
   test('an API token for everything has no body', async () => {
     const { platform, received } = scriptedPlatform(() => ({
       body: { id: '1', name: 'n', token: 's' },

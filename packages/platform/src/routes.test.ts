@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { PLATFORM_CALLS } from '../test-support/platform-calls.ts'
 import { type PlatformRequest, scriptedPlatform } from '../test-support/scripted-platform.ts'
 
-// Every documented route of the platform API has a method, and every method is one of its routes: by its table, which names the
+// Every documented route of the platform API has a method, and every method but one is one of its routes: by its table, which names the
 // service's documentation as its source. Each call is made once, with all that it takes, and answered as documented.
 
 interface Schema {
@@ -31,6 +31,9 @@ const routes = (JSON.parse(readFileSync(file, 'utf8')) as Row[]).filter(
 )
 const nameOf = ({ method, path }: { method: string; path: string }): string => `${method} ${path}`
 
+/** Of a route that the service does not document: `methods.test.ts` tests it. */
+const UNDOCUMENTED = 'organizations.create'
+const CALLS = Object.entries(PLATFORM_CALLS).filter(([name]) => name !== UNDOCUMENTED)
 /** Made of several calls. */
 const HELPERS = ['databases.ensure', 'databases.waitUntilReady', 'groups.ensure']
 /** Sent, and not in the table's fields: what its notes say, and what it deprecates. */
@@ -65,7 +68,7 @@ async function callAll() {
     { organization: '{organizationSlug}', maxRetries: 0 },
   )
   const results = new Map<string, { readonly request: PlatformRequest; readonly result: unknown }>()
-  for (const [name, call] of Object.entries(PLATFORM_CALLS)) {
+  for (const [name, call] of CALLS) {
     const result = await call(platform).catch((error: unknown) => error)
     results.set(name, { request: received.at(-1) as PlatformRequest, result })
   }

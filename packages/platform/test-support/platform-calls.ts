@@ -51,6 +51,7 @@ export const PLATFORM_CALLS: Readonly<Record<string, (platform: PlatformClient) 
   'groups.rotateTokens': (p) => p.groups.rotateTokens(group),
   'locations.list': (p) => p.locations.list(),
   'organizations.list': (p) => p.organizations.list(),
+  'organizations.create': (p) => p.organizations.create({ name: 'n' }),
   'organizations.get': (p) => p.organizations.get(),
   'organizations.update': (p) => p.organizations.update({ overages: true, requireMfa: false }),
   'organizations.plans': (p) => p.organizations.plans(),

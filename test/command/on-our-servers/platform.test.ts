@@ -67,6 +67,127 @@ test('baton user: a token, and the memberships that were offered to the address'
   ])
 })
 
+test('baton databases configure, groups configure: settings are changed one by one, and take effect', {
+  timeout: 180_000,
+}, async () => {
+  await using scene = await Scene.start()
+  const { platform } = scene
+  const env = { BATON_API_URL: platform.url, BATON_API_TOKEN: platform.token }
+  const api = (...args: string[]) => runBaton(args, { env })
+  const { host } = await scene.create('app')
+  const token = await scene.tokenFor('app')
+  const configure = (...options: string[]) => api('databases', 'configure', 'app', ...options)
+
+  const before = [
+    'sizeLimit         none',
+    'allowAttach       false',
+    'blockReads        false',
+    'blockWrites       false',
+    'deleteProtection  false',
+    'allowedIps        none\n',
+  ].join('\n')
+  expect(await configure()).toEqual({ code: 0, output: before, errors: '' })
+  const changed = await configure('--size-limit', '256mb', '--block-writes', 'on', '--json')
+  expect(JSON.parse(changed.output)).toEqual({
+    sizeLimit: '256mb',
+    allowAttach: false,
+    blockReads: false,
+    blockWrites: true,
+    deleteProtection: false,
+    allowedIps: [],
+  })
+  expect((await sql(host, token, 'CREATE TABLE t (a)')).error).toContain('BLOCKED')
+  const more = ['--block-writes', 'off', '--allow-attach', 'on', '--delete-protection', 'on']
+  expect((await configure(...more, '--allowed-ips', '127.0.0.1, ::1')).output).toBe(
+    [
+      'sizeLimit         256mb',
+      'allowAttach       true',
+      'blockReads        false',
+      'blockWrites       false',
+      'deleteProtection  true',
+      'allowedIps        127.0.0.1,::1\n',
+    ].join('\n'),
+  )
+  expect((await sql(host, token, 'CREATE TABLE t (a)')).error).toBeNull()
+
+  const refused = [
+    { args: ['--block-reads', 'yes'], code: 2, error: '--block-reads must be one of on, off, not yes' },
+    { args: ['--size-limit', 'huge'], code: 1, error: 'HTTP 400: invalid size_limit' },
+    { args: ['--allowed-ips', 'nowhere'], code: 1, error: 'HTTP 400' },
+  ]
+  for (const { args, code, error } of refused)
+    expect(await configure(...args)).toEqual({ code, output: '', errors: expect.stringContaining(error) })
+
+  const destroy = () => api('databases', 'destroy', 'app', '--yes')
+  expect(await destroy()).toMatchObject({ code: 1, errors: expect.stringContaining('delete_protection') })
+  const reset = [
+    '--delete-protection',
+    'off',
+    '--size-limit',
+    '0',
+    '--allow-attach',
+    'off',
+    '--allowed-ips',
+    '',
+  ]
+  expect((await configure(...reset)).output).toBe(before)
+  expect((await destroy()).output).toBe('deleted app\n')
+
+  await api('groups', 'create', 'team')
+  const group = (...options: string[]) => api('groups', 'configure', 'team', ...options)
+  expect((await group()).output).toBe('deleteProtection  false\n')
+  expect((await group('--delete-protection', 'on')).output).toBe('deleteProtection  true\n')
+  expect((await api('groups', 'destroy', 'team', '--yes')).errors).toContain('protected')
+  expect((await group('--delete-protection', 'off', '--json')).output).toBe('{"deleteProtection":false}\n')
+  expect((await api('groups', 'destroy', 'team', '--yes')).output).toBe('deleted team\n')
+  expect((await group()).code).toBe(1)
+})
+
+test('baton api-tokens create --group: a token of a group permits only its scopes', {
+  timeout: 180_000,
+}, async () => {
+  await using scene = await Scene.start()
+  const { platform } = scene
+  const api = (token: string, ...args: string[]) =>
+    runBaton(args, { env: { BATON_API_URL: platform.url, BATON_API_TOKEN: token } })
+  const own = (...args: string[]) => api(platform.token, ...args)
+  await own('groups', 'create', 'team')
+  await own('databases', 'create', 'app', '--group', 'team')
+  const create = (name: string, ...options: string[]) => own('api-tokens', 'create', name, ...options)
+
+  const reader = (await create('reader', '--group', 'team', '--scope', 'read-only')).output.trim()
+  const maker = (
+    await create('maker', '--group', 'team', '--scope', 'db:mint-token', '--scope', 'read')
+  ).output.trim()
+  expect((await own('api-tokens', 'list')).output).toMatch(
+    /^reader +\S+ +\S+ +local\/team +read\nmaker +\S+ +\S+ +local\/team +read db:mint-token$/m,
+  )
+  expect((await api(reader, 'databases', 'list')).output).toMatch(/^app +team +\S+\n$/)
+  const refused = await api(reader, 'database-tokens', 'create', 'app')
+  expect([refused.code, refused.output, refused.errors]).toEqual([
+    1,
+    '',
+    expect.stringContaining('db:mint-token'),
+  ])
+  expect((await api(maker, 'database-tokens', 'create', 'app')).output).toMatch(/^ey/)
+  expect((await api(maker, 'databases', 'show', 'default')).code).toBe(1)
+
+  const metrics = (await create('prometheus', '--scope', 'metrics')).output.trim()
+  const asked = await fetch(`${platform.url}/metrics`, { headers: { authorization: `Bearer ${metrics}` } })
+  expect([asked.status, (await asked.text()).includes('app')]).toEqual([200, true])
+
+  expect(await create('x', '--group', 'team')).toMatchObject({
+    code: 2,
+    errors: expect.stringContaining('--group needs --scope'),
+  })
+  expect(await create('x', '--group', 'team', '--scope', 'write')).toMatchObject({
+    code: 2,
+    errors: expect.stringContaining('--scope must be one of read-only, full-access, read,'),
+  })
+  expect(await create('x', '--scope', 'read')).toMatchObject({ code: 1, output: '' })
+  expect(await create('x', '--group', 'nowhere', '--scope', 'read')).toMatchObject({ code: 1, output: '' })
+})
+
 test('baton export: a database of a data directory in an SQLite file, once its server has stopped', async () => {
   const directory = await dataDirectory()
   const file = join(directory, 'app.sqlite')

@@ -5,6 +5,11 @@ import { checkedBody, type Routes } from '../route.ts'
 import { bodyOrNone, withRaw } from '../view.ts'
 import { withTotal } from './databases.ts'
 
+export interface NewOrganization {
+  /** Name from which its slug is derived. */
+  readonly name: string
+}
+
 /** Changes of an organization; omitted fields are kept. `requireMfa` needs a caller who uses it. */
 export type OrganizationChanges = models.Optional<Pick<models.Organization, 'overages' | 'requireMfa'>>
 
@@ -30,8 +35,8 @@ export interface ApiTokenOptions extends PlatformCallOptions {
   readonly organization?: string | undefined
   /** Its only group; only admins and owners may create such a token. */
   readonly group?: string | undefined
-  /** Its permissions in the group. */
-  readonly scopes?: readonly (models.Scope | models.ScopePreset)[] | undefined
+  /** Its permissions in the group; or only `metrics`, without an organization, for the metrics of the local server. */
+  readonly scopes?: readonly (models.Scope | models.ScopePreset | 'metrics')[] | undefined
 }
 
 const ONE = '/v1/organizations/{organization}'
@@ -44,6 +49,14 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
   organizations: {
     /** Lists the organizations of the caller, including the personal account. */
     list: route('GET /v1/organizations', list<models.Organization>('organizations')),
+    /**
+     * Creates an organization that the caller owns, by a route that the service does not document. Never retried if the request may have
+     * arrived.
+     * @throws PlatformError with status 409 if the name is taken (`isAlreadyExists`)
+     */
+    create: route('POST /v1/organizations', one<models.Organization>('org', 'slug'), {
+      body: (organization: NewOrganization) => checkedBody(organization, { string: ['name'] }),
+    }),
     /** Returns the organization of the client. */
     get: route(`GET ${ONE}`, readOrganization),
     /** Changes the organization of the client. */

@@ -1,0 +1,26 @@
+import type { DATABASE_TOKEN_OPTIONS } from './option-table.ts'
+import { apiCommand } from './platform-api.ts'
+import { UsageError } from './usage-error.ts'
+
+/** Creates a token for a database. */
+export const createDatabaseToken = apiCommand<typeof DATABASE_TOKEN_OPTIONS>(
+  async (platform, { values, operands, signal }) => {
+    const [database] = operands as [string]
+    const { expiration } = values
+    if (expiration !== undefined && !/^(never|default|(\d+[wdhms])+)$/.test(expiration))
+      throw new UsageError(
+        `baton database-tokens create: --expiration must be a duration such as 2w1d30m or 1h, or never, not ${expiration}`,
+      )
+    const authorization = values['read-only'] === true ? 'read-only' : 'full-access'
+    const options = { authorization, signal, ...(expiration !== undefined && { expiration }) } as const
+    const token = await platform.databases.createToken(database, options)
+    return { json: { database, authorization, token }, text: token }
+  },
+)
+
+/** Invalidates all tokens of a database. */
+export const rotateDatabaseTokens = apiCommand(async (platform, { operands, signal }) => {
+  const [database] = operands as [string]
+  await platform.databases.rotateTokens(database, { signal })
+  return { json: { database, rotated: true }, text: `all earlier tokens for ${database} are now invalid` }
+})

@@ -1,0 +1,17 @@
+import { accountCommand } from './platform-api.ts'
+
+/** Prints a line for each organization of the user, with its slug, type and name. */
+export const listOrganizations = accountCommand(async (platform, { signal }) => {
+  const json = (await platform.organizations.list({ signal })).map(({ slug, type, name }) => ({
+    slug,
+    type,
+    name,
+  }))
+  return { json, text: json.map(({ slug, type, name }) => [slug, type, name]) }
+})
+
+export const createOrganization = accountCommand(async (platform, { operands, signal }) => {
+  const [name] = operands as [string]
+  const { slug } = await platform.organizations.create({ name }, { signal })
+  return { json: { slug, name }, text: `created ${slug}` }
+})

@@ -1,0 +1,17 @@
+import { UsageError } from './usage-error.ts'
+
+/**
+ * Reads a value of an option with a fixed set of values.
+ * @param option as in `baton dev: --backend`
+ * @throws UsageError for any other value
+ */
+export function readChoice<Choice extends string>(
+  option: string,
+  choices: readonly Choice[],
+  given: string,
+): Choice {
+  const found = choices.find((choice) => choice === given)
+  if (found === undefined)
+    throw new UsageError(`${option} must be one of ${choices.join(', ')}, not ${given}`)
+  return found
+}
