@@ -1,9 +1,10 @@
 // Builds libsql.wasm from the sources of libSQL as they are published on the crates registry, and the C files
 // beside this one. Needs cargo, clang, lld, wasi-libc and libclang-rt-dev-wasm32 (Debian's packages) and binaryen;
-// the result is kept in the repository, so they are not needed to use or to test it.
+// the result is kept in the repository, so they are not needed to use or to test it. With `--verify` nothing is written: it fails
+// if the result is not the file in the repository (`npm run engine:verify`).
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { ALLOWED_FUNCTIONS } from '@batonsql/server-common/sql'
@@ -67,6 +68,8 @@ const EXPORTS =
 
 const here = import.meta.dirname
 const work = mkdtempSync(join(tmpdir(), 'libsql-wasm-'))
+process.on('exit', () => rmSync(work, { recursive: true, force: true }))
+const verifies = process.argv[2] === '--verify'
 const sources = fetchSources()
 const includes = [`-I${sources}/src`, `-I${here}`, `-I${work}`]
 const flags = [
@@ -131,7 +134,8 @@ run('clang', [
   '-Wl,--max-memory=1073741824',
   ...EXPORTS.map((name) => `-Wl,--export=${name}`),
 ])
-const target = join(here, '../src/libsql.wasm')
+const kept = join(here, '../src/libsql.wasm')
+const target = verifies ? join(work, 'libsql.wasm') : kept
 run('wasm-opt', [
   '-O3',
   '--enable-bulk-memory',
@@ -143,8 +147,13 @@ run('wasm-opt', [
 ])
 const bytes = readFileSync(target)
 const digest = createHash('sha256').update(bytes).digest('hex')
-writeFileSync(`${target}.sha256`, `${digest}  libsql.wasm\n`)
 console.log(`libsql.wasm: ${bytes.length} bytes, SHA-256 ${digest}`)
+if (!verifies) writeFileSync(`${target}.sha256`, `${digest}  libsql.wasm\n`)
+else if (!bytes.equals(readFileSync(kept)) || !readFileSync(`${kept}.sha256`, 'utf8').startsWith(digest)) {
+  console.error('libsql.wasm in the repository is not built from these sources, or with other compilers:')
+  for (const command of ['clang', 'wasm-ld', 'wasm-opt']) run(command, ['--version'])
+  process.exitCode = 1
+}
 
 /** A copy of a source with our changes. */
 function changed(path) {
