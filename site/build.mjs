@@ -53,9 +53,15 @@ function makeHome() {
     return code
   }
   const home = readFileSync(join(SITE, 'home.md'), 'utf8')
-    .replaceAll(/^\{\{program (.*)\}\}$/gm, (_, heading) => `\`\`\`ts [${heading}]\n${blockOf(heading, 'ts')}\`\`\``)
+    .replaceAll(
+      /^\{\{program (.*)\}\}$/gm,
+      (_, heading) => `\`\`\`ts [${heading}]\n${blockOf(heading, 'ts')}\`\`\``,
+    )
     .replaceAll(/^\{\{command (.*)\}\}$/gm, (_, heading) => `\`\`\`sh\n${blockOf(heading, 'sh')}\`\`\``)
-  writeFileSync(join(PAGES, 'index.md'), mapLinks(home, (link) => siteLink(link, 'README.md')))
+  writeFileSync(
+    join(PAGES, 'index.md'),
+    mapLinks(home, (link) => siteLink(link, 'README.md')),
+  )
 }
 
 /** Changes the targets of links and pictures, but not in code. */
