@@ -87,8 +87,9 @@ class ErrorChecker {
     if (error instanceof TransportError) return this.#ofTransport(call, error)
     if (error instanceof HttpError) {
       const { clients, server } = this.#history
-      // it cannot find out what the server knows
-      const isUnknown = server.isExecuteOnly && clients.some(({ token }) => token?.fails)
+      // it cannot find out what the server knows, or has no time for it
+      const isShort = call.isAborted || /[tT]imeoutMs/.test(JSON.stringify([call.plan, clients]))
+      const isUnknown = server.isExecuteOnly && (isShort || clients.some(({ token }) => token?.fails))
       const isRefused = isUnknown || call.sql.includes('unreadable')
       return this.#hazards.isFaulty || isRefused ? null : 'nothing was refused on the way'
     }

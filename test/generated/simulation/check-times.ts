@@ -30,10 +30,14 @@ export function checkTimes(program: Program, network: Network, history: History)
 }
 
 /** The first statement of a transaction that was late, and had not been sent. */
-function isEarly({ error, scope, what, id }: Call, { seen }: Network, { clients, server }: History): boolean {
+function isEarly(
+  { error, scope, what, id }: Call,
+  { seen }: Network,
+  { clients, faults, server }: History,
+): boolean {
   const { concurrency, token } = clients[scope.client] ?? {}
   // finding out what the server knows belongs to the time of a call
-  if (server.isExecuteOnly) return false
+  if (server.isExecuteOnly || faults.some(({ value }) => value === 400)) return false
   const isFirst =
     scope.kind === 'transaction' && scope.calls[0]?.id === id && what === 'execute' && !scope.isOrm
   if (!isFirst || concurrency !== undefined || token || !(error instanceof TransportError)) return false
