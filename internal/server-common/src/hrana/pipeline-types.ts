@@ -3,8 +3,14 @@ import type { TableAction } from './table-actions.ts'
 /** A value of the engine: text is a string, a blob is bytes, an integer is always a bigint. */
 export type EngineValue = null | bigint | number | string | Uint8Array
 
+/** The state of the primary that a replica must have before it executes something; ignored by a primary. */
+export interface AwaitedIndex {
+  /** Decimal digits. */
+  readonly replicationIndex?: string
+}
+
 /** A decoded statement, whose SQL may be a reference. */
-export interface StatementRequest {
+export interface StatementRequest extends AwaitedIndex {
   readonly sql: string | null
   readonly sqlId: number | null
   readonly args: readonly EngineValue[]
@@ -32,9 +38,9 @@ export interface SqlReference {
 /** A request of a pipeline. */
 export type PipelineRequest =
   | { readonly type: 'execute'; readonly statement: StatementRequest }
-  | { readonly type: 'batch'; readonly steps: readonly BatchStep[] }
-  | ({ readonly type: 'sequence' } & SqlReference)
-  | ({ readonly type: 'describe' } & SqlReference)
+  | ({ readonly type: 'batch'; readonly steps: readonly BatchStep[] } & AwaitedIndex)
+  | ({ readonly type: 'sequence' } & SqlReference & AwaitedIndex)
+  | ({ readonly type: 'describe' } & SqlReference & AwaitedIndex)
   | { readonly type: 'store_sql'; readonly sqlId: number; readonly sql: string }
   | { readonly type: 'close_sql'; readonly sqlId: number }
   | { readonly type: 'get_autocommit' }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { decodePipelineBody } from './request-decoder.ts'
+import { decodeCursorBody, decodePipelineBody } from './request-decoder.ts'
+import { encodeCursorBody, encodePipelineBody } from './request-encoder.ts'
 
 const PREFIX = 'Cannot deserialize client message from JSON: '
 
@@ -82,6 +83,27 @@ describe('bodies', () => {
     ['{"requests":[{"type":"store_sql","sql_id":2147483648,"sql":""}]}', 'expected i32'],
     ['{"requests":[{"type":"execute","stmt":{"sql":"a\u0001"}}]}', 'control character'],
   ])('%s', (body, message) => expect(() => decodePipelineBody(body)).toThrow(message))
+
+  test('a replication index survives decoding and encoding, as a number or as text', () => {
+    const stmt = { sql: 'SELECT 1', replication_index: '9007199254740993' }
+    const requests = [
+      { type: 'execute', stmt },
+      { type: 'batch', batch: { replication_index: 7, steps: [{ stmt }] } },
+      { type: 'describe', sql: 'SELECT 1', replication_index: '+8' },
+    ]
+    const again = JSON.parse(encodePipelineBody(decodePipelineBody(JSON.stringify({ requests }))))
+    expect(again.requests).toMatchObject([
+      { stmt: { replication_index: '9007199254740993' } },
+      { batch: { replication_index: '7', steps: [{ stmt: { replication_index: '9007199254740993' } }] } },
+      { replication_index: '8' },
+    ])
+    const cursor = { batch: { replication_index: '9', steps: [{ stmt }] } }
+    expect(JSON.parse(encodeCursorBody(decodeCursorBody(JSON.stringify(cursor))))).toMatchObject({
+      batch: { replication_index: '9' },
+    })
+    const bad = JSON.stringify({ requests: [{ type: 'describe', replication_index: -1 }] })
+    expect(() => decodePipelineBody(bad)).toThrow('expected a replication index')
+  })
 
   test('conditions nest 120 deep and not deeper', () => {
     const nested = (depth: number) => {

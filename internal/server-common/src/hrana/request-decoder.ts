@@ -16,6 +16,7 @@ import {
   tag,
 } from './json-shape.ts'
 import type {
+  AwaitedIndex,
   BatchStep,
   Condition,
   EngineValue,
@@ -49,7 +50,7 @@ export interface PipelineBody {
 }
 
 /** A decoded cursor request. */
-export interface CursorBody {
+export interface CursorBody extends AwaitedIndex {
   readonly baton: string | null
   readonly steps: readonly BatchStep[]
 }
@@ -72,7 +73,7 @@ export function decodePipelineBody(text: string): PipelineBody {
 export function decodeCursorBody(text: string): CursorBody {
   const body = asObject(parseJson(text), 'struct CursorReqBody')
   const baton = optional(body, 'baton', (value) => asString(value))
-  return { baton, steps: decodeBatch(required(body, 'batch'), 2) }
+  return { baton, ...decodeBatch(required(body, 'batch'), 2) }
 }
 
 function decodeRequest(value: unknown): PipelineRequest {
@@ -83,11 +84,10 @@ function decodeRequest(value: unknown): PipelineRequest {
       return { type, statement: decodeStatement(required(request, 'stmt')) }
     case 'batch':
       // root, requests, request, batch
-      return { type, steps: decodeBatch(required(request, 'batch'), 4) }
+      return { type, ...decodeBatch(required(request, 'batch'), 4) }
     case 'sequence':
     case 'describe':
-      checkIndex(request)
-      return { type, ...decodeSqlReference(request) }
+      return { type, ...decodeIndex(request), ...decodeSqlReference(request) }
     case 'store_sql':
       return {
         type,
@@ -113,13 +113,13 @@ function decodeSqlReference(object: JsonObject): SqlReference {
 
 function decodeStatement(value: unknown): StatementRequest {
   const statement = asObject(value, 'struct Stmt')
-  checkIndex(statement)
   const wantRows = optional(statement, 'want_rows', (given) => {
     if (typeof given === 'boolean') return given
     throw new JsonShapeError(`invalid type: ${describeJson(given)}, expected a boolean`)
   })
   return {
     ...(wantRows === false && { wantRows }),
+    ...decodeIndex(statement),
     ...decodeSqlReference(statement),
     args: Object.hasOwn(statement, 'args') ? asArray(statement['args']).map(decodeValue) : [],
     namedArgs: Object.hasOwn(statement, 'named_args')
@@ -128,14 +128,14 @@ function decodeStatement(value: unknown): StatementRequest {
   }
 }
 
-/** Checks the form of a replication index; a primary never needs to wait for it. */
-function checkIndex(object: JsonObject): void {
-  optional(object, 'replication_index', (value) => {
+function decodeIndex(object: JsonObject): AwaitedIndex {
+  const replicationIndex = optional(object, 'replication_index', (value) => {
     const isIndex =
       typeof value === 'string' ? /^\+?\d+$/.test(value) : Number.isInteger(value) && Number(value) >= 0
-    if (!isIndex)
-      throw new JsonShapeError(`invalid type: ${describeJson(value)}, expected a replication index`)
+    if (isIndex) return String(BigInt(value as string | number))
+    throw new JsonShapeError(`invalid type: ${describeJson(value)}, expected a replication index`)
   })
+  return replicationIndex === null ? {} : { replicationIndex }
 }
 
 function decodeNamed(value: unknown): readonly [string, EngineValue] {
@@ -184,10 +184,9 @@ function decodeBlob(value: unknown): Buffer {
   )
 }
 
-function decodeBatch(value: unknown, depth: number): BatchStep[] {
+function decodeBatch(value: unknown, depth: number): AwaitedIndex & { readonly steps: readonly BatchStep[] } {
   const batch = asObject(value, 'struct Batch')
-  checkIndex(batch)
-  return asArray(required(batch, 'steps')).map((entry) => {
+  const steps = asArray(required(batch, 'steps')).map((entry) => {
     const step = asObject(entry, 'struct BatchStep')
     return {
       statement: decodeStatement(required(step, 'stmt')),
@@ -195,6 +194,7 @@ function decodeBatch(value: unknown, depth: number): BatchStep[] {
       condition: optional(step, 'condition', (given) => decodeCondition(given, depth + 3)),
     }
   })
+  return { ...decodeIndex(batch), steps }
 }
 
 function decodeCondition(value: unknown, depth: number): Condition {

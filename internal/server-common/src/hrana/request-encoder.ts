@@ -1,4 +1,5 @@
 import type {
+  AwaitedIndex,
   BatchStep,
   Condition,
   EngineValue,
@@ -13,8 +14,8 @@ export function encodePipelineBody({ baton, requests }: PipelineBody): string {
 }
 
 /** Encodes a cursor request. */
-export function encodeCursorBody({ baton, steps }: CursorBody): string {
-  return `{${head(baton)}"batch":${encodeBatch(steps)}}`
+export function encodeCursorBody({ baton, ...batch }: CursorBody): string {
+  return `{${head(baton)}"batch":${encodeBatch(batch)}}`
 }
 
 function head(baton: string | null): string {
@@ -26,10 +27,15 @@ function encodeRequest(request: PipelineRequest): string {
     case 'execute':
       return `{"type":"execute","stmt":${encodeStatement(request.statement)}}`
     case 'batch':
-      return `{"type":"batch","batch":${encodeBatch(request.steps)}}`
+      return `{"type":"batch","batch":${encodeBatch(request)}}`
     case 'sequence':
     case 'describe':
-      return JSON.stringify({ type: request.type, sql: request.sql, sql_id: request.sqlId })
+      return JSON.stringify({
+        type: request.type,
+        sql: request.sql,
+        sql_id: request.sqlId,
+        replication_index: request.replicationIndex,
+      })
     case 'store_sql':
       return JSON.stringify({ type: request.type, sql_id: request.sqlId, sql: request.sql })
     case 'close_sql':
@@ -42,12 +48,19 @@ function encodeRequest(request: PipelineRequest): string {
   }
 }
 
-function encodeBatch(steps: readonly BatchStep[]): string {
+function encodeBatch({
+  steps,
+  replicationIndex,
+}: AwaitedIndex & { readonly steps: readonly BatchStep[] }): string {
   const encoded = steps.map(({ statement, condition }) => {
     const guard = condition === null ? '' : `,"condition":${JSON.stringify(conditionToWire(condition))}`
     return `{"stmt":${encodeStatement(statement)}${guard}}`
   })
-  return `{"steps":[${encoded.join()}]}`
+  return `{${indexField(replicationIndex)}"steps":[${encoded.join()}]}`
+}
+
+function indexField(index: string | undefined): string {
+  return index === undefined ? '' : `"replication_index":"${index}",`
 }
 
 function conditionToWire(condition: Condition): object {
@@ -67,13 +80,13 @@ function conditionToWire(condition: Condition): object {
   }
 }
 
-function encodeStatement({ sql, sqlId, args, namedArgs }: StatementRequest): string {
+function encodeStatement({ sql, sqlId, args, namedArgs, replicationIndex }: StatementRequest): string {
   const positional = args.map(encodeValue).join()
   const named = namedArgs.map(
     ([name, value]) => `{"name":${JSON.stringify(name)},"value":${encodeValue(value)}}`,
   )
   const reference = `"sql":${JSON.stringify(sql)},"sql_id":${JSON.stringify(sqlId)}`
-  return `{${reference},"args":[${positional}],"named_args":[${named.join()}]}`
+  return `{${indexField(replicationIndex)}${reference},"args":[${positional}],"named_args":[${named.join()}]}`
 }
 
 function encodeValue(value: EngineValue): string {

@@ -49,7 +49,7 @@ export function rebuildBody(path: string, text: string, rules: BodyRules): Rebui
     baton,
     text:
       isCursor && batch?.type === 'batch'
-        ? encodeCursorBody({ baton, steps: batch.steps })
+        ? encodeCursorBody({ ...batch, baton })
         : encodePipelineBody({ baton, requests: guarded }),
     hasAttached: sender.attach === 'attached',
     effectOn: (stored) => effectOfRequests(guarded, stored),
@@ -57,8 +57,8 @@ export function rebuildBody(path: string, text: string, rules: BodyRules): Rebui
 }
 
 /** Wraps a cursor's batch in a pipeline. */
-function asPipeline({ baton, steps }: CursorBody): PipelineBody {
-  return { baton, requests: [{ type: 'batch', steps }] }
+function asPipeline({ baton, ...batch }: CursorBody): PipelineBody {
+  return { baton, requests: [{ type: 'batch', ...batch }] }
 }
 
 function senderOf({ hadAttached, ...sender }: BodyRules, baton: string | null, attaches: boolean): Sender {
