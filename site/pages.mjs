@@ -199,6 +199,12 @@ export const GROUPS = [
         about: 'calls, retries and errors of `@batonsql/platform`',
       },
       {
+        from: 'docs/replicas.md',
+        to: 'replicas',
+        title: 'Replicas',
+        about: 'stale reads, lag and failures of replicas on a laptop and in CI',
+      },
+      {
         from: 'docs/self-hosting.md',
         to: 'self-hosting',
         title: 'Self-hosting',

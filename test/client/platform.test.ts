@@ -115,8 +115,13 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     await expect(platform.groups.delete('eu')).rejects.toThrow('protected')
     await platform.groups.updateConfiguration('eu', { deleteProtection: false })
     expect(await platform.groups.getConfiguration('eu')).toEqual({ deleteProtection: false })
-    await platform.groups.addLocation('eu', 'ams')
-    await platform.groups.removeLocation('eu', 'ams')
+    const changes = [
+      () => platform.groups.addLocation('eu', 'ams'),
+      () => platform.groups.removeLocation('eu', 'ams'),
+    ]
+    for (const change of changes)
+      if (target === 'sqld') await change()
+      else await expect(change()).rejects.toMatchObject({ status: 501 })
     await platform.groups.unarchive('eu')
     await platform.groups.update('eu')
     expect(await platform.groups.get('eu')).toMatchObject({ primary: 'local' })
@@ -244,7 +249,10 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
   test('every documented route was asked, went well, and was answered as documented', () => {
     const isAnswerTo = (row: Row) => (answer: (typeof answers)[number]) =>
       answer.status === 200 && answer.method === row.method && isPathOf(answer.path, row)
-    const missing = documented.filter((row) => !answers.some(isAnswerTo(row)))
+    // embedded databases have no replicas
+    const isOfServer = ({ path }: Row): boolean =>
+      target === 'sqld' || !path.includes('{groupName}/locations/')
+    const missing = documented.filter(isOfServer).filter((row) => !answers.some(isAnswerTo(row)))
     expect(missing.map(({ method, path }) => `${method} ${path}`)).toEqual([])
     const wrong = answers
       .filter(({ status }) => status === 200)

@@ -127,6 +127,9 @@ const MISTAKES: readonly (readonly [method: string, path: string, body: unknown]
   ['POST', '/groups', { name: 'g', location: 'local', extensions: ['teleport'] }],
   ['DELETE', '/groups/default/locations/local', undefined],
   ['POST', '/groups/default/locations/atlantis', undefined],
+  ['POST', '/databases/app/instances', { location: 'atlantis' }],
+  ['POST', '/databases/app/instances', {}],
+  ['DELETE', '/databases/app/instances/local', undefined],
   ['POST', '/groups/default/transfer', { organization: 'nowhere' }],
   ['POST', '/groups/default/transfer', {}],
   ['POST', '/databases/app/transfer', {}],
@@ -169,8 +172,6 @@ test('what the service has and this server has not is refused with one code', as
       body: { error: expect.any(String), code: 'not_supported' },
     })
   for (const [method, path] of [
-    ['POST', '/databases/app/instances'],
-    ['DELETE', '/databases/app/instances/local'],
     ['POST', '/databases/app/seed'],
     ['POST', '/groups/default/aws/migration/start'],
   ] as const)

@@ -1,10 +1,21 @@
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseRow, OrganizationRow } from './registry/rows.ts'
+import { replicaLocations } from './replica-locations.ts'
 import { hostLabel } from './rules/names.ts'
+
+/** Follows the location in the address of a replica. Neither locations nor names contain it. */
+const REPLICA_MARK = '_'
+
+/** The database at an address. */
+export interface Addressed {
+  readonly row: DatabaseRow
+  /** Location of the replica at the address; null for the primary. */
+  readonly location: string | null
+}
 
 /**
  * Resolves the addresses of databases: a name in the home organization, or `<database>-<organization>` in any. Names contain
- * dashes, so that an address is only compared as a whole, never split.
+ * dashes, so that these are only compared as a whole, never split. `<location>_` before one of them addresses a replica.
  */
 export class Addresses {
   readonly #registry: Registry
@@ -28,6 +39,15 @@ export class Addresses {
     return this.#registry.findDatabase(this.#home.id, address) ?? this.#registry.findByLabel(address)
   }
 
+  /** Returns the database whose primary or replica is at an address, even if it is not ready. */
+  resolve(address: string): Addressed | undefined {
+    const mark = address.indexOf(REPLICA_MARK)
+    const row = this.find(address.slice(mark + 1))
+    if (row === undefined || mark < 0) return row && { row, location: null }
+    const location = address.slice(0, mark)
+    return replicaLocations(this.#registry, row).includes(location) ? { row, location } : undefined
+  }
+
   /** Returns the label of a host name within the domain; null for other host names. */
   labelOfHost(host: string): string | null {
     const suffix = this.#domain === null ? null : `.${this.#domain.replace(/:\d+$/, '')}`
@@ -47,9 +67,15 @@ export class Addresses {
     return row.organization === this.#home.id ? row.name : this.#labelOf(row)
   }
 
-  /** Returns what follows `http://` in a URL: a host name if there is a domain, otherwise `origin/<path>`. */
-  hostnameOf(row: DatabaseRow, origin: string): string {
-    return this.#domain === null ? `${origin}/${this.pathOf(row)}` : `${this.#labelOf(row)}.${this.#domain}`
+  /**
+   * Returns what follows `http://` in a URL: a host name if there is a domain, otherwise `origin/<path>`.
+   * @param location that of a replica; null for the primary
+   */
+  hostnameOf(row: DatabaseRow, origin: string, location: string | null = null): string {
+    const prefix = location === null ? '' : `${location}${REPLICA_MARK}`
+    return this.#domain === null
+      ? `${origin}/${prefix}${this.pathOf(row)}`
+      : `${prefix}${this.#labelOf(row)}.${this.#domain}`
   }
 
   #labelOf(row: DatabaseRow): string {

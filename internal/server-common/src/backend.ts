@@ -17,6 +17,7 @@ export { checkLoaded, checkResult, type LoadResult, readDump } from './backend/d
 export { type ExportedFile, exportResponse, type RunningExports } from './backend/export-response.ts'
 export { isExportRoute } from './backend/export-routes.ts'
 export { moveToQuarantine } from './backend/quarantine.ts'
+export { type ReplicaCondition, ReplicaConditions, type ReplicaLag } from './backend/replica-conditions.ts'
 export { RESERVED_NAMES } from './backend/reserved-names.ts'
 export {
   accessEnded,

@@ -19,6 +19,7 @@ import {
   moveToQuarantine,
   newDatabaseId,
   type QueryUsage,
+  type ReplicaConditions,
   type RunningExports,
   type RunningRequest,
   RunningRequests,
@@ -45,6 +46,7 @@ import {
 import { InternalRequests } from './process/internal-requests.ts'
 import { isBroken, Upstream, type UpstreamOptions } from './process/upstream.ts'
 import type { SenderPermissions } from './process/upstream-tokens.ts'
+import { folderOf, Replica } from './replicas/replica.ts'
 import { allowedDump } from './request/dump-guard.ts'
 import { finish } from './request/rebuild.ts'
 import { type ClientCall, StreamRequests, type StreamRules } from './stream-requests.ts'
@@ -61,6 +63,7 @@ export interface SqldBackendOptions extends UpstreamOptions {
   readonly idOf?: (from: DatabaseId, name: string) => DatabaseId | undefined
   /** Restricts the databases that a token may attach. By default there is no restriction. */
   readonly reachable?: ReachableDatabases | undefined
+  readonly conditions: ReplicaConditions
 }
 
 /** Practically unlimited; for the server, null means "unchanged". */
@@ -97,6 +100,8 @@ export class SqldBackend implements DatabaseBackend {
   readonly #streams: StreamRequests
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
   readonly #running = new RunningRequests()
+  /** Replicas by location; they start with the first request. */
+  readonly #replicas = new Map<string, Promise<Replica>>()
   #restarting: Promise<void> | null = null
   readonly #runningExports: RunningExports = new Map()
   /** Distinguishes the counts of the current process from earlier ones. */
@@ -247,7 +252,10 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
+    const wasBlocked = this.#settings.get(id)?.blockReads === true
     this.#configured(id, settings)
+    if (wasBlocked && !settings.blockReads)
+      for (const replica of await this.#startedReplicas()) replica.onUnblock(id)
     const isThere = await this.#applyToServer(id, settings)
     if (!this.#isAttachable(id)) await this.#running.abortAttaching(id)
     return isThere
@@ -273,7 +281,8 @@ export class SqldBackend implements DatabaseBackend {
     this.#running.abort(id)
     await this.#running.abortAttaching(id)
     // otherwise they would occupy slots of the process until they expire
-    await this.#streams.closeAll(id, 'all')
+    const streams = [this.#streams, ...(await this.#startedReplicas()).map((each) => each.streams)]
+    await Promise.all(streams.map((each) => each.closeAll(id, 'all')))
     this.#settings.delete(id)
     this.#bases.delete(id)
     this.#writes.remove(id)
@@ -281,11 +290,13 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async endAccess(id: DatabaseId, access: EndedAccess): Promise<void> {
-    const closed = this.#streams.closeAll(id, access)
+    const streams = [this.#streams, ...(await this.#startedReplicas()).map((each) => each.streams)]
+    const closed = Promise.all(streams.map((each) => each.closeAll(id, access)))
     const left = await this.#running.end(id, access)
     for (const request of left) request.onForced()
     await closed
-    const mayStillWrite = left.some((request) => request.mayWrite()) || this.#streams.isAbandoned(id)
+    const mayStillWrite =
+      left.some((request) => request.mayWrite()) || streams.some((each) => each.isAbandoned(id))
     if (mayStillWrite) await this.#endProcess(id)
   }
 
@@ -298,10 +309,52 @@ export class SqldBackend implements DatabaseBackend {
       return onNotice(id, `${what}; libsql-server may still execute it; restart the server`)
     }
     onNotice(id, `${what}: restarting libsql-server`)
-    this.#restarting ??= this.#upstream.restart().finally(() => {
+    this.#restarting ??= this.#restartAll().finally(() => {
       this.#restarting = null
     })
     await this.#restarting
+  }
+
+  async #restartAll(): Promise<void> {
+    // a replica would forward again what the primary did not finish
+    const replicas = await this.#startedReplicas()
+    await Promise.all([this.#upstream, ...replicas].map((server) => server.restart()))
+  }
+
+  /** Returns the replicas whose start was successful. */
+  async #startedReplicas(): Promise<readonly Replica[]> {
+    const started = await Promise.all([...this.#replicas.values()].map((each) => each.catch(() => null)))
+    return started.filter((replica) => replica !== null)
+  }
+
+  /** Returns the replica in a location, and starts it if necessary. */
+  #replicaIn(location: string): Promise<Replica> {
+    const known = this.#replicas.get(location)
+    if (known !== undefined) return known
+    const { remote: _, ...options } = this.#options
+    const replica = Replica.start(location, {
+      ...options,
+      primary: this.#upstream,
+      writes: this.#writes,
+      attachable: (to, allowed) => this.#attachable(to, allowed),
+    })
+    this.#replicas.set(location, replica)
+    // retried with the next request
+    replica.catch(() => this.#replicas.delete(location))
+    return replica
+  }
+
+  /** Starts the missing replicas in these locations, and removes all others. */
+  async changeReplicas(given: readonly string[]): Promise<void> {
+    const locations = given.filter((location) => !this.#options.conditions.isDown(location))
+    const gone = [...this.#replicas.keys()].filter((location) => !locations.includes(location))
+    for (const location of gone) {
+      const replica = await this.#replicas.get(location)?.catch(() => null)
+      this.#replicas.delete(location)
+      await replica?.[Symbol.asyncDispose]()
+      await rm(folderOf(location, this.#options.directory), { recursive: true, force: true })
+    }
+    await Promise.all(locations.map((location) => this.#replicaIn(location)))
   }
 
   /** Blocks writes until settings are applied again, and aborts everything that clients have in flight. */
@@ -312,8 +365,11 @@ export class SqldBackend implements DatabaseBackend {
     await this.#upstream.restart()
   }
 
-  async healthProblem(id: DatabaseId): Promise<string | null> {
-    return await this.#writes.healthProblem(id)
+  async healthProblem(id: DatabaseId, location: string | null = null): Promise<string | null> {
+    if (location === null) return await this.#writes.healthProblem(id)
+    if (this.#options.conditions.isDown(location)) return downText(location)
+    const problem = await (await this.#replicaIn(location)).healthProblem()
+    return problem === null ? null : `the replica in ${location} ${problem}`
   }
 
   async endRequests(): Promise<void> {
@@ -357,10 +413,16 @@ export class SqldBackend implements DatabaseBackend {
     }))
   }
 
-  async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
+  async handle(
+    id: DatabaseId,
+    request: ServiceRequest,
+    location: string | null = null,
+  ): Promise<ServiceResponse> {
     const running = this.#running.begin(id, request.signal)
     try {
-      return running.respond(await this.#respond(id, { ...request, signal: running.signal }, running))
+      return running.respond(
+        await this.#respond(id, { ...request, signal: running.signal }, running, location),
+      )
     } catch (error) {
       if (running.isAborted) return accessEnded()
       if (error instanceof MissingFileError) throw error
@@ -374,8 +436,24 @@ export class SqldBackend implements DatabaseBackend {
     }
   }
 
-  async #respond(id: DatabaseId, request: ServiceRequest, running: RunningRequest): Promise<ServiceResponse> {
+  // oxlint-disable-next-line max-params
+  async #respond(
+    id: DatabaseId,
+    request: ServiceRequest,
+    running: RunningRequest,
+    location: string | null,
+  ): Promise<ServiceResponse> {
     const permissions = this.#tokens.permissionsOf(request, id)
+    const rulesNow = () => this.#rulesNow(id, request)
+    // changes of the schema, dumps and change streams are of the primary, and a block reaches replicas late
+    if (location !== null && request.method === 'POST' && this.#settings.get(id)?.blockReads !== true) {
+      if (this.#options.conditions.isDown(location)) return errorResponse(503, downText(location))
+      const replica = await this.#replicaIn(location)
+      if (!replica.isRunning)
+        this.#options.onNotice(id, `the replica in ${location} has exited; starting it again`)
+      if (!(await replica.stillBlocks(id)))
+        return await replica.streams.handle(id, { request, running }, rulesNow)
+    }
     await this.#upstream.alive()
     // before the counts include this request
     await this.#baseOf(id).catch((error: unknown) => {
@@ -389,7 +467,7 @@ export class SqldBackend implements DatabaseBackend {
     if (isExportRoute(request.path))
       return await exportResponse(request, id, this.#runningExports, () => this.#export(id))
     if (request.method !== 'POST') return await this.#readOnly({ id, request, permissions })
-    return await this.#streams.handle(id, { request, running }, () => this.#rulesNow(id, request))
+    return await this.#streams.handle(id, { request, running }, rulesNow)
   }
 
   #rulesNow(id: DatabaseId, request: ServiceRequest): StreamRules {
@@ -412,6 +490,7 @@ export class SqldBackend implements DatabaseBackend {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#writes.close()
+    for (const replica of await this.#startedReplicas()) await replica[Symbol.asyncDispose]()
     await this.#upstream.close()
   }
 
@@ -430,7 +509,8 @@ export class SqldBackend implements DatabaseBackend {
   /** Includes the keys of tokens for a remote server, as clients may send requests to its replicas directly. */
   #keysOf({ keys }: DatabaseSettings): string | undefined {
     const { isOpen, remote, controlKey } = this.#options
-    if (remote === undefined) return controlKey.publicPem
+    // the key of the server; only without a key of its own does a database accept what its replicas forward
+    if (remote === undefined) return undefined
     return isOpen ? undefined : [...keys, controlKey.publicPem].join('')
   }
 
@@ -477,6 +557,10 @@ export class SqldBackend implements DatabaseBackend {
     const { allowAttach = false, blockReads = false } = this.#settings.get(id) ?? {}
     return allowAttach && !blockReads
   }
+}
+
+function downText(location: string): string {
+  return `the replica in ${location} is down`
 }
 
 function blockedText({ blockReason }: DatabaseSettings): string {

@@ -38,6 +38,8 @@ export interface SqldGroupsOptions extends Omit<SqldBackendOptions, 'remote'> {
   readonly groupOf: (id: DatabaseId) => string | undefined
   /** Whether a group exists. */
   readonly hasGroup: (group: string) => boolean
+  /** Returns the locations of a group's replicas. */
+  readonly replicasOf: (group: string) => readonly string[]
 }
 
 /** The server of a group, and the settings that it has not applied yet, because it is not running or has failed to apply them. */
@@ -177,22 +179,31 @@ export class SqldGroups implements DatabaseBackend {
   }
 
   /** Reports no problem for a stopped server, which is started when needed. */
-  async healthProblem(id: DatabaseId): Promise<string | null> {
-    return (await (await this.#runningOf(id))?.healthProblem(id)) ?? null
+  async healthProblem(id: DatabaseId, location: string | null = null): Promise<string | null> {
+    return (await (await this.#runningOf(id))?.healthProblem(id, location)) ?? null
+  }
+
+  /** Replicas of a group whose server does not run start when they are needed. */
+  async setReplicas(group: string): Promise<void> {
+    await (await this.#servers.get(group)?.running)?.changeReplicas(this.#options.replicasOf(group))
   }
 
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
     return (await (await this.#runningOf(id))?.topQueries(id)) ?? []
   }
 
-  async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
+  async handle(
+    id: DatabaseId,
+    request: ServiceRequest,
+    location: string | null = null,
+  ): Promise<ServiceResponse> {
     // the database may have been removed since it was looked up
     if (this.#options.groupOf(id) === undefined)
       return errorResponse(404, `Namespace \`${id}\` doesn't exist`)
     const group = this.#groupOf(id)
     const server = await this.#serverOfGroup(group)
     const isUsable = await this.#tryToApply(server, this.#entry(group), id)
-    return isUsable ? await server.handle(id, request) : errorResponse(500, UNUSABLE)
+    return isUsable ? await server.handle(id, request, location) : errorResponse(500, UNUSABLE)
   }
 
   /** Stops the server of a removed group, and removes its folder. */
@@ -259,8 +270,10 @@ export class SqldGroups implements DatabaseBackend {
   /** Starts a server. A database whose settings cannot be applied, for example with a damaged file, fails alone. */
   async #startServer(group: string, entry: GroupServer): Promise<SqldBackend> {
     const directory = this.#folderOf(group)
-    const server = new SqldBackend({ ...this.#options, directory, remote: undefined })
+    const servesReplicas = this.#options.replicasOf(group).length > 0
+    const server = new SqldBackend({ ...this.#options, directory, servesReplicas, remote: undefined })
     try {
+      await rm(join(directory, 'replicas'), { recursive: true, force: true })
       await server.start()
       for (const id of entry.pending.keys()) await this.#tryToApply(server, entry, id)
       return server

@@ -109,6 +109,7 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
     ...(data !== undefined && { dataDirectory: data }),
     ...(host !== undefined && { host }),
     ...readRemote(given),
+    ...readReplicaLag(given),
     ...(given.auth === true && { auth: true }),
     ...(platformPort !== undefined && {
       platform: {
@@ -120,6 +121,25 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
     }),
   } as const
   return { options, databases }
+}
+
+/** Reads the delay of replication: one of all replicas, or one of each location. */
+function readReplicaLag(given: DevValues): Pick<LocalServerOptions, 'replicaLagMs'> {
+  const texts = given['replica-lag'] ?? []
+  if (texts.length === 0) return {}
+  if (given.backend !== 'sqld' || given['sqld-url'] !== undefined)
+    throw new UsageError('baton dev: --replica-lag needs --backend sqld, without --sqld-url')
+  const parts = texts.map((text) => {
+    const [, location, ms] = /^(?:([a-z0-9-]+)=)?(\d{1,9})$/.exec(text) ?? []
+    if (ms === undefined)
+      throw new UsageError(`baton dev: --replica-lag must be MS or LOCATION=MS, not ${text}`)
+    return { location, ms: Number(ms) }
+  })
+  const [first] = parts
+  if (first?.location === undefined && parts.length === 1) return { replicaLagMs: first?.ms ?? 0 }
+  if (parts.some(({ location }) => location === undefined))
+    throw new UsageError('baton dev: of several --replica-lag options each must be LOCATION=MS')
+  return { replicaLagMs: Object.fromEntries(parts.map(({ location, ms }) => [location, ms])) }
 }
 
 /** Reads the address of a remote libsql-server; its key is not an option, because all users can read command lines. */

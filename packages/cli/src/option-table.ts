@@ -87,6 +87,12 @@ export const DEV_OPTIONS = {
     value: 'URL',
     help: 'URL of its admin API; the key is read from BATON_SQLD_ADMIN_KEY',
   },
+  'replica-lag': {
+    type: 'string',
+    multiple: true,
+    value: '[LOCATION=]MS',
+    help: 'Delay replication to the replicas of databases, or to those in this location, by this many milliseconds. With --backend sqld. Can be repeated',
+  },
   'platform-port': {
     type: 'string',
     value: 'N',

@@ -3,10 +3,11 @@ import * as v from 'valibot'
 import { newGroup } from '../bootstrap.ts'
 import { Refusal } from '../refusal.ts'
 import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
-import { isLocation } from '../rules/locations.ts'
+import { checkLocation } from '../rules/locations.ts'
 import { checkGroupName } from '../rules/names.ts'
 import { organizationWide, scoped } from './access.ts'
 import type { Call } from './call.ts'
+import { checkHasReplicas } from './instances.ts'
 import { Group } from './models.ts'
 import { documented, GROUP, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
 import { groupView } from './views.ts'
@@ -102,7 +103,7 @@ export const groupRoutes: readonly Route[] = [
 function createGroup(call: Call) {
   const { name, location } = call.body(NewGroupBody)
   checkGroupName(name)
-  if (!isLocation(location)) throw new Refusal(400, `invalid location: ${location.slice(0, 40)}`)
+  checkLocation(location)
   checkGroupIsFree(call, call.organization.id, name)
   const group = newGroup(call.organization.id, name, location, newKeyPair())
   const data = { group: name }
@@ -166,25 +167,28 @@ function unarchiveGroup(call: Call) {
   return { group: groupView(call, group) }
 }
 
-function addLocation(call: Call) {
+async function addLocation(call: Call) {
   const group = call.group()
   const location = call.param('location')
-  if (!isLocation(location)) throw new Refusal(400, `invalid location: ${location.slice(0, 40)}`)
-  return changeLocations(call, group, [...new Set([...group.locations, location])])
+  checkLocation(location)
+  checkHasReplicas(call)
+  return await changeLocations(call, group, [...new Set([...group.locations, location])])
 }
 
-function removeLocation(call: Call) {
+async function removeLocation(call: Call) {
   const group = call.group()
   const location = call.param('location')
-  if (!group.locations.includes(location)) throw new Refusal(400, 'Invalid location code')
   if (location === group.primary) throw new Refusal(400, 'the primary location cannot be removed')
+  checkHasReplicas(call)
+  if (!group.locations.includes(location)) throw new Refusal(400, 'Invalid location code')
   const others = group.locations.filter((code) => code !== location)
-  return changeLocations(call, group, others)
+  return await changeLocations(call, group, others)
 }
 
-function changeLocations(call: Call, group: GroupRow, locations: readonly string[]) {
+async function changeLocations(call: Call, group: GroupRow, locations: readonly string[]) {
   const changed = { ...group, locations }
   call.commit(null, () => call.plane.registry.groups.put(changed))
+  await call.plane.backend.setReplicas?.(group.id)
   return { group: groupView(call, changed) }
 }
 

@@ -1,11 +1,17 @@
+import { createHash } from 'node:crypto'
 import * as v from 'valibot'
-import { Refusal } from '../refusal.ts'
+import { notSupported, Refusal } from '../refusal.ts'
 import type { DatabaseRow } from '../registry/rows.ts'
+import { replicaLocations } from '../replica-locations.ts'
+import { checkLocation } from '../rules/locations.ts'
 import { scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { Instance } from './models.ts'
-import { DATABASE, documented, type Route, undocumented } from './route.ts'
+import { DATABASE, documented, type Route, type RouteSchemas, undocumented } from './route.ts'
 import { databaseView, hostnameOf } from './views.ts'
+
+const NewInstanceBody = v.object({ location: v.string() })
+const ONE: RouteSchemas = { response: v.object({ instance: Instance }) }
 
 export const instanceRoutes: readonly Route[] = [
   documented(
@@ -13,19 +19,19 @@ export const instanceRoutes: readonly Route[] = [
     `${DATABASE}/instances`,
     scoped('read'),
     { response: v.object({ instances: v.array(Instance) }) },
-    (call) => ({
-      instances: [instanceView(call, call.database())],
-    }),
+    (call) => ({ instances: instancesOf(call, call.database()) }),
   ),
-  documented(
-    'GET',
-    `${DATABASE}/instances/:instanceName`,
-    scoped('read'),
-    { response: v.object({ instance: Instance }) },
-    (call) => ({
-      instance: findInstance(call),
-    }),
+  undocumented(
+    'POST',
+    `${DATABASE}/instances`,
+    scoped('db:configure'),
+    { ...ONE, body: NewInstanceBody },
+    addInstance,
   ),
+  documented('GET', `${DATABASE}/instances/:instanceName`, scoped('read'), ONE, (call) => ({
+    instance: findInstance(call),
+  })),
+  undocumented('DELETE', `${DATABASE}/instances/:instanceName`, scoped('db:configure'), ONE, removeInstance),
   undocumented(
     'GET',
     `${DATABASE}/instances/:instanceName/wait`,
@@ -35,15 +41,74 @@ export const instanceRoutes: readonly Route[] = [
   ),
 ]
 
-/** Every database has one instance, the primary. */
-function instanceView(call: Call, row: DatabaseRow) {
+/** @throws Refusal if the back end has no replicas */
+export function checkHasReplicas({ plane }: Call): void {
+  if (plane.backend.setReplicas === undefined)
+    throw notSupported('replicas need libsql-server: start the server with --backend sqld', 501)
+}
+
+async function addInstance(call: Call) {
+  const row = call.database()
+  const { location } = call.body(NewInstanceBody)
+  checkLocation(location)
+  checkHasReplicas(call)
+  const { registry, backend } = call.plane
+  const isThere = location === registry.groups.get(row.group)?.primary
+  if (isThere || replicaLocations(registry, row).includes(location))
+    throw new Refusal(409, `database ${row.name} already has an instance in ${location}`)
+  const changed = { ...row, replicas: [...(row.replicas ?? []), location] }
+  call.commit(null, () => registry.databases.put(changed))
+  await backend.setReplicas?.(row.group)
+  return { instance: replicaView(call, changed, location) }
+}
+
+async function removeInstance(call: Call) {
+  const row = call.database()
+  if (call.param('instanceName') === primaryView(call, row).name)
+    throw new Refusal(400, 'the primary instance cannot be removed')
+  checkHasReplicas(call)
+  const instance = findInstance(call)
+  const { registry, backend } = call.plane
+  if (!row.replicas?.includes(instance.name))
+    throw new Refusal(400, `${instance.name} is a location of the group; remove it from the group`)
+  const replicas = row.replicas.filter((location) => location !== instance.name)
+  call.commit(null, () => registry.databases.put({ ...row, replicas }))
+  await backend.setReplicas?.(row.group)
+  return { instance }
+}
+
+function primaryView(call: Call, row: DatabaseRow) {
   const region = databaseView(call, row).primaryRegion
   return { uuid: row.id, name: region, type: 'primary', region, hostname: hostnameOf(call, row) }
 }
 
+function instancesOf(call: Call, row: DatabaseRow) {
+  const hasReplicas = call.plane.backend.setReplicas !== undefined
+  const locations = hasReplicas ? replicaLocations(call.plane.registry, row) : []
+  return [primaryView(call, row), ...locations.map((location) => replicaView(call, row, location))]
+}
+
+function replicaView(call: Call, row: DatabaseRow, location: string) {
+  return {
+    uuid: instanceId(row, location),
+    name: location,
+    type: 'replica',
+    region: location,
+    hostname: hostnameOf(call, row, location),
+  }
+}
+
+/** Returns an id that is always the same for a database and a location. */
+function instanceId({ id }: DatabaseRow, location: string): string {
+  const hex = createHash('sha256').update(`${id}/${location}`).digest('hex')
+  // version 8 (of our own making) and the variant of RFC 9562
+  const text = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}`
+  return `${text}-${hex.slice(20, 32)}`
+}
+
 function findInstance(call: Call) {
-  const instance = instanceView(call, call.database())
   const name = call.param('instanceName')
-  if (instance.name !== name) throw new Refusal(404, `could not find instance with name ${name.slice(0, 80)}`)
+  const instance = instancesOf(call, call.database()).find((each) => each.name === name)
+  if (instance === undefined) throw new Refusal(404, `could not find instance with name ${name.slice(0, 80)}`)
   return instance
 }

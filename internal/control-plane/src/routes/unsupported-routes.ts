@@ -6,7 +6,6 @@ const MEMBER = organizationWide('member')
 const V3 = 'the API /v3 is not supported by this server; use /v1'
 const AWS = 'this server does not run in an AWS region'
 const SEED = 'a database is seeded when it is created: POST the seed with its name and group'
-const INSTANCES = 'a database has only its primary: instances cannot be added or removed'
 const VERSION = 'all databases have the version of the server'
 const OAUTH =
   'OAuth is not supported by this server; create an API token with POST /v1/auth/api-tokens/{name}'
@@ -16,8 +15,6 @@ const V3_GROUPS = '/v3/organizations/:organizationId/groups'
 
 /** Routes of the service that this server lacks. They are rejected explicitly, so that no request is silently ignored. */
 export const unsupportedRoutes: readonly Route[] = [
-  unsupported('POST', `${DATABASE}/instances`, scoped('db:configure'), INSTANCES),
-  unsupported('DELETE', `${DATABASE}/instances/:instanceName`, scoped('db:configure'), INSTANCES),
   unsupported('POST', `${DATABASE}/seed`, scoped('db:create'), SEED),
   unsupported('POST', `${DATABASE}/update`, scoped('db:configure'), VERSION),
   unsupported('POST', `${GROUP}/aws/migration/start`, MEMBER, AWS),

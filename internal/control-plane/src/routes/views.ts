@@ -10,9 +10,13 @@ export function timeText(ms: number): string {
   return new Date(ms).toISOString()
 }
 
-/** Returns the host of a database, which follows the scheme in a URL. */
-export function hostnameOf({ platform, plane }: Call, row: DatabaseRow): string {
-  return plane.addresses.hostnameOf(row, platform.databaseOrigin())
+/** Returns the host of a database's primary, or of its replica in a location, which follows the scheme in a URL. */
+export function hostnameOf(
+  { platform, plane }: Call,
+  row: DatabaseRow,
+  location: string | null = null,
+): string {
+  return plane.addresses.hostnameOf(row, platform.databaseOrigin(), location)
 }
 
 export function databaseView(call: Call, row: DatabaseRow) {

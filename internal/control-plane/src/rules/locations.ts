@@ -1,3 +1,5 @@
+import { Refusal } from '../refusal.ts'
+
 /**
  * Locations of groups, by code. A local server pretends to be in all of them, so that programs can provision databases in the
  * locations that they will use later.
@@ -22,6 +24,11 @@ export const LOCAL = 'local'
 
 export function isLocation(code: string): boolean {
   return Object.hasOwn(LOCATIONS, code)
+}
+
+/** @throws Refusal unless it is the code of a location */
+export function checkLocation(code: string): void {
+  if (!isLocation(code)) throw new Refusal(400, `invalid location: ${code.slice(0, 40)}`)
 }
 
 /** Returns the provider of a location. */

@@ -96,12 +96,17 @@ export interface DatabaseBackend extends AsyncDisposable {
   /** Aborts all requests before the server stops, if their usage is counted only at their end. */
   endRequests?(): Promise<void>
   sampleUsage(id: DatabaseId): Promise<UsageSample>
-  /** Describes why the engine of a database does not respond; null if it is healthy. */
-  healthProblem?(id: DatabaseId): Promise<string | null>
+  /** Describes why the engine of a database, or its replica in a location, does not respond; null if it is healthy. */
+  healthProblem?(id: DatabaseId, location?: string | null): Promise<string | null>
+  /** Called when the locations of a group's replicas have changed. Absent if databases cannot have replicas. */
+  setReplicas?(group: string): Promise<void>
   /** Returns the statements that have read and written the most rows since the count began. */
   topQueries(id: DatabaseId): Promise<readonly QueryUsage[]>
-  /** Handles a request to a route of a database; `request.path` is relative to the database. */
-  handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse>
+  /**
+   * Handles a request to a route of a database; `request.path` is relative to the database.
+   * @param location that of a replica; null for the primary
+   */
+  handle(id: DatabaseId, request: ServiceRequest, location?: string | null): Promise<ServiceResponse>
 }
 
 /** Addresses of a remote libsql-server. They use plain HTTP, so that it must be on this machine or in a trusted network. */

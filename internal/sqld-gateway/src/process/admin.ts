@@ -166,6 +166,12 @@ export class SqldAdmin {
     })
   }
 
+  /** Whether a namespace rejects reads. */
+  async blocksReads(namespace: string): Promise<boolean> {
+    const { status, body } = await this.#send('GET', `/v1/namespaces/${namespace}/config`)
+    return status === 200 && (JSON.parse(body) as SqldNamespaceConfig).block_reads
+  }
+
   /**
    * Repeats a lookup. The server sometimes reports an existing database as missing: with more in use than it keeps open, and,
    * on a busy machine, after a restart.

@@ -1,8 +1,10 @@
-import { mkdir } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import http from 'node:http'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { KeyPair } from '@batonsql/server-common/auth'
 import type { DatabaseId, RemoteSqldOptions } from '@batonsql/server-common/backend'
+import { freePort } from '@batonsql/server-common/base'
 import type { ServiceRequest } from '@batonsql/server-common/http'
 import { restartSqld, type SqldProcess } from './process.ts'
 import { connectSqld, type SqldTarget } from './remote.ts'
@@ -20,6 +22,10 @@ export interface UpstreamOptions {
   readonly sqldPath: string | undefined
   /** A server that is already running, instead of one that is started. */
   readonly remote: RemoteSqldOptions | undefined
+  /** The primary that the server replicates; undefined if it is a primary. */
+  readonly primary?: { readonly grpcUrl: string; readonly exists: (id: DatabaseId) => Promise<boolean> }
+  /** Whether replicas may connect to the server from its start. @default false */
+  readonly servesReplicas?: boolean
 }
 
 /** Callbacks of an {@link Upstream}. */
@@ -73,9 +79,12 @@ export class Upstream {
   #own: SqldProcess | null = null
   #restarting: Promise<unknown> | null = null
   #isClosed = false
+  #servesReplicas: boolean
+  #grpcPort: number | null = null
 
   constructor(options: UpstreamOptions, user: UpstreamHost) {
     this.#options = options
+    this.#servesReplicas = options.servesReplicas ?? false
     this.#user = user
     this.#tokens = new UpstreamTokens(options.controlKey)
   }
@@ -89,16 +98,42 @@ export class Upstream {
   }
 
   async #startOwn(): Promise<SqldTarget> {
-    const { directory, controlKey, sqldPath } = this.#options
+    const { directory, controlKey, sqldPath, primary } = this.#options
     await mkdir(directory, { recursive: true })
+    // a replica receives everything again; what is left may include databases that were removed
+    if (primary !== undefined) await rm(join(directory, 'sqld'), { recursive: true, force: true })
+    const serverArguments =
+      primary === undefined
+        ? [...NO_OWN_CHECKPOINTS, ...(await this.#grpcArguments())]
+        : ['--primary-grpc-url', primary.grpcUrl]
     this.#own = await restartSqld(this.#own, {
       dataDirectory: directory,
       namespaces: true,
       ...(sqldPath !== undefined && { sqldPath }),
       publicKeyPem: controlKey.publicPem,
-      serverArguments: NO_OWN_CHECKPOINTS,
+      serverArguments,
     })
     return this.#own
+  }
+
+  async #grpcArguments(): Promise<readonly string[]> {
+    if (!this.#servesReplicas) return []
+    this.#grpcPort = await freePort('127.0.0.1')
+    return ['--grpc-listen-addr', `127.0.0.1:${this.#grpcPort}`]
+  }
+
+  /** Returns the port for replicas. A server that was started without one is restarted. */
+  async grpcPort(): Promise<number> {
+    this.#servesReplicas = true
+    await this.alive()
+    if (this.#grpcPort === null) await this.restart()
+    if (this.#grpcPort === null) throw new Error('a libsql-server given by URL has no port for replicas')
+    return this.#grpcPort
+  }
+
+  async exists(id: DatabaseId): Promise<boolean> {
+    const { primary } = this.#options
+    return primary === undefined ? await (await this.alive()).admin.exists(id) : await primary.exists(id)
   }
 
   get isRunning(): boolean {
@@ -166,7 +201,7 @@ export class Upstream {
       const response = await this.#sendWhenRunning(call, body)
       const mayRepeat =
         isDenial(response, call.id) && attempt < DENIED_ATTEMPTS && !call.request.signal?.aborted
-      if (!mayRepeat || !(await (await this.alive()).admin.exists(call.id))) return response
+      if (!mayRepeat || !(await this.exists(call.id))) return response
       response.resume()
       await sleep(DENIED_STEP_MS)
     }

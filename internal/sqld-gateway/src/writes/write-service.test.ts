@@ -5,7 +5,7 @@ import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { newKeyPair } from '@batonsql/server-common/auth'
-import { newDatabaseId } from '@batonsql/server-common/backend'
+import { newDatabaseId, ReplicaConditions } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test } from 'vitest'
 import { freezeProcess } from '../../../../test/support/freeze-process.ts'
 import { SqldBackend } from '../backend.ts'
@@ -41,6 +41,7 @@ async function startBackend(remote: SqldProcess | null = null) {
     sqldPath: undefined,
     remote: remote === null ? undefined : { url: remote.url, ...remote.adminAccess },
     onNotice: (_, notice) => void notices.push(notice),
+    conditions: new ReplicaConditions(),
     stallTimes: { patienceMs: 200, probeMs: 200 },
   })
   onTestFinished(async () => {

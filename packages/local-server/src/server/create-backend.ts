@@ -1,8 +1,18 @@
 import type { EventEmitter } from 'node:events'
 import { join } from 'node:path'
-import { type ControlPlane, type DatabaseRow, isAddressAllowed } from '@batonsql/control-plane'
+import {
+  type ControlPlane,
+  type DatabaseRow,
+  isAddressAllowed,
+  replicaLocationsOfGroup,
+} from '@batonsql/control-plane'
 import type { ReachableDatabases } from '@batonsql/server-common/auth'
-import type { DatabaseBackend, DatabaseId, RemoteSqldOptions } from '@batonsql/server-common/backend'
+import type {
+  DatabaseBackend,
+  DatabaseId,
+  RemoteSqldOptions,
+  ReplicaConditions,
+} from '@batonsql/server-common/backend'
 import type { Dialect } from '@batonsql/server-common/hrana'
 import { SqldBackend, SqldGroups } from '@batonsql/sqld-gateway'
 import { EmbeddedBackend } from '../embedded/backend.ts'
@@ -20,11 +30,13 @@ export interface BackendChoice {
   readonly sqldPath: string | undefined
   /** A libsql-server that is already running. */
   readonly sqld: RemoteSqldOptions | undefined
+  /** Conditions of the replicas that the back end sqld starts. */
+  readonly conditions: ReplicaConditions
 }
 
 /** Creates the back end that the options name, without starting it. */
 export function createBackend(
-  { backend, auth, dialect, dataDirectory, sqldPath, sqld }: BackendChoice,
+  { backend, auth, dialect, dataDirectory, sqldPath, sqld, conditions }: BackendChoice,
   directory: string,
   { controlKey, registry }: ControlPlane,
   notices: Notices,
@@ -57,6 +69,7 @@ export function createBackend(
       onNotice,
       idOf,
       reachable,
+      conditions,
     }
     // one server, given by URL, holds the databases of all groups
     if (sqld !== undefined) return new SqldBackend({ ...own, remote: sqld })
@@ -64,6 +77,7 @@ export function createBackend(
       ...own,
       groupOf: (id) => registry.databases.get(id)?.group,
       hasGroup: (group) => registry.groups.get(group) !== undefined,
+      replicasOf: (group) => replicaLocationsOfGroup(registry, group),
     })
   }
   const isKept = dataDirectory !== undefined

@@ -122,11 +122,11 @@ export class Gateway {
     const address = this.#address(request)
     if ('status' in address) return address
     const { name, path } = address
-    const record = this.#find(name)
+    const { row: record, location = null } = this.#options.controlPlane.addresses.resolve(name) ?? {}
     this.#total += 1
     const count = record && this.#countOf(record.id)
     if (count) count.requests += 1
-    const route = this.#routeOf({ name, record }, { ...request, path })
+    const route = this.#routeOf({ name, record, location }, { ...request, path })
     if (route === null) return textResponse(404, null, '')
     const { allow } = route
     if (request.method === 'OPTIONS') {
@@ -173,13 +173,13 @@ export class Gateway {
   }
 
   /** Reports by the status alone whether a database exists and accepts requests. */
-  async #health({ name, record }: Target): Promise<ServiceResponse> {
+  async #health({ name, record, location }: Target): Promise<ServiceResponse> {
     const { databases, registry, backend } = this.#options.controlPlane
     // the bare URL reports on the server, which may have no default database
     if (record === undefined && name === DEFAULT_DATABASE) return textResponse(200, null, '')
     if (record === undefined || !databases.isReady(record)) return textResponse(404, null, '')
     if (registry.groups.get(record.group)?.isArchived === true) return textResponse(503, null, '')
-    const problem = (await backend.healthProblem?.(record.id)) ?? null
+    const problem = (await backend.healthProblem?.(record.id, location)) ?? null
     if (problem !== null) this.#noticeOnce(record.id, problem)
     return textResponse(problem === null ? 200 : 503, null, '')
   }
@@ -191,7 +191,7 @@ export class Gateway {
     return feed.watch(target.name, request, (seen) => this.#forward(target, seen))
   }
 
-  async #forward({ name, record }: Target, request: ServiceRequest): Promise<ServiceResponse> {
+  async #forward({ name, record, location }: Target, request: ServiceRequest): Promise<ServiceResponse> {
     if (this.#options.access.isCrossSiteLoad(request)) {
       return errorResponse(403, 'Pages of other sites may not load this')
     }
@@ -207,7 +207,7 @@ export class Gateway {
     const lateRefusal = this.#refusalOf(name, record, request)
     if (lateRefusal !== null) return lateRefusal
     usage.touch(record.id)
-    const response = await backend.handle(record.id, exchanged).catch((error: unknown) => {
+    const response = await backend.handle(record.id, exchanged, location).catch((error: unknown) => {
       if (!(error instanceof MissingFileError)) throw error
       this.#noticeOnce(record.id, `${error.message}; it responds with 404, and the file is not created again`)
       return notFound(name)
@@ -286,6 +286,8 @@ export class Gateway {
 interface Target {
   readonly name: string
   readonly record: DatabaseRow | undefined
+  /** Location of the replica that the request addresses; null for the primary. */
+  readonly location: string | null
 }
 
 /** Rejects a body on methods that have none: it could be parsed as the next request. */

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import { ReplicaConditions } from '@batonsql/server-common/backend'
 import { checkOptionNames } from '@batonsql/server-common/base'
 import { toResponse } from '@batonsql/server-common/http'
 import { DEFAULT_DATABASE } from './gateway.ts'
@@ -111,6 +112,7 @@ export class LocalHandler implements AsyncDisposable {
       dialect: null,
       sqldPath: undefined,
       sqld: undefined,
+      conditions: new ReplicaConditions(),
       domains,
       allowOrigins,
       listenHost: 'localhost',

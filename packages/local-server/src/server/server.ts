@@ -3,7 +3,12 @@ import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream/promises'
 import { INSPECTOR_PATH } from '@batonsql/inspector'
 import { isLoopback } from '@batonsql/server-common/auth'
-import type { RemoteSqldOptions } from '@batonsql/server-common/backend'
+import {
+  type RemoteSqldOptions,
+  type ReplicaCondition,
+  ReplicaConditions,
+  type ReplicaLag,
+} from '@batonsql/server-common/backend'
 import { checkOptionNames, endAll } from '@batonsql/server-common/base'
 import { checkDialect, type Dialect } from '@batonsql/server-common/hrana'
 import { errorResponse, listen, type ServiceResponse, urlOf } from '@batonsql/server-common/http'
@@ -44,6 +49,11 @@ export interface LocalServerOptions {
   readonly sqldPath?: string
   /** A libsql-server that is already running with `--enable-namespaces`, instead of one that is started. */
   readonly sqld?: RemoteSqldOptions
+  /**
+   * Delays replication to the replicas of databases, in ms: of every replica, or by location, such as `{ fra: 500 }`. For the back
+   * end `sqld`, where adding a location to a group starts a replica of its databases. @default 0
+   */
+  readonly replicaLagMs?: ReplicaLag
   /** Maps host names (without port) to databases. @default {} */
   readonly domains?: Readonly<Record<string, string>>
   /**
@@ -80,6 +90,7 @@ const OPTION_NAMES = [
   'dialect',
   'sqldPath',
   'sqld',
+  'replicaLagMs',
   'domains',
   'allowOrigins',
   'platform',
@@ -102,6 +113,7 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
     throw new TypeError('startLocalServer: dialect needs the back end "embedded"')
   if (options.sqld !== undefined && backend !== 'sqld')
     throw new TypeError('startLocalServer: sqld needs the back end "sqld"')
+  checkReplicaLag(options)
   if (options.inspector === true && takesTokens(options))
     throw new TypeError(
       'startLocalServer: inspector cannot be combined with auth or platform, because it shows the statements of every database without a token',
@@ -130,6 +142,21 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
   }
 }
 
+function checkReplicaLag({ backend, sqld, replicaLagMs }: LocalServerOptions): void {
+  if (replicaLagMs === undefined) return
+  if (backend !== 'sqld' || sqld !== undefined)
+    throw new TypeError('startLocalServer: replicaLagMs needs the back end "sqld" without a URL')
+  const all = typeof replicaLagMs === 'number' ? [replicaLagMs] : Object.values(replicaLagMs)
+  for (const lagMs of all) checkCondition('startLocalServer', { lagMs })
+}
+
+function checkCondition(subject: string, condition: ReplicaCondition): void {
+  checkOptionNames(subject, condition, ['lagMs', 'isDown'])
+  const { lagMs = 0 } = condition
+  if (!Number.isInteger(lagMs) || lagMs < 0 || lagMs >= 2 ** 31)
+    throw new RangeError(`${subject}: the lag must be a whole number of milliseconds below 2^31`)
+}
+
 function serviceOptions(
   options: Omit<LocalServerOptions, 'log'> & { backend: Backend; host: string },
   log: ServerLog,
@@ -142,6 +169,7 @@ function serviceOptions(
     dialect: options.dialect ?? null,
     sqldPath,
     sqld,
+    conditions: new ReplicaConditions(options.replicaLagMs),
     domains,
     allowOrigins,
     listenHost: host,
@@ -246,6 +274,15 @@ export class LocalServer implements AsyncDisposable {
   /** Creates a token for a database. Rejects on a server without `auth`. */
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {
     return await this.#service.createToken(name, options)
+  }
+
+  /**
+   * Makes the replicas in a location lag, stops them, or lets them return; what is not given stays as it is. A new lag applies to
+   * what has not been replicated yet. Needs the back end `sqld` without a URL.
+   */
+  async setReplica(location: string, condition: ReplicaCondition): Promise<void> {
+    checkCondition('setReplica', condition)
+    await this.#service.setReplica(location, condition)
   }
 
   /** The platform API and the owner's token; null on a server without `platform`. */

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import { ReplicaConditions } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { ServerLog } from './server-log.ts'
 import { Service, type ServiceOptions } from './service.ts'
@@ -14,6 +15,7 @@ const optionsFor = (dataDirectory: string): ServiceOptions => ({
   dialect: null,
   sqldPath: undefined,
   sqld: undefined,
+  conditions: new ReplicaConditions(),
   domains: {},
   allowOrigins: [],
   listenHost: '127.0.0.1',

@@ -10,7 +10,13 @@ import {
   type TokenAccess,
 } from '@batonsql/control-plane'
 import { AccessPolicy } from '@batonsql/server-common/auth'
-import { type DatabaseBackend, type DatabaseSource, RESERVED_NAMES } from '@batonsql/server-common/backend'
+import {
+  type DatabaseBackend,
+  type DatabaseSource,
+  RESERVED_NAMES,
+  type ReplicaCondition,
+  type ReplicaConditions,
+} from '@batonsql/server-common/backend'
 import {
   checkOptionNames,
   DirectoryLock,
@@ -131,6 +137,7 @@ export class Service implements AsyncDisposable {
           auth,
           inspector,
           notices,
+          conditions: options.conditions,
           log: options.log,
         },
         version,
@@ -226,6 +233,14 @@ export class Service implements AsyncDisposable {
     const row = this.#database(name)
     const configuration = mergeSettings('updateDatabase', row.configuration, options)
     await this.controlPlane.databases.change({ ...row, configuration })
+  }
+
+  async setReplica(location: string, condition: ReplicaCondition): Promise<void> {
+    this.#checkOpen()
+    const { registry, backend } = this.controlPlane
+    if (backend.setReplicas === undefined) throw new Error('replicas need the back end "sqld" without a URL')
+    this.#parts.conditions.change(location, condition)
+    for (const { id } of registry.groups.rows) await backend.setReplicas(id)
   }
 
   async removeDatabase(name: string): Promise<void> {
@@ -331,6 +346,7 @@ interface ServiceParts {
   readonly auth: boolean
   readonly inspector: boolean
   readonly notices: Notices
+  readonly conditions: ReplicaConditions
   readonly log: ServerLog
 }
 

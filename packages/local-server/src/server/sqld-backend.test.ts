@@ -11,6 +11,7 @@ import {
   type DatabaseSettings,
   type DatabaseSource,
   newDatabaseId,
+  ReplicaConditions,
 } from '@batonsql/server-common/backend'
 import { SqldBackend, SqldGroups } from '@batonsql/sqld-gateway'
 import { findSqld } from '@batonsql/sqld-gateway/process'
@@ -157,6 +158,7 @@ describe.skipIf(isMissing)('what the server refuses while it migrates a shared s
       sqldPath,
       remote,
       onNotice: () => {},
+      conditions: new ReplicaConditions(),
     })
     await backend.start()
     const run = async (id: DatabaseId, sql: string): Promise<string> => {
@@ -219,6 +221,8 @@ test('a database that was removed meanwhile has no streams, no usage and no answ
     sqldPath: undefined,
     groupOf: () => undefined,
     hasGroup: () => false,
+    replicasOf: () => [],
+    conditions: new ReplicaConditions(),
     onNotice: () => {},
   })
   const id = newDatabaseId()

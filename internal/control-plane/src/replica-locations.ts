@@ -1,0 +1,19 @@
+import type { Registry } from './registry/registry.ts'
+import type { DatabaseRow } from './registry/rows.ts'
+
+/** Returns the locations of a database's replicas: those of its group, and its own. */
+export function replicaLocations(
+  { groups }: Registry,
+  { group: id, replicas = [] }: Pick<DatabaseRow, 'group' | 'replicas'>,
+): readonly string[] {
+  const group = groups.get(id)
+  if (group === undefined) return []
+  return [...new Set([...group.locations, ...replicas])].filter((location) => location !== group.primary)
+}
+
+/** Returns the locations of all replicas of a group's databases. */
+export function replicaLocationsOfGroup(registry: Registry, group: string): readonly string[] {
+  const rows = registry.databases.rows.filter((row) => row.group === group)
+  const replicas = rows.flatMap((row) => row.replicas ?? [])
+  return replicaLocations(registry, { group, replicas })
+}

@@ -1,0 +1,44 @@
+import { EventEmitter } from 'node:events'
+
+/** How the replicas in one location behave. */
+export interface ReplicaCondition {
+  /** Delay of replication in ms, at most 2^31 - 1. @default 0 */
+  readonly lagMs?: number
+  /** Whether they are stopped and reject requests with status 503. @default false */
+  readonly isDown?: boolean
+}
+
+/** Delay of replication in ms: of every replica, or by location. */
+export type ReplicaLag = number | Readonly<Record<string, number>>
+
+/** The conditions of all replicas, which tests can change. */
+export class ReplicaConditions {
+  readonly #lag: ReplicaLag
+  readonly #changed = new Map<string, ReplicaCondition>()
+  readonly #events = new EventEmitter<{ change: [] }>().setMaxListeners(0)
+
+  constructor(lag: ReplicaLag = 0) {
+    this.#lag = lag
+  }
+
+  lagMs(location: string): number {
+    const given = typeof this.#lag === 'number' ? this.#lag : this.#lag[location]
+    return this.#changed.get(location)?.lagMs ?? given ?? 0
+  }
+
+  isDown(location: string): boolean {
+    return this.#changed.get(location)?.isDown ?? false
+  }
+
+  /** Changes what is given, and keeps the rest. */
+  change(location: string, condition: ReplicaCondition): void {
+    this.#changed.set(location, { ...this.#changed.get(location), ...condition })
+    this.#events.emit('change')
+  }
+
+  /** Calls a listener after each change. @returns what removes it */
+  onChange(listener: () => void): () => void {
+    this.#events.on('change', listener)
+    return () => this.#events.off('change', listener)
+  }
+}

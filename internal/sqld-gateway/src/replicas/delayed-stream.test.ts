@@ -1,0 +1,40 @@
+import { once } from 'node:events'
+import { buffer } from 'node:stream/consumers'
+import { ReplicaConditions } from '@batonsql/server-common/backend'
+import { expect, test } from 'vitest'
+import { DelayedStream } from './delayed-stream.ts'
+
+function delayed(lagMs: number) {
+  const conditions = new ReplicaConditions(lagMs)
+  const stream = new DelayedStream({
+    lagMs: () => conditions.lagMs('fra'),
+    onChange: (listener) => conditions.onChange(listener),
+  })
+  return { stream, change: (ms: number) => conditions.change('fra', { lagMs: ms }) }
+}
+
+test('passes everything on in order, with a delay and without one', async () => {
+  for (const lagMs of [0, 5]) {
+    const { stream } = delayed(lagMs)
+    for (const text of ['a', 'b', 'c']) stream.write(text)
+    stream.end('d')
+    expect((await buffer(stream)).toString()).toBe('abcd')
+  }
+})
+
+test('keeps what is not due, until the delay is changed', async () => {
+  const { stream, change } = delayed(2 ** 30)
+  stream.end('late')
+  expect(stream.read()).toBe(null)
+  change(0)
+  expect((await buffer(stream)).toString()).toBe('late')
+})
+
+test('keeps nothing when it is destroyed', async () => {
+  const { stream, change } = delayed(2 ** 30)
+  stream.write('lost')
+  stream.destroy()
+  await once(stream, 'close')
+  change(0)
+  expect(stream.read()).toBe(null)
+})

@@ -1,0 +1,57 @@
+import { Transform, type TransformCallback } from 'node:stream'
+
+/** Options of a {@link DelayedStream}. */
+export interface Delay {
+  /** Returns the current delay in ms. */
+  readonly lagMs: () => number
+  /** Calls a listener when the delay may have changed. @returns what removes it */
+  readonly onChange: (listener: () => void) => () => void
+}
+
+interface Chunk {
+  readonly bytes: Buffer
+  readonly arrivedAt: number
+}
+
+/** Passes bytes on, each chunk with a delay after its arrival. A changed delay applies to the chunks that wait, too. */
+export class DelayedStream extends Transform {
+  readonly #delay: Delay
+  readonly #removeListener: () => void
+  #waiting: Chunk[] = []
+  #timer: NodeJS.Timeout | undefined
+  #onEmpty = (): void => {}
+
+  constructor(delay: Delay) {
+    super()
+    this.#delay = delay
+    this.#removeListener = delay.onChange(() => this.#passOn())
+  }
+
+  override _transform(bytes: Buffer, _: BufferEncoding, done: TransformCallback): void {
+    this.#waiting.push({ bytes, arrivedAt: performance.now() })
+    this.#passOn()
+    done()
+  }
+
+  override _flush(done: TransformCallback): void {
+    this.#onEmpty = () => done()
+    this.#passOn()
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    clearTimeout(this.#timer)
+    this.#removeListener()
+    done(error)
+  }
+
+  /** Passes on what is due, and waits for the next chunk. */
+  #passOn(): void {
+    clearTimeout(this.#timer)
+    const due = performance.now() - this.#delay.lagMs()
+    while (this.#waiting[0] !== undefined && this.#waiting[0].arrivedAt <= due)
+      this.push(this.#waiting.shift()?.bytes)
+    const [next] = this.#waiting
+    if (next === undefined) this.#onEmpty()
+    else this.#timer = setTimeout(() => this.#passOn(), Math.ceil(next.arrivedAt - due)).unref()
+  }
+}

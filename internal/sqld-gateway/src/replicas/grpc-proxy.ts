@@ -1,0 +1,135 @@
+import http2 from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { type Delay, DelayedStream } from './delayed-stream.ts'
+
+/** Methods that transfer the log of the primary. The others open the log, or forward statements. */
+const REPLICATION = /^\/wal_log\.ReplicationLog\/(?:LogEntries|BatchLogEntries|Snapshot)$/
+/** Headers of HTTP/2 itself, which each connection sets anew. */
+const OWN_HEADERS: ReadonlySet<string> = new Set([':status', ':scheme', ':authority', 'connection', 'te'])
+/** The gRPC status of a call that the primary cannot receive. With UNAVAILABLE the replica would retry forever. */
+const INTERNAL = '13'
+
+/** Options of a {@link GrpcProxy}. */
+export interface GrpcProxyOptions {
+  /** Returns the gRPC port of the primary, which is started if necessary. */
+  readonly primaryPort: () => Promise<number>
+  /** Delay of replication. */
+  readonly delay: Delay
+}
+
+/**
+ * Stands between a replica and the gRPC port of its primary. It delays the log, and only the log: forwarded statements pass at
+ * once. Its address stays the same when the primary is restarted on another port, and a forwarded statement fails if the primary
+ * cannot be started, instead of waiting without end.
+ */
+export class GrpcProxy implements AsyncDisposable {
+  readonly #options: GrpcProxyOptions
+  readonly #server = http2.createServer()
+  readonly #sessions = new Set<http2.ServerHttp2Session>()
+  #upstream: { readonly port: number; readonly session: http2.ClientHttp2Session } | null = null
+
+  private constructor(options: GrpcProxyOptions) {
+    this.#options = options
+    this.#server.on('session', (session) => {
+      this.#sessions.add(session)
+      session.on('error', () => {})
+      session.once('close', () => this.#sessions.delete(session))
+    })
+    this.#server.on('stream', (stream, headers) => void this.#forward(stream, headers))
+  }
+
+  static async start(options: GrpcProxyOptions): Promise<GrpcProxy> {
+    const proxy = new GrpcProxy(options)
+    await new Promise<void>((resolve, reject) => {
+      proxy.#server.once('error', reject)
+      proxy.#server.listen(0, '127.0.0.1', resolve)
+    })
+    proxy.#server.unref()
+    return proxy
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = new Promise((resolve) => this.#server.close(resolve))
+    for (const session of this.#sessions) session.destroy()
+    this.#upstream?.session.destroy()
+    await closed
+  }
+
+  async #forward(from: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders): Promise<void> {
+    from.on('error', () => {})
+    try {
+      const session = await this.#connect()
+      const to = session.request({ ...forwarded(headers), te: 'trailers' }, { endStream: false })
+      to.once('error', () => fail(from))
+      from.once('close', () => to.close(http2.constants.NGHTTP2_CANCEL))
+      from.pipe(to)
+      const delay = REPLICATION.test(String(headers[':path'])) ? this.#options.delay : null
+      to.once('response', (response, flags) => {
+        const isEnd = (flags & http2.constants.NGHTTP2_FLAG_END_STREAM) !== 0
+        respond(from, to, { response, isEnd, delay })
+      })
+    } catch {
+      fail(from)
+    }
+  }
+
+  /** Returns a connection to the primary as it runs now. */
+  async #connect(): Promise<http2.ClientHttp2Session> {
+    const port = await this.#options.primaryPort()
+    const known = this.#upstream
+    if (known !== null && known.port === port && !known.session.closed && !known.session.destroyed)
+      return known.session
+    known?.session.destroy()
+    const session = http2.connect(`http://127.0.0.1:${port}`)
+    session.on('error', () => {})
+    session.unref()
+    this.#upstream = { port, session }
+    return session
+  }
+}
+
+interface Answer {
+  readonly response: http2.IncomingHttpHeaders
+  /** Whether the response consists of its headers. */
+  readonly isEnd: boolean
+  /** Null to pass it on at once. */
+  readonly delay: Delay | null
+}
+
+function respond(
+  from: http2.ServerHttp2Stream,
+  to: http2.ClientHttp2Stream,
+  { response, isEnd, delay }: Answer,
+): void {
+  if (from.destroyed) return
+  const status = response[':status'] ?? 200
+  from.respond({ ':status': status, ...forwarded(response) }, { endStream: isEnd, waitForTrailers: !isEnd })
+  if (isEnd) return
+  let trailers: http2.IncomingHttpHeaders = {}
+  to.once('trailers', (received) => {
+    trailers = received
+  })
+  from.once('wantTrailers', () => from.sendTrailers(forwarded(trailers)))
+  if (delay === null) to.pipe(from)
+  else {
+    const delayed = new DelayedStream(delay)
+    to.pipe(delayed).pipe(from)
+    from.once('close', () => delayed.destroy())
+  }
+}
+
+/** Rejects a call, or ends one that has begun. */
+function fail(stream: http2.ServerHttp2Stream): void {
+  if (stream.destroyed) return
+  if (stream.headersSent) return stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR)
+  const headers = { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': INTERNAL }
+  stream.respond({ ...headers, 'grpc-message': 'the primary does not run' }, { endStream: true })
+}
+
+function forwarded(headers: http2.IncomingHttpHeaders): http2.OutgoingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !OWN_HEADERS.has(name)))
+}

@@ -1,0 +1,104 @@
+import { join } from 'node:path'
+import type { DatabaseId, ReplicaConditions } from '@batonsql/server-common/backend'
+import { InternalRequests } from '../process/internal-requests.ts'
+import { Upstream, type UpstreamHost, type UpstreamOptions } from '../process/upstream.ts'
+import { StreamRequests } from '../stream-requests.ts'
+import type { WriteService } from '../writes/write-service.ts'
+import type { Delay } from './delayed-stream.ts'
+import { GrpcProxy } from './grpc-proxy.ts'
+
+/** Options of a {@link Replica}. */
+export interface ReplicaOptions extends Omit<UpstreamOptions, 'remote' | 'primary' | 'servesReplicas'> {
+  readonly primary: Upstream
+  /** Gates of the primary, through which forwarded writes pass, too. */
+  readonly writes: WriteService
+  readonly attachable: UpstreamHost['attachable']
+  readonly conditions: ReplicaConditions
+}
+
+/** How long the server may take to respond to a health check. */
+const RESPONSE_MS = 3_000
+
+/**
+ * A libsql-server that replicates the primary of its group. It serves reads, and forwards writes to the primary. Its data is
+ * removed at each start.
+ */
+export class Replica implements AsyncDisposable {
+  readonly streams: StreamRequests
+  readonly #upstream: Upstream
+  readonly #proxy: GrpcProxy
+  /** Databases that the server may still block, because it receives settings late. */
+  readonly #unblocked = new Set<DatabaseId>()
+
+  private constructor(upstream: Upstream, proxy: GrpcProxy, writes: WriteService) {
+    this.#upstream = upstream
+    this.#proxy = proxy
+    this.streams = new StreamRequests(upstream, new InternalRequests(upstream), writes)
+  }
+
+  static async start(location: string, options: ReplicaOptions): Promise<Replica> {
+    const { primary, writes, attachable, conditions, ...shared } = options
+    const delay: Delay = {
+      lagMs: () => conditions.lagMs(location),
+      onChange: (listener) => conditions.onChange(listener),
+    }
+    const proxy = await GrpcProxy.start({ primaryPort: () => primary.grpcPort(), delay })
+    const upstream = new Upstream(
+      {
+        ...shared,
+        directory: folderOf(location, options.directory),
+        remote: undefined,
+        primary: { grpcUrl: proxy.url, exists: (id: DatabaseId) => primary.exists(id) },
+      },
+      { onStart: () => replica.streams.forgetAbandoned(), attachable },
+    )
+    const replica = new Replica(upstream, proxy, writes)
+    try {
+      // before the server connects
+      await primary.grpcPort()
+      await upstream.start()
+      return replica
+    } catch (error) {
+      await replica[Symbol.asyncDispose]()
+      throw error
+    }
+  }
+
+  get isRunning(): boolean {
+    return this.#upstream.isRunning
+  }
+
+  /** Describes what is wrong with the server; null if it is healthy. */
+  async healthProblem(): Promise<string | null> {
+    if (!this.isRunning) return 'is not running'
+    return (await this.#upstream.responds(RESPONSE_MS)) ? null : 'does not respond'
+  }
+
+  /** Called when reads of a database are no longer blocked. */
+  onUnblock(id: DatabaseId): void {
+    this.#unblocked.add(id)
+  }
+
+  /** Whether the server still blocks reads that are allowed again. */
+  async stillBlocks(id: DatabaseId): Promise<boolean> {
+    if (!this.#unblocked.has(id)) return false
+    const { admin } = await this.#upstream.alive()
+    if (await admin.blocksReads(id)) return true
+    this.#unblocked.delete(id)
+    return false
+  }
+
+  async restart(): Promise<void> {
+    await this.#upstream.restart()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#upstream.close()
+    await this.#proxy[Symbol.asyncDispose]()
+  }
+}
+
+/** Returns the folder of a replica in the folder of its group. */
+export function folderOf(location: string, directory: string): string {
+  return join(directory, 'replicas', location)
+}

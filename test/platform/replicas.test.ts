@@ -1,0 +1,252 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Client, createClient } from '@batonsql/core'
+import { type LocalServerOptions, startLocalServer } from '@batonsql/local-server'
+import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
+import { groupFolders, Scene, sql } from './platform-scene.ts'
+
+/** Longer than any test: what is written reaches the replica when the lag is removed. */
+const NEVER_MS = 2 ** 30
+
+async function temporaryDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-replicas-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+  return directory
+}
+
+/** Ends the libsql-server of a replica the hard way. */
+async function killReplica(directory: string, location: string): Promise<void> {
+  await killServer(join(await onlyGroup(directory), 'replicas', location))
+}
+
+async function killServer(folder: string): Promise<void> {
+  const { pid } = JSON.parse(await readFile(join(folder, 'sqld.pid'), 'utf8'))
+  process.kill(pid, 'SIGKILL')
+  await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow())
+}
+
+async function onlyGroup(directory: string): Promise<string> {
+  const [group] = await groupFolders(directory)
+  if (group === undefined) throw new Error('no group has a server')
+  return group
+}
+
+/** A database with one row and a replica, and clients of both. */
+async function furnish(scene: Scene) {
+  const { host } = await scene.create('app')
+  const token = await scene.tokenFor('app')
+  const db = clientOf(host, token)
+  await db.batch(['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
+  await scene.done('POST', `${scene.own}/groups/default/locations/fra`)
+  const [, instance] = (await scene.done('GET', `${scene.own}/databases/app/instances`)).instances
+  return { host, token, db, at: instance.hostname as string, replica: clientOf(instance.hostname, token) }
+}
+
+function clientOf(host: string, authToken: string, more: object = {}): Client {
+  const client = createClient({ url: `http://${host}`, authToken, ...more })
+  onTestFinished(() => client.close())
+  return client
+}
+
+const count = async (db: Client) => (await db.execute('SELECT count(*) AS n FROM t')).rows[0]?.['n']
+
+test.runIf(inject('target') === 'embedded')('the embedded server has no replicas, and says so', async () => {
+  const scene = await Scene.forTest()
+  await scene.create('app')
+  for (const [path, body] of [
+    ['/groups/default/locations/fra', undefined],
+    ['/databases/app/instances', { location: 'fra' }],
+  ] as const)
+    expect(await scene.ask('POST', scene.own + path, { body })).toEqual({
+      status: 501,
+      body: {
+        error: 'replicas need libsql-server: start the server with --backend sqld',
+        code: 'not_supported',
+      },
+    })
+  await expect(scene.server.setReplica('fra', { isDown: true })).rejects.toThrow('the back end "sqld"')
+  await expect(startLocalServer({ replicaLagMs: 500 })).rejects.toThrow('the back end "sqld"')
+})
+
+describe.runIf(inject('target') === 'sqld')('a replica', () => {
+  test('is added with a location of the group, listed, and removed with it', async () => {
+    const scene = await Scene.forTest()
+    const { host, token, at } = await furnish(scene)
+    const { instances } = await scene.done('GET', `${scene.own}/databases/app/instances`)
+    const uuid = expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
+    expect(instances).toEqual([
+      { uuid, name: 'local', type: 'primary', region: 'local', hostname: host },
+      { uuid, name: 'fra', type: 'replica', region: 'fra', hostname: at },
+    ])
+    expect(instances[0].uuid).not.toBe(instances[1].uuid)
+    const one = `${scene.own}/databases/app/instances/fra`
+    expect((await scene.done('GET', one)).instance).toEqual(instances[1])
+    expect((await scene.ask('GET', `${one}/wait`)).status).toBe(200)
+    // of the whole group, as every database of it
+    expect((await scene.ask('DELETE', one)).body.error).toContain('a location of the group')
+    await scene.create('late')
+    const later = await scene.done('GET', `${scene.own}/databases/late/instances`)
+    expect(later.instances).toHaveLength(2)
+
+    await scene.done('DELETE', `${scene.own}/groups/default/locations/fra`)
+    expect((await sql(at, token, 'SELECT 1')).status).toBe(404)
+    expect((await scene.ask('GET', one)).status).toBe(404)
+    expect((await sql(host, token, 'SELECT count(*) FROM t')).rows).toEqual([['1']])
+  })
+
+  test('of one database is added and removed by itself', async () => {
+    const scene = await Scene.forTest()
+    await scene.create('app')
+    const { host } = await scene.create('other')
+    const token = await scene.tokenFor('app')
+    const path = `${scene.own}/databases/app/instances`
+    const { instance } = await scene.done('POST', path, { body: { location: 'lhr' } })
+    expect(instance).toMatchObject({ name: 'lhr', type: 'replica', region: 'lhr' })
+    expect((await sql(instance.hostname, token, 'SELECT 1')).rows).toEqual([['1']])
+    const elsewhere = host.replace('other', 'lhr_other')
+    expect((await sql(elsewhere, await scene.tokenFor('other'), 'SELECT 1')).status).toBe(404)
+    expect((await scene.ask('POST', path, { body: { location: 'lhr' } })).status).toBe(409)
+    expect((await scene.ask('POST', path, { body: { location: 'local' } })).status).toBe(409)
+    expect((await scene.ask('POST', path, { body: { location: 'atlantis' } })).status).toBe(400)
+    expect((await scene.ask('DELETE', `${path}/local`)).status).toBe(400)
+    expect((await scene.ask('DELETE', `${path}/nowhere`)).status).toBe(404)
+    expect((await scene.done('DELETE', `${path}/lhr`)).instance).toEqual(instance)
+    expect((await sql(instance.hostname, token, 'SELECT 1')).status).toBe(404)
+  })
+
+  test('answers its very first read, forwards writes, and holds transactions', async () => {
+    const scene = await Scene.forTest()
+    const { db, replica, at, token } = await furnish(scene)
+    // without having been asked before, for a sender who may only read
+    const readOnly = await scene.tokenFor('app', '?authorization=read-only')
+    expect(await count(clientOf(at, readOnly))).toBe(1)
+    await replica.execute('INSERT INTO t VALUES (2)')
+    expect(await count(db)).toBe(2)
+    expect(await count(replica)).toBe(2)
+    await replica.transaction(async (tx) => {
+      await tx.execute('INSERT INTO t VALUES (3)')
+      expect((await tx.execute('SELECT count(*) AS n FROM t')).rows).toEqual([{ n: 3 }])
+    })
+    expect(await count(db)).toBe(3)
+    await expect(replica.execute('INSERT INTO nowhere VALUES (1)')).rejects.toThrow('no such table: nowhere')
+    // what only the primary has
+    const headers = { authorization: `Bearer ${token}` }
+    expect(await (await fetch(`http://${at}/dump`, { headers })).text()).toContain('INSERT INTO t VALUES(3)')
+  })
+
+  test('lags as long as wanted: a stale read is one, and an index is waited for', async () => {
+    const scene = await Scene.forTest()
+    const { db, replica, at, token } = await furnish(scene)
+    const careless = clientOf(at, token, { readYourWrites: false })
+    let written = 1
+    // until it has what there was at its start, it lets the primary answer
+    await vi.waitFor(async () => {
+      await scene.server.setReplica('fra', { lagMs: NEVER_MS })
+      await replica.execute('INSERT INTO t VALUES (2)')
+      written += 1
+      const seen = Number(await count(careless))
+      if (seen === written) await scene.server.setReplica('fra', { lagMs: 0 })
+      expect(seen).toBeLessThan(written)
+    })
+    expect(await count(db)).toBe(written)
+    const index = replica.replicationIndex as string
+    const stmt = { sql: 'SELECT count(*) FROM t', replication_index: index }
+    const waiting = fetch(`http://${at}/v3/pipeline`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}` },
+      body: JSON.stringify({ requests: [{ type: 'execute', stmt }, { type: 'close' }] }),
+    })
+    await scene.server.setReplica('fra', { lagMs: 0 })
+    expect(await (await waiting).text()).toContain(`"value":"${written}"`)
+    expect(await count(careless)).toBe(written)
+    await expect(scene.server.setReplica('fra', { lagMs: -1 })).rejects.toThrow('whole number')
+  })
+
+  test('keeps to guards, tokens and blocks', async () => {
+    const scene = await Scene.forTest()
+    const { at, token, replica } = await furnish(scene)
+    const readOnly = await scene.tokenFor('app', '?authorization=read-only')
+    expect((await sql(at, 'nonsense', 'SELECT 1')).status).toBe(401)
+    const { host: foreignHost } = await scene.create('foreign')
+    const foreign = await scene.tokenFor('foreign')
+    expect((await sql(at, foreign, 'SELECT 1')).status).toBe(401)
+    expect((await sql(at, readOnly, 'INSERT INTO t VALUES (2)')).error).not.toBeNull()
+    expect((await sql(at, token, "SELECT writefile('/tmp/x', 'x')")).error).not.toBeNull()
+    // a stream of the replica is one of no other instance and no other database
+    const { baton } = await sql(at, token, 'SELECT 1', { keep: true })
+    const stolen = foreignHost.replace('foreign', 'fra_foreign')
+    expect((await sql(stolen, foreign, 'SELECT 1', { baton })).status).toBe(400)
+    expect((await sql(at, token, 'SELECT 2', { baton, keep: true })).rows).toEqual([['2']])
+
+    const configuration = `${scene.own}/databases/app/configuration`
+    await scene.done('PATCH', configuration, { body: { block_writes: true } })
+    await expect(replica.execute('INSERT INTO t VALUES (2)')).rejects.toMatchObject({ code: 'BLOCKED' })
+    await scene.done('PATCH', configuration, { body: { block_writes: false, block_reads: true } })
+    expect((await sql(at, token, 'SELECT 1')).error).toBe('BLOCKED')
+    expect((await sql(at, token, 'SELECT 1', { baton })).status).toBe(400)
+    await scene.done('PATCH', configuration, { body: { block_reads: false } })
+    // at once, though the replica may have been told of the block
+    expect((await sql(at, token, 'SELECT count(*) FROM t')).rows).toEqual([['1']])
+    await scene.done('POST', `${scene.own}/databases/app/auth/rotate`)
+    expect((await sql(at, token, 'SELECT 1')).status).toBe(401)
+  })
+
+  test('can be down, and return', async () => {
+    const scene = await Scene.forTest()
+    const { db, replica, at, token } = await furnish(scene)
+    expect(await count(replica)).toBe(1)
+    const health = async () => (await fetch(`http://${at}/health`)).status
+    expect(await health()).toBe(200)
+    await scene.server.setReplica('fra', { isDown: true })
+    expect(await sql(at, token, 'SELECT 1')).toMatchObject({
+      status: 503,
+      error: expect.stringContaining('the replica in fra is down'),
+    })
+    expect(await health()).toBe(503)
+    await db.execute('INSERT INTO t VALUES (2)')
+    await scene.server.setReplica('fra', { isDown: false })
+    expect(await health()).toBe(200)
+    await vi.waitFor(async () => expect(await count(replica)).toBe(2))
+  })
+
+  test('and its primary lose nothing that was acknowledged when they are killed', async () => {
+    const directory = await temporaryDirectory()
+    await using scene = await Scene.start({}, directory)
+    const { db, replica, at } = await furnish(scene)
+    await replica.execute('INSERT INTO t VALUES (2)')
+    await killReplica(directory, 'fra')
+    expect((await fetch(`http://${at}/health`)).status).toBe(503)
+    expect(await count(replica)).toBe(2)
+    expect((await fetch(`http://${at}/health`)).status).toBe(200)
+    await killServer(await onlyGroup(directory))
+    expect(await count(replica)).toBe(2)
+    await replica.execute('INSERT INTO t VALUES (3)')
+    expect(await count(db)).toBe(3)
+  })
+
+  test('is there again after a restart of the server, and leaves no data of what was removed', async () => {
+    const directory = await temporaryDirectory()
+    let host = ''
+    {
+      await using scene = await Scene.start({}, directory)
+      const { replica, at } = await furnish(scene)
+      expect(await count(replica)).toBe(1)
+      host = new URL(`http://${at}`).pathname
+    }
+    await using scene = await Scene.start({}, directory)
+    const token = await scene.tokenFor('app')
+    const replica = clientOf(`127.0.0.1:${scene.server.port}${host}`, token)
+    expect(await count(replica)).toBe(1)
+    await scene.done('DELETE', `${scene.own}/groups/default/locations/fra`)
+    expect(await readdir(join(await onlyGroup(directory), 'replicas'))).toEqual([])
+  })
+})
+
+test.runIf(inject('target') === 'sqld').each<[LocalServerOptions, string]>([
+  [{ replicaLagMs: -1 }, 'whole number'],
+  [{ replicaLagMs: { fra: 0.5 } }, 'whole number'],
+  [{ replicaLagMs: 2 ** 31 }, 'whole number'],
+])('a server with %j is not started', async (options, reason) => {
+  await expect(startLocalServer({ backend: 'sqld', ...options })).rejects.toThrow(reason)
+})
