@@ -1,5 +1,5 @@
-// Bundles small programs as a user's bundler would, and fails when one outgrows its budget (bytes after gzip -9). What is imported
-// with `import()` does not count: it is loaded when it is needed.
+// Bundles small programs with the built packages, as a user's bundler would, and fails when one outgrows its budget (bytes after
+// gzip -9). What is imported with `import()` does not count: it is loaded when it is needed.
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
@@ -41,7 +41,7 @@ for (const { name, entry, limit } of BUDGETS) {
     target: 'es2022',
     platform: 'browser',
     external: ['@opentelemetry/api'],
-    conditions: ['@batonsql/source', 'workerd', 'worker'],
+    conditions: ['workerd', 'worker'],
     plugins: [lazyParts],
   })
   const [{ contents }] = outputFiles

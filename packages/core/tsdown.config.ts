@@ -37,7 +37,11 @@ const flavour = (
   clean: name === 'edge' ? ['dist/**'] : false,
   deps: { neverBundle: ['#undici-pool', /^undici\b/, /^node:/, /^@opentelemetry\//] },
   outputOptions: { comments: { annotation: true, legal: true, jsdoc: false } },
-  inputOptions: { resolve: { conditionNames: ['@batonsql/source', ...conditions] } },
+  // what is loaded with `import()` imports from the one file, instead of making more of it
+  inputOptions: {
+    preserveEntrySignatures: 'allow-extension',
+    resolve: { conditionNames: ['@batonsql/source', ...conditions] },
+  },
 })
 
 export default defineConfig([

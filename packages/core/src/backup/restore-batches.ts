@@ -88,17 +88,21 @@ const MAKE_SEQUENCE = [
 ]
 const PRAGMA = /^pragma\s+(?:foreign_keys|writable_schema)\s*=/i
 const TEXT = `'[^']*(?:''[^']*)*'`
-const VIRTUAL_TABLE = new RegExp(
-  `^insert into sqlite_(?:schema|master)\\s*\\(type,\\s*name,\\s*tbl_name,\\s*rootpage,\\s*sql\\)\\s*values\\s*\\('table',\\s*(${TEXT}),\\s*${TEXT},\\s*0,\\s*(${TEXT})\\)$`,
-  'i',
-)
+// made by pure functions, so that bundles without restore() omit them
+const VIRTUAL_TABLE = /* @__PURE__ */ (() =>
+  new RegExp(
+    `^insert into sqlite_(?:schema|master)\\s*\\(type,\\s*name,\\s*tbl_name,\\s*rootpage,\\s*sql\\)\\s*values\\s*\\('table',\\s*(${TEXT}),\\s*${TEXT},\\s*0,\\s*(${TEXT})\\)$`,
+    'i',
+  ))()
 const NAME = `"[^"]*(?:""[^"]*)*"`
-const CREATE_TABLE = new RegExp(`^create table if not exists (${TEXT}|${NAME}|\\w+)`, 'i')
-const INSERT = new RegExp(
-  `^insert into (?:${TEXT}|${NAME}|\\[[^\\]]*\\]|[^\\s"'([]+)\\s*(?:\\((?:${NAME}|[^"()])*\\))?\\s*values\\s*(?=\\()`,
-  'i',
-)
-const VALUE = new RegExp(`${TEXT}|\\binf\\b`, 'gi')
+const CREATE_TABLE = /* @__PURE__ */ (() =>
+  new RegExp(`^create table if not exists (${TEXT}|${NAME}|\\w+)`, 'i'))()
+const INSERT = /* @__PURE__ */ (() =>
+  new RegExp(
+    `^insert into (?:${TEXT}|${NAME}|\\[[^\\]]*\\]|[^\\s"'([]+)\\s*(?:\\((?:${NAME}|[^"()])*\\))?\\s*values\\s*(?=\\()`,
+    'i',
+  ))()
+const VALUE = /* @__PURE__ */ (() => new RegExp(`${TEXT}|\\binf\\b`, 'gi'))()
 /** Matches literals of libsql-server's dumps that SQLite cannot parse: infinite numbers, and texts with U+0000. */
 const UNREADABLE = /\binf\b|\0/i
 

@@ -3,7 +3,7 @@ import { withCallerStack } from '../base/with-caller-stack.ts'
 import { failWhen } from './failed-assertion.ts'
 
 /** Fails before any other statement of a batch runs. The server parses all statements of a batch before it runs one. */
-const FAILS = `select ${failWhen('true', 'only to be read, not to be run')}`
+const failing = (): string => `select ${failWhen('true', 'only to be read, not to be run')}`
 
 /** Runs a batch: a client, a stream, a transaction, or an adapter's equivalent. */
 interface BatchExecutor {
@@ -23,7 +23,7 @@ export async function findFailingStatement(
 ): Promise<unknown> {
   if (!isRefusal(error) || error.statementIndex !== null) return error
   const isRefused = async (from: number, to: number): Promise<boolean> => {
-    const batch = [FAILS, ...statements.slice(from, to).map(({ sql }) => sql)]
+    const batch = [failing(), ...statements.slice(from, to).map(({ sql }) => sql)]
     try {
       await executor.batch(batch, { mode: 'deferred' })
       return false

@@ -13,8 +13,11 @@ import { SqlExecutor } from './sql-executor.ts'
 /** Opens a stream, for adapters. Sends nothing; close it when you are done. */
 export const openStream = (db: Client): Stream => new Stream(new ServerStream(httpOf(db)))
 
+// not a static block of the class, which bundles without streams could not omit
+const states = new WeakMap<Stream, ServerStream>()
+
 /** Returns the internal state of a stream. */
-export let stateOf: (stream: Stream) => ServerStream
+export const stateOf = (stream: Stream): ServerStream => states.get(stream) as ServerStream
 
 /**
  * A connection that the server keeps between requests. Statements called while a request is in flight are sent together in
@@ -35,10 +38,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
       () => {},
     )
     this.#state = state
-  }
-
-  static {
-    stateOf = (stream) => stream.#state
+    states.set(this, state)
   }
 
   /** Whether a transaction was begun and not ended, as far as the client knows. */

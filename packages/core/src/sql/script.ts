@@ -14,17 +14,19 @@ const quotedBy = (mark: string): string =>
   `${mark}[^${mark}]*(?:${mark}${mark}[^${mark}]*)*${mark}(?!${mark})`
 
 /** The kinds of token, in the order in which they are tried. */
-const TOKEN = new RegExp(
-  [
-    String.raw`(?<blank>[ \t\n\f\r\ufeff]+|--[^\n]*|/\*[^]*?\*/)`,
-    String.raw`(?<quoted>${quotedBy("'")}|${quotedBy('"')}|${quotedBy('`')}|\[[^\]]*\])`,
-    String.raw`(?<open>['"${'`'}[]|/\*)`,
-    String.raw`(?<word>[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*)`,
-    String.raw`(?<end>;)`,
-    String.raw`[^]`,
-  ].join('|'),
-  'gy',
-)
+// pure, so that bundles without scripts omit it
+const TOKEN = /* @__PURE__ */ (() =>
+  new RegExp(
+    [
+      String.raw`(?<blank>[ \t\n\f\r\ufeff]+|--[^\n]*|/\*[^]*?\*/)`,
+      String.raw`(?<quoted>${quotedBy("'")}|${quotedBy('"')}|${quotedBy('`')}|\[[^\]]*\])`,
+      String.raw`(?<open>['"${'`'}[]|/\*)`,
+      String.raw`(?<word>[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*)`,
+      String.raw`(?<end>;)`,
+      String.raw`[^]`,
+    ].join('|'),
+    'gy',
+  ))()
 
 /** Number of words in `EXPLAIN QUERY PLAN CREATE TEMPORARY TRIGGER`. */
 const HEAD_LENGTH = 50
