@@ -122,7 +122,7 @@ test('a session, from login to destroy', async () => {
   expect(Object.assign({}, ...Object.values(locations))).toHaveProperty(team.primary)
   await cli.ask('PATCH', `${O}/groups/team/configuration`, { delete_protection: false })
   await cli.ask('POST', `${O}/groups/team/rename`, { Name: 'crew' })
-  expect((await cli.ask('GET', `${O}/groups/crew/aws/migration/info`)).status).toBe('none')
+  expect((await cli.ask('GET', `${O}/groups/crew/aws/migration/info`)).status).toBe('finished')
 
   // db create, import
   const { database } = await cli.ask('POST', `${O}/databases`, {
@@ -239,6 +239,7 @@ test('a session, from login to destroy', async () => {
 
   // without a selected organization; auth logout --all
   expect((await cli.ask('GET', '/v1/databases?limit=1000')).databases).toHaveLength(1)
+  expect((await cli.ask('GET', '/v1/organizations//members')).members).toMatchObject([{ username: 'owner' }])
   expect((await cli.ask('POST', '/v1/auth/invalidate')).ValidFrom).toBeGreaterThan(1_700_000_000)
   expect((await cli.try('GET', '/v1/auth/validate')).status).toBe(401)
 })

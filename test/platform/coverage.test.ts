@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { PLATFORM_CALLS } from '../../packages/platform/test-support/platform-calls.ts'
 import { furnish, inOrder, LiveCalls } from './live-calls.ts'
 import { Scene } from './platform-scene.ts'
+import { CLIENT_REQUESTS, COMMAND_LINE_REQUESTS } from './vendor-requests.ts'
 
 // The table of docs/platform.md: for each route who may use it, the client's method (`request` where it has none of its own),
 // and what comes of it on each back end when it is used by that method. `UPDATE_DOCS=1` writes it, on each back end its own column.
@@ -70,7 +71,16 @@ function summary(rows: readonly string[]): string {
   const documented = count(2, 'yes')
   const outcomesOf = (at: number): string =>
     `${count(at, 'yes')} do their work, ${count(at, '501')} answer 501`
-  return `${rows.length} routes, ${documented} of them documented. Embedded: ${outcomesOf(4)}. sqld: ${outcomesOf(5)}.`
+  const sentBy = (program: string, requests: readonly string[]): string => {
+    const sent = cells.filter(([name]) => requests.includes(name?.slice(1, -1) ?? ''))
+    const served = (at: number): number => sent.filter((row) => row[at] === 'yes').length
+    return `${program} sends ${requests.length} of these requests; served: ${served(4)} by embedded, ${served(5)} by sqld.`
+  }
+  return [
+    `${rows.length} routes, ${documented} of them documented. Embedded: ${outcomesOf(4)}. sqld: ${outcomesOf(5)}.`,
+    sentBy("The vendor's command line (June 2026)", COMMAND_LINE_REQUESTS),
+    sentBy('`@tursodatabase/api` 2.0.5', CLIENT_REQUESTS),
+  ].join('\n')
 }
 
 test('each route answers as docs/platform.md says', () => {
@@ -97,6 +107,14 @@ test('what comes of a route is success, or 501 with a reason', () => {
   // where there are no replicas, a location would have no effect
   const absent = inject('target') === 'embedded' ? [`POST ${path}`, `DELETE ${path}`] : []
   expect(documented.filter((name) => outcomes.get(name) !== 'yes')).toEqual(absent)
+})
+
+test("what the vendor's programs send is served, except for replicas by the embedded server", () => {
+  const refused = [...COMMAND_LINE_REQUESTS, ...CLIENT_REQUESTS].filter(
+    (name) => outcomes.get(name) !== 'yes',
+  )
+  const isOfReplicas = (name: string): boolean => /\/(?:locations\/\{location\}|instances)/.test(name)
+  expect(refused.filter((name) => inject('target') === 'sqld' || !isOfReplicas(name))).toEqual([])
 })
 
 test('each successful response is what /openapi.json says, and nothing more', async () => {

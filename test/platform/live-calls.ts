@@ -10,6 +10,7 @@ import type { Scene } from './platform-scene.ts'
 
 const O = '/v1/organizations/{organizationSlug}'
 const O2 = '/v2/organizations/{organizationSlug}'
+const O3 = '/v3/organizations/{organizationId}'
 const D = `${O}/databases/{databaseName}`
 const G = `${O}/groups/{groupName}`
 
@@ -17,9 +18,6 @@ const G = `${O}/groups/{groupName}`
 const VALUES: Readonly<Record<string, string>> = {
   ...NAMES,
   jwksName: 'keys',
-  organizationId: 'local',
-  databaseId: 'app',
-  groupId: 'team',
 }
 
 /** What routes that take something away are given, so that others go on. */
@@ -43,6 +41,7 @@ dump.append('file', new Blob(['select 1;']))
 const BODIES: Readonly<Record<string, object>> = {
   [`POST ${O}/databases`]: { name: 'fresh', group: 'team' },
   [`PATCH ${D}/configuration`]: { size_limit: '10mb' },
+  [`POST ${O3}/databases`]: { name: 'fresh-copy', seed: { type: 'database', value: 'app' } },
   [`POST ${D}/auth/tokens`]: {},
   [`POST ${G}/auth/tokens`]: {},
   [`PATCH ${G}/configuration`]: { delete_protection: false },
@@ -72,7 +71,7 @@ export async function furnish(scene: Scene): Promise<void> {
     await scene.done('POST', `${own}/members`, { body: { username, role: 'member' } })
   for (const name of ['team', 'doomed', 'leaving', 'renamed'])
     await scene.done('POST', `${own}/groups`, { body: { name, location: 'local' } })
-  for (const name of ['app', 'doomed', 'copy']) await scene.create(name, { group: 'team' })
+  for (const name of ['app', 'doomed', 'doomed-by-id', 'copy']) await scene.create(name, { group: 'team' })
   for (const name of ['elsewhere', 'doomed'])
     await scene.done('POST', '/v1/organizations', { body: { name } })
   for (const email of ['carol@example.test', 'dave@example.test'])
@@ -135,7 +134,20 @@ export class LiveCalls {
 
   async #pathOf(name: string, pattern: string): Promise<string> {
     const tokenId = pattern.includes('{tokenId}') ? await this.#newTokenId() : ''
-    return fill(pattern, { ...VALUES, ...VICTIMS[name], tokenId })
+    const ids = pattern.startsWith('/v3/') ? await this.#ids(name) : {}
+    return fill(pattern, { ...VALUES, ...VICTIMS[name], ...ids, tokenId })
+  }
+
+  async #ids(name: string): Promise<Readonly<Record<string, string>>> {
+    const scene = this.#scene
+    const { groups } = await scene.done('GET', `${scene.own}/groups`)
+    const isTeam = ({ name: group }: { readonly name: string }): boolean => group === 'team'
+    const database = name.startsWith('DELETE') ? 'doomed-by-id' : 'app'
+    return {
+      organizationId: await scene.organizationId(),
+      groupId: groups.find(isTeam).uuid,
+      databaseId: (await scene.done('GET', `${scene.own}/databases/${database}`)).database.DbId,
+    }
   }
 
   async #newTokenId(): Promise<string> {

@@ -87,6 +87,13 @@ export class Scene implements AsyncDisposable {
     return { host: database.Hostname, id: database.DbId }
   }
 
+  /** Id of the server's organization, which version 3 of the API has in its paths. */
+  async organizationId(): Promise<string> {
+    const { organizations } = await this.done('GET', '/v2/organizations')
+    const isOwn = ({ slug }: { readonly slug: string }): boolean => slug === this.platform.organization
+    return organizations.find(isOwn).id
+  }
+
   /** A token for a database of the server's organization. */
   async tokenFor(name: string, query = '', body: object = {}): Promise<string> {
     return (await this.done('POST', `${this.own}/databases/${name}/auth/tokens${query}`, { body })).jwt

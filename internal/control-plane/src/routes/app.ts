@@ -1,6 +1,8 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
 import { Refusal } from '../refusal.ts'
+import type { Registry } from '../registry/registry.ts'
+import type { OrganizationRow } from '../registry/rows.ts'
 import type { Grant } from './access.ts'
 import { authorize } from './authorize.ts'
 import { Call, type Platform, type ReadRequest } from './call.ts'
@@ -9,7 +11,7 @@ import { readBody } from './read-body.ts'
 import type { Route } from './route.ts'
 import { ROUTES } from './table.ts'
 
-const OWN_PREFIX = /^(\/v\d)\/organizations\/:organizationSlug(?=\/)/
+const OWN_PREFIX = /^(\/v\d)(\/organizations\/):organizationSlug(?=\/)/
 
 /** Returns the platform API as a function that handles requests. */
 export function createPlatformApp(platform: Platform): (request: Request) => Promise<Response> {
@@ -17,10 +19,10 @@ export function createPlatformApp(platform: Platform): (request: Request) => Pro
   const wholePaths = new Set(ROUTES.map(({ method, path }) => `${method} ${path}`))
   for (const route of ROUTES) {
     app.on(route.method, route.path, ({ req }) => respond(platform, route, req.raw, req.param()))
-    // without a selected organization, clients omit it from the path and mean the user's own
-    const short = route.path.replace(OWN_PREFIX, '$1')
-    if (short !== route.path && !wholePaths.has(`${route.method} ${short}`))
-      app.on(route.method, short, ({ req }) => respond(platform, route, req.raw, req.param()))
+    // without a selected organization, clients omit it from the path, or its slug, and mean the user's own
+    for (const short of [route.path.replace(OWN_PREFIX, '$1'), route.path.replace(OWN_PREFIX, '$1$2')])
+      if (short !== route.path && !wholePaths.has(`${route.method} ${short}`))
+        app.on(route.method, short, ({ req }) => respond(platform, route, req.raw, req.param()))
   }
   app.get('/openapi.json', () => Response.json(openApiDocument(ROUTES, platform.plane.version)))
   app.notFound(() => errorJson(404, 'route not found'))
@@ -61,7 +63,16 @@ function admit(
 ): Grant | null {
   if (access.level === 'none') return null
   const caller = plane.apiTokens.check(raw.headers.get('authorization') ?? undefined)
-  return authorize(plane.registry, { access, slug: params['organizationSlug'] ?? null, caller })
+  return authorize(plane.registry, { access, named: organizationOf(plane.registry, params), caller })
+}
+
+/** Returns the organization of a path, by its slug or its id; undefined if it does not exist, null if the path has none. */
+function organizationOf(
+  { findOrganization, organizations }: Registry,
+  { organizationSlug: slug, organizationId: id }: Readonly<Record<string, string>>,
+): OrganizationRow | undefined | null {
+  if (slug !== undefined) return findOrganization(slug)
+  return id === undefined ? null : organizations.get(id)
 }
 
 /** Converts an error to a response in the service's format. */

@@ -85,19 +85,35 @@ export class Call {
     return v.parse(schema, this.request.body)
   }
 
-  /** Returns the database of the path, if the caller's token can access it. @throws Refusal 404 */
-  database(name = this.param('databaseName')): DatabaseRow {
+  /** Returns the database of the path, by its name or id, if the caller's token can access it. @throws Refusal 404 */
+  database(): DatabaseRow {
+    const { databaseId: id } = this.request.params
+    if (id === undefined) return this.databaseNamed(this.param('databaseName'))
+    const row = this.databases().find((each) => each.id === id)
+    if (row === undefined)
+      throw new Refusal(404, `could not find database with id ${id.slice(0, 80)}: record not found`)
+    return row
+  }
+
+  /** Does the same for a name. */
+  databaseNamed(name: string): DatabaseRow {
     const row = this.plane.registry.findDatabase(this.organization.id, name)
     if (row === undefined || row.state === 'creating' || !this.#reaches(row.group))
       throw new Refusal(404, `could not find database with name ${name.slice(0, 80)}: record not found`)
     return row
   }
 
-  /** Returns the group of the path, if the caller's token can access it. @throws Refusal 404 */
-  group(name = this.param('groupName')): GroupRow {
-    const row = this.plane.registry.findGroup(this.organization.id, name)
-    if (row === undefined || !this.#reaches(row.id)) throw new Refusal(404, 'group not found')
-    return row
+  /** Returns the group of the path, by its name or id, if the caller's token can access it. @throws Refusal 404 */
+  group(): GroupRow {
+    const { groupId: id } = this.request.params
+    return id === undefined
+      ? this.groupNamed(this.param('groupName'))
+      : this.#groupIfReached(this.plane.registry.groups.get(id))
+  }
+
+  /** Does the same for a name. */
+  groupNamed(name: string): GroupRow {
+    return this.#groupIfReached(this.plane.registry.findGroup(this.organization.id, name))
   }
 
   /** Returns the databases of the organization that the caller's token can access. */
@@ -134,6 +150,12 @@ export class Call {
     const isCli = this.request.userAgent.startsWith('turso-cli')
     const { user, token } = this.caller
     return { username: user.username, origin: isCli ? 'cli' : 'web', token: token.name }
+  }
+
+  #groupIfReached(row: GroupRow | undefined): GroupRow {
+    if (row === undefined || row.organization !== this.organization.id || !this.#reaches(row.id))
+      throw new Refusal(404, 'group not found')
+    return row
   }
 
   #reaches(group: string): boolean {

@@ -19,7 +19,7 @@ const TokenBody = v.object({
   ),
 })
 
-const MINT: RouteSchemas = {
+export const MINT: RouteSchemas = {
   query: ['expiration', 'authorization'],
   body: TokenBody,
   response: v.object({ jwt: v.string() }),
@@ -38,7 +38,7 @@ export const databaseTokenRoutes: readonly Route[] = [
   documented('POST', `${GROUP}/auth/rotate`, scoped('group:rotate-creds'), { response: null }, rotateGroup),
 ]
 
-function mintForDatabase(call: Call) {
+export function mintForDatabase(call: Call) {
   const row = call.database()
   const request = readTokenRequest(call, row.group)
   const jwt = mintDatabaseToken(row, request)
@@ -46,7 +46,7 @@ function mintForDatabase(call: Call) {
   return { jwt }
 }
 
-function mintForGroup(call: Call) {
+export function mintForGroup(call: Call) {
   const group = call.group()
   const databases = call.databases().filter((row) => row.group === group.id)
   const jwt = mintGroupToken(group, databases, readTokenRequest(call, group.id))
@@ -78,7 +78,7 @@ function readTokenRequest(call: Call, group: string): TokenRequest {
 }
 
 function attachable(call: Call, name: string, group: string): DatabaseRow {
-  const row = call.database(name)
+  const row = call.databaseNamed(name)
   if (row.group !== group)
     throw new Refusal(400, `database ${name} is in another group and cannot be attached`)
   return row

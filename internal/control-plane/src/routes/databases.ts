@@ -18,9 +18,11 @@ import { databaseView, hostnameOf } from './views.ts'
 /** Limit of a list without `limit`, as in the service. */
 const MAX_LISTED = 1_000
 
-const NewDatabaseBody = v.object({
+export const NewDatabaseBody = v.object({
   name: v.string(),
-  group: v.string(),
+  // one of these, except for a copy of another database
+  group: v.nullish(v.string()),
+  group_id: v.nullish(v.string()),
   size_limit: v.nullish(v.string()),
   is_schema: v.nullish(v.boolean()),
   schema: v.nullish(v.string()),
@@ -60,7 +62,10 @@ const UPLOAD: RouteSchemas = {
 
 export const databaseRoutes: readonly Route[] = [
   documented('GET', `${ORGANIZATION}/databases`, scoped('read'), LIST, listDatabases),
-  documented('POST', `${ORGANIZATION}/databases`, scoped('db:create'), CREATE, createDatabase),
+  documented('POST', `${ORGANIZATION}/databases`, scoped('db:create'), CREATE, async (call) => {
+    const row = await createDatabase(call)
+    return { database: { DbId: row.id, Hostname: hostnameOf(call, row), Name: row.name } }
+  }),
   undocumented('POST', `${ORGANIZATION}/databases/dumps`, scoped('db:create'), UPLOAD, uploadDump),
   documented('GET', DATABASE, scoped('read'), { response: v.object({ database: Database }) }, (call) => ({
     database: databaseView(call, call.database()),
@@ -70,36 +75,55 @@ export const databaseRoutes: readonly Route[] = [
     DATABASE,
     scoped('db:delete'),
     { response: v.object({ database: v.string() }) },
-    deleteDatabase,
+    async (call) => ({ database: await deleteDatabase(call) }),
   ),
   undocumented('POST', `${DATABASE}/wakeup`, scoped('db:configure'), { response: null }, wakeDatabase),
+  // all databases have the version of the server
+  undocumented(
+    'POST',
+    `${DATABASE}/update`,
+    scoped('db:configure'),
+    { response: null },
+    (call) => void call.database(),
+  ),
 ]
 
 function listDatabases(call: Call) {
-  const { group, schema, parent, cursor, type } = Object.fromEntries(call.request.query)
+  const { group, schema, parent, type } = Object.fromEntries(call.request.query)
   if (type !== undefined && type !== 'logical' && type !== 'schema')
     throw new Refusal(400, 'invalid type: it is logical or schema')
+  const { rows, ...pagination } = pageOfDatabases(call, (row) => {
+    const view = databaseView(call, row)
+    return (
+      (group === undefined || view.group === group) &&
+      (schema === undefined || schema === '' || view.schema === schema) &&
+      (parent === undefined || view.parent?.id === parent) &&
+      // each database is of the type logical
+      (type !== 'schema' || view.is_schema)
+    )
+  })
+  return { databases: rows.map((row) => databaseView(call, row)), ...pagination }
+}
+
+/** Returns the wanted databases after the cursor of the query, at most as many as its limit, in order of creation. */
+export function pageOfDatabases(
+  call: Call,
+  isWanted: (row: DatabaseRow) => boolean,
+): { readonly rows: readonly DatabaseRow[]; readonly pagination?: { readonly next: string | null } } {
   const limit = Number(call.query('limit') ?? MAX_LISTED)
   if (!Number.isInteger(limit) || limit < 1) throw new Refusal(400, 'invalid limit')
+  const cursor = call.query('cursor')
   const last = cursor === undefined ? null : readCursor(cursor)
   const wanted = call
     .databases()
     .toSorted(compareAge)
-    .map((row) => ({ row, view: databaseView(call, row) }))
-    .filter(({ view }) => group === undefined || view.group === group)
-    .filter(({ view }) => schema === undefined || schema === '' || view.schema === schema)
-    .filter(({ view }) => parent === undefined || view.parent?.id === parent)
-    // each database is of the type logical
-    .filter(({ view }) => type !== 'schema' || view.is_schema)
     // after the last listed database, even if it no longer exists
-    .filter(({ row }) => last === null || compareAge(row, last) > 0)
-  const page = wanted.slice(0, Math.min(limit, MAX_LISTED))
-  const end = page.at(-1)
-  const next = end !== undefined && page.length < wanted.length ? writeCursor(end.row) : null
-  return {
-    databases: page.map(({ view }) => view),
-    ...(call.query('limit') !== undefined && { pagination: { next } }),
-  }
+    .filter((row) => last === null || compareAge(row, last) > 0)
+    .filter(isWanted)
+  const rows = wanted.slice(0, Math.min(limit, MAX_LISTED))
+  const end = rows.at(-1)
+  const next = end !== undefined && rows.length < wanted.length ? writeCursor(end) : null
+  return { rows, ...(call.query('limit') !== undefined && { pagination: { next } }) }
 }
 
 /** Position in a list, which is in order of creation. */
@@ -124,10 +148,10 @@ function readCursor(text: string): Position {
   }
 }
 
-async function createDatabase(call: Call) {
+export async function createDatabase(call: Call): Promise<DatabaseRow> {
   const body = call.body(NewDatabaseBody)
   const { databases } = call.plane
-  const group = findGroup(call, body.group)
+  const group = groupOfNew(call, body)
   checkFree(call, body.name)
   if (group.isArchived)
     throw new Refusal(400, `cannot create database on group ${group.name} because it is archived`)
@@ -140,7 +164,7 @@ async function createDatabase(call: Call) {
     checkFree(call, body.name)
     const { organization, platform } = call
     const data = { database: body.name, group: group.name }
-    const row = await databases.create({
+    return await databases.create({
       organization,
       group,
       name: body.name,
@@ -150,14 +174,19 @@ async function createDatabase(call: Call) {
       onReady: () => call.note({ code: 'db-create', message: `created database ${body.name}`, data }),
       ...(parent !== undefined && { parent }),
     })
-    return { database: { DbId: row.id, Hostname: hostnameOf(call, row), Name: row.name } }
   } finally {
     if (source.type === 'dump') await rm(source.file, { force: true })
   }
 }
 
-function findGroup(call: Call, name: string): GroupRow {
-  const group = call.groups().find((row) => row.name === name)
+/** Returns the given group of a new database, or that of the database of which it is a copy. @throws Refusal */
+function groupOfNew(call: Call, { group: name, group_id: id, seed }: NewDatabaseBody): GroupRow {
+  const isGiven = name != null || id != null
+  if (!isGiven && seed?.type !== 'database') throw new Refusal(400, 'group is missing')
+  const wanted = isGiven ? id : sourceOfCopy(call, seed as Seed).group
+  const group = call
+    .groups()
+    .find((row) => (name == null || row.name === name) && (wanted == null || row.id === wanted))
   if (group === undefined) throw new Refusal(400, 'group not found')
   return group
 }
@@ -184,7 +213,7 @@ async function readSource(call: Call, body: NewDatabaseBody, group: GroupRow): P
     throw new Refusal(400, 'seed, schema and is_schema exclude each other')
   if (isSchema === true) return { source: { type: 'schema' } }
   if (isChild) {
-    const parent = call.database(schema)
+    const parent = call.databaseNamed(schema)
     if (!parent.isSchema) throw new Refusal(400, `database ${schema} is not a schema database`)
     if (parent.group !== group.id)
       throw new Refusal(400, 'a database and its schema must be in the same group')
@@ -204,17 +233,24 @@ async function readSource(call: Call, body: NewDatabaseBody, group: GroupRow): P
   throw new Refusal(400, `invalid seed.type: ${seed.type.slice(0, 40)}; known: database, dump`)
 }
 
-function readFork(call: Call, seed: NonNullable<NewDatabaseBody['seed']>): Source {
+type Seed = NonNullable<NewDatabaseBody['seed']>
+
+function sourceOfCopy(call: Call, seed: Seed): DatabaseRow {
   const name = seed.name ?? seed.value
   if (name == null || name === '') throw new Refusal(400, 'seed.name is missing')
-  const parent = call.database(name)
+  return call.databaseNamed(name)
+}
+
+function readFork(call: Call, seed: Seed): Source {
+  const parent = sourceOfCopy(call, seed)
   if (parent.isSchema) throw new Refusal(400, 'a schema database cannot be copied')
   if (seed.timestamp != null)
     throw notSupported('this server keeps no history: only the current state can be copied (seed.timestamp)')
   return { source: { type: 'fork', from: parent.id }, parent }
 }
 
-async function deleteDatabase(call: Call) {
+/** Deletes the database of the path. Returns its name. */
+export async function deleteDatabase(call: Call): Promise<string> {
   const row = call.database()
   const { databases } = call.plane
   databases.checkRemovable(row)
@@ -223,7 +259,7 @@ async function deleteDatabase(call: Call) {
     databases.markDeleting(row),
   )
   await databases.finishRemoval(row)
-  return { database: row.name }
+  return row.name
 }
 
 /** Reads a form with a dump. @throws Refusal */

@@ -105,7 +105,8 @@ function makeTemplate(call: Call) {
   if ((database == null) === (group == null)) throw new Refusal(400, 'name a database or a group')
   if (permissions != null && permissions.length > 0 && !call.plane.backend.hasTablePermissions)
     throw notSupported(`permissions are not supported by the back end "${call.plane.backend.kind}"`)
-  const subject = database == null ? { gid: call.group(group ?? '').id } : { id: call.database(database).id }
+  const subject =
+    database == null ? { gid: call.groupNamed(group ?? '').id } : { id: call.databaseNamed(database).id }
   const a = scope === 'read-only' ? 'ro' : 'rw'
   return { template: { a, ...subject, perm: permissions ?? [] } }
 }

@@ -22,6 +22,18 @@ export const Database = v.object({
   schema: v.nullable(v.string()),
 })
 
+/** A database in version 3, which has no names in it that begin with a capital. */
+export const DatabaseById = v.object({
+  dbId: v.string(),
+  name: v.string(),
+  hostname: v.string(),
+  ...v.omit(Database, ['DbId', 'Name', 'Hostname']).entries,
+  allow_rules_config: v.object({
+    allowed_ips: v.array(v.string()),
+    allowed_aws_vpc_ids: v.array(v.string()),
+  }),
+})
+
 export const DatabaseConfiguration = v.object({
   size_limit: v.string(),
   allow_attach: v.boolean(),

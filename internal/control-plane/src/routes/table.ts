@@ -16,6 +16,7 @@ import { transferRoutes } from './transfers.ts'
 import { unsupportedRoutes } from './unsupported-routes.ts'
 import { usageRoutes } from './usage.ts'
 import { userRoutes } from './users.ts'
+import { version3Routes } from './version-3.ts'
 
 /** All routes of the platform API, with the access they require. */
 export const ROUTES: readonly Route[] = [
@@ -35,5 +36,6 @@ export const ROUTES: readonly Route[] = [
   ...billingRoutes,
   ...userRoutes,
   ...keySetRoutes,
+  ...version3Routes,
   ...unsupportedRoutes,
 ]

@@ -1,0 +1,71 @@
+import * as v from 'valibot'
+import type { DatabaseRow } from '../registry/rows.ts'
+import { scoped } from './access.ts'
+import type { Call } from './call.ts'
+import { MINT, mintForDatabase, mintForGroup } from './database-tokens.ts'
+import { createDatabase, deleteDatabase, NewDatabaseBody, pageOfDatabases } from './databases.ts'
+import { DatabaseById, Group } from './models.ts'
+import { type Route, type RouteSchemas, undocumented } from './route.ts'
+import { databaseView, groupView } from './views.ts'
+
+// Version 3 names organizations, groups and databases by their ids instead of their names.
+
+const ORGANIZATION_3 = '/v3/organizations/:organizationId'
+const DATABASE_3 = `${ORGANIZATION_3}/databases/:databaseId`
+const GROUP_3 = `${ORGANIZATION_3}/groups/:groupId`
+
+const ONE: RouteSchemas = { response: v.object({ database: DatabaseById }) }
+const LIST: RouteSchemas = {
+  query: ['group_id', 'parent_db_id', 'limit', 'cursor'],
+  response: v.object({
+    databases: v.array(DatabaseById),
+    pagination: v.optional(v.object({ next: v.nullable(v.string()) })),
+  }),
+}
+
+export const version3Routes: readonly Route[] = [
+  undocumented('GET', `${ORGANIZATION_3}/databases`, scoped('read'), LIST, listDatabases),
+  undocumented(
+    'POST',
+    `${ORGANIZATION_3}/databases`,
+    scoped('db:create'),
+    { ...ONE, body: NewDatabaseBody },
+    async (call) => ({ database: viewById(call, await createDatabase(call)) }),
+  ),
+  undocumented('GET', DATABASE_3, scoped('read'), ONE, (call) => ({
+    database: viewById(call, call.database()),
+  })),
+  undocumented('DELETE', DATABASE_3, scoped('db:delete'), { response: null }, async (call) => {
+    await deleteDatabase(call)
+  }),
+  undocumented('POST', `${DATABASE_3}/auth/tokens`, scoped('db:mint-token'), MINT, mintForDatabase),
+  undocumented(
+    'GET',
+    `${ORGANIZATION_3}/groups`,
+    scoped('read'),
+    { response: v.object({ groups: v.array(Group) }) },
+    (call) => ({ groups: call.groups().map((row) => groupView(call, row)) }),
+  ),
+  undocumented('GET', GROUP_3, scoped('read'), { response: v.object({ group: Group }) }, (call) => ({
+    group: groupView(call, call.group()),
+  })),
+  undocumented('POST', `${GROUP_3}/auth/tokens`, scoped('group:mint-token'), MINT, mintForGroup),
+]
+
+function listDatabases(call: Call) {
+  const { group_id: group, parent_db_id: parent } = Object.fromEntries(call.request.query)
+  const { rows, ...pagination } = pageOfDatabases(
+    call,
+    (row) =>
+      (group === undefined || row.group === group) && (parent === undefined || row.parent?.id === parent),
+  )
+  return { databases: rows.map((row) => viewById(call, row)), ...pagination }
+}
+
+/** Describes a database with those settings that have no route of their own in this version. */
+function viewById(call: Call, row: DatabaseRow) {
+  const { Name: name, DbId: dbId, Hostname: hostname, ...others } = databaseView(call, row)
+  const { allowedIps, allowedAwsVpcIds } = row.configuration
+  const rules = { allowed_ips: allowedIps, allowed_aws_vpc_ids: allowedAwsVpcIds }
+  return { dbId, name, hostname, ...others, allow_rules_config: rules }
+}

@@ -1,0 +1,122 @@
+import { expect, test } from 'vitest'
+import { Scene, sql } from './platform-scene.ts'
+
+// Version 3 of the API: what is in paths and bodies are ids. The vendor's command line sends these requests with `--v3-api`.
+
+async function furnished() {
+  const scene = await Scene.forTest()
+  const { group } = await scene.done('POST', `${scene.own}/groups`, {
+    body: { name: 'team', location: 'local' },
+  })
+  const own = `/v3/organizations/${await scene.organizationId()}`
+  return { scene, own, groupId: group.uuid as string }
+}
+
+test('a database by ids: created, shown, used, copied and deleted', async () => {
+  const { scene, own, groupId } = await furnished()
+  const { database } = await scene.done('POST', `${own}/databases`, {
+    body: { name: 'app', group_id: groupId },
+  })
+  expect(database).toMatchObject({
+    name: 'app',
+    group: 'team',
+    parent: null,
+    // makes the command line use plain HTTP
+    primaryRegion: 'local',
+    delete_protection: false,
+    allow_rules_config: { allowed_ips: [], allowed_aws_vpc_ids: [] },
+  })
+  const one = `${own}/databases/${database.dbId}`
+  const body = { delete_protection: true, allowed_ips: ['127.0.0.1'] }
+  await scene.done('PATCH', `${scene.own}/databases/app/configuration`, { body })
+  expect((await scene.done('GET', one)).database).toEqual({
+    ...database,
+    delete_protection: true,
+    allow_rules_config: { allowed_ips: ['127.0.0.1'], allowed_aws_vpc_ids: [] },
+  })
+
+  const { jwt } = await scene.done('POST', `${one}/auth/tokens?expiration=1h`, { body: {} })
+  const { jwt: reader } = await scene.done('POST', `${one}/auth/tokens?authorization=read-only`, { body: {} })
+  await sql(database.hostname, jwt, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (42)'])
+  expect((await sql(database.hostname, reader, 'SELECT a FROM t')).rows).toEqual([['42']])
+  expect((await sql(database.hostname, reader, 'DELETE FROM t')).error).not.toBeNull()
+
+  // a copy is in the group of its source
+  const { database: copy } = await scene.done('POST', `${own}/databases`, {
+    body: { name: 'copy', seed: { type: 'database', value: 'app' } },
+  })
+  expect(copy).toMatchObject({ group: 'team', parent: { id: database.dbId, name: 'app' } })
+  const { jwt: ofGroup } = await scene.done('POST', `${own}/groups/${groupId}/auth/tokens`, { body: {} })
+  expect((await sql(copy.hostname, ofGroup, 'SELECT a FROM t')).rows).toEqual([['42']])
+
+  expect((await scene.ask('DELETE', one)).status).toBe(400)
+  await scene.done('PATCH', `${scene.own}/databases/app/configuration`, {
+    body: { delete_protection: false },
+  })
+  expect(await scene.ask('DELETE', one)).toMatchObject({ status: 200, body: undefined })
+  expect(await scene.ask('GET', one)).toMatchObject({
+    status: 404,
+    body: { error: `could not find database with id ${database.dbId}: record not found` },
+  })
+})
+
+test('lists of databases and groups: filters, pages and both versions of a name', async () => {
+  const { scene, own, groupId } = await furnished()
+  const { id } = await scene.create('app', { group: 'team' })
+  await scene.create('other')
+  await scene.create('copy', { group: 'team', seed: { type: 'database', name: 'app' } })
+  const namesOf = async (query: string) => {
+    const { databases, pagination } = await scene.done('GET', `${own}/databases${query}`)
+    return { names: databases.map(({ name }: { name: string }) => name), next: pagination?.next }
+  }
+  expect((await namesOf('')).names).toEqual(['default', 'app', 'other', 'copy'])
+  expect((await namesOf(`?group_id=${groupId}`)).names).toEqual(['app', 'copy'])
+  expect((await namesOf(`?parent_db_id=${id}`)).names).toEqual(['copy'])
+  expect((await namesOf('?group_id=team')).names).toEqual([])
+  const first = await namesOf('?limit=3')
+  expect(first.names).toEqual(['default', 'app', 'other'])
+  expect(await namesOf(`?limit=3&cursor=${first.next}`)).toEqual({ names: ['copy'], next: null })
+  expect((await scene.ask('GET', `${own}/databases?limit=none`)).status).toBe(400)
+
+  const { groups } = await scene.done('GET', `${own}/groups`)
+  expect(groups).toEqual((await scene.done('GET', `${scene.own}/groups`)).groups)
+  const { group } = await scene.done('GET', `${own}/groups/${groupId}`)
+  expect(group).toEqual(groups[1])
+})
+
+test('an id is found only where the token reaches it, and a name is no id', async () => {
+  const { scene, own, groupId } = await furnished()
+  const { id } = await scene.create('app', { group: 'team' })
+  const { id: outside } = await scene.create('outside')
+  const stranger = await scene.platform.createUser({ username: 'stranger' })
+  const { organizations } = await scene.done('GET', '/v2/organizations', { token: stranger })
+  const foreign = `/v3/organizations/${organizations[0].id}`
+  const ofTeam = await scene.mint('of-team', {
+    organization: 'local',
+    group: 'team',
+    scopes: ['full-access'],
+  })
+
+  const statusOf = async (path: string, token = scene.platform.token) =>
+    (await scene.ask('GET', path, { token })).status
+  expect(await statusOf(`${foreign}/databases`, stranger)).toBe(200)
+  // an organization, a database and a group of others are not found
+  expect(await statusOf(`${own}/databases`, stranger)).toBe(404)
+  expect(await statusOf(`${foreign}/databases/${id}`, stranger)).toBe(404)
+  expect(await statusOf(`${foreign}/groups/${groupId}`, stranger)).toBe(404)
+  expect(await statusOf(`${own}/databases/${id}`, ofTeam)).toBe(200)
+  expect(await statusOf(`${own}/databases/${outside}`, ofTeam)).toBe(404)
+  for (const path of ['/v3/organizations/local/databases', `${own}/databases/app`, `${own}/groups/team`])
+    expect(await statusOf(path)).toBe(404)
+
+  const create = async (version: string, body: object) =>
+    await scene.ask('POST', `${version}/databases`, { body: { name: 'new', ...body } })
+  for (const version of [own, scene.own]) {
+    expect(await create(version, {})).toMatchObject({ status: 400, body: { error: 'group is missing' } })
+    expect(await create(version, { group_id: 'team' })).toMatchObject({ status: 400 })
+    expect(await create(version, { group_id: groupId, group: 'default' })).toMatchObject({ status: 400 })
+  }
+  // the vendor's client sends an id in version 1, too
+  expect(await create(scene.own, { group_id: groupId })).toMatchObject({ status: 200 })
+  expect((await scene.done('GET', `${scene.own}/databases/new`)).database.group).toBe('team')
+})
