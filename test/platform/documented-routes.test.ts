@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { DOCUMENTED_ROUTES, fill, NAMES } from './documented-routes.ts'
 import { Scene, sql } from './platform-scene.ts'
 import { faultsOf } from './shape.ts'
@@ -56,6 +56,11 @@ test('each documented route answers with its documented shape', async () => {
     const slug = isAfterTransfer ? 'elsewhere' : 'local'
     const target = fill(path, { ...VALUES, slug, organizationSlug: slug, tokenId })
     const { status, body } = await scene.ask(method, target, name in BODIES ? { body: BODIES[name] } : {})
+    const needsReplicas = path.endsWith('/locations/{location}') && path.includes('{groupName}')
+    if (needsReplicas && inject('target') === 'embedded') {
+      if (status !== 501) faults[name] = status
+      continue
+    }
     const all =
       status === response.status ? faultsOf(response.body, body) : [`${status} ${JSON.stringify(body)}`]
     const found = all.filter((fault) => !OPTIONAL.test(fault))
