@@ -6,6 +6,7 @@ import type { KeyPair } from '@batonsql/server-common/auth'
 import type { DatabaseId, RemoteSqldOptions } from '@batonsql/server-common/backend'
 import { freePort } from '@batonsql/server-common/base'
 import type { ServiceRequest } from '@batonsql/server-common/http'
+import { createReplicationKeys, keyArguments, type ReplicationKeys } from '../replicas/replication-keys.ts'
 import { restartSqld, type SqldProcess } from './process.ts'
 import { connectSqld, type SqldTarget } from './remote.ts'
 import { type SenderPermissions, UpstreamTokens } from './upstream-tokens.ts'
@@ -23,7 +24,11 @@ export interface UpstreamOptions {
   /** A server that is already running, instead of one that is started. */
   readonly remote: RemoteSqldOptions | undefined
   /** The primary that the server replicates; undefined if it is a primary. */
-  readonly primary?: { readonly grpcUrl: string; readonly exists: (id: DatabaseId) => Promise<boolean> }
+  readonly primary?: {
+    readonly grpcUrl: string
+    readonly keys: ReplicationKeys
+    readonly exists: (id: DatabaseId) => Promise<boolean>
+  }
   /** Whether replicas may connect to the server from its start. @default false */
   readonly servesReplicas?: boolean
 }
@@ -81,6 +86,7 @@ export class Upstream {
   #isClosed = false
   #servesReplicas: boolean
   #grpcPort: number | null = null
+  #keys: Promise<ReplicationKeys> | null = null
 
   constructor(options: UpstreamOptions, user: UpstreamHost) {
     this.#options = options
@@ -105,7 +111,7 @@ export class Upstream {
     const serverArguments =
       primary === undefined
         ? [...NO_OWN_CHECKPOINTS, ...(await this.#grpcArguments())]
-        : ['--primary-grpc-url', primary.grpcUrl]
+        : ['--primary-grpc-url', primary.grpcUrl, ...keyArguments('--primary-grpc', primary.keys.folder)]
     this.#own = await restartSqld(this.#own, {
       dataDirectory: directory,
       namespaces: true,
@@ -119,7 +125,14 @@ export class Upstream {
   async #grpcArguments(): Promise<readonly string[]> {
     if (!this.#servesReplicas) return []
     this.#grpcPort = await freePort('127.0.0.1')
-    return ['--grpc-listen-addr', `127.0.0.1:${this.#grpcPort}`]
+    const { folder } = await this.replicationKeys()
+    return ['--grpc-listen-addr', `127.0.0.1:${this.#grpcPort}`, ...keyArguments('--grpc', folder)]
+  }
+
+  /** Returns the keys for connections of replicas. */
+  replicationKeys(): Promise<ReplicationKeys> {
+    this.#keys ??= createReplicationKeys(join(this.#options.directory, 'replication-keys'))
+    return this.#keys
   }
 
   /** Returns the port for replicas. A server that was started without one is restarted. */

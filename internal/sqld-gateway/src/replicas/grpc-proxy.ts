@@ -1,6 +1,7 @@
 import http2 from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { type Delay, DelayedStream } from './delayed-stream.ts'
+import { PRIMARY_NAME, type ReplicationKeys } from './replication-keys.ts'
 
 /** Methods that transfer the log of the primary. The others open the log, or forward statements. */
 const REPLICATION = /^\/wal_log\.ReplicationLog\/(?:LogEntries|BatchLogEntries|Snapshot)$/
@@ -13,6 +14,8 @@ const INTERNAL = '13'
 export interface GrpcProxyOptions {
   /** Returns the gRPC port of the primary, which is started if necessary. */
   readonly primaryPort: () => Promise<number>
+  /** The same on both sides: who has them connects, and nobody else. */
+  readonly keys: ReplicationKeys
   /** Delay of replication. */
   readonly delay: Delay
 }
@@ -24,12 +27,14 @@ export interface GrpcProxyOptions {
  */
 export class GrpcProxy implements AsyncDisposable {
   readonly #options: GrpcProxyOptions
-  readonly #server = http2.createServer()
+  readonly #server: http2.Http2SecureServer
   readonly #sessions = new Set<http2.ServerHttp2Session>()
   #upstream: { readonly port: number; readonly session: http2.ClientHttp2Session } | null = null
 
   private constructor(options: GrpcProxyOptions) {
     this.#options = options
+    const { ca, cert, key } = options.keys
+    this.#server = http2.createSecureServer({ ca, cert, key, requestCert: true, rejectUnauthorized: true })
     this.#server.on('session', (session) => {
       this.#sessions.add(session)
       session.on('error', () => {})
@@ -49,7 +54,7 @@ export class GrpcProxy implements AsyncDisposable {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+    return `https://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -84,7 +89,8 @@ export class GrpcProxy implements AsyncDisposable {
     if (known !== null && known.port === port && !known.session.closed && !known.session.destroyed)
       return known.session
     known?.session.destroy()
-    const session = http2.connect(`http://127.0.0.1:${port}`)
+    const { ca, cert, key } = this.#options.keys
+    const session = http2.connect(`https://127.0.0.1:${port}`, { ca, cert, key, servername: PRIMARY_NAME })
     session.on('error', () => {})
     session.unref()
     this.#upstream = { port, session }

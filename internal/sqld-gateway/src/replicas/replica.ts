@@ -42,13 +42,14 @@ export class Replica implements AsyncDisposable {
       lagMs: () => conditions.lagMs(location),
       onChange: (listener) => conditions.onChange(listener),
     }
-    const proxy = await GrpcProxy.start({ primaryPort: () => primary.grpcPort(), delay })
+    const keys = await primary.replicationKeys()
+    const proxy = await GrpcProxy.start({ primaryPort: () => primary.grpcPort(), keys, delay })
     const upstream = new Upstream(
       {
         ...shared,
         directory: folderOf(location, options.directory),
         remote: undefined,
-        primary: { grpcUrl: proxy.url, exists: (id: DatabaseId) => primary.exists(id) },
+        primary: { grpcUrl: proxy.url, keys, exists: (id: DatabaseId) => primary.exists(id) },
       },
       { onStart: () => replica.streams.forgetAbandoned(), attachable },
     )

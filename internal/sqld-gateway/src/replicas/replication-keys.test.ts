@@ -1,0 +1,24 @@
+import { X509Certificate } from 'node:crypto'
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { createReplicationKeys } from './replication-keys.ts'
+
+test('the certificate is valid for the name of the primary, signed by its authority alone, and kept private', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const keys = await createReplicationKeys(join(folder, 'one'))
+  const other = await createReplicationKeys(join(folder, 'other'))
+  const [ca, cert] = [new X509Certificate(keys.ca), new X509Certificate(keys.cert)]
+  expect([ca.ca, cert.ca]).toEqual([true, false])
+  expect([cert.checkIssued(ca), cert.verify(ca.publicKey)]).toEqual([true, true])
+  expect(cert.verify(new X509Certificate(other.ca).publicKey)).toBe(false)
+  expect([cert.checkHost('sqld'), cert.checkHost('other')]).toEqual(['sqld', undefined])
+  expect(cert.validFromDate < new Date() && new Date() < cert.validToDate).toBe(true)
+  for (const name of ['ca', 'cert', 'key'] as const) {
+    const file = join(keys.folder, `${name}.pem`)
+    expect(await readFile(file, 'utf8')).toBe(keys[name])
+    expect((await stat(file)).mode & 0o077).toBe(0)
+  }
+})

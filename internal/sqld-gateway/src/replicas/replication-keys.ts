@@ -1,0 +1,114 @@
+import { createSign, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** The name that a libsql-server expects in the certificate of its primary. */
+export const PRIMARY_NAME = 'sqld'
+const VALID_MS = 20 * 365 * 24 * 3_600_000
+const DAY_MS = 24 * 3_600_000
+
+/** A certificate for the connections between a primary, its replicas and what is between them, and the authority that signed it. */
+export interface ReplicationKeys {
+  readonly ca: string
+  readonly cert: string
+  readonly key: string
+  /** Folder of the same in files, which libsql-server reads. */
+  readonly folder: string
+}
+
+/**
+ * Creates keys of a group's own, which each side of a connection has to show: gRPC has no other authentication. The key of the
+ * authority is not kept.
+ */
+export async function createReplicationKeys(folder: string): Promise<ReplicationKeys> {
+  const [authority, own] = [newKeys(), newKeys()]
+  const ca = certificate({ subject: 'baton', publicKey: authority.publicKey }, authority.privateKey)
+  const cert = certificate({ subject: PRIMARY_NAME, publicKey: own.publicKey }, authority.privateKey)
+  const key = own.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  for (const [name, pem] of Object.entries({ ca, cert, key }))
+    await writeFile(join(folder, `${name}.pem`), pem, { mode: 0o600 })
+  return { ca, cert, key, folder }
+}
+
+/** Returns the arguments of a server that uses the keys. */
+export function keyArguments(prefix: '--grpc' | '--primary-grpc', folder: string): readonly string[] {
+  return [
+    `${prefix}-tls`,
+    `${prefix}-ca-cert-file`,
+    join(folder, 'ca.pem'),
+    `${prefix}-cert-file`,
+    join(folder, 'cert.pem'),
+    `${prefix}-key-file`,
+    join(folder, 'key.pem'),
+  ]
+}
+
+const newKeys = () => generateKeyPairSync('ec', { namedCurve: 'P-256' })
+
+interface Holder {
+  readonly subject: string
+  readonly publicKey: KeyObject
+}
+
+// DER tags of X.509 (RFC 5280)
+const SEQUENCE = 0x30
+const SET = 0x31
+const OCTETS = 0x04
+const UTF8 = 0x0c
+const UTC_TIME = 0x17
+/** `[0]` to `[3]` of a certificate. */
+const CONTEXT = 0xa0
+const DNS_NAME = 0x82
+const ECDSA_WITH_SHA256 = '06082a8648ce3d040302'
+const COMMON_NAME = '0603550403'
+const BASIC_CONSTRAINTS = '0603551d13'
+const SUBJECT_ALT_NAME = '0603551d11'
+const TRUE = '0101ff'
+const VERSION_3 = '020102'
+
+/** Returns a certificate (PEM) by the authority, which is `baton`: the authority's own, or one of {@link PRIMARY_NAME}. */
+function certificate({ subject, publicKey }: Holder, authorityKey: KeyObject): string {
+  const now = Date.now()
+  const extension =
+    subject === PRIMARY_NAME
+      ? der(SEQUENCE, SUBJECT_ALT_NAME, der(OCTETS, der(SEQUENCE, der(DNS_NAME, Buffer.from(subject)))))
+      : der(SEQUENCE, BASIC_CONSTRAINTS, TRUE, der(OCTETS, der(SEQUENCE, TRUE)))
+  const algorithm = der(SEQUENCE, ECDSA_WITH_SHA256)
+  const content = der(
+    SEQUENCE,
+    der(CONTEXT, VERSION_3),
+    // positive, and without a leading zero
+    der(0x02, Buffer.concat([Buffer.from([1]), randomBytes(15)])),
+    algorithm,
+    named('baton'),
+    der(SEQUENCE, time(now - DAY_MS), time(now + VALID_MS)),
+    named(subject),
+    publicKey.export({ type: 'spki', format: 'der' }),
+    der(CONTEXT + 3, der(SEQUENCE, extension)),
+  )
+  const signature = createSign('sha256').update(content).sign(authorityKey)
+  const whole = der(SEQUENCE, content, algorithm, der(0x03, '00', signature))
+  const lines = whole.toString('base64').match(/.{1,64}/g) ?? []
+  return ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join('\n')
+}
+
+function named(name: string): Buffer {
+  return der(SEQUENCE, der(SET, der(SEQUENCE, COMMON_NAME, der(UTF8, Buffer.from(name)))))
+}
+
+/** Encodes a time as `YYMMDDhhmmssZ`. */
+function time(ms: number): Buffer {
+  const digits = new Date(ms).toISOString().replaceAll(/\D/g, '')
+  return der(UTC_TIME, Buffer.from(`${digits.slice(2, 14)}Z`))
+}
+
+/** Encodes a value of these parts; texts are bytes in hexadecimal. */
+function der(tag: number, ...parts: readonly (Buffer | string)[]): Buffer {
+  const content = Buffer.concat(
+    parts.map((part) => (typeof part === 'string' ? Buffer.from(part, 'hex') : part)),
+  )
+  const { length } = content
+  const head = length < 128 ? [length] : length < 256 ? [0x81, length] : [0x82, length >> 8, length & 255]
+  return Buffer.concat([Buffer.from([tag, ...head]), content])
+}
