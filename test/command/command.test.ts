@@ -188,7 +188,7 @@ test.each([
   [['dev', '--token-file', 'x'], 2, /^$/, /--token-file needs --auth or --platform-port/],
   [['dev', '--organization', 'x'], 2, /^$/, /need --platform-port/],
   [['dev', '--sqld-url', 'http://127.0.0.1:1'], 2, /^$/, /must be set together/],
-  [['dev', '--replica-lag', '500'], 2, /^$/, /needs --backend sqld/],
+  [['dev', '--replica-lag', '500'], 2, /^$/, /need --backend sqld/],
   [['dev', '--backend', 'sqld', '--replica-lag', 'soon'], 2, /^$/, /must be MS or LOCATION=MS, not soon/],
   [['dev', '--backend', 'sqld', '--replica-lag', '1', '--replica-lag', 'fra=2'], 2, /^$/, /each must be/],
   [

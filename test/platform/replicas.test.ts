@@ -1,11 +1,15 @@
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, createClient } from '@batonsql/core'
 import { type LocalServerOptions, startLocalServer } from '@batonsql/local-server'
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
+import { accountFor } from '../generated/faults/accounting.ts'
+import { seeded } from '../support/random.ts'
 import { groupFolders, Scene, sql } from './platform-scene.ts'
 
+const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 /** Longer than any test: what is written reaches the replica when the lag is removed. */
 const NEVER_MS = 2 ** 30
 
@@ -213,17 +217,53 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
   test('and its primary lose nothing that was acknowledged when they are killed', async () => {
     const directory = await temporaryDirectory()
     await using scene = await Scene.start({}, directory)
-    const { db, replica, at } = await furnish(scene)
+    const { db, replica, at, token } = await furnish(scene)
     await replica.execute('INSERT INTO t VALUES (2)')
     await killReplica(directory, 'fra')
     expect((await fetch(`http://${at}/health`)).status).toBe(503)
     expect(await count(replica)).toBe(2)
     expect((await fetch(`http://${at}/health`)).status).toBe(200)
+    const begun = await sql(at, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (9)'], { keep: true })
+    expect(begun.error).toBe(null)
     await killServer(await onlyGroup(directory))
+    // it is answered, and does not wait for the primary
+    expect((await sql(at, token, 'COMMIT', { baton: begun.baton })).error).not.toBe(null)
     expect(await count(replica)).toBe(2)
     await replica.execute('INSERT INTO t VALUES (3)')
     expect(await count(db)).toBe(3)
   })
+
+  test(`accounts for every write while it and its primary are killed (seed ${seed})`, async () => {
+    const directory = await temporaryDirectory()
+    await using scene = await Scene.start({}, directory)
+    const { db, at, token } = await furnish(scene)
+    const group = await onlyGroup(directory)
+    const writer = clientOf(at, token, { requestTimeoutMs: 5_000, concurrency: 8 })
+    const writing = new AbortController()
+    let kills = 0
+    const killer = (async () => {
+      for (let attempt = 0; !writing.signal.aborted; attempt += 1) {
+        const pauseBetweenKillsMs = 100
+        await sleep(pauseBetweenKillsMs)
+        const victim = attempt % 2 === 0 ? group : join(group, 'replicas', 'fra')
+        // one that was not asked since the last time does not run
+        await killServer(victim).then(
+          () => (kills += 1),
+          () => {},
+        )
+      }
+    })()
+    const account = await accountFor(writer, db, 200, 8, seeded(seed), {
+      beforeCounting: async () => {
+        writing.abort()
+        await killer
+      },
+    })
+    console.log(`${kills} kills: ${JSON.stringify({ ...account, mistakes: account.mistakes.length, seed })}`)
+    expect(account.mistakes).toEqual([])
+    expect(kills).toBeGreaterThan(0)
+    expect(account.acknowledged).toBeGreaterThan(0)
+  }, 60_000)
 
   test('is there again after a restart of the server, and leaves no data of what was removed', async () => {
     const directory = await temporaryDirectory()
@@ -243,10 +283,42 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
   })
 })
 
+test.runIf(inject('target') === 'sqld')(
+  'without the platform API: replicas of the default group, and what is down stands in the log',
+  async () => {
+    const lines: string[] = []
+    const spy = vi.spyOn(console, 'error').mockImplementation((line: string) => void lines.push(line))
+    onTestFinished(() => spy.mockRestore())
+    await using server = await startLocalServer({ backend: 'sqld', replicas: ['fra', 'lhr'], log: 'errors' })
+    expect(server.replicaUrls('default')).toEqual({
+      fra: `${server.url}/fra_default/`,
+      lhr: `${server.url}/lhr_default/`,
+    })
+    const { fra = '', lhr = '' } = server.replicaUrls('default')
+    const clients = [server.url, fra, lhr].map((url) => createClient({ url }))
+    onTestFinished(async () => void (await Promise.all(clients.map((client) => client.close()))))
+    const [primary, first, second] = clients as [Client, Client, Client]
+    await primary.execute('CREATE TABLE t (a)')
+    await first.execute('INSERT INTO t VALUES (1)')
+    // an index is worth the same at every replica
+    const client = createClient({ url: lhr, minReplicationIndex: first.replicationIndex as string })
+    onTestFinished(() => client.close())
+    expect(await count(client)).toBe(1)
+    await server.setReplica('lhr', { isDown: true })
+    await expect(second.execute('SELECT 1')).rejects.toMatchObject({ status: 503 })
+    expect((await fetch(`${lhr}health`)).status).toBe(503)
+    expect((await fetch(`${fra}health`)).status).toBe(200)
+    expect(lines.map((line) => JSON.parse(line))).toContainEqual(
+      expect.objectContaining({ event: 'database', text: 'the replica in lhr is down' }),
+    )
+  },
+)
+
 test.runIf(inject('target') === 'sqld').each<[LocalServerOptions, string]>([
   [{ replicaLagMs: -1 }, 'whole number'],
   [{ replicaLagMs: { fra: 0.5 } }, 'whole number'],
   [{ replicaLagMs: 2 ** 31 }, 'whole number'],
+  [{ replicas: ['atlantis'] }, 'unknown location atlantis'],
 ])('a server with %j is not started', async (options, reason) => {
   await expect(startLocalServer({ backend: 'sqld', ...options })).rejects.toThrow(reason)
 })

@@ -62,9 +62,12 @@ export class Addresses {
     )
   }
 
-  /** Returns the shortest address of a database, for paths. */
-  pathOf(row: DatabaseRow): string {
-    return row.organization === this.#home.id ? row.name : this.#labelOf(row)
+  /**
+   * Returns the shortest address of a database, for paths.
+   * @param location that of a replica; null for the primary
+   */
+  pathOf(row: DatabaseRow, location: string | null = null): string {
+    return prefixOf(location) + (row.organization === this.#home.id ? row.name : this.#labelOf(row))
   }
 
   /**
@@ -72,13 +75,16 @@ export class Addresses {
    * @param location that of a replica; null for the primary
    */
   hostnameOf(row: DatabaseRow, origin: string, location: string | null = null): string {
-    const prefix = location === null ? '' : `${location}${REPLICA_MARK}`
     return this.#domain === null
-      ? `${origin}/${prefix}${this.pathOf(row)}`
-      : `${prefix}${this.#labelOf(row)}.${this.#domain}`
+      ? `${origin}/${this.pathOf(row, location)}`
+      : `${prefixOf(location)}${this.#labelOf(row)}.${this.#domain}`
   }
 
   #labelOf(row: DatabaseRow): string {
     return hostLabel(row.name, this.#registry.organizations.get(row.organization)?.slug ?? '')
   }
+}
+
+function prefixOf(location: string | null): string {
+  return location === null ? '' : location + REPLICA_MARK
 }

@@ -287,6 +287,7 @@ export class SqldBackend implements DatabaseBackend {
     this.#bases.delete(id)
     this.#writes.remove(id)
     await (await this.#upstream.alive()).admin.remove(id)
+    for (const replica of await this.#startedReplicas()) await replica.remove(id)
   }
 
   async endAccess(id: DatabaseId, access: EndedAccess): Promise<void> {
@@ -449,7 +450,7 @@ export class SqldBackend implements DatabaseBackend {
     if (location !== null && request.method === 'POST' && this.#settings.get(id)?.blockReads !== true) {
       if (this.#options.conditions.isDown(location)) return errorResponse(503, downText(location))
       const replica = await this.#replicaIn(location)
-      if (!replica.isRunning)
+      if (replica.reportsExit())
         this.#options.onNotice(id, `the replica in ${location} has exited; starting it again`)
       if (!(await replica.stillBlocks(id)))
         return await replica.streams.handle(id, { request, running }, rulesNow)

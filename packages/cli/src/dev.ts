@@ -109,7 +109,7 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
     ...(data !== undefined && { dataDirectory: data }),
     ...(host !== undefined && { host }),
     ...readRemote(given),
-    ...readReplicaLag(given),
+    ...readReplicas(given),
     ...(given.auth === true && { auth: true }),
     ...(platformPort !== undefined && {
       platform: {
@@ -123,12 +123,16 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
   return { options, databases }
 }
 
-/** Reads the delay of replication: one of all replicas, or one of each location. */
-function readReplicaLag(given: DevValues): Pick<LocalServerOptions, 'replicaLagMs'> {
-  const texts = given['replica-lag'] ?? []
-  if (texts.length === 0) return {}
+function readReplicas(given: DevValues): Pick<LocalServerOptions, 'replicas' | 'replicaLagMs'> {
+  const { replica: replicas = [], 'replica-lag': lags = [] } = given
+  if (replicas.length === 0 && lags.length === 0) return {}
   if (given.backend !== 'sqld' || given['sqld-url'] !== undefined)
-    throw new UsageError('baton dev: --replica-lag needs --backend sqld, without --sqld-url')
+    throw new UsageError('baton dev: --replica and --replica-lag need --backend sqld, without --sqld-url')
+  return { replicas, replicaLagMs: readLag(lags) }
+}
+
+/** Reads the delay of replication: one of all replicas, or one of each location. */
+function readLag(texts: readonly string[]): NonNullable<LocalServerOptions['replicaLagMs']> {
   const parts = texts.map((text) => {
     const [, location, ms] = /^(?:([a-z0-9-]+)=)?(\d{1,9})$/.exec(text) ?? []
     if (ms === undefined)
@@ -136,10 +140,10 @@ function readReplicaLag(given: DevValues): Pick<LocalServerOptions, 'replicaLagM
     return { location, ms: Number(ms) }
   })
   const [first] = parts
-  if (first?.location === undefined && parts.length === 1) return { replicaLagMs: first?.ms ?? 0 }
+  if (first !== undefined && first.location === undefined && parts.length === 1) return first.ms
   if (parts.some(({ location }) => location === undefined))
     throw new UsageError('baton dev: of several --replica-lag options each must be LOCATION=MS')
-  return { replicaLagMs: Object.fromEntries(parts.map(({ location, ms }) => [location, ms])) }
+  return Object.fromEntries(parts.map(({ location, ms }) => [location, ms]))
 }
 
 /** Reads the address of a remote libsql-server; its key is not an option, because all users can read command lines. */
@@ -167,20 +171,32 @@ function readDomain(text: string): [host: string, name: string] {
   return [host, name]
 }
 
+interface AnnouncedDatabase {
+  readonly url: string
+  readonly token?: string
+  /** URLs by location. */
+  readonly replicas?: Readonly<Record<string, string>>
+}
+
 /** Everything that a program needs to use the server. */
 interface Announcement {
   readonly url: string
   /** URL of the request inspector. */
   readonly inspector?: string
-  readonly databases: Readonly<Record<string, { readonly url: string; readonly token?: string }>>
+  readonly databases: Readonly<Record<string, AnnouncedDatabase>>
   readonly platform?: { readonly url: string; readonly token?: string; readonly organization: string }
 }
 
 async function describe(server: LocalServer, withTokens: boolean): Promise<Announcement> {
-  const databases: Record<string, { url: string; token?: string }> = {}
+  const databases: Record<string, AnnouncedDatabase> = {}
   for (const name of server.databaseNames) {
     const token = withTokens && server.takesTokens ? await server.createToken(name) : undefined
-    databases[name] = { url: server.urlOf(name), ...(token !== undefined && { token }) }
+    const replicas = server.backend === 'sqld' ? server.replicaUrls(name) : {}
+    databases[name] = {
+      url: server.urlOf(name),
+      ...(token !== undefined && { token }),
+      ...(Object.keys(replicas).length > 0 && { replicas }),
+    }
   }
   const { url, platform, inspectorUrl } = server
   return {
@@ -207,8 +223,10 @@ function announce(
   console.log(
     `${server.version}, data ${dataDirectory === undefined ? 'removed when it stops' : `in ${dataDirectory}`}`,
   )
-  for (const [name, { url, token }] of Object.entries(databases)) {
+  for (const [name, { url, token, replicas = {} }] of Object.entries(databases)) {
     console.log(`${url === server.url ? 'database' : name}: ${url}`)
+    for (const [location, address] of Object.entries(replicas))
+      console.log(`  replica in ${location}: ${address}`)
     if (token !== undefined) console.log(`  token: ${token}`)
   }
   if (inspector !== undefined) console.log(`inspector: ${inspector} (live requests)`)

@@ -87,6 +87,12 @@ export const DEV_OPTIONS = {
     value: 'URL',
     help: 'URL of its admin API; the key is read from BATON_SQLD_ADMIN_KEY',
   },
+  replica: {
+    type: 'string',
+    multiple: true,
+    value: 'LOCATION',
+    help: 'Start a replica of the databases in this location, such as fra. With --backend sqld. Can be repeated',
+  },
   'replica-lag': {
     type: 'string',
     multiple: true,

@@ -14,7 +14,7 @@ const INTERNAL = '13'
 export interface GrpcProxyOptions {
   /** Returns the gRPC port of the primary, which is started if necessary. */
   readonly primaryPort: () => Promise<number>
-  /** The same on both sides: who has them connects, and nobody else. */
+  /** The same on both sides; connections without them are refused. */
   readonly keys: ReplicationKeys
   /** Delay of replication. */
   readonly delay: Delay
@@ -115,17 +115,19 @@ function respond(
   const status = response[':status'] ?? 200
   from.respond({ ':status': status, ...forwarded(response) }, { endStream: isEnd, waitForTrailers: !isEnd })
   if (isEnd) return
-  let trailers: http2.IncomingHttpHeaders = {}
+  let trailers: http2.IncomingHttpHeaders | null = null
   to.once('trailers', (received) => {
     trailers = received
   })
-  from.once('wantTrailers', () => from.sendTrailers(forwarded(trailers)))
-  if (delay === null) to.pipe(from)
-  else {
-    const delayed = new DelayedStream(delay)
-    to.pipe(delayed).pipe(from)
-    from.once('close', () => delayed.destroy())
-  }
+  from.once('wantTrailers', () => from.sendTrailers(forwarded(trailers ?? {})))
+  // a call that was cut off must not look complete: the replica would report success for the statement that it has forwarded
+  const end = (): void => void (trailers === null ? fail(from) : from.end())
+  to.once('close', () => {
+    if (trailers === null) fail(from)
+  })
+  const source = delay === null ? to : to.pipe(new DelayedStream(delay))
+  from.once('close', () => source.destroy())
+  source.once('end', end).pipe(from, { end: false })
 }
 
 /** Rejects a call, or ends one that has begun. */

@@ -27,6 +27,7 @@ export class Replica implements AsyncDisposable {
   readonly streams: StreamRequests
   readonly #upstream: Upstream
   readonly #proxy: GrpcProxy
+  #isExitReported = false
   /** Databases that the server may still block, because it receives settings late. */
   readonly #unblocked = new Set<DatabaseId>()
 
@@ -69,6 +70,13 @@ export class Replica implements AsyncDisposable {
     return this.#upstream.isRunning
   }
 
+  /** Whether the server has exited by itself; true only once until it runs again. */
+  reportsExit(): boolean {
+    const wasReported = this.#isExitReported
+    this.#isExitReported = !this.isRunning
+    return this.#isExitReported && !wasReported
+  }
+
   /** Describes what is wrong with the server; null if it is healthy. */
   async healthProblem(): Promise<string | null> {
     if (!this.isRunning) return 'is not running'
@@ -87,6 +95,13 @@ export class Replica implements AsyncDisposable {
     if (await admin.blocksReads(id)) return true
     this.#unblocked.delete(id)
     return false
+  }
+
+  /** Removes what it has of a database that the primary has removed. */
+  async remove(id: DatabaseId): Promise<void> {
+    this.#unblocked.delete(id)
+    // a replica that does not run loses everything with its next start
+    if (this.isRunning) await (await this.#upstream.alive()).admin.remove(id)
   }
 
   async restart(): Promise<void> {

@@ -112,6 +112,7 @@ export class LocalHandler implements AsyncDisposable {
       dialect: null,
       sqldPath: undefined,
       sqld: undefined,
+      replicas: [],
       conditions: new ReplicaConditions(),
       domains,
       allowOrigins,

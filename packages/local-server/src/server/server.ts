@@ -50,8 +50,13 @@ export interface LocalServerOptions {
   /** A libsql-server that is already running with `--enable-namespaces`, instead of one that is started. */
   readonly sqld?: RemoteSqldOptions
   /**
+   * Locations in which the databases of the group `default` have replicas, such as `['fra']`. They are kept in the data directory.
+   * For the back end `sqld`. @default []
+   */
+  readonly replicas?: readonly string[]
+  /**
    * Delays replication to the replicas of databases, in ms: of every replica, or by location, such as `{ fra: 500 }`. For the back
-   * end `sqld`, where adding a location to a group starts a replica of its databases. @default 0
+   * end `sqld`. @default 0
    */
   readonly replicaLagMs?: ReplicaLag
   /** Maps host names (without port) to databases. @default {} */
@@ -90,6 +95,7 @@ const OPTION_NAMES = [
   'dialect',
   'sqldPath',
   'sqld',
+  'replicas',
   'replicaLagMs',
   'domains',
   'allowOrigins',
@@ -113,7 +119,7 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
     throw new TypeError('startLocalServer: dialect needs the back end "embedded"')
   if (options.sqld !== undefined && backend !== 'sqld')
     throw new TypeError('startLocalServer: sqld needs the back end "sqld"')
-  checkReplicaLag(options)
+  checkReplicas(options)
   if (options.inspector === true && takesTokens(options))
     throw new TypeError(
       'startLocalServer: inspector cannot be combined with auth or platform, because it shows the statements of every database without a token',
@@ -142,10 +148,10 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
   }
 }
 
-function checkReplicaLag({ backend, sqld, replicaLagMs }: LocalServerOptions): void {
-  if (replicaLagMs === undefined) return
-  if (backend !== 'sqld' || sqld !== undefined)
-    throw new TypeError('startLocalServer: replicaLagMs needs the back end "sqld" without a URL')
+function checkReplicas({ backend, sqld, replicas, replicaLagMs = 0 }: LocalServerOptions): void {
+  const isUsed = replicas !== undefined || replicaLagMs !== 0
+  if (isUsed && (backend !== 'sqld' || sqld !== undefined))
+    throw new TypeError('startLocalServer: replicas need the back end "sqld" without a URL')
   const all = typeof replicaLagMs === 'number' ? [replicaLagMs] : Object.values(replicaLagMs)
   for (const lagMs of all) checkCondition('startLocalServer', { lagMs })
 }
@@ -169,6 +175,7 @@ function serviceOptions(
     dialect: options.dialect ?? null,
     sqldPath,
     sqld,
+    replicas: options.replicas ?? [],
     conditions: new ReplicaConditions(options.replicaLagMs),
     domains,
     allowOrigins,
@@ -239,6 +246,12 @@ export class LocalServer implements AsyncDisposable {
   /** Returns the URL of a database. It ends with a slash, because some clients would drop the last segment of the path. */
   urlOf(name: string): string {
     return name === DEFAULT_DATABASE ? this.url : `${this.url}/${name}/`
+  }
+
+  /** Returns the URLs of the replicas of a database by location. */
+  replicaUrls(name: string): Readonly<Record<string, string>> {
+    const paths = Object.entries(this.#service.replicaPaths(name))
+    return Object.fromEntries(paths.map(([location, path]) => [location, `${this.url}/${path}/`]))
   }
 
   /** Creates a database. Names are 1 to 64 of `a-z`, `0-9` and `-`. Rejects if the name is taken, and after `close()`. */

@@ -15,6 +15,7 @@ const optionsFor = (dataDirectory: string): ServiceOptions => ({
   dialect: null,
   sqldPath: undefined,
   sqld: undefined,
+  replicas: [],
   conditions: new ReplicaConditions(),
   domains: {},
   allowOrigins: [],

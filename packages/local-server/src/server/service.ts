@@ -5,8 +5,10 @@ import {
   type DatabaseConfiguration,
   type DatabaseRow,
   DEFAULT_GROUP,
+  isLocation,
   mintDatabaseToken,
   NEW_CONFIGURATION,
+  replicaLocations,
   type TokenAccess,
 } from '@batonsql/control-plane'
 import { AccessPolicy } from '@batonsql/server-common/auth'
@@ -40,6 +42,8 @@ export interface ServiceOptions extends BackendChoice {
   readonly organization: string
   /** Suffix of host names after `<database>-<organization>.`; null for none. */
   readonly domain: string | null
+  /** Locations of replicas that the default group has. */
+  readonly replicas: readonly string[]
   /** Whether to serve the request inspector. */
   readonly inspector: boolean
   readonly log: ServerLog
@@ -123,6 +127,7 @@ export class Service implements AsyncDisposable {
     try {
       controlPlane = await ControlPlane.open({ directory, organization, domain, version: PACKAGE_VERSION })
       claimBackend(controlPlane.registry, options.sqld === undefined ? options.backend : 'sqld by URL')
+      addReplicas(controlPlane, options.replicas)
       const notices: Notices = new EventEmitter()
       backend = createBackend(options, directory, controlPlane, notices)
       const version = await controlPlane.start(backend)
@@ -222,6 +227,14 @@ export class Service implements AsyncDisposable {
   /** Returns the id of a database, as used in tokens and jobs. */
   databaseId(name: string): string {
     return this.#database(name).id
+  }
+
+  /** Returns the paths of the replicas of a database by location. */
+  replicaPaths(name: string): Readonly<Record<string, string>> {
+    const row = this.#database(name)
+    const { registry, addresses } = this.controlPlane
+    const locations = replicaLocations(registry, row)
+    return Object.fromEntries(locations.map((location) => [location, addresses.pathOf(row, location)]))
   }
 
   async exportDatabase(name: string, file: string): Promise<void> {
@@ -348,6 +361,16 @@ interface ServiceParts {
   readonly notices: Notices
   readonly conditions: ReplicaConditions
   readonly log: ServerLog
+}
+
+/** Adds locations to the default group. @throws TypeError for an unknown one */
+function addReplicas({ registry, home }: ControlPlane, locations: readonly string[]): void {
+  const unknown = locations.find((location) => !isLocation(location))
+  if (unknown !== undefined) throw new TypeError(`startLocalServer: unknown location ${unknown}`)
+  const group = registry.findGroup(home.organization.id, DEFAULT_GROUP)
+  if (group === undefined || locations.length === 0) return
+  const changed = { ...group, locations: [...new Set([...group.locations, ...locations])] }
+  registry.transaction(() => registry.groups.put(changed))
 }
 
 function checkDatabaseName(name: string): void {
