@@ -17,6 +17,14 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
     /answered HTTP 401/,
     'The database rejected the token. Is it for this database or its group, and still valid? A rotation invalidates all earlier tokens.',
   ],
+  [
+    /database \S+ is protected from deletion/,
+    '`baton databases configure NAME --delete-protection off` unprotects it.',
+  ],
+  [
+    /group \S+ is protected from deletion/,
+    '`baton groups configure NAME --delete-protection off` unprotects it.',
+  ],
   // errors of the platform API name the missing object
   [/^(?![A-Z]+ \/v1\/).*answered HTTP 404/, 'Is the name of the database correct?'],
   [/RESPONSE_TOO_LARGE|Response is too large/i, 'With --json, rows are streamed without a limit.'],

@@ -119,7 +119,10 @@ test('baton databases configure, groups configure: settings are changed one by o
     expect(await configure(...args)).toEqual({ code, output: '', errors: expect.stringContaining(error) })
 
   const destroy = () => api('databases', 'destroy', 'app', '--yes')
-  expect(await destroy()).toMatchObject({ code: 1, errors: expect.stringContaining('delete_protection') })
+  expect(await destroy()).toMatchObject({
+    code: 1,
+    errors: expect.stringContaining('baton databases configure NAME --delete-protection off'),
+  })
   const reset = [
     '--delete-protection',
     'off',
@@ -137,7 +140,9 @@ test('baton databases configure, groups configure: settings are changed one by o
   const group = (...options: string[]) => api('groups', 'configure', 'team', ...options)
   expect((await group()).output).toBe('deleteProtection  false\n')
   expect((await group('--delete-protection', 'on')).output).toBe('deleteProtection  true\n')
-  expect((await api('groups', 'destroy', 'team', '--yes')).errors).toContain('protected')
+  expect((await api('groups', 'destroy', 'team', '--yes')).errors).toContain(
+    'baton groups configure NAME --delete-protection off',
+  )
   expect((await group('--delete-protection', 'off', '--json')).output).toBe('{"deleteProtection":false}\n')
   expect((await api('groups', 'destroy', 'team', '--yes')).output).toBe('deleted team\n')
   expect((await group()).code).toBe(1)
