@@ -148,6 +148,25 @@ test('a port that is taken; --host, --domain and --allow-origin reach the server
   expect((await end).code).toBe(0)
 })
 
+test.skipIf(!hasSqld)('dev --replica: a replica that lags, whose URL is announced', async () => {
+  const replicas = ['--replica', 'fra', '--replica', 'lhr', '--replica-lag', 'fra=20']
+  const child = startBaton(['dev', '--backend', 'sqld', '--port', '0', '--json', ...replicas])
+  const end = endOf(child)
+  let output = ''
+  for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
+    output += chunk.toString()
+    if (output.endsWith('\n')) break
+  }
+  const { url, databases } = JSON.parse(output)
+  expect(databases.default.replicas).toEqual({ fra: `${url}/fra_default/`, lhr: `${url}/lhr_default/` })
+  const { fra, lhr } = databases.default.replicas
+  expect(await runBaton(['sql', fra, 'create table t (a)'])).toMatchObject({ code: 0 })
+  expect(await runBaton(['sql', lhr, 'insert into t values (7)'])).toMatchObject({ code: 0 })
+  expect((await runBaton(['sql', url, 'select a from t'])).output).toContain('7')
+  child.kill('SIGTERM')
+  expect(await end).toMatchObject({ code: 0 })
+})
+
 test('process.exit leaves no temporary directory', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'baton-exit-'))
   const program = (backend: string): string =>

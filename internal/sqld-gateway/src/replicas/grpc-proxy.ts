@@ -69,7 +69,7 @@ export class GrpcProxy implements AsyncDisposable {
     try {
       const session = await this.#connect()
       const to = session.request({ ...forwarded(headers), te: 'trailers' }, { endStream: false })
-      to.once('error', () => fail(from))
+      to.on('error', () => fail(from))
       from.once('close', () => to.close(http2.constants.NGHTTP2_CANCEL))
       from.pipe(to)
       const delay = REPLICATION.test(String(headers[':path'])) ? this.#options.delay : null
