@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { get, type IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -278,9 +280,33 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     const token = await scene.tokenFor('app')
     const replica = clientOf(`127.0.0.1:${scene.server.port}${host}`, token)
     expect(await count(replica)).toBe(1)
+    const group = await onlyGroup(directory)
+    const id = scene.server.databaseId('app')
+    const replicated = join(group, 'replicas', 'fra', 'sqld', 'dbs')
+    expect(await readdir(replicated)).toContain(id)
+    await scene.done('DELETE', `${scene.own}/databases/app`)
+    expect(await readdir(replicated)).not.toContain(id)
     await scene.done('DELETE', `${scene.own}/groups/default/locations/fra`)
-    expect(await readdir(join(await onlyGroup(directory), 'replicas'))).toEqual([])
+    expect(await readdir(join(group, 'replicas'))).toEqual([])
   })
+})
+
+test.runIf(inject('target') === 'sqld')('a replica has a host name of its own', async () => {
+  await using server = await startLocalServer({
+    backend: 'sqld',
+    replicas: ['fra'],
+    platform: { domain: 'db.example' },
+  })
+  const authorization = `Bearer ${await server.createToken('default')}`
+  const statusAt = async (host: string): Promise<number | undefined> => {
+    const request = get(server.url, { path: '/dump', headers: { host, authorization } })
+    const [response] = (await once(request, 'response')) as [IncomingMessage]
+    response.resume()
+    return response.statusCode
+  }
+  expect(await statusAt('fra_default-local.db.example')).toBe(200)
+  expect(await statusAt('fra_default.localhost')).toBe(200)
+  expect(await statusAt('lhr_default-local.db.example')).toBe(404)
 })
 
 test.runIf(inject('target') === 'sqld')(

@@ -455,6 +455,8 @@ export class SqldBackend implements DatabaseBackend {
       if (!(await replica.stillBlocks(id)))
         return await replica.streams.handle(id, { request, running }, rulesNow)
     }
+    if (this.#upstream.reportsExit())
+      this.#options.onNotice(id, 'libsql-server has exited; starting it again')
     await this.#upstream.alive()
     // before the counts include this request
     await this.#baseOf(id).catch((error: unknown) => {

@@ -84,6 +84,7 @@ export class Upstream {
   #own: SqldProcess | null = null
   #restarting: Promise<unknown> | null = null
   #isClosed = false
+  #isExitReported = false
   #servesReplicas: boolean
   #grpcPort: number | null = null
   #keys: Promise<ReplicationKeys> | null = null
@@ -151,6 +152,13 @@ export class Upstream {
 
   get isRunning(): boolean {
     return this.#process?.isRunning === true
+  }
+
+  /** Whether the server has exited by itself; true only once until it runs again. */
+  reportsExit(): boolean {
+    const wasReported = this.#isExitReported
+    this.#isExitReported = this.#process?.isRunning === false && this.#restarting === null
+    return this.#isExitReported && !wasReported
   }
 
   /** Whether the server responds at all. */

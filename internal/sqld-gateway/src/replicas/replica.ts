@@ -27,7 +27,6 @@ export class Replica implements AsyncDisposable {
   readonly streams: StreamRequests
   readonly #upstream: Upstream
   readonly #proxy: GrpcProxy
-  #isExitReported = false
   /** Databases that the server may still block, because it receives settings late. */
   readonly #unblocked = new Set<DatabaseId>()
 
@@ -72,9 +71,7 @@ export class Replica implements AsyncDisposable {
 
   /** Whether the server has exited by itself; true only once until it runs again. */
   reportsExit(): boolean {
-    const wasReported = this.#isExitReported
-    this.#isExitReported = !this.isRunning
-    return this.#isExitReported && !wasReported
+    return this.#upstream.reportsExit()
   }
 
   /** Describes what is wrong with the server; null if it is healthy. */
