@@ -70,6 +70,9 @@ export class GrpcProxy implements AsyncDisposable {
       const session = await this.#connect()
       const to = session.request({ ...forwarded(headers), te: 'trailers' }, { endStream: false })
       to.on('error', () => fail(from))
+      to.once('close', () => {
+        if (!from.headersSent) fail(from)
+      })
       from.once('close', () => to.close(http2.constants.NGHTTP2_CANCEL))
       from.pipe(to)
       const delay = REPLICATION.test(String(headers[':path'])) ? this.#options.delay : null

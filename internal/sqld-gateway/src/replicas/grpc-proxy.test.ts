@@ -1,0 +1,110 @@
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import http2 from 'node:http2'
+import type { AddressInfo, Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { ReplicaConditions } from '@batonsql/server-common/backend'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { GrpcProxy } from './grpc-proxy.ts'
+import { createReplicationKeys, PRIMARY_NAME } from './replication-keys.ts'
+
+const EXEC = '/proxy.Proxy/StreamExec'
+const LOG = '/wal_log.ReplicationLog/LogEntries'
+
+const folder = await mkdtemp(join(tmpdir(), 'baton-test-'))
+afterAll(() => rm(folder, { recursive: true }))
+const keys = await createReplicationKeys(folder)
+const { ca, cert, key } = keys
+
+/** A proxy in front of a primary that handles calls like this. */
+async function proxied(onCall: (stream: http2.ServerHttp2Stream, path: string) => void) {
+  const primary = http2.createSecureServer({ ca, cert, key, requestCert: true })
+  primary.on('stream', (stream, headers) => onCall(stream, String(headers[':path'])))
+  const sockets: Socket[] = []
+  primary.on('secureConnection', (socket: Socket) => sockets.push(socket))
+  /** Ends the primary's connections, like its death. */
+  const cut = (): void => {
+    for (const socket of sockets) socket.destroy()
+  }
+  primary.listen(0, '127.0.0.1')
+  onTestFinished(() => void primary.close())
+  await once(primary, 'listening')
+  const { port } = primary.address() as AddressInfo
+  const conditions = new ReplicaConditions()
+  return { ...(await startProxy(async () => port, conditions)), conditions, cut }
+}
+
+async function startProxy(primaryPort: () => Promise<number>, conditions = new ReplicaConditions()) {
+  const delay = {
+    lagMs: () => conditions.lagMs('fra'),
+    onChange: (listener: () => void) => conditions.onChange(listener),
+  }
+  const proxy = await GrpcProxy.start({ primaryPort, keys, delay })
+  const session = http2.connect(proxy.url, { ca, cert, key, servername: PRIMARY_NAME })
+  onTestFinished(async () => {
+    session.destroy()
+    await proxy[Symbol.asyncDispose]()
+  })
+  const call = (path: string) => session.request({ ':method': 'POST', ':path': path }).end('question')
+  return { call }
+}
+
+/** Answers a call completely. */
+function answer(stream: http2.ServerHttp2Stream, body: string): void {
+  stream.respond({ ':status': 200 }, { waitForTrailers: true })
+  stream.once('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
+  stream.end(body)
+}
+
+test('passes on the question, the answer and the status', async () => {
+  const questions: string[] = []
+  const { call } = await proxied((stream, path) => {
+    void text(stream).then((question) => {
+      questions.push(path, question)
+      answer(stream, 'answer')
+    })
+  })
+  const stream = call(EXEC)
+  const trailers = once(stream, 'trailers')
+  expect(await text(stream)).toBe('answer')
+  expect((await trailers)[0]).toMatchObject({ 'grpc-status': '0' })
+  expect(questions).toEqual([EXEC, 'question'])
+})
+
+test('delays the log, and no statement', async () => {
+  const { call, conditions } = await proxied((stream, path) => answer(stream, path))
+  conditions.change('fra', { lagMs: 2 ** 30 })
+  const log = call(LOG)
+  expect((await once(log, 'response'))[0]).toMatchObject({ ':status': 200 })
+  expect(await text(call(EXEC))).toBe(EXEC)
+  expect(log.read()).toBe(null)
+  conditions.change('fra', { lagMs: 0 })
+  expect(await text(log)).toBe(LOG)
+})
+
+test('a call whose connection ends before it is answered fails', async () => {
+  const { call, cut } = await proxied((stream) => stream.once('readable', () => cut()))
+  const stream = call(EXEC)
+  expect((await once(stream, 'response'))[0]).toMatchObject({ 'grpc-status': '13' })
+  stream.resume()
+})
+
+test('a call whose connection ends while it is answered is not taken for complete', async () => {
+  const { call, cut } = await proxied((stream) => {
+    stream.respond({ ':status': 200 })
+    stream.write('half')
+  })
+  const stream = call(EXEC)
+  await once(stream, 'readable')
+  cut()
+  await expect(text(stream)).rejects.toThrow('NGHTTP2_INTERNAL_ERROR')
+})
+
+test('a call fails at once while the primary cannot be started', async () => {
+  const { call } = await startProxy(() => Promise.reject(new Error('it does not start')))
+  const stream = call(EXEC)
+  expect((await once(stream, 'response'))[0]).toMatchObject({ ':status': 200, 'grpc-status': '13' })
+  stream.resume()
+})
