@@ -379,3 +379,19 @@ test('a script of one statement that fails says its place', async () => {
     statementIndex: 0,
   })
 })
+
+test('a database that was not there yet says nothing about /v3', async () => {
+  const { db, received } = await scripted((request, response, count) => {
+    if (count <= 2) status(404, '<html>not ready</html>')(request, response, count)
+    else streams()(request, response, count)
+  })
+  const transaction = () => db.transaction((tx) => tx.execute('select 1'))
+  await expect(transaction()).rejects.toMatchObject({ status: 404 })
+  await transaction()
+  expect(received.map(({ url }) => url)).toEqual([
+    '/v3/pipeline',
+    '/v2/pipeline',
+    '/v3/pipeline',
+    '/v3/pipeline',
+  ])
+})

@@ -65,8 +65,11 @@ export class StreamConnection implements SendingStream {
     let sent = http.isExecuteOnly && isBatch ? null : await this.post(sending)
     // another call may have found out meanwhile
     if (isNew && sent && !sent.isOk && isMissing(sent.error) && !http.hasV3) {
+      const { V2Guard } = http
       http.V2Guard = (await import('../codec/v2-guard.ts')).V2Guard
       sent = await this.post(sending)
+      // neither is there: a database that is not ready yet says nothing about the server
+      if (!sent.isOk && isMissing(sent.error)) http.V2Guard = V2Guard
     }
     if (
       !sent ||
