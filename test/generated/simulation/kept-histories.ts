@@ -504,4 +504,13 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       ],
     },
   ),
+  keep(
+    'a stream stays on /v2, though another call is told that there is none',
+    [[{ do: 'together', steps: [inTransaction(insert), { do: 'rows', sql: 'insert' }], catches: true }]],
+    {
+      seed: 223341562,
+      server: { isExecuteOnly: true },
+      faults: [{ request: 3, kind: 'refused as html', value: 404 }],
+    },
+  ),
 ]

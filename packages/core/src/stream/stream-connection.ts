@@ -25,6 +25,8 @@ export class StreamConnection implements SendingStream {
   /** Continues the stream; null while the server has none, as far as the client knows. */
   baton: string | null = null
   readonly rowids = new InsertedRowids()
+  /** Set if the stream is bound to `/v2`, whatever becomes known of the server later. */
+  #V2Guard: Http['V2Guard']
   /** The closing of a stream whose request was aborted and is still in flight. */
   #pendingClose: Promise<void> | null = null
 
@@ -65,11 +67,8 @@ export class StreamConnection implements SendingStream {
     let sent = http.isExecuteOnly && isBatch ? null : await this.post(sending)
     // another call may have found out meanwhile
     if (isNew && sent && !sent.isOk && isMissing(sent.error) && !http.hasV3) {
-      const { V2Guard } = http
-      http.V2Guard = (await import('../codec/v2-guard.ts')).V2Guard
+      this.#V2Guard = (await import('../codec/v2-guard.ts')).V2Guard
       sent = await this.post(sending)
-      // neither is there: a database that is not ready yet says nothing about the server
-      if (!sent.isOk && isMissing(sent.error)) http.V2Guard = V2Guard
     }
     if (
       !sent ||
@@ -87,16 +86,21 @@ export class StreamConnection implements SendingStream {
     return sent
   }
 
+  get #path(): string {
+    return `/v${this.#V2Guard ? 2 : 3}/pipeline`
+  }
+
   /** Sends operations on the stream. @param encode encodes them; by default those of the request */
   post(
     { close, lock: { mayHoldLock, ownPermits }, request, signal }: Sending,
     encode?: Encode,
   ): Promise<Sent<Answers>> {
     const { http, baton } = this
-    const { V2Guard } = http
+    if (baton === null) this.#V2Guard ??= http.V2Guard
+    const V2Guard = this.#V2Guard
     encode ??= (index) => [request.encode(V2Guard ? new V2Guard() : V3_GUARD, index)]
     return http.exchange(
-      pathOf(http),
+      this.#path,
       (index) => pipelineBody([...encode(index), ...(close ? [CLOSE_REQUEST] : [])], baton),
       {
         deadline: request.deadline,
@@ -118,7 +122,8 @@ export class StreamConnection implements SendingStream {
     const { baton, base_url: baseUrl, results } = response
     this.setBaton(close ? null : (baton ?? null))
     // a baton on `/v3` proves that the server supports it; `/v2` is used only if `/v3` was not found
-    this.http.hasV3 ||= !this.http.V2Guard && this.baton !== null
+    if (this.#V2Guard) this.http.V2Guard = this.#V2Guard
+    else this.http.hasV3 ||= this.baton !== null
     this.address = (baseUrl && followBaseUrl(baseUrl, config)) || this.address
     replica.record(replicationIndexOf(response))
     return results
@@ -146,7 +151,7 @@ export class StreamConnection implements SendingStream {
     const { signal } = controller
     const options = { deadline: http.deadline(timeoutMs), signal, limiter: null, policy: CLOSE }
     const done = http.exchange(
-      pathOf(http),
+      this.#path,
       () => body,
       options,
       () => {},
@@ -176,8 +181,6 @@ export class StreamConnection implements SendingStream {
     this.http.lifetime.addBackground(this.#pendingClose)
   }
 }
-
-const pathOf = ({ V2Guard }: Http): string => `/v${V2Guard ? 2 : 3}/pipeline`
 
 /** Whether the server does not support the path. For other missing things it responds with JSON. */
 export const isMissing = (error: unknown): boolean =>
