@@ -77,17 +77,10 @@ test('a primary with two replicas behind the control plane', async () => {
 
   // a replica is asked by its own URL; the proxy in front of it says for which database
   const headers = { 'x-namespace-bin': Buffer.from(created.dbId).toString('base64').replaceAll('=', '') }
-  const readers = replicas.map(({ url }) => createClient({ url, authToken, headers }))
+  const readers = replicas.map(({ url }) => createClient({ url, authToken, headers, maxRetries: 9 }))
   for (const reader of readers) {
-    let rows: unknown[] = []
-    for (let attempt = 0; attempt < 100 && rows.length === 0; attempt += 1) {
-      rows = await reader.execute('SELECT a FROM t').then(
-        (result) => result.rows,
-        () => [],
-      )
-      if (rows.length === 0) await sleep(50)
-    }
-    expect(rows).toEqual([{ a: 1 }])
+    // a replica answers the first read of a database with 500, and the client repeats it
+    expect((await reader.execute('SELECT a FROM t')).rows).toEqual([{ a: 1 }])
   }
   // libsql-server does not hand tokens on: writes belong to the primary
   await expect(readers[0]?.execute('INSERT INTO t VALUES (2)')).rejects.toThrow('Error parsing auth header')

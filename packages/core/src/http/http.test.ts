@@ -53,6 +53,22 @@ test.each([502, 503, 504, 429])('a read is sent again after HTTP %i', async (cod
   expect(received).toHaveLength(3)
 })
 
+test('a read is sent again to a replica that has not received the database, a write is not', async () => {
+  const unauthorized = status(
+    500,
+    '{"error":"Error parsing auth header: Expected authorization header but none given"}',
+  )
+  const { db, received } = await scripted((request, response, count) =>
+    count === 2 ? answer(response, executed) : unauthorized(request, response, count),
+  )
+  expect((await db.execute('select 1')).rows).toEqual([{ a: 1 }])
+  await expect(db.execute('insert into t values (1)')).rejects.toMatchObject({
+    status: 500,
+    outcome: 'unknown',
+  })
+  expect(received).toHaveLength(3)
+})
+
 test('a read is sent again when the connection breaks, three times at most', async () => {
   const { db, received } = await scripted((_, response) => response.destroy())
   await expect(db.execute('select 1')).rejects.toMatchObject({ code: 'NETWORK' })

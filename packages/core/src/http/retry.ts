@@ -29,14 +29,16 @@ export class RetryPolicy {
   }
 }
 
+/** A replica of a libsql-server answers the first reads of a database with 500 and this, until it has received the database. */
+const REPLICA_NOT_READY = 'but none given'
+
 function isRetryable(error: unknown, isIdempotent?: boolean): boolean | undefined {
   if (error instanceof TransportError) {
     return error.code === 'NETWORK' && (isIdempotent || error.outcome === 'not_applied')
   }
-  return (
-    error instanceof HttpError &&
-    (error.status === 429 || (isIdempotent && error.status >= 502 && error.status <= 504))
-  )
+  if (!(error instanceof HttpError)) return false
+  if (error.status === 429) return true
+  return isIdempotent && (error.status >= 502 || error.body.includes(REPLICA_NOT_READY))
 }
 
 /** Whether a transaction failed for a transient reason and kept nothing. */
