@@ -13,6 +13,7 @@ import { openChild, openEmbedded, openSqld } from './servers/open-servers.ts'
 import { CLIENT_QUESTIONS, CLIENTS, OPTION_QUESTIONS, OPTIONS } from './suites/client.ts'
 import { measureColdStart } from './suites/cold-start.ts'
 import { measureDistance } from './suites/distance.ts'
+import { measureGateway } from './suites/gateway.ts'
 import { measureMemory } from './suites/memory.ts'
 import { ORM_QUESTIONS, ORMS } from './suites/orm.ts'
 import { compareServers } from './suites/servers.ts'
@@ -94,6 +95,15 @@ if (wants('distance') || wants('wire')) {
     )
 }
 if (wants('size')) keep('size', await measureSizes(here('.')))
+if (wants('gateway')) {
+  await using proxy = await openChild('minimal-proxy', sqld.url)
+  await using gateway = await openChild('gateway')
+  await prepare(gateway.url)
+  keep(
+    'gateway',
+    await measureGateway({ 'libsql-server': sqld.url, 'minimal proxy': proxy, gateway }, rounds),
+  )
+}
 if (wants('memory')) {
   const found = await Promise.all(Object.entries(servers).map(([where, url]) => measureMemory(url, where)))
   keep('memory', found.flat())

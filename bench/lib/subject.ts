@@ -29,3 +29,6 @@ export const ROW_COUNT = 10_000
 /** 1,000 vectors of 384 floats. */
 export const VECTORS = 'select id, embedding from vector'
 export const VECTOR_COUNT = 1_000
+/** 50 MB in 50,000 rows. */
+export const CURSOR =
+  'with recursive n(i) as (select 1 union all select i + 1 from n where i < 50000) select i, hex(zeroblob(500)) from n'

@@ -2,6 +2,7 @@
 // them; what counts is the ratio to the base in the same round.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import type { ChildServer } from '../servers/open-servers.ts'
 import { type Measurement, measured } from './results.ts'
 import type { Figures, Task } from './subject-process.ts'
 
@@ -22,7 +23,8 @@ export interface Comparison {
   readonly suite: string
   /** Files of `subjects/`, by the name that the tables show. The first is the base. */
   readonly subjects: Readonly<Record<string, string>>
-  readonly servers: Readonly<Record<string, string>>
+  /** Their URLs, or processes of ours, whose CPU time is measured, too. */
+  readonly servers: Readonly<Record<string, string | ChildServer>>
   readonly questions: readonly Question[]
   readonly rounds: number
 }
@@ -34,26 +36,28 @@ interface Lane {
   readonly subject: string
   readonly where: string
   readonly process: ChildProcess
+  readonly server: ChildProcess | null
   readonly questions: readonly string[]
 }
 
 export async function takeTurns(comparison: Comparison): Promise<Measurement[]> {
   const { suite, subjects, servers, questions, rounds } = comparison
   const lanes: Lane[] = []
-  for (const [where, url] of Object.entries(servers)) {
+  for (const [where, at] of Object.entries(servers)) {
+    const [url, server] = typeof at === 'string' ? [at, null] : [at.url, at.process]
     for (const [subject, file] of Object.entries(subjects)) {
       const child = fork(new URL('subject-process.ts', import.meta.url), [file, url], {
         execArgv: ['--conditions=@batonsql/source', '--no-warnings'],
       })
       const [able] = (await once(child, 'message')) as [readonly string[]]
-      lanes.push({ subject, where, process: child, questions: able })
+      lanes.push({ subject, where, process: child, server, questions: able })
     }
   }
   const [base = ''] = Object.keys(subjects)
   const measurements: Measurement[] = []
   for (const question of questions) {
     const asked = lanes.filter((lane) => lane.questions.includes(question.name))
-    const samples = new Map<Lane, Figures[]>(asked.map((lane) => [lane, []]))
+    const samples = new Map<Lane, Sample[]>(asked.map((lane) => [lane, []]))
     const isOurs = ({ subject }: Lane): boolean => subject === base || subject.startsWith('baton')
     const countOf = (lane: Lane): number =>
       isOurs(lane) ? question.count : Math.max(1, Math.ceil(question.count / 5))
@@ -70,9 +74,11 @@ export async function takeTurns(comparison: Comparison): Promise<Measurement[]> 
       const { subject, where } = lane
       const floor = asked.find((each) => each.subject === base && each.where === where)
       for (const [figure, of] of [
-        ['µs', ({ wallMs }: Figures) => wallMs],
-        ['client CPU µs', ({ cpuMs }: Figures) => cpuMs],
+        ['µs', ({ wallMs }: Sample) => wallMs],
+        ['client CPU µs', ({ cpuMs }: Sample) => cpuMs],
+        ['server CPU µs', ({ serverCpuMs }: Sample) => serverCpuMs],
       ] as const) {
+        if (figure === 'server CPU µs' && lane.server === null) continue
         const values = (of_: Lane): number[] =>
           (samples.get(of_) ?? []).map((each) => (of(each) * 1000) / countOf(of_) / (question.per ?? 1))
         const goal = question.goals?.[`${subject} @ ${where}, ${figure}`]
@@ -85,9 +91,27 @@ export async function takeTurns(comparison: Comparison): Promise<Measurement[]> 
   return measurements
 }
 
-async function ask(lane: Lane, { name, inFlight = 1 }: Question, count: number): Promise<Figures> {
-  lane.process.send({ question: name, count, inFlight } satisfies Task)
-  const [figures] = (await once(lane.process, 'message')) as [Figures | { error: string }]
+interface Sample extends Figures {
+  /** CPU time of the server's process; NaN if it is not one of ours. */
+  readonly serverCpuMs: number
+}
+
+async function ask(
+  { process: child, server, ...lane }: Lane,
+  { name, inFlight = 1 }: Question,
+  count: number,
+): Promise<Sample> {
+  const before = await cpuMsOf(server)
+  child.send({ question: name, count, inFlight } satisfies Task)
+  const [figures] = (await once(child, 'message')) as [Figures | { error: string }]
   if ('error' in figures) throw new Error(`${lane.subject} on ${lane.where}, ${name}: ${figures.error}`)
-  return figures
+  return { ...figures, serverCpuMs: (await cpuMsOf(server)) - before }
+}
+
+/** CPU time of a process of `servers/` until now. */
+async function cpuMsOf(server: ChildProcess | null): Promise<number> {
+  if (server === null) return Number.NaN
+  server.send('cpu')
+  const [{ user, system }] = (await once(server, 'message')) as [NodeJS.CpuUsage]
+  return (user + system) / 1_000
 }

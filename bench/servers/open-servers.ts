@@ -25,7 +25,9 @@ export interface ChildServer extends OpenServer {
 
 /** A server of this folder in a process of its own. */
 export async function openChild(file: string, ...args: readonly string[]): Promise<ChildServer> {
-  const child = fork(new URL(`${file}.ts`, import.meta.url), args, { execArgv: ['--no-warnings'] })
+  const child = fork(new URL(`${file}.ts`, import.meta.url), args, {
+    execArgv: ['--conditions=@batonsql/source', '--no-warnings'],
+  })
   const [port] = (await once(child, 'message')) as [number]
   const end = async (): Promise<void> => {
     child.send('end')

@@ -1,5 +1,15 @@
 import { Pool } from 'undici'
-import { IDS, INSERT, idOf, ROWS, SELECT, type Subject, TRANSACTION, VECTORS } from '../../lib/subject.ts'
+import {
+  CURSOR,
+  IDS,
+  INSERT,
+  idOf,
+  ROWS,
+  SELECT,
+  type Subject,
+  TRANSACTION,
+  VECTORS,
+} from '../../lib/subject.ts'
 
 interface Response {
   readonly baton: string | null
@@ -74,6 +84,13 @@ export function open(url: string): Subject {
       batch10000: batch(10_000),
       rows: () => rowsOf(ROWS),
       vectors: () => rowsOf(VECTORS),
+      async cursor() {
+        const body = `{"batch":{"steps":[{"stmt":{"sql":"${CURSOR}"}}]}}`
+        const response = await pool.request({ method: 'POST', path: '/v3/cursor', headers, body })
+        let bytes = 0
+        for await (const chunk of response.body) bytes += (chunk as Buffer).length
+        if (bytes < 50_000_000) throw new Error(`only ${bytes} bytes came`)
+      },
     },
     close: () => pool.close(),
   }

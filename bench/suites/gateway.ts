@@ -1,0 +1,52 @@
+import { type Measurement, measured } from '../lib/results.ts'
+import { ROW_COUNT } from '../lib/subject.ts'
+import { type Question, takeTurns } from '../lib/turns.ts'
+import type { ChildServer } from '../servers/open-servers.ts'
+
+const QUESTIONS: readonly Question[] = [
+  { name: 'select', title: 'SELECT, one by one', count: 400 },
+  { name: 'select', title: 'SELECT, 64 in flight', count: 2_000, inFlight: 64 },
+  { name: 'transaction', title: 'transaction of three, awaited', count: 200 },
+  { name: 'batch100', title: 'batch of 100', count: 30 },
+  { name: 'rows', title: '10,000 rows x 6, for each row', count: 10, per: ROW_COUNT },
+  { name: 'cursor', title: 'cursor of 50 MB', count: 1 },
+]
+const GOALS: Readonly<Record<string, string>> = { µs: '>= 0.87', 'server CPU µs': '<= 1.15' }
+
+export interface GatewayServers {
+  readonly 'libsql-server': string
+  readonly 'minimal proxy': ChildServer
+  readonly gateway: ChildServer
+}
+
+/** What the gateway adds to libsql-server, beside the least that a proxy can add. */
+export async function measureGateway(servers: GatewayServers, rounds: number): Promise<Measurement[]> {
+  const subjects = { undici: 'client/undici' }
+  const found = await takeTurns({
+    suite: 'gateway',
+    subjects,
+    servers: { ...servers },
+    questions: QUESTIONS,
+    rounds,
+  })
+  return found
+    .filter(({ figure }) => figure !== 'client CPU µs')
+    .map((each) => {
+      const { question, where, figure, value } = each
+      const proxy = found.find(
+        (other) => other.where === 'minimal proxy' && other.question === question && other.figure === figure,
+      )
+      if (proxy === undefined) throw new Error('the minimal proxy was not measured')
+      const goal = where === 'gateway' ? GOALS[figure] : undefined
+      const about = {
+        suite: 'gateway',
+        question,
+        where: 'libsql-server',
+        subject: where,
+        figure,
+        base: 'minimal proxy',
+        goal,
+      }
+      return measured(about, [value], [proxy.value])
+    })
+}
