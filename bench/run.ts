@@ -9,7 +9,7 @@ import { prepare } from './lib/prepare.ts'
 import { type Measurement, meets, type Results, worseThan } from './lib/results.ts'
 import { type Comparison, takeTurns } from './lib/turns.ts'
 import { writePages } from './lib/write-pages.ts'
-import { openChild, openEmbedded, openSqld } from './servers/open-servers.ts'
+import { openChild, openEmbedded, openGuardedSqld, openSqld } from './servers/open-servers.ts'
 import { CLIENT_QUESTIONS, CLIENTS, OPTION_QUESTIONS, OPTIONS } from './suites/client.ts'
 import { measureColdStart } from './suites/cold-start.ts'
 import { measureDistance } from './suites/distance.ts'
@@ -96,13 +96,17 @@ if (wants('distance') || wants('wire')) {
 }
 if (wants('size')) keep('size', await measureSizes(here('.')))
 if (wants('gateway')) {
-  await using proxy = await openChild('minimal-proxy', sqld.url)
+  await using guarded = await openGuardedSqld()
+  await using proxy = await openChild('minimal-proxy', guarded.url)
   await using gateway = await openChild('gateway')
-  await prepare(gateway.url)
-  keep(
-    'gateway',
-    await measureGateway({ 'libsql-server': sqld.url, 'minimal proxy': proxy, gateway }, rounds),
-  )
+  for (const each of [guarded, gateway]) await prepare(each.url, each.token)
+  const compared = {
+    'libsql-server, without tokens': { url: sqld.url },
+    'libsql-server': guarded,
+    'minimal proxy': { ...proxy, token: guarded.token },
+    gateway,
+  }
+  keep('gateway', await measureGateway(compared, rounds))
 }
 if (wants('memory')) {
   const found = await Promise.all(Object.entries(servers).map(([where, url]) => measureMemory(url, where)))

@@ -4,8 +4,8 @@ const numbers = (count: number): string =>
   `with recursive n(i) as (select 1 union all select i + 1 from n where i < ${count})`
 
 /** Makes the tables that the questions ask for. */
-export async function prepare(url: string): Promise<void> {
-  await using db = createClient({ url })
+export async function prepare(url: string, authToken?: string): Promise<void> {
+  await using db = createClient({ url, authToken })
   await db.batch([
     ...['item', 'account', 'wide', 'log', 'post', 'vector'].map((name) => `drop table if exists ${name}`),
     'create table item (id integer primary key, name text)',

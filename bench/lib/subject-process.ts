@@ -13,9 +13,9 @@ export interface Figures {
   readonly cpuMs: number
 }
 
-const [file, url] = process.argv.slice(2) as [string, string]
+const [file, url, token] = process.argv.slice(2) as [string, string, string]
 const { open } = (await import(`../subjects/${file}.ts`)) as SubjectModule
-const subject = await open(url)
+const subject = await open(url, token)
 let asked = 0
 
 async function perform({ question, count, inFlight }: Task): Promise<void> {

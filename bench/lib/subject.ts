@@ -9,7 +9,8 @@ export interface Subject {
 
 /** What a file in `subjects/` exports. */
 export interface SubjectModule {
-  readonly open: (url: string) => Subject | Promise<Subject>
+  /** @param token empty for none */
+  readonly open: (url: string, token: string) => Subject | Promise<Subject>
 }
 
 /** Ids go from 1 to this. */

@@ -2,7 +2,6 @@
 // them; what counts is the ratio to the base in the same round.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import type { ChildServer } from '../servers/open-servers.ts'
 import { type Measurement, measured } from './results.ts'
 import type { Figures, Task } from './subject-process.ts'
 
@@ -19,12 +18,19 @@ export interface Question {
   readonly goals?: Readonly<Record<string, string>> | undefined
 }
 
+export interface AskedServer {
+  readonly url: string
+  readonly token?: string | undefined
+  /** A process of `servers/`, whose CPU time is measured, too. */
+  readonly process?: ChildProcess
+}
+
 export interface Comparison {
   readonly suite: string
   /** Files of `subjects/`, by the name that the tables show. The first is the base. */
   readonly subjects: Readonly<Record<string, string>>
-  /** Their URLs, or processes of ours, whose CPU time is measured, too. */
-  readonly servers: Readonly<Record<string, string | ChildServer>>
+  /** Their URLs, or what else there is to say. */
+  readonly servers: Readonly<Record<string, string | AskedServer>>
   readonly questions: readonly Question[]
   readonly rounds: number
 }
@@ -44,9 +50,9 @@ export async function takeTurns(comparison: Comparison): Promise<Measurement[]> 
   const { suite, subjects, servers, questions, rounds } = comparison
   const lanes: Lane[] = []
   for (const [where, at] of Object.entries(servers)) {
-    const [url, server] = typeof at === 'string' ? [at, null] : [at.url, at.process]
+    const { url, token = '', process: server = null } = typeof at === 'string' ? { url: at } : at
     for (const [subject, file] of Object.entries(subjects)) {
-      const child = fork(new URL('subject-process.ts', import.meta.url), [file, url], {
+      const child = fork(new URL('subject-process.ts', import.meta.url), [file, url, token], {
         execArgv: ['--conditions=@batonsql/source', '--no-warnings'],
       })
       const [able] = (await once(child, 'message')) as [readonly string[]]

@@ -46,4 +46,4 @@ process.on('message', (message) => {
   if (message === 'replay') isReplaying = true
   else process.exit()
 })
-server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
+server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as AddressInfo).port }))

@@ -40,4 +40,4 @@ process.on('message', (message) => {
   process.send?.(counted)
   counted = { requests: 0, bytesOut: 0, bytesIn: 0 }
 })
-server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
+server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as AddressInfo).port }))

@@ -1,9 +1,10 @@
-// The local server in front of a libsql-server, in a process of its own.
+// The local server in front of a libsql-server that it starts. In a process of its own.
 import { startLocalServer } from '@batonsql/local-server'
 
-const server = await startLocalServer({ backend: 'sqld' })
+const server = await startLocalServer({ backend: 'sqld', auth: true })
 process.on('message', (message) => {
   if (message === 'cpu') process.send?.(process.cpuUsage())
   else void server.close().then(() => process.exit())
 })
-process.send?.(Number(new URL(server.url).port))
+const token = await server.createToken('default')
+process.send?.({ port: Number(new URL(server.url).port), token })

@@ -12,10 +12,12 @@ const server = http.createServer((request, response) => {
   request.on('end', () => {
     const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
     JSON.parse(body.toString('utf8'))
-    const headers = { 'content-type': 'application/json' }
+    const { authorization = '' } = request.headers
+    const headers = { 'content-type': 'application/json', authorization }
     pool.dispatch(
       { method: 'POST', path: request.url ?? '/', headers, body },
       {
+        onRequestStart: () => {},
         onResponseStart: (_, status, { 'content-length': length }) => {
           const known = length === undefined ? {} : { 'content-length': String(length) }
           response.writeHead(status, { 'content-type': 'application/json', ...known })
@@ -36,4 +38,6 @@ process.on('message', (message) => {
   if (message === 'cpu') process.send?.(process.cpuUsage())
   else process.exit()
 })
-server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
+// longer than the pauses between rounds
+server.keepAliveTimeout = 60_000
+server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as AddressInfo).port }))

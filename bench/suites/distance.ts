@@ -20,7 +20,7 @@ export async function measureDistance(url: string, rounds: number): Promise<Meas
   const subjects = await Promise.all(
     Object.entries(CLIENTS).map(async ([name, file]) => {
       const { open } = (await import(`../subjects/${file}.ts`)) as SubjectModule
-      return { name, subject: await open(proxy.url) }
+      return { name, subject: await open(proxy.url, '') }
     }),
   )
   const count = async (): Promise<Counted> => {

@@ -1,7 +1,6 @@
 import { type Measurement, measured } from '../lib/results.ts'
 import { ROW_COUNT } from '../lib/subject.ts'
-import { type Question, takeTurns } from '../lib/turns.ts'
-import type { ChildServer } from '../servers/open-servers.ts'
+import { type Comparison, type Question, takeTurns } from '../lib/turns.ts'
 
 const QUESTIONS: readonly Question[] = [
   { name: 'select', title: 'SELECT, one by one', count: 400 },
@@ -13,19 +12,13 @@ const QUESTIONS: readonly Question[] = [
 ]
 const GOALS: Readonly<Record<string, string>> = { µs: '>= 0.87', 'server CPU µs': '<= 1.15' }
 
-export interface GatewayServers {
-  readonly 'libsql-server': string
-  readonly 'minimal proxy': ChildServer
-  readonly gateway: ChildServer
-}
-
 /** What the gateway adds to libsql-server, beside the least that a proxy can add. */
-export async function measureGateway(servers: GatewayServers, rounds: number): Promise<Measurement[]> {
+export async function measureGateway(servers: Comparison['servers'], rounds: number): Promise<Measurement[]> {
   const subjects = { undici: 'client/undici' }
   const found = await takeTurns({
     suite: 'gateway',
     subjects,
-    servers: { ...servers },
+    servers,
     questions: QUESTIONS,
     rounds,
   })

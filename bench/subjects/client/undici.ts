@@ -22,9 +22,12 @@ const GUARD = '"condition":{"type":"not","cond":{"type":"is_autocommit"}}'
 const ok = (step: number): string => `"condition":{"type":"ok","step":${step}}`
 
 /** The floor: the requests that core sends, written by hand, the answers parsed and not looked at any further. */
-export function open(url: string): Subject {
+export function open(url: string, token = ''): Subject {
   const pool = new Pool(url, { connections: 64 })
-  const headers = { 'content-type': 'application/json' }
+  const headers = {
+    'content-type': 'application/json',
+    ...(token !== '' && { authorization: `Bearer ${token}` }),
+  }
   const post = async (path: string, body: string): Promise<Response> => {
     const response = await pool.request({ method: 'POST', path, headers, body })
     return JSON.parse(await response.body.text()) as Response

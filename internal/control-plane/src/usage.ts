@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import type { DatabaseBackend, DatabaseId, UsageSample } from '@batonsql/server-common/backend'
 import type { ServiceResponse } from '@batonsql/server-common/http'
 import type { Registry } from './registry/registry.ts'
@@ -52,7 +53,7 @@ export class Usage {
   /** Marks a database as used after a response, and again after its body was sent. */
   onResponse(id: DatabaseId, body: ServiceResponse['body']): void {
     this.touch(id)
-    if (typeof body !== 'string') body.once('close', () => this.touch(id))
+    if (body instanceof Readable) body.once('close', () => this.touch(id))
   }
 
   /** Records the usage of all databases that were used since the last sample. */

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import type { ServiceRequest, ServiceResponse } from '@batonsql/server-common/http'
+import { type ServiceRequest, type ServiceResponse, toResponse } from '@batonsql/server-common/http'
 import { expect, test } from 'vitest'
 import { EventRing } from './event-ring.ts'
 import { InspectorFeed } from './inspector-feed.ts'
@@ -39,7 +39,7 @@ async function seen(
     expect(await text(onward.body)).toBe(body)
     return { status: 200, headers: {}, body: '{"baton":null,"results":[]}', ...given }
   })
-  const passedOn = typeof response.body === 'string' ? response.body : await text(response.body)
+  const passedOn = await toResponse(response).text()
   page?.destroy()
   return { events: await told(feed), passedOn }
 }

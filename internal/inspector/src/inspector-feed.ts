@@ -1,5 +1,10 @@
 import { Readable } from 'node:stream'
-import type { ServiceRequest, ServiceResponse } from '@batonsql/server-common/http'
+import {
+  type BodyWatcher,
+  type ServiceRequest,
+  type ServiceResponse,
+  watchBody,
+} from '@batonsql/server-common/http'
 import { EventRing } from './event-ring.ts'
 import { readBody, readRequest, type SeenRequest, type SeenStatement } from './wire-request.ts'
 import { batonAtStart, type Outcome, readRefusal, readResponse } from './wire-response.ts'
@@ -192,10 +197,7 @@ class WatchedCall {
 
   /** Returns a stream of the same bytes, which are read only when it is. */
   copyOf(body: Readable): Readable {
-    return Readable.from(
-      copied(body, (copy) => this.#begun(copy)),
-      { objectMode: false },
-    )
+    return watchBody(body, [copying((copy) => this.#begun(copy))])
   }
 
   onResponse(response: ServiceResponse): ServiceResponse {
@@ -206,13 +208,7 @@ class WatchedCall {
       this.#ended(status, { bytes, text: body.slice(0, MAX_LOOKED_AT), isWhole: bytes <= MAX_LOOKED_AT })
       return response
     }
-    const copy = Readable.from(
-      copied(body, (seen) => this.#ended(status, seen)),
-      { objectMode: false },
-    )
-    // destroying a copy that was never read does not destroy its source
-    copy.once('close', () => body.destroy())
-    return { ...response, body: copy }
+    return { ...response, body: watchBody(body, [copying((copy) => this.#ended(status, copy))]) }
   }
 
   failed(error: unknown): void {
@@ -284,19 +280,17 @@ interface Copy {
 
 const NOTHING: Copy = { bytes: 0, text: '', isWhole: true }
 
-/** Passes a body on, and reports it at its end, also when it is aborted. */
-async function* copied(body: Readable, done: (copy: Copy) => void): AsyncGenerator<Buffer> {
+/** Copies the beginning of a body, and reports it at its end, also when it is aborted. */
+function copying(done: (copy: Copy) => void): BodyWatcher {
   const parts: Buffer[] = []
   let bytes = 0
-  try {
-    for await (const part of body) {
-      const piece = Buffer.from(part as Uint8Array | string)
-      if (bytes < MAX_LOOKED_AT) parts.push(piece.subarray(0, MAX_LOOKED_AT - bytes))
-      bytes += piece.length
-      yield piece
-    }
-  } finally {
-    done({ bytes, text: Buffer.concat(parts).toString('utf8'), isWhole: bytes <= MAX_LOOKED_AT })
+  return {
+    onPart(part) {
+      if (bytes < MAX_LOOKED_AT) parts.push(part.subarray(0, MAX_LOOKED_AT - bytes))
+      bytes += part.length
+    },
+    onEnd: () =>
+      done({ bytes, text: Buffer.concat(parts).toString('utf8'), isWhole: bytes <= MAX_LOOKED_AT }),
   }
 }
 

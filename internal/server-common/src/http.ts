@@ -1,10 +1,9 @@
+export { BodyTooLargeError, type BodyWatcher, readBytes, watchBody } from './http/body.ts'
 export { toResponse } from './http/fetch-response.ts'
 export { escapeHtml, htmlResponse } from './http/html.ts'
 export { listen, urlOf } from './http/listen.ts'
 export {
-  BodyTooLargeError,
   errorResponse,
-  readBytes,
   type ServiceRequest,
   type ServiceResponse,
   textResponse,

@@ -29,7 +29,6 @@ import {
 import { JsonShapeError, PipelineFailure } from '@batonsql/server-common/hrana'
 import {
   errorResponse,
-  readBytes,
   type ServiceRequest,
   type ServiceResponse,
   textResponse,
@@ -43,6 +42,7 @@ import {
   type SqldNamespaceConfig,
   type SqldNamespaceSource,
 } from './process/admin.ts'
+import { bytesOf } from './process/exchange.ts'
 import { InternalRequests } from './process/internal-requests.ts'
 import { isBroken, Upstream, type UpstreamOptions } from './process/upstream.ts'
 import type { SenderPermissions } from './process/upstream-tokens.ts'
@@ -526,10 +526,10 @@ export class SqldBackend implements DatabaseBackend {
   async #readOnly(call: ClientCall): Promise<ServiceResponse> {
     const response = await this.#upstream.send(call, null)
     const { method, path } = call.request
-    if (method !== 'GET' || !path.startsWith('/v1/jobs/') || response.statusCode !== 200)
-      return await finish(response, response)
+    if (method !== 'GET' || !path.startsWith('/v1/jobs/') || response.status !== 200)
+      return await finish(response)
     // the server leaves out the error of a job that has not failed
-    const { job_id, status, error = null, ...rest } = JSON.parse((await readBytes(response)).toString('utf8'))
+    const { job_id, status, error = null, ...rest } = JSON.parse((await bytesOf(response)).toString('utf8'))
     return textResponse(200, 'application/json', JSON.stringify({ job_id, status, error, ...rest }))
   }
 
@@ -540,7 +540,7 @@ export class SqldBackend implements DatabaseBackend {
   async #load(id: DatabaseId, file: string): Promise<void> {
     const sql = await allowedDump(await readDump(file))
     const response = await this.#internal.run(id, sql)
-    checkLoaded(response.statusCode ?? 0, (await readBytes(response)).toString('utf8'))
+    checkLoaded(response.status, (await bytesOf(response)).toString('utf8'))
     this.#writes.onWrite(id)
   }
 

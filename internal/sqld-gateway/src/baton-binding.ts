@@ -1,4 +1,5 @@
 import type { DatabaseId, EndedAccess } from '@batonsql/server-common/backend'
+import type { BodyWatcher } from '@batonsql/server-common/http'
 import type { StreamWrites } from './writes/write-gate.ts'
 
 /** As long as the server remembers expired streams. */
@@ -65,18 +66,20 @@ export class BatonBinding {
     return this.#owners.get(streamOf(baton))?.writes
   }
 
-  /** Passes a response on and remembers its baton, unless the stream may not be continued. */
-  async *watch(response: AsyncIterable<Buffer>, facts: StreamFacts, gate: BatonGate): AsyncGenerator<Buffer> {
+  /** Remembers the baton of a response, unless its stream may not be continued. */
+  watcher(facts: StreamFacts, gate: BatonGate): BodyWatcher {
     let head = ''
-    for await (const chunk of response) {
-      if (head.length < HEAD_LENGTH) {
-        head += chunk.subarray(0, HEAD_LENGTH).toString('latin1')
+    return {
+      onPart: (part) => {
+        if (head.length >= HEAD_LENGTH) return
+        head += part.toString('latin1', 0, HEAD_LENGTH)
         const baton = batonOf(head)
-        if (baton !== null && gate.isGood())
-          this.#remember(baton, { ...facts, baton, seenAt: performance.now() })
-        else if (baton !== null) gate.drop(baton)
-      }
-      yield chunk
+        if (baton === null) return
+        // only once
+        head = head.padEnd(HEAD_LENGTH)
+        if (gate.isGood()) this.#remember(baton, { ...facts, baton, seenAt: performance.now() })
+        else gate.drop(baton)
+      },
     }
   }
 

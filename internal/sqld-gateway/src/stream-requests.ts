@@ -1,4 +1,3 @@
-import type http from 'node:http'
 import { Readable } from 'node:stream'
 import {
   accessEndedBefore,
@@ -8,16 +7,21 @@ import {
   within,
 } from '@batonsql/server-common/backend'
 import { PipelineFailure, readText } from '@batonsql/server-common/hrana'
-import { readBytes, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
+import {
+  type BodyWatcher,
+  type ServiceRequest,
+  type ServiceResponse,
+  watchBody,
+} from '@batonsql/server-common/http'
 import { BatonBinding, batonOf, type StreamFacts } from './baton-binding.ts'
+import { bytesOf, TruncatedResponseError, type UpstreamResponse } from './process/exchange.ts'
 import type { InternalRequests } from './process/internal-requests.ts'
 import { type Call, isBroken, type Upstream } from './process/upstream.ts'
 import type { SenderPermissions } from './process/upstream-tokens.ts'
 import type { IdOfName } from './request/attach-names.ts'
-import { awaitFirstEntry, TruncatedCursorError } from './request/cursor-start.ts'
+import { hasFirstEntry } from './request/cursor-start.ts'
 import { finish, rebuildBody } from './request/rebuild.ts'
 import { NO_EFFECT } from './request/write-effect.ts'
-import { WholeCursor } from './whole-cursor.ts'
 import { StreamWrites } from './writes/write-gate.ts'
 import type { WriteService } from './writes/write-service.ts'
 import type { WriteTicket } from './writes/write-ticket.ts'
@@ -105,24 +109,27 @@ export class StreamRequests {
     }
     const known = body.baton === null ? undefined : this.#batons.writesOf(body.baton)
     const facts = { database: id, mayWrite, hasAttached, attached, writes: known ?? new StreamWrites() }
-    const bytes = Buffer.from(body.text)
     if (request.path === '/v3/cursor' && !call.permissions.write)
-      return await this.#readOnlyCursor(call, bytes, facts)
+      return await this.#readOnlyCursor(call, body.text, facts)
     const effect = call.permissions.write ? body.effectOn(facts.writes.stored) : NO_EFFECT
     if (effect.mayWrite && migrationRefusal !== null) throw PipelineFailure.service(403, migrationRefusal)
     const isWriting = effect.mayWrite || (effect.ends && facts.writes.hasBegun)
     running.mayWrite = () => isWriting
     running.hasWriteAccess = mayWrite
     const ticket = await this.#writes.enter(id, facts.writes, effect, request.signal)
-    const response = await this.#sendToEnd(ticket, call, bytes)
-    if (response.statusCode !== 200 && known === undefined) ticket.onStreamClosed()
+    const response = await this.#sendToEnd(ticket, call, body.text)
+    if (response.status !== 200 && known === undefined) ticket.onStreamClosed()
     // a pipeline was executed when its response begins
-    if (request.path !== '/v3/cursor' || response.statusCode !== 200) running.mayWrite = () => false
-    if (!running.mayWrite()) return await finish(response, this.#watched(ticket.watch(response), call, facts))
-    const rest = new WholeCursor(response, () => this.#abandoned.add(id))
-    const whole = this.#watched(ticket.watch(rest.read()), call, facts)
-    whole.once('close', () => rest.close())
-    return await finish(response, whole)
+    if (request.path !== '/v3/cursor' || response.status !== 200) running.mayWrite = () => false
+    const watchers = [...ticket.watchers(), this.#batonWatcher(call, facts)]
+    if (!running.mayWrite()) return await finish(response, watchers)
+    // if the connection were closed, the server would execute the remaining steps at an unknown time
+    const { body: rest } = response
+    if (rest instanceof Readable)
+      rest.once('close', () => {
+        if (!rest.readableEnded) this.#abandoned.add(id)
+      })
+    return await finish(response, watchers, 'drain')
   }
 
   /** Closes the streams of a database that were opened with an access. They cannot be continued even if the server does not respond. */
@@ -150,8 +157,8 @@ export class StreamRequests {
   async #sendToEnd(
     ticket: WriteTicket,
     call: ClientCall & RunningCall,
-    body: Buffer,
-  ): Promise<http.IncomingMessage> {
+    body: string,
+  ): Promise<UpstreamResponse> {
     const { request, running } = call
     const { mayHoldLock } = ticket
     try {
@@ -159,7 +166,7 @@ export class StreamRequests {
       const response = await this.#upstream.send({ ...call, request: { ...request, signal } }, body)
       ticket.onResponse()
       if (!mayHoldLock || !request.signal.aborted) return response
-      await this.#closeAbandoned(call.id, ticket.watch(response))
+      await this.#closeAbandoned(call.id, response, ticket.watchers())
       ticket.onStreamClosed()
     } catch (error) {
       if (isBroken(error)) ticket.onStreamClosed()
@@ -174,39 +181,42 @@ export class StreamRequests {
   }
 
   /** Closes the stream of a response that no client reads. */
-  async #closeAbandoned(id: DatabaseId, response: AsyncIterable<Buffer>): Promise<void> {
-    const baton = batonOf((await readBytes(Readable.from(response))).toString('latin1'))
+  async #closeAbandoned(
+    id: DatabaseId,
+    response: UpstreamResponse,
+    watchers: readonly BodyWatcher[],
+  ): Promise<void> {
+    const body = watchBody(response.body, watchers)
+    const baton = batonOf((await bytesOf({ ...response, body })).toString('latin1'))
     if (baton !== null) await this.#internal.closeStream(id, baton)
   }
 
-  /** Starts a cursor of a sender without write permission: the server truncates the response if the batch is not allowed. */
+  /**
+   * Sends a read-only cursor. The server truncates the response if it writes, which the client receives as a rejection.
+   */
   async #readOnlyCursor(
     call: ClientCall & RunningCall,
-    body: Buffer,
+    body: string,
     facts: StreamFacts,
   ): Promise<ServiceResponse> {
     const { id, request } = call
     try {
-      const response = await this.#upstream.send(call, body)
-      const entries = response.statusCode === 200 ? await awaitFirstEntry(response) : response
-      return await finish(response, this.#watched(entries, call, facts))
+      const response = await this.#upstream.send({ ...call, isBegun: hasFirstEntry }, body)
+      return await finish(response, [this.#batonWatcher(call, facts)])
     } catch (error) {
-      const isBrokenOff =
-        error instanceof TruncatedCursorError || (error as NodeJS.ErrnoException).code === 'ECONNRESET'
-      if (!isBrokenOff || request.signal.aborted || !this.#upstream.isRunning) throw error
-      if (error instanceof TruncatedCursorError && error.baton !== null)
-        await this.#internal.closeStream(id, error.baton)
+      if (!isBroken(error) || request.signal.aborted || !this.#upstream.isRunning) throw error
+      const begun = error instanceof TruncatedResponseError ? batonOf(error.begun.toString('latin1')) : null
+      if (begun !== null) await this.#internal.closeStream(id, begun)
       throw PipelineFailure.service(403, noWritePermission(id))
     }
   }
 
-  /** Passes a response on. Its stream cannot be continued if its access was revoked meanwhile. */
-  #watched(response: AsyncIterable<Buffer>, { id, running }: Continued, facts: StreamFacts): Readable {
-    const gate = {
+  /** Remembers the stream of a response. It cannot be continued if its access was revoked meanwhile. */
+  #batonWatcher({ id, running }: Continued, facts: StreamFacts): BodyWatcher {
+    return this.#batons.watcher(facts, {
       isGood: () => !running.isEnding,
       drop: (baton: string) => void this.#internal.closeStream(id, baton).catch(() => {}),
-    }
-    return Readable.from(this.#batons.watch(response, facts, gate), { objectMode: false })
+    })
   }
 }
 

@@ -11,6 +11,16 @@ const LEEWAY_SECONDS = 60
 /** Permissions of a token without tables. Changing a shared schema requires an explicit permission at every level. */
 const FULL: Permissions = { ...OWNER, changeSharedSchema: false, attach: [] }
 const READ: Permissions = { ...FULL, write: false }
+/** Number of verified tokens that are remembered for a database. */
+const MAX_VERIFIED = 1_000
+
+/** The keys of a database, and the claims of tokens that one of them has signed. */
+interface Keys {
+  readonly keys: readonly KeyObject[]
+  readonly verified: Map<string, Claims>
+}
+
+const NO_KEYS: Keys = { keys: [], verified: new Map() }
 
 /** Returns the attachable databases that the sender's address may access. */
 export type ReachableDatabases = (
@@ -23,7 +33,7 @@ export type ReachableDatabases = (
 export class TokenCheck {
   readonly #isOpen: boolean
   readonly #reachable: ReachableDatabases
-  readonly #keys = new Map<DatabaseId, readonly KeyObject[]>()
+  readonly #keys = new Map<DatabaseId, Keys>()
 
   /** @param isOpen whether every request has full access */
   constructor(isOpen: boolean, reachable: ReachableDatabases = (_, attach) => attach) {
@@ -33,10 +43,8 @@ export class TokenCheck {
 
   /** Sets the public keys (PEM) that verify tokens for a database. */
   configure(database: DatabaseId, keys: readonly string[]): void {
-    this.#keys.set(
-      database,
-      keys.map((pem) => createPublicKey(pem)),
-    )
+    // what the previous keys have signed is forgotten
+    this.#keys.set(database, { keys: keys.map((pem) => createPublicKey(pem)), verified: new Map() })
   }
 
   forget(database: DatabaseId): void {
@@ -46,7 +54,7 @@ export class TokenCheck {
   /** @throws PipelineFailure 401 for an invalid token, 404 for one of another database */
   permissionsOf(request: ServiceRequest, database: DatabaseId): Permissions {
     if (this.#isOpen) return OWNER
-    const claims = readClaims(bearerToken(request), this.#keys.get(database) ?? [])
+    const claims = readClaims(bearerToken(request), this.#keys.get(database) ?? NO_KEYS)
     const permissions = permissionsFrom(claims, database)
     // does not reveal that the database exists
     if (permissions === null) throw PipelineFailure.service(404, `Namespace \`${database}\` doesn't exist`)
@@ -85,13 +93,15 @@ export function claimedDatabase(request: Pick<ServiceRequest, 'headers'>): strin
   return typeof id === 'string' ? id : null
 }
 
-function readClaims(token: string, keys: readonly KeyObject[]): Claims {
-  const claims = readToken(token, keys)
+function readClaims(token: string, { keys, verified }: Keys): Claims {
+  const claims = verified.get(token) ?? readToken(token, keys)
   if (claims === null || !hasSoundTypes(claims)) throw unauthorized('The JWT is invalid')
   const expires = claims['exp']
   if (typeof expires === 'number' && expires < Date.now() / 1_000 - LEEWAY_SECONDS) {
     throw unauthorized('The JWT has expired')
   }
+  if (verified.size >= MAX_VERIFIED) verified.clear()
+  verified.set(token, claims)
   if (claims['aud'] !== undefined) throw unauthorized('Authentication failed')
   return claims
 }

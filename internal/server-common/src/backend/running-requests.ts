@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { errorResponse, type ServiceResponse } from '../http/service-request.ts'
 import type { DatabaseId, EndedAccess } from './backend.ts'
 
@@ -71,7 +71,7 @@ export class RunningRequest {
   /** Returns the response to send. A body keeps the request running; an aborted request returns an error. */
   respond(response: ServiceResponse): ServiceResponse {
     const { body } = response
-    if (typeof body !== 'string') {
+    if (body instanceof Readable) {
       body.on('error', () => {}) // handled by its reader
       if (this.#isAborted) body.destroy()
       if (!body.closed) {

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { Readable } from 'node:stream'
-import { readBytes } from '../http/service-request.ts'
+import { readBytes } from '../http/body.ts'
 import {
   asArray,
   asInteger,

@@ -1,6 +1,7 @@
-import { Readable } from 'node:stream'
+import { once } from 'node:events'
+import { PassThrough, Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { BodyTooLargeError, readBytes } from './service-request.ts'
+import { BodyTooLargeError, readBytes, watchBody } from './body.ts'
 
 const CHUNK = Buffer.alloc(16 * 1_024 ** 2)
 
@@ -16,4 +17,87 @@ test('a body has a limit, and is not read on behind it', async () => {
     BodyTooLargeError,
   )
   expect(parts).toBeLessThan(40)
+})
+
+const watched = (body: Readable, whenLeft: 'destroy' | 'drain') => {
+  const seen: unknown[] = []
+  const watcher = {
+    onPart: (part: Buffer) => void seen.push(String(part)),
+    onEnd: (isComplete: boolean) => void seen.push(isComplete),
+  }
+  const passedOn = watchBody(body, [watcher], whenLeft)
+  passedOn.on('error', () => {})
+  return { passedOn, seen }
+}
+
+test.each(['destroy', 'drain'] as const)(
+  'a body that is read to its end is complete: %s',
+  async (whenLeft) => {
+    const { passedOn, seen } = watched(Readable.from([Buffer.from('a'), Buffer.from('b')]), whenLeft)
+    expect(Buffer.concat(await passedOn.toArray()).toString()).toBe('ab')
+    expect(seen).toEqual(['a', 'b', true])
+    const whole = Buffer.from('c')
+    expect(watchBody(whole, [{ onPart: (part) => void seen.push(part) }])).toBe(whole)
+    expect(seen.at(-1)).toBe(whole)
+  },
+)
+
+test('a body is read no faster than by its reader', async () => {
+  let parts = 0
+  const source = new Readable({
+    read() {
+      parts += 1
+      this.push(parts < 100 ? Buffer.alloc(65_536) : null)
+    },
+  })
+  const { passedOn } = watched(source, 'destroy')
+  await new Promise(setImmediate)
+  expect(parts).toBe(0)
+  await once(passedOn, 'readable')
+  await new Promise(setImmediate)
+  expect(parts).toBeLessThan(10)
+  let bytes = 0
+  for await (const part of passedOn) bytes += (part as Buffer).length
+  expect(bytes).toBe(99 * 65_536)
+})
+
+test('a body whose reader leaves is destroyed, or read to its end before it counts as closed', async () => {
+  for (const whenLeft of ['destroy', 'drain'] as const) {
+    const source = new PassThrough()
+    const { passedOn, seen } = watched(source, whenLeft)
+    source.write('a')
+    await once(passedOn, 'readable')
+    passedOn.read()
+    passedOn.destroy()
+    const closed = once(passedOn, 'close')
+    expect(passedOn.closed).toBe(false)
+    if (whenLeft === 'drain') {
+      source.write('b')
+      source.end('c')
+    }
+    await closed
+    expect([source.readableEnded, source.destroyed, seen]).toEqual([whenLeft === 'drain', true, ['a', false]])
+  }
+})
+
+test.each(['destroy', 'drain'] as const)('a truncated body is not complete: %s', async (whenLeft) => {
+  const source = new PassThrough()
+  const { passedOn, seen } = watched(source, whenLeft)
+  source.write('a')
+  await once(passedOn, 'readable')
+  source.destroy(new Error('the connection was lost'))
+  await new Promise((resolve) => passedOn.once('close', resolve))
+  expect(passedOn.errored?.message).toBe('the connection was lost')
+  expect(seen).toEqual(['a', false])
+})
+
+test.each([
+  ['destroy', false],
+  ['drain', true],
+] as const)('a body that nobody has begun to read: %s', async (whenLeft, isRead) => {
+  const source = Readable.from([Buffer.from('a')])
+  const { passedOn, seen } = watched(source, whenLeft)
+  passedOn.destroy()
+  await new Promise((resolve) => passedOn.once('close', resolve))
+  expect([source.readableEnded, source.destroyed, seen]).toEqual([isRead, true, [false]])
 })

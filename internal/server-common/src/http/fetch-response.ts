@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import type { ServiceResponse } from './service-request.ts'
 
 /** Converts a response for a caller that uses the interface of `fetch`. */
@@ -6,10 +6,13 @@ export function toResponse({ status, headers, body }: ServiceResponse, isHead = 
   const list = new Headers()
   for (const [name, value] of Object.entries(headers)) if (value !== undefined) list.set(name, String(value))
   if (isHead) {
-    if (typeof body !== 'string') body.destroy()
+    if (body instanceof Readable) body.destroy()
     return new Response(null, { status, headers: list })
   }
-  return new Response(typeof body === 'string' ? body : toWebStream(body), { status, headers: list })
+  return new Response(
+    body instanceof Readable ? toWebStream(body) : (body as string | Uint8Array<ArrayBuffer>),
+    { status, headers: list },
+  )
 }
 
 /** `Readable.toWeb` throws where it cannot be caught if a body is cancelled while a chunk is pending. */

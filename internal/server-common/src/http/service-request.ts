@@ -16,11 +16,11 @@ export interface ServiceRequest {
   readonly signal: AbortSignal
 }
 
-/** A response. A body that is not text is streamed. */
+/** A response. A body of bytes is complete, too. */
 export interface ServiceResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
-  readonly body: string | Readable
+  readonly body: string | Buffer | Readable
 }
 
 /** Returns a response with a text. */
@@ -31,24 +31,4 @@ export function textResponse(status: number, contentType: string | null, body: s
 /** Returns an error in the service's format, `{"error"}`. */
 export function errorResponse(status: number, error: string): ServiceResponse {
   return textResponse(status, 'application/json', JSON.stringify({ error }))
-}
-
-/** Maximum size of a request body, in bytes; libsql-server has no such limit. */
-const MAX_BODY_BYTES = 256 * 1_024 ** 2
-
-/** The body of a request exceeds the maximum size. */
-export class BodyTooLargeError extends Error {
-  override readonly name = 'BodyTooLargeError'
-}
-
-/** Reads a body completely. @throws BodyTooLargeError */
-export async function readBytes(body: Readable): Promise<Buffer> {
-  const parts: Buffer[] = []
-  let size = 0
-  for await (const part of body) {
-    size += (part as Buffer).length
-    if (size > MAX_BODY_BYTES) throw new BodyTooLargeError('the body of the request is too large')
-    parts.push(part as Buffer)
-  }
-  return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)
 }

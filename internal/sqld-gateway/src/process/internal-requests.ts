@@ -1,7 +1,6 @@
-import type http from 'node:http'
 import type { DatabaseId } from '@batonsql/server-common/backend'
 import { encodePipelineBody, type PipelineBody } from '@batonsql/server-common/hrana'
-import { readBytes } from '@batonsql/server-common/http'
+import { bytesOf, discard, type UpstreamResponse } from './exchange.ts'
 import type { Upstream } from './upstream.ts'
 import { READ_PERMISSIONS, type UpstreamPermissions, WRITE_PERMISSIONS } from './upstream-tokens.ts'
 
@@ -16,7 +15,7 @@ export class InternalRequests {
   }
 
   /** Executes a script with write permission. */
-  async run(id: DatabaseId, sql: string): Promise<http.IncomingMessage> {
+  async run(id: DatabaseId, sql: string): Promise<UpstreamResponse> {
     return await this.#ask(id, WRITE_PERMISSIONS, {
       baton: null,
       requests: [{ type: 'sequence', sql, sqlId: null }],
@@ -30,15 +29,15 @@ export class InternalRequests {
       baton: null,
       requests: [{ type: 'execute', statement }],
     })
-    const text = (await readBytes(response)).toString('utf8')
-    if (response.statusCode !== 200) throw new Error(text)
+    const text = (await bytesOf(response)).toString('utf8')
+    if (response.status !== 200) throw new Error(text)
     return text
   }
 
   /** Closes a stream with a token of our own, as the client's may have expired. */
   async closeStream(id: DatabaseId, baton: string): Promise<void> {
     const response = await this.#ask(id, READ_PERMISSIONS, { baton, requests: [] })
-    response.resume()
+    discard(response)
   }
 
   /** Sends a pipeline that closes its stream. */
@@ -46,8 +45,8 @@ export class InternalRequests {
     id: DatabaseId,
     permissions: UpstreamPermissions,
     { baton, requests }: PipelineBody,
-  ): Promise<http.IncomingMessage> {
-    const body = Buffer.from(encodePipelineBody({ baton, requests: [...requests, { type: 'close' }] }))
+  ): Promise<UpstreamResponse> {
+    const body = encodePipelineBody({ baton, requests: [...requests, { type: 'close' }] })
     return await this.#upstream.sendOnce({ id, request: OWN_REQUEST, permissions }, body)
   }
 }

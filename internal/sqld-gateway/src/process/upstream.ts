@@ -6,7 +6,9 @@ import type { KeyPair } from '@batonsql/server-common/auth'
 import type { DatabaseId, RemoteSqldOptions } from '@batonsql/server-common/backend'
 import { freePort } from '@batonsql/server-common/base'
 import type { ServiceRequest } from '@batonsql/server-common/http'
+import { type Dispatcher, Pool } from 'undici'
 import { createReplicationKeys, keyArguments, type ReplicationKeys } from '../replicas/replication-keys.ts'
+import { discard, exchange, type IsBegun, TruncatedResponseError, type UpstreamResponse } from './exchange.ts'
 import { restartSqld, type SqldProcess } from './process.ts'
 import { connectSqld, type SqldTarget } from './remote.ts'
 import { type SenderPermissions, UpstreamTokens } from './upstream-tokens.ts'
@@ -51,6 +53,8 @@ export interface Call {
   readonly id: DatabaseId
   readonly request: UpstreamRequest
   readonly permissions: SenderPermissions
+  /** When its response can be returned. By default with its headers. */
+  readonly isBegun?: IsBegun
 }
 
 /**
@@ -66,20 +70,24 @@ const MAX_RESTARTS = 10
 const REFUSED_ATTEMPTS = 100
 const RESTART_STEP_MS = 20
 /** Error codes of a connection that the exit of the server has closed. */
-const BROKEN: ReadonlySet<string | undefined> = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE'])
-/** Idle connections that are kept after a burst; each takes a file descriptor on both sides. */
-const MAX_IDLE_CONNECTIONS = 8
+const BROKEN: ReadonlySet<string | undefined> = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'UND_ERR_SOCKET',
+])
+/** The client limits the number of requests and their duration. Idle connections are closed after 4 s. */
+const POOL_OPTIONS = { allowH2: false, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 } as const
 /** With this interval of 31 years the server makes no checkpoints until it stops, not even after a COMMIT. */
 const NO_OWN_CHECKPOINTS = ['--checkpoint-interval-s', '1000000000']
-const NEVER = new AbortController().signal
 
 /** Sends requests to one libsql-server, and restarts it when it has exited by itself. */
 export class Upstream {
   readonly #options: UpstreamOptions
   readonly #user: UpstreamHost
-  readonly #agent = new http.Agent({ keepAlive: true, maxFreeSockets: MAX_IDLE_CONNECTIONS })
   readonly #tokens: UpstreamTokens
   #process: SqldTarget | null = null
+  #pool: Pool | null = null
   /** The same server, if it was started here. */
   #own: SqldProcess | null = null
   #restarting: Promise<unknown> | null = null
@@ -100,6 +108,8 @@ export class Upstream {
   async start(): Promise<string> {
     const { remote } = this.#options
     this.#process = remote === undefined ? await this.#startOwn() : await connectSqld(remote)
+    void this.#pool?.close()
+    this.#pool = new Pool(`http://${this.#process.host}:${this.#process.port}`, POOL_OPTIONS)
     this.#user.onStart()
     return this.#process.version
   }
@@ -196,7 +206,7 @@ export class Upstream {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    this.#agent.destroy()
+    void this.#pool?.destroy()
     await this.#process?.close()
   }
 
@@ -217,24 +227,26 @@ export class Upstream {
   }
 
   /** Sends a request, and retries while the server denies a database that exists: nothing was executed then. */
-  async send(call: Call, body: Buffer | null): Promise<http.IncomingMessage> {
+  async send(call: Call, body: string | null): Promise<UpstreamResponse> {
     for (let attempt = 1; ; attempt += 1) {
       const response = await this.#sendWhenRunning(call, body)
       const mayRepeat =
         isDenial(response, call.id) && attempt < DENIED_ATTEMPTS && !call.request.signal?.aborted
       if (!mayRepeat || !(await this.exists(call.id))) return response
-      response.resume()
+      discard(response)
       await sleep(DENIED_STEP_MS)
     }
   }
 
   /** Sends a request, and retries after the server has exited, if the request was not sent or is read-only. */
-  async #sendWhenRunning(call: Call, body: Buffer | null): Promise<http.IncomingMessage> {
+  async #sendWhenRunning(call: Call, body: string | null): Promise<UpstreamResponse> {
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await this.sendOnce(call, body)
       } catch (error) {
         const isRefused = (error as NodeJS.ErrnoException).code === 'ECONNREFUSED'
+        // what has begun to respond was executed
+        if (error instanceof TruncatedResponseError) throw error
         const mayRepeat = isRefused ? attempt < REFUSED_ATTEMPTS : attempt === 1 && !call.permissions.write
         const isOurs = this.#options.remote === undefined && !this.#isClosed
         if (!isOurs || !isBroken(error) || !mayRepeat || call.request.signal?.aborted === true) throw error
@@ -244,28 +256,20 @@ export class Upstream {
   }
 
   /** Sends one request, built from the parsed request of the client; nothing is forwarded verbatim. */
-  async sendOnce({ id, request, permissions }: Call, body: Buffer | null): Promise<http.IncomingMessage> {
+  async sendOnce(
+    { id, request, permissions, isBegun }: Call,
+    body: string | null,
+  ): Promise<UpstreamResponse> {
     const headers = {
       host: 'localhost',
       'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, ''),
       ...this.#authorization(id, permissions),
-      ...(body !== null && { 'content-length': body.length }),
     }
-    const { method, path, query, signal = NEVER } = request
-    const { host, port } = await this.alive()
-    return await new Promise((resolve, reject) => {
-      const target = {
-        host,
-        port,
-        agent: this.#agent,
-        method,
-        path: path + query,
-        headers,
-      }
-      const onward = http.request({ ...target, signal }, resolve)
-      onward.on('error', reject)
-      onward.end(body ?? undefined)
-    })
+    const { method, path, query, signal } = request
+    await this.alive()
+    if (this.#pool === null) throw new Error('libsql-server was not started')
+    const target = { method: method as Dispatcher.HttpMethod, path: path + query, headers, body }
+    return await exchange(this.#pool, target, signal, isBegun)
   }
 
   /** Returns no header for a remote server without tokens. */
@@ -279,12 +283,13 @@ export class Upstream {
 }
 
 /** Whether a response is the 404 for a missing database. It is recognized by its length, so that the body is not consumed. */
-function isDenial({ statusCode, headers }: http.IncomingMessage, id: DatabaseId): boolean {
+function isDenial({ status, headers }: UpstreamResponse, id: DatabaseId): boolean {
+  if (status !== 404) return false
   const text = JSON.stringify({ error: `Namespace \`${id}\` doesn't exist` })
-  return statusCode === 404 && Number(headers['content-length']) === Buffer.byteLength(text)
+  return Number(headers['content-length']) === Buffer.byteLength(text)
 }
 
 /** Whether the exit of the server has closed or refused a connection. */
 export function isBroken(error: unknown): boolean {
-  return BROKEN.has((error as NodeJS.ErrnoException).code)
+  return error instanceof TruncatedResponseError || BROKEN.has((error as NodeJS.ErrnoException).code)
 }

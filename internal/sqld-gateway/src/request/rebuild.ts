@@ -1,5 +1,3 @@
-import type { IncomingMessage } from 'node:http'
-import type { Readable } from 'node:stream'
 import {
   type CursorBody,
   decodeCursorBody,
@@ -8,7 +6,8 @@ import {
   encodePipelineBody,
   type PipelineBody,
 } from '@batonsql/server-common/hrana'
-import { readBytes, type ServiceResponse } from '@batonsql/server-common/http'
+import { type BodyWatcher, type ServiceResponse, watchBody } from '@batonsql/server-common/http'
+import { bytesOf, type UpstreamResponse } from '../process/exchange.ts'
 import type { IdOfName } from './attach-names.ts'
 import { attachesIn, guardRequest, type Sender } from './request-guard.ts'
 import { checkTokenCount } from './token-limit.ts'
@@ -67,15 +66,23 @@ function senderOf({ hadAttached, ...sender }: BodyRules, baton: string | null, a
   return { ...sender, attach: baton === null ? 'attached' : 'late' }
 }
 
-/** Builds the response for a client. @param body the processed body of the server's response */
-export async function finish(response: IncomingMessage, body: Readable): Promise<ServiceResponse> {
-  const status = response.statusCode ?? 502
-  const headers: Record<string, string> = {}
+/**
+ * Builds the response for a client.
+ * @param watchers are shown its body
+ * @param whenLeft what happens to the response if the client no longer reads it
+ */
+export async function finish(
+  response: UpstreamResponse,
+  watchers: readonly BodyWatcher[] = [],
+  whenLeft: 'destroy' | 'drain' = 'destroy',
+): Promise<ServiceResponse> {
+  const { status } = response
+  const headers: Record<string, string | string[]> = {}
   for (const name of RESPONSE_HEADERS) {
     const value = response.headers[name]
-    // node:http reads headers as Latin-1 and writes them as UTF-8
-    if (value !== undefined) headers[name] = Buffer.from(String(value), 'latin1').toString('utf8')
+    if (value !== undefined) headers[name] = value
   }
-  if (status >= 400) return { status, headers, body: (await readBytes(response)).toString('utf8') }
-  return { status, headers, body }
+  const body = watchBody(response.body, watchers, whenLeft)
+  if (status < 400) return { status, headers, body }
+  return { status, headers, body: (await bytesOf({ ...response, body })).toString('utf8') }
 }

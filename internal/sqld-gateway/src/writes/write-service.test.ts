@@ -2,10 +2,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { newKeyPair } from '@batonsql/server-common/auth'
 import { newDatabaseId, ReplicaConditions } from '@batonsql/server-common/backend'
+import { toResponse } from '@batonsql/server-common/http'
 import { expect, onTestFinished, test } from 'vitest'
 import { freezeProcess } from '../../../../test/support/freeze-process.ts'
 import { SqldBackend } from '../backend.ts'
@@ -55,7 +55,7 @@ async function startBackend(remote: SqldProcess | null = null) {
     signal = new AbortController().signal,
   ): Promise<{ status: number; body: string }> => {
     const requests = [{ type: 'execute', stmt: { sql } }, { type: 'close' }]
-    const { status, body } = await backend.handle(id, {
+    const response = await backend.handle(id, {
       method: 'POST',
       path: '/v3/pipeline',
       query: '',
@@ -64,7 +64,7 @@ async function startBackend(remote: SqldProcess | null = null) {
       remoteAddress: undefined,
       signal,
     })
-    return { status, body: typeof body === 'string' ? body : await text(body) }
+    return { status: response.status, body: await toResponse(response).text() }
   }
   const pidOf = async (): Promise<number> =>
     (JSON.parse(await readFile(join(directory, 'sqld.pid'), 'utf8')) as { pid: number }).pid

@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises'
 import type { DatabaseId } from '@batonsql/server-common/backend'
+import { discard } from '../process/exchange.ts'
 import type { InternalRequests } from '../process/internal-requests.ts'
 import type { Upstream } from '../process/upstream.ts'
 import type { WriteEffect } from '../request/write-effect.ts'
@@ -129,7 +130,7 @@ export class WriteService {
 
   async #probe(id: DatabaseId): Promise<void> {
     const response = await this.#internal.run(id, PROBE_WRITE_LOCK)
-    response.resume()
+    discard(response)
     this.#databases.get(id)?.gate.resetStall()
     this.#stalled.delete(id)
   }

@@ -1,3 +1,4 @@
+import type { BodyWatcher } from '@batonsql/server-common/http'
 import type { WriteEffect } from '../request/write-effect.ts'
 import type { StreamWrites, WriteGate } from './write-gate.ts'
 
@@ -41,31 +42,23 @@ export class WriteTicket {
     this.#end(false, true)
   }
 
-  /** Passes a response on and derives the state of the stream from it. */
-  watch(response: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
-    const isOfInterest = this.#effect.mayWrite || this.#effect.opens || this.#stream.isOpen
-    return isOfInterest ? this.#read(response) : response
-  }
-
-  async *#read(response: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-    // until the response shows otherwise
-    let [isContinued, hasError] = [true, true]
-    let end: Buffer = Buffer.alloc(0)
+  /** Returns what derives the state of the stream from the response; none if its state cannot change. */
+  watchers(): readonly BodyWatcher[] {
+    if (!this.#effect.mayWrite && !this.#effect.opens && !this.#stream.isOpen) return []
+    let isContinued = true
     let isErrorSeen = false
-    try {
-      for await (const chunk of response) {
-        // a match may be divided between two chunks
-        const border = Buffer.concat([end, chunk.subarray(0, ERROR.length)])
-        if (end.length === 0) isContinued = border.includes(CONTINUED)
-        isErrorSeen ||= border.includes(ERROR) || chunk.includes(ERROR)
-        end = chunk.subarray(-ERROR.length)
-        yield chunk
-      }
-      hasError = isErrorSeen
-    } finally {
-      // also when the client stops reading
-      this.#end(isContinued, hasError)
+    let end: Buffer | null = null
+    const watcher: BodyWatcher = {
+      onPart: (part) => {
+        if (end === null) isContinued = part.toString('latin1', 0, CONTINUED.length) === CONTINUED
+        // a match may be divided between two parts
+        const seam = end === null ? null : Buffer.concat([end, part.subarray(0, ERROR.length)])
+        isErrorSeen ||= part.includes(ERROR) || seam?.includes(ERROR) === true
+        end = part.subarray(-ERROR.length)
+      },
+      onEnd: (isComplete) => this.#end(isContinued, isErrorSeen || !isComplete),
     }
+    return [watcher]
   }
 
   #end(isContinued: boolean, hasError: boolean): void {

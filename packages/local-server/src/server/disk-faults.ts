@@ -1,5 +1,4 @@
-import { Readable } from 'node:stream'
-import type { ServiceResponse } from '@batonsql/server-common/http'
+import { type ServiceResponse, watchBody } from '@batonsql/server-common/http'
 
 /** Log texts of SQLite errors that are caused by the disk. */
 export const DISK_FAULTS = {
@@ -22,26 +21,19 @@ export function watchDiskFaults(
   body: ServiceResponse['body'],
   report: (fault: DiskFault) => void,
 ): ServiceResponse['body'] {
-  if (typeof body !== 'string') {
-    const passedOn = Readable.from(watched(body, report), { objectMode: false })
-    // destroying a generator that has not started does not destroy its source
-    passedOn.once('close', () => body.destroy())
-    return passedOn
+  if (typeof body === 'string') {
+    reportFault(body, report)
+    return body
   }
-  reportFault(body, report)
-  return body
-}
-
-async function* watched(body: Readable, report: (fault: DiskFault) => void): AsyncGenerator<Buffer> {
   let end: Buffer = Buffer.alloc(0)
-  for await (const given of body as AsyncIterable<Buffer | string>) {
-    const chunk = typeof given === 'string' ? Buffer.from(given) : given
-    const seam = Buffer.concat([end, chunk.subarray(0, OVERLAP)])
+  const onPart = (part: Buffer): void => {
     // few responses match, and searching bytes costs a fraction of decoding them
-    for (const part of [seam, chunk]) if (part.includes(PREFIX)) reportFault(part.toString('latin1'), report)
-    end = Buffer.concat([end, chunk.subarray(-OVERLAP)]).subarray(-OVERLAP)
-    yield chunk
+    if (part.includes(PREFIX)) reportFault(part.toString('latin1'), report)
+    const seam = Buffer.concat([end, part.subarray(0, OVERLAP)])
+    if (end.length > 0 && seam.includes(PREFIX)) reportFault(seam.toString('latin1'), report)
+    end = Buffer.concat([end, part.subarray(-OVERLAP)]).subarray(-OVERLAP)
   }
+  return watchBody(body, [{ onPart }])
 }
 
 function reportFault(text: string, report: (fault: DiskFault) => void): void {

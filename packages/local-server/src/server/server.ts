@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { INSPECTOR_PATH } from '@batonsql/inspector'
 import { isLoopback } from '@batonsql/server-common/auth'
@@ -376,8 +377,7 @@ async function serve(service: Service, from: IncomingMessage, to: ServerResponse
 
 /** Parses the request target. Null if its two host names contradict each other. */
 function readTarget(from: IncomingMessage): { path: string; query: string } | null {
-  const hostHeaders = from.rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host')
-  if (hostHeaders.length > 1) return null
+  if (from.headersDistinct['host']?.length !== 1) return null
   const target = from.url ?? '/'
   // absolute form, which is meant for proxies but which every server must accept
   const absolute = /^https?:\/\/([^/?#]*)(.*)$/i.exec(target)
@@ -389,15 +389,13 @@ function readTarget(from: IncomingMessage): { path: string; query: string } | nu
 }
 
 async function respond(to: ServerResponse, response: ServiceResponse, isHead: boolean): Promise<void> {
-  for (const [name, value] of Object.entries(response.headers))
-    if (value !== undefined) to.setHeader(name, value)
-  to.statusCode = response.status
-  const { body } = response
-  if (typeof body === 'string') {
-    to.setHeader('content-length', Buffer.byteLength(body))
+  const { status, headers, body } = response
+  if (!(body instanceof Readable)) {
+    to.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) })
     to.end(isHead ? undefined : body)
     return
   }
+  to.writeHead(status, headers)
   to.flushHeaders()
   if (!isHead) return await pipeline(body, to)
   body.destroy()

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { Readable } from 'node:stream'
-import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { newKeyPair } from '@batonsql/server-common/auth'
 import {
@@ -13,6 +12,7 @@ import {
   newDatabaseId,
   ReplicaConditions,
 } from '@batonsql/server-common/backend'
+import { toResponse } from '@batonsql/server-common/http'
 import { SqldBackend, SqldGroups } from '@batonsql/sqld-gateway'
 import { findSqld } from '@batonsql/sqld-gateway/process'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -172,7 +172,7 @@ describe.skipIf(isMissing)('what the server refuses while it migrates a shared s
       }
       const { signal } = new AbortController()
       const answer = await backend.handle(id, { ...request, signal, remoteAddress: undefined })
-      return typeof answer.body === 'string' ? answer.body : await text(answer.body)
+      return await toResponse(answer).text()
     }
     const [schema, plain] = [newDatabaseId(), newDatabaseId()]
     await backend.create(schema, { type: 'schema' }, SETTINGS)

@@ -1,0 +1,147 @@
+import { Readable } from 'node:stream'
+import { readBytes } from '@batonsql/server-common/http'
+import type { Dispatcher } from 'undici'
+
+/** A response of the server. */
+export interface UpstreamResponse {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  /** Bytes if it is small, otherwise a stream. */
+  readonly body: Buffer | Readable
+}
+
+/** Whether so much of a body has arrived that the response can be returned. */
+export type IsBegun = (begun: Buffer) => boolean
+
+/** A body up to this size, in bytes, is returned as a whole. */
+const MAX_WHOLE = 65_536
+const ANY: IsBegun = () => true
+const NONE: IsBegun = () => false
+
+/** The connection was closed before the response could be returned. The server has received the request. */
+export class TruncatedResponseError extends Error {
+  override readonly name = 'TruncatedResponseError'
+  /** What has arrived of the body. */
+  readonly begun: Buffer
+
+  constructor(begun: Buffer, cause: unknown) {
+    super('the response of libsql-server was truncated', { cause })
+    this.begun = begun
+  }
+}
+
+/** Sends a request over the connections of a pool. Without the streams of `request()`, which take longer than a small response. */
+export function exchange(
+  pool: Dispatcher,
+  request: Dispatcher.DispatchOptions,
+  signal: AbortSignal | undefined,
+  isBegun: IsBegun = ANY,
+): Promise<UpstreamResponse> {
+  return new Promise((resolve, reject) => {
+    const handler = new Exchange(resolve, reject, isBegun, signal)
+    try {
+      if (signal?.aborted === true) throw signal.reason
+      pool.dispatch(request, handler)
+    } catch (error) {
+      handler.onResponseError(undefined, error)
+    }
+  })
+}
+
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly #resolve: (response: UpstreamResponse) => void
+  readonly #reject: (error: unknown) => void
+  readonly #signal: AbortSignal | undefined
+  readonly #abort = (): void => {
+    this.#reject(this.#signal?.reason)
+    this.#controller?.abort(this.#signal?.reason)
+  }
+  #isBegun: IsBegun
+  #controller: Dispatcher.DispatchController | undefined
+  #head: Omit<UpstreamResponse, 'body'> | null = null
+  /** What has arrived until the response is returned. */
+  #parts: Buffer[] = []
+  #stream: Readable | null = null
+
+  // oxlint-disable-next-line max-params
+  constructor(
+    resolve: (response: UpstreamResponse) => void,
+    reject: (error: unknown) => void,
+    isBegun: IsBegun,
+    signal: AbortSignal | undefined,
+  ) {
+    this.#resolve = resolve
+    this.#reject = reject
+    this.#isBegun = isBegun
+    this.#signal = signal
+    signal?.addEventListener('abort', this.#abort, { once: true })
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    // aborted while it waited for a connection
+    if (this.#signal?.aborted === true) this.#abort()
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: UpstreamResponse['headers'],
+  ): void {
+    this.#head = { status, headers }
+    if (Number(headers['content-length']) <= MAX_WHOLE) this.#isBegun = NONE
+    else if (this.#isBegun === ANY) this.#begin()
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, part: Buffer): void {
+    if (this.#stream !== null) {
+      if (!this.#stream.push(part)) controller.pause()
+      return
+    }
+    this.#parts.push(part)
+    if (this.#isBegun !== NONE && this.#isBegun(Buffer.concat(this.#parts))) this.#begin()
+  }
+
+  onResponseEnd(): void {
+    this.#signal?.removeEventListener('abort', this.#abort)
+    const [first = Buffer.alloc(0)] = this.#parts
+    if (this.#stream !== null) this.#stream.push(null)
+    else this.#return(this.#parts.length > 1 ? Buffer.concat(this.#parts) : first)
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: unknown): void {
+    this.#signal?.removeEventListener('abort', this.#abort)
+    if (this.#stream !== null) this.#stream.destroy(error as Error)
+    else if (this.#head === null || this.#signal?.aborted === true) this.#reject(error)
+    else this.#reject(new TruncatedResponseError(Buffer.concat(this.#parts), error))
+  }
+
+  #begin(): void {
+    const controller = this.#controller
+    const stream = new Readable({
+      read: () => controller?.resume(),
+      destroy(error, done) {
+        // does nothing after the end
+        controller?.abort(error ?? new Error('the client has left'))
+        done(error)
+      },
+    })
+    this.#stream = stream
+    for (const part of this.#parts) stream.push(part)
+    this.#return(stream)
+  }
+
+  #return(body: Buffer | Readable): void {
+    if (this.#head !== null) this.#resolve({ ...this.#head, body })
+  }
+}
+
+/** Reads the body of a response completely. */
+export async function bytesOf({ body }: UpstreamResponse): Promise<Buffer> {
+  return body instanceof Readable ? await readBytes(body) : body
+}
+
+/** Reads the rest of a response, if there is one, without keeping it. */
+export function discard({ body }: UpstreamResponse): void {
+  if (body instanceof Readable) body.on('error', () => {}).resume()
+}
