@@ -1,6 +1,6 @@
-/** First and longest delay before a retry, in ms. */
 import type { DatabaseId, EndedAccess } from '@batonsql/server-common/backend'
 
+/** First and longest delay before a retry, in ms. */
 const FIRST_DELAY_MS = 1_000
 const LONGEST_DELAY_MS = 60_000
 

@@ -1,4 +1,3 @@
-/** Effect of a statement on the transaction and the write lock of its stream. */
 import {
   type CursorBody,
   decodeCursorBody,
@@ -9,6 +8,7 @@ import {
 } from '@batonsql/server-common/hrana'
 import { parseStatements, type Statement } from '@batonsql/server-common/sql'
 
+/** Effect of a statement on the transaction and the write lock of its stream. */
 type Effect = 'begin' | 'begin-write' | 'write' | 'commit' | 'rollback' | 'other'
 
 /** A statement as shown: its text without arguments, truncated if long. */

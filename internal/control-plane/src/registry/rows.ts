@@ -1,7 +1,7 @@
-/** Role of a member: a viewer reads, a member manages databases, an admin also manages members, an owner everything. */
 import type { KeyPair } from '@batonsql/server-common/auth'
 import type { DatabaseId } from '@batonsql/server-common/backend'
 
+/** Role of a member: a viewer reads, a member manages databases, an admin also manages members, an owner everything. */
 export type Role = 'viewer' | 'member' | 'admin' | 'owner'
 
 /** A permission of a group-scoped token. */

@@ -1,6 +1,6 @@
-/** State of a running batch that conditions refer to. */
 import { type Condition, PipelineFailure } from '@batonsql/server-common/hrana'
 
+/** State of a running batch that conditions refer to. */
 export interface BatchState {
   isOk(step: number): boolean
   isAutocommit(): boolean

@@ -1,7 +1,7 @@
-/** A statement of a migration with its arguments. */
 import { type Condition, type EngineValue, ResultError } from '@batonsql/server-common/hrana'
 import type { Statement } from '@batonsql/server-common/sql'
 
+/** A statement of a migration with its arguments. */
 interface MigrationStep {
   readonly sql: string
   readonly kind: StatementKind

@@ -1,6 +1,6 @@
-/** A holder of the write lock. */
 import type { Clock } from '@batonsql/server-common/base'
 
+/** A holder of the write lock. */
 export interface Writer {
   /** Whether a request of the writer is being executed; then it keeps the lock. */
   readonly isRunning: boolean

@@ -1,4 +1,3 @@
-/** Start parameters of a worker. */
 import type { DatabaseId, DatabaseSettings, SchemaRole } from '@batonsql/server-common/backend'
 import type {
   BatchStep,
@@ -8,6 +7,7 @@ import type {
   PipelineRequest,
 } from '@batonsql/server-common/hrana'
 
+/** Start parameters of a worker. */
 export interface WorkerStart {
   readonly module: WebAssembly.Module
   /** Memory of the `SharedCallState`. */

@@ -1,8 +1,8 @@
-/** Long enough to tolerate clock skew. */
 import { type Claims, type KeyPair, mintToken } from '@batonsql/server-common/auth'
 import type { DatabaseId } from '@batonsql/server-common/backend'
 import type { Permissions } from '@batonsql/server-common/hrana'
 
+/** Long enough to tolerate clock skew. */
 const LIFETIME_MS = 3_600_000
 const MAX_KEPT = 10_000
 

@@ -1,6 +1,6 @@
-/** Returns the id of a database that the sender of a request may attach, by its name. */
 import { identifier, scanSql, splitStatements, upper } from '@batonsql/server-common/sql'
 
+/** Returns the id of a database that the sender of a request may attach, by its name. */
 export type IdOfName = (name: string) => string | undefined
 
 /** Replaces names in ATTACH by ids, because the server knows databases only by id. */

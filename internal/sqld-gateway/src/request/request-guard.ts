@@ -1,6 +1,7 @@
 import type { PipelineRequest, StatementRequest } from '@batonsql/server-common/hrana'
 import { boundSearches } from '@batonsql/server-common/sql'
 import { attachById, type IdOfName } from './attach-names.ts'
+import { remember } from './remember.ts'
 import { findRefusal, hasAttach, type SqlRefusal, type SqlUse } from './sql-guard.ts'
 
 /** A statement that the server rejects as blocked if reads are blocked. */
@@ -72,11 +73,22 @@ function executing(sql: string): PipelineRequest {
 
 function guardStatement(statement: StatementRequest, sender: Sender): StatementRequest {
   if (statement.sql === null) return statement
-  return { ...statement, sql: guardSql(statement.sql, sender, 'run') }
+  const sql = guardSql(statement.sql, sender, 'run')
+  return sql === statement.sql ? statement : { ...statement, sql }
 }
 
 function guardSql(sql: string, sender: Sender, kind: SqlUse['kind']): string {
-  return allowedSql(attachById(sql, sender.idOf), { ...sender, kind }) ?? NEEDS_WRITE_PERMISSION
+  const text = attachById(sql, sender.idOf)
+  if (kind === 'run' && sender.attach === undefined)
+    return (sender.mayWrite ? runByWriter : runByReader)(text)
+  return allowedSql(text, { ...sender, kind }) ?? NEEDS_WRITE_PERMISSION
+}
+
+const runByWriter = remember((sql) => runBy(sql, true))
+const runByReader = remember((sql) => runBy(sql, false))
+
+function runBy(sql: string, mayWrite: boolean): string {
+  return allowedSql(sql, { kind: 'run', mayWrite }) ?? NEEDS_WRITE_PERMISSION
 }
 
 /** Returns the text in the form that may reach the server, or one that fails there; null without permission. */

@@ -1,6 +1,6 @@
-/** A token of SQL text; names and strings are unquoted. */
 import { identifier, scanSql } from '@batonsql/server-common/sql'
 
+/** A token of SQL text; names and strings are unquoted. */
 export interface SqlToken {
   /** `word`: bare identifier or keyword · `name`: in double quotes, backticks or brackets · `string`: in single quotes. */
   readonly kind: 'word' | 'name' | 'string' | 'other'

@@ -1,4 +1,5 @@
 import type { PipelineRequest, SqlReference } from '@batonsql/server-common/hrana'
+import { remember } from './remember.ts'
 import { type SqlToken, statementsOf, tokenizeSql } from './sql-tokens.ts'
 
 /** The effect of statements on the write lock and the transaction of their stream, if all of them are executed. */
@@ -70,11 +71,11 @@ function effectOf({ sql, sqlId }: SqlReference, stored: StoredEffects): WriteEff
   return (sqlId === null ? undefined : stored.get(sqlId)) ?? ANY_EFFECT
 }
 
-function effectOfText(sql: string): WriteEffect {
+const effectOfText = remember((sql): WriteEffect => {
   if (ONE_READ.test(sql)) return NO_EFFECT
   if (ONE_WRITE.test(sql)) return WRITES
   return joined(statementsOf(tokenizeSql(sql).tokens).map(effectOfStatement))
-}
+})
 
 function joined(effects: readonly WriteEffect[]): WriteEffect {
   let [mayWrite, opens, ends] = [false, false, false]

@@ -1,6 +1,6 @@
-/** Parameters with which the vendor's command line opens a browser. */
 import { escapeHtml, htmlResponse, type ServiceResponse } from '@batonsql/server-common/http'
 
+/** Parameters with which the vendor's command line opens a browser. */
 export interface LoginRequest {
   /** Port on which the command listens on this machine; null if it does not. */
   readonly port: number | null

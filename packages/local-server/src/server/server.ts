@@ -377,7 +377,7 @@ async function serve(service: Service, from: IncomingMessage, to: ServerResponse
 
 /** Parses the request target. Null if its two host names contradict each other. */
 function readTarget(from: IncomingMessage): { path: string; query: string } | null {
-  if (from.headersDistinct['host']?.length !== 1) return null
+  if (hasSeveralHosts(from.rawHeaders)) return null
   const target = from.url ?? '/'
   // absolute form, which is meant for proxies but which every server must accept
   const absolute = /^https?:\/\/([^/?#]*)(.*)$/i.exec(target)
@@ -386,6 +386,16 @@ function readTarget(from: IncomingMessage): { path: string; query: string } | nu
   const mark = relative.indexOf('?')
   const path = mark < 0 ? relative : relative.slice(0, mark)
   return { path: path === '' ? '/' : path, query: mark < 0 ? '' : relative.slice(mark) }
+}
+
+/** @param headers names and values in turn */
+function hasSeveralHosts(headers: readonly string[]): boolean {
+  let count = 0
+  for (let at = 0; at < headers.length; at += 2) {
+    const name = headers[at] as string
+    if (name.length === 4 && name.toLowerCase() === 'host') count += 1
+  }
+  return count > 1
 }
 
 async function respond(to: ServerResponse, response: ServiceResponse, isHead: boolean): Promise<void> {

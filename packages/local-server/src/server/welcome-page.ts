@@ -1,4 +1,3 @@
-/** Returns a page for browsers. Names no databases, because it is shown without a token. */
 import { hostName } from '@batonsql/server-common/auth'
 import {
   escapeHtml,
@@ -7,6 +6,7 @@ import {
   type ServiceResponse,
 } from '@batonsql/server-common/http'
 
+/** Returns a page for browsers. Names no databases, because it is shown without a token. */
 export function welcomePage(
   version: string,
   request: ServiceRequest,

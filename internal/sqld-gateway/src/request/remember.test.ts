@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest'
+import { remember } from './remember.ts'
+
+test('a result is computed once, as long as few other texts come between', () => {
+  const computed: string[] = []
+  const lengthOf = remember((sql) => {
+    computed.push(sql)
+    return sql.length
+  })
+  for (let round = 0; round < 3; round += 1)
+    for (const sql of ['a', 'bb']) expect(lengthOf(sql)).toBe(sql.length)
+  expect(computed).toEqual(['a', 'bb'])
+  for (let count = 0; count < 1_000; count += 1) lengthOf(`select ${count}`)
+  lengthOf('a')
+  expect(computed.filter((sql) => sql === 'a')).toHaveLength(2)
+})
+
+test('long texts are not kept', () => {
+  let count = 0
+  const counted = remember(() => {
+    count += 1
+    return count
+  })
+  const long = 'x'.repeat(2_001)
+  expect([counted(long), counted(long)]).toEqual([1, 2])
+})

@@ -1,0 +1,22 @@
+/** Number of texts that are remembered at most, in two halves of which the older one is dropped when the newer one is full. */
+const MAX_REMEMBERED = 1_000
+/** Longer texts are rarely sent twice. */
+const MAX_LENGTH = 2_000
+
+/** Returns a function that remembers the results for SQL texts: applications send the same few again and again. */
+export function remember<T>(compute: (sql: string) => T): (sql: string) => T {
+  let newer = new Map<string, T>()
+  let older = newer
+  return (sql) => {
+    const known = newer.get(sql) ?? older.get(sql)
+    if (known !== undefined) return known
+    const result = compute(sql)
+    if (sql.length > MAX_LENGTH) return result
+    if (newer.size >= MAX_REMEMBERED / 2) {
+      older = newer
+      newer = new Map()
+    }
+    newer.set(sql, result)
+    return result
+  }
+}
