@@ -1,4 +1,4 @@
-export { BodyTooLargeError, type BodyWatcher, readBytes, watchBody } from './http/body.ts'
+export { BodyTooLargeError, type BodyWatcher, readBytes, StreamedBody, watchBody } from './http/body.ts'
 export { toResponse } from './http/fetch-response.ts'
 export { escapeHtml, htmlResponse } from './http/html.ts'
 export { listen, urlOf } from './http/listen.ts'

@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream'
 import {
   accessEndedBefore,
   type DatabaseId,
@@ -124,12 +123,10 @@ export class StreamRequests {
     const watchers = [...ticket.watchers(), this.#batonWatcher(call, facts)]
     if (!running.mayWrite()) return await finish(response, watchers)
     // if the connection were closed, the server would execute the remaining steps at an unknown time
-    const { body: rest } = response
-    if (rest instanceof Readable)
-      rest.once('close', () => {
-        if (!rest.readableEnded) this.#abandoned.add(id)
-      })
-    return await finish(response, watchers, 'drain')
+    const onEnd = (isComplete: boolean): void => {
+      if (!isComplete) this.#abandoned.add(id)
+    }
+    return await finish(response, [...watchers, { onEnd }], 'drain')
   }
 
   /** Closes the streams of a database that were opened with an access. They cannot be continued even if the server does not respond. */

@@ -31,63 +31,122 @@ export function readBytes(body: Readable): Promise<Buffer> {
 /** Looks at a body on its way to the client. */
 export interface BodyWatcher {
   /** Called for each part, before it is passed on. */
-  onPart(part: Buffer): void
-  /** Called once, at the end. @param isComplete false if the body was truncated, or not read to its end */
+  onPart?(part: Buffer): void
+  /** Called once, at the end. @param isComplete whether the body was received to its end */
   onEnd?(isComplete: boolean): void
 }
 
-/**
- * Passes a body on, and shows it to watchers.
- * @param whenLeft what happens to the body if the client no longer reads: it is destroyed, or read to its end
- */
+/** Where a {@link StreamedBody} comes from. It calls `receive`, and in the end `complete` or `fail`. */
+export interface BodySource {
+  pause(): void
+  resume(): void
+  /** Called if the client has left. */
+  destroy(): void
+}
+
+/** A body that is passed on as it arrives. Watchers can be added until it is read. */
+export class StreamedBody extends Readable {
+  readonly #source: BodySource
+  readonly #watchers: BodyWatcher[] = []
+  /** What has arrived before the first read; null after it. */
+  #early: Buffer[] | null = []
+  #isDrained = false
+  #hasEnded = false
+  #closed = (): void => {}
+
+  constructor(source: BodySource) {
+    super()
+    this.#source = source
+  }
+
+  /** @param whenLeft what happens to the source if the client no longer reads: it is destroyed, or read to its end */
+  watch(watchers: readonly BodyWatcher[], whenLeft: 'destroy' | 'drain'): void {
+    this.#watchers.push(...watchers)
+    if (whenLeft === 'drain') this.#isDrained = true
+  }
+
+  receive(part: Buffer): void {
+    if (this.#early !== null) {
+      this.#early.push(part)
+      return this.#source.pause()
+    }
+    for (const watcher of this.#watchers) watcher.onPart?.(part)
+    if (!this.destroyed && !this.push(part)) this.#source.pause()
+  }
+
+  complete(): void {
+    this.#hasEnded = true
+    if (this.#early === null) this.#end(true)
+  }
+
+  fail(error: Error): void {
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    this.#end(false)
+    this.destroy(error)
+  }
+
+  override _read(): void {
+    this.#begin()
+    this.#source.resume()
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    if (this.#hasEnded) return done(error)
+    this.#closed = () => done(error)
+    if (this.#isDrained) {
+      this.#begin()
+      this.#source.resume()
+    } else {
+      this.#hasEnded = true
+      this.#source.destroy()
+      this.#end(false)
+    }
+  }
+
+  /** Passes on what has arrived before. */
+  #begin(): void {
+    const early = this.#early
+    if (early === null) return
+    this.#early = null
+    for (const part of early) this.receive(part)
+    if (this.#hasEnded) this.#end(true)
+  }
+
+  #end(isComplete: boolean): void {
+    for (const watcher of this.#watchers.splice(0)) watcher.onEnd?.(isComplete)
+    if (isComplete && !this.destroyed) this.push(null)
+    this.#closed()
+  }
+}
+
+/** Passes a body on, and shows it to watchers. @param whenLeft see {@link StreamedBody.watch} */
 export function watchBody<Body extends Buffer | Readable>(
   body: Body,
   watchers: readonly BodyWatcher[],
   whenLeft: 'destroy' | 'drain' = 'destroy',
 ): Body {
-  if (body instanceof Readable) return watchStream(body, watchers, whenLeft) as Body
+  if (body instanceof Readable) {
+    const streamed = body instanceof StreamedBody ? body : streamedFrom(body)
+    streamed.watch(watchers, whenLeft)
+    return streamed as Readable as Body
+  }
   for (const watcher of watchers) {
-    watcher.onPart(body)
+    watcher.onPart?.(body)
     watcher.onEnd?.(true)
   }
   return body
 }
 
-function watchStream(
-  source: Readable,
-  watchers: readonly BodyWatcher[],
-  whenLeft: 'destroy' | 'drain',
-): Readable {
-  let isEnded = false
-  const end = (isComplete: boolean): void => {
-    if (isEnded) return
-    isEnded = true
-    for (const watcher of watchers) watcher.onEnd?.(isComplete)
-  }
+function streamedFrom(source: Readable): StreamedBody {
   // begins with the first read
   source.pause()
-  const passedOn = new Readable({
-    read: () => void source.resume(),
-    destroy(error, done) {
-      if (source.closed) return done(error)
-      source.once('close', () => done(error))
-      if (whenLeft === 'destroy') source.destroy()
-      else source.resume()
-    },
-  })
-  source.on('data', (part: Buffer) => {
-    if (passedOn.destroyed) return
-    for (const watcher of watchers) watcher.onPart(part)
-    if (!passedOn.push(part)) source.pause()
-  })
-  source.once('end', () => {
-    end(!passedOn.destroyed)
-    passedOn.push(null)
-  })
-  source.once('error', (error) => passedOn.destroy(error))
+  const body = new StreamedBody(source)
+  source.on('data', (part: Buffer) => body.receive(part))
+  source.once('end', () => body.complete())
+  source.once('error', (error) => body.fail(error))
   source.once('close', () => {
-    if (!isEnded) passedOn.destroy()
-    end(false)
+    if (!source.readableEnded) body.fail(new Error('the body ended before it was complete'))
   })
-  return passedOn
+  return body
 }

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { readBytes } from '@batonsql/server-common/http'
+import { readBytes, StreamedBody } from '@batonsql/server-common/http'
 import type { Dispatcher } from 'undici'
 
 /** A response of the server. */
@@ -61,7 +61,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #head: Omit<UpstreamResponse, 'body'> | null = null
   /** What has arrived until the response is returned. */
   #parts: Buffer[] = []
-  #stream: Readable | null = null
+  #stream: StreamedBody | null = null
 
   // oxlint-disable-next-line max-params
   constructor(
@@ -93,11 +93,8 @@ class Exchange implements Dispatcher.DispatchHandler {
     else if (this.#isBegun === ANY) this.#begin()
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, part: Buffer): void {
-    if (this.#stream !== null) {
-      if (!this.#stream.push(part)) controller.pause()
-      return
-    }
+  onResponseData(_controller: Dispatcher.DispatchController, part: Buffer): void {
+    if (this.#stream !== null) return this.#stream.receive(part)
     this.#parts.push(part)
     if (this.#isBegun !== NONE && this.#isBegun(Buffer.concat(this.#parts))) this.#begin()
   }
@@ -105,29 +102,26 @@ class Exchange implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     this.#signal?.removeEventListener('abort', this.#abort)
     const [first = Buffer.alloc(0)] = this.#parts
-    if (this.#stream !== null) this.#stream.push(null)
+    if (this.#stream !== null) this.#stream.complete()
     else this.#return(this.#parts.length > 1 ? Buffer.concat(this.#parts) : first)
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: unknown): void {
     this.#signal?.removeEventListener('abort', this.#abort)
-    if (this.#stream !== null) this.#stream.destroy(error as Error)
+    if (this.#stream !== null) this.#stream.fail(error as Error)
     else if (this.#head === null || this.#signal?.aborted === true) this.#reject(error)
     else this.#reject(new TruncatedResponseError(Buffer.concat(this.#parts), error))
   }
 
   #begin(): void {
     const controller = this.#controller
-    const stream = new Readable({
-      read: () => controller?.resume(),
-      destroy(error, done) {
-        // does nothing after the end
-        controller?.abort(error ?? new Error('the client has left'))
-        done(error)
-      },
+    const stream = new StreamedBody({
+      pause: () => controller?.pause(),
+      resume: () => controller?.resume(),
+      destroy: () => controller?.abort(new Error('the client has left')),
     })
     this.#stream = stream
-    for (const part of this.#parts) stream.push(part)
+    for (const part of this.#parts) stream.receive(part)
     this.#return(stream)
   }
 
