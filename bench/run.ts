@@ -131,7 +131,11 @@ if (values.compare) {
 }
 if (values.write) {
   mkdirSync(here('results/'), { recursive: true })
-  writeFileSync(STORED, `${JSON.stringify(results, null, 1)}\n`)
-  writePages(results)
+  // suites that were not run keep their figures
+  const { measurements: stored } = JSON.parse(readFileSync(STORED, 'utf8')) as Results
+  const kept = stored.filter(({ suite }) => !wants(suite))
+  const all = { ...results, measurements: [...kept, ...measurements] }
+  writeFileSync(STORED, `${JSON.stringify(all, null, 1)}\n`)
+  writePages(all)
   console.log(`written: docs/performance.md and its folder, ${STORED}`)
 }

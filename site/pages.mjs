@@ -11,6 +11,7 @@ const SUITES = [
   ['size', 'bundles'],
   ['options', 'what options cost'],
   ['servers', 'the two servers'],
+  ['gateway', 'the gateway'],
   ['memory', 'memory'],
 ]
 

@@ -48,7 +48,7 @@ export const SUITES: Readonly<
   },
   gateway: {
     title: 'The gateway in front of libsql-server',
-    text: 'What `baton dev --backend sqld` adds, beside a proxy that forwards requests with undici and parses each body once; raw undici asks, with a token. The server CPU is that of the proxy or the gateway alone.',
+    text: 'What `baton dev --backend sqld` adds, beside a proxy that forwards requests with undici and parses each body once; raw undici asks, with a token. The server CPU is that of the proxy or the gateway alone. A program that needs none of what the gateway does (tokens of single databases, the platform API, limits for SQL, writers that are never lost) is fastest with libsql-server directly.',
     figure: 'µs',
   },
   memory: { title: 'Memory', text: 'Over what the process had before.', figure: 'peak MiB' },

@@ -18,7 +18,7 @@ export interface Question {
   readonly goals?: Readonly<Record<string, string>> | undefined
 }
 
-export interface AskedServer {
+interface AskedServer {
   readonly url: string
   readonly token?: string | undefined
   /** A process of `servers/`, whose CPU time is measured, too. */

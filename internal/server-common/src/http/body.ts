@@ -15,7 +15,8 @@ export function readBytes(body: Readable): Promise<Buffer> {
     let size = 0
     body.on('data', (part: Buffer) => {
       size += part.length
-      if (size <= MAX_BODY_BYTES) return void parts.push(part)
+      parts.push(part)
+      if (size <= MAX_BODY_BYTES) return
       body.destroy()
       reject(new BodyTooLargeError('the body of the request is too large'))
     })

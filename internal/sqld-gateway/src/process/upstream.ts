@@ -6,7 +6,7 @@ import type { KeyPair } from '@batonsql/server-common/auth'
 import type { DatabaseId, RemoteSqldOptions } from '@batonsql/server-common/backend'
 import { freePort } from '@batonsql/server-common/base'
 import type { ServiceRequest } from '@batonsql/server-common/http'
-import { type Dispatcher, Pool } from 'undici'
+import type { Pool } from 'undici'
 import { createReplicationKeys, keyArguments, type ReplicationKeys } from '../replicas/replication-keys.ts'
 import { discard, exchange, type IsBegun, TruncatedResponseError, type UpstreamResponse } from './exchange.ts'
 import { restartSqld, type SqldProcess } from './process.ts'
@@ -109,7 +109,9 @@ export class Upstream {
     const { remote } = this.#options
     this.#process = remote === undefined ? await this.#startOwn() : await connectSqld(remote)
     void this.#pool?.close()
-    this.#pool = new Pool(`http://${this.#process.host}:${this.#process.port}`, POOL_OPTIONS)
+    // loading it takes longer than all else at the start of the embedded back end, which does without
+    const undici = await import('undici')
+    this.#pool = new undici.Pool(`http://${this.#process.host}:${this.#process.port}`, POOL_OPTIONS)
     this.#user.onStart()
     return this.#process.version
   }
@@ -268,7 +270,7 @@ export class Upstream {
     const { method, path, query, signal } = request
     await this.alive()
     if (this.#pool === null) throw new Error('libsql-server was not started')
-    const target = { method: method as Dispatcher.HttpMethod, path: path + query, headers, body }
+    const target = { method, path: path + query, headers, body }
     return await exchange(this.#pool, target, signal, isBegun)
   }
 

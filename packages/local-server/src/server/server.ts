@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { INSPECTOR_PATH } from '@batonsql/inspector'
 import { isLoopback } from '@batonsql/server-common/auth'
 import {
@@ -388,6 +387,21 @@ function readTarget(from: IncomingMessage): { path: string; query: string } | nu
   return { path: path === '' ? '/' : path, query: mark < 0 ? '' : relative.slice(mark) }
 }
 
+/** Sends a body, until it ends or the client leaves. Rejects if it breaks off. */
+function send(body: Readable, to: ServerResponse): Promise<void> {
+  return new Promise((resolve, reject) => {
+    body.once('error', reject)
+    body.once('close', () => {
+      if (!body.readableEnded) to.destroy()
+    })
+    to.once('close', () => {
+      body.destroy()
+      resolve()
+    })
+    body.pipe(to)
+  })
+}
+
 /** @param headers names and values in turn */
 function hasSeveralHosts(headers: readonly string[]): boolean {
   let count = 0
@@ -407,7 +421,7 @@ async function respond(to: ServerResponse, response: ServiceResponse, isHead: bo
   }
   to.writeHead(status, headers)
   to.flushHeaders()
-  if (!isHead) return await pipeline(body, to)
+  if (!isHead) return await send(body, to)
   body.destroy()
   to.end()
 }
