@@ -85,6 +85,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
   const misled = new Set<object | null>()
   const checkpointer = new WalCheckpointer(gate, {
     bytes: async () => bytes,
+    onLarge: () => {},
     checkpoint: async () => {
       checkpoints += 1
       const now = performance.now()

@@ -14,7 +14,7 @@ afterEach(() => {
 
 /** A log that is emptied by a checkpoint of 10 ms, unless a reader needs it. */
 function keptLog() {
-  const state = { bytes: 0, isRead: false, checkpoints: [] as number[] }
+  const state = { bytes: 0, isRead: false, checkpoints: [] as number[], reports: [] as number[] }
   const gate = new WriteGate()
   const checkpointer = new WalCheckpointer(gate, {
     bytes: async () => state.bytes,
@@ -23,6 +23,7 @@ function keptLog() {
       await new Promise((resolve) => setTimeout(resolve, 10))
       if (!state.isRead) state.bytes = 0
     },
+    onLarge: (bytes) => void state.reports.push(bytes / MEGABYTE),
   })
   const begun = performance.now()
   const passed: number[] = []
@@ -93,6 +94,27 @@ test('a writer that stays holds others back for half a second, and the log is tr
   gate.onEnd(stays, { mayWrite: true, opens: false, ends: true }, { isContinued: true, hasError: false })
   await vi.advanceTimersByTimeAsync(10_000)
   expect(state.bytes).toBe(0)
+})
+
+test('a log that readers keep is reported from 256 MiB on, whenever it has doubled', async () => {
+  const { state, write } = keptLog()
+  const grow = async (megabytes: number): Promise<void> => {
+    await write(megabytes)
+    await vi.advanceTimersByTimeAsync(60_000)
+  }
+  state.isRead = true
+  await grow(255)
+  expect(state.reports).toEqual([])
+  await grow(1)
+  await grow(200)
+  expect(state.reports).toEqual([256])
+  await grow(100)
+  expect(state.reports).toEqual([256, 556])
+  state.isRead = false
+  await grow(1)
+  state.isRead = true
+  await grow(300)
+  expect(state.reports).toEqual([256, 556, 300])
 })
 
 test('a checkpointer that is closed looks no more', async () => {

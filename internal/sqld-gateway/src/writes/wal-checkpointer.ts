@@ -15,6 +15,8 @@ const HELD_MS = 4_000
 /** While readers keep the WAL, the pause is this many times as long as writers were held back. */
 const PAUSE_FACTOR = 10
 const MIN_PAUSE_MS = 1_000
+/** Size from which a WAL that cannot be truncated is reported, and again whenever it has doubled. */
+const REPORTED_BYTES = 256 * 1_024 ** 2
 
 /** Access to the WAL of a database. */
 export interface WalAccess {
@@ -22,6 +24,8 @@ export interface WalAccess {
   readonly bytes: () => Promise<number>
   /** Asks the server for a checkpoint that truncates it. */
   readonly checkpoint: () => Promise<void>
+  /** Called if it grows because readers always need a part of it. */
+  readonly onLarge: (bytes: number) => void
 }
 
 /**
@@ -33,6 +37,7 @@ export class WalCheckpointer {
   readonly #log: WalAccess
   #timer: NodeJS.Timeout | null = null
   #isClosed = false
+  #reportedFrom = REPORTED_BYTES
 
   constructor(gate: WriteGate, log: WalAccess) {
     this.#gate = gate
@@ -77,7 +82,16 @@ export class WalCheckpointer {
       patienceMs,
     )
     const heldMs = performance.now() - closed
-    return (await this.#isLarge()) ? Math.max(MIN_PAUSE_MS, heldMs * PAUSE_FACTOR) : 0
+    const bytes = await this.#log.bytes()
+    if (bytes <= LOG_BYTES) {
+      this.#reportedFrom = REPORTED_BYTES
+      return 0
+    }
+    if (bytes >= this.#reportedFrom) {
+      this.#reportedFrom = 2 * bytes
+      this.#log.onLarge(bytes)
+    }
+    return Math.max(MIN_PAUSE_MS, heldMs * PAUSE_FACTOR)
   }
 
   async #isLarge(): Promise<boolean> {

@@ -122,6 +122,7 @@ export class WriteService {
     const log = {
       bytes: async () => (await stat(`${file}-wal`).catch(() => null))?.size ?? 0,
       checkpoint: async () => (await this.#upstream.alive()).admin.checkpoint(id),
+      onLarge: (bytes: number) => this.#options.onNotice(id, largeLog(bytes)),
     }
     const made = { gate, checkpointer: file === undefined ? null : new WalCheckpointer(gate, log) }
     this.#databases.set(id, made)
@@ -146,6 +147,11 @@ export class WriteService {
     await this.#upstream.restart()
     this.#options.onNotice(id, 'libsql-server was restarted; acknowledged writes were kept')
   }
+}
+
+function largeLog(bytes: number): string {
+  const size = `${Math.round(bytes / 1_024 ** 2)} MiB`
+  return `its write-ahead log has grown to ${size}: it can only be emptied when no read is in progress, and reads overlap all the time`
 }
 
 const seconds = (ms: number): string => `${Math.round(ms / 1_000)} s`
