@@ -21,7 +21,7 @@ export class FileInUseError extends Error {}
 /**
  * Marks a database file as open here, so that other programs cannot open it as a database. While it is marked, the file is locked as
  * SQLite does it: this detects a program that has the file open and would continue to write its own WAL, and moves the WAL that a
- * program has left into the file.
+ * program has left into the file. The mark may not be on the disk yet (see {@link syncMark}).
  * @returns false if it is already marked
  * @throws FileInUseError if another program has the file open
  */
@@ -34,7 +34,7 @@ export function claimFile(path: string): boolean {
   return true
 }
 
-/** Removes the mark, so that all programs can open the file again. */
+/** Removes the mark, so that all programs can open the file again. A power cut may bring it back. */
 export function unclaimFile(path: string): void {
   if (beginsWith(path, IN_USE)) withFile(path, (file) => writeHead(file, MAGIC))
 }
@@ -86,9 +86,13 @@ function beginsWith(path: string, head: Buffer): boolean {
   )
 }
 
+/** Waits until the mark of a file is on the disk. */
+export function syncMark(path: string): void {
+  withFile(path, fsyncSync)
+}
+
 function writeHead(file: number, head: Buffer): void {
   writeSync(file, head, 0, head.length, 0)
-  fsyncSync(file)
 }
 
 /** Returns undefined if the file cannot be opened. */

@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Attachment } from './attachment.ts'
-import { claimFile, IN_USE, MAGIC, unclaimFile } from './claim-file.ts'
+import { claimFile, IN_USE, MAGIC, syncMark, unclaimFile } from './claim-file.ts'
 
 /** Name of the database file for the engine. */
 export const MAIN_FILE = '/main.db'
@@ -33,7 +33,7 @@ const FULL = 2
  *
  * The engine's locks are in its memory, where other programs do not see them. To prevent other programs from changing the file or
  * removing its journal while it is open here, the file is marked and its WAL is renamed, so that SQLite does not recognize a database.
- * The mark is removed when the file is closed; after a crash, when it is opened and closed again. The WAL of another program is never
+ * The mark is removed when the file is closed; after a crash or a power cut, when it is opened and closed again. The WAL of another program is never
  * modified.
  */
 export class DatabaseFiles {
@@ -43,6 +43,8 @@ export class DatabaseFiles {
   readonly #created = new Set<number>()
 
   readonly #isKept: boolean
+  /** Whether the file's mark is on the disk. */
+  #isMarkKept = true
   #attachments = 0
 
   /**
@@ -59,8 +61,8 @@ export class DatabaseFiles {
     // removes copies that a killed process has left
     rmSync(join(dirname(path), ATTACHED_FOLDER), { recursive: true, force: true })
     // no other program can have opened a marked file: this WAL is from an interrupted release
-    if (!claimFile(path) && existsSync(`${path}-wal`) && !existsSync(`${path}.wal`))
-      renameSync(`${path}-wal`, `${path}.wal`)
+    if (claimFile(path)) this.#isMarkKept = false
+    else if (existsSync(`${path}-wal`) && !existsSync(`${path}.wal`)) renameSync(`${path}-wal`, `${path}.wal`)
   }
 
   /** Makes the file available to other programs again. Called when all connections are closed. */
@@ -167,6 +169,9 @@ export class DatabaseFiles {
   sync(descriptor: number): number {
     if (!this.#isKept) return 0
     return failureOf(() => {
+      // before there is a WAL that other programs would not read
+      if (!this.#isMarkKept) syncMark(this.#paths.get(MAIN_FILE) ?? '')
+      this.#isMarkKept = true
       fsyncSync(descriptor)
       if (!this.#created.delete(descriptor)) return
       const folder = dirname(this.#paths.get(MAIN_FILE) ?? '')

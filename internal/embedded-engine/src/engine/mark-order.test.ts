@@ -1,0 +1,58 @@
+import fs, { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
+
+/** Inodes in the order in which they were written to the disk. */
+const synced: number[] = []
+const { fsyncSync } = fs
+
+beforeAll(() => {
+  fs.fsyncSync = (file) => {
+    synced.push(fs.fstatSync(file).ino)
+    fsyncSync(file)
+  }
+  syncBuiltinESMExports()
+})
+afterAll(() => {
+  fs.fsyncSync = fsyncSync
+  syncBuiltinESMExports()
+})
+
+function opened(isKept: boolean): { files: DatabaseFiles; path: string } {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const path = join(folder, 'data.db')
+  writeFileSync(path, 'SQLite format 3\0and the rest')
+  synced.length = 0
+  return { files: new DatabaseFiles(path, isKept), path }
+}
+
+test('the mark is on the disk before the first change is, and nothing waits for the disk without one', () => {
+  const { files, path } = opened(true)
+  const [main, log] = [files.open(MAIN_FILE, false), files.open(`${MAIN_FILE}-wal`, true)]
+  expect(synced).toEqual([])
+  const [mark, change] = [path, `${path}.wal`].map((name) => statSync(name).ino)
+  files.write(log, Buffer.from('a change'), 0)
+  files.sync(log)
+  expect(synced.slice(0, 2)).toEqual([mark, change])
+  synced.length = 0
+  files.sync(log)
+  expect(synced).toEqual([change])
+  files.close(log)
+  files.close(main)
+  files.release()
+  expect(synced).toEqual([change])
+})
+
+test('a temporary database never waits for the disk', () => {
+  const { files } = opened(false)
+  const log = files.open(`${MAIN_FILE}-wal`, true)
+  files.write(log, Buffer.from('a change'), 0)
+  files.sync(log)
+  files.close(log)
+  files.release()
+  expect(synced).toEqual([])
+})
