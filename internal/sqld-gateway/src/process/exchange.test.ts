@@ -51,14 +51,15 @@ test('a response that must have begun is complete from its first byte', async ()
   const response = await exchange(pool, REQUEST, undefined, isBegun)
   expect(String(await bytesOf(response))).toBe('first\nsecond')
   const never = await exchange(pool, REQUEST, undefined, () => false)
-  expect(String(never.body)).toBe('first\nsecond')
+  expect(never.body).toEqual(Buffer.from('first\nsecond'))
 })
 
 test('a connection that is closed before a response, in one that is held back, and in a stream', async () => {
   const pool = await serve((response, count) => {
-    if (count === 1) return void response.destroy()
-    response.writeHead(200, count === 2 ? { 'content-length': 10 } : {})
-    response.write('begun')
+    if (count > 1) {
+      response.writeHead(200, count === 2 ? { 'content-length': 10 } : {})
+      response.write('begun')
+    }
     setImmediate(() => response.destroy())
   })
   await expect(exchange(pool, REQUEST, undefined)).rejects.toMatchObject({ code: 'UND_ERR_SOCKET' })

@@ -109,9 +109,8 @@ export class Upstream {
     const { remote } = this.#options
     this.#process = remote === undefined ? await this.#startOwn() : await connectSqld(remote)
     void this.#pool?.close()
-    // loading it takes longer than all else at the start of the embedded back end, which does without
-    const undici = await import('undici')
-    this.#pool = new undici.Pool(`http://${this.#process.host}:${this.#process.port}`, POOL_OPTIONS)
+    const Pool = await undiciPool()
+    this.#pool = new Pool(`http://${this.#process.host}:${this.#process.port}`, POOL_OPTIONS)
     this.#user.onStart()
     return this.#process.version
   }
@@ -282,6 +281,15 @@ export class Upstream {
     const token = this.#tokens.tokenFor(id, { ...permissions, attach })
     return { authorization: `Bearer ${token}` }
   }
+}
+
+/**
+ * Loads undici's pool, which the embedded back end does without. Only its file: all of undici takes three times as long, and Bun
+ * replaces it by a version without `dispatch`.
+ */
+async function undiciPool(): Promise<typeof Pool> {
+  // @ts-expect-error undici has no types for its single files
+  return (await import('undici/lib/dispatcher/pool.js')).default
 }
 
 /** Whether a response is the 404 for a missing database. It is recognized by its length, so that the body is not consumed. */
