@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import {
   DatabaseWorker,
   engineModule,
@@ -21,8 +22,16 @@ const IDLE_MS = 5_000
 const SWEEP_MS = 1_000
 /** Maximum number of open databases; beyond it the least recently used one is closed. */
 const MAX_OPEN = 16
-/** How long a new database waits for another one to be closed before an additional worker is started. */
+/**
+ * Maximum number of those that were not closed for another one a short time ago. Requests for hundreds of databases in turn then use
+ * few threads, each of which takes about 20 MB, and leave open what is used again and again.
+ */
+const MAX_NEW = Math.min(MAX_OPEN, Math.max(4, availableParallelism()))
+/** Number of databases closed for others that are remembered. */
+const MAX_EVICTED = 64
+/** How long a database waits for another one to be closed before an additional worker is started, and if there are few. */
 const MAX_WAIT_MS = 200
+const SHORT_WAIT_MS = 20
 const WAIT_STEP_MS = 1
 /** Number of workers without a database that are kept. */
 const MAX_SPARES = 2
@@ -49,6 +58,10 @@ export class WorkerPool {
   readonly #options: WorkerPoolOptions
   /** Least recently used first. */
   readonly #open = new Map<DatabaseId, DatabaseWorker>()
+  /** Those among the open databases that are not known to be used again and again. */
+  readonly #new = new Set<DatabaseId>()
+  /** Databases that were closed for others, oldest first. */
+  readonly #evicted = new Set<DatabaseId>()
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
   readonly #feeds = new Map<DatabaseId, ChangeFeed>()
   /** Databases that are being migrated. */
@@ -98,7 +111,7 @@ export class WorkerPool {
     if (this.#isClosed) throw new Error('the server is closed')
     const worker = this.#open.get(id)
     if (worker === undefined)
-      return this.#waiting === 0 && this.#open.size < MAX_OPEN ? this.#openNow(id) : this.#openLater(id)
+      return this.#waiting === 0 && this.#hasRoom(id) ? this.#openNow(id) : this.#openLater(id)
     this.#open.delete(id)
     this.#open.set(id, worker)
     worker.lastUse = performance.now()
@@ -113,6 +126,7 @@ export class WorkerPool {
     if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) throw new MissingFileError()
     const worker = this.#openWith({ id, path, role, dialect, isKept, settings })
     this.#open.set(id, worker)
+    if (!this.#evicted.delete(id)) this.#new.add(id)
     worker.lastUse = performance.now()
     if (this.#feeds.get(id)?.isWatched) worker.watch(true)
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref()
@@ -122,7 +136,7 @@ export class WorkerPool {
   async #openLater(id: DatabaseId): Promise<DatabaseWorker> {
     this.#waiting += 1
     const opening = this.#opening.then(async () => {
-      await this.#makeRoom()
+      await this.#makeRoom(id)
       if (this.#isClosed) throw new Error('the server is closed')
       // another request may have opened the same database
       return this.#open.get(id) ?? this.#openNow(id)
@@ -133,17 +147,29 @@ export class WorkerPool {
     })
   }
 
-  /** Closes the least recently used database. Gives up if all are in use. */
-  async #makeRoom(): Promise<void> {
-    const due = performance.now() + MAX_WAIT_MS
-    while (this.#open.size >= MAX_OPEN && performance.now() < due && !this.#isClosed) {
+  #hasRoom(id: DatabaseId): boolean {
+    return this.#open.size < MAX_OPEN && (this.#evicted.has(id) || this.#new.size < MAX_NEW)
+  }
+
+  /** Closes the least recently used database, if possible one that is new, too. Gives up if all are in use. */
+  async #makeRoom(id: DatabaseId): Promise<void> {
+    const due = performance.now() + (this.#open.size < MAX_OPEN ? SHORT_WAIT_MS : MAX_WAIT_MS)
+    while (!this.#hasRoom(id) && performance.now() < due && !this.#isClosed) {
       const workers = [...this.#open]
-      const [unused] = workers.filter(([id, worker]) => !this.#isInUse(id, worker))
-      if (unused !== undefined) await unused[1].release({ keep: true })
+      const unused = workers.filter(([each, worker]) => !this.#isInUse(each, worker))
+      const [closed] = unused.find(([each]) => this.#new.has(each)) ?? unused[0] ?? []
+      if (closed !== undefined) await this.#evict(closed)
       else if (workers.some(([, worker]) => worker.isBusy))
         await new Promise((resolve) => setTimeout(resolve, WAIT_STEP_MS))
       else return
     }
+  }
+
+  async #evict(id: DatabaseId): Promise<void> {
+    this.#evicted.add(id)
+    const [oldest] = this.#evicted
+    if (this.#evicted.size > MAX_EVICTED && oldest !== undefined) this.#evicted.delete(oldest)
+    await this.#open.get(id)?.release({ keep: true })
   }
 
   /** Returns the change feed of a database. */
@@ -167,6 +193,7 @@ export class WorkerPool {
   /** Closes a database whose files are about to be removed. */
   async forget(id: DatabaseId): Promise<void> {
     this.#settings.delete(id)
+    this.#evicted.delete(id)
     this.endFeed(id)
     await this.#open.get(id)?.release({ keep: false })
   }
@@ -230,6 +257,7 @@ export class WorkerPool {
     // its last commit may not have been reported
     if (worker.isDead) this.#feeds.get(id)?.reportLoss()
     this.#open.delete(id)
+    this.#new.delete(id)
     this.#options.onClosed(id)
   }
 

@@ -1,0 +1,63 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { DatabaseId } from '@batonsql/server-common/backend'
+import { expect, onTestFinished, test } from 'vitest'
+import { ensureDatabaseFile } from './empty-database.ts'
+import { WorkerPool } from './worker-pool.ts'
+
+const SETTINGS = {
+  sizeLimitBytes: null,
+  blockReads: false,
+  blockWrites: false,
+  blockReason: null,
+  allowAttach: false,
+  keys: [],
+}
+const idsOf = (name: string, count: number): DatabaseId[] =>
+  Array.from({ length: count }, (_, at) => `${name}${at}` as DatabaseId)
+
+async function openPool(ids: readonly DatabaseId[]): Promise<WorkerPool> {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  const pathOf = (id: DatabaseId): string => join(folder, `${id}.db`)
+  const pool = new WorkerPool({
+    pathOf,
+    roleOf: () => 'plain',
+    isKept: false,
+    dialect: null,
+    onRequest: async () => null,
+    isIdle: () => true,
+    onClosed: () => {},
+    onUsage: () => {},
+  })
+  onTestFinished(async () => {
+    await pool.close()
+    rmSync(folder, { recursive: true })
+  })
+  await pool.prepare()
+  for (const id of ids) {
+    await ensureDatabaseFile(pathOf(id), false)
+    pool.configure(id, SETTINGS)
+  }
+  return pool
+}
+
+test('databases that are used again and again stay open while hundreds are used once', async () => {
+  const [used, first, second] = [idsOf('used', 10), idsOf('first', 20), idsOf('second', 20)]
+  const pool = await openPool([...used, ...first, ...second])
+  for (const id of [...used, ...first, ...used, ...second]) await pool.get(id)
+  expect(used.filter((id) => pool.find(id) === undefined)).toEqual([])
+  const open = [...used, ...first, ...second].filter((id) => pool.find(id) !== undefined)
+  expect(open.length).toBeLessThanOrEqual(16)
+})
+
+test('a database that was removed and created again is a new one', async () => {
+  const [removed, others] = [idsOf('removed', 1), idsOf('other', 40)]
+  const pool = await openPool([...removed, ...others])
+  const [id] = removed as [DatabaseId]
+  for (const each of [id, ...others.slice(0, 20)]) await pool.get(each)
+  await pool.forget(id)
+  pool.configure(id, SETTINGS)
+  for (const each of [id, ...others.slice(20)]) await pool.get(each)
+  expect(pool.find(id)).toBeUndefined()
+})
