@@ -121,7 +121,7 @@ export const COMMANDS: readonly Command[] = [
     words: ['databases', 'destroy'],
     operands: ['NAME'],
     summary: 'Delete a database and its data.',
-    details: `${WHICH_API} A protected one must first be unprotected: \`baton databases configure NAME --delete-protection off\`.`,
+    details: `${WHICH_API} If it is protected, first run \`baton databases configure NAME --delete-protection off\`.`,
     options: DESTROY_OPTIONS,
     load: async () => (await import('./databases.ts')).destroyDatabase,
   }),
@@ -210,7 +210,7 @@ export const COMMANDS: readonly Command[] = [
     operands: ['[NAME]', '[FILE.db]'],
     summary: 'Write one or all databases of a server to new SQLite files.',
     details:
-      'A running server is read through its platform API: each file is a snapshot, and writes continue. With --data, a data directory is read whose server is stopped.',
+      'A running server is read through its platform API: each file is a snapshot, and writes continue. With --data, the data directory of a stopped server is read.',
     options: EXPORT_OPTIONS,
     load: async () => (await import('./export.ts')).runExport,
   }),

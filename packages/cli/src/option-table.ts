@@ -55,7 +55,7 @@ export const DEV_OPTIONS = {
     type: 'string',
     value: 'LEVEL',
     choices: ['none', 'errors', 'requests'],
-    help: 'Log lines of JSON to stderr: errors (failed and rejected requests), requests (all requests) or none (default)',
+    help: 'Log to stderr in lines of JSON: errors (failed and rejected requests), requests (all requests) or none (default)',
   },
   'allow-origin': {
     type: 'string',
