@@ -126,7 +126,7 @@ export class ControlPlane {
   #sample(): void {
     this.#sampling ??= this.usage
       .sampleTouched()
-      // for example on a full disk; nothing is lost, as the next sample includes it
+      // for example on a full disk; nothing is lost, because the next sample includes it
       .catch((error: unknown) => console.error(`usage could not be recorded: ${String(error)}`))
       .finally(() => {
         this.#sampling = null

@@ -509,7 +509,7 @@ export class SqldBackend implements DatabaseBackend {
     }
   }
 
-  /** Includes the keys of tokens for a remote server, as clients may send requests to its replicas directly. */
+  /** Includes the keys of tokens for a remote server, because clients may send requests to its replicas directly. */
   #keysOf({ keys }: DatabaseSettings): string | undefined {
     const { isOpen, remote, controlKey } = this.#options
     // the key of the server; only without a key of its own does a database accept what its replicas forward

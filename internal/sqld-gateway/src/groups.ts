@@ -171,7 +171,7 @@ export class SqldGroups implements DatabaseBackend {
     await Promise.allSettled(servers)
   }
 
-  /** @throws Error if the group's server is not running, as there are no new counts */
+  /** @throws Error if the group's server is not running, because there are no new counts */
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
     const server = await this.#runningOf(id)
     if (server === null) throw new Error('the database has not been used since the start')

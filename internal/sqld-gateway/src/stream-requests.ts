@@ -71,7 +71,7 @@ export class StreamRequests {
     this.#writes = writes
   }
 
-  /** @param rulesNow returns the rules when the body has arrived, as the token may have been revoked meanwhile */
+  /** @param rulesNow returns the rules when the body has arrived, because the token may have been revoked meanwhile */
   async handle(
     id: DatabaseId,
     { request, running }: RunningCall,

@@ -142,7 +142,7 @@ function readLag(texts: readonly string[]): NonNullable<LocalServerOptions['repl
   const [first] = parts
   if (first !== undefined && first.location === undefined && parts.length === 1) return first.ms
   if (parts.some(({ location }) => location === undefined))
-    throw new UsageError('baton dev: of several --replica-lag options each must be LOCATION=MS')
+    throw new UsageError('baton dev: with several --replica-lag options, each must be LOCATION=MS')
   return Object.fromEntries(parts.map(({ location, ms }) => [location, ms]))
 }
 

@@ -20,7 +20,7 @@ export function readHistory(path: string): string[] {
   }
 }
 
-/** Saves lines, newest first, readable only by this user. Errors are ignored, as the prompt also works without a history. */
+/** Saves lines, newest first, readable only by this user. Errors are ignored, because the prompt also works without a history. */
 export function writeHistory(path: string, lines: readonly string[]): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })

@@ -1,14 +1,14 @@
 import { Client, type ClientConfig, createClient } from '@batonsql/core'
 
-/** How to reach the database: a client, which stays the caller's to close, or the settings of one. */
+/** A client, which the caller closes, or the settings of one. */
 export type Connection =
   | { readonly connection: string | URL | ClientConfig; readonly client?: undefined }
   | { readonly client: Client; readonly connection?: undefined }
 
 /**
- * The client, and the rest of what `drizzle()` was called with: an address or a client and a configuration, or one
- * configuration with either in it.
- * @throws TypeError when it has neither or both, or a client that gives integers as strings
+ * Returns the client and the configuration for the arguments of `drizzle()`: an address or a client with a configuration, or a
+ * configuration that contains either.
+ * @throws TypeError if it has neither or both, or a client that returns integers as strings
  */
 export function openClient<C>(
   first: string | URL | Client | (C & Connection),
@@ -17,7 +17,7 @@ export function openClient<C>(
   const [client, rest] = clientOf(first, config)
   if (client.intMode === 'string')
     throw new TypeError(
-      "intMode: 'string' cannot be used with Drizzle, whose columns read numbers: leave it out, and declare large integers with int64()",
+      "intMode: 'string' cannot be used with Drizzle, whose columns read numbers: omit it, and declare large integers with int64()",
     )
   return [client, rest]
 }
@@ -40,19 +40,19 @@ function clientOf<C>(
 
 const EXPECTED = 'expected a URL, a client, or a configuration with either `client` or `connection`'
 
-/** A value by its kind alone: it may hold a token. */
+/** Describes a value only by its type, because it may contain a token. */
 const describe = (value: unknown): string =>
   typeof value === 'object' && value !== null
     ? `an object of ${Object.keys(value).join(', ') || 'nothing'}`
     : String(value === null ? null : typeof value)
 
-/** What stands for the client of a database that has none. */
+/** Replaces the client of a database that has none. */
 export const NO_CLIENT = '$client is not available on drizzle.mock()'
 
-/** A client that refuses everything. */
+/** Returns a client that rejects all queries. */
 export function mockClient(): Client {
   const refuse = async (): Promise<never> => {
-    throw new TypeError('a database made by drizzle.mock() runs no queries')
+    throw new TypeError('a database created by drizzle.mock() runs no queries')
   }
   return { execute: refuse, batch: refuse, transaction: refuse } as unknown as Client
 }

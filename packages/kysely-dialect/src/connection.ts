@@ -30,9 +30,9 @@ interface QueryOptions {
  */
 export class BatonConnection implements DatabaseConnection {
   readonly #client: Client
-  /** Opened by the first statement that needs it. A lost one stays, so that no query runs without its settings. */
+  /** Opened by the first statement that needs it. Kept when it is lost, so that no query runs without its settings. */
   #session: Stream | null = null
-  /** A lost one stays, so that no query of it runs outside of it. */
+  /** Kept when it is lost, so that none of its queries runs outside of it. */
   #transaction: ConnectionTransaction | null = null
   #isReleased = false
   #abort: AbortController | null = null
@@ -182,7 +182,7 @@ const toStatement = ({ sql, parameters }: CompiledQuery): InStatement => ({
   args: parameters as readonly InValue[],
 })
 
-/** Whether a query may be one that only reads. All builders but selects change something. */
+/** Whether a query may be read-only. All builders except selects change something. */
 const mayRead = ({ query }: CompiledQuery): boolean => SelectQueryNode.is(query) || RawNode.is(query)
 
 function queryResult(query: CompiledQuery, result: ResultSet): QueryResult<unknown> {

@@ -41,6 +41,6 @@ function shown(value: unknown, rule: string): string {
   return typeof value === 'number' && rule in NUMBERS ? String(value) : kindOf(value)
 }
 
-/** Describes a value only by its type, as it may be a token. */
+/** Describes a value only by its type, because it may be a token. */
 export const kindOf = (value: unknown): string =>
   value == null ? String(value) : `a value of type ${typeof value}`

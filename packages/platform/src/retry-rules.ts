@@ -11,7 +11,7 @@ const LONGEST_RETRY_AFTER_MS = 60_000
 const TRANSIENT = [408, 502, 503, 504]
 
 /**
- * Returns the delay before a retry, in ms; null if there is none. A conflict (409) is never retried, as it means that the resource
+ * Returns the delay before a retry, in ms; null if there is none. A conflict (409) is never retried, because it means that the resource
  * already exists. A creation, above all of a token, is retried only if it was certainly not executed.
  * @param attempt from 1
  */

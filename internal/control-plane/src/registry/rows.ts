@@ -37,7 +37,7 @@ export interface OrganizationRow {
   readonly blockedWrites: boolean
   /** Customer data received by the billing routes. */
   readonly customer: Readonly<Record<string, unknown>> | null
-  /** In ms since the Unix epoch, as all times here. */
+  /** In ms since the Unix epoch, like all times here. */
   readonly createdAt: number
 }
 

@@ -123,10 +123,10 @@ function readReach(call: Call): Pick<ApiTokenRow, 'organization' | 'group' | 'sc
   return { organization: organization.id, group: group.id, scopes: expanded }
 }
 
-/** @throws Refusal 403 unless the caller owns the server, as metrics contain the databases of all organizations */
+/** @throws Refusal 403 unless the caller owns the server, because metrics contain the databases of all organizations */
 function forMetrics({ plane, caller }: Call): Pick<ApiTokenRow, 'organization' | 'group' | 'scopes'> {
   if (caller.user.id !== plane.home.owner.id)
-    throw new Refusal(403, 'metrics are for the owner of this server only')
+    throw new Refusal(403, 'metrics are available only to the owner of this server')
   return { organization: null, group: null, scopes: METRICS_ONLY }
 }
 

@@ -101,7 +101,7 @@ function replicaView(call: Call, row: DatabaseRow, location: string) {
 /** Returns an id that is always the same for a database and a location. */
 function instanceId({ id }: DatabaseRow, location: string): string {
   const hex = createHash('sha256').update(`${id}/${location}`).digest('hex')
-  // version 8 (of our own making) and the variant of RFC 9562
+  // version 8 (custom) and the variant of RFC 9562
   const text = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}`
   return `${text}-${hex.slice(20, 32)}`
 }

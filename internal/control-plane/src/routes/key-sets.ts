@@ -80,7 +80,7 @@ async function removeSet(call: Call): Promise<void> {
   await endStreams(call, row)
 }
 
-/** Closes all streams of the organization's databases, as it is unknown which of them were opened with tokens of a removed set. */
+/** Closes all streams of the organization's databases, because it is unknown which of them were opened with tokens of a removed set. */
 async function endStreams(call: Call, { url }: KeySetRow): Promise<void> {
   const { externalTokens, registry } = call.plane
   // another organization may still trust the set

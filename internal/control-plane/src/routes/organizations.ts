@@ -87,7 +87,7 @@ function updateOrganization(call: Call) {
   const changed = {
     ...organization,
     overages: wanted.overages ?? organization.overages,
-    // stored without effect, as there is no second factor here
+    // stored without effect, because there is no second factor here
     requireMfa: wanted.require_mfa ?? organization.requireMfa,
   }
   const data = { overages: changed.overages }

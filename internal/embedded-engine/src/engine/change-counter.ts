@@ -1,7 +1,7 @@
 import type { TableChanges } from '../protocol/worker-messages.ts'
 import type { ChangeWatcher } from './engine-instance.ts'
 
-/** SQLite's codes of changes of a row. */
+/** SQLite's codes for changes to a row. */
 const ACTIONS: Readonly<Record<number, 'delete' | 'insert' | 'update'>> = {
   9: 'delete',
   18: 'insert',
@@ -12,7 +12,7 @@ type Counts = Omit<TableChanges, 'table'>
 
 /** Counts the rows that a transaction changes, by table. */
 export class ChangeCounter implements ChangeWatcher {
-  /** At each index the changes that were made while so many savepoints were open. */
+  /** At each index, the changes made while that many savepoints were open. */
   readonly #levels: Map<string, Counts>[] = []
   #isCommitting = false
 

@@ -82,7 +82,7 @@ export class ClientConnection implements Writer {
     return !this.#engine.inTransaction
   }
 
-  /** The engine connection for internal statements. It is not reused afterwards, as they may change its settings. */
+  /** The engine connection for internal statements. It is not reused afterwards, because they may change its settings. */
   get own(): SqliteConnection {
     this.#isUnused = false
     return this.#engine
@@ -230,7 +230,7 @@ export class ClientConnection implements Writer {
     return prepared
   }
 
-  /** Acquires the write lock. @returns the statement compiled again if it had to wait, as the schema may have changed */
+  /** Acquires the write lock. @returns the statement compiled again if it had to wait, because the schema may have changed */
   async lockFor(statement: Statement, grant: Grant): Promise<SqliteStatement | null> {
     return statement.needsWriteLock && (await this.#lock()) ? this.#prepare(statement, grant) : null
   }

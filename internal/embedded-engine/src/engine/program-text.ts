@@ -8,7 +8,7 @@ const CACHE_TEXT_LENGTH = 10_000
 /** Compiles a statement where that has no effect; throws its error. */
 export type SyntaxCheck = (sql: string) => unknown
 
-/** Parses SQL texts, and caches the result, as applications usually repeat the same few texts. */
+/** Parses SQL texts, and caches the result, because applications usually repeat the same few texts. */
 export class ProgramTexts {
   readonly #seen = new Map<string, readonly Statement[]>()
   readonly #dropsIncomplete: boolean

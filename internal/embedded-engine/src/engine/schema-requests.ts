@@ -37,7 +37,7 @@ export async function migrateSchema(
       request.type !== 'sequence',
     )
     session.checkBlocked(steps)
-    // on a separate connection, as the dry run changes settings
+    // on a separate connection, because the dry run changes settings
     const results = await session.within(database, (own) => dryRunMigration(own, program, call.permissions))
     const failure = await session.migrate(program)
     if (failure !== null) throw new MigrationError(failure)

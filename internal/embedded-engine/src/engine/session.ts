@@ -97,7 +97,7 @@ export class Session {
   }
 
   /**
-   * Runs one call at a time, as a cursor may still be running when the next request arrives. Meanwhile the write lock cannot be
+   * Runs one call at a time, because a cursor may still be running when the next request arrives. Meanwhile the write lock cannot be
    * preempted.
    */
   exclusive<T>(call: number, run: () => Promise<T>): Promise<T> {

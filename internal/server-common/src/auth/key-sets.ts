@@ -43,7 +43,7 @@ export class KeySets {
 
   /**
    * Returns the claims of a token that a key of one of the sets has signed; null for any other token. A fresh set that has the
-   * key is used alone; otherwise all are fetched again, as a key may be new, or replaced under its name.
+   * key is used alone; otherwise all are fetched again, because a key may be new, or replaced under its name.
    * @throws JWTExpired or JWTClaimValidationFailed for a signed token that is not valid now
    */
   async verify(urls: readonly string[], token: string): Promise<JWTPayload | null> {

@@ -43,7 +43,7 @@ export class TokenCheck {
 
   /** Sets the public keys (PEM) that verify tokens for a database. */
   configure(database: DatabaseId, keys: readonly string[]): void {
-    // what the previous keys have signed is forgotten
+    // forgets tokens that the previous keys have signed
     this.#keys.set(database, { keys: keys.map((pem) => createPublicKey(pem)), verified: new Map() })
   }
 

@@ -30,13 +30,13 @@ export class ReplicaConditions {
     return this.#changed.get(location)?.isDown ?? false
   }
 
-  /** Changes what is given, and keeps the rest. */
+  /** Changes the given conditions and keeps the others. */
   change(location: string, condition: ReplicaCondition): void {
     this.#changed.set(location, { ...this.#changed.get(location), ...condition })
     this.#events.emit('change')
   }
 
-  /** Calls a listener after each change. @returns what removes it */
+  /** Calls a listener after each change. @returns a function that removes it */
   onChange(listener: () => void): () => void {
     this.#events.on('change', listener)
     return () => this.#events.off('change', listener)

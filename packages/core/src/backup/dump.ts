@@ -79,12 +79,12 @@ async function* readDump(db: Client, options: DumpOptions): AsyncGenerator<Uint8
       if (part.length === 0) continue
       if (start.length < EDGE_LENGTH) {
         start += decoder.decode(part.subarray(0, EDGE_LENGTH))
-        if (!isStartOfDump(start)) throw new ProtocolError('the answer is not a dump')
+        if (!isStartOfDump(start)) throw new ProtocolError('the response is not a dump')
       }
       end = (end + decoder.decode(part.subarray(-EDGE_LENGTH))).slice(-EDGE_LENGTH)
       yield part
     }
-    if (!/(?:^|\n)COMMIT;\s*$/.test(end)) throw new ProtocolError('the dump broke off before its end')
+    if (!/(?:^|\n)COMMIT;\s*$/.test(end)) throw new ProtocolError('the dump was truncated')
   } finally {
     body?.close()
     http.lifetime.end()

@@ -2,7 +2,7 @@ import { ProtocolError } from '../base/errors.ts'
 import { isControl, statementKind } from '../sql/statement-kind.ts'
 import { readStatements, type ScriptSource } from './statement-reader.ts'
 
-/** Most characters, and statements, in one request; the results must fit into one response of 10 MB. */
+/** Maximum numbers of characters and statements in one request; the results must fit into one response of 10 MB. */
 const BATCH_LENGTH = 1_000_000
 const BATCH_STATEMENTS = 20_000
 
@@ -53,10 +53,10 @@ class DumpTranslator {
   isOpen = false
   readonly #virtualTables: string[] = []
 
-  /** @returns no statement for what the batch itself does @throws ProtocolError for statements that a complete dump does not have */
+  /** @returns nothing for statements that the batch itself replaces @throws ProtocolError for statements that a complete dump does not have */
   translate(sql: string): string[] {
     const kind = statementKind(sql)
-    if (kind === 'rollback') throw new ProtocolError('the script rolls back: it is a dump that failed')
+    if (kind === 'rollback') throw new ProtocolError('the script rolls back: the dump had failed')
     if (isControl(kind)) {
       this.isOpen = kind === 'begin'
       return []

@@ -193,7 +193,7 @@ export class Transaction extends SqlExecutor {
   async rollback(): Promise<void> {
     this.#checkOpen()
     this.#undo()
-    // to close is to roll back
+    // closing rolls back
     if (this.#parent === null) await this.#stream.close()
   }
 
@@ -223,7 +223,7 @@ export class Transaction extends SqlExecutor {
     try {
       result = await tx.#perform(callback)
     } catch (error) {
-      // to close is to roll back
+      // closing rolls back
       await stream.close()
       throw error
     }

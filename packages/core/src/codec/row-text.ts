@@ -159,7 +159,7 @@ export function parseAnswer(text: string): WirePipelineResponse | null {
   return answer
 }
 
-/** Replaces the number that stands for the rows by their text. */
+/** Replaces the placeholder number with the text of the rows. */
 function putBack(result: unknown, found: readonly RowText[]): void {
   const { rows } = (result ?? {}) as { rows?: unknown }
   if (typeof rows === 'number') (result as { rows: unknown }).rows = found[rows]

@@ -15,7 +15,7 @@ export interface BodyRequest {
 }
 
 /**
- * The response to a GET, read as it arrives and no faster than it is consumed. Its opener closes it. Every wait ends with
+ * The response to a GET, read as it arrives and no faster than it is consumed. The caller closes it. Every wait ends with
  * the signal, the time limit, or the client.
  */
 export class AnswerBody implements AsyncIterable<Uint8Array> {

@@ -29,7 +29,7 @@ export class RetryPolicy {
   }
 }
 
-/** A replica of a libsql-server answers the first reads of a database with 500 and this, until it has received the database. */
+/** A replica of a libsql-server answers the first reads of a database with 500 and this text, until it has received the database. */
 const REPLICA_NOT_READY = 'but none given'
 
 function isRetryable(error: unknown, isIdempotent?: boolean): boolean | undefined {

@@ -18,8 +18,8 @@ import { READ } from '../http/policies.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
 import type { Answers, Sending, SendingStream } from './sending.ts'
 
-// Batches and transactions on a server that knows only `execute` and `close`. There, a statement cannot depend on the one before
-// it: a server that lost the transaction would run the next statement by itself. So a statement is sent alone, or behind a BEGIN
+// Batches and transactions on a server that knows only `execute` and `close`. There, a statement cannot depend on the previous
+// one: a server that lost the transaction would run the next statement outside of it. So a statement is sent alone, or after a BEGIN
 // that fails inside a transaction. If that BEGIN succeeds, the transaction was lost, and the statements after it belong to one
 // that is rolled back.
 
@@ -43,7 +43,7 @@ const begunAt = new WeakMap<SendingStream, number>()
 /** Streams whose transaction was lost. */
 const lost = new WeakSet<SendingStream>()
 
-/** Finds out whether the server rejects any batch, and knows `execute`. @returns the failure of a request; else null */
+/** Detects whether the server rejects any batch, and knows `execute`. @returns the failure of a request; otherwise null */
 async function detect(
   http: Http,
   options: Pick<RequestOptions, 'deadline' | 'signal'>,
@@ -70,7 +70,7 @@ async function detect(
 }
 
 /**
- * Sends a request as single statements and returns what the server would have answered to its batch.
+ * Sends a request as single statements and returns the response that the server would have sent to its batch.
  * @param refused the response to the batch; null if the server is known to have no batches
  */
 export async function sendExecutes(
@@ -115,7 +115,7 @@ class Execution {
     return { step_results: this.#results, step_errors: this.#errors }
   }
 
-  /** Executes a call; after the transaction was lost, it does nothing. @returns the failure of a request; else null */
+  /** Executes a call; after the transaction was lost, it does nothing. @returns the failure of a request; otherwise null */
   async run(call: QueuedCall, close: boolean): Promise<Sent<Answers> | null> {
     const { prefix, scope, statements, transactionEnd } = call
     const commands = [...prefix, ...statements]
@@ -202,7 +202,7 @@ class Execution {
   }
 
   /**
-   * Executes statements in one request, each behind a BEGIN that must fail. If the server has time to take the lock away between
+   * Executes statements in one request, each after a BEGIN that must fail. If the server has time to take the lock away between
    * a BEGIN and its statement, they are sent one by one: the first statement after a loss is not executed.
    */
   async #group(
@@ -273,7 +273,7 @@ class Execution {
     }
     const again = statements.filter((_, index) => this.#results[at + index])
     const failure = await this.#each(again, at, false)
-    // the transaction is not what the results say
+    // the results do not describe the transaction
     if (failure || this.#errors.slice(at, at + again.length).some((error) => error !== null))
       lost.add(this.#stream)
     return failure

@@ -18,7 +18,7 @@ export async function rollback(stream: ServerStream, options: CallOptions = {}):
       signal: options.signal,
     })
   }
-  // to close is to roll back
+  // closing rolls back
   if (!transaction || transaction !== control.current || !stream.isOpen) return
   stream.stopCursors(rolledBack)
   try {

@@ -21,12 +21,12 @@ import { StatementQueue } from './statement-queue.ts'
 import { StreamConnection } from './stream-connection.ts'
 import { rolledBack, TransactionControl, type TransactionStream } from './transaction-control.ts'
 
-/** What the handle of a transaction or savepoint adds to its call. */
+/** Options that the handle of a transaction or savepoint adds to its call. */
 export type HandleCall = Pick<QueuedCall, 'deadline' | 'cancelReason'>
 
 type NewCall = Omit<QueuedCall, 'resolve' | 'reject'>
 
-/** What is known of a request before its response. */
+/** The state of a request before its response. */
 export interface SentAt {
   readonly startedAt: number
   /** Whether it continues a stream that exists on the server. */
@@ -39,7 +39,7 @@ export interface SentAt {
  */
 type Phase = 'idle' | 'collecting' | 'waiting' | 'sending' | 'reading' | 'closing' | 'closed'
 
-/** Most calls in one request to a `/v2` server, where each carries the conditions of all before it. */
+/** Maximum number of calls in one request to a `/v2` server, where each call has the conditions of all earlier ones. */
 const V2_CALLS = 32
 
 /**

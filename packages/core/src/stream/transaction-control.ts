@@ -17,7 +17,7 @@ import type { StatementQueue } from './statement-queue.ts'
 
 type TransactionEnd = 'commit' | 'rollback'
 
-/** What the control of transactions needs of the stream. */
+/** The parts of the stream that {@link TransactionControl} uses. */
 export interface TransactionStream extends TransactionHost {
   readonly isOpen: boolean
   /** @throws StreamError */
@@ -109,7 +109,7 @@ export class TransactionControl {
     else this.#queue.prefix.push(releaseStatement(name))
   }
 
-  /** Whether nothing has been queued since a savepoint was set, so that neither it nor its end has to travel. */
+  /** Whether nothing has been queued since a savepoint was set, so that neither it nor its end has to be sent. */
   #hasJustSet(name: string): boolean {
     return this.#queue.prefix.at(-1)?.sql === savepointStatement(name).sql
   }
@@ -149,9 +149,9 @@ export class TransactionControl {
         this.releasePermit()
         return
       }
-      // rejected, as by a deferred constraint, or not sent: the transaction goes on
+      // rejected, as by a deferred constraint, or not sent: the transaction continues
       transaction.ending = null
-      // calls queued after it were to run outside of the transaction
+      // calls queued after it were meant to run outside of the transaction
       this.#queue.rejectAll(new StreamError('TRANSACTION_LOST', 'not run: the COMMIT before it failed'))
     })
     return transaction.ending
@@ -166,7 +166,7 @@ export class TransactionControl {
 
   /**
    * Acquires a write permit.
-   * @returns null if one is free; else a promise for when it is held, or false if it was released meanwhile
+   * @returns null if one is free; otherwise a promise that resolves when it is held, or with false if it was released meanwhile
    * @throws TransportError
    */
   acquirePermit(): Promise<boolean> | null {

@@ -4,7 +4,7 @@ import type { Clock } from '@batonsql/server-common/base'
 import { PipelineFailure } from '@batonsql/server-common/hrana'
 import { BatonSigner } from './baton.ts'
 
-/** Numbers of the service. */
+/** Limits of the service. */
 const IDLE_MS = 10_000
 const REMEMBER_EXPIRED_MS = 300_000
 const MAX_STREAMS = 128
@@ -24,18 +24,18 @@ interface Stream {
   isExpired: boolean
 }
 
-/** Called when a stream ends without a request of its own: it has expired. */
+/** Called when a stream has expired. */
 export type ExpiryListener = (database: DatabaseId, stream: number) => void
 
-/** A stream while a request works on it. */
+/** A stream while a request uses it. */
 export interface StreamLease {
   /** The stream's number within the server. */
   readonly stream: number
 }
 
 /**
- * The open streams of a server: which baton belongs to which, how long they may idle, and how many there can be.
- * A baton is good for one request to its own database.
+ * Tracks the open streams of a server: their batons, their idle time and their number.
+ * A baton is valid for one request to its own database.
  */
 export class StreamTable {
   readonly #clock: Clock
@@ -51,7 +51,7 @@ export class StreamTable {
     this.#onExpiry = onExpiry
   }
 
-  /** Opens a stream, waiting for a place up to a second. */
+  /** Opens a stream; waits up to a second for a place. */
   async open(database: DatabaseId, mayWrite = true): Promise<StreamLease> {
     if (this.#open >= MAX_STREAMS) await this.#waitForPlace()
     else this.#open += 1
@@ -71,7 +71,7 @@ export class StreamTable {
   }
 
   /**
-   * Takes up the stream of a baton; the baton is used up by it.
+   * Continues the stream of a baton, which cannot be used again.
    * @param mayAttach whether the sender may attach a database now; the stream is not continued without those that it has attached
    */
   resume(
@@ -95,7 +95,7 @@ export class StreamTable {
     return { stream: stream.number }
   }
 
-  /** The baton for the next request; the idle time begins. Null when the stream is gone meanwhile. */
+  /** Returns the baton for the next request, and starts the idle time. Null if the stream has ended meanwhile. */
   release({ stream: number }: StreamLease): string | null {
     const stream = this.#streams.get(number)
     if (stream === undefined) return null
@@ -106,12 +106,12 @@ export class StreamTable {
     return this.#signer.sign({ stream: BigInt(number), sequence: stream.sequence })
   }
 
-  /** Whether a stream has not ended meanwhile. */
+  /** Whether a stream is still open. */
   has({ stream }: StreamLease): boolean {
     return this.#streams.has(stream)
   }
 
-  /** Forgets a stream that was closed or has failed. */
+  /** Removes a stream that was closed or has failed. */
   close({ stream: number }: StreamLease): void {
     const stream = this.#streams.get(number)
     if (stream === undefined) return
@@ -121,9 +121,9 @@ export class StreamTable {
   }
 
   /**
-   * Forgets the open streams of a database, for instance because its engine has died; of expired ones it is known why. For
-   * write access, those of senders who had it.
-   * @returns the numbers of those that were open
+   * Removes the open streams of a database, for example because its engine has crashed; expired ones are kept for their error.
+   * For write access, only those of senders who had it.
+   * @returns the numbers of the removed streams
    */
   closeAll(database: DatabaseId, access: EndedAccess = 'all'): readonly number[] {
     const open = [...this.#streams.values()].filter(
@@ -143,7 +143,7 @@ export class StreamTable {
     return this.#streams.get(stream)?.attached ?? []
   }
 
-  /** Forgets the open streams that have a database attached. @returns the database and the number of each */
+  /** Removes the open streams that have a database attached. @returns the database and the number of each */
   closeAttaching(id: DatabaseId): readonly { readonly database: DatabaseId; readonly stream: number }[] {
     const open = [...this.#streams.values()].filter(
       ({ attached, isExpired }) => attached.includes(id) && !isExpired,
@@ -159,7 +159,7 @@ export class StreamTable {
     return count
   }
 
-  /** Stops all clocks. */
+  /** Stops all timers. */
   clear(): void {
     for (const stream of this.#streams.values()) stream.cancelTimer?.()
     this.#streams.clear()
@@ -179,7 +179,7 @@ export class StreamTable {
   }
 
   #freePlace(): void {
-    // a place is handed to the next request that waits, not freed: no other request can take it
+    // the place is given to the next waiting request, so that no other request can take it
     const granted = this.#waiting.shift()
     if (granted === undefined) this.#open -= 1
     else granted()

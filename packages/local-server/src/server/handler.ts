@@ -13,15 +13,15 @@ import {
   type TokenOptions,
 } from './service.ts'
 
-/** How {@link createHandler} makes the service. */
+/** Options of {@link createHandler}. */
 export interface LocalHandlerOptions {
-  /** Where databases, names and the signing key are kept. By default a temporary directory, removed by `close()`. */
+  /** Directory of databases, names and the signing key. By default a temporary one, removed by `close()`. */
   readonly dataDirectory?: string
   /** Whether every database needs a token. @default false */
   readonly auth?: boolean
-  /** Host names (without port) that stand for a database. @default {} */
+  /** Maps host names (without port) to databases. @default {} */
   readonly domains?: Readonly<Record<string, string>>
-  /** Origins of web pages that may use it, besides pages of this machine; as `https://app.example`. @default [] */
+  /** Origins of web pages that may use it, besides pages of this machine, such as `https://app.example`. @default [] */
   readonly allowOrigins?: readonly string[]
 }
 
@@ -29,26 +29,26 @@ const OPTION_NAMES = ['dataDirectory', 'auth', 'domains', 'allowOrigins'] as con
 const ORIGIN = 'http://localhost'
 
 /**
- * The service without a socket, over the embedded back end: a client is given `fetch: handler.fetch`. The engine is
- * started by the first call.
+ * Creates the service without a socket, on the embedded back end; pass `fetch: handler.fetch` to a client. The first call
+ * starts the engine.
  */
 export function createHandler(options: LocalHandlerOptions = {}): LocalHandler {
   checkOptionNames('createHandler', options, OPTION_NAMES)
   return new LocalHandler(options)
 }
 
-/** A service that is called instead of connected to. */
+/** A service that is called as a function instead of over a connection. */
 export class LocalHandler implements AsyncDisposable {
   readonly #options: LocalHandlerOptions
   #service: Promise<Service> | null = null
   #isClosed = false
 
-  /** Made by {@link createHandler} only. */
+  /** Called only by {@link createHandler}. */
   constructor(options: LocalHandlerOptions) {
     this.#options = options
   }
 
-  /** Answers a request as the server would. Has the form of the global `fetch` and can be passed on by itself. */
+  /** Handles a request like the server. Has the signature of the global `fetch`, and works without its object. */
   readonly fetch = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
     const service = await this.#start()
     const request = input instanceof Request && init === undefined ? input : new Request(input, init)
@@ -68,7 +68,7 @@ export class LocalHandler implements AsyncDisposable {
     return toResponse(response, method === 'HEAD')
   }
 
-  /** Creates a database; names are 1 to 64 of `a-z`, `0-9` and `-`. Rejects when the name is taken. */
+  /** Creates a database; names are 1 to 64 of `a-z`, `0-9` and `-`. Rejects if the name is taken. */
   async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<DatabaseAddress> {
     const service = await this.#start()
     await service.createDatabase(name, options)
@@ -77,22 +77,22 @@ export class LocalHandler implements AsyncDisposable {
     return { url, ...(authToken !== undefined && { authToken }) }
   }
 
-  /** Changes the given settings of a database and leaves the others. */
+  /** Changes the given settings of a database and keeps the others. */
   async updateDatabase(name: string, options: DatabaseOptions): Promise<void> {
     await (await this.#start()).updateDatabase(name, options)
   }
 
-  /** Removes a database and its data; open streams of it are gone. */
+  /** Removes a database and its data, and closes its streams. */
   async removeDatabase(name: string): Promise<void> {
     await (await this.#start()).removeDatabase(name)
   }
 
-  /** Makes a token for a database. Rejects on a handler without `auth`. */
+  /** Creates a token for a database. Rejects on a handler without `auth`. */
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {
     return await (await this.#start()).createToken(name, options)
   }
 
-  /** Ends the engine. Requests in flight fail, and so does whatever is called afterwards. */
+  /** Stops the engine. Requests in flight and later calls are rejected. */
   async close(): Promise<void> {
     this.#isClosed = true
     await (await this.#service)?.close()

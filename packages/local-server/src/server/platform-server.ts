@@ -24,20 +24,20 @@ import { loginPage, loginRedirect, readLogin } from './login-page.ts'
 import { IMITATED_VERSION } from './package-version.ts'
 import type { ServerLog } from './server-log.ts'
 
-/** How the platform API is served. */
+/** Options of the platform API. */
 export interface PlatformOptions {
   /** @default a free one */
   readonly port?: number
   /** Slug of the organization that the databases of this server belong to. @default 'local' */
   readonly organization?: string
   /**
-   * What follows `<database>-<organization>.` in the host names of databases, with its port, as `db.example:8443`: for a
-   * server behind a proxy with TLS. By default databases are at `127.0.0.1:PORT/<database>`.
+   * Suffix of the host names of databases, after `<database>-<organization>.`, such as `db.example:8443`, for a server behind a
+   * TLS proxy. By default databases are at `127.0.0.1:PORT/<database>`.
    */
   readonly domain?: string
-  /** How long a database made through the API answers 404 at first, in ms, as it does in the cloud. @default 0 */
+  /** How long a database created through the API first answers 404, in ms, as in the cloud. @default 0 */
   readonly readyDelayMs?: number
-  /** Status for a name that is taken: 409 stands in the service's documents, 400 was seen. @default 409 */
+  /** Status for a name that is taken: 409 is documented, 400 was observed. @default 409 */
   readonly takenNameStatus?: 400 | 409
 }
 
@@ -45,7 +45,7 @@ const OPTION_NAMES = ['port', 'organization', 'domain', 'readyDelayMs', 'takenNa
 const SLUG = /^[a-z0-9][a-z0-9-]{0,38}$/
 const DOMAIN = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?$/
 
-/** Throws for what cannot be. */
+/** @throws TypeError or RangeError for invalid options */
 export function checkPlatformOptions(options: PlatformOptions): void {
   checkOptionNames('platform', options, OPTION_NAMES)
   const { organization, domain, readyDelayMs = 0, takenNameStatus = 409 } = options
@@ -61,21 +61,21 @@ export function checkPlatformOptions(options: PlatformOptions): void {
     throw new RangeError('platform: takenNameStatus is 400 or 409')
 }
 
-/** What the platform API is served for. */
+/** Dependencies of the platform API's server. */
 export interface PlatformParts {
   readonly controlPlane: ControlPlane
   readonly access: AccessPolicy
   readonly dataDirectory: string
   readonly host: string
-  /** What databases are reached at, as `127.0.0.1:8080`. */
+  /** Host and port of the databases, such as `127.0.0.1:8080`. */
   readonly databaseOrigin: () => string
   readonly version: string
-  /** What Prometheus reads. */
+  /** Returns the metrics in Prometheus's format. */
   readonly metrics: () => string
   readonly log: ServerLog
 }
 
-/** The platform API on a port of its own. */
+/** Serves the platform API on its own port. */
 export class PlatformServer {
   readonly #http: Server
   readonly #host: string
@@ -131,7 +131,7 @@ interface Handler extends Pick<PlatformParts, 'access' | 'controlPlane' | 'metri
 async function handle(handler: Handler, request: Request, from: IncomingMessage): Promise<Response> {
   const refusal = handler.access.refusalOf(from) ?? refusalOfTarget(from.url ?? '/')
   const response = refusal === null ? await route(handler, request, from) : toResponse(refusal)
-  // an upload that is refused is not received to its end
+  // the rest of a refused upload is not received
   if (!from.complete) response.headers.set('connection', 'close')
   return response
 }
@@ -159,7 +159,7 @@ function failureResponse(error: unknown): Response {
   return Response.json({ error: text }, { status, headers: { connection: 'close' } })
 }
 
-/** For the operator alone: it names the databases of all organizations. */
+/** Returns the metrics, only to the operator, because they name the databases of all organizations. */
 function answerMetrics({ controlPlane, metrics }: Handler, request: Request): ServiceResponse {
   if (request.method !== 'GET') return errorResponse(405, 'GET only')
   try {
@@ -176,23 +176,23 @@ function answerMetrics({ controlPlane, metrics }: Handler, request: Request): Se
   return textResponse(200, 'text/plain; version=0.0.4', metrics())
 }
 
-/** The page that the vendor's command line sends a browser to, and what it comes back with. */
+/** Serves the page that the vendor's command line opens in a browser, and handles its form. */
 async function login({ controlPlane }: Handler, request: Request): Promise<ServiceResponse> {
   if (request.method !== 'POST' || request.body === null)
     return loginPage(readLogin(new URL(request.url).searchParams), null)
   const fields = new URLSearchParams(await readLimited(request.body))
   const token = fields.get('token') ?? ''
   const attempt = readLogin(fields)
-  if (attempt.port === null) return loginPage(attempt, 'No command waits for the answer.')
+  if (attempt.port === null) return loginPage(attempt, 'No command is waiting for a token.')
   try {
     controlPlane.apiTokens.check(`Bearer ${token}`)
   } catch {
-    return loginPage(attempt, 'This is no API token of this server.')
+    return loginPage(attempt, 'This is not an API token of this server.')
   }
   return loginRedirect(attempt, token)
 }
 
-/** A path is looked at as it was sent: reading it as a URL would resolve what is hidden in it. */
+/** Checks the path as it was sent, because parsing it as a URL would resolve hidden segments. */
 function refusalOfTarget(target: string): ServiceResponse | null {
   const [path = ''] = target.split(/[?#]/, 1)
   const isPlain = path.startsWith('/') && path.split('/').every(isPlainSegment)
@@ -202,7 +202,7 @@ function refusalOfTarget(target: string): ServiceResponse | null {
 function isPlainSegment(segment: string): boolean {
   try {
     const text = decodeURIComponent(segment)
-    // oxlint-disable-next-line no-control-regex -- these are what is refused
+    // oxlint-disable-next-line no-control-regex -- control characters are refused
     return text !== '.' && text !== '..' && !/[/\\\u0000-\u001f\u007f]/.test(text)
   } catch {
     return false

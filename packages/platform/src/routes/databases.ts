@@ -69,7 +69,7 @@ export interface CreateTokenOptions extends PlatformCallOptions {
   readonly expiration?: string | undefined
   /** @default 'full-access' */
   readonly authorization?: 'full-access' | 'read-only' | undefined
-  /** Databases that it may attach for reading. Sent only if given, as some engines reject any. */
+  /** Databases that it may attach for reading. Sent only if given, because some engines reject any. */
   readonly readAttach?: readonly string[] | undefined
   /** Permissions for tables; `tables: null` means all. Supported by the service, but not documented. */
   readonly permissions?:

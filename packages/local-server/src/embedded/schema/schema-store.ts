@@ -2,7 +2,7 @@ import { mkdir, open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DatabaseId, SchemaRole } from '@batonsql/server-common/backend'
 
-/** States of a job; a task has the name of the job's state, too. */
+/** States of a job, also used for its tasks. */
 type JobStatus =
   | 'WaitingDryRun'
   | 'DryRunSuccess'
@@ -11,7 +11,7 @@ type JobStatus =
   | 'RunSuccess'
   | 'RunFailure'
 
-/** What a migration has to do in one child. */
+/** The part of a migration for one child. */
 export interface Task {
   readonly number: number
   readonly database: DatabaseId
@@ -38,12 +38,12 @@ interface Stored {
 }
 
 const FINAL: ReadonlySet<JobStatus> = new Set(['RunSuccess', 'RunFailure'])
-/** Jobs that have ended are forgotten beyond so many. */
+/** Maximum number of ended jobs that are kept. */
 const MAX_JOBS = 1_000
 
 /**
- * Which databases share a schema, and the migrations of it. Kept in one file, which is replaced as a whole at every change:
- * after a crash it is the old one or the new one.
+ * Stores which databases share a schema, and its migrations, in one file. Every change replaces the whole file: after a crash it
+ * is either the old or the new one.
  */
 export class SchemaStore {
   readonly #directory: string
@@ -57,7 +57,7 @@ export class SchemaStore {
     this.#directory = directory
   }
 
-  /** Reads what was kept, if anything was. */
+  /** Reads the file, if it exists. */
   async load(): Promise<void> {
     const path = fileIn(this.#directory)
     try {
@@ -80,17 +80,17 @@ export class SchemaStore {
     return [...this.#parents].filter(([, parent]) => parent === schema).map(([child]) => child)
   }
 
-  /** The jobs of a schema database, the newest first. */
+  /** Returns the jobs of a schema database, newest first. */
   jobsOf(schema: DatabaseId): readonly Job[] {
     return this.#jobs.filter((job) => job.schema === schema).toReversed()
   }
 
-  /** The jobs that have not ended, the oldest first. */
+  /** Returns the jobs that have not ended, oldest first. */
   get unfinished(): readonly Job[] {
     return this.#jobs.filter(isUnfinished)
   }
 
-  /** The job that is under way for a schema database. */
+  /** Returns the unfinished job of a schema database. */
   activeJobOf(schema: DatabaseId): Job | undefined {
     return this.#jobs.find((job) => job.schema === schema && isUnfinished(job))
   }
@@ -110,7 +110,7 @@ export class SchemaStore {
     this.#schemas.delete(id)
     this.#parents.delete(id)
     this.#jobs = this.#jobs.filter(({ schema }) => schema !== id)
-    // it has nothing to do any more in what is not finished
+    // unfinished jobs keep no task for it
     for (const job of this.unfinished) job.tasks = job.tasks.filter(({ database }) => database !== id)
     await this.save()
   }
@@ -134,7 +134,7 @@ export class SchemaStore {
     return job
   }
 
-  /** To be called when a job or a task has been changed. One save at a time; each writes what is known when it begins. */
+  /** Must be called after a job or a task has changed. Saves one at a time; each writes the state at its beginning. */
   save(): Promise<void> {
     this.#saving = this.#saving
       .catch(() => {}) // reported to its caller
