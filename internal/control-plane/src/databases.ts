@@ -127,7 +127,8 @@ export class Databases {
     }
     const made = registry.databases.get(row.id)
     // the group was removed meanwhile, or the server was closed
-    if (made?.state !== 'creating') throw new Refusal(409, `database ${name} was removed while it was made`)
+    if (made?.state !== 'creating')
+      throw new Refusal(409, `database ${name} was removed while it was being created`)
     const ready: DatabaseRow = { ...made, state: 'ready' }
     if (readyDelayMs > 0) this.#delays.set(row.id, performance.now() + readyDelayMs)
     registry.transaction(() => {

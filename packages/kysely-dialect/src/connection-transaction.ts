@@ -1,14 +1,14 @@
 import { type Stream, StreamError } from '@batonsql/core'
 import type { SavepointCommand } from './query-command.ts'
 
-/** A transaction on a connection. Once it ends, the queries of it that Kysely still has in its queue are refused. */
+/** A transaction on a connection. When it ends, its queries that are still in Kysely's queue are refused. */
 export class ConnectionTransaction {
   readonly stream: Stream
-  /** Whether Kysely began it, and ends it. If not, BEGIN came as a query. */
+  /** Whether Kysely begins and ends it. If not, BEGIN was a query. */
   readonly isManaged: boolean
   /** The server does not enforce it. */
   readonly isReadOnly: boolean
-  /** Whether a statement was answered: BEGIN has been sent. */
+  /** Whether a statement has had a response, so that BEGIN has been sent. */
   hasRun = false
   readonly #ownsStream: boolean
   /** Names of the savepoints, the innermost last. */
@@ -27,12 +27,12 @@ export class ConnectionTransaction {
     this.#ownsStream = ownsStream
   }
 
-  /** Whether Kysely has no more queries of it. */
+  /** Whether Kysely has none of its queries any longer. */
   get isOver(): boolean {
     return this.#status === 'ended' && this.#readers === 0
   }
 
-  /** Whether the next transaction may replace it: Kysely does not end one that it knows to be lost. */
+  /** Whether the next transaction may replace it, because Kysely does not end one that was lost. */
   get isReplaceable(): boolean {
     return !this.stream.inTransaction && this.#readers === 0
   }
@@ -47,8 +47,8 @@ export class ConnectionTransaction {
   }
 
   /**
-   * Lets a savepoint command travel with the next statement. @returns false for a name that is not known, which the server must
-   * refuse at once: with the next statement its error would end the transaction
+   * Queues a savepoint command for the next statement. @returns false for an unknown name, which the server must refuse at once:
+   * with the next statement its error would end the transaction
    */
   queueSavepoint({ verb, name }: SavepointCommand): boolean {
     const { stream } = this
@@ -75,7 +75,7 @@ export class ConnectionTransaction {
     const { stream } = this
     const takesRequest = this.hasRun && stream.inTransaction
     const ended = send()
-    // refused before it was sent, as COMMIT is while rows are read
+    // refused before it was sent, like COMMIT while rows are read
     if (stream.inTransaction) return await ended
     this.#status = 'ending'
     // in the same tick, to share the request
@@ -99,7 +99,7 @@ export class ConnectionTransaction {
 
 /**
  * Waits for one turn of the event loop, in which the queries that Kysely has queued arrive and are refused: each follows within
- * microtasks of the one before. A request takes at least as long.
+ * microtasks of the previous one. A request takes at least as long.
  */
 const queueRefused = (): Promise<void> => new Promise((resolve) => setTimeout(resolve))
 

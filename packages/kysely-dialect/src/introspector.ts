@@ -65,8 +65,8 @@ export class BatonIntrospector extends SqliteIntrospector {
 }
 
 /**
- * Stands for a database that has one table with one column: each method of its query builders returns the builder. Kysely's own
- * introspector shows with it which keys metadata has in its version.
+ * A fake database that has one table with one column: each method of its query builders returns the builder. With it, Kysely's own
+ * introspector shows which keys the metadata of its version has.
  */
 const ONE_TABLE: Kysely<unknown> = new Proxy({} as Kysely<unknown>, {
   get: (_, name) =>
@@ -78,7 +78,7 @@ function toTable(rows: readonly ColumnRow[], template: TableMetadata): TableMeta
   const columns = rows.filter((row) => row.name !== null)
   const primaryKey = columns.filter((column) => Number(column.pk) > 0)
   const [key] = primaryKey
-  // `integer primary key desc`, by an old mistake of SQLite's, and any key of a WITHOUT ROWID table are ordinary columns
+  // `integer primary key desc`, because of an old bug in SQLite, and any key of a WITHOUT ROWID table are ordinary columns
   const isRowid =
     primaryKey.length === 1 && key?.type.toLowerCase() === 'integer' && Number(table.hasKeyIndex) === 0
   return {

@@ -24,14 +24,14 @@ export interface SavepointCommand {
   readonly name: string
 }
 
-/** What a connection does instead of sending the SQL of a query. */
+/** An action of a connection that replaces sending the SQL of a query. */
 export type DatabaseCommand =
   | { readonly kind: 'begin'; readonly mode: TransactionMode }
   | { readonly kind: 'end'; readonly verb: 'commit' | 'rollback' }
   | SavepointCommand
   | BatchCommand
 
-/** A command that travels as a query through Kysely's executor, which finds the right connection, and logs it. */
+/** A command that is passed as a query through Kysely's executor, which finds the right connection, and logs it. */
 type QueryCommand =
   | DatabaseCommand
   /** Returns a result that was obtained elsewhere. */
@@ -65,11 +65,11 @@ export const BEGIN: Readonly<Record<TransactionMode, CompiledQuery>> = {
 export const COMMIT = commandQuery('commit', { kind: 'end', verb: 'commit' })
 export const ROLLBACK = commandQuery('rollback', { kind: 'end', verb: 'rollback' })
 
-/** Makes a query that stands for a batch. Its rows are the results. */
+/** Creates a query that represents a batch. Its rows are the results. */
 export const batchQuery = (batch: Omit<BatchCommand, 'kind'>): CompiledQuery =>
   commandQuery(batch.queries.map(({ sql }) => sql).join(';\n'), { kind: 'batch', ...batch })
 
-/** Makes the query of a savepoint command. */
+/** Creates the query of a savepoint command. */
 export function savepointQuery(
   verb: SavepointCommand['verb'],
   name: string,

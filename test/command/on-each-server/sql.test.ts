@@ -114,7 +114,7 @@ test('dump and restore: a file, standard output and input; never half a file', a
   const again = await runBaton(['restore', target.url, file], { env: other })
   expect([again.code, again.errors]).toEqual([
     1,
-    'baton: the database has tables already: restore() wants an empty one\n',
+    'baton: the database already has tables: restore() needs an empty one\n',
   ])
   const failed = await runBaton(['dump', 'http://127.0.0.1:1', '-o', file])
   expect([failed.code, await readFile(file, 'utf8')]).toEqual([1, output])

@@ -7,11 +7,11 @@ import type { DatabaseSync } from 'node:sqlite'
 import { processIdentity } from './process-identity.ts'
 import { sqliteModule } from './sqlite-module.ts'
 
-/** An empty file that is locked. It stays: another one of its name would be another lock. */
+/** An empty file that is locked. It is not removed, because a new file of that name would be a different lock. */
 const LOCK_NAME = 'baton.lock.db'
-/** Who has the lock, to be read by people. */
+/** Describes the owner of the lock, for people. */
 const OWNER_NAME = 'baton.lock'
-/** How long those wait for each other that begin at the same time. */
+/** How long servers that start at the same time wait for each other. */
 const CONTENTION_MS = 200
 const WATCH_MS = 1_000
 const SQLITE_BUSY = 5
@@ -19,14 +19,14 @@ const SQLITE_BUSY = 5
 interface Owner {
   readonly pid: number
   readonly host: string
-  /** Tells a process from a later one with its id; see `processIdentity`. */
+  /** Distinguishes a process from a later one with the same id; see `processIdentity`. */
   readonly identity: string | null
 }
 
 /**
- * Keeps two servers off one data directory: the engines would not complain and lose data. It is the lock that every SQLite
- * takes, of the operating system: it holds for processes of other containers that have the directory, and ends with its
- * process, however that ends.
+ * Prevents two servers from using one data directory, in which case the engines would silently lose data. It is the lock of the
+ * operating system that every SQLite takes: it applies to processes in other containers with the same directory, and is released
+ * with its process, however that ends.
  */
 export class DirectoryLock implements AsyncDisposable {
   readonly #directory: string
@@ -36,7 +36,7 @@ export class DirectoryLock implements AsyncDisposable {
   private constructor(directory: string, held: Held) {
     this.#directory = directory
     this.#held = held
-    // one look after the other: a slow one would take its own new file for that of another server
+    // one check at a time: a slow one would mistake its own new file for that of another server
     let looking: Promise<void> | null = null
     this.#watch = setInterval(() => {
       looking ??= this.#look().finally(() => {
@@ -45,7 +45,7 @@ export class DirectoryLock implements AsyncDisposable {
     }, WATCH_MS).unref()
   }
 
-  /** Rejects when another server has the directory, or when it cannot be written. */
+  /** Rejects if another server uses the directory, or if it cannot be written. */
   static async acquire(directory: string): Promise<DirectoryLock> {
     await prepareDirectory(directory)
     try {
@@ -73,7 +73,7 @@ export class DirectoryLock implements AsyncDisposable {
     await this.release()
   }
 
-  /** A file that was removed is made and locked again. Where another server was faster, this one must not write any more. */
+  /** Creates and locks the file again if it was removed. If another server was faster, this one must no longer write. */
   async #look(): Promise<void> {
     const { database, file, note } = this.#held
     const found = await fileAt(join(this.#directory, LOCK_NAME))
@@ -89,30 +89,30 @@ export class DirectoryLock implements AsyncDisposable {
     } else if (found !== file || (noted !== '' && noted !== note)) this.#die()
   }
 
-  /** As if it were killed: to close the files would write to them. */
+  /** Exits as if killed, because closing the files would write to them. */
   #die(): void {
     console.error(
-      `another server has the directory ${this.#directory}, as the lock of this one was removed: this process ends, so that it does not write over what that one has written`,
+      `another server has the directory ${this.#directory}, because the lock of this one was removed: this process exits, so that it does not overwrite data of that server`,
     )
     process.kill(process.pid, 'SIGKILL')
   }
 }
 
-/** A lock that is held, and what tells that it still is. */
+/** A held lock, with the identity of its file and the owner in it, which show whether it is still held. */
 interface Held {
   readonly database: DatabaseSync
   readonly file: string | null
   readonly note: string
 }
 
-/** @throws Error with `errcode` of SQLITE_BUSY when another process has the lock */
+/** @throws Error with `errcode` of SQLITE_BUSY if another process holds the lock */
 async function hold(directory: string): Promise<Held> {
   const path = join(directory, LOCK_NAME)
   const database = new (sqliteModule().DatabaseSync)(path, { timeout: CONTENTION_MS })
   try {
-    // nothing is ever written, and so nothing has to be taken back
+    // nothing is ever written, so nothing has to be rolled back
     database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
-    // a process that only reads the file drops its own lock: that is how POSIX has it
+    // in POSIX, a process that merely opens and closes the file drops its own lock
     if (await isHeldByNote(directory))
       throw Object.assign(new Error('its owner lives'), { errcode: SQLITE_BUSY })
     const identity = await processIdentity(process.pid)
@@ -126,7 +126,7 @@ async function hold(directory: string): Promise<Held> {
   }
 }
 
-/** Where it cannot be written, no half of it stays. */
+/** Writes the file completely, or removes it. */
 async function writeNote(path: string, note: string): Promise<void> {
   try {
     await writeFile(path, note)
@@ -138,7 +138,7 @@ async function writeNote(path: string, note: string): Promise<void> {
 
 const isBusy = (error: unknown): boolean => (error as { errcode?: number }).errcode === SQLITE_BUSY
 
-/** Names the file that is at a path now; null when there is none. */
+/** Returns the identity of the file at a path; null if it does not exist. */
 async function fileAt(path: string): Promise<string | null> {
   const found = await stat(path, { bigint: true }).catch(() => null)
   return found && `${found.dev} ${found.ino}`
@@ -148,7 +148,7 @@ async function noteOf(directory: string): Promise<Partial<Owner>> {
   return JSON.parse(await readFile(join(directory, OWNER_NAME), 'utf8')) as Partial<Owner>
 }
 
-/** Whether another process is noted that lives, on this machine and where its id can be seen. */
+/** Whether the file names another running process, on this machine and with a visible id. */
 async function isHeldByNote(directory: string): Promise<boolean> {
   const { pid, host, identity } = await noteOf(directory).catch((): Partial<Owner> => ({}))
   if (pid === undefined || pid === process.pid || host !== hostname() || typeof identity !== 'string')
@@ -162,7 +162,7 @@ async function readOwner(directory: string): Promise<string> {
     const where = host === undefined || host === hostname() ? '' : ` of ${host}`
     if (typeof pid === 'number') return `process ${pid}${where}`
   } catch {
-    // it is being written
+    // the file is being written
   }
   return 'another process'
 }
@@ -180,7 +180,7 @@ async function prepareDirectory(directory: string): Promise<void> {
   }
 }
 
-/** As `mkdir` with `recursive`, which never returns where no directory can be created, such as in `/proc`. */
+/** Like `mkdir` with `recursive`, which never returns if no directory can be created, such as in `/proc`. */
 async function makeDirectory(path: string): Promise<void> {
   if (existsSync(path)) return
   const parent = dirname(path)

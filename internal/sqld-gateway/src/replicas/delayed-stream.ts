@@ -4,7 +4,7 @@ import { Transform, type TransformCallback } from 'node:stream'
 export interface Delay {
   /** Returns the current delay in ms. */
   readonly lagMs: () => number
-  /** Calls a listener when the delay may have changed. @returns what removes it */
+  /** Calls a listener when the delay may have changed. @returns a function that removes it */
   readonly onChange: (listener: () => void) => () => void
 }
 

@@ -5,7 +5,7 @@ import { PRIMARY_NAME, type ReplicationKeys } from './replication-keys.ts'
 
 /** Methods that transfer the log of the primary. The others open the log, or forward statements. */
 const REPLICATION = /^\/wal_log\.ReplicationLog\/(?:LogEntries|BatchLogEntries|Snapshot)$/
-/** Headers of HTTP/2 itself, which each connection sets anew. */
+/** Headers of HTTP/2 itself, which each connection sets separately. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([':status', ':scheme', ':authority', 'connection', 'te'])
 /** The gRPC status of a call that the primary cannot receive. With UNAVAILABLE the replica would retry forever. */
 const INTERNAL = '13'

@@ -159,7 +159,7 @@ function refusalByAttach([first, second]: readonly SqlToken[], { attach }: SqlUs
 
 /**
  * Returns the shadow table of a vector index that a statement, or one in a trigger, would change. A plain INSERT is allowed,
- * as dumps contain it.
+ * because dumps contain it.
  */
 function findChangedShadow(statement: readonly SqlToken[]): string | null {
   const isUpsert = statement.some((token) => isWord(token, 'conflict'))

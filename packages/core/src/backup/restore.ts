@@ -190,9 +190,9 @@ class Restore {
 
 function notEmptyError(checkpoint: number | null | undefined): TypeError {
   if (checkpoint == null)
-    return new TypeError('the database has tables already: restore() wants an empty one')
+    return new TypeError('the database already has tables: restore() needs an empty one')
   return new TypeError(
-    `a restore stopped here after ${checkpoint} statements: go on with { resume: true }, or begin with an empty database`,
+    `a restore stopped here after ${checkpoint} statements: continue with { resume: true }, or begin with an empty database`,
   )
 }
 

@@ -55,5 +55,5 @@ export const KEEP_ALIVE_MS = 4_000
 /** Most statements in one coalesced request; the server runs them one after the other. */
 export const COALESCED_STATEMENTS = 16
 
-/** Most characters of JSON in one coalesced request; a longer statement is sent by itself. */
+/** Most characters of JSON in one coalesced request; a longer statement is sent alone. */
 export const COALESCED_CHARACTERS = 262_144

@@ -24,7 +24,7 @@ export interface TransactionOptions {
   readonly retry?: number | undefined
 }
 
-/** Returns what sends the requests of a client. */
+/** Returns the sender of a client's requests. */
 export let httpOf: (db: Client) => Http
 
 /**

@@ -23,14 +23,14 @@ export class EventParser {
     this.#text += this.#decoder.decode(part, { stream: true })
     const lines = this.#text.split(/\r\n|\n|\r(?!$)/)
     this.#text = lines.pop() as string
-    if (this.#text.length > MAX_LENGTH) throw new ProtocolError('an event of the server has no end')
+    if (this.#text.length > MAX_LENGTH) throw new ProtocolError('server-sent event too large')
     return lines.flatMap((line) => this.#read(line) ?? [])
   }
 
   #read(line: string): ServerSentEvent | null {
     if (line === '') return this.#finish()
     // otherwise an HTML page would produce no events
-    if (!FIELD.test(line)) throw new ProtocolError('the answer is not a stream of events')
+    if (!FIELD.test(line)) throw new ProtocolError('the response is not an event stream')
     const colon = line.indexOf(':')
     const name = colon < 0 ? line : line.slice(0, colon)
     const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '')

@@ -106,7 +106,8 @@ export const jobs = {
 }
 
 async function getJob(http: Http, id: number, options?: CallOptions, hasBegun = false): Promise<Job> {
-  if (!Number.isSafeInteger(id) || id < 0) throw new TypeError(`the id of a job is a whole number, not ${id}`)
+  if (!Number.isSafeInteger(id) || id < 0)
+    throw new TypeError(`the id of a job must be a whole number, not ${id}`)
   return read(await get(http, `/v1/jobs/${id}`, options, hasBegun), (job) => ({
     id: idOf(job as unknown as WireJob),
     status: text(job['status']),

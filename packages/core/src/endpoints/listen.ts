@@ -58,7 +58,7 @@ const LIVED_MS = 5_000
  * The server counts by the rules of SQLite's update hook: nothing of WITHOUT ROWID tables, and nothing of a DELETE without
  * WHERE. Leaving the loop ends the listener; so does closing the client, with a TransportError `CLOSED`.
  * @throws HttpError if the server rejects the first or a later connection; TransportError if the first fails; ProtocolError if
- * the response is not a stream of events; the signal's reason
+ * the response is not an event stream; the signal's reason
  */
 export function listen(db: Client, options: ListenOptions): AsyncGenerator<ChangeEvent, void, undefined> {
   checkOptions(options, OPTIONS)

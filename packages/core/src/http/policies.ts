@@ -1,4 +1,4 @@
-/** What may be done with a request that gets no response, or whose call was aborted. */
+/** How to handle a request that gets no response, or whose call was aborted. */
 export interface RequestPolicy {
   /** Whether it may be sent again after it may have been executed. */
   readonly isIdempotent?: true

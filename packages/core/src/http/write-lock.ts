@@ -24,7 +24,7 @@ export class WriteLock {
   }
 
   /**
-   * Returns a hint for the timeout of a write that another transaction of this client may have blocked; else an empty string.
+   * Returns a hint for the timeout of a write that another transaction of this client may have blocked; otherwise an empty string.
    * @param ownPermits number of permits of the transaction that the write belongs to
    */
   hint(ownPermits = 0): string {

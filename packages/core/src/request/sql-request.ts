@@ -10,7 +10,7 @@ import type { EncodedStatement } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
 import { needsWriteLock, type QueuedCall, type Results } from './queued-call.ts'
 
-/** What the response means for the stream. */
+/** The effect of the response on the stream. */
 export interface Settled {
   /** Calls to be sent again, because nothing ran. */
   readonly again?: readonly QueuedCall[]
@@ -20,7 +20,7 @@ export interface Settled {
   readonly ranNothing?: boolean
 }
 
-/** What reading the results depends on. */
+/** The context in which results are read. */
 export interface SettleContext {
   readonly intMode: IntMode
   readonly rowids: InsertedRowids
@@ -93,7 +93,7 @@ export class SqlRequest {
     return steps
   }
 
-  /** Settles the calls with their results. @throws ProtocolError if the response does not tell what was done */
+  /** Settles the calls with their results. @throws ProtocolError if the response does not show what was executed */
   settle(answer: WireStreamResult | undefined, context: SettleContext): Settled {
     const [call] = this.calls as [QueuedCall]
     try {
@@ -142,13 +142,13 @@ export class SqlRequest {
     const error = new SqlError(wireError, sql, null, [], this.isReadOnly ? 'not_applied' : undefined)
     // COMMIT is valid SQL: a response that rejects it as a whole does not come from the server
     if (call.transactionEnd === 'commit') throw unclearCommit(error)
-    // what the server's parser rejects has not run
+    // statements that the server's parser rejects have not run
     const ranNothing = /^(SQL|ARGS)_/.test(error.code)
     // Otherwise, as for a response that is too large, the server does not say what ran. It is certain only that reads changed
     // nothing, and that the control statements before the first call ran, since they have no rows.
     const isHarmless = ranNothing || (this.isReadOnly && others.every((each) => each.prefix.length === 0))
     if (isHarmless && others.length > 0) {
-      // one call failed the request of all: each is sent by itself
+      // one call made the whole request fail: each is sent alone
       for (const each of this.calls) each.canCoalesce = false
       if (!ranNothing) call.prefix = []
       return { again: this.calls, ranNothing }

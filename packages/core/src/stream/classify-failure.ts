@@ -14,7 +14,7 @@ export interface FailedRequest {
   readonly commits: boolean
 }
 
-/** What a failed request means for its stream. */
+/** The effect of a failed request on its stream. */
 export interface StreamFailure {
   readonly code: StreamError['code']
   readonly message: string
@@ -41,13 +41,13 @@ export function classifyFailure(request: FailedRequest): StreamFailure {
       : `${inTransaction ? 'TRANSACTION' : 'STREAM'}_${isExpired ? 'EXPIRED' : 'LOST'}`,
     message: isExpired
       ? `the server closed the stream after ${STREAM_IDLE_MS / 1_000} s without a request`
-      : `${isUnclear ? 'it is not known whether the COMMIT took effect' : 'the stream broke off'}: ${String(error)}`,
+      : `${isUnclear ? 'it is not known whether the COMMIT took effect' : 'the stream was interrupted'}: ${String(error)}`,
     isUnknownStream,
     notExecuted,
   }
 }
 
-/** What `callError` needs of a call of the request. */
+/** The parts of a call that `callError` needs. */
 export type FailedCall = Pick<QueuedCall, 'scope' | 'transactionEnd' | 'isReadOnly' | 'options'>
 
 /** Returns the error of a call. @param lost the error of the stream */

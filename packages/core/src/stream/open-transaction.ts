@@ -5,7 +5,7 @@ import { lockHint } from '../http/write-lock.ts'
 import { type ClientEvent, nextId } from '../observe/events.ts'
 import type { MarkLost } from '../request/sql-request.ts'
 
-/** What the timers of a transaction need of its stream. */
+/** The parts of a stream that the timers of its transaction need. */
 export interface TransactionHost {
   /** Whether nothing is in flight, so that the transaction can time out. */
   readonly isIdle: boolean

@@ -23,7 +23,7 @@ export interface Sending {
   readonly signal: AbortSignal | undefined
 }
 
-/** What sends the requests of one stream. */
+/** Sends the requests of one stream. */
 export interface SendingStream {
   readonly http: Http
   /** Continues the stream; null while the server has none, as far as the client knows. */

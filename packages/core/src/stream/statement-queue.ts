@@ -67,7 +67,7 @@ export class StatementQueue {
     call.prefix = []
     this.#behindPrefix = call
     this.watchAll()
-    // the request keeps the deadline; aborted by its signal, the cursor leaves the queue and the transaction goes on
+    // the request keeps the deadline; aborted by its signal, the cursor leaves the queue and the transaction continues
     this.watch(call, true)
     const resolve = (): void => {
       this.#behindPrefix = null

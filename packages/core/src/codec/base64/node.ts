@@ -13,7 +13,7 @@ export function decodeBase64(base64: string): Uint8Array {
   if (base64.length > LONG_BASE64 && base64.length % 4 !== 1) {
     const padding = base64.endsWith('==') ? 2 : Number(base64.endsWith('='))
     const bytes = new Uint8Array(((base64.length - padding) * 3) >> 2)
-    // it leaves out what is not base64
+    // it skips invalid characters
     if (Buffer.from(bytes.buffer).write(base64, 'base64') === bytes.length) return bytes
   }
   return decodePortable(base64)
