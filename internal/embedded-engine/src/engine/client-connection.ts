@@ -322,7 +322,7 @@ export class RunningStatement {
     return this.#prepared.columns
   }
 
-  /** Rejects a statement that the engine parses differently, as permissions were decided by the text. */
+  /** Rejects a statement that the engine parses differently, because permissions were decided by the text. */
   checkAgreement(): void {
     const { statement } = this.#context
     const isAgreed =

@@ -98,7 +98,7 @@ export class KeySets {
   }
 }
 
-/** Returns null where the key is not in the set, cannot be used, or has not signed the token. */
+/** Returns null if the key is not in the set, cannot be used, or has not signed the token. */
 async function verifyWith(getKey: JWTVerifyGetKey, token: string): Promise<JWTPayload | null> {
   try {
     return (await jwtVerify(token, getKey, VERIFY_OPTIONS)).payload
@@ -115,7 +115,7 @@ async function verifyWith(getKey: JWTVerifyGetKey, token: string): Promise<JWTPa
 }
 
 async function fetchText(url: string, timeoutMs: number): Promise<string> {
-  // a redirect would lead to where the operator has not agreed to
+  // a redirect would lead to an unapproved host
   const answer = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(timeoutMs) })
   const parts: Uint8Array[] = []
   let size = 0

@@ -21,9 +21,9 @@ export interface GrpcProxyOptions {
 }
 
 /**
- * Stands between a replica and the gRPC port of its primary. It delays the log, and only the log: forwarded statements pass at
- * once. Its address stays the same when the primary is restarted on another port, and a forwarded statement fails if the primary
- * cannot be started, instead of waiting without end.
+ * Connects a replica to the gRPC port of its primary. It delays only the log; forwarded statements pass at once. Its address stays
+ * the same when the primary is restarted on another port, and a forwarded statement fails if the primary cannot be started,
+ * instead of waiting forever.
  */
 export class GrpcProxy implements AsyncDisposable {
   readonly #options: GrpcProxyOptions
@@ -85,7 +85,7 @@ export class GrpcProxy implements AsyncDisposable {
     }
   }
 
-  /** Returns a connection to the primary as it runs now. */
+  /** Returns a connection to the running primary. */
   async #connect(): Promise<http2.ClientHttp2Session> {
     const port = await this.#options.primaryPort()
     const known = this.#upstream
@@ -138,7 +138,7 @@ function fail(stream: http2.ServerHttp2Stream): void {
   if (stream.destroyed) return
   if (stream.headersSent) return stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR)
   const headers = { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': INTERNAL }
-  stream.respond({ ...headers, 'grpc-message': 'the primary does not run' }, { endStream: true })
+  stream.respond({ ...headers, 'grpc-message': 'the primary is not running' }, { endStream: true })
 }
 
 function forwarded(headers: http2.IncomingHttpHeaders): http2.OutgoingHttpHeaders {

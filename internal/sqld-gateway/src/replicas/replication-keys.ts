@@ -17,7 +17,7 @@ export interface ReplicationKeys {
 }
 
 /**
- * Creates keys of a group's own, which each side of a connection has to show: gRPC has no other authentication. The key of the
+ * Creates the keys of a group, which each side of a connection has to present: gRPC has no other authentication. The key of the
  * authority is not kept.
  */
 export async function createReplicationKeys(folder: string): Promise<ReplicationKeys> {
