@@ -30,7 +30,7 @@ export class RetryPolicy {
 }
 
 /** A replica of a libsql-server answers the first reads of a database with 500 and this text, until it has received the database. */
-const REPLICA_NOT_READY = 'but none given'
+const REPLICA_NOT_READY = 'none given'
 
 function isRetryable(error: unknown, isIdempotent?: boolean): boolean | undefined {
   if (error instanceof TransportError) {
