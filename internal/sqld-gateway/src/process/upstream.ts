@@ -108,7 +108,8 @@ export class Upstream {
   async start(): Promise<string> {
     const { remote } = this.#options
     this.#process = remote === undefined ? await this.#startOwn() : await connectSqld(remote)
-    void this.#pool?.close()
+    // that of a server that has exited; it rejects if this back end was closed meanwhile
+    this.#pool?.close().catch(() => {})
     const Pool = await undiciPool()
     this.#pool = new Pool(`http://${this.#process.host}:${this.#process.port}`, POOL_OPTIONS)
     this.#user.onStart()

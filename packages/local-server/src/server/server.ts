@@ -394,10 +394,14 @@ function send(body: Readable, to: ServerResponse): Promise<void> {
     body.once('close', () => {
       if (!body.readableEnded) to.destroy()
     })
-    to.once('close', () => {
+    const leave = (): void => {
       body.destroy()
       resolve()
-    })
+    }
+    if (to.destroyed) return leave()
+    to.once('close', leave)
+    // of a part that was written when the client had just left
+    to.on('error', reject)
     body.pipe(to)
   })
 }
