@@ -4,7 +4,7 @@ import type { ServiceResponse } from './service-request.ts'
 /** Converts a response for a caller that uses the interface of `fetch`. */
 export function toResponse({ status, headers, body }: ServiceResponse, isHead = false): Response {
   const list = new Headers()
-  for (const [name, value] of Object.entries(headers)) if (value !== undefined) list.set(name, String(value))
+  for (const [name, value] of Object.entries(headers)) list.set(name, String(value))
   if (isHead) {
     if (body instanceof Readable) body.destroy()
     return new Response(null, { status, headers: list })

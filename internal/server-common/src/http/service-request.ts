@@ -19,7 +19,7 @@ export interface ServiceRequest {
 /** A response. A body of bytes is complete, too. */
 export interface ServiceResponse {
   readonly status: number
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly headers: Readonly<Record<string, string | string[]>>
   readonly body: string | Buffer | Readable
 }
 
