@@ -346,8 +346,8 @@ describe('restore', () => {
   test('never into a database with tables', async () => {
     await fresh()
     await db.execute('create table mine (a)')
-    await expect(restore(db, LARGE)).rejects.toThrow('the database has tables already')
-    await expect(restore(db, LARGE, { resume: true })).rejects.toThrow('the database has tables already')
+    await expect(restore(db, LARGE)).rejects.toThrow('the database already has tables')
+    await expect(restore(db, LARGE, { resume: true })).rejects.toThrow('the database already has tables')
     expect(await tables()).toEqual(['mine'])
   })
 
