@@ -15,7 +15,7 @@ export interface Platform {
   readonly databaseOrigin: () => string
   /** URL of this API. */
   readonly url: () => string
-  /** How long a new database is not ready, in ms. */
+  /** How long a new database takes to become ready, in ms. */
   readonly readyDelayMs: number
   /** Status of a request with a name that is taken: 409 according to the documentation, 400 in practice. */
   readonly takenNameStatus: 400 | 409

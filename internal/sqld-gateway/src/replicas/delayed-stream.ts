@@ -13,7 +13,7 @@ interface Chunk {
   readonly arrivedAt: number
 }
 
-/** Passes bytes on, each chunk with a delay after its arrival. A changed delay applies to the chunks that wait, too. */
+/** Passes bytes on, each chunk with a delay after its arrival. A changed delay also applies to waiting chunks. */
 export class DelayedStream extends Transform {
   readonly #delay: Delay
   readonly #removeListener: () => void

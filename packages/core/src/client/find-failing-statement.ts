@@ -12,7 +12,7 @@ interface BatchExecutor {
 
 /**
  * For adapters: finds the statement that does not parse. The server rejects the whole batch without naming it. Sends a request
- * for each halving of the batch, and runs nothing of it.
+ * for each halving of the batch, and executes none of it.
  * @param executor runs the batch, in the transaction that the failed one was part of, if any
  * @returns the error with its `statementIndex`; the same error when it is of another kind, or none is found
  */

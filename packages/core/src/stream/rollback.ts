@@ -3,7 +3,7 @@ import type { ServerStream } from './server-stream.ts'
 import { rolledBack } from './transaction-control.ts'
 
 /**
- * Rolls back the transaction of a stream. Never rejects because the transaction no longer exists. Not a method, so that bundles
+ * Rolls back the transaction of a stream. Does not reject if the transaction no longer exists. Not a method, so that bundles
  * omit it: `transaction()` closes its stream instead.
  * @throws the signal's reason; TransportError `TIMEOUT`: aborted while a COMMIT was in flight
  */
