@@ -1,20 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { DatabaseId, DatabaseSettings } from '@batonsql/server-common/backend'
+import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import { OWNER } from '@batonsql/server-common/hrana'
 import { expect, onTestFinished, test } from 'vitest'
 import { DatabaseWorker, NotBegunError } from './database-worker.ts'
 import { engineModule } from './engine-module.ts'
-
-const SETTINGS: DatabaseSettings = {
-  sizeLimitBytes: null,
-  allowAttach: false,
-  blockReads: false,
-  blockWrites: false,
-  blockReason: null,
-  keys: [],
-}
 
 test('what is said of a database while it is released does no harm to its worker', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
@@ -32,7 +23,7 @@ test('what is said of a database while it is released does no harm to its worker
     worker.open({
       id,
       path: join(folder, `${id}.db`),
-      settings: SETTINGS,
+      settings: DEFAULT_SETTINGS,
       role: 'plain',
       dialect: null,
       isKept: false,
@@ -45,7 +36,7 @@ test('what is said of a database while it is released does no harm to its worker
   const released = worker.release({ keep: true })
   worker.closeStream(1)
   worker.watch(true)
-  worker.applySettings(SETTINGS)
+  worker.applySettings(DEFAULT_SETTINGS)
   await released
   // another database: the worker still works, for that one only
   open(second)

@@ -4,6 +4,7 @@ export {
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
+  DEFAULT_SETTINGS,
   type EndedAccess,
   type QueryUsage,
   type RemoteSqldOptions,

@@ -10,6 +10,7 @@ import {
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
+  DEFAULT_SETTINGS,
   type EndedAccess,
   type ExportedFile,
   exportResponse,
@@ -70,15 +71,6 @@ export interface SqldBackendOptions extends UpstreamOptions {
 const NO_SIZE_LIMIT = '1000pb'
 /** Number of attempts to apply settings, if the server is restarted meanwhile. */
 const APPLY_ATTEMPTS = 5
-/** Settings of the temporary databases of a probe, and of a database without settings. */
-const PROBE: DatabaseSettings = {
-  sizeLimitBytes: null,
-  allowAttach: false,
-  blockReads: false,
-  blockWrites: false,
-  blockReason: null,
-  keys: [],
-}
 const ENDED = 'libsql-server ended while it ran this request: it is unknown whether the request took effect'
 
 interface Counts {
@@ -144,7 +136,7 @@ export class SqldBackend implements DatabaseBackend {
   async #checkSeparate(): Promise<void> {
     const [one, other] = [newDatabaseId(), newDatabaseId()]
     try {
-      for (const id of [one, other]) await this.create(id, { type: 'empty' }, PROBE)
+      for (const id of [one, other]) await this.create(id, { type: 'empty' }, DEFAULT_SETTINGS)
       await this.#internal.query(one, 'CREATE TABLE baton_probe (a)')
       const tables = await this.#internal.query(
         other,
@@ -360,7 +352,7 @@ export class SqldBackend implements DatabaseBackend {
 
   /** Blocks writes until settings are applied again, and aborts everything that clients have in flight. */
   async freeze(id: DatabaseId, blockReason: string): Promise<void> {
-    const settings = this.#settings.get(id) ?? PROBE
+    const settings = this.#settings.get(id) ?? DEFAULT_SETTINGS
     await this.applySettings(id, { ...settings, blockWrites: true, blockReason })
     // aborts requests that were accepted before the block
     await this.#upstream.restart()
@@ -462,7 +454,7 @@ export class SqldBackend implements DatabaseBackend {
     await this.#baseOf(id).catch((error: unknown) => {
       if (error instanceof MissingFileError) throw error
     })
-    const settings = this.#settings.get(id) ?? PROBE
+    const settings = this.#settings.get(id) ?? DEFAULT_SETTINGS
     // the server itself would allow it
     const readsAll = request.path === '/dump' || isExportRoute(request.path)
     if (settings.blockReads && (readsAll || request.path === '/beta/listen'))
@@ -475,7 +467,7 @@ export class SqldBackend implements DatabaseBackend {
 
   #rulesNow(id: DatabaseId, request: ServiceRequest): StreamRules {
     const permissions = this.#tokens.permissionsOf(request, id)
-    const settings = this.#settings.get(id) ?? PROBE
+    const settings = this.#settings.get(id) ?? DEFAULT_SETTINGS
     const { isSchema = false, blockReads, blockWrites } = settings
     return {
       permissions,

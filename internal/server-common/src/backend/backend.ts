@@ -19,6 +19,16 @@ export interface DatabaseSettings {
   readonly keys: readonly string[]
 }
 
+/** The settings of a database for which nothing was set. */
+export const DEFAULT_SETTINGS: DatabaseSettings = {
+  sizeLimitBytes: null,
+  allowAttach: false,
+  blockReads: false,
+  blockWrites: false,
+  blockReason: null,
+  keys: [],
+}
+
 /** Access that was revoked: all of it, or write access. */
 export type EndedAccess = 'all' | 'writes'
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { newKeyPair } from '@batonsql/server-common/auth'
-import { newDatabaseId, ReplicaConditions } from '@batonsql/server-common/backend'
+import { DEFAULT_SETTINGS, newDatabaseId, ReplicaConditions } from '@batonsql/server-common/backend'
 import { toResponse } from '@batonsql/server-common/http'
 import { expect, onTestFinished, test } from 'vitest'
 import { freezeProcess } from '../../../../test/support/freeze-process.ts'
@@ -16,14 +16,6 @@ const isMissing = await findSqld().then(
   () => false,
   () => true,
 )
-const SETTINGS = {
-  sizeLimitBytes: null,
-  allowAttach: false,
-  blockReads: false,
-  blockWrites: false,
-  blockReason: null,
-  keys: [],
-}
 const ENDLESS_INSERT =
   'INSERT INTO t WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c'
 /** Longer than it takes to find a server that answers no write any more. */
@@ -49,7 +41,7 @@ async function startBackend(remote: SqldProcess | null = null) {
     await rm(directory, { recursive: true })
   })
   await backend.start()
-  await backend.create(id, { type: 'empty' }, SETTINGS)
+  await backend.create(id, { type: 'empty' }, DEFAULT_SETTINGS)
   const run = async (
     sql: string,
     signal = new AbortController().signal,

@@ -5,19 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import type { DatabaseId } from '@batonsql/server-common/backend'
+import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import type { ServiceResponse } from '@batonsql/server-common/http'
 import { expect, onTestFinished, test } from 'vitest'
 import { EmbeddedBackend } from './backend.ts'
 
-const SETTINGS = {
-  sizeLimitBytes: null,
-  blockReads: false,
-  blockWrites: false,
-  blockReason: null,
-  allowAttach: false,
-  keys: [],
-}
 /** As many streams as can be open at a time. */
 const PLACES = 128
 const SELECT = {
@@ -54,10 +46,10 @@ function send(
 test('streams, cursors and dumps of deleted databases keep no places', async () => {
   const backend = await openBackend()
   const kept = 'kept' as DatabaseId
-  await backend.create(kept, { type: 'empty' }, SETTINGS)
+  await backend.create(kept, { type: 'empty' }, DEFAULT_SETTINGS)
   for (let round = 0; round < 40; round += 1) {
     const id = `d${round}` as DatabaseId
-    await backend.create(id, { type: 'empty' }, SETTINGS)
+    await backend.create(id, { type: 'empty' }, DEFAULT_SETTINGS)
     const requests = (): Promise<unknown>[] => [
       send(backend, id, '/v3/cursor', { baton: null, batch: { steps: [{ stmt: SELECT }] } }),
       send(backend, id, '/dump', {}),
@@ -87,8 +79,8 @@ test('the copy that a stream of another database has attached is removed', async
   const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
   const backend = await openBackend(directory)
   const [app, secret] = ['app' as DatabaseId, 'secret' as DatabaseId]
-  await backend.create(app, { type: 'empty' }, SETTINGS)
-  await backend.create(secret, { type: 'empty' }, { ...SETTINGS, allowAttach: true })
+  await backend.create(app, { type: 'empty' }, DEFAULT_SETTINGS)
+  await backend.create(secret, { type: 'empty' }, { ...DEFAULT_SETTINGS, allowAttach: true })
   const requests = [{ type: 'execute', stmt: { sql: 'attach secret as x' } }]
   const { status } = await send(backend, app, '/v3/pipeline', { baton: null, requests })
   expect(status).toBe(200)

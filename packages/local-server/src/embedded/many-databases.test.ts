@@ -4,18 +4,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import type { DatabaseId } from '@batonsql/server-common/backend'
+import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test } from 'vitest'
 import { EmbeddedBackend } from './backend.ts'
 
-const SETTINGS = {
-  sizeLimitBytes: null,
-  blockReads: false,
-  blockWrites: false,
-  blockReason: null,
-  allowAttach: false,
-  keys: [],
-}
 const DATABASES = Array.from({ length: 18 }, (_, at) => `d${at}` as DatabaseId)
 const close = { type: 'close' }
 const execute = (sql: string): object => ({ type: 'execute', stmt: { sql } })
@@ -24,7 +16,7 @@ async function openBackend(): Promise<EmbeddedBackend> {
   const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
   const backend = new EmbeddedBackend({ directory, isOpen: true })
   await backend.start()
-  for (const id of DATABASES) await backend.create(id, { type: 'empty' }, SETTINGS)
+  for (const id of DATABASES) await backend.create(id, { type: 'empty' }, DEFAULT_SETTINGS)
   onTestFinished(async () => {
     await backend[Symbol.asyncDispose]()
     rmSync(directory, { recursive: true, force: true })

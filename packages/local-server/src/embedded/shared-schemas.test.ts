@@ -2,18 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import type { DatabaseId, DatabaseSettings, DatabaseSource } from '@batonsql/server-common/backend'
+import { type DatabaseId, type DatabaseSource, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test } from 'vitest'
 import { EmbeddedBackend } from './backend.ts'
 
-const SETTINGS: DatabaseSettings = {
-  sizeLimitBytes: null,
-  blockReads: false,
-  blockWrites: false,
-  blockReason: null,
-  allowAttach: false,
-  keys: [],
-}
 /** Each needs a thread of its own, which takes a while to start. */
 const CHILDREN = Number(process.env['SCHEMA_CHILDREN'] ?? 12)
 const PARENT = 'parent' as DatabaseId
@@ -87,8 +79,8 @@ async function job(backend: EmbeddedBackend, number?: number): Promise<unknown> 
 
 async function family(children: readonly string[]): Promise<{ backend: EmbeddedBackend; directory: string }> {
   const opened = await openBackend()
-  await opened.backend.create(PARENT, { type: 'schema' }, SETTINGS)
-  for (const child of children) await opened.backend.create(child as DatabaseId, CHILD, SETTINGS)
+  await opened.backend.create(PARENT, { type: 'schema' }, DEFAULT_SETTINGS)
+  for (const child of children) await opened.backend.create(child as DatabaseId, CHILD, DEFAULT_SETTINGS)
   return opened
 }
 
@@ -124,7 +116,7 @@ test('what changes a schema database changes its children', async () => {
     migrations: [4, 3, 2, 1].map((number) => ({ job_id: number, status: 'RunSuccess' })),
   })
   // a child that comes later begins as its parent is
-  await backend.create('late' as DatabaseId, CHILD, SETTINGS)
+  await backend.create('late' as DatabaseId, CHILD, DEFAULT_SETTINGS)
   expect(await run(backend, 'late', execute('SELECT count(*) FROM t'))).toEqual([['2']])
 })
 
@@ -138,7 +130,7 @@ test('children that are made and removed while the schema migrates miss nothing,
   const changes = async (lane: string): Promise<void> => {
     for (let at = 0; at < 8; at += 1) {
       const child = `${lane}-${at}`
-      await backend.create(child as DatabaseId, CHILD, SETTINGS)
+      await backend.create(child as DatabaseId, CHILD, DEFAULT_SETTINGS)
       if (at % 2 === 0) kept.push(child)
       else await backend.remove(child as DatabaseId)
     }
@@ -249,7 +241,7 @@ test('a cursor reads a schema database, and cannot change it', async () => {
 
 test('a blocked schema database is not changed', async () => {
   const { backend } = await family(['kid'])
-  await backend.applySettings(PARENT, { ...SETTINGS, blockWrites: true, blockReason: 'unpaid' })
+  await backend.applySettings(PARENT, { ...DEFAULT_SETTINGS, blockWrites: true, blockReason: 'unpaid' })
   expect(await run(backend, PARENT, execute('CREATE TABLE t(a)'))).toEqual({
     message: 'Operation was blocked: unpaid',
     code: 'BLOCKED',
@@ -266,7 +258,7 @@ test('a child that is removed while its schema database is migrated', async () =
 
 test('its other routes answer as recorded', async () => {
   const { backend } = await family(['kid'])
-  await backend.create('plain' as DatabaseId, { type: 'empty' }, SETTINGS)
+  await backend.create('plain' as DatabaseId, { type: 'empty' }, DEFAULT_SETTINGS)
   expect(await send(backend, PARENT, '/dump')).toEqual({
     status: 400,
     body: '{"error":"database is not a primary"}',
@@ -290,7 +282,7 @@ test('a family cannot be taken apart', async () => {
   const { backend } = await family(['kid'])
   await expect(backend.remove(PARENT)).rejects.toThrow('databases are still refering to it')
   const ofChild = { type: 'schema-child', parent: 'kid' as DatabaseId } as const
-  await expect(backend.create('kid2' as DatabaseId, ofChild, SETTINGS)).rejects.toThrow(
+  await expect(backend.create('kid2' as DatabaseId, ofChild, DEFAULT_SETTINGS)).rejects.toThrow(
     'is not a schema database',
   )
   const migrating = run(backend, PARENT, execute('CREATE TABLE t(a)'))
@@ -305,7 +297,7 @@ test('roles and jobs survive a restart', async () => {
   await run(backend, PARENT, execute('CREATE TABLE t(a)'))
   await backend[Symbol.asyncDispose]()
   const { backend: again } = await openBackend(directory)
-  for (const id of [PARENT, 'kid']) await again.applySettings(id as DatabaseId, SETTINGS)
+  for (const id of [PARENT, 'kid']) await again.applySettings(id as DatabaseId, DEFAULT_SETTINGS)
   again.resume()
   expect(await job(again)).toMatchObject({ migrations: [{ job_id: 1, status: 'RunSuccess' }] })
   expect(await run(again, PARENT, execute('CREATE TABLE u(a)'))).toEqual([])

@@ -5,18 +5,10 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import type { DatabaseId } from '@batonsql/server-common/backend'
+import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test } from 'vitest'
 import { EmbeddedBackend } from './backend.ts'
 
-const SETTINGS = {
-  sizeLimitBytes: null,
-  blockReads: false,
-  blockWrites: false,
-  blockReason: null,
-  allowAttach: false,
-  keys: [],
-}
 const ID = 'd' as DatabaseId
 
 async function send(backend: EmbeddedBackend, sql: string): Promise<{ status: number; body: string }> {
@@ -41,7 +33,7 @@ test('requests are refused without new workers, and answered once the file can b
     await backend[Symbol.asyncDispose]()
     rmSync(directory, { recursive: true, force: true })
   })
-  await backend.create(ID, { type: 'empty' }, SETTINGS)
+  await backend.create(ID, { type: 'empty' }, DEFAULT_SETTINGS)
   const file = join(directory, ID, 'data.db')
   const aside = `${file}-aside`
   renameSync(file, aside)

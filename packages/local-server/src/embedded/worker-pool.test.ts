@@ -1,19 +1,15 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { DatabaseId } from '@batonsql/server-common/backend'
-import { expect, onTestFinished, test } from 'vitest'
+import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { ensureDatabaseFile } from './empty-database.ts'
 import { WorkerPool } from './worker-pool.ts'
 
-const SETTINGS = {
-  sizeLimitBytes: null,
-  blockReads: false,
-  blockWrites: false,
-  blockReason: null,
-  allowAttach: false,
-  keys: [],
-}
+// otherwise a slow machine would close databases that were idle for 5 s
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
+afterEach(() => void vi.useRealTimers())
+
 const idsOf = (name: string, count: number): DatabaseId[] =>
   Array.from({ length: count }, (_, at) => `${name}${at}` as DatabaseId)
 
@@ -37,7 +33,7 @@ async function openPool(ids: readonly DatabaseId[]): Promise<WorkerPool> {
   await pool.prepare()
   for (const id of ids) {
     await ensureDatabaseFile(pathOf(id), false)
-    pool.configure(id, SETTINGS)
+    pool.configure(id, DEFAULT_SETTINGS)
   }
   return pool
 }
@@ -57,7 +53,7 @@ test('a database that was removed and created again is a new one', async () => {
   const [id] = removed as [DatabaseId]
   for (const each of [id, ...others.slice(0, 20)]) await pool.get(each)
   await pool.forget(id)
-  pool.configure(id, SETTINGS)
+  pool.configure(id, DEFAULT_SETTINGS)
   for (const each of [id, ...others.slice(20)]) await pool.get(each)
   expect(pool.find(id)).toBeUndefined()
 })

@@ -7,8 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { newKeyPair } from '@batonsql/server-common/auth'
 import {
   type DatabaseId,
-  type DatabaseSettings,
   type DatabaseSource,
+  DEFAULT_SETTINGS,
   newDatabaseId,
   ReplicaConditions,
 } from '@batonsql/server-common/backend'
@@ -130,15 +130,6 @@ test.skipIf(isMissing)('a database behind a server that does not answer is not h
   }
 })
 
-const SETTINGS: DatabaseSettings = {
-  sizeLimitBytes: null,
-  allowAttach: false,
-  blockReads: false,
-  blockWrites: false,
-  blockReason: null,
-  keys: [],
-}
-
 describe.skipIf(isMissing)('what the server refuses while it migrates a shared schema waits for that', () => {
   test.each([
     ['another connection writes to its own database', 'BEGIN IMMEDIATE', 'COMMIT'],
@@ -175,8 +166,8 @@ describe.skipIf(isMissing)('what the server refuses while it migrates a shared s
       return await toResponse(answer).text()
     }
     const [schema, plain] = [newDatabaseId(), newDatabaseId()]
-    await backend.create(schema, { type: 'schema' }, SETTINGS)
-    await backend.create(plain, { type: 'empty' }, SETTINGS)
+    await backend.create(schema, { type: 'schema' }, DEFAULT_SETTINGS)
+    await backend.create(plain, { type: 'empty' }, DEFAULT_SETTINGS)
     for (const id of [schema, plain]) await run(id, 'CREATE TABLE t(a)')
     const [changed, removed, sources] = [
       newDatabaseId(),
@@ -184,7 +175,7 @@ describe.skipIf(isMissing)('what the server refuses while it migrates a shared s
       new Map<DatabaseId, DatabaseSource>(),
     ]
     for (const id of [changed, removed])
-      await backend.create(id, { type: 'schema-child', parent: schema }, SETTINGS)
+      await backend.create(id, { type: 'schema-child', parent: schema }, DEFAULT_SETTINGS)
     const file = join(directory, 'given.db')
     await backend.exportTo(schema, file)
     sources.set(newDatabaseId(), { type: 'schema-child', parent: schema })
@@ -193,8 +184,8 @@ describe.skipIf(isMissing)('what the server refuses while it migrates a shared s
     const own = new DatabaseSync(join(directory, 'sqld/metastore/data'))
     own.exec(begin)
     const changes = Promise.all([
-      ...[...sources].map(([id, source]) => backend.create(id, source, SETTINGS)),
-      backend.applySettings(changed, { ...SETTINGS, blockWrites: true }),
+      ...[...sources].map(([id, source]) => backend.create(id, source, DEFAULT_SETTINGS)),
+      backend.applySettings(changed, { ...DEFAULT_SETTINGS, blockWrites: true }),
       backend.remove(removed),
     ])
     // the server answers within a tenth of a second that it does not take them
