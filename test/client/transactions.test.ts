@@ -1,5 +1,6 @@
 import { type ClientConfig, createClient, openStream, readRows, SqlError, StreamError } from '@batonsql/core'
-import { afterAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { FaultProxy, NO_FAULT } from '../support/fault-proxy.ts'
 import { settlesBefore, slowRead } from '../support/fixtures.ts'
 import { openTestServer } from '../support/test-server.ts'
 
@@ -479,17 +480,26 @@ test('a stream that is lost or closed begins nothing any more', async () => {
 })
 
 test('one that gives up takes its siblings along, each with an error of its own', async () => {
-  const slow = slowRead(2000000)
   const reason = new Error('reason of the first')
   const controller = new AbortController()
-  const given = db.transaction(async (tx) => {
+  const released = Promise.withResolvers<void>()
+  const proxy = await FaultProxy.start(database.config.url)
+  onTestFinished(() => proxy.close())
+  // its answer is under way when the first gives up
+  proxy.next = (body) => {
+    if (!body.includes('as held')) return NO_FAULT
+    controller.abort(reason)
+    return { kind: 'hold-answer', until: released.promise }
+  }
+  await using held = createClient({ ...database.config, url: proxy.url })
+  const given = held.transaction(async (tx) => {
     await tx.execute('select 1')
-    const first = tx.execute(slow, [], { signal: controller.signal })
+    const first = tx.execute('select 1 as held', [], { signal: controller.signal })
     const second = tx.execute('select 2')
-    setTimeout(() => controller.abort(reason), 20)
     const [one, two] = await Promise.allSettled([first, second])
     expect(one).toMatchObject({ status: 'rejected', reason })
     expect(two).toMatchObject({ status: 'rejected', reason: { code: 'TRANSACTION_LOST', cause: reason } })
+    released.resolve()
   })
   await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
 })

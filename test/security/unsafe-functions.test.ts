@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { ALLOWED_FUNCTIONS } from '@batonsql/server-common/sql'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { close, execute, pipeline, query, type WireAnswer } from '../server/wire.ts'
 import { seeded } from '../support/random.ts'
 import { AttackedServer } from './attacked-server.ts'
@@ -52,8 +52,21 @@ async function scene() {
     [execute('begin immediate'), execute(`insert into t values ('${SECRET}')`)],
     { token },
   )
-  const commit = (): Promise<WireAnswer> =>
-    pipeline(server.url(), [execute('commit'), close], { token, baton: open.baton })
+  let { baton } = open
+  let pending: Promise<void> = Promise.resolve()
+  // a stream expires after 10 s without a request, and some tests take longer on a slow machine
+  const timer = setInterval(() => {
+    pending = pending.then(async () => {
+      const answer = await pipeline(server.url(), [execute('select 1')], { token, baton })
+      baton = answer.baton
+    })
+  }, 1_000)
+  onTestFinished(() => clearInterval(timer))
+  const commit = async (): Promise<WireAnswer> => {
+    clearInterval(timer)
+    await pending
+    return await pipeline(server.url(), [execute('commit'), close], { token, baton })
+  }
   return { server, token, reader, commit }
 }
 
