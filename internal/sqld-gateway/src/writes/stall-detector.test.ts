@@ -8,28 +8,39 @@ const TIMES = { patienceMs: 20, probeMs: 20 }
 const never = (): Promise<void> => new Promise(() => {})
 
 /** Watches a database of which no write has been answered for longer than it is patient. */
-async function watched(server: Partial<WriteMonitor>) {
-  const dead = vi.fn(async () => {})
-  const watch = new StallDetector(
+function watch(server: Partial<WriteMonitor>): {
+  readonly stalled: Promise<void>
+  readonly isStalled: () => boolean
+} {
+  const stalled = Promise.withResolvers<void>()
+  const onStall = vi.fn(async () => stalled.resolve())
+  const detector = new StallDetector(
     {
       stalledMs: () => new Map([[ID, TIMES.patienceMs + 1]]),
       probe: never,
       responds: async () => true,
       isLockFree: async () => true,
-      onStall: dead,
+      onStall,
       ...server,
     },
     TIMES,
   )
+  onTestFinished(() => detector.close())
+  return { stalled: stalled.promise, isStalled: () => onStall.mock.calls.length > 0 }
+}
+
+/** Whether a server counts as dead after the detector has looked at it. */
+async function watched(server: Partial<WriteMonitor>): Promise<boolean> {
+  const { isStalled } = watch(server)
   const untilItHasLookedMs = 800
   await sleep(untilItHasLookedMs)
-  watch.close()
-  return dead.mock.calls.length > 0
+  return isStalled()
 }
 
 test('a server that answers neither writes nor a probe, while its write lock is free, is dead', async () => {
-  expect(await watched({})).toBe(true)
-  expect(await watched({ isLockFree: async () => false, responds: async () => false })).toBe(true)
+  await expect(watch({}).stalled).resolves.toBeUndefined()
+  const deaf = { isLockFree: async () => false, responds: async () => false }
+  await expect(watch(deaf).stalled).resolves.toBeUndefined()
 })
 
 test('a server is not dead', async () => {
