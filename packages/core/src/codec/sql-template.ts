@@ -1,0 +1,52 @@
+import type { InValue } from './value.ts'
+
+/** A value, which becomes an argument, or a fragment, which becomes part of the text. */
+export type SqlPart = InValue | SqlFragment
+
+/** SQL text with positional arguments, as {@link sql} returns it: a statement or a part of one. */
+export class SqlFragment {
+  readonly sql: string
+  readonly args: readonly InValue[]
+
+  /** Puts each part after the text of the same index. */
+  constructor(texts: readonly string[], parts: readonly SqlPart[]) {
+    const pieces = [texts[0] ?? '']
+    for (const [at, part] of parts.entries())
+      pieces.push(part instanceof SqlFragment ? part.sql : '?', texts[at + 1] ?? '')
+    let before = ''
+    for (const [at, piece] of pieces.entries()) {
+      // otherwise a digit after a placeholder would be its number
+      if (before.endsWith('?') && /^\d/.test(piece)) pieces[at] = ` ${piece}`
+      before = piece || before
+    }
+    this.sql = pieces.join('')
+    this.args = parts.flatMap((part) => (part instanceof SqlFragment ? part.args : [part]))
+  }
+}
+
+const template = (texts: TemplateStringsArray, ...parts: readonly SqlPart[]): SqlFragment =>
+  new SqlFragment(texts, parts)
+
+const identifier = (...path: readonly string[]): SqlFragment =>
+  new SqlFragment([path.map((name) => `"${name.replaceAll('"', '""')}"`).join('.')], [])
+
+const join = (parts: readonly SqlPart[], separator: SqlFragment = template`, `): SqlFragment =>
+  new SqlFragment(
+    [],
+    parts.flatMap((part, at) => (at === 0 ? [part] : [separator, part])),
+  )
+
+/** Type of {@link sql}. */
+export interface SqlTemplate {
+  (texts: TemplateStringsArray, ...parts: readonly SqlPart[]): SqlFragment
+  /** Quotes a name, or a path such as `sql.identifier('main', 'pet')`. */
+  identifier(...path: readonly string[]): SqlFragment
+  /** Joins values and fragments: `` sql`id in (${sql.join(ids)})` ``. @default separator a comma */
+  join(parts: readonly SqlPart[], separator?: SqlFragment): SqlFragment
+}
+
+/**
+ * Writes SQL as a template: `` db.execute<Pet>(sql`select * from pet where id = ${id}`) ``. Values become arguments and never
+ * part of the text; fragments, also made with `sql`, do. Placeholders are not written by hand.
+ */
+export const sql: SqlTemplate = /* @__PURE__ */ Object.assign(template, { identifier, join })

@@ -1,0 +1,79 @@
+import { createClient, executeMultiple, openStream, readRows, type SqlPart, sql } from '@batonsql/core'
+import fc from 'fast-check'
+import { afterAll, expect, expectTypeOf, test } from 'vitest'
+import { collect } from '../support/fixtures.ts'
+import { openTestServer } from '../support/test-server.ts'
+
+const server = await openTestServer()
+const database = await server.createDatabase()
+const db = createClient(database.config)
+await executeMultiple(db, 'create table pet (id integer primary key, name text, age real)')
+await db.batch([
+  sql`insert into pet values (${1}, ${"Robert'); drop table pet; --"}, ${2})`,
+  sql`insert into pet values (${2 ** 53}, ${'Ada'}, ${null})`,
+])
+afterAll(() => db.close())
+
+interface Pet {
+  id: number | bigint
+  name: string
+}
+
+test('a template is a statement wherever one is accepted', async () => {
+  const one = sql`select id, name from pet where id = ${1}`
+  const expected = [{ id: 1, name: "Robert'); drop table pet; --" }]
+  const { rows } = await db.execute<Pet>(one)
+  expectTypeOf(rows).toEqualTypeOf<Pet[]>()
+  expect(rows).toEqual(expected)
+  const [first, second] = await db.batch<[Pet, { n: number }]>([one, sql`select ${7} as n`])
+  expect([first.rows, second.rows]).toEqual([expected, [{ n: 7 }]])
+  await db.transaction(async (tx) => {
+    expect((await tx.execute<Pet>(one)).rows).toEqual(expected)
+    expect((await tx.batch([one]))[0].rows).toEqual(expected)
+  })
+  const stream = openStream(db)
+  expect((await stream.execute(one)).rows).toEqual(expected)
+  await stream.close()
+  expect(await collect(readRows(db, one))).toEqual(expected)
+})
+
+test('conditions, lists and names are put together', async () => {
+  const ids = [1, 2 ** 53, 99]
+  const conditions = [sql`id in (${sql.join(ids)})`, sql`age is not ${2}`]
+  const { rows } = await db.execute<Pet>(
+    sql`select * from ${sql.identifier('main', 'pet')} where ${sql.join(conditions, sql` and `)}
+        order by ${sql.identifier('name')} ${sql`desc`}`,
+  )
+  expect(rows.map(({ name }) => name)).toEqual(['Ada'])
+  expect((await db.execute(sql`select * from pet where id in (${sql.join([])})`)).rows).toEqual([])
+})
+
+test('a name that does not exist is an error, not a string', async () => {
+  await expect(db.execute(sql`select ${sql.identifier('nmae')} from pet`)).rejects.toThrow(/no such column/)
+})
+
+test('placeholders written by hand are refused by the server', async () => {
+  await expect(db.execute(sql`select ?, ${1}`)).rejects.toThrow(/parameter 2 not found/)
+  await expect(db.execute(sql`select '${1}'`)).rejects.toThrow(/too many parameters/)
+})
+
+test('any names and values arrive as given', async () => {
+  const names = fc
+    .string({ unit: 'grapheme', minLength: 1, maxLength: 20 })
+    .filter((name) => !name.includes('\0'))
+  const values: fc.Arbitrary<string | number> = fc.oneof(fc.string({ unit: 'grapheme' }), fc.integer())
+  await fc.assert(
+    fc.asyncProperty(
+      fc.uniqueArray(fc.tuple(names, values), { minLength: 1, maxLength: 8, selector: ([name]) => name }),
+      async (pairs) => {
+        const columns: SqlPart[] = pairs.map(([name, value]) => sql`${value} as ${sql.identifier(name)}`)
+        const { columns: found, rows } = await db.execute(sql`select ${sql.join(columns)}`, undefined, {
+          rowMode: 'array',
+        })
+        expect(found).toEqual(pairs.map(([name]) => name))
+        expect(rows).toEqual([pairs.map(([, value]) => value)])
+      },
+    ),
+    { numRuns: 40 },
+  )
+})
