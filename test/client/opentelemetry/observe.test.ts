@@ -50,6 +50,7 @@ async function connect({
   const observe = observeWithOpenTelemetry({
     tracerProvider,
     queryText,
+    namespace: 'shop',
     ...(address !== null && { url: address }),
   })
   const db = createClient({ url, observe })
@@ -62,22 +63,28 @@ async function connect({
 describe('spans of calls', () => {
   test('a statement', async () => {
     const db = await connect()
-    await db.batch(['insert into note (text) values (1)', 'insert into note (text) values (2)'])
+    const insert = 'insert into note (text) values (?)'
+    await db.batch([1, 2].map((value) => ({ sql: insert, args: [value] })))
     await db.execute('/* all */ select text from note where text <> ?', [SECRET])
-    const select = oneNamed(`SELECT 127.0.0.1:${port}`)
+    const select = oneNamed('SELECT note')
     expect(select.kind).toBe(SpanKind.CLIENT)
     expect(select.attributes).toEqual({
       'db.system.name': 'sqlite',
+      'db.namespace': 'shop',
+      'db.collection.name': 'note',
       'db.operation.name': 'SELECT',
+      'db.query.summary': 'SELECT note',
       'db.query.text': '/* all */ select text from note where text <> ?',
       'db.response.returned_rows': 2,
       'server.address': '127.0.0.1',
       'server.port': port,
     })
     expect(select.status.code).toBe(SpanStatusCode.UNSET)
-    expect(oneNamed(`BATCH INSERT 127.0.0.1:${port}`).attributes).toMatchObject({
+    expect(oneNamed('BATCH INSERT note').attributes).toMatchObject({
+      'db.collection.name': 'note',
       'db.operation.name': 'BATCH INSERT',
       'db.operation.batch.size': 2,
+      'db.query.text': insert,
     })
   })
 
@@ -86,7 +93,9 @@ describe('spans of calls', () => {
     await db.batch(['insert into note (text) values (1)', 'select 1'])
     expect(oneNamed('BATCH').attributes).toEqual({
       'db.system.name': 'sqlite',
+      'db.namespace': 'shop',
       'db.operation.name': 'BATCH',
+      'db.query.summary': 'BATCH',
       'db.operation.batch.size': 2,
       'db.response.returned_rows': 1,
     })
@@ -97,7 +106,7 @@ describe('spans of calls', () => {
     const insert = 'insert into note (text) values (?)'
     await db.execute(insert, [SECRET])
     await expect(db.execute(insert, [SECRET])).rejects.toThrow('UNIQUE')
-    const [, refused] = named(`INSERT 127.0.0.1:${port}`)
+    const [, refused] = named('INSERT note')
     expect(refused?.status).toEqual({ code: SpanStatusCode.ERROR })
     expect(refused?.attributes).toMatchObject({
       'error.type': 'SQLITE_CONSTRAINT',
@@ -151,11 +160,7 @@ describe('spans around them', () => {
     ])
     expect(new Set(texts.map(String)).size).toBe(2)
     const outside = spans.getFinishedSpans().filter((span) => span.parentSpanContext?.spanId === request)
-    expect(outside.map(({ name }) => name).toSorted()).toEqual([
-      `SELECT 127.0.0.1:${port}`,
-      'transaction',
-      'transaction',
-    ])
+    expect(outside.map(({ name }) => name).toSorted()).toEqual(['SELECT', 'transaction', 'transaction'])
   })
 
   test('a transaction that is rolled back', async () => {
@@ -244,8 +249,8 @@ test('measurements: duration in seconds of what went well and of what did not, a
   }
   expect(duration?.descriptor).toMatchObject({ unit: 's' })
   expect(duration?.dataPoints).toMatchObject([
-    { attributes: common },
-    { attributes: { ...common, 'error.type': expect.any(String) as string } },
+    { attributes: { ...common, 'db.query.summary': 'SELECT SELECT' } },
+    { attributes: { ...common, 'db.query.summary': 'SELECT', 'error.type': expect.any(String) as string } },
   ])
   for (const { value } of duration?.dataPoints ?? []) {
     const { count, sum = 0 } = value as { count: number; sum?: number }

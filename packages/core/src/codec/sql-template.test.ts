@@ -53,5 +53,7 @@ test('an object that looks like a fragment is a value, which is refused', () => 
   )
   const missing = undefined as unknown as null
   expect(() => encodeStatement(sql`select ${1}, ${missing}`)).toThrow(/^parameter 2: undefined/)
-  expect(() => encodeStatement(sql`select ${[1] as unknown as null}`)).toThrow(/^parameter 1: a value of type object/)
+  expect(() => encodeStatement(sql`select ${[1] as unknown as null}`)).toThrow(
+    /^parameter 1: a value of type object/,
+  )
 })

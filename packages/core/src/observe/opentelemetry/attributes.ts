@@ -1,12 +1,19 @@
 import type { Attributes } from '@opentelemetry/api'
 import { verbOf } from '../../sql/verb.ts'
+import { summarize } from './query-summary.ts'
 
 // Names of OpenTelemetry's semantic conventions for database clients (1.45).
 
 /** Returns the attributes of all spans and measurements of a client. @throws TypeError for an invalid URL */
-export function serverAttributes(url: string | URL | undefined): Attributes {
-  const system = { 'db.system.name': 'sqlite' }
-  if (url === undefined) return system
+export function connectionAttributes(
+  url: string | URL | undefined,
+  namespace: string | undefined,
+): Attributes {
+  const database = {
+    'db.system.name': 'sqlite',
+    ...(namespace !== undefined && { 'db.namespace': namespace }),
+  }
+  if (url === undefined) return database
   const text = String(url)
   if (!/^(libsql|https?):\/\//i.test(text) || !URL.canParse(text))
     throw new TypeError(
@@ -15,18 +22,32 @@ export function serverAttributes(url: string | URL | undefined): Attributes {
   const { protocol, hostname, port, searchParams } = new URL(text)
   const isPlain = protocol === 'http:' || searchParams.get('tls') === '0'
   const usual = isPlain ? 80 : 443
-  return { ...system, 'server.address': hostname, 'server.port': port === '' ? usual : Number(port) }
+  return { ...database, 'server.address': hostname, 'server.port': port === '' ? usual : Number(port) }
 }
 
-/** Returns the name of the operation, with `BATCH` in front for several statements. */
+/**
+ * Returns what a call does and to what. Operations and tables are read from the text although a statement may have several of
+ * them: the first operation, and the table if there is only one.
+ */
 export function operationAttributes(sql: readonly string[]): Attributes {
-  const [first = '', ...others] = sql.map(operationOf)
-  if (sql.length === 1) return { 'db.operation.name': first }
-  const isOneKind = others.every((name) => name === first)
+  const operations = new Set(sql.map(operationOf))
+  const summaries = sql.map(summarize)
+  const texts = new Set(summaries.map(({ text }) => text))
+  const tables = new Set(summaries.map(({ table }) => table))
+  const [table] = tables
+  const isBatch = sql.length > 1
   return {
-    'db.operation.name': isOneKind ? `BATCH ${first}` : 'BATCH',
-    'db.operation.batch.size': sql.length,
+    'db.operation.name': named(operations, isBatch),
+    'db.query.summary': named(texts, isBatch),
+    ...(tables.size === 1 && table && { 'db.collection.name': table }),
+    ...(isBatch && { 'db.operation.batch.size': sql.length }),
   }
+}
+
+function named(names: ReadonlySet<string>, isBatch: boolean): string {
+  const [name = ''] = names
+  if (!isBatch) return name
+  return names.size === 1 ? `BATCH ${name}` : 'BATCH'
 }
 
 const operationOf = (sql: string): string => verbOf(sql).toUpperCase() || 'SQL'

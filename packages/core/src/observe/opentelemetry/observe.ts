@@ -12,7 +12,7 @@ import {
 } from '@opentelemetry/api'
 import { checkOptions } from '../../base/check-options.ts'
 import type { ClientEvent, Observe } from '../events.ts'
-import { errorAttributes, operationAttributes, serverAttributes } from './attributes.ts'
+import { connectionAttributes, errorAttributes, operationAttributes } from './attributes.ts'
 import { Measurements } from './measurements.ts'
 
 /** Options of {@link observeWithOpenTelemetry}. */
@@ -23,6 +23,8 @@ export interface OpenTelemetryOptions {
   readonly meterProvider?: MeterProvider
   /** The client's URL, used only for `server.address` and `server.port`. */
   readonly url?: string | URL
+  /** The database's name or the client's `namespace`, for `db.namespace`. */
+  readonly namespace?: string
   /** Whether spans contain the SQL text, in which arguments are placeholders. @default true */
   readonly queryText?: boolean
 }
@@ -32,6 +34,7 @@ const OPTIONS = {
   tracerProvider: 'object',
   meterProvider: 'object',
   url: 'string or object',
+  namespace: 'string',
   queryText: 'boolean',
 }
 
@@ -62,7 +65,7 @@ type EventOf<T extends ClientEvent['type']> = Extract<ClientEvent, { readonly ty
 class Reporter {
   readonly #tracer
   readonly #measurements: Measurements
-  readonly #server: Attributes
+  readonly #connection: Attributes
   readonly #hasText: boolean
   readonly #operations = new Map<number, Operation>()
   readonly #transactions = new Map<number, Span>()
@@ -71,11 +74,12 @@ class Reporter {
     tracerProvider = trace,
     meterProvider = metrics,
     url,
+    namespace,
     queryText = true,
   }: OpenTelemetryOptions) {
     this.#tracer = tracerProvider.getTracer(SCOPE)
     this.#measurements = new Measurements(meterProvider.getMeter(SCOPE))
-    this.#server = serverAttributes(url)
+    this.#connection = connectionAttributes(url, namespace)
     this.#hasText = queryText
   }
 
@@ -106,22 +110,18 @@ class Reporter {
   #start({ id, sql, transaction }: EventOf<'query:start'>): void {
     const active = context.active()
     const around = transaction === null ? undefined : this.#transactions.get(transaction)
-    const attributes = { ...this.#server, ...operationAttributes(sql) }
+    const attributes = { ...this.#connection, ...operationAttributes(sql) }
+    const text = new Set(sql).size === 1 ? sql[0] : sql.join('; ')
     const span = this.#tracer.startSpan(
-      this.#nameOf(String(attributes['db.operation.name'])),
+      String(attributes['db.query.summary']),
       {
         kind: SpanKind.CLIENT,
-        attributes: { ...attributes, ...(this.#hasText && { 'db.query.text': sql.join('; ') }) },
+        attributes: { ...attributes, ...(this.#hasText && { 'db.query.text': text }) },
       },
       around === undefined ? active : trace.setSpan(active, around),
     )
     const { 'db.operation.batch.size': _, ...measured } = attributes
     this.#operations.set(id, { span, context: active, attributes: measured })
-  }
-
-  #nameOf(operation: string): string {
-    const { 'server.address': address, 'server.port': port } = this.#server
-    return address === undefined ? operation : `${operation} ${String(address)}:${String(port)}`
   }
 
   #end(event: EventOf<'query:end' | 'query:error'>): void {
@@ -143,7 +143,7 @@ class Reporter {
   #begin(id: number): void {
     this.#transactions.set(
       id,
-      this.#tracer.startSpan('transaction', { kind: SpanKind.INTERNAL, attributes: this.#server }),
+      this.#tracer.startSpan('transaction', { kind: SpanKind.INTERNAL, attributes: this.#connection }),
     )
   }
 
