@@ -64,7 +64,7 @@ async function detect(
   const executed = await ask(`{"type":"execute","stmt":${PROBE.json}}`)
   if (!executed.isOk) return isRefused(executed) ? null : notSent(executed.error)
   http.isExecuteOnly = true
-  // the statements are sent on the stream where that was proved
+  // the statements are sent where it was proved
   http.V2Guard = V2Guard
   return null
 }
