@@ -1,4 +1,4 @@
-// The page of differences says what the tables of the tests say. UPDATE_DOCS=1 writes it.
+// The page of differences matches the tables of the tests. UPDATE_DOCS=1 regenerates it.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { ACCEPTED_DIFFERENCES, NOT_REPLAYED } from './accepted-differences.ts'
@@ -12,7 +12,7 @@ function table(reasons: Readonly<Record<number, string>>): string {
   const rows = Object.entries(reasons).map(
     ([id, reason]) => `| ${id} | ${cell(titles.get(Number(id)))} | ${cell(reason)} |`,
   )
-  return ['| case | what is asked | why |', '|---|---|---|', ...rows, ''].join('\n')
+  return ['| case | request | difference or reason |', '|---|---|---|', ...rows, ''].join('\n')
 }
 
 const cell = (text = ''): string => text.replaceAll('|', '\\|')
@@ -22,7 +22,7 @@ test('the page lists every recorded case that differs, or is not replayed', () =
   const differing = Object.keys(ACCEPTED_DIFFERENCES).length
   const left = Object.keys(NOT_REPLAYED).length
   const cases = [
-    `Of ${all} recorded cases ${all - differing - left} are answered in the same way, ${differing} differ, ${left} are not replayed.\n`,
+    `Of ${all} recorded cases ${all - differing - left} get the same response, ${differing} differ, ${left} are not replayed.\n`,
     '## Cases that differ\n',
     table(ACCEPTED_DIFFERENCES),
     '## Cases that are not replayed\n',
@@ -34,7 +34,7 @@ test('the page lists every recorded case that differs, or is not replayed', () =
   expect(readFileSync(PAGE, 'utf8')).toBe(`${head}\n${cases}`)
 })
 
-test('the tests that the reasons name are there', () => {
+test('the tests named in the reasons exist', () => {
   const reasons = Object.values({ ...ACCEPTED_DIFFERENCES, ...NOT_REPLAYED }).join('\n')
   const named = reasons.match(/[\w./-]+\.test\.ts/g) ?? []
   expect(named.length).toBeGreaterThan(5)

@@ -165,7 +165,7 @@ class Viewer {
     }
     const missed = this.#missed > 0 ? [JSON.stringify({ type: 'missed', count: this.#missed })] : []
     this.#missed = 0
-    // a JSON text has no line breaks, so that it is one line of the event stream
+    // JSON text has no line breaks, so it is one line of the event stream
     this.body.push(`data: [${[...missed, ...events].join(',')}]\n\n`)
   }
 }

@@ -41,7 +41,7 @@ export class Interrupted extends Error {}
 /** The reader of the output was closed, for example by `head`. Not an error. */
 export class BrokenPipe extends Error {}
 
-/** Writes to the output, and waits for its reader. @throws the signal's reason */
+/** Writes to the output, and waits until it is read. @throws the signal's reason */
 export async function print({ output, signal }: CommandContext, text: string | Uint8Array): Promise<void> {
   signal.throwIfAborted()
   if (output.write(text)) return

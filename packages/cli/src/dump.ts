@@ -5,7 +5,7 @@ import { openDatabase, readTarget } from './database-address.ts'
 import type { DUMP_OPTIONS } from './option-table.ts'
 import { Progress } from './progress.ts'
 
-/** Writes a dump to a file or to the output. */
+/** Writes a dump to a file or to standard output. */
 export async function runDump({
   values,
   operands,
@@ -23,14 +23,14 @@ export async function runDump({
   }
 }
 
-/** Writes a file completely, or not at all, without ever replacing it by an incomplete one. */
+/** Writes a file completely, or not at all, and never replaces it with an incomplete one. */
 async function writeWhole(
   file: string,
   parts: AsyncIterable<Uint8Array>,
   context: CommandContext,
 ): Promise<void> {
   const held = await stat(file).catch(() => null)
-  // writes to a pipe or a device, instead of replacing it by a file
+  // writes to a pipe or a device, instead of replacing it with a file
   if (held && !held.isFile()) return await writeParts(await open(file, 'w'), parts, context)
   // preserves a link, and the permissions of the file
   const target = held ? await realpath(file) : file

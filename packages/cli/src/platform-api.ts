@@ -104,7 +104,7 @@ export function askBefore(
         `baton ${words}: confirmation needs a terminal; --yes deletes "${name}" without it`,
       )
     const lines = createInterface({ input, output: errors })
-    // otherwise Ctrl-C would reject the question with an error
+    // otherwise Ctrl-C would reject the prompt with an error
     lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
     try {
       const answer = await lines.question(`Delete "${name}" and all its data? Type its name to confirm: `, {
@@ -121,7 +121,7 @@ export function askBefore(
 export const readSwitch = (option: string, value: string | undefined): boolean | undefined =>
   value === undefined ? undefined : readChoice(`baton: --${option}`, SWITCH.choices, value) === 'on'
 
-/** Makes the rows of an output with a line for each field. */
+/** Returns the output rows, one line per field. */
 export const fieldRows = (fields: object): string[][] =>
   Object.entries(fields).map(([key, value]) => [
     key,

@@ -21,7 +21,7 @@ import { runStatements } from './run-statements.ts'
 import { StatementError } from './statement-error.ts'
 import { UsageError } from './usage-error.ts'
 
-/** Runs statements of the command line, of a file or of standard input; if that is a terminal, opens a prompt. */
+/** Runs statements from the command line, a file or standard input; if that is a terminal, opens a prompt. */
 export async function runSql({ values, operands, context }: CommandInput<typeof SQL_OPTIONS>): Promise<void> {
   const [first] = operands
   const following = operands.length === 1 && first !== undefined && isTarget(first) ? 0 : 1

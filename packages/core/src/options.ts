@@ -12,7 +12,7 @@ export interface CallOptions {
 
 /** Settings of one statement. */
 export interface StatementOptions extends CallOptions {
-  /** Declares the statement read-only, so that it may be retried. @default judged by its text */
+  /** Declares the statement read-only, so that it may be retried. @default inferred from its text */
   readonly readOnly?: boolean | undefined
   /** Shape of the rows. @default 'object' */
   readonly rowMode?: RowMode | undefined
@@ -82,6 +82,6 @@ export interface Executor<Options extends BatchOptions = BatchOptions> {
     statements: { readonly [At in keyof Rows]: InStatement },
     options?: Options,
   ): Promise<{ -readonly [At in keyof Rows]: ResultSet<Rows[At]> }>
-  /** The same, with one type for the rows of all. */
+  /** The same, with one row type for all statements. */
   batch<Row>(statements: readonly InStatement[], options?: Options): Promise<ResultSet<Row>[]>
 }

@@ -16,7 +16,7 @@ export interface JournalState {
   /** Pending migrations, in order. */
   readonly pending: readonly Migration[]
   readonly appliedCount: number
-  /** `when` of the newest applied one. */
+  /** `when` of the newest applied migration. */
   readonly lastWhen: number
   /** State of the foreign keys; null if nothing is pending. */
   readonly foreignKeys: ForeignKeys | null
@@ -24,9 +24,9 @@ export interface JournalState {
 
 /** Foreign key violations before the migrations, which must not increase. */
 export interface ForeignKeys {
-  /** Number of rows that violate one. */
+  /** Number of rows that violate a foreign key. */
   readonly violations: number
-  /** Tables with one that cannot be checked, because it references a column that is not unique. */
+  /** Tables with a foreign key that cannot be checked, because it references a column that is not unique. */
   readonly uncheckable: readonly string[]
 }
 

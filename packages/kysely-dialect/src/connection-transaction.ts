@@ -4,7 +4,7 @@ import type { SavepointCommand } from './query-command.ts'
 /** A transaction on a connection. When it ends, its queries that are still in Kysely's queue are refused. */
 export class ConnectionTransaction {
   readonly stream: Stream
-  /** Whether Kysely begins and ends it. If not, BEGIN was a query. */
+  /** Whether Kysely begins and ends it; otherwise BEGIN was a query. */
   readonly isManaged: boolean
   /** The server does not enforce it. */
   readonly isReadOnly: boolean
@@ -27,7 +27,7 @@ export class ConnectionTransaction {
     this.#ownsStream = ownsStream
   }
 
-  /** Whether Kysely has none of its queries any longer. */
+  /** Whether Kysely no longer has queries of it. */
   get isOver(): boolean {
     return this.#status === 'ended' && this.#readers === 0
   }

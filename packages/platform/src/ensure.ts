@@ -13,8 +13,8 @@ interface Parts<T> {
 }
 
 /**
- * Creates a resource unless it exists. Can be repeated, also after a lost response: it looks the resource up before and after it
- * creates it.
+ * Creates a resource unless it exists. Can be repeated, also after a lost response: it looks the resource up before and after
+ * creating it.
  * @returns `isNew`: whether it did not exist at first
  */
 export async function ensure<T>({ what, path, find, make, differencesOf, signal }: Parts<T>): Promise<{

@@ -46,7 +46,7 @@ export class TimeLimit {
     }
   }
 
-  /** Waits for some time. */
+  /** Waits for the given time. */
   async wait(ms: number): Promise<void> {
     let timer: ReturnType<typeof setTimeout> | undefined
     const pass = (): Promise<void> => new Promise((resolve) => (timer = setTimeout(resolve, ms)))

@@ -163,7 +163,7 @@ function listOfOrganization(call: Call) {
   return { tokens }
 }
 
-/** Revokes a token. One that the caller may not see is not found, so that ids of other organizations are not revealed. */
+/** Revokes a token. Reports tokens that the caller may not see as not found, so that ids of other organizations are not revealed. */
 function revokeOfOrganization(call: Call) {
   const id = call.param('tokenId')
   const row = tokensOf(call).find((token) => token.id === id)

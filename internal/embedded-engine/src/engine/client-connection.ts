@@ -139,7 +139,7 @@ export class ClientConnection implements Writer {
 
   /**
    * Compiles a statement, to be started with `begin`. `permissions` are those of the client. Compiling a change of the schema may already
-   * execute it, so that the write lock is acquired before.
+   * execute it, so the write lock is acquired first.
    */
   async prepare(statement: Statement, permissions: StatementPermissions): Promise<RunningStatement> {
     const startedAt = performance.now()
@@ -353,7 +353,7 @@ export class RunningStatement {
     }
   }
 
-  /** Returns the next rows, of more than `limitBytes` unless they end before. An error ends the statement. */
+  /** Returns the next rows, stopping once they exceed `limitBytes`. An error ends the statement. */
   rows(limitBytes: number, asLines: boolean): SqliteRows {
     return this.#guarded(() => this.#prepared.rows({ limitBytes, asLines, maxValueBytes: MAX_VALUE_BYTES }))
   }

@@ -9,7 +9,7 @@ import { sqliteModule } from './sqlite-module.ts'
 
 /** An empty file that is locked. It is not removed, because a new file of that name would be a different lock. */
 const LOCK_NAME = 'baton.lock.db'
-/** Describes the owner of the lock, for people. */
+/** Describes the owner of the lock, in readable form. */
 const OWNER_NAME = 'baton.lock'
 /** How long servers that start at the same time wait for each other. */
 const CONTENTION_MS = 200
@@ -26,7 +26,7 @@ interface Owner {
 /**
  * Prevents two servers from using one data directory, in which case the engines would silently lose data. It is the lock of the
  * operating system that every SQLite takes: it applies to processes in other containers with the same directory, and is released
- * with its process, however that ends.
+ * when its process ends for any reason.
  */
 export class DirectoryLock implements AsyncDisposable {
   readonly #directory: string

@@ -23,7 +23,7 @@ export interface ServiceResponse {
   readonly body: string | Buffer | Readable
 }
 
-/** Returns a response with a text. */
+/** Returns a text response. */
 export function textResponse(status: number, contentType: string | null, body: string): ServiceResponse {
   return { status, headers: contentType === null ? {} : { 'content-type': contentType }, body }
 }

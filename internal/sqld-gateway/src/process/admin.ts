@@ -53,7 +53,7 @@ export interface SqldNamespaceStats {
   }[]
 }
 
-/** Whether the server rejects a change only for a moment. */
+/** Whether the server rejects a change only temporarily. */
 export function isTransientRejection(error: unknown): boolean {
   return error instanceof SqldAdminError && TRANSIENT_REJECTION.test(error.message)
 }

@@ -43,7 +43,7 @@ export const CLOSE_TIMEOUT_MS = 2_000
  */
 export const ABORTED_REQUEST_MS = 1_000
 
-/** Write transactions of one client at the server: the one that runs and the next, so that no time is lost. */
+/** Write transactions of one client at the server: the running one and the next, so that no time is lost. */
 export const WRITE_TRANSACTIONS = 2
 
 /** How long a transaction waits for a write permit of its client, in ms. */

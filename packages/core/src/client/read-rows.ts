@@ -21,7 +21,7 @@ import { actOn, Transaction } from './transaction.ts'
  * Streams the rows of one statement, for results that are too large for memory. Rows are fetched as the loop consumes them.
  * Leaving the loop early ends the statement, except for a write, which is read to its end. Takes two requests: the rows and the
  * end of the stream; inside a transaction one, or two as its first call. The request is sent by the first `next()`; statement,
- * arguments and options are read when `readRows` is called. `timeoutMs` limits each pause of the server. A server without
+ * arguments and options are read when `readRows` is called. `timeoutMs` limits each wait for the server. A server without
  * `/v3/cursor` sends the whole result at once.
  *
  * ```ts

@@ -51,7 +51,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     return this.#state.isOpen
   }
 
-  /** When a waiting writer may take the write lock over, in ms since the epoch; null while no transaction holds it. */
+  /** When a waiting writer may take over the write lock, in ms since the epoch; null while no transaction holds it. */
   get expiresAt(): number | null {
     return this.#state.transaction.expiresAt
   }
@@ -70,7 +70,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
   }
 
   /**
-   * Runs statements outside a transaction in one request, each taking effect by itself; none after the first that fails.
+   * Runs statements outside a transaction in one request, each taking effect by itself; stops at the first failure.
    * @throws SqlError with `statementIndex` and the finished `results`, which stay
    */
   async chain(statements: readonly InStatement[], options: StatementOptions = {}): Promise<ResultSet[]> {
@@ -94,7 +94,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     return this.#state.transaction.commit(options)
   }
 
-  /** Rolls back. Never rejects because the transaction no longer exists. @throws the signal's reason, or TransportError `TIMEOUT`, while a COMMIT is in flight */
+  /** Rolls back. Does not reject if the transaction no longer exists. @throws the signal's reason, or TransportError `TIMEOUT`, while a COMMIT is in flight */
   rollback(options?: CallOptions): Promise<void> {
     return rollback(this.#state, options)
   }

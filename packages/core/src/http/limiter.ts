@@ -17,7 +17,7 @@ export class Limiter {
     this.#queueLimit = queueLimit
   }
 
-  /** Number of calls that have a place. */
+  /** Number of calls that hold a place. */
   get taken(): number {
     return this.#limit - this.#free
   }

@@ -115,7 +115,7 @@ class Execution {
     return { step_results: this.#results, step_errors: this.#errors }
   }
 
-  /** Executes a call; after the transaction was lost, it does nothing. @returns the failure of a request; otherwise null */
+  /** Executes a call; does nothing once the transaction is lost. @returns the failure of a request; otherwise null */
   async run(call: QueuedCall, close: boolean): Promise<Sent<Answers> | null> {
     const { prefix, scope, statements, transactionEnd } = call
     const commands = [...prefix, ...statements]
@@ -221,7 +221,7 @@ class Execution {
     const steps: (number | 'test' | 'savepoint')[] = []
     const operations: string[] = []
     const add = (json: string, step: number | 'savepoint'): void => {
-      // nothing precedes BEGIN but a pragma
+      // only a pragma can precede BEGIN
       const mayBeOutside = steps.length > 0 && json !== prefix.find(({ kind }) => kind === 'begin')?.json
       if (mayBeOutside) {
         operations.push(TEST_BEGIN.json)

@@ -1,4 +1,4 @@
-// The parts of undici that core uses: `tsdown.config.ts` bundles them into one file, without what core never calls.
+// The parts of undici that core uses: `tsdown.config.ts` bundles them into one file and omits what core never calls.
 import type { Pool as PoolType } from 'undici'
 // @ts-expect-error undici has no types for its single files
 import UntypedPool from 'undici/lib/dispatcher/pool.js'

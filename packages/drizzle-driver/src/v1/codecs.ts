@@ -44,7 +44,7 @@ export class ExactCodecs extends CodecsCollection<SQLiteType> {
 const exact = (value: unknown, column: Column): unknown =>
   typeof value === 'bigint' ? exactNumber(value, column) : value
 
-/** In JSON, numeric() is text and integers are already rounded; values beyond 2^63 never were integers. */
+/** In JSON, numeric() is text and integers are already rounded; values beyond 2^63 were never integers. */
 function exactInJson(value: unknown, column: Column): unknown {
   if (typeof value === 'string') return /^-?\d+$/.test(value) ? exactNumber(BigInt(value), column) : value
   if (typeof value !== 'number' || !Number.isInteger(value) || Number.isSafeInteger(value)) return value

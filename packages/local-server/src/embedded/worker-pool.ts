@@ -58,7 +58,7 @@ export class WorkerPool {
   readonly #options: WorkerPoolOptions
   /** Least recently used first. */
   readonly #open = new Map<DatabaseId, DatabaseWorker>()
-  /** Those among the open databases that are not known to be used again and again. */
+  /** Open databases that are not known to be used repeatedly. */
   readonly #new = new Set<DatabaseId>()
   /** Databases that were closed for others, oldest first. */
   readonly #evicted = new Set<DatabaseId>()
@@ -68,7 +68,7 @@ export class WorkerPool {
   readonly #migrating = new Set<DatabaseId>()
   #module: WebAssembly.Module | null = null
   #spares: DatabaseWorker[] = []
-  /** The last opening of a database that waits for room; one at a time. */
+  /** The last database opening that waits for a free place; they proceed one at a time. */
   #opening: Promise<unknown> = Promise.resolve()
   #waiting = 0
   #sweeper: NodeJS.Timeout | null = null
@@ -151,7 +151,7 @@ export class WorkerPool {
     return this.#open.size < MAX_OPEN && (this.#evicted.has(id) || this.#new.size < MAX_NEW)
   }
 
-  /** Closes the least recently used database, if possible one that is new, too. Gives up if all are in use. */
+  /** Closes the least recently used database, preferably a new one. Gives up if all are in use. */
   async #makeRoom(id: DatabaseId): Promise<void> {
     const due = performance.now() + (this.#open.size < MAX_OPEN ? SHORT_WAIT_MS : MAX_WAIT_MS)
     while (!this.#hasRoom(id) && performance.now() < due && !this.#isClosed) {

@@ -34,7 +34,7 @@ export interface BackendChoice {
   readonly conditions: ReplicaConditions
 }
 
-/** Creates the back end that the options name, without starting it. */
+/** Creates the back end selected by the options, without starting it. */
 export function createBackend(
   { backend, auth, dialect, dataDirectory, sqldPath, sqld, conditions }: BackendChoice,
   directory: string,

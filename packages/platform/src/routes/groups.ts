@@ -19,7 +19,7 @@ export interface NewGroup {
 export type GroupConfigurationInput = Optional<Omit<GroupConfiguration, 'raw'>>
 
 export interface AddLocationOptions extends PlatformCallOptions {
-  /** Waits until the location is ready, with a route that the service does not document. @default false */
+  /** Waits until the location is ready, using an undocumented route of the service. @default false */
   readonly wait?: boolean | undefined
 }
 
