@@ -27,7 +27,7 @@ export class ConnectionTransaction {
     this.#ownsStream = ownsStream
   }
 
-  /** Whether Kysely no longer has queries of it. */
+  /** Whether Kysely has no more queries of it. */
   get isOver(): boolean {
     return this.#status === 'ended' && this.#readers === 0
   }

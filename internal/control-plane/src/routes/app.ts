@@ -80,7 +80,9 @@ function refusalResponse(error: unknown): Response {
   if (error instanceof Refusal) return errorJson(error.status, error.message, error.code)
   if (error instanceof v.ValiError)
     return errorJson(400, describeIssues(error.issues as v.BaseIssue<unknown>[]))
-  return errorJson(500, `internal error: ${error instanceof Error ? error.message : String(error)}`)
+  // for the operator only: the message may contain paths or names of others
+  console.error(error)
+  return errorJson(500, 'internal error')
 }
 
 function errorJson(status: number, error: string, code?: string): Response {
