@@ -7,6 +7,9 @@ interface Env {
   readonly DATABASE_TOKEN: string
 }
 
+/** How new a replica must be to show a visitor what they have written, kept in a cookie. */
+const COOKIE = 'replication-index'
+
 export default {
   async fetch(
     request: Request,
@@ -14,12 +17,16 @@ export default {
     context: { waitUntil(work: Promise<unknown>): void },
   ): Promise<Response> {
     // One for each request: Workers do not let one request wait for what another has begun. It costs no connection.
-    const db = drizzle({ connection: { url: env.DATABASE_URL, authToken: env.DATABASE_TOKEN } })
+    const [, minReplicationIndex] =
+      new RegExp(`\\b${COOKIE}=(\\d{1,18})\\b`).exec(request.headers.get('cookie') ?? '') ?? []
+    const connection = { url: env.DATABASE_URL, authToken: env.DATABASE_TOKEN, minReplicationIndex }
+    const db = drizzle({ connection })
     try {
       if (request.method === 'POST') {
         const { name } = (await request.json()) as { name: string }
         const [added] = await db.insert(guest).values({ name }).returning()
-        return Response.json(added, { status: 201 })
+        const cookie = `${COOKIE}=${db.$client.replicationIndex}; Path=/; HttpOnly; Secure; SameSite=Lax`
+        return Response.json(added, { status: 201, headers: { 'set-cookie': cookie } })
       }
       return Response.json(await db.select().from(guest).orderBy(asc(guest.id)))
     } catch (error) {

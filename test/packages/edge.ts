@@ -46,7 +46,7 @@ const importsOf = ({ outputs }: Metafile): string[] =>
 
 /** A bundle that is being served. */
 export interface EdgeServer extends AsyncDisposable {
-  fetch(path: string, init?: { readonly method?: string; readonly body?: string }): Promise<Response>
+  fetch(path: string, init?: RequestInit): Promise<Response>
 }
 
 /** Serves a module with workerd, as a Worker. @param entry a file of miniflare's @param bindings values of its `env` */

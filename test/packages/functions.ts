@@ -28,9 +28,11 @@ async function openDatabase() {
 
 export function testFunctions({ project, commandOf }: RuntimeTests): void {
   describe('examples/cloudflare-worker-drizzle', () => {
+    let cookie = ''
     const ask = async (worker: EdgeServer, name?: string): Promise<unknown> => {
       const init = name === undefined ? {} : { method: 'POST', body: JSON.stringify({ name }) }
-      const response = await worker.fetch('/', init)
+      const response = await worker.fetch('/', { ...init, headers: { cookie } })
+      cookie = response.headers.get('set-cookie') ?? cookie
       return [response.status, await response.json()]
     }
 
@@ -44,6 +46,7 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       const bindings = { DATABASE_URL: url, DATABASE_TOKEN: authToken }
       await using worker = await serveWorker(entry, bundle, bindings)
       expect(await ask(worker, 'Ada')).toEqual([201, { id: 1, name: 'Ada' }])
+      expect(cookie).toMatch(/^replication-index=[1-9]\d*;/)
       expect(await ask(worker, 'Ada')).toEqual([409, { error: 'that name is taken' }])
       expect(await ask(worker)).toEqual([200, [{ id: 1, name: 'Ada' }]])
       const visits = async (): Promise<unknown> =>
