@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
+import { LIBRARIES } from './libraries.ts'
 import { pnpm, ROOT, registryProblem, run } from './run.ts'
 import { ScopedRegistry } from './scoped-registry.ts'
 import { FOLDERS, openTarball } from './tarballs.ts'
@@ -96,25 +97,14 @@ describe.each([
   })
 })
 
-/** Libraries that bring @libsql/client themselves: 300 MB, so that only a release installs them. */
-const LIBRARIES = {
-  '@libsql/client': CLIENT,
-  '@auth/drizzle-adapter': '1.11.3',
-  '@mastra/core': '1.71.0',
-  '@mastra/libsql': '1.23.1',
-  '@payloadcms/db-sqlite': '3.90.2',
-  '@prisma/adapter-libsql': '7.10.0',
-  '@prisma/client': '7.10.0',
-  'drizzle-kit': '0.31.11',
-  'drizzle-orm': '0.45.2',
-  payload: '3.90.2',
-  prisma: '7.10.0',
-}
-
+// 300 MB, so that only a release installs them
 describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsql/client inside', () => {
   let project = ''
   beforeAll(async () => {
-    project = projectOf('libraries', { dependencies: LIBRARIES, overrides: { '@libsql/client': CLIENT } })
+    project = projectOf('libraries', {
+      dependencies: { '@libsql/client': CLIENT, ...LIBRARIES },
+      overrides: { '@libsql/client': CLIENT },
+    })
     await INSTALL['npm']?.(project)
     for (const file of ['auth.mjs', 'mastra.mjs', 'payload.mjs', 'prisma.mjs', 'schema.prisma', 'schema.ts'])
       copyTo(project, file)
