@@ -102,12 +102,13 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
   let project = ''
   beforeAll(async () => {
     project = projectOf('libraries', {
-      dependencies: { '@libsql/client': CLIENT, ...LIBRARIES },
+      dependencies: { '@libsql/client': CLIENT, '@batonsql/cli': 'latest', ...LIBRARIES },
       overrides: { '@libsql/client': CLIENT },
     })
     await INSTALL['npm']?.(project)
-    for (const file of ['auth.mjs', 'mastra.mjs', 'payload.mjs', 'prisma.mjs', 'schema.prisma', 'schema.ts'])
+    for (const file of ['auth.mjs', 'mastra.mjs', 'payload.mjs', 'prisma.mjs', 'prisma-diff.mjs'])
       copyTo(project, file)
+    for (const file of ['schema.prisma', 'schema.ts']) copyTo(project, file)
     // it is not run: what is generated needs no binary
     const env = { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: '1' }
     await run(['npx', 'prisma', 'generate', '--schema', 'schema.prisma'], { cwd: project, env })
@@ -120,6 +121,34 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
       env: { DATABASE_URL: url },
     })
     expect(said).toContain(`${name}: ok`)
+  })
+
+  test('prisma migrate diff, applied with `baton sql --file`, keeps the rows', async () => {
+    const { url } = await server.createDatabase('prisma-diff')
+    const schema = readFileSync(join(project, 'schema.prisma'), 'utf8')
+    // SQLite cannot drop NOT NULL: Prisma creates the table anew, with foreign keys off
+    const next = schema.replace('email String @unique', 'email String? @unique')
+    writeFileSync(join(project, 'next.prisma'), next)
+    const migrate = async (...schemas: string[]): Promise<string> => {
+      const diff = [process.execPath, '--no-warnings', 'prisma-diff.mjs', ...schemas]
+      const said = await run(diff, { cwd: project, env: { DATABASE_URL: url } })
+      writeFileSync(join(project, 'migration.sql'), said)
+      await run(['npx', 'baton', 'sql', url, '--file', 'migration.sql'], { cwd: project })
+      return said
+    }
+    await using db = createClient({ url })
+    expect(await migrate('schema.prisma')).toContain('CREATE TABLE "Post"')
+    await db.batch([
+      `insert into "User" (email) values ('ada@example.com')`,
+      `insert into "Post" (title, big, authorId) values ('one', 9007199254740993, 1)`,
+    ])
+    expect(await migrate('schema.prisma', 'next.prisma')).toContain('DROP TABLE "User"')
+    await db.execute('insert into "User" (email) values (null)')
+    const { rows } = await db.execute(
+      'select title, big, email from "Post" join "User" on "User".id = authorId',
+    )
+    expect(rows).toEqual([{ title: 'one', big: 2n ** 53n + 1n, email: 'ada@example.com' }])
+    expect((await db.execute('pragma foreign_key_check')).rows).toEqual([])
   })
 
   test('drizzle-kit: push, generate, migrate, pull', async () => {
