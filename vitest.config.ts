@@ -28,7 +28,11 @@ process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(
 export default defineConfig(async () => ({
   ...source,
   test: {
-    reporters: ['default', './test/support/summary-reporter.ts'],
+    reporters: [
+      'default',
+      './test/support/summary-reporter.ts',
+      ...(process.env['UPDATE_DOCS'] === undefined ? [] : ['./test/support/works-with-reporter.ts']),
+    ],
     sequence: { sequencer: LongestFirst },
     projects: [
       {

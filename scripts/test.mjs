@@ -24,7 +24,7 @@ const PARTS = {
 }
 
 const given = process.argv.slice(2)
-// every version of Kysely and of Drizzle on every server, which a release needs
+// every version of Kysely and of Drizzle on every server, and the suites of other projects, which a release needs
 if (given[0] === '--all-versions') {
   given.shift()
   process.env.TEST_RELEASE = '1'

@@ -53,6 +53,12 @@ export const GROUPS = [
         title: 'Migrations',
         about: 'Kysely, Drizzle, and one for each of many tenants',
       },
+      {
+        from: 'docs/works-with.md',
+        to: 'works-with',
+        title: 'Works with',
+        about: 'libraries that are tested on top of Baton: versions, suites, tests passed',
+      },
       { from: 'docs/glossary.md', to: 'glossary', title: 'Glossary', about: 'the terms' },
     ],
   },

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
+import { LIBRARIES } from './libraries.ts'
 import { pnpm, ROOT, registryProblem, run } from './run.ts'
 import { ScopedRegistry } from './scoped-registry.ts'
 import { FOLDERS, openTarball } from './tarballs.ts'
@@ -96,28 +97,18 @@ describe.each([
   })
 })
 
-/** Libraries that bring @libsql/client themselves: 300 MB, so that only a release installs them. */
-const LIBRARIES = {
-  '@libsql/client': CLIENT,
-  '@auth/drizzle-adapter': '1.11.3',
-  '@mastra/core': '1.71.0',
-  '@mastra/libsql': '1.23.1',
-  '@payloadcms/db-sqlite': '3.90.2',
-  '@prisma/adapter-libsql': '7.10.0',
-  '@prisma/client': '7.10.0',
-  'drizzle-kit': '0.31.11',
-  'drizzle-orm': '0.45.2',
-  payload: '3.90.2',
-  prisma: '7.10.0',
-}
-
+// 300 MB, so that only a release installs them
 describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsql/client inside', () => {
   let project = ''
   beforeAll(async () => {
-    project = projectOf('libraries', { dependencies: LIBRARIES, overrides: { '@libsql/client': CLIENT } })
+    project = projectOf('libraries', {
+      dependencies: { '@libsql/client': CLIENT, '@batonsql/cli': 'latest', ...LIBRARIES },
+      overrides: { '@libsql/client': CLIENT },
+    })
     await INSTALL['npm']?.(project)
-    for (const file of ['auth.mjs', 'mastra.mjs', 'payload.mjs', 'prisma.mjs', 'schema.prisma', 'schema.ts'])
+    for (const file of ['auth.mjs', 'mastra.mjs', 'payload.mjs', 'prisma.mjs', 'prisma-diff.mjs'])
       copyTo(project, file)
+    for (const file of ['schema.prisma', 'schema.ts']) copyTo(project, file)
     // it is not run: what is generated needs no binary
     const env = { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: '1' }
     await run(['npx', 'prisma', 'generate', '--schema', 'schema.prisma'], { cwd: project, env })
@@ -130,6 +121,34 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
       env: { DATABASE_URL: url },
     })
     expect(said).toContain(`${name}: ok`)
+  })
+
+  test('prisma migrate diff, applied with `baton sql --file`, keeps the rows', async () => {
+    const { url } = await server.createDatabase('prisma-diff')
+    const schema = readFileSync(join(project, 'schema.prisma'), 'utf8')
+    // SQLite cannot drop NOT NULL: Prisma creates the table anew, with foreign keys off
+    const next = schema.replace('email String @unique', 'email String? @unique')
+    writeFileSync(join(project, 'next.prisma'), next)
+    const migrate = async (...schemas: string[]): Promise<string> => {
+      const diff = [process.execPath, '--no-warnings', 'prisma-diff.mjs', ...schemas]
+      const said = await run(diff, { cwd: project, env: { DATABASE_URL: url } })
+      writeFileSync(join(project, 'migration.sql'), said)
+      await run(['npx', 'baton', 'sql', url, '--file', 'migration.sql'], { cwd: project })
+      return said
+    }
+    await using db = createClient({ url })
+    expect(await migrate('schema.prisma')).toContain('CREATE TABLE "Post"')
+    await db.batch([
+      `insert into "User" (email) values ('ada@example.com')`,
+      `insert into "Post" (title, big, authorId) values ('one', 9007199254740993, 1)`,
+    ])
+    expect(await migrate('schema.prisma', 'next.prisma')).toContain('DROP TABLE "User"')
+    await db.execute('insert into "User" (email) values (null)')
+    const { rows } = await db.execute(
+      'select title, big, email from "Post" join "User" on "User".id = authorId',
+    )
+    expect(rows).toEqual([{ title: 'one', big: 2n ** 53n + 1n, email: 'ada@example.com' }])
+    expect((await db.execute('pragma foreign_key_check')).rows).toEqual([])
   })
 
   test('drizzle-kit: push, generate, migrate, pull', async () => {

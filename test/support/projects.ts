@@ -49,6 +49,10 @@ export async function endToEndProjects() {
       name,
       include: [
         ...ON_EACH_SERVER,
+        // suites that other projects publish
+        ...(process.env['TEST_RELEASE'] !== undefined && (name === 'sqld' || name === 'embedded')
+          ? ['test/adapters/works-with/suites/*.test.ts']
+          : []),
         // a cluster is one of real servers
         ...(name === 'sqld' ? ['test/server/cluster/*.test.ts'] : []),
         // only a server of ours has the platform API

@@ -1,0 +1,78 @@
+import type { BetterAuthOptions } from 'better-auth'
+import { getAuthTables } from 'better-auth/db'
+import { relations } from 'drizzle-orm'
+import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+
+type AuthField = ReturnType<typeof getAuthTables>[string]['fields'][string]
+
+/** The Drizzle tables and relations that better-auth's generator writes as a file for these options. */
+export function drizzleTablesOf(options: BetterAuthOptions): Record<string, unknown> {
+  const serial = options.advanced?.database?.generateId === 'serial'
+  const authTables = getAuthTables(options)
+  const tables = Object.fromEntries(
+    Object.values(authTables).map(({ modelName, fields }) => {
+      const id = serial ? integer().primaryKey({ autoIncrement: true }) : text().primaryKey()
+      const columns = Object.entries(fields).map(([key, field]) => [
+        field.fieldName ?? key,
+        columnOf(field, serial),
+      ])
+      return [modelName, sqliteTable(modelName, { id, ...Object.fromEntries(columns) })]
+    }),
+  )
+  return { ...tables, ...relationsOf(authTables, tables) }
+}
+
+function columnOf({ type, required, references }: AuthField, serial: boolean) {
+  const column = () => {
+    if (references?.field === 'id') return serial ? integer() : text()
+    if (type === 'number') return integer()
+    if (type === 'boolean') return integer({ mode: 'boolean' })
+    if (type === 'date') return integer({ mode: 'timestamp_ms' })
+    return type === 'json' || type === 'string[]' || type === 'number[]' ? text({ mode: 'json' }) : text()
+  }
+  return required ? column().notNull() : column()
+}
+
+/** Names the relations as better-auth expects them: `one` by the model, `many` with an s. */
+function relationsOf(
+  authTables: ReturnType<typeof getAuthTables>,
+  tables: Record<string, ReturnType<typeof sqliteTable>>,
+): Record<string, unknown> {
+  // a reference has the key of the table or its name, and the key of the field
+  const nameOf = (model: string): string => authTables[model]?.modelName ?? model
+  const fieldOf = (model: string, key: string): string => authTables[model]?.fields[key]?.fieldName ?? key
+  const references = Object.values(authTables).flatMap(({ modelName, fields }) =>
+    Object.entries(fields).flatMap(([key, { references, fieldName = key, unique }]) => {
+      if (references === undefined) return []
+      const { model, field } = references
+      return [{ from: modelName, fieldName, to: nameOf(model), field: fieldOf(model, field), unique }]
+    }),
+  )
+  return Object.fromEntries(
+    Object.entries(tables).map(([name, table]) => {
+      const made = relations(table, ({ one, many }) => {
+        const toOthers = references
+          .filter(({ from }) => from === name)
+          .map(({ fieldName, to, field }) => {
+            const fields = [columnNamed(table, fieldName)] as const
+            const target = tables[to] as typeof table
+            return [
+              to,
+              one(target, { fields: [...fields], references: [columnNamed(target, field)] }),
+            ] as const
+          })
+        const toThis = references
+          .filter(({ to }) => to === name)
+          .map(({ from, unique }) => {
+            const source = tables[from] as typeof table
+            return unique ? ([from, one(source)] as const) : ([`${from}s`, many(source)] as const)
+          })
+        return Object.fromEntries([...toOthers, ...toThis])
+      })
+      return [`${name}Relations`, made]
+    }),
+  )
+}
+
+const columnNamed = (table: ReturnType<typeof sqliteTable>, name: string) =>
+  (table as unknown as Record<string, ReturnType<typeof text>>)[name] as never

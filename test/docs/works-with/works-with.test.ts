@@ -1,0 +1,62 @@
+// The page of libraries is made of the figures that `npm run test:release` records. UPDATE_DOCS=1 writes both.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import {
+  figureKey,
+  installedVersion,
+  LIBRARY_TESTS,
+  type LibraryTests,
+  readFigures,
+  SERVERS,
+  versionOf,
+} from '../../support/works-with.ts'
+
+const ROOT = new URL('../../../', import.meta.url)
+const PAGE = new URL('docs/works-with.md', ROOT)
+const MARK = '<!-- the figures -->\n'
+const figures = readFigures()
+
+const serversOf = ({ installedIn }: LibraryTests) => (installedIn === undefined ? ['embedded'] : SERVERS)
+
+function row(entry: LibraryTests): string {
+  const { library, packageName, through, suite, file, installedIn } = entry
+  const counts = serversOf(entry).map((server) => {
+    const figure = figures[figureKey(entry, server)]
+    return figure === undefined ? 'not recorded' : `${figure.passed} of ${figure.total} (${server})`
+  })
+  const tests =
+    suite && installedIn
+      ? `\`${suite}\` ${installedVersion(suite, installedIn)}`
+      : `ours: [\`${file.split('/').at(-1)}\`](../${file})`
+  return `| ${library} | \`${packageName}\` ${versionOf(entry)} | ${through} | ${tests} | ${counts.join(', ')} |`
+}
+
+test('the page shows the figures that were recorded', () => {
+  const table = [
+    '| library | version | through | tests | passed |',
+    '|---|---|---|---|---|',
+    ...LIBRARY_TESTS.map(row),
+    '',
+  ].join('\n')
+  const page = readFileSync(PAGE, 'utf8')
+  const head = page.slice(0, page.indexOf(MARK) + MARK.length)
+  if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(PAGE, `${head}\n${table}`)
+  expect(readFileSync(PAGE, 'utf8')).toBe(`${head}\n${table}`)
+})
+
+const RECORDED = LIBRARY_TESTS.flatMap((entry) => serversOf(entry).map((server) => ({ ...entry, server })))
+
+test.each(RECORDED)(
+  '$library through $through, $file, $server: recorded, with what is installed',
+  (entry) => {
+    expect(existsSync(new URL(entry.file, ROOT))).toBe(true)
+    const figure = figures[figureKey(entry, entry.server)]
+    expect(figure).toMatchObject({ version: versionOf(entry), passed: figure?.total })
+    expect(figure?.total).toBeGreaterThan(0)
+  },
+)
+
+test('no figure is of a library that is no longer tested', () => {
+  const keys = RECORDED.map((entry) => figureKey(entry, entry.server))
+  expect(Object.keys(figures).filter((key) => !keys.includes(key))).toEqual([])
+})

@@ -1,0 +1,30 @@
+import { writeFileSync } from 'node:fs'
+import type { Reporter, TestModule } from 'vitest/node'
+import { FIGURES, type Figure, figureKey, LIBRARY_TESTS, readFigures, versionOf } from './works-with.ts'
+
+/** Records how many tests of each library have passed, for docs/works-with.md. Of files that did not run it keeps the figures. */
+class WorksWithReporter implements Reporter {
+  onTestRunEnd(modules: readonly TestModule[]): void {
+    const figures: Record<string, Figure> = readFigures()
+    for (const entry of LIBRARY_TESTS)
+      for (const testModule of modules) {
+        if (testModule.relativeModuleId !== entry.file) continue
+        const tests = [...testModule.children.allTests()].filter(({ fullName }) =>
+          fullName.startsWith(entry.tests ?? ''),
+        )
+        // the packages are tested on the embedded server; other versions of Kysely are projects of their own
+        const { name } = testModule.project
+        const server = name === 'packages' ? 'embedded' : name
+        if (server !== 'embedded' && server !== 'sqld') continue
+        const passed = tests.filter((test) => test.result().state === 'passed').length
+        figures[figureKey(entry, server)] = { version: versionOf(entry), passed, total: tests.length }
+      }
+    const known = LIBRARY_TESTS.flatMap((entry) =>
+      ['embedded', 'sqld'].map((server) => figureKey(entry, server)),
+    )
+    const kept = known.flatMap((key) => (figures[key] ? [[key, figures[key]] as const] : []))
+    writeFileSync(FIGURES, `${JSON.stringify(Object.fromEntries(kept), null, 2)}\n`)
+  }
+}
+
+export default WorksWithReporter

@@ -1,0 +1,115 @@
+import { readFileSync } from 'node:fs'
+import { LIBRARIES } from '../packages/libraries.ts'
+
+/** A library that is tested on top of ours, and the tests that count for it. */
+export interface LibraryTests {
+  readonly library: string
+  /** The package whose version is recorded. */
+  readonly packageName: string
+  /** What it reaches a database through. */
+  readonly through: 'Kysely' | 'Drizzle' | '@batonsql/libsql-client'
+  /** The package of a suite that others publish; absent for tests of our own. */
+  readonly suite?: string
+  readonly file: string
+  /** How the full names of its tests begin, if the file has others. */
+  readonly tests?: string
+  /** The folder that has it installed; absent for what `test/packages` installs. */
+  readonly installedIn?: string
+}
+
+const works = (file: string): string => `test/adapters/works-with/${file}.test.ts`
+const OVERRIDES = 'test/packages/overrides.test.ts'
+const override = (library: string, packageName: keyof typeof LIBRARIES, test: string): LibraryTests => ({
+  library,
+  packageName,
+  through: '@batonsql/libsql-client',
+  file: OVERRIDES,
+  tests: `libraries with @libsql/client inside > ${test}`,
+})
+const installedIn = 'test'
+
+export const LIBRARY_TESTS: readonly LibraryTests[] = [
+  ...(['Kysely', 'Drizzle'] as const).flatMap((through): LibraryTests[] => {
+    const library = { library: 'better-auth', packageName: 'better-auth', through, installedIn }
+    const name = through.toLowerCase()
+    const tests = `better-auth's suite with ${name}`
+    return [
+      { ...library, suite: '@better-auth/test-utils', file: works('suites/better-auth'), tests },
+      { ...library, file: works('better-auth'), tests: `better-auth with ${name}` },
+      {
+        ...library,
+        library: 'Auth.js',
+        packageName: `@auth/${name}-adapter`,
+        file: works('auth-js'),
+        tests: `Auth.js with ${name}`,
+      },
+    ]
+  }),
+  {
+    library: 'MikroORM',
+    packageName: '@mikro-orm/sql',
+    through: 'Kysely',
+    file: works('suites/mikro-orm'),
+    installedIn,
+  },
+  {
+    library: 'ZenStack',
+    packageName: '@zenstackhq/orm',
+    through: 'Kysely',
+    file: works('zenstack'),
+    installedIn,
+  },
+  ...['kysely-ctl', 'kysely-codegen'].map((library) => ({
+    library,
+    packageName: library,
+    through: 'Kysely' as const,
+    file: 'test/adapters/kysely/tools.test.ts',
+    tests: library,
+    installedIn: 'examples/kysely-tools',
+  })),
+  {
+    library: 'drizzle-seed',
+    packageName: 'drizzle-seed',
+    through: 'Drizzle',
+    file: works('drizzle-seed'),
+    installedIn,
+  },
+  {
+    library: 'drizzle-kit',
+    packageName: 'drizzle-kit',
+    through: 'Drizzle',
+    file: 'test/adapters/drizzle/kit.test.ts',
+    installedIn,
+  },
+  override('Prisma', '@prisma/adapter-libsql', 'prisma'),
+  override('Payload', '@payloadcms/db-sqlite', 'payload'),
+  override('Mastra', '@mastra/libsql', 'mastra'),
+  override('Auth.js', '@auth/drizzle-adapter', 'auth'),
+  override('drizzle-kit', 'drizzle-kit', 'drizzle-kit'),
+]
+
+/** What a run found out, for one library on one server. */
+export interface Figure {
+  readonly version: string
+  readonly passed: number
+  readonly total: number
+}
+
+export const FIGURES = new URL('../fixtures/works-with.json', import.meta.url)
+export const readFigures = (): Record<string, Figure> =>
+  JSON.parse(readFileSync(FIGURES, 'utf8')) as Record<string, Figure>
+
+export const SERVERS = ['embedded', 'sqld'] as const
+export const figureKey = ({ file, tests = '', packageName, through }: LibraryTests, server: string): string =>
+  [packageName, through, file, tests, server].join(' | ')
+
+/** The version that is installed, or that `test/packages` installs. */
+export function versionOf({ packageName, installedIn }: LibraryTests): string {
+  if (installedIn === undefined) return LIBRARIES[packageName as keyof typeof LIBRARIES]
+  return installedVersion(packageName, installedIn)
+}
+
+export function installedVersion(packageName: string, folder: string): string {
+  const manifest = new URL(`../../${folder}/node_modules/${packageName}/package.json`, import.meta.url)
+  return (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version
+}
