@@ -39,7 +39,7 @@ export const GROUPS = [
         from: 'docs/recipes.md',
         to: 'recipes',
         title: 'Recipes',
-        about: 'dates, pagination, slow queries, moving data, CI, Docker, Prisma, proxies',
+        about: 'dates, pagination, many tenants, slow queries, moving data, CI, Docker, Prisma, proxies',
       },
       {
         from: 'docs/serverless.md',
