@@ -9,8 +9,14 @@ export interface OpenServer extends AsyncDisposable {
   readonly url: string
 }
 
+/**
+ * Without checkpoints, as behind the gateway: with 64 writers, one that comes with a checkpoint makes the server forget a writer
+ * and answer no write any longer (docs/libsql-server-lost-writer.md).
+ */
+const SQLD = { namespaces: false, serverArguments: ['--checkpoint-interval-s', '1000000000'] }
+
 export async function openSqld(): Promise<OpenServer> {
-  const sqld = await startSqld({ namespaces: false })
+  const sqld = await startSqld(SQLD)
   return { url: sqld.url, [Symbol.asyncDispose]: () => sqld.close() }
 }
 
@@ -18,7 +24,7 @@ export async function openSqld(): Promise<OpenServer> {
 export async function openGuardedSqld(): Promise<OpenServer & { readonly token: string }> {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const sqld = await startSqld({
-    namespaces: false,
+    ...SQLD,
     publicKeyPem: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
   })
   const encoded = [{ alg: 'EdDSA', typ: 'JWT' }, { a: 'rw' }].map((part) =>
