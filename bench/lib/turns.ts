@@ -69,12 +69,12 @@ export async function takeTurns(comparison: Comparison): Promise<Measurement[]> 
       isOurs(lane) ? question.count : Math.max(1, Math.ceil(question.count / 5))
     for (const lane of asked) {
       const end = performance.now() + WARM_UP_MS
-      do await askAgain(lane, question, countOf(lane))
+      do await ask(lane, question, countOf(lane))
       while (performance.now() < end)
     }
     for (let round = 0; round < rounds; round++) {
       for (const lane of round % 2 === 0 ? asked : asked.toReversed())
-        samples.get(lane)?.push(await askAgain(lane, question, countOf(lane)))
+        samples.get(lane)?.push(await ask(lane, question, countOf(lane)))
     }
     for (const lane of asked) {
       const { subject, where } = lane
@@ -100,16 +100,6 @@ export async function takeTurns(comparison: Comparison): Promise<Measurement[]> 
 interface Sample extends Figures {
   /** CPU time of the server's process; NaN if it is not one of ours. */
   readonly serverCpuMs: number
-}
-
-/** Asks once more if a peer fails: some send a request on a connection that the server has closed while others had their turns. */
-async function askAgain(lane: Lane, question: Question, count: number): Promise<Sample> {
-  try {
-    return await ask(lane, question, count)
-  } catch (error) {
-    if (lane.subject.startsWith('baton')) throw error
-    return await ask(lane, question, count)
-  }
 }
 
 async function ask(

@@ -6,7 +6,8 @@ import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { pathToFileURL } from 'node:url'
 import { createClient } from '@batonsql/core'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { CountingProxy } from '../support/counting-proxy.ts'
 import { openRestartableServer } from '../support/restartable-server.ts'
 import { bundleForEdge, EDGE_CONDITIONS, type EdgeServer, serveWorker } from './edge.ts'
 import { cleanEnvironment, copyExample, ROOT, run } from './run.ts'
@@ -43,12 +44,18 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       expect(bundle.imports).toEqual([])
       await using database = await openDatabase()
       const { url, authToken = '' } = database.server.config
-      const bindings = { DATABASE_URL: url, DATABASE_TOKEN: authToken }
+      const proxy = await CountingProxy.start(url)
+      onTestFinished(() => proxy.close())
+      proxy.bodies = []
+      const bindings = { DATABASE_URL: proxy.url, DATABASE_TOKEN: authToken }
       await using worker = await serveWorker(entry, bundle, bindings)
       expect(await ask(worker, 'Ada')).toEqual([201, { id: 1, name: 'Ada' }])
-      expect(cookie).toMatch(/^replication-index=[1-9]\d*;/)
+      const [, index] = /^replication-index=([1-9]\d*);/.exec(cookie) ?? []
+      proxy.bodies.length = 0
       expect(await ask(worker, 'Ada')).toEqual([409, { error: 'that name is taken' }])
       expect(await ask(worker)).toEqual([200, [{ id: 1, name: 'Ada' }]])
+      const read = proxy.bodies.find((body) => body.includes('select'))
+      expect(read).toContain(`"replication_index":"${index}"`)
       const visits = async (): Promise<unknown> =>
         (
           await database.db.execute('select method from visit order by id', [], { rowMode: 'array' })

@@ -1,11 +1,14 @@
 import http from 'node:http'
 import https from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 
 /** Passes requests on to a server and counts them. */
 export class CountingProxy {
   readonly #server: http.Server
   #requestCount = 0
+  /** Bodies of requests, recorded if this is an array. */
+  bodies: string[] | null = null
 
   private constructor(server: http.Server) {
     this.#server = server
@@ -37,6 +40,12 @@ export class CountingProxy {
       onward.on('error', () => to.destroy())
       to.on('close', () => onward.destroy())
       from.pipe(onward)
+      const { bodies } = proxy
+      if (bodies)
+        void text(from).then(
+          (body) => bodies.push(body),
+          () => {},
+        )
     })
     const proxy = new CountingProxy(server)
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -57,3 +57,7 @@ test('an object that looks like a fragment is a value, which is refused', () => 
     /^parameter 1: a value of type object/,
   )
 })
+
+test.each([['select 1'], [['select 1']], [undefined]])('it is not called as a function: %j', (given) => {
+  expect(() => sql(given as unknown as TemplateStringsArray)).toThrow('sql is a template tag')
+})

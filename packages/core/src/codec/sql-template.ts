@@ -24,8 +24,10 @@ export class SqlFragment {
   }
 }
 
-const template = (texts: TemplateStringsArray, ...parts: readonly SqlPart[]): SqlFragment =>
-  new SqlFragment(texts, parts)
+function template(texts: TemplateStringsArray, ...parts: readonly SqlPart[]): SqlFragment {
+  if (!Array.isArray(texts?.raw)) throw new TypeError('sql is a template tag: write sql`…`, not sql(…)')
+  return new SqlFragment(texts, parts)
+}
 
 const identifier = (...path: readonly string[]): SqlFragment =>
   new SqlFragment([path.map((name) => `"${name.replaceAll('"', '""')}"`).join('.')], [])

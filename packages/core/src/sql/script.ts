@@ -1,4 +1,5 @@
 import { checkControl, isControl, statementKind } from './statement-kind.ts'
+import { quotedBy } from './verb.ts'
 
 /** A statement of a script with its position. */
 export interface ScriptStatement {
@@ -8,10 +9,6 @@ export interface ScriptStatement {
   readonly line: number
   readonly column: number
 }
-
-/** Matches quoted text with doubled quotes. Has no alternation in the loop, which would overflow the stack for long texts. */
-const quotedBy = (mark: string): string =>
-  `${mark}[^${mark}]*(?:${mark}${mark}[^${mark}]*)*${mark}(?!${mark})`
 
 /** The kinds of token, in the order in which they are tried. */
 // pure, so that bundles without scripts omit it

@@ -4,6 +4,10 @@ export const BLANK = String.raw`[ \t\n\f\r\ufeff]|--[^\n]*(?:\n|$)|/\*[^*]*(?:\*
 export const START = `^(?:[;(]|${BLANK})*`
 const VERB = new RegExp(`${START}([a-z]+)`, 'i')
 
+/** Matches quoted text with doubled quotes. Has no alternation in the loop, which would overflow the stack for long texts. */
+export const quotedBy = (mark: string): string =>
+  `${mark}[^${mark}]*(?:${mark}${mark}[^${mark}]*)*${mark}(?!${mark})`
+
 /** Returns the first word of a statement in lower case, after whitespace and comments; empty if there is none. */
 export const verbOf = (sql: string): string => VERB.exec(sql)?.[1]?.toLowerCase() ?? ''
 

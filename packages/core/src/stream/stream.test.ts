@@ -462,30 +462,19 @@ test('a transaction that is rolled back while it waits lets the next one write, 
 })
 
 test('a transaction whose call is aborted while it waits gives its place in the queue to the next one', async () => {
-  const { http, next } = start({ queueLimit: 1 })
-  const open = (): Stream => {
-    const stream = new Stream(new ServerStream(http))
-    stream.begin()
-    return stream
-  }
-  const [first, second, third, fourth] = [open(), open(), open(), open()]
-  const calls = [first, second].map((stream) => stream.execute('insert into t values (1)'))
-  for (let at = 0; at < 2; at++) await (await next()).answer()
-  await Promise.all(calls)
+  const { third, fourth, endFirst, next } = await openFour({ queueLimit: 1 })
   const aborted = new AbortController()
   const waiting = third.execute('insert into t values (2)', undefined, { signal: aborted.signal })
-  const given = expect(waiting).rejects.toBe('enough')
+  const rejected = expect(waiting).rejects.toBe('enough')
   aborted.abort('enough')
-  await given
-  const last = fourth.execute('insert into t values (3)')
+  await rejected
+  const call = fourth.execute('insert into t values (3)')
   await settle()
-  const rollback = first.rollback()
-  await (await next()).answer()
-  await rollback
+  await endFirst()
   const request = await next()
   expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (3)'])
   await request.answer()
-  await last
+  await call
 })
 
 test('a COMMIT that was issued before the turn to write came can be given up behind the statement that it waits for', async () => {

@@ -26,8 +26,8 @@ export function connectionAttributes(
 }
 
 /**
- * Returns what a call does and to what. Operations and tables are read from the text although a statement may have several of
- * them: the first operation, and the table if there is only one.
+ * Returns the operation, the summary and the table of a call. A statement may have several operations and tables: the operation is
+ * its first word, and the table is left out unless it is the only one.
  */
 export function operationAttributes(sql: readonly string[]): Attributes {
   const operations = new Set(sql.map(operationOf))
@@ -37,14 +37,14 @@ export function operationAttributes(sql: readonly string[]): Attributes {
   const [table] = tables
   const isBatch = sql.length > 1
   return {
-    'db.operation.name': named(operations, isBatch),
-    'db.query.summary': named(texts, isBatch),
+    'db.operation.name': nameOfAll(operations, isBatch),
+    'db.query.summary': nameOfAll(texts, isBatch),
     ...(tables.size === 1 && table && { 'db.collection.name': table }),
     ...(isBatch && { 'db.operation.batch.size': sql.length }),
   }
 }
 
-function named(names: ReadonlySet<string>, isBatch: boolean): string {
+function nameOfAll(names: ReadonlySet<string>, isBatch: boolean): string {
   const [name = ''] = names
   if (!isBatch) return name
   return names.size === 1 ? `BATCH ${name}` : 'BATCH'

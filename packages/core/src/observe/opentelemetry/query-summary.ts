@@ -1,3 +1,5 @@
+import { BLANK, quotedBy } from '../../sql/verb.ts'
+
 /** What a statement does, and to what. */
 export interface QuerySummary {
   /** Operations and what they act on, in their order, such as `INSERT invoice SELECT cart`; at most 255 characters. */
@@ -6,68 +8,85 @@ export interface QuerySummary {
   readonly table: string | null
 }
 
-const QUOTED = ["'", '"', '`'].map((mark) => `${mark}[^${mark}]*(?:${mark}${mark}[^${mark}]*)*${mark}`)
-const NAME = `(?:${[...QUOTED, String.raw`\[[^\]]*\]`, String.raw`[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*`].join('|')})`
-/** Comments have no group. */
+const NAME = [
+  String.raw`[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*`,
+  quotedBy('"'),
+  quotedBy('`'),
+  String.raw`\[[^\]]*\]`,
+].join('|')
+/** Whitespace and comments have no group. A quote without an end hides the rest, which may be a value. */
 const TOKEN = new RegExp(
-  String.raw`--[^\n]*|/\*[^]*?\*/|(?<name>${NAME}(?:\s*\.\s*${NAME})*)|(?<mark>[^\s\w])`,
+  [
+    BLANK,
+    String.raw`(?<name>(?:${NAME})(?:\s*\.\s*(?:${NAME}))*)`,
+    String.raw`(?<mark>${quotedBy("'")}|["'${'`'}[][^]*|[^\s\w])`,
+  ].join('|'),
   'g',
 )
-/** Texts are read up to here: long ones are long because of their values. */
-const LENGTH = 5_000
-const MAX_SUMMARY = 255
+/** Only so much of a text is read: long ones are long because of their values. */
+const MAX_LENGTH = 5_000
+const MAX_SUMMARY_LENGTH = 255
 
 const DATA = /^(?:SELECT|INSERT|REPLACE|UPDATE|DELETE)$/
 const SCHEMA = /^(?:CREATE|ALTER|DROP)$/
 const OBJECT = /^(?:TABLE|INDEX|VIEW|TRIGGER)$/
-/** Before UPDATE or DELETE that is no operation: `on conflict do update`, `on delete cascade`, `after update`. */
-const NO_OPERATION = /^(?:DO|ON|OF|OR|AFTER|BEFORE)$/
+/** After these words, UPDATE and DELETE are part of a clause: `on conflict do update`, `on delete cascade`, `after update`. */
+const BEFORE_CLAUSE = /^(?:DO|ON|OF|OR|AFTER|BEFORE)$/
 const BEFORE_TABLE = /^(?:FROM|JOIN|INTO)$/
-/** Between such a word and the name. */
-const PASSED = /^(?:IF|NOT|EXISTS|OR|ABORT|FAIL|IGNORE|REPLACE|ROLLBACK)$/
-const ENDS_LIST = /^(?:WHERE|ON|USING|SET|GROUP|ORDER|LIMIT|VALUES|UNION|EXCEPT|INTERSECT|[()])$/
+/** Words between those and the name. */
+const SKIPPED = /^(?:IF|NOT|EXISTS|OR|ABORT|FAIL|IGNORE|REPLACE|ROLLBACK)$/
+const ENDS_LIST =
+  /^(?:WHERE|ON|USING|SET|GROUP|WINDOW|ORDER|LIMIT|VALUES|UNION|EXCEPT|INTERSECT|RETURNING|[()])$/
 
-/** Summarizes a statement by its words, without parsing it. Keywords are in upper case, names as written. */
+/**
+ * Summarizes a statement by its words, without parsing it. Keywords are in upper case, names as written. What is in single quotes
+ * is never taken for a name, although SQLite sometimes does, because it may be a value that must not be recorded.
+ */
 export function summarize(sql: string): QuerySummary {
   const words: string[] = []
   const tables = new Set<string>()
   let first = ''
   let previous = ''
-  let awaitsName = false
+  let expectsName = false
   let isList = false
-  for (const { groups } of sql.slice(0, LENGTH).matchAll(TOKEN)) {
+  for (const { groups } of sql.slice(0, MAX_LENGTH).matchAll(TOKEN)) {
     const { name, mark = name } = groups ?? {}
     if (mark === undefined) continue
     const word = mark.toUpperCase()
     const isFirst = first === '' && name !== undefined
     if (isFirst) first = word
-    if (awaitsName && PASSED.test(word)) continue
-    if (awaitsName && name !== undefined && word !== 'SELECT' && word !== 'VALUES') {
+    if (expectsName && SKIPPED.test(word)) continue
+    if (expectsName && name !== undefined && word !== 'SELECT' && word !== 'VALUES') {
       words.push(name)
       tables.add(name)
-      awaitsName = false
-    } else if (DATA.test(word) && !NO_OPERATION.test(previous) && !(word === 'REPLACE' && words.length > 0)) {
+      expectsName = false
+    } else if (
+      DATA.test(word) &&
+      !BEFORE_CLAUSE.test(previous) &&
+      !(word === 'REPLACE' && words.length > 0)
+    ) {
       words.push(word)
       isList = false
-      awaitsName = word === 'UPDATE'
+      expectsName = word === 'UPDATE'
     } else if (SCHEMA.test(first) && OBJECT.test(word) && words.length === 0) {
       words.push(`${first} ${word}`)
-      awaitsName = true
+      expectsName = true
     } else {
       if (isFirst && !SCHEMA.test(word) && word !== 'WITH') words.push(word)
-      awaitsName =
+      expectsName =
         (BEFORE_TABLE.test(word) && previous !== 'DISTINCT') ||
         (isFirst && word === 'PRAGMA') ||
         (isList && word === ',')
-      isList = awaitsName || (isList && !ENDS_LIST.test(word))
+      isList = expectsName || (isList && !ENDS_LIST.test(word))
     }
     previous = word
   }
   let text = words[0] ?? 'SQL'
   for (const word of words.slice(1)) {
-    if (text.length + 1 + word.length > MAX_SUMMARY) break
+    if (text.length + 1 + word.length > MAX_SUMMARY_LENGTH) break
     text += ` ${word}`
   }
   const [table = null] = tables
-  return { text, table: DATA.test(first) && tables.size === 1 ? table : null }
+  const isWhole = sql.length <= MAX_LENGTH
+  return { text, table: DATA.test(first) && tables.size === 1 && isWhole ? table : null }
 }
