@@ -35,8 +35,8 @@ const BEFORE_CLAUSE = /^(?:DO|ON|OF|OR|AFTER|BEFORE)$/
 const BEFORE_TABLE = /^(?:FROM|JOIN|INTO)$/
 /** Words between those and the name. */
 const SKIPPED = /^(?:IF|NOT|EXISTS|OR|ABORT|FAIL|IGNORE|REPLACE|ROLLBACK)$/
-const ENDS_LIST =
-  /^(?:WHERE|ON|USING|SET|GROUP|WINDOW|ORDER|LIMIT|VALUES|UNION|EXCEPT|INTERSECT|RETURNING|[()])$/
+/** After these words, a comma is not followed by a table. SELECT ends a list, too. */
+const ENDS_LIST = /^(?:WHERE|ON|GROUP|WINDOW|ORDER|LIMIT|VALUES|RETURNING|[()])$/
 
 /**
  * Summarizes a statement by its words, without parsing it. Keywords are in upper case, names as written. What is in single quotes
@@ -56,7 +56,7 @@ export function summarize(sql: string): QuerySummary {
     const isFirst = first === '' && name !== undefined
     if (isFirst) first = word
     if (expectsName && SKIPPED.test(word)) continue
-    if (expectsName && name !== undefined && word !== 'SELECT' && word !== 'VALUES') {
+    if (expectsName && name !== undefined) {
       words.push(name)
       tables.add(name)
       expectsName = false
