@@ -20,7 +20,7 @@ const source = {
   environments: { __vitest__: { resolve: { conditions } } },
 }
 
-/** Processes that tests start do not compile the same sources anew: half of the time that a short one takes. */
+/** Processes that tests start do not compile the same sources again, which is half of the time of a short one. */
 process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(
   new URL('node_modules/.cache/compiled-sources', import.meta.url),
 )
@@ -42,12 +42,14 @@ export default defineConfig(async () => ({
           include: [
             '{packages,internal}/*/src/**/*.test.ts',
             'test/client/opentelemetry/*.test.ts',
+
             'test/command/*.test.ts',
             'test/docs/*/*.test.ts',
             'test/generated/*/*.test.ts',
             'test/server/*.test.ts',
             'test/server/use-database/*.test.ts',
             'test/support/*.test.ts',
+            'test/tursodb/*.test.ts',
           ],
           exclude: ON_EACH_SERVER,
           testTimeout: TEST_TIMEOUT_MS,

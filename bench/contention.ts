@@ -48,7 +48,7 @@ async function run(load: Load, server: string, client: string): Promise<Row> {
     }
   })()
   try {
-    await program.write({ statements: [TABLE], thinkMs: 0, giveUpMs: null })
+    await program.write({ statements: [TABLE], thinkMs: 0, abortAfterMs: null })
     const account = await measure(load, program, secondsOf(load), Number(values.seed))
     return { ...account, load: load.name, server, client, largestLogBytes }
   } finally {

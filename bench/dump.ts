@@ -1,4 +1,4 @@
-// What a dump of a large database takes: its rate, and the most memory of the client's process and of the server's, while
+// Measures a dump of a large database: its rate, and the peak memory of the client's process and of the server's, while
 // it is read as statements and as bytes: npm run bench:dump [-- --megabytes 200 --backend embedded]
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,7 +17,7 @@ const { values } = parseArgs({
 const ROW_BYTES = 1_000
 const MB = 1_000_000
 
-/** The server is a process of its own, which tells the most memory that it has taken. */
+/** Runs the server in its own process, which reports its peak memory. */
 async function serve(): Promise<void> {
   const server = await startLocalServer({ backend: values.backend as 'embedded' })
   const { url } = await server.createDatabase('large')

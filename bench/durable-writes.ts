@@ -10,7 +10,7 @@ const ROUNDS = 5
 const { values } = parseArgs({ options: { count: { type: 'string', default: '1000' } } })
 const count = Number(values.count)
 
-/** Milliseconds for each write, of so many that are under way at a time. */
+/** Milliseconds per write, with this many in flight at a time. */
 async function timeWrites(dataDirectory: string | undefined, atATime: number): Promise<number> {
   await using server = await startLocalServer({
     ...(dataDirectory !== undefined && { dataDirectory }),

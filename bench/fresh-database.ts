@@ -1,5 +1,5 @@
-// What a fresh database costs each test of `useDatabase`, with a template of 30 tables and 1,000 rows, in one process whose
-// server runs: until the test begins, until the first answer in it, and with the removal that goes on meanwhile; beside the
+// Measures the cost of a fresh database for each test of `useDatabase`, with a template of 30 tables and 1,000 rows, in one process whose
+// server runs: until the test begins, until the first answer in it, and including the removal in the background; beside the
 // same statements run again for each test: npm run bench:testing [-- --tests N]
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'

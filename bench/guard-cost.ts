@@ -1,4 +1,4 @@
-// What does the guard cost that keeps transactions from tearing? Transactions of awaited statements with it and without,
+// Measures the cost of the guard against torn transactions: transactions of awaited statements with and without it,
 // over raw undici (the same requests, only the guard differs) and through core: npm run bench:guard [-- --rounds N]
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
@@ -26,7 +26,7 @@ const guardedOnV3: Request = (sql) =>
 const guardedOnV2: Request = (sql) =>
   `{"type":"batch","batch":{"steps":[{"stmt":{"sql":"BEGIN"}},{"stmt":{"sql":"ROLLBACK"},"condition":{"type":"ok","step":0}},{"stmt":{"sql":"${sql}"},"condition":{"type":"not","cond":{"type":"ok","step":0}}}]}}`
 
-/** One transaction by hand. */
+/** Runs a transaction written by hand. */
 async function byHand(path: string, request: Request): Promise<void> {
   let baton = ''
   const send = async (operations: string): Promise<void> => {
@@ -57,7 +57,7 @@ for (let round = -2; round < Number(values.rounds); round++) {
     const started = performance.now()
     for (let at = 0; at < TRANSACTIONS; at++) await run()
     const micros = ((performance.now() - started) * 1000) / (TRANSACTIONS * STATEMENTS)
-    // two rounds to get warm
+    // two warm-up rounds
     if (round >= 0) times.set(name, [...(times.get(name) ?? []), micros])
   }
 }
@@ -66,7 +66,7 @@ const median = (name: string): number => {
   return sorted[sorted.length >> 1] ?? Number.NaN
 }
 console.log(
-  `a transaction of ${STATEMENTS} awaited statements, median of ${values.rounds} rounds, a statement`,
+  `a transaction of ${STATEMENTS} awaited statements, median of ${values.rounds} rounds, per statement`,
 )
 console.table(
   Object.fromEntries(
@@ -74,7 +74,7 @@ console.table(
       name,
       {
         µs: median(name).toFixed(0),
-        'to no guard': (
+        'vs. no guard': (
           median(name) / median(name.includes('/v2') ? 'by hand, no guard, /v2' : 'by hand, no guard')
         ).toFixed(2),
       },

@@ -27,7 +27,7 @@ const MEGABYTE = 1_024 ** 2
 const PAGE = new URL('../docs/self-hosting.md', import.meta.url)
 const MARKS = ['<!-- bench:platform -->', '<!-- end of bench:platform -->'] as const
 
-/** What one kind of call has cost. */
+/** The cost of one kind of call. */
 interface Figure {
   readonly what: string
   readonly seconds: number
@@ -108,7 +108,7 @@ class Round {
     console.error(`${this.#backend.padEnd(8)} ${what.padEnd(20)} ${cell(figure)}`)
   }
 
-  /** Of the processes of all groups; null where there is none, or no way to know. */
+  /** Of the processes of all groups; null if there are none, or if it cannot be measured. */
   async #sqldMegabytes(): Promise<number | null> {
     if (this.#backend !== 'sqld') return null
     try {
@@ -145,7 +145,7 @@ function reportOf(backend: Backend): Report {
     stdio: ['ignore', 'pipe', 'inherit'],
     encoding: 'utf8',
   })
-  if (child.status !== 0) throw new Error(`the bench of ${backend} ended with ${child.status}`)
+  if (child.status !== 0) throw new Error(`the benchmark of ${backend} exited with ${child.status}`)
   return JSON.parse(child.stdout) as Report
 }
 

@@ -1,4 +1,4 @@
-// npm run bench [-- --only SUITE,… --rounds N --write --compare]: how fast, and how large, beside the limit and beside others.
+// npm run bench [-- --only SUITE,… --rounds N --write --compare]: speed and size, compared with the limit and with other clients.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
@@ -32,10 +32,11 @@ const { values } = parseArgs({
   },
 })
 const rounds = Number(values.rounds)
-if (!Number.isInteger(rounds) || rounds < 1) throw new RangeError('--rounds must be an integer from 1 up')
+if (!Number.isInteger(rounds) || rounds < 1) throw new RangeError('--rounds must be an integer >= 1')
 const only = values.only?.split(',')
 for (const name of only ?? [])
-  if (!(name in SUITES)) throw new RangeError(`no suite ${name}; there are ${Object.keys(SUITES).join(', ')}`)
+  if (!(name in SUITES))
+    throw new RangeError(`unknown suite ${name}; the suites are ${Object.keys(SUITES).join(', ')}`)
 const wants = (suite: string): boolean => only?.includes(suite) ?? true
 
 await using sqld = await openSqld()
@@ -71,7 +72,7 @@ if (wants('client') || wants('servers')) {
 }
 if (wants('orm')) keep('orm', await compare('orm', { subjects: ORMS, servers, questions: ORM_QUESTIONS }))
 if (wants('options')) {
-  // once through it, so that it knows the answers
+  // records the responses, which the next command replays from memory
   const warmUp = { subjects: { baton: CLIENTS.baton }, servers: { canned: canned.url } }
   const all = OPTION_QUESTIONS.map((question) => ({ ...question, count: 1_200, inFlight: 1 }))
   await takeTurns({ suite: 'options', rounds: 1, questions: all, ...warmUp })

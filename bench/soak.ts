@@ -34,7 +34,7 @@ const random = seeded(Number(values.seed))
 const until = Date.now() + Number(values.minutes) * 60_000
 const soon = (): AbortSignal => AbortSignal.timeout(50 + Math.floor(random() * 100))
 
-/** One call of a kind chosen at random. Writes are given up rarely: on the server they wait on, and each takes a stream. */
+/** One call of a kind chosen at random. Writes are rarely aborted, because they keep waiting on the server, each with a stream. */
 async function call(): Promise<void> {
   const kind = random()
   if (kind < 0.4) await db.execute('select count(*) from soak', [], kind < 0.1 ? { signal: soon() } : {})
@@ -55,7 +55,7 @@ async function readSome(): Promise<void> {
 
 async function change(tx: Transaction): Promise<void> {
   await tx.execute('insert into soak (a) values (3)')
-  if (random() < 0.2) throw new RangeError('given up')
+  if (random() < 0.2) throw new RangeError('aborted')
   await tx.savepoint((inner) => inner.execute('update soak set a = 4 where id = 1'))
 }
 

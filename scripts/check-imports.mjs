@@ -72,7 +72,7 @@ function refusalOf(file) {
   return (path) => {
     if (packageOf(path) !== packageOf(file)) return [`${file} imports ${path}: that is in another package`]
     if (path.startsWith(EMBEDDED) && !file.startsWith(EMBEDDED) && file !== CHOOSES_BACKEND)
-      return [`${file} imports ${path}: only ${CHOOSES_BACKEND} knows the embedded back end`]
+      return [`${file} imports ${path}: only ${CHOOSES_BACKEND} may refer to the embedded back end`]
     return layerOf(path) > layerOf(file) ? [`${file} imports ${path}: that is in a layer above it`] : []
   }
 }

@@ -1,5 +1,5 @@
 // Publishes the packages whose version the registry does not have, core before what depends on it, with a signed statement of
-// where they come from. Can be run again: what is there is left out. `--dry-run` sends nothing.
+// where they come from. Can be run again: published versions are skipped. `--dry-run` sends nothing.
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -19,7 +19,7 @@ for (const folder of FOLDERS) {
   const cwd = fileURLToPath(new URL(`../packages/${folder}/`, import.meta.url))
   const { name, version } = JSON.parse(readFileSync(`${cwd}package.json`, 'utf8'))
   if (isPublished(`${name}@${version}`)) {
-    console.log(`${name}@${version} is there already`)
+    console.log(`${name}@${version} is already published`)
     continue
   }
   // only a workflow can sign
@@ -32,7 +32,7 @@ for (const folder of FOLDERS) {
     console.error(`${name}@${version} was not published, nor what comes after it`)
     process.exit(1)
   }
-  // the line by which changesets/action knows what to tag
+  // changesets/action reads this line to create tags
   console.log(`New tag: ${name}@${version}`)
 }
 

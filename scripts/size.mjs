@@ -1,5 +1,6 @@
 // Bundles small programs with the built packages, as a user's bundler would, and fails when one outgrows its budget (bytes after
 // gzip -9). What is imported with `import()` does not count: it is loaded when it is needed.
+import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
@@ -52,4 +53,12 @@ for (const { name, entry, limit } of BUDGETS) {
     `${over ? 'OVER' : 'ok  '} ${size} of ${limit} bytes gzip (${contents.length} minified): ${name}`,
   )
 }
+
+const PAGE = 'packages/local-server/dist/page/page.js'
+const PAGE_LIMIT = 25_000
+const page = gzipSync(readFileSync(PAGE), { level: 9 }).length
+failed ||= page > PAGE_LIMIT
+console.log(
+  `${page > PAGE_LIMIT ? 'OVER' : 'ok  '} ${page} of ${PAGE_LIMIT} bytes gzip: page of the request inspector`,
+)
 process.exit(failed ? 1 : 0)

@@ -17,7 +17,7 @@ function fail(message) {
   process.exit(1)
 }
 
-/** What puts pnpm, and a node that is new enough, on the path of a command. */
+/** Puts pnpm, and a node that is new enough, on the path of a command. */
 function borrow() {
   const { packageManager } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
   const packages = ['--package', packageManager]

@@ -72,7 +72,7 @@ export class TestRun {
     return { entries, processes: processes.map(({ pid, command }) => `${pid} (${command})`) }
   }
 
-  /** Processes that have the temporary directory of this run, where the system tells. */
+  /** Processes that have the temporary directory of this run, if the system provides that. */
   #processes() {
     const read = (pid, file) => {
       try {

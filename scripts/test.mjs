@@ -49,7 +49,7 @@ if (status !== 0 && first.crashes.length > 0 && first.failed === first.crashes.l
     failed += again.failed ?? 1
     skipped += again.skipped ?? 0
     lines.push(
-      `${file} (${project}): node ended with ${signal}; run again: ${again.passed ?? 0} passed, ${again.failed ?? 1} failed`,
+      `${file} (${project}): node exited with ${signal}; run again: ${again.passed ?? 0} passed, ${again.failed ?? 1} failed`,
     )
   }
 }

@@ -140,7 +140,7 @@ function referenceIndex() {
   return `# Reference\n\n${names.map((name) => `- [${name}](${name}/index.md)\n`).join('')}`
 }
 
-/** VitePress knows dead links to pages, and not to places in them. */
+/** VitePress detects dead links to pages, but not to headings in them. */
 function checkAnchors(folder) {
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) =>
     file.endsWith('.html'),

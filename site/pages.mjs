@@ -21,7 +21,7 @@ const SUITES = [
  */
 export const GROUPS = [
   {
-    title: 'Begin',
+    title: 'Guide',
     pages: [
       {
         from: 'README.md',
@@ -143,14 +143,20 @@ export const GROUPS = [
       {
         from: 'packages/cli/README.md',
         to: 'cli/index',
-        title: 'The package of the command',
+        title: 'The command-line package',
         about: 'how to run it with and without the server',
       },
       {
         from: 'packages/cli/docs/command.md',
         to: 'cli/command',
-        title: 'The command baton',
+        title: 'The baton command',
         about: 'every command and option, exit codes',
+      },
+      {
+        from: 'packages/cli/docs/mcp.md',
+        to: 'cli/mcp',
+        title: 'An MCP server for agents',
+        about: 'schema, queries, plans and recent requests of a database for an AI agent',
       },
       {
         from: 'packages/local-server/docs/testing.md',
@@ -212,6 +218,12 @@ export const GROUPS = [
         about: 'stale reads, lag and failures of replicas on a laptop and in CI',
       },
       {
+        from: 'docs/tursodb.md',
+        to: 'tursodb',
+        title: "Turso's engine",
+        about: 'what differs from libsql-server: the write lock, concurrent transactions, SQL',
+      },
+      {
         from: 'docs/self-hosting.md',
         to: 'self-hosting',
         title: 'Self-hosting',
@@ -249,7 +261,7 @@ export const GROUPS = [
       {
         from: 'packages/libsql-client/README.md',
         to: 'core/libsql-client',
-        title: '@libsql/client, by one line',
+        title: '@libsql/client, in one line',
         about: '`@batonsql/libsql-client` in its place, and what differs',
       },
       {

@@ -6,19 +6,19 @@ import { createClient as createLibsqlClient } from '@libsql/client/http'
 /** A write transaction of the load. */
 export interface Work {
   readonly statements: readonly string[]
-  /** Between two statements. */
+  /** Pause between two statements. */
   readonly thinkMs: number
-  /** After how long its program loses interest; null = it waits to the end. */
-  readonly giveUpMs: number | null
+  /** Time after which the program aborts it; null if it never does. */
+  readonly abortAfterMs: number | null
 }
 
 /** A program that uses a database through one client. */
 export interface Program {
-  /** A write transaction. Rejects when it failed or was given up. */
+  /** Runs a write transaction. Rejects if it failed or was aborted. */
   write(work: Work): Promise<void>
-  /** A read transaction that stays open for a time. */
+  /** Runs a read transaction that stays open for a time. */
   report(sql: string, openMs: number): Promise<void>
-  /** What each client does at its end. */
+  /** Closes the client. */
   close(): Promise<void>
 }
 
@@ -29,15 +29,15 @@ export const CLIENTS: Readonly<Record<string, (url: string) => Program>> = {
   'plain HTTP': openPlain,
 }
 
-class GivenUpError extends Error {
-  override readonly name = 'GivenUpError'
+class AbortedError extends Error {
+  override readonly name = 'AbortedError'
 }
 
 function openBaton(url: string): Program {
   const db = createClient({ url })
   return {
-    async write({ statements, thinkMs, giveUpMs }) {
-      const signal = giveUpMs === null ? undefined : AbortSignal.timeout(giveUpMs)
+    async write({ statements, thinkMs, abortAfterMs }) {
+      const signal = abortAfterMs === null ? undefined : AbortSignal.timeout(abortAfterMs)
       await db.transaction(async (tx) => {
         for (const sql of statements) {
           await tx.execute(sql, [], { signal })
@@ -58,13 +58,13 @@ function openBaton(url: string): Program {
   }
 }
 
-/** It has no signals: to give up is to close the transaction under its statement. */
+/** It has no signals: a transaction is aborted by closing it while its statement runs. */
 function openLibsql(url: string): Program {
   const db = createLibsqlClient({ url })
   return {
-    async write({ statements, thinkMs, giveUpMs }) {
+    async write({ statements, thinkMs, abortAfterMs }) {
       const transaction = await db.transaction('write')
-      const timer = giveUpMs === null ? undefined : setTimeout(() => transaction.close(), giveUpMs)
+      const timer = abortAfterMs === null ? undefined : setTimeout(() => transaction.close(), abortAfterMs)
       try {
         for (const sql of statements) {
           await transaction.execute(sql)
@@ -94,7 +94,7 @@ interface Answer {
   readonly results: readonly { readonly type: string; readonly error?: { readonly message: string } }[]
 }
 
-/** BEGIN travels with the first statement; what is given up is left as it is, as by a program that was killed. */
+/** BEGIN is sent with the first statement; an aborted transaction is left open, as by a program that was killed. */
 function openPlain(url: string): Program {
   const agent = new http.Agent({ keepAlive: true })
   const send = async (baton: string | null, texts: readonly string[], isLast: boolean): Promise<Answer> => {
@@ -110,11 +110,11 @@ function openPlain(url: string): Program {
     throw new Error(failed.error?.message)
   }
   return {
-    async write({ statements, thinkMs, giveUpMs }) {
-      const until = giveUpMs === null ? Number.POSITIVE_INFINITY : performance.now() + giveUpMs
+    async write({ statements, thinkMs, abortAfterMs }) {
+      const until = abortAfterMs === null ? Number.POSITIVE_INFINITY : performance.now() + abortAfterMs
       let baton: string | null = null
       for (const [at, sql] of statements.entries()) {
-        if (performance.now() > until) throw new GivenUpError('given up')
+        if (performance.now() > until) throw new AbortedError('aborted')
         baton = (await send(baton, at === 0 ? ['BEGIN IMMEDIATE', sql] : [sql], false)).baton
         if (thinkMs > 0) await pause(thinkMs)
       }

@@ -2,18 +2,18 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { seeded } from '../../test/support/random.ts'
 import type { Program, Work } from './clients.ts'
 
-/** What writes, and what reads beside it. */
+/** The number and kind of writers, and of concurrent readers. */
 export interface Load {
   readonly name: string
   readonly writers: number
-  readonly transactions: 'short' | 'long' | 'given up'
+  readonly transactions: 'short' | 'long' | 'aborted'
   /** Programs that keep a read transaction open, for three seconds each. */
   readonly reports: number
-  /** How many times as long as others it lasts, unless a time is given. */
+  /** Its length as a multiple of the usual one, unless a time is given. */
   readonly length: number
 }
 
-/** The loads; the first is the one under which libsql-server forgets a writer. */
+/** The loads; the first is the one under which libsql-server loses a writer. */
 export const LOADS: readonly Load[] = [
   { name: '12 writers, two reports', writers: 12, transactions: 'short', reports: 2, length: 4 },
   { name: '50 writers, two reports', writers: 50, transactions: 'short', reports: 2, length: 1 },
@@ -27,22 +27,22 @@ export const LOADS: readonly Load[] = [
     length: 1,
   },
   {
-    name: '12 writers, one in 50 given up, two reports',
+    name: '12 writers, one in 50 aborted, two reports',
     writers: 12,
-    transactions: 'given up',
+    transactions: 'aborted',
     reports: 2,
     length: 1,
   },
 ]
 
-/** What came of a load. */
+/** The outcome of a load. */
 export interface Account {
   readonly committed: number
   readonly failed: number
   readonly seconds: number
   /** The longest time without a commit, to the end of the load. */
   readonly longestStallMs: number
-  /** Whether a write was answered after it. */
+  /** Whether a write succeeded afterwards. */
   readonly isAlive: boolean
 }
 
@@ -50,14 +50,14 @@ export const TABLE = 'CREATE TABLE IF NOT EXISTS w (id INTEGER PRIMARY KEY, a)'
 const INSERT = 'INSERT INTO w (a) VALUES (randomblob(3000))'
 const SELECT = 'SELECT count(*) FROM w WHERE id < 50'
 const REPORT_MS = 3_000
-const GIVEN_UP_SHARE = 1 / 50
-const GIVEN_UP_WITHIN_MS = 20
+const ABORTED_SHARE = 1 / 50
+const ABORTED_WITHIN_MS = 20
 /** A call that failed at once must not keep the machine busy. */
 const PAUSE_AFTER_FAILURE_MS = 20
-/** Longer than any wait for the write lock in line. */
+/** Longer than any wait for the write lock. */
 const ALIVE_WITHIN_MS = 15_000
 
-/** Puts a load on a database for some seconds, and asks for a sign of life. */
+/** Puts a load on a database for some seconds, and then checks that it still accepts writes. */
 export async function measure(load: Load, program: Program, seconds: number, seed: number): Promise<Account> {
   const random = seeded(seed)
   const started = performance.now()
@@ -87,7 +87,7 @@ export async function measure(load: Load, program: Program, seconds: number, see
   await pause(seconds * 1_000)
   isCounting = false
   const ended = performance.now()
-  const alive = program.write({ statements: [INSERT], thinkMs: 0, giveUpMs: null })
+  const alive = program.write({ statements: [INSERT], thinkMs: 0, abortAfterMs: null })
   const isAlive = await Promise.race([
     alive.then(
       () => true,
@@ -106,8 +106,9 @@ export async function measure(load: Load, program: Program, seconds: number, see
 }
 
 function nextWork({ transactions }: Load, random: () => number): Work {
-  const isGivenUp = transactions === 'given up' && random() < GIVEN_UP_SHARE
+  const isAborted = transactions === 'aborted' && random() < ABORTED_SHARE
   const statements = random() < 0.5 ? [INSERT, SELECT] : [INSERT]
-  if (transactions === 'long') return { statements: [INSERT, SELECT, INSERT], thinkMs: 20, giveUpMs: null }
-  return { statements, thinkMs: 0, giveUpMs: isGivenUp ? Math.floor(random() * GIVEN_UP_WITHIN_MS) : null }
+  if (transactions === 'long')
+    return { statements: [INSERT, SELECT, INSERT], thinkMs: 20, abortAfterMs: null }
+  return { statements, thinkMs: 0, abortAfterMs: isAborted ? Math.floor(random() * ABORTED_WITHIN_MS) : null }
 }

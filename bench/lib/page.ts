@@ -1,6 +1,6 @@
 import { type Measurement, meets, type Results } from './results.ts'
 
-/** What each suite is about: its heading, what its picture says, which figure that shows, and text above the table. */
+/** Each suite's heading, the text above its table, and the figure that its picture shows. */
 export const SUITES: Readonly<
   Record<
     string,
@@ -9,7 +9,7 @@ export const SUITES: Readonly<
 > = {
   client: {
     title: 'Core beside other clients',
-    text: 'Speed as a ratio to raw undici that sends the same requests and parses the answers: 1 is the limit of a request for each call, more is faster. The client CPU is that of its process.',
+    text: 'Speed as a ratio to raw undici that sends the same requests and parses the responses: 1 is the limit for one request per call, and higher is faster. The client CPU is that of its process.',
     figure: 'µs',
     where: 'libsql-server',
   },
@@ -21,15 +21,19 @@ export const SUITES: Readonly<
   },
   'cold start': {
     title: 'Cold start',
-    text: 'Whole processes of node: those that ask for one row as a ratio to one that does it with the built-in `fetch`, those that import something as a ratio to one that does nothing.',
+    text: 'Whole node processes: those that read one row, as a ratio to one that does so with the built-in `fetch`; those that only import a package, as a ratio to an empty program.',
     figure: 'ms',
   },
   distance: {
-    title: 'Behind a network of 25 ms',
-    text: 'Speed as a ratio to raw undici that sends the requests of core.',
+    title: 'Over a network with 25 ms latency',
+    text: 'Speed as a ratio to raw undici sending the same requests as core.',
     figure: 'ms',
   },
-  wire: { title: 'On the wire', text: 'Requests and bytes of bodies for one of each.', figure: 'requests' },
+  wire: {
+    title: 'On the wire',
+    text: 'Number of requests, and bytes in their bodies, for one operation of each kind.',
+    figure: 'requests',
+  },
   size: {
     title: 'Bundles',
     text: 'A program with one SELECT, minified by esbuild and compressed, without what is loaded with `import()` when it is needed.',
@@ -38,25 +42,29 @@ export const SUITES: Readonly<
   },
   options: {
     title: 'What options cost',
-    text: 'Core on a server that answers from memory, as a ratio to core as it is.',
+    text: 'Core on a server that answers from memory, as a ratio to core without options.',
     figure: 'µs',
   },
   servers: {
     title: 'The embedded server beside libsql-server',
-    text: 'The same client, in the same rounds; above 1 the embedded one is faster.',
+    text: 'The same client, in the same rounds; above 1, the embedded server is faster.',
     figure: 'µs',
   },
   gateway: {
     title: 'The gateway in front of libsql-server',
-    text: 'What `baton dev --backend sqld` adds, beside a proxy that forwards requests with undici and parses each body once; raw undici asks, with a token. The server CPU is that of the proxy or the gateway alone. A program that needs none of what the gateway does (tokens of single databases, the platform API, limits for SQL, writers that are never lost) is fastest with libsql-server directly.',
+    text: 'What `baton dev --backend sqld` adds, beside a proxy that forwards requests with undici and parses each body once; the client is raw undici, with a token. The server CPU is that of the proxy or the gateway alone. A program that needs none of what the gateway does (tokens for individual databases, the platform API, limits on SQL, protection from lost writers) is fastest with libsql-server directly.',
     figure: 'µs',
   },
-  memory: { title: 'Memory', text: 'Over what the process had before.', figure: 'peak MiB' },
+  memory: {
+    title: 'Memory',
+    text: 'Peak memory above what the process used before the query.',
+    figure: 'peak MiB',
+  },
 }
 
 export const pictureOf = (suite: string): string => `${suite.replaceAll(' ', '-')}.svg`
 
-/** What the first page shows: whether it is faster than what a reader uses now. */
+/** The rows of the summary page, which compares Baton with the client that the reader uses now. */
 const SUMMARY = [
   ['client', 'SELECT, one by one'],
   ['client', 'SELECT, 64 in flight'],
@@ -71,7 +79,7 @@ const SUMMARY = [
 ] as const
 const [OURS, ORIGINAL, OTHER] = ['baton', '@libsql/client', '@tursodatabase/serverless']
 
-/** A time of a subject of the summary, if it can do what is asked. */
+/** The time of a subject in a row of the summary; undefined if it does not support the operation. */
 function timeOf({ measurements }: Results, at: number, subject: string): Measurement | undefined {
   const [suite, question] = SUMMARY[at] as (typeof SUMMARY)[number]
   return measurements.find(
@@ -84,7 +92,7 @@ function timeOf({ measurements }: Results, at: number, subject: string): Measure
   )
 }
 
-/** How many times as fast as `@libsql/client`, for the picture; what would dwarf the rest stands in the table only. */
+/** How many times as fast as `@libsql/client`, for the picture; ratios that would dwarf the rest are only in the table. */
 export function summaryMeasurements(results: Results): Measurement[] {
   const ratios = SUMMARY.map(([suite, question], at) =>
     [OURS, ORIGINAL, OTHER].flatMap((subject) => {
@@ -123,23 +131,23 @@ ${cores} x ${cpu}, with client and server on one machine.
 |---|---|---|---|---|
 ${rows.join('\n')}
 
-**When is it not?** When each statement waits for the one before it and the database is far away, the distance is what one waits for:
-then only fewer requests help (${ratioOf(results, 'distance', '100 SELECTs at once')} for 100 SELECTs at once with \`coalesce\`, transactions whose statements are not awaited one by one).
-Beside the same requests written by hand with undici, which is the limit for a request for each call, a SELECT runs at ${ratioOf(results, 'client', 'SELECT, one by one', OURS)}
+**When is it not faster?** When each statement waits for the previous one and the database is far away, the time is spent on the network, and
+only fewer requests help (${ratioOf(results, 'distance', '100 SELECTs at once')} for 100 SELECTs at once with \`coalesce\`, transactions whose statements are not awaited one by one).
+Compared with the same requests written by hand with undici, the limit for one request per call, a SELECT runs at ${ratioOf(results, 'client', 'SELECT, one by one', OURS)}
 and a transaction of three at ${ratioOf(results, 'client', 'transaction of three, awaited', OURS)}. Clients without transactions have smaller bundles.
 
 ## All figures
 
 ${suites.join('\n')}
 
-The command is \`npm run bench\`. Subjects take turns within each of its ${rounds} rounds, each in a process of its own; a figure is the
-median over the rounds, a ratio that of the ratios within the rounds. \`npm run bench -- --compare\` fails when a ratio of Baton's is
+The command is \`npm run bench\`. Subjects take turns within each of its ${rounds} rounds, each in its own process; a figure is the
+median over the rounds, and a ratio is the median of the ratios within each round. \`npm run bench -- --compare\` fails when one of Baton's ratios is
 more than 10 % worse than here, and \`--write\` writes these pages. Torn transactions are counted by \`npm run bench:torn\`, write
 contention by \`npm run bench:contention\`.
 `
 }
 
-/** Speed as a ratio to the suite's base, in words. */
+/** Speed as a ratio to the suite's base, as text. */
 function ratioOf(
   { measurements }: Results,
   suite: string,
@@ -164,7 +172,7 @@ export function writeSuitePage({ measurements }: Results, suite: string): string
   if (own.length === 0 || !about) return null
   const { title, text } = about
   const command = `npm run bench -- --only ${suite.includes(' ') ? `'${suite}'` : suite}`
-  return `# ${title}\n\n${text} From \`${command}\`; the [summary](../performance.md) says on what machine.\n\n![${title}](${pictureOf(suite)})\n\n${tableOf(own)}`
+  return `# ${title}\n\n${text} From \`${command}\`; the [summary](../performance.md) describes the machine.\n\n![${title}](${pictureOf(suite)})\n\n${tableOf(own)}`
 }
 
 function tableOf(measurements: readonly Measurement[]): string {
@@ -174,7 +182,7 @@ function tableOf(measurements: readonly Measurement[]): string {
     return `| ${question} | ${where} | ${subject} | ${shown(value)} ${figure} | ${ratio.toFixed(2)} | ${aim} |`
   })
   return [
-    '| question | on | subject | figure | ratio | goal |',
+    '| benchmark | on | subject | result | ratio | goal |',
     '|---|---|---|---|---|---|',
     ...rows,
     '',

@@ -49,7 +49,7 @@ export const meets = ({ goal, ratio }: Measurement): boolean => {
   return sign === '<=' ? ratio <= Number(bound) : sign === '>=' ? ratio >= Number(bound) : true
 }
 
-/** What of a run got worse than in an older one by more than a part. */
+/** Returns the measurements that are worse than in an older run by more than a tolerance. */
 export function worseThan(now: Results, before: Results, by: number): string[] {
   const key = ({ suite, question, where, subject, figure }: Measurement): string =>
     [suite, question, where, subject, figure].join(' · ')

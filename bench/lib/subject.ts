@@ -1,13 +1,13 @@
-/** Does one thing once. @param at a number that is another one each time */
+/** Performs one operation. @param at a different number each time */
 export type Ask = (at: number) => Promise<unknown>
 
-/** A way to reach the database, as the benchmark uses it: what it can do, by the question's name. */
+/** A client as the benchmark uses it: the operations that it supports, by name. */
 export interface Subject {
   readonly questions: Readonly<Record<string, Ask | undefined>>
   close(): Promise<unknown>
 }
 
-/** What a file in `subjects/` exports. */
+/** The exports of a file in `subjects/`. */
 export interface SubjectModule {
   /** @param token empty for none */
   readonly open: (url: string, token: string) => Subject | Promise<Subject>

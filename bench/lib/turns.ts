@@ -1,5 +1,5 @@
-// Subjects take turns within each round, each in a process of its own, so that a machine whose speed changes does it to all of
-// them; what counts is the ratio to the base in the same round.
+// Subjects take turns within each round, each in its own process, so that changes in the machine's speed affect all of them;
+// what counts is the ratio to the base in the same round.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { type Measurement, measured } from './results.ts'
@@ -8,11 +8,11 @@ import type { Figures, Task } from './subject-process.ts'
 export interface Question {
   readonly name: string
   readonly title: string
-  /** How often it is asked in a round. Others than the base and ours are asked a fifth as often: they are far slower. */
+  /** Number of operations in a round; a fifth of it for subjects other than the base and ours, which are far slower. */
   readonly count: number
   /** How many at once. @default 1 */
   readonly inFlight?: number | undefined
-  /** How many things one ask gives, such as rows. @default 1 */
+  /** Number of items that one operation yields, such as rows. @default 1 */
   readonly per?: number | undefined
   /** Goals for the speed, or the CPU time, of a subject on a server: `subject @ server`. */
   readonly goals?: Readonly<Record<string, string>> | undefined
@@ -29,13 +29,13 @@ export interface Comparison {
   readonly suite: string
   /** Files of `subjects/`, by the name that the tables show. The first is the base. */
   readonly subjects: Readonly<Record<string, string>>
-  /** Their URLs, or what else there is to say. */
+  /** Their URLs, or their URLs with more options. */
   readonly servers: Readonly<Record<string, string | AskedServer>>
   readonly questions: readonly Question[]
   readonly rounds: number
 }
 
-/** For so long each subject is asked before anything counts: a process that lives has its code compiled. */
+/** Duration of the warm-up of each subject, so that its code is compiled before it is measured. */
 const WARM_UP_MS = 1_000
 
 interface Lane {
@@ -98,7 +98,7 @@ export async function takeTurns(comparison: Comparison): Promise<Measurement[]> 
 }
 
 interface Sample extends Figures {
-  /** CPU time of the server's process; NaN if it is not one of ours. */
+  /** CPU time of the server's process; NaN unless it is in `servers/`. */
   readonly serverCpuMs: number
 }
 

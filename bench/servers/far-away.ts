@@ -28,7 +28,7 @@ const server = http.createServer((request, response) => {
   })
 })
 
-/** What went through since it was last asked. */
+/** Traffic since the last report. */
 export interface Counted {
   readonly requests: number
   readonly bytesOut: number

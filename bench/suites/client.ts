@@ -3,7 +3,7 @@ import type { Question } from '../lib/turns.ts'
 
 const SPEED = 'baton @ libsql-server, µs'
 
-/** What is asked of core and of other clients, beside raw undici. */
+/** The operations of core and of other clients, compared with raw undici. */
 export const CLIENT_QUESTIONS: readonly Question[] = [
   { name: 'select', title: 'SELECT, one by one', count: 400, goals: { [SPEED]: '>= 1.00' } },
   {
@@ -45,7 +45,7 @@ export const CLIENTS = {
   'libsql-stateless-easy': 'client/stateless-easy',
 }
 
-/** What the options of core cost, on a server that answers from memory. */
+/** The cost of core's options, on a server that answers from memory. */
 export const OPTIONS = {
   baton: 'client/baton',
   'baton, observed': 'client/baton-observed',

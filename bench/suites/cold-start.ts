@@ -1,4 +1,4 @@
-// Whole processes, in turn: from their start to the first row, and what importing a package costs.
+// Whole processes, taking turns: the time from their start to the first row, and the cost of importing a package.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -16,7 +16,7 @@ const body = JSON.stringify({
   ],
 })
 
-/** Programs that ask for one row, and end. */
+/** Programs that read one row and exit. */
 const programs = (url: string): Record<string, string> => ({
   'built-in fetch': `const response = await fetch('${url}/v2/pipeline', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '${body}' })
 const { results } = await response.json()
@@ -43,7 +43,7 @@ await db.close()`,
 
 const IMPORTS = ['@batonsql/core', '@libsql/client/http', '@tursodatabase/serverless', 'undici']
 
-/** @param url a server, which should answer from memory */
+/** @param url of a server, which should answer from memory */
 export async function measureColdStart(url: string, rounds: number): Promise<Measurement[]> {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder)
@@ -80,7 +80,7 @@ export async function measureColdStart(url: string, rounds: number): Promise<Mea
   }
 }
 
-/** The first is the base. */
+/** Runs the programs in turn. The first is the base. */
 async function enqueue(
   question: string,
   files: Readonly<Record<string, string>>,
@@ -113,13 +113,13 @@ async function enqueue(
 
 async function timeOf(file: string): Promise<number> {
   const started = performance.now()
-  // the built packages, as a user gets them; this process must be free meanwhile, it may be the one with the server
+  // the built packages, as users install them; asynchronous, because this process may also run the server
   const child = spawn(process.execPath, [file], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: cleanEnvironment(),
   })
   const [code] = (await once(child, 'exit')) as [number]
-  if (code !== 0) throw new Error(`${file} ended with ${code}`)
+  if (code !== 0) throw new Error(`${file} exited with ${code}`)
   return performance.now() - started
 }
 

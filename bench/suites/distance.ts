@@ -14,7 +14,7 @@ const TASKS = [
   { name: 'select', title: '100 SELECTs at once', times: 100 },
 ] as const
 
-/** Time behind a network of 25 ms, and what goes over the wire, of each client. */
+/** Measures the time over a network with 25 ms latency, and the traffic, of each client. */
 export async function measureDistance(url: string, rounds: number): Promise<Measurement[]> {
   await using proxy = await openChild('far-away', url, String(DELAY_MS))
   const subjects = await Promise.all(

@@ -12,7 +12,7 @@ const QUESTIONS: readonly Question[] = [
 ]
 const GOALS: Readonly<Record<string, string>> = { µs: '>= 0.87', 'server CPU µs': '<= 1.15' }
 
-/** What the gateway adds to libsql-server, beside the least that a proxy can add. */
+/** The overhead of the gateway, compared with the minimum that a proxy adds to libsql-server. */
 export async function measureGateway(servers: Comparison['servers'], rounds: number): Promise<Measurement[]> {
   const subjects = { undici: 'client/undici' }
   const found = await takeTurns({

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { type Measurement, measured } from '../lib/results.ts'
 
-/** What a process needs for all rows of a long result, over what it had before. */
+/** Memory and time to read all rows of a long result. */
 export interface MemoryFigures {
   readonly rows: number
   readonly peakMiB: number
@@ -11,7 +11,7 @@ export interface MemoryFigures {
 
 const ROWS = [250_000, 1_000_000] as const
 
-/** Reads a result of a million rows with a cursor: the memory must not depend on how many there are. */
+/** Reads a result of a million rows with a cursor: the memory must not depend on the number of rows. */
 export async function measureMemory(url: string, where: string): Promise<Measurement[]> {
   const figures: MemoryFigures[] = []
   for (const rows of ROWS) {

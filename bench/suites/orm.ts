@@ -6,7 +6,7 @@ const goals = {
   'baton under Drizzle @ libsql-server, µs': '>= 0.85',
 }
 
-/** What is asked of the ORMs, beside core with the same statements written by hand. */
+/** The operations of the ORMs, compared with core and the same statements written by hand. */
 export const ORM_QUESTIONS: readonly Question[] = [
   { name: 'ormSelect', title: 'SELECT', count: 400, goals },
   { name: 'ormSelect', title: 'SELECT, 64 in flight', count: 1_500, inFlight: 64 },

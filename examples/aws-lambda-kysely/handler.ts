@@ -5,7 +5,7 @@ interface Database {
   guest: { id: Generated<number>; name: string }
 }
 
-/** What API Gateway and function URLs send (payload 2.0), as far as it is used here. */
+/** The part of an event of API Gateway and function URLs (payload 2.0) that is used here. */
 interface Event {
   readonly requestContext: { readonly http: { readonly method: string } }
   readonly body?: string

@@ -5,7 +5,7 @@ export interface Guest {
   readonly name: string
 }
 
-/** What is tested: it gets the client that it uses. */
+/** The code under test, which receives its client. */
 export async function addGuest(db: Client, name: string): Promise<Guest | null> {
   try {
     const { rows } = await db.execute<Guest>('insert into guest (name) values (?) returning id, name', [name])

@@ -1,4 +1,4 @@
-/** The tables as Kysely knows them. */
+/** The types of the tables for Kysely. */
 export interface Database {
   nation: { code: string; athletes: number }
   sport: { id: number; name: string }

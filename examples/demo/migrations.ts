@@ -55,7 +55,7 @@ const pizzeria: Migration = {
   },
 }
 
-/** Brings the schema up to date and tells which migrations ran. */
+/** Brings the schema up to date and returns the migrations that ran. */
 export async function migrateToLatest<T>(db: Kysely<T>): Promise<string[]> {
   const migrator = new Migrator({
     db,

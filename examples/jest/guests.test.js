@@ -21,7 +21,7 @@ test('a guest is added', async () => {
   expect(await addGuest(db, 'Ada')).toEqual({ id: 1, name: 'Ada' })
 })
 
-test('a name is taken once: the guest of the other test is not here', async () => {
+test('a name can be taken only once; guests of the other test are not visible', async () => {
   expect(await addGuest(db, 'Ada')).toEqual({ id: 1, name: 'Ada' })
   expect(await addGuest(db, 'Ada')).toBeNull()
 })

@@ -1,4 +1,4 @@
-// Writes the types of the database's tables: `node codegen.ts database.d.ts`. kysely-codegen's command line knows no dialects
+// Writes the types of the database's tables: `node codegen.ts database.d.ts`. kysely-codegen's command line supports no dialects
 // but its own, so it is called as a library; the types of libSQL are those of any SQLite.
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import { Kysely } from 'kysely'

@@ -26,7 +26,7 @@ const createVisit = {
   },
 }
 
-/** What a tenant has in its database, and what that has cost. */
+/** The contents of a tenant's database, and its usage. */
 export interface TenantReport {
   readonly name: string
   readonly notes: number
@@ -46,7 +46,7 @@ export class Tenants {
     this.#group = group
   }
 
-  /** Makes a tenant's database and its tables. May be repeated, also after a failure half-way. */
+  /** Makes a tenant's database and its tables. May be repeated, also after a failure halfway. */
   async create(name: string): Promise<void> {
     const wanted = { name, group: this.#group, sizeLimit: '64mb' }
     await this.#platform.databases.ensure(wanted, { wait: true })
@@ -60,7 +60,7 @@ export class Tenants {
     })
   }
 
-  /** What a tenant does all day. */
+  /** A tenant's workload. */
   async use(name: string, visits: number): Promise<void> {
     await this.#using(name, async (client) => {
       const db = new Kysely<Tables>({ dialect: new BatonDialect({ client }) })
@@ -72,7 +72,7 @@ export class Tenants {
     })
   }
 
-  /** What is in a tenant's database, and what it has used this month. */
+  /** Returns the contents of a tenant's database, and its usage this month. */
   async report(name: string): Promise<TenantReport> {
     const [notes, visits] = await this.#using(name, async (client) => {
       const [row] = await drizzle({ client, schema: { note } }).select({ notes: count() }).from(note)

@@ -5,5 +5,6 @@ export default defineConfig({
   format: ['esm'],
   platform: 'neutral',
   dts: false,
-  deps: { neverBundle: [/^[^./]/] },
+  // the model of the inspector is not published: `baton mcp` brings its own
+  deps: { neverBundle: [/^(?!@batonsql\/inspector)[^./]/] },
 })

@@ -1,5 +1,7 @@
-import { dirname } from 'node:path'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { buildPage } from '@batonsql/inspector/build-page'
 import { defineConfig } from 'tsdown'
 
 const fileOf = (entry: string): string => fileURLToPath(import.meta.resolve(entry))
@@ -16,10 +18,14 @@ export default defineConfig({
   platform: 'neutral',
   dts: true,
   // the packages in internal/ are not published: they are a part of this one
-  deps: { neverBundle: [/^(?!@batonsql\/)[^./]/] },
+  deps: { neverBundle: [/^(?!@batonsql\/)[^./#]/] },
   // read by name, beside the files that read them
-  copy: [
-    fileOf('@batonsql/embedded-engine/libsql.wasm'),
-    dirname(fileOf('@batonsql/inspector/page/page.html')),
-  ],
+  copy: [fileOf('@batonsql/embedded-engine/libsql.wasm')],
+  hooks: {
+    async 'build:done'() {
+      const folder = fileURLToPath(new URL('dist/page/', import.meta.url))
+      await mkdir(folder, { recursive: true })
+      for (const [name, text] of await buildPage()) await writeFile(join(folder, name), text)
+    },
+  },
 })

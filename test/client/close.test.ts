@@ -5,7 +5,7 @@ import { slowRead } from '../support/fixtures.ts'
 import { expectNoStall } from '../support/no-stall.ts'
 import { openTestServer } from '../support/test-server.ts'
 
-// What is under way when a client is closed, and more calls at once than may be under way.
+// Calls in flight when a client is closed, and more concurrent calls than may be in flight.
 const server = await openTestServer()
 const database = await server.createDatabase()
 const direct = createClient(database.config)
@@ -14,7 +14,7 @@ beforeEach(() => direct.batch(['drop table if exists t', 'create table t (a)']))
 const SLOW = slowRead(400000, 'max(i) as n')
 
 describe('close', () => {
-  test('at once: what is under way is cut off, the write lock is free', async () => {
+  test('at once: calls in flight are aborted, and the write lock is released', async () => {
     const db = createClient(database.config)
     let started = (): void => {}
     const isOpen = new Promise<void>((resolve) => {
@@ -39,7 +39,7 @@ describe('close', () => {
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 3 }])
   })
 
-  test('with patience: calls, those that queue and transactions come to their end, new ones are refused', async () => {
+  test('with drainMs: pending calls, queued calls and transactions finish, new ones are rejected', async () => {
     const db = createClient({ ...database.config, concurrency: 2 })
     const isOpen = Promise.withResolvers<void>()
     const transaction = db.transaction(async (tx) => {
@@ -59,7 +59,7 @@ describe('close', () => {
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 2 }])
   })
 
-  test('with patience that ends', async () => {
+  test('when drainMs has passed', async () => {
     const db = createClient(database.config)
     const isOpen = Promise.withResolvers<void>()
     const isClosed = Promise.withResolvers<void>()
@@ -76,7 +76,7 @@ describe('close', () => {
     await cut
   })
 
-  test('nothing under way: there is nothing to wait for', async () => {
+  test('without calls in flight, it closes at once', async () => {
     const db = createClient(database.config)
     await db.execute('select 1')
     await db.transaction((tx) => tx.execute('select 1'))
@@ -85,7 +85,7 @@ describe('close', () => {
   })
 })
 
-describe('close, and calls that wait before they are sent again', () => {
+describe('close, and calls that wait for a retry', () => {
   /** Client of a server that is overloaded at first. */
   const clientOf = (retryAfter: string, refusals: number) => {
     const asked = Promise.withResolvers<void>()
@@ -102,7 +102,7 @@ describe('close, and calls that wait before they are sent again', () => {
     return { db, asked: asked.promise, count: () => requests }
   }
 
-  test('at once: they are cut off', async () => {
+  test('at once: they are aborted', async () => {
     // it would wait for a quarter of an hour
     const { db, asked, count } = clientOf('900', Infinity)
     const call = expect(db.execute('select 1', [], { timeoutMs: Infinity })).rejects.toThrow(
@@ -115,7 +115,7 @@ describe('close, and calls that wait before they are sent again', () => {
     expect(count()).toBe(1)
   })
 
-  test('with patience: they come to their end', async () => {
+  test('with drainMs: they finish', async () => {
     const { db, asked, count } = clientOf('1', 1)
     const call = isHealthy(db)
     await asked
@@ -125,7 +125,7 @@ describe('close, and calls that wait before they are sent again', () => {
     expect(count()).toBe(2)
   })
 
-  test('a transaction that would be run again', async () => {
+  test('a transaction that would be retried', async () => {
     for (const drainMs of [0, 10_000]) {
       const { db, asked } = clientOf('1', Infinity)
       const transaction = expect(
@@ -140,14 +140,14 @@ describe('close, and calls that wait before they are sent again', () => {
 })
 
 describe('closing twice', () => {
-  test('with patience: both settle when the work is done', async () => {
+  test('with drainMs: both settle when the work is done', async () => {
     const db = createClient(database.config)
     const query = db.execute(SLOW)
     await Promise.all([db.close({ drainMs: Infinity }), db.close({ drainMs: Infinity })])
     expect(await Promise.race([query, Promise.resolve('not yet')])).not.toBe('not yet')
   })
 
-  test('at once in the middle of a patient one: both settle at once', async () => {
+  test('at once during a close with drainMs: both settle at once', async () => {
     const db = createClient(database.config)
     const stream = openStream(db)
     stream.begin()
@@ -158,7 +158,7 @@ describe('closing twice', () => {
     expect((await direct.execute('select a from t')).rows).toEqual([])
   })
 
-  test('refuses what is no time', async () => {
+  test('rejects invalid times', async () => {
     const db = createClient(database.config)
     await expect(db.close({ drainMs: Number.NaN })).rejects.toThrow('drainMs must be')
     await expect(db.close({ drainMs: -1 })).rejects.toThrow('drainMs must be')
@@ -166,14 +166,14 @@ describe('closing twice', () => {
   })
 })
 
-describe('more calls than may be under way', () => {
-  test('all of them come to their end', async () => {
+describe('more calls than may be in flight', () => {
+  test('all of them finish', async () => {
     await using db = createClient({ ...database.config, concurrency: 3 })
     const results = await Promise.all(Array.from({ length: 100 }, (_, i) => db.execute('select ? as i', [i])))
     expect(results.map(({ rows }) => rows[0]?.['i'])).toEqual(Array.from({ length: 100 }, (_, i) => i))
   })
 
-  test('transactions that wait for each other’s write lock do not keep the one that has it from ending', async () => {
+  test('transactions that wait for the write lock do not prevent its holder from ending', async () => {
     await using db = createClient({ ...database.config, concurrency: 2 })
     // a lock that is taken over ends the transaction that has it
     await Promise.all(
@@ -195,7 +195,7 @@ describe('more calls than may be under way', () => {
     })
   })
 
-  test('a read outside a transaction does not wait behind those that wait for its write lock', async () => {
+  test('a read outside a transaction does not wait for queued writes', async () => {
     await using db = createClient({ ...database.config, concurrency: 2 })
     // a lock that is taken over ends the transaction that has it
     await Promise.all(
@@ -211,7 +211,7 @@ describe('more calls than may be under way', () => {
     expect((await direct.execute('select count(*) as n from t')).rows).toEqual([{ n: 12 }])
   })
 
-  test('reads that take the write lock wait as writers do', async () => {
+  test('reads that take the write lock wait like writes', async () => {
     await using db = createClient({ ...database.config, concurrency: 1 })
     const { waiting } = await db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')
@@ -223,7 +223,7 @@ describe('more calls than may be under way', () => {
     await waiting
   })
 
-  test('a line that is full turns away, in a transaction too', async () => {
+  test('a full queue rejects calls, in a transaction too', async () => {
     await using db = createClient({ ...database.config, concurrency: 1, queueLimit: 2 })
     const calls = await Promise.allSettled(
       [1, 2, 3, 4, 5].map((i) => db.execute('insert into t values (?)', [i])),
@@ -243,7 +243,7 @@ describe('more calls than may be under way', () => {
   })
 })
 
-test('a read-only transaction awaited inside one that writes does not wait behind others that want to write', async () => {
+test('a read-only transaction awaited inside one that writes does not wait for queued writers', async () => {
   await using db = createClient({ ...database.config, concurrency: 2 })
   // a lock that is taken over ends the transaction that has it
   await Promise.all(
@@ -256,7 +256,7 @@ test('a read-only transaction awaited inside one that writes does not wait behin
   )
 })
 
-test('a loop over rows is waited for by a patient close, and one that begins then is refused', async () => {
+test('close with drainMs waits for a loop over rows, and rejects a new one', async () => {
   const db = createClient(database.config)
   const rows = readRows(db, slowRead(500, 'i'))
   await rows.next()
@@ -268,7 +268,7 @@ test('a loop over rows is waited for by a patient close, and one that begins the
   await closed
 })
 
-test('a stream that is idle when the client is closed says what it has lost', async () => {
+test('a stream that is idle when the client is closed reports its loss', async () => {
   const db = createClient(database.config)
   const [plain, within] = [openStream(db), openStream(db)]
   await plain.execute('select 1')
@@ -279,7 +279,7 @@ test('a stream that is idle when the client is closed says what it has lost', as
   await expect(within.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
 })
 
-test('a script that is under way when the client is closed comes to its end', async () => {
+test('a script in flight when the client is closed finishes', async () => {
   const db = createClient(database.config)
   const script = executeMultiple(
     db,

@@ -30,7 +30,7 @@ test('statements in one request: each with its own result', async () => {
   expect(requests()).toBe(2)
 })
 
-test('a statement that fails spoils none of the others', async () => {
+test('a failing statement does not affect the others', async () => {
   const ended = await Promise.allSettled([
     db.execute("insert into t (a) values ('x')"),
     db.execute("insert into t (a) values ('x')"),
@@ -55,7 +55,7 @@ test('a statement that fails spoils none of the others', async () => {
   expect((await db.execute('select a from t order by id')).rows).toEqual([{ a: 'x' }, { a: 'y' }])
 })
 
-test('a thousand at once need a sixteenth of the requests, and all are there', async () => {
+test('a thousand at once take a sixteenth of the requests, and all are applied', async () => {
   await Promise.all(
     Array.from({ length: 1_000 }, (_, at) => db.execute('insert into t (a) values (?)', [at])),
   )
@@ -66,7 +66,7 @@ test('a thousand at once need a sixteenth of the requests, and all are there', a
 })
 
 test.each(['pragma foreign_keys = off', 'create temp table t (a)', 'pragma query_only = on'])(
-  '%s changes nothing for the statements beside it',
+  '%s does not affect the statements in the same request',
   async (sql) => {
     await db.execute('create table if not exists child (a references t (id))')
     const ended = await Promise.allSettled([
@@ -106,7 +106,7 @@ test('a read that a transaction awaits does not wait for a write of the same tic
   ])
 })
 
-test('a result that the server cannot write as JSON fails alone', async () => {
+test('only the statement whose result has no JSON form fails', async () => {
   const notUtf8 = "cast(x'ff' as text)"
   const reads = await Promise.allSettled(
     ['select 1', `select ${notUtf8}`, 'select 2'].map((sql) => db.execute(sql)),
@@ -135,7 +135,7 @@ test('a result that the server cannot write as JSON fails alone', async () => {
   ])
 })
 
-test('a read whose neighbour was aborted after the request had left is sent again, too', async () => {
+test('a read in a request of which another call was aborted after it was sent is also retried', async () => {
   const controller = new AbortController()
   let requests = 0
   await using client = createClient({

@@ -18,7 +18,7 @@ describe.each([
   let before = 0
   const cost = (): number => database.requestCount() - before
 
-  test('gives every row, for two requests', async () => {
+  test('yields every row, with two requests', async () => {
     before = database.requestCount()
     let sum = 0
     for await (const { i, name } of readRows<{ i: number; name: string }>(db, count(5_000))) {
@@ -29,7 +29,7 @@ describe.each([
     expect(cost()).toBe(2)
   })
 
-  test('reads more than a buffered answer may hold', async () => {
+  test('reads more than a buffered response may hold', async () => {
     const large =
       'with recursive n(i) as (select 1 union all select i + 1 from n where i < 150) select i, hex(zeroblob(50000)) as x from n'
     let rows = 0
@@ -55,7 +55,7 @@ describe.each([
     expect((await db.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
   })
 
-  test('leaving early inside a transaction ends the statement, and the transaction goes on', async () => {
+  test('leaving early inside a transaction ends the statement, and the transaction continues', async () => {
     await db.batch(['drop table if exists kept', 'create table kept (a)'])
     await db.transaction(async (tx) => {
       await tx.execute('insert into kept values (1)')
@@ -67,7 +67,7 @@ describe.each([
     expect((await db.execute('select a from kept')).rows.map((row) => row['a'])).toEqual([1, 2, 3, 4, 5])
   })
 
-  test('leaving the rows of a statement that changes something reads it to its end', async () => {
+  test('leaving the rows of a write early reads it completely', async () => {
     await db.batch(['drop table if exists left_early', 'create table left_early (a)'])
     const many = `insert into left_early ${count(20_000).replace(", 'row ' || i as name", '')} returning a`
     for (let round = 0; round < 5; round++) {
@@ -84,7 +84,7 @@ describe.each([
     expect((await db.execute('select count(*) as n from left_early')).rows).toEqual([{ n: 120_000 }])
   })
 
-  test('errors: text that does not parse, a missing table, a failure in the middle', async () => {
+  test('errors: invalid SQL, a missing table, a failure in the middle', async () => {
     const read = async (sql: string): Promise<number> => {
       let rows = 0
       for await (const row of readRows(db, sql)) rows += row ? 1 : 0
@@ -117,7 +117,7 @@ describe.each([
     await expect(read).rejects.toBe(reason)
   })
 
-  test('inside a transaction it sees what was written, and the transaction goes on', async () => {
+  test('inside a transaction it sees earlier writes, and the transaction continues', async () => {
     await db.batch(['drop table if exists c', 'create table c (a)'])
     await db.transaction(async (tx) => {
       await tx.execute('insert into c values (1), (2), (3)')
@@ -137,7 +137,7 @@ describe.each([
     })
   })
 
-  test('a statement in the loop over the rows is refused: it would wait for the loop, and the loop for it', async () => {
+  test('a statement in the loop over the rows is rejected: it and the loop would wait for each other', async () => {
     await db.transaction(async (tx) => {
       for await (const { i } of readRows<{ i: number }>(tx, count(100))) {
         if (i !== 1) continue
@@ -149,7 +149,7 @@ describe.each([
     })
   })
 
-  test('an iterator that was left lying about does not keep the transaction from ending', async () => {
+  test('an abandoned iterator does not prevent the transaction from ending', async () => {
     await db.batch(['drop table if exists c', 'create table c (a)'])
     const mine = new Error('mine')
     const given = db.transaction(async (tx) => {
@@ -167,7 +167,7 @@ describe.each([
     expect((await db.execute('select a from c')).rows).toEqual([{ a: 3 }])
   })
 
-  test('an abort or a bad deadline that is there before it begins does not touch the transaction', async () => {
+  test('an aborted signal or an invalid timeout before it begins does not affect the transaction', async () => {
     await db.transaction(async (tx) => {
       await tx.execute('select 1')
       const reason = new Error('changed my mind')
@@ -179,7 +179,7 @@ describe.each([
     })
   })
 
-  test('after the transaction was lost it does not read outside of it', async () => {
+  test('after the transaction was lost it does not read outside it', async () => {
     await db.batch(['drop table if exists c', 'create table c (a unique)', 'insert into c values (1)'])
     const given = db.transaction(async (tx) => {
       await tx.execute('insert into c values (2)')
@@ -190,7 +190,7 @@ describe.each([
   })
 })
 
-describe('rows that are read beside other statements of a transaction', () => {
+describe('a cursor that is queued with other statements of a transaction', () => {
   const db = createClient(database.config)
   afterAll(() => db.close())
   const table = async (): Promise<void> => {
@@ -203,8 +203,8 @@ describe('rows that are read beside other statements of a transaction', () => {
   }
 
   test.each([
-    ['behind a write, as the first calls', ['write', 'rows']],
-    ['in front of a write', ['rows', 'write']],
+    ['after a write, as the first calls', ['write', 'rows']],
+    ['before a write', ['rows', 'write']],
     ['between others', ['rows', 'write', 'rows', 'rows', 'write']],
   ])('%s', async (_, calls) => {
     await table()
@@ -243,7 +243,7 @@ describe('rows that are read beside other statements of a transaction', () => {
     ])
   })
 
-  test('a savepoint that is undone takes its rows with it', async () => {
+  test('a savepoint that is rolled back ends its cursors', async () => {
     await table()
     await db.transaction(async (tx) => {
       let rows: Promise<unknown> | undefined
@@ -260,7 +260,7 @@ describe('rows that are read beside other statements of a transaction', () => {
     expect((await db.execute('select a from beside')).rows).toEqual([{ a: 2 }])
   })
 
-  test('rows that are not awaited are an error of the transaction, whether they have begun or not', async () => {
+  test('a cursor that is not awaited is an error of the transaction, whether it has begun or not', async () => {
     await table()
     for (const waits of [false, true]) {
       const given = db.transaction(async (tx) => {
@@ -277,7 +277,7 @@ describe('rows that are read beside other statements of a transaction', () => {
 })
 
 test.each([0, 1, 2, 3])(
-  'rows of a transaction that is given up before the first of them, %i ms after they were asked for: others can write',
+  'a cursor of a transaction that is aborted before its first row, %i ms after it was opened: others can write',
   async (ms) => {
     await using db = createClient(database.config)
     await using other = createClient(database.config)
@@ -286,17 +286,17 @@ test.each([0, 1, 2, 3])(
       const controller = new AbortController()
       const given = db.transaction(async (tx) => {
         await tx.execute('insert into given values (1)')
-        setTimeout(() => controller.abort(new Error('given up')), ms)
+        setTimeout(() => controller.abort(new Error('aborted')), ms)
         for await (const _ of readRows(tx, ENDLESS_READ, [], { signal: controller.signal }));
       })
-      await expect(given).rejects.toThrow('given up')
+      await expect(given).rejects.toThrow('aborted')
       await expectNoStall(() => other.execute('insert into given values (2)'))
     }
     expect((await db.execute('select distinct a from given')).rows).toEqual([{ a: 2 }])
   },
 )
 
-test('a savepoint in the loop over the rows of its transaction is refused, as a statement is', async () => {
+test('a savepoint in the loop over the rows of its transaction is rejected, like a statement', async () => {
   await using db = createClient(database.config)
   await db.transaction(async (tx) => {
     for await (const _ of readRows(tx, 'select 1 union select 2'))
@@ -310,7 +310,7 @@ test('a savepoint in the loop over the rows of its transaction is refused, as a 
   })
 })
 
-test('rows of a write outside of a transaction whose client is closed: the outcome is unknown', async () => {
+test('a cursor of a write outside a transaction whose client is closed: the outcome is unknown', async () => {
   await using direct = createClient(database.config)
   await direct.batch(['drop table if exists closed', 'create table closed (a)'])
   const db = createClient(database.config)
@@ -325,7 +325,7 @@ test('rows of a write outside of a transaction whose client is closed: the outco
   await expect(others.next()).rejects.toMatchObject({ outcome: 'unknown' })
 })
 
-test('a token that is not there for the rows leaves the transaction as it was', async () => {
+test('a missing token for the cursor does not affect the transaction', async () => {
   let fails = false
   const authToken = () => {
     if (fails) throw new Error('no token')

@@ -110,7 +110,7 @@ describe.each<[Place, Place]>([
     await executeMultiple(source, EVERYTHING)
   })
 
-  test('restore(dump(x)) is x, and dumps alike', async () => {
+  test('restore(dump(x)) equals x, and its dump is the same', async () => {
     for (const preserveRowIds of [false, true]) {
       const target = await databases[to]()
       const seen: number[] = []
@@ -124,7 +124,7 @@ describe.each<[Place, Place]>([
       await target.execute("insert into words (words) values ('integrity-check')")
       const nearest = "select id from vector_top_k('nearest', vector32('[3,4]'), 1)"
       expect((await target.execute(nearest)).rows).toEqual([{ id: 2 }])
-      // what is made next goes on where the source stood
+      // the next rows get the ids that they would get in the source
       const { lastInsertRowid } = await target.execute("insert into auto (x) values ('end')")
       expect(lastInsertRowid).toBe(3n)
       if (from === to) {
@@ -202,7 +202,7 @@ describe('restore', () => {
   }
 
   test.each(['auto', 'number', 'bigint', 'string'] as const)(
-    'the count of the statements that are there is read with each intMode: %s',
+    'the number of applied statements is read with each intMode: %s',
     async (intMode) => {
       await fresh()
       const { statements } = await restore(losing(new Map([[2, 'answer']]), intMode), LARGE)
@@ -216,7 +216,7 @@ describe('restore', () => {
     },
   )
 
-  test('one that is under way when the client is closed comes to its end', async () => {
+  test('one in progress when the client is closed finishes', async () => {
     await fresh()
     const closing = open(database.config)
     let closed: Promise<void> | undefined
@@ -231,7 +231,7 @@ describe('restore', () => {
     await expect(restore(closing, LARGE)).rejects.toThrow('the client is closed')
   })
 
-  test('each batch is applied once, whatever gets lost', async () => {
+  test('each batch is applied once, whatever is lost', async () => {
     await fresh()
     const unreliable = losing(
       new Map([
@@ -248,7 +248,7 @@ describe('restore', () => {
     expect(await tables()).toEqual(['t'])
   })
 
-  test('one of 12,000 short statements is one request: it takes effect as a whole or not at all', async () => {
+  test('a script of 12,000 short statements is one request, and atomic', async () => {
     await fresh()
     const short = LARGE.map((statement) => statement.replace(/x+/, ''))
     expect(short.join('').length).toBeGreaterThan(300_000)
@@ -258,12 +258,12 @@ describe('restore', () => {
     expect(await tables()).toEqual([])
     const before = database.requestCount()
     await restore(db, short)
-    // what is there already is asked first
+    // the existing objects are read first
     expect(database.requestCount() - before).toBeLessThanOrEqual(2)
     expect(await total()).toEqual(ALL)
   })
 
-  test('one that stopped says how far it is, and goes on from there', async () => {
+  test('one that stopped reports its progress, and continues from there', async () => {
     await fresh()
     const bad = LARGE.with(9_000, "INSERT INTO missing VALUES('x');\n")
     const stopped = restore(db, bad)
@@ -289,7 +289,7 @@ describe('restore', () => {
     expect(await tables()).toEqual(['t'])
   })
 
-  test('an abort in the middle, and another process that goes on', async () => {
+  test('an abort in the middle, and another process that resumes', async () => {
     await fresh()
     const stop = new AbortController()
     const stopped = restore(db, LARGE, { signal: stop.signal, onProgress: () => stop.abort('enough') })
@@ -299,7 +299,7 @@ describe('restore', () => {
     expect(await total()).toEqual(ALL)
   })
 
-  test('a server that is stopped in the middle, again and again', async ({ skip }) => {
+  test('a server that is repeatedly stopped in the middle', async ({ skip }) => {
     const restartable = await openRestartableServer(inject('target'), 100_000_000)
     if (restartable === null) skip('a server that is not ours to stop')
     await using own = restartable as RestartableServer
@@ -323,7 +323,7 @@ describe('restore', () => {
     expect(names).toEqual([{ name: 't' }])
   })
 
-  test('a source that is cut off is an error, and can be had again', async () => {
+  test('a truncated source is an error, and can be resumed', async () => {
     await fresh()
     await expect(restore(db, LARGE.slice(0, -1))).rejects.toMatchObject({ cause: { name: 'ProtocolError' } })
     await expect(restore(db, LARGE.join('').slice(0, -1_000), { resume: true })).rejects.toThrow(/ends/)
@@ -331,7 +331,7 @@ describe('restore', () => {
     expect(await total()).toEqual(ALL)
   })
 
-  test('a small one is all or nothing', async () => {
+  test('a small one is atomic', async () => {
     await fresh()
     const script =
       'begin; create table t (n unique); insert into t values (1); insert into t values (1); commit;'
@@ -343,7 +343,7 @@ describe('restore', () => {
     expect(await tables()).toEqual(['t'])
   })
 
-  test('never into a database with tables', async () => {
+  test('rejects a database with tables', async () => {
     await fresh()
     await db.execute('create table mine (a)')
     await expect(restore(db, LARGE)).rejects.toThrow('the database already has tables')
@@ -356,19 +356,19 @@ describe('restore', () => {
     ['begin; savepoint s; commit;', /savepoints/],
     ['begin; create table t (a);', /before its COMMIT/],
     ['begin; create table t (a', /middle of a statement/],
-  ])('a script that no dump is: %s', async (script, words) => {
+  ])('a script that is not a dump: %s', async (script, words) => {
     const before = await tables()
     await expect(restore(db, script)).rejects.toThrow(words)
     expect(await tables()).toEqual(before)
   })
 
-  test('options that cannot be', async () => {
+  test('invalid options', async () => {
     await expect(restore(db, '', { progress: 1 } as object)).rejects.toThrow('unknown option progress')
   })
 })
 
 describe('dump', () => {
-  test('is one state, and a reader that stops holds up no writer', async () => {
+  test('is a snapshot, and a reader that pauses does not block writers', async () => {
     const { config } = await server.createDatabase()
     const db = open(config)
     await db.batch([
@@ -391,7 +391,7 @@ describe('dump', () => {
     expect((await statementsOf(dump(db))).filter((each) => /INTO z /.test(each))).toHaveLength(2)
   })
 
-  test('a table that the server fails on is an error, and never a part', async () => {
+  test('a failure of the server is an error, and never a partial dump', async () => {
     const { config } = await server.createDatabase()
     const db = open(config)
     await db.batch(['create table t ("a""b")', "insert into t values ('x')"])
@@ -472,7 +472,7 @@ describe('listen', () => {
     }
     await Promise.all(Array.from({ length: writers }, write))
     expect((await db.execute('select count(*) as n from t')).rows).toEqual([{ n: 300 }])
-    // one more, so that the listener's end is no accident
+    // one more, so that the listener does not end by accident
     await db.execute('insert into t values (5)')
     const { events, inserted } = await heard
     expect(inserted).toBe(301)
@@ -480,7 +480,7 @@ describe('listen', () => {
     expect(events).toHaveLength(1 + 100 + 100 + 1)
   })
 
-  test('only what was asked for', async () => {
+  test('only the requested actions', async () => {
     const { config } = await server.createDatabase()
     const db = open(config)
     await db.batch(['create table t (a)', 'insert into t values (1), (2)'])
@@ -497,7 +497,7 @@ describe('listen', () => {
     await listener.return()
   })
 
-  test('a restart of the server: goes on, and says that changes may be lost', async ({ skip }) => {
+  test('a restart of the server: continues, and reports that changes may be lost', async ({ skip }) => {
     const restartable = await openRestartableServer(inject('target'), 10_000_000)
     if (restartable === null) skip('a server that is not ours to stop')
     await using own = restartable as RestartableServer
@@ -518,7 +518,7 @@ describe('listen', () => {
   })
 })
 
-test('jobs: a change of a schema on its way to its children, and one that fails', async ({ skip }) => {
+test('jobs: a schema change that is being applied to the children, and one that fails', async ({ skip }) => {
   const target = inject('target')
   if (target !== 'embedded' && target !== 'sqld') skip('a server whose databases are not ours to make')
   await using schemas = await startLocalServer({ backend: target === 'sqld' ? 'sqld' : 'embedded' })

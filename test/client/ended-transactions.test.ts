@@ -28,7 +28,7 @@ const CAUSES: Readonly<Record<string, (server: RestartableServer, direct: Client
     await direct.execute('insert into torn values (-2, null)')
   },
   'the stream was idle for too long': () => pause(13_000),
-  'the server was started anew': (server) => server.restart(),
+  'the server was restarted': (server) => server.restart(),
 }
 
 const PROTOCOLS = [
@@ -42,7 +42,7 @@ const cases = Object.entries(CAUSES).flatMap(([cause, act]) => ways.map((way) =>
 
 describe.runIf(isOurs)('no transaction is torn', () => {
   test.concurrent.each(ways)(
-    `nor by a full disk: $protocol through $name (seed ${seed})`,
+    `nor on a full disk: $protocol through $name (seed ${seed})`,
     { timeout },
     async ({ name, of, hidesV3 }) => {
       await using server = await start(hidesV3)

@@ -53,7 +53,7 @@ const onStream = async (work: (stream: Stream) => Promise<unknown>) => {
 describe('the stack shows the caller', () => {
   test.each<[string, () => Promise<unknown>]>([
     ['execute', async () => await db.execute('selec 1')],
-    ['execute, refused by a constraint', async () => await db.execute("insert into t values ('taken')")],
+    ['execute, rejected by a constraint', async () => await db.execute("insert into t values ('taken')")],
     ['execute, among others', async () => await Promise.all([db.execute('select 1'), db.execute('selec 1')])],
     ['batch', async () => await db.batch(['select 1', "insert into t values ('taken')"])],
     ['a statement of a transaction', inTransaction(async (tx) => await tx.execute('selec 1'))],
@@ -94,16 +94,16 @@ describe('the stack shows the caller', () => {
     ['a script', async () => await executeMultiple(db, 'select 1; begin; select 2; selec 3; commit')],
     ['no connection', async () => await nowhere.execute('select 1')],
     ['no connection in a transaction', async () => await nowhere.transaction((tx) => tx.execute('select 1'))],
-    ['no connection for a question', async () => await serverVersion(nowhere)],
-    ['no answer in time', async () => await db.execute(ENDLESS_READ, [], { timeoutMs: 50 })],
+    ['no connection for a read', async () => await serverVersion(nowhere)],
+    ['no response in time', async () => await db.execute(ENDLESS_READ, [], { timeoutMs: 50 })],
     [
-      'an integer that no number is',
+      'an integer that a number cannot represent',
       async () => {
         await using exact = createClient({ ...database.config, intMode: 'number' })
         await exact.execute('select 9007199254740993')
       },
     ],
-    ['an argument that is no value', async () => await db.execute('select ?', [undefined as never])],
+    ['an argument that is not a value', async () => await db.execute('select ?', [undefined as never])],
   ])('%s', async (_, work) => {
     const error = await failureOf(work)
     expect(error.stack).toMatch(/at (async )?theCaller/)
@@ -125,7 +125,7 @@ describe('the stack shows the caller', () => {
     })
   })
 
-  test('and leaves alone what is not ours: the reason of a signal', async () => {
+  test('and does not change the reason of a signal', async () => {
     const reason = new Error('mine')
     const { stack } = reason
     const error = await failureOf(() => db.execute('select 1', [], { signal: AbortSignal.abort(reason) }))
@@ -133,7 +133,7 @@ describe('the stack shows the caller', () => {
     expect(error.stack).toBe(stack)
   })
 
-  test('a call that goes well looks at no stack', async () => {
+  test('a successful call captures no stack', async () => {
     const { stackTraceLimit, prepareStackTrace } = Error
     let looks = 0
     Error.prepareStackTrace = () => {
@@ -153,7 +153,7 @@ describe('the stack shows the caller', () => {
   })
 })
 
-describe('a printed error shows the statement, and nothing that may be secret', () => {
+describe('a printed error shows the statement, but nothing that may be secret', () => {
   const print = (error: unknown): string => inspect(error, { showHidden: true, depth: 10 })
 
   test('the statement, and not its arguments', async () => {
@@ -171,14 +171,14 @@ describe('a printed error shows the statement, and nothing that may be secret', 
     expect(print(error)).not.toContain(SECRET)
   })
 
-  test('all that were sent, when it is not known which one', async () => {
+  test('all that were sent, if the failing one is unknown', async () => {
     const error = await failureOf(() => nowhere.batch(['select 1', { sql: 'select ?', args: [SECRET] }]))
     expect(error).toBeInstanceOf(TransportError)
     expect(print(error)).toContain('SQL: select 1; select ?\n')
     expect(print(error)).not.toContain(SECRET)
   })
 
-  test('on one line, cut', async () => {
+  test('on one line, truncated', async () => {
     const error = await failureOf(() => db.execute(`selec\n    at\n${'x'.repeat(10_000)}`))
     expect(print(error)).toContain('SQL: selec at xxx')
     expect(print(error)).toContain('x…\n')
@@ -213,7 +213,7 @@ describe('wrong configuration that only a request can show', () => {
         message: expect.stringMatching(/does not use TLS: use http:.*tls=0/) as string,
       })
     plain.close()
-    // a port without a server is no matter of TLS
+    // a port without a server is not a TLS problem
     await expect(nowhere.execute('select 1')).rejects.toThrow(/^(?!.*TLS)/)
   })
 
@@ -232,7 +232,7 @@ describe('wrong configuration that only a request can show', () => {
   })
 })
 
-describe('what SQLite keeps of a statement that failed', () => {
+describe('the changes that SQLite keeps of a failed statement', () => {
   beforeAll(() =>
     db.batch([
       'create table kept (a unique)',
@@ -257,7 +257,7 @@ describe('what SQLite keeps of a statement that failed', () => {
     expect(await rows()).toBe(count)
   })
 
-  test.each(outcomes)('%s: %s in a transaction that goes on', async (sql, outcome, count) => {
+  test.each(outcomes)('%s: %s in a transaction that continues', async (sql, outcome, count) => {
     await db.execute('delete from kept')
     await db.transaction(async (tx) => {
       await expect(tx.execute(sql)).rejects.toMatchObject({ outcome })
@@ -272,7 +272,7 @@ describe('what SQLite keeps of a statement that failed', () => {
     expect(await rows()).toBe(0)
   })
 
-  test.each(outcomes)('%s in a batch: not_applied, for it is rolled back', async (sql) => {
+  test.each(outcomes)('%s in a batch: not_applied, because the batch is rolled back', async (sql) => {
     await db.execute('delete from kept')
     await expect(db.batch([sql])).rejects.toMatchObject({ outcome: 'not_applied' })
     expect(await rows()).toBe(0)

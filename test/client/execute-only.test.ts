@@ -5,7 +5,7 @@ import { afterAll, beforeEach, expect, test } from 'vitest'
 import { ExecuteOnlyProxy } from '../support/execute-only-proxy.ts'
 import { openTestServer } from '../support/test-server.ts'
 
-// Servers that know `execute` and `close`, which is all that the specification names.
+// Servers that support only `execute` and `close`, which is all that the specification requires.
 
 const server = await openTestServer()
 const database = await server.createDatabase()
@@ -26,7 +26,7 @@ const rows = async (): Promise<unknown[]> =>
   (await direct.execute('select a from t order by rowid')).rows.map(({ a }) => a)
 const insert = (a: number) => ({ sql: 'insert into t values (?)', args: [a] })
 
-test('a transaction: BEGIN travels with the first statement, COMMIT with the end of the stream', async () => {
+test('a transaction: BEGIN is sent with the first statement, COMMIT with the close of the stream', async () => {
   const result = await db.transaction(async (tx) => {
     await tx.execute(insert(1))
     return await tx.execute('insert into t values (2) returning a')
@@ -40,7 +40,7 @@ test('a transaction: BEGIN travels with the first statement, COMMIT with the end
   ])
 })
 
-test('the server is asked once what it knows', async () => {
+test('the server is asked once what it supports', async () => {
   await using other = createClient(config)
   await other.batch([insert(1)])
   await other.transaction((tx) => tx.execute(insert(2)))
@@ -57,7 +57,7 @@ test('a callback that throws keeps nothing', async () => {
   expect(await rows()).toEqual([])
 })
 
-test('a batch takes effect as a whole', async () => {
+test('a batch is atomic', async () => {
   expect(await db.batch([insert(1), 'select a from t'])).toMatchObject([{}, { rows: [{ a: 1 }] }])
   const failed = db.batch([insert(2), insert(1), insert(3)])
   await expect(failed).rejects.toMatchObject({
@@ -68,7 +68,7 @@ test('a batch takes effect as a whole', async () => {
   expect(await rows()).toEqual([1])
 })
 
-test('a batch whose COMMIT is refused keeps nothing', async () => {
+test('a batch whose COMMIT is rejected keeps nothing', async () => {
   await direct.batch([
     'drop table if exists child',
     'create table child (a references t (a) deferrable initially deferred)',
@@ -118,7 +118,7 @@ test.each<[string, (tx: Parameters<Parameters<Client['transaction']>[0]>[0]) => 
   expect(await rows()).toEqual([])
 })
 
-test('a transaction that was lost is not committed', async () => {
+test('a lost transaction is not committed', async () => {
   const given = db.transaction(async (tx) => {
     await tx.execute(insert(1))
     await tx.execute('insert or rollback into t values (1)').catch(() => {})
@@ -174,7 +174,7 @@ test('a stream that began with a statement', async () => {
   expect(await rows()).toEqual([1, 3])
 })
 
-test('a statement that failed outside of a transaction does not concern the next one', async () => {
+test('a statement that failed outside a transaction does not affect the next one', async () => {
   await using stream = openStream(db)
   await expect(stream.chain([insert(1), insert(1)])).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT' })
   stream.begin()

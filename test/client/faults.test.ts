@@ -11,7 +11,7 @@ import { pick, seeded } from '../support/random.ts'
 // The short forms. The long ones: npm run test:faults.
 const transactions = sizeOf('FAULT_TRANSACTIONS', 60)
 const writes = sizeOf('FAULT_WRITES', 200)
-// answers that go on with a transaction are lost only on request: each costs everybody the rest of the server's 5 s
+// losing a response that continues a transaction holds up all writers for the server's 5 s, so it happens only on request
 const isShort = process.env['FAULT_ALL'] === undefined
 const timeout = sizeOf('FAULT_TIMEOUT_MS', 60_000)
 
@@ -30,12 +30,12 @@ describe.each([
     const account = await tearTransactions(db, direct, transactions, seeded(seed))
     console.log(`torn transactions: ${JSON.stringify({ ...account, leaks: account.leaks.length, seed })}`)
     expect(account.leaks).toEqual([])
-    // the test is about something, whatever the seed
+    // both cases occur, whatever the seed
     expect(account.endedByServer).toBeGreaterThan(0)
     expect(account.committed).toBeGreaterThan(0)
   })
 
-  test(`nor with savepoints, batches, rows and calls that are given up (seed ${seed})`, {
+  test(`nor with savepoints, batches, cursors and aborted calls (seed ${seed})`, {
     timeout,
   }, async () => {
     await using db = createClient({ ...database.config, url: proxy.url })
@@ -47,7 +47,7 @@ describe.each([
     expect(account.committed).toBeGreaterThan(0)
   })
 
-  test(`nor when requests go wrong as well (seed ${seed})`, { timeout }, async () => {
+  test(`nor when requests fail as well (seed ${seed})`, { timeout }, async () => {
     const random = seeded(seed + 1)
     proxy.next = (body) => randomFault(random, body, isShort)
     await using db = createClient({ ...database.config, url: proxy.url })
@@ -55,7 +55,7 @@ describe.each([
     expect(account.leaks).toEqual([])
   })
 
-  test(`every write is accounted for with one request in ten going wrong (seed ${seed})`, {
+  test(`every write is accounted for with one request in ten failing (seed ${seed})`, {
     timeout,
   }, async () => {
     const random = seeded(seed + 2)
@@ -76,25 +76,31 @@ describe('one fault at a time', () => {
     { kind: 'status-after', status: 504 },
   ]
 
-  test.each(lost)('a commit whose answer is lost by $kind is unknown, and in fact there', async (fault) => {
-    await direct.batch(['drop table if exists one', 'create table one (a)'])
-    proxy.next = (body) => (body.includes('COMMIT') ? fault : NO_FAULT)
-    await using db = createClient({ ...database.config, url: proxy.url })
-    await expect(db.transaction((tx) => tx.execute('insert into one values (1)'))).rejects.toMatchObject({
-      outcome: 'unknown',
-    })
-    expect((await direct.execute('select a from one')).rows).toEqual([{ a: 1 }])
-  })
+  test.each(lost)(
+    'a commit whose response is lost by $kind has an unknown outcome, and took effect',
+    async (fault) => {
+      await direct.batch(['drop table if exists one', 'create table one (a)'])
+      proxy.next = (body) => (body.includes('COMMIT') ? fault : NO_FAULT)
+      await using db = createClient({ ...database.config, url: proxy.url })
+      await expect(db.transaction((tx) => tx.execute('insert into one values (1)'))).rejects.toMatchObject({
+        outcome: 'unknown',
+      })
+      expect((await direct.execute('select a from one')).rows).toEqual([{ a: 1 }])
+    },
+  )
 
-  test.each(lost)('a write whose answer is lost by $kind is unknown, and is not repeated', async (fault) => {
-    await direct.batch(['drop table if exists one', 'create table one (a)'])
-    proxy.next = () => fault
-    await using db = createClient({ ...database.config, url: proxy.url })
-    await expect(db.execute('insert into one values (1)')).rejects.toMatchObject({ outcome: 'unknown' })
-    expect((await direct.execute('select a from one')).rows).toEqual([{ a: 1 }])
-  })
+  test.each(lost)(
+    'a write whose response is lost by $kind has an unknown outcome, and is not repeated',
+    async (fault) => {
+      await direct.batch(['drop table if exists one', 'create table one (a)'])
+      proxy.next = () => fault
+      await using db = createClient({ ...database.config, url: proxy.url })
+      await expect(db.execute('insert into one values (1)')).rejects.toMatchObject({ outcome: 'unknown' })
+      expect((await direct.execute('select a from one')).rows).toEqual([{ a: 1 }])
+    },
+  )
 
-  test('a read comes through', async () => {
+  test('a read succeeds despite faults', async () => {
     const random = seeded(seed)
     let faults = 0
     proxy.next = () => (faults++ % 7 === 0 ? pick(random, [...lost, { kind: 'drop-before' }]) : NO_FAULT)
@@ -102,7 +108,7 @@ describe('one fault at a time', () => {
     for (let i = 0; i < 20; i++) expect((await db.execute('select ? as i', [i])).rows).toEqual([{ i }])
   })
 
-  test('a request that a proxy sends twice is refused the second time', async () => {
+  test('a request that a proxy sends twice is rejected the second time', async () => {
     await direct.batch(['drop table if exists one', 'create table one (a)'])
     const bodies: string[] = []
     proxy.next = (body) => {
@@ -125,14 +131,14 @@ describe('one fault at a time', () => {
     expect((await direct.execute('select count(*) as n from one')).rows).toEqual([{ n: 2 }])
   })
 
-  test('a batch whose client leaves is all or nothing', async () => {
+  test('a batch whose client disconnects is atomic', async () => {
     await direct.batch(['drop table if exists one', 'create table one (a)'])
     const endless = `insert into one ${ENDLESS_READ}`
     const batch = direct.batch(['insert into one values (1)', endless, 'insert into one values (3)'], {
       timeoutMs: 60,
     })
     await expect(batch).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
-    // the server ends the statement when the connection goes, and goes on with the steps behind it
+    // the server ends the statement when the connection is lost, and continues with the remaining steps
     await direct.execute('insert into one values (100)')
     expect((await direct.execute('select a from one')).rows).toEqual([{ a: 100 }])
   })

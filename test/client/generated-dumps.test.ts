@@ -5,7 +5,7 @@ import { dropEverything } from '../support/drop-everything.ts'
 import { seeded } from '../support/random.ts'
 import { openTestServer } from '../support/test-server.ts'
 
-// Databases made at random, dumped and restored: what comes back is what was there, value by value.
+// Random databases, dumped and restored: the result equals the original, value by value.
 
 const ROUNDS = 15
 const SEED = 20_260_101
@@ -19,7 +19,7 @@ afterAll(async () => {
   await embedded.close()
 })
 
-/** What a name, and what a value may be, so that it is hard to write and to read. */
+/** Names and values that are hard to quote and to parse. */
 const NAMES = [
   't',
   'order',
@@ -57,14 +57,14 @@ const TEXTS = [
   "'a' || char(0) || ''''",
 ]
 const NUMBERS = ['0', '1', '-1', '9007199254740993', '-9223372036854775808', '9223372036854775807']
-// libsql-server writes whole numbers as integers: these stay what they are in a column of any type
+// libsql-server writes whole numbers as integers: these keep their type in any column
 const REALS = ['0.1', '-2.5', '1e-300', '9e999', '-9e999', '1.5e300']
 const BLOBS = ["x''", "x'00'", "x'27ff'", 'zeroblob(300)', "x'3b2d2d'"]
 const TYPES = ['', ' integer', ' text', ' real', ' blob', ' numeric', ' any_type']
 
 const quoted = (name: string): string => `"${name}"`
 
-/** Statements of a database. No text of a view ends in a `--` comment: servers write the semicolon behind it, into the comment. */
+/** Statements of a database. No view ends in a `--` comment, because servers would write the semicolon into the comment. */
 function generate(random: () => number): string[] {
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T
   const value = (): string => pick([...TEXTS, ...NUMBERS, ...REALS, ...BLOBS, 'null'])
@@ -129,7 +129,7 @@ async function contentsOf(db: Client): Promise<unknown> {
   return contents
 }
 
-test(`${ROUNDS} databases come back as they were (seed ${SEED})`, async () => {
+test(`${ROUNDS} databases are restored unchanged (seed ${SEED})`, async () => {
   const random = seeded(SEED)
   for (let round = 0; round < ROUNDS; round++) {
     await dropEverything(database.url, database.authToken)

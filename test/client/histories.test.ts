@@ -17,7 +17,7 @@ test.each([
   ['Kysely', kyselyLists],
   ['Drizzle', drizzleLists],
 ])(
-  `lists that are appended to: a history without circles, through %s (seed ${seed})`,
+  `appends to lists: a history without cycles, through %s (seed ${seed})`,
   { timeout },
   async (through, of) => {
     const random = seeded(seed)

@@ -3,14 +3,14 @@ import { expect, inject, test } from 'vitest'
 import { close, execute, pipeline } from '../server/wire.ts'
 import { openTestServer, type TestDatabase } from '../support/test-server.ts'
 
-// What is reported of work that is undone within a transaction that commits, on each server.
+// Which changes each server reports if a part of a committed transaction was undone.
 
 const server = await openTestServer()
 
-/** So many rows are inserted last, so that the listener knows that everything else was reported. */
+/** Number of rows inserted last, which shows the listener that everything else was reported. */
 const LAST = 50
 
-/** Runs the statements on one stream. @returns how many rows are reported as inserted into each of the tables */
+/** Runs the statements on one stream. @returns the number of inserted rows reported for each table */
 async function insertedBy(
   { url, config }: TestDatabase,
   statements: readonly string[],
@@ -61,7 +61,7 @@ const KEPT: Record<string, readonly [statements: readonly string[], expected: Re
     ],
     { t: 1 },
   ],
-  'a statement that leaves out the row that fails': [
+  'a statement that skips the row that fails': [
     ['begin', 'insert or ignore into u values (2), (3), (1), (4)', 'commit'],
     { u: 3 },
   ],
@@ -96,7 +96,7 @@ const UNDONE: Record<
     { t: 1 },
     { t: 3 },
   ],
-  'the inner one of savepoints with one name': [
+  'the inner of two savepoints with the same name': [
     [
       'begin',
       'savepoint a',
@@ -112,7 +112,7 @@ const UNDONE: Record<
     { t: 2 },
     { t: 3 },
   ],
-  'a savepoint with one in it that was released': [
+  'a savepoint that contains a released one': [
     [
       'begin',
       'insert into t values (0)',
@@ -141,7 +141,7 @@ const UNDONE: Record<
     { t: 2 },
     { t: 3 },
   ],
-  'all that the transaction did': [
+  'everything in the transaction': [
     ['begin', 'savepoint a', 'insert into t values (1)', 'rollback to a', 'commit'],
     {},
     { t: 1 },

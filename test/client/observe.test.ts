@@ -76,7 +76,7 @@ test('a batch, with the rows of all its statements', async () => {
   expect(events[2]).toMatchObject({ rows: 4 })
 })
 
-test('an error, which is the one that the caller gets', async () => {
+test('an error, the same that the caller receives', async () => {
   await db.execute('insert into t values (1)')
   events.length = 0
   const error: unknown = await db.execute('insert into t values (1)').catch((reason: unknown) => reason)
@@ -84,7 +84,7 @@ test('an error, which is the one that the caller gets', async () => {
   expect(events[2]).toMatchObject({ error })
 })
 
-test('a transaction that commits, one that rolls back, one that sends nothing', async () => {
+test('transactions that commit, roll back, or send nothing', async () => {
   await db.transaction((tx) => tx.execute('insert into t values (1)'))
   expect(types()).toEqual([
     'transaction:begin',
@@ -98,11 +98,11 @@ test('a transaction that commits, one that rolls back, one that sends nothing', 
   expect(events[1]).toMatchObject({ inTransaction: true, transaction: id })
   expect(events[5]).toMatchObject({ id })
   events.length = 0
-  const giveUp = db.transaction(async (tx) => {
+  const aborted = db.transaction(async (tx) => {
     await tx.execute('insert into t values (2)')
-    throw new Error('given up')
+    throw new Error('aborted')
   })
-  await expect(giveUp).rejects.toThrow('given up')
+  await expect(aborted).rejects.toThrow('aborted')
   expect(types().filter((type) => type.startsWith('transaction'))).toEqual([
     'transaction:begin',
     'transaction:rollback',
@@ -112,7 +112,7 @@ test('a transaction that commits, one that rolls back, one that sends nothing', 
   expect(types()).toEqual(['transaction:begin', 'transaction:commit'])
 })
 
-test('rows that are read inside of a transaction, and beside it', async () => {
+test('cursors inside a transaction, and outside it', async () => {
   await db.transaction(async (tx) => {
     await tx.execute('select 0')
     for await (const _ of readRows(tx, 'select 1')) break
@@ -126,7 +126,7 @@ test('rows that are read inside of a transaction, and beside it', async () => {
   ])
 })
 
-test('a transaction that is lost, and one that is run again', async () => {
+test('a transaction that is lost, and one that is retried', async () => {
   let runs = 0
   await db.transaction(
     async (tx) => {
@@ -152,7 +152,7 @@ test('a transaction that is lost, and one that is run again', async () => {
   })
 })
 
-test('a transaction whose time is nearly over', async () => {
+test('a transaction that is about to expire', async () => {
   await using hasty = createClient({
     ...database.config,
     transactionTimeoutMs: 200,
@@ -172,7 +172,7 @@ test('a transaction whose time is nearly over', async () => {
   expect((warning as { remainingMs: number }).remainingMs).toBeLessThanOrEqual(41)
 })
 
-test('rows that are read as they come, also when the loop is left', async () => {
+test('rows that are read from a cursor, also if the loop is left early', async () => {
   await db.batch(['insert into t values (1)', 'insert into t values (2)', 'insert into t values (3)'])
   events.length = 0
   for await (const row of readRows(db, 'select a from t')) if (row['a'] === 2) break
@@ -182,7 +182,7 @@ test('rows that are read as they come, also when the loop is left', async () => 
   ])
 })
 
-test('the channel of node hears the same', async () => {
+test('the diagnostics channel of node receives the same events', async () => {
   const heard: unknown[] = []
   const listen = (event: unknown): unknown => heard.push(event)
   const baton = channel('baton')
@@ -198,7 +198,7 @@ test('the channel of node hears the same', async () => {
   ])
 })
 
-test('an observer that throws does not break the call', async () => {
+test('an observer that throws does not affect the call', async () => {
   const uncaught: unknown[] = []
   const keep = (error: unknown): unknown => uncaught.push(error)
   const others = process.listeners('uncaughtException')
@@ -217,7 +217,7 @@ test('an observer that throws does not break the call', async () => {
   expect(uncaught).toMatchObject([{ message: 'clumsy' }, { message: 'clumsy' }, { message: 'clumsy' }])
 })
 
-test('no event holds an argument or a token', async () => {
+test('no event contains an argument or a token', async () => {
   await using other = createClient({
     ...database.config,
     authToken: database.authToken ?? 'a-token',
@@ -234,7 +234,7 @@ test('no event holds an argument or a token', async () => {
   expect(text).not.toContain(database.authToken ?? 'a-token')
 })
 
-test('the end of a transaction is reported once, however it comes', async () => {
+test('the end of a transaction is reported once, however it ends', async () => {
   const ends = (): string[] => types().filter((type) => /^transaction:(?!begin)/.test(type))
   await db.execute('create table if not exists child (t references t (a) deferrable initially deferred)')
   await expect(db.transaction((tx) => tx.execute('insert into child values (99)'))).rejects.toThrow()
@@ -257,7 +257,7 @@ test.each<[string, number, () => Promise<unknown>]>([
   ['a statement', 1, () => db.execute('select 1')],
   ['a batch', 1, () => db.batch(['select 1', 'select 2'])],
   ['a question', 1, () => describe(db, 'select 1')],
-  ['rows read to their end', 2, () => collect(readRows(db, 'select 1'))],
+  ['rows that are all read', 2, () => collect(readRows(db, 'select 1'))],
   [
     'rows left early',
     2,
@@ -265,7 +265,7 @@ test.each<[string, number, () => Promise<unknown>]>([
       for await (const _ of readRows(db, 'select 1 union all select 2')) break
     },
   ],
-  ['rows that are refused', 1, () => collect(readRows(db, 'selec')).catch(() => {})],
+  ['a rejected cursor', 1, () => collect(readRows(db, 'selec')).catch(() => {})],
   ['a dump', 1, () => collect(dump(db))],
   [
     'a transaction whose first call reads rows',

@@ -23,7 +23,7 @@ describe('the outcome of a call with several statements is that of the whole cal
     [`select 1; ${MISSING}`, 'not_applied', 1, []],
     [`${MISSING}; ${INSERT}`, 'not_applied', 0, []],
     [`begin; ${INSERT}; commit; selec`, 'unknown', 3, [1]],
-    // as a dump begins
+    // like the beginning of a dump
     [`PRAGMA foreign_keys=OFF; begin; ${INSERT}; ${MISSING}; commit`, 'not_applied', 3, []],
   ])('script %j: %s', async (script, outcome, statementIndex, left) => {
     await expect(executeMultiple(db, script)).rejects.toMatchObject({ outcome, statementIndex })
@@ -60,7 +60,7 @@ describe('the outcome of a call with several statements is that of the whole cal
     expect(await rows()).toEqual([1])
   })
 
-  test('a batch in a transaction: unknown, until that is rolled back', async () => {
+  test('a batch in a transaction: unknown, until the transaction is rolled back', async () => {
     let failed: unknown
     await db.transaction(async (tx) => {
       failed = await tx.batch([INSERT, MISSING]).catch((error: unknown) => error)
@@ -80,7 +80,7 @@ describe('text after COMMIT, ROLLBACK and BEGIN', () => {
     'END/**/x',
     'ROLLBACK garbage',
     'rollback; select 1',
-  ])('is refused, and the transaction goes on: %j', async (sql) => {
+  ])('is rejected, and the transaction continues: %j', async (sql) => {
     await using stream = openStream(db)
     stream.begin()
     await stream.execute('insert into t values (1)')
@@ -91,7 +91,7 @@ describe('text after COMMIT, ROLLBACK and BEGIN', () => {
     expect(await rows()).toEqual([1])
   })
 
-  test('is refused after BEGIN, which begins nothing', async () => {
+  test('is rejected after BEGIN, which begins no transaction', async () => {
     await using stream = openStream(db)
     await expect(stream.execute('begin; insert into t values (1)')).rejects.toThrow(
       new SyntaxError('unexpected text after BEGIN'),
@@ -107,7 +107,7 @@ describe('text after COMMIT, ROLLBACK and BEGIN', () => {
   test.each([
     ['begin transaction n', 'COMMIT TRANSACTION n', [1]],
     ['begin immediate transaction "n"', 'rollback transaction n', []],
-  ])('a name of a transaction is none: %j, %j', async (begin, end, left) => {
+  ])('the name of a transaction is ignored: %j, %j', async (begin, end, left) => {
     await using stream = openStream(db)
     await stream.execute(begin)
     await stream.execute('insert into t values (1)')

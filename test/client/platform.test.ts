@@ -36,14 +36,14 @@ const documented = (JSON.parse(readFileSync(file, 'utf8')) as Row[]).filter(
 function differences(value: unknown, schema: Schema, at: string): string[] {
   if (value === null) return schema.nullable ? [] : [`${at} is null`]
   if (schema.fields) {
-    if (typeof value !== 'object') return [`${at} is no object`]
+    if (typeof value !== 'object') return [`${at} is not an object`]
     const fields = value as Readonly<Record<string, unknown>>
     return Object.entries(schema.fields).flatMap(([name, inner]) =>
       name in fields ? differences(fields[name], inner, `${at}.${name}`) : [],
     )
   }
   if (schema.items) {
-    if (!Array.isArray(value)) return [`${at} is no list`]
+    if (!Array.isArray(value)) return [`${at} is not a list`]
     return value.flatMap((item, n) => differences(item, schema.items as Schema, `${at}[${n}]`))
   }
   const expected =
@@ -78,7 +78,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
   }, 180_000)
   afterAll(() => server.close())
 
-  test('groups and databases: made once, found ready, branched, configured', async () => {
+  test('groups and databases: created once, ready, branched, configured', async () => {
     const group = { name: 'eu', location: 'local' }
     expect(await platform.groups.ensure(group)).toMatchObject({ created: true, group: { name: 'eu' } })
     expect(await platform.groups.ensure(group)).toMatchObject({ created: false })
@@ -128,7 +128,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     expect((await platform.groups.list()).map(({ name }) => name).toSorted()).toEqual(['default', 'eu'])
   })
 
-  test('tokens that renew themselves, and end when they are rotated', async () => {
+  test('tokens that renew themselves, and are invalid after a rotation', async () => {
     const { hostname } = await platform.databases.get('db')
     const authToken = platform.databaseToken({ database: 'db', ttl: '2s' })
     const ofGroup = platform.databaseToken({ group: 'eu', ttl: '1h', authorization: 'read-only' })
@@ -158,7 +158,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     await Promise.all([db.close(), reader.close()])
   })
 
-  test('what was used, and by which queries', async () => {
+  test('usage, and the queries with the most usage', async () => {
     const { total } = await platform.databases.usage('db', {
       from: new Date(Date.now() - 3_600_000),
       to: new Date(),
@@ -207,7 +207,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     )
   })
 
-  test('API tokens, and what each may do', async () => {
+  test('API tokens, and their permissions', async () => {
     expect(await platform.apiTokens.validate()).toEqual({ expiresAt: null })
     const organization = platform.apiTokens.validate().then(() => server.platform?.organization as string)
     const reach = { organization: await organization, group: 'eu', scopes: ['read-only'] } as const
@@ -227,12 +227,12 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     expect(new Set(entries.map((entry) => JSON.stringify(entry))).size).toBe(entries.length)
   })
 
-  test('names that are none lead nowhere else', async () => {
+  test('invalid names do not reach other routes', async () => {
     for (const name of ['a/../db', '../groups/eu', 'db?x', 'db#y', '%2e%2e', 'ü'])
       await expect(platform.databases.get(name)).rejects.toMatchObject({ outcome: 'not_applied' })
   })
 
-  test('what is deleted is gone, with all that was in it', async () => {
+  test('deleted resources are gone, with all their contents', async () => {
     expect(await platform.databases.delete('branch')).toMatchObject({ deleted: true })
     await expect(platform.databases.delete('branch')).rejects.toMatchObject({ status: 404 })
     expect(await platform.databases.delete('branch', { missingOk: true })).toMatchObject({ deleted: false })
@@ -246,7 +246,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     await expect(other.databases.get('db')).rejects.toMatchObject({ status: 404 })
   })
 
-  test('every documented route was asked, went well, and was answered as documented', () => {
+  test('every documented route was called, succeeded, and responded as documented', () => {
     const isAnswerTo = (row: Row) => (answer: (typeof answers)[number]) =>
       answer.status === 200 && answer.method === row.method && isPathOf(answer.path, row)
     // embedded databases have no replicas

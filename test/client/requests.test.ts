@@ -2,7 +2,7 @@ import { createClient, openStream } from '@batonsql/core'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { openTestServer } from '../support/test-server.ts'
 
-// What each call costs in HTTP requests, counted at the server.
+// The number of HTTP requests of each call, counted at the server.
 const server = await openTestServer()
 const database = await server.createDatabase()
 const db = createClient(database.config)
@@ -19,7 +19,7 @@ beforeEach(() => {
 })
 afterAll(() => db.close())
 
-test('making a client costs nothing', async () => {
+test('creating a client: 0', async () => {
   const idle = createClient(database.config)
   await idle.close()
   expect(cost()).toBe(0)
@@ -35,7 +35,7 @@ test.each([1, 2, 1000])('a batch of %i: 1', async (length) => {
   expect(cost()).toBe(1)
 })
 
-test('a batch of none: 0', async () => {
+test('an empty batch: 0', async () => {
   expect(await db.batch([])).toEqual([])
   expect(cost()).toBe(0)
 })
@@ -79,7 +79,7 @@ test('a batch in a transaction: 2', async () => {
   expect(cost()).toBe(2)
 })
 
-test('a transaction that is given up: one more than it had sent', async () => {
+test('an aborted transaction: one more than it had sent', async () => {
   const given = db.transaction(async (tx) => {
     await tx.execute('insert into t (b) values (1)')
     throw new Error('no')

@@ -27,7 +27,7 @@ describe('executeMultiple', () => {
     expect(await rows()).toEqual([1, 5, 6, 7, 'a;b'])
   })
 
-  test('outside a transaction each statement takes effect by itself, up to the first that fails', async () => {
+  test('outside a transaction each statement takes effect separately, up to the first that fails', async () => {
     const script = 'insert into t values (1);\ninsert into t values (1);\ninsert into t values (2)'
     await expect(executeMultiple(db, script)).rejects.toMatchObject({
       code: 'SQLITE_CONSTRAINT',
@@ -39,7 +39,7 @@ describe('executeMultiple', () => {
     expect(await rows()).toEqual([1])
   })
 
-  test('between BEGIN and COMMIT it is all or nothing', async () => {
+  test('between BEGIN and COMMIT it is atomic', async () => {
     const good =
       'insert into t values (0); begin; insert into t values (1); insert into t values (2); commit;'
     await executeMultiple(db, good)
@@ -54,7 +54,7 @@ describe('executeMultiple', () => {
     expect(await rows()).toEqual([0, 1, 2, 10])
   })
 
-  test('ROLLBACK in a script takes back, savepoints keep their meaning', async () => {
+  test('ROLLBACK and savepoints in a script work', async () => {
     await executeMultiple(
       db,
       `begin; insert into t values (1); rollback;
@@ -71,7 +71,7 @@ describe('executeMultiple', () => {
     ['selec; insert into t values (1)', 'line 1, column 1', 0],
     ['begin; insert into t values (1); selec; insert into t values (2); commit', 'line 1, column 34', 2],
     ['begin; selec; commit', 'line 1, column 8', 1],
-  ])('nothing runs when a statement is no SQL: %j', async (script, place, index) => {
+  ])('nothing runs if a statement is invalid: %j', async (script, place, index) => {
     await expect(executeMultiple(db, script)).rejects.toMatchObject({
       name: 'SqlError',
       statementIndex: index,
@@ -85,17 +85,20 @@ describe('executeMultiple', () => {
     'insert into t values (1); /* insert',
     'insert into t values (1); begin; insert into t values (2)',
     'insert into t values (1); commit',
-    'insert into t values (1); begin concurrent; insert into t values (2); commit',
+    'insert into t values (1); begin quickly; insert into t values (2); commit',
     'insert into t values (1); begin garbage; commit',
     'insert into t values (1); begin; insert into t values (2); commit and chain',
     'savepoint a; insert into t values (1); insert into t values (2)',
     'savepoint a; insert into t values (1); release a',
     'insert into t values (1); create trigger x after insert on t begin select 1;',
-  ])('nothing is sent when a part is not ended, or BEGIN or COMMIT has text after it: %j', async (script) => {
-    const before = database.requestCount()
-    await expect(executeMultiple(db, script)).rejects.toThrow(SyntaxError)
-    expect(database.requestCount()).toBe(before)
-  })
+  ])(
+    'nothing is sent if a part is unterminated, or BEGIN or COMMIT has text after it: %j',
+    async (script) => {
+      const before = database.requestCount()
+      await expect(executeMultiple(db, script)).rejects.toThrow(SyntaxError)
+      expect(database.requestCount()).toBe(before)
+    },
+  )
 
   test('a literal of nearly 5 MB', async () => {
     await executeMultiple(db, `insert into t values (x'${'ab'.repeat(4_900_000)}'); insert into t values (1)`)
@@ -111,7 +114,7 @@ describe('executeMultiple', () => {
     },
   )
 
-  test('a script longer than a request, in a transaction of its own', async () => {
+  test('a script longer than a request, with its own transaction', async () => {
     const value = 'x'.repeat(2_000)
     const inserts = Array.from({ length: 1_500 }, (_, i) => `insert into t values ('${i} ${value}');`)
     await executeMultiple(db, `begin;\n${inserts.join('\n')}\ncommit;`)
@@ -144,7 +147,7 @@ COMMIT;
 `
     await executeMultiple(db, `drop table if exists child2; drop table if exists parent2; ${dump}`)
     expect((await db.execute('select id, parent from child2')).rows).toEqual([{ id: 1, parent: 7 }])
-    // foreign keys are on again, and the trigger is there
+    // foreign keys are on again, and the trigger exists
     await expect(db.execute('insert into child2 values (2, 8)')).rejects.toMatchObject({
       extendedCode: 'SQLITE_CONSTRAINT_FOREIGNKEY',
     })

@@ -37,7 +37,7 @@ test('a template is a statement wherever one is accepted', async () => {
   expect(await collect(readRows(db, one))).toEqual(expected)
 })
 
-test('conditions, lists and names are put together', async () => {
+test('conditions, lists and names are combined', async () => {
   const ids = [1, 2 ** 53, 99]
   const conditions = [sql`id in (${sql.join(ids)})`, sql`age is not ${2}`]
   const { rows } = await db.execute<Pet>(
@@ -52,12 +52,12 @@ test('a name that does not exist is an error, not a string', async () => {
   await expect(db.execute(sql`select ${sql.identifier('nmae')} from pet`)).rejects.toThrow(/no such column/)
 })
 
-test('placeholders written by hand are refused by the server', async () => {
+test('handwritten placeholders are rejected by the server', async () => {
   await expect(db.execute(sql`select ?, ${1}`)).rejects.toThrow(/parameter 2 not found/)
   await expect(db.execute(sql`select '${1}'`)).rejects.toThrow(/too many parameters/)
 })
 
-test('any names and values arrive as given', async () => {
+test('all names and values arrive unchanged', async () => {
   const names = fc
     .string({ unit: 'grapheme', minLength: 1, maxLength: 20 })
     .filter((name) => !name.includes('\0'))

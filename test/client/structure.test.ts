@@ -4,7 +4,7 @@ import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { ENDLESS_READ, settlesBefore, slowRead } from '../support/fixtures.ts'
 import { openTestServer } from '../support/test-server.ts'
 
-// No child outlives its parent: what a callback leaves behind ends with it, and nothing of it slips into what comes after.
+// No child outlives its parent: operations that a callback leaves running end with it, and do not affect what comes after.
 const server = await openTestServer()
 const database = await server.createDatabase()
 const db = createClient(database.config)
@@ -16,7 +16,7 @@ const values = async (): Promise<unknown[]> =>
 const boom = new Error('boom')
 
 describe('a savepoint that fails', () => {
-  test('ends the one inside it, which is not awaited: nothing of that is kept, and the rest is', async () => {
+  test('ends the one inside it, which is not awaited: none of that one is kept, and the rest is', async () => {
     const inner: unknown[] = []
     await db.transaction(async (tx) => {
       await tx
@@ -39,7 +39,7 @@ describe('a savepoint that fails', () => {
     expect(inner).toMatchObject([{ code: 'STREAM_CLOSED', outcome: 'not_applied' }])
   })
 
-  test('refuses what is queued inside it, and what comes later', async () => {
+  test('rejects calls queued inside it, and later ones', async () => {
     const late = Promise.withResolvers<Transaction>()
     const queued: Promise<unknown>[] = []
     await db.transaction(async (tx) => {
@@ -64,7 +64,7 @@ describe('a savepoint that fails', () => {
       else expect([outcome].flat()).toMatchObject([{ rowsAffected: 1 }])
   })
 
-  test('with a loop over rows in it ends the loop', async () => {
+  test('ends a loop over rows inside it', async () => {
     await db.transaction(async (tx) => {
       const failed = tx.savepoint(async (sp) => {
         await insert(sp, 'gone')
@@ -79,7 +79,7 @@ describe('a savepoint that fails', () => {
 })
 
 describe('a callback that returns', () => {
-  test('while a savepoint inside it runs: that is a mistake, and all is rolled back', async () => {
+  test('while a savepoint inside it runs: that is an error, and everything is rolled back', async () => {
     const errors: unknown[] = []
     const given = db.transaction(async (tx) => {
       await insert(tx, 'one')
@@ -97,7 +97,7 @@ describe('a callback that returns', () => {
     expect(errors).toHaveLength(1)
   })
 
-  test('while a savepoint in a savepoint runs: that one is undone, the transaction goes on', async () => {
+  test('while a nested savepoint runs: the nested one is undone, and the transaction continues', async () => {
     await db.transaction(async (tx) => {
       await insert(tx, 'one')
       const failed = tx.savepoint(async (sp) => {
@@ -122,7 +122,7 @@ describe('a callback that returns', () => {
     expect(await values()).toEqual(['four'])
   })
 
-  test('with statements that are not awaited: they are a part of it', async () => {
+  test('with statements that are not awaited: they are part of it', async () => {
     await db.transaction(async (tx) => {
       void insert(tx, 'one')
       void tx.batch(["insert into t values ('two')"])
@@ -130,7 +130,7 @@ describe('a callback that returns', () => {
     expect(await values()).toEqual(['one', 'two'])
   })
 
-  test('a savepoint that comes to its end after the transaction around it says that it is undone', async () => {
+  test('a savepoint that ends after its transaction rejects, because it was undone', async () => {
     const go = Promise.withResolvers<void>()
     let late: Promise<unknown> = Promise.resolve()
     const given = db.transaction(async (tx) => {
@@ -147,8 +147,8 @@ describe('a callback that returns', () => {
   })
 })
 
-describe('what a call is given', () => {
-  test('is taken when it is made, also when it waits behind a savepoint', async () => {
+describe('arguments of a call', () => {
+  test('are read when it is made, even if it waits for a savepoint', async () => {
     await db.transaction(async (tx) => {
       const go = Promise.withResolvers<void>()
       const savepoint = tx.savepoint(() => go.promise)
@@ -181,7 +181,7 @@ describe('deadlines inside', () => {
     })
   })
 
-  test('so do rows behind a statement that is under way', async () => {
+  test('so do rows that are queued after a statement in flight', async () => {
     const slow = slowRead(1500000)
     await db.transaction(async (tx) => {
       await tx.execute('select 1')
@@ -206,7 +206,7 @@ describe('deadlines inside', () => {
     })
   })
 
-  test('the time of a statement that is queued is counted from the call', async () => {
+  test('the timeout of a queued statement starts with the call', async () => {
     await using hasty = createClient({ ...database.config, requestTimeoutMs: 400 })
     const endless = ENDLESS_READ
     const isLost = Promise.withResolvers<void>()
@@ -220,7 +220,7 @@ describe('deadlines inside', () => {
       },
       { mode: 'deferred' },
     )
-    // with a time of its own it would go on for 400 ms
+    // with its own timeout it would continue for 400 ms
     expect(
       await settlesBefore(
         given,

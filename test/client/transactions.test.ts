@@ -21,7 +21,7 @@ const values = async (): Promise<unknown[]> =>
   (await db.execute('select b from t order by a', [], { rowMode: 'array' })).rows.flat()
 const insert = (b: string) => ({ sql: 'insert into t (b) values (?)', args: [b] })
 
-test('commits what the callback did and gives back its value', async () => {
+test('commits the changes of the callback and returns its value', async () => {
   const result = await db.transaction(async (tx) => {
     await tx.execute(insert('one'))
     await tx.execute(insert('two'))
@@ -41,7 +41,7 @@ test("rolls back when the callback throws, and throws the callback's own error",
   expect(await values()).toEqual([])
 })
 
-test('no other client sees it before the commit', async () => {
+test('no other client sees the changes before the commit', async () => {
   await db.transaction(async (tx) => {
     await tx.execute(insert('one'))
     expect(await values()).toEqual([])
@@ -62,7 +62,7 @@ test('a statement that fails and is caught leaves the transaction usable', async
   expect(await values()).toEqual(['one', 'two'])
 })
 
-test('a first statement that the parser refuses does not use up the BEGIN', async () => {
+test('a first statement that the parser rejects does not use up the BEGIN', async () => {
   await db.transaction(async (tx) => {
     await tx.execute('selec').catch(() => {})
     await tx.execute(insert('one'))
@@ -70,7 +70,7 @@ test('a first statement that the parser refuses does not use up the BEGIN', asyn
   expect(await values()).toEqual(['one'])
 })
 
-test('of statements issued together only the bad ones reject, in order', async () => {
+test('of statements queued together only the invalid ones reject, in order', async () => {
   const settled = await db.transaction((tx) =>
     Promise.allSettled([
       tx.execute(insert('one')),
@@ -114,7 +114,7 @@ test.each([
   expect(await values()).toEqual([])
 })
 
-test('nothing is torn when statements are issued together with one that rolls back', async () => {
+test('nothing is torn when statements are queued together with one that rolls back', async () => {
   await db.execute(insert('one'))
   const given = db.transaction((tx) =>
     Promise.allSettled([
@@ -136,7 +136,7 @@ test("a loss does not mask the callback's own error", async () => {
   await expect(given).rejects.toThrow('mine')
 })
 
-test('a commit that a deferred foreign key refuses rejects and leaves nothing', async () => {
+test('a commit that a deferred foreign key rejects leaves nothing behind', async () => {
   const given = db.transaction(async (tx) => {
     await tx.execute(insert('one'))
     await tx.execute('insert into child values (99)')
@@ -148,7 +148,7 @@ test('a commit that a deferred foreign key refuses rejects and leaves nothing', 
   expect(await values()).toEqual([])
 })
 
-test('rollback() ends it quietly', async () => {
+test('rollback() ends it without an error', async () => {
   const given = db.transaction(async (tx) => {
     await tx.execute(insert('one'))
     await tx.rollback()
@@ -159,7 +159,7 @@ test('rollback() ends it quietly', async () => {
   expect(await values()).toEqual([])
 })
 
-test('after its callback a transaction is of no use', async () => {
+test('a transaction cannot be used after its callback', async () => {
   const kept = await db.transaction((tx) => ({ tx }))
   await expect(kept.tx.execute('select 1')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
   await expect(kept.tx.batch(['select 1'])).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
@@ -167,7 +167,7 @@ test('after its callback a transaction is of no use', async () => {
 })
 
 test.each(['begin', 'COMMIT;', '/* x */ rollback', 'end transaction'])(
-  '%s is refused inside and outside',
+  '%s is rejected inside and outside',
   async (sql) => {
     await expect(db.execute(sql)).rejects.toThrow(/transaction\(\)/)
     await expect(db.batch(['select 1', sql])).rejects.toThrow(/transaction\(\)/)
@@ -175,7 +175,7 @@ test.each(['begin', 'COMMIT;', '/* x */ rollback', 'end transaction'])(
   },
 )
 
-test('a savepoint that fails is undone and the rest stays', async () => {
+test('a savepoint that fails is undone and the rest is kept', async () => {
   await db.transaction(async (tx) => {
     await tx.execute(insert('one'))
     const failed = tx.savepoint(async (inner) => {
@@ -192,7 +192,7 @@ test('a savepoint that fails is undone and the rest stays', async () => {
   expect(await values()).toEqual(['one', 'four', 'five'])
 })
 
-test('statements of the outer transaction wait for the savepoint; siblings take turns', async () => {
+test('statements of the outer transaction wait for the savepoint; siblings run one at a time', async () => {
   await db.transaction(async (tx) => {
     const failing = tx.savepoint(async (inner) => {
       await inner.execute(insert('inner'))
@@ -207,7 +207,7 @@ test('statements of the outer transaction wait for the savepoint; siblings take 
   expect((await values()).sort()).toEqual(['outer', 'sibling'])
 })
 
-test('rollback() of a savepoint undoes only it', async () => {
+test('rollback() of a savepoint undoes only that savepoint', async () => {
   await db.transaction(async (tx) => {
     await tx.execute(insert('one'))
     await tx.savepoint(async (inner) => {
@@ -218,7 +218,7 @@ test('rollback() of a savepoint undoes only it', async () => {
   expect(await values()).toEqual(['one'])
 })
 
-test('raw savepoints keep their meaning', async () => {
+test('savepoints as SQL work', async () => {
   await db.transaction(async (tx) => {
     await tx.execute('savepoint mine')
     await tx.execute(insert('one'))
@@ -229,7 +229,7 @@ test('raw savepoints keep their meaning', async () => {
   expect(await values()).toEqual(['two'])
 })
 
-test('a batch inside a transaction stops at the first failure and leaves the choice to the caller', async () => {
+test('a batch inside a transaction stops at the first failure and the caller decides what to do', async () => {
   await db.transaction(async (tx) => {
     const failed = tx.batch([insert('one'), insert('one'), insert('two')])
     await expect(failed).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT', statementIndex: 1 })
@@ -238,7 +238,7 @@ test('a batch inside a transaction stops at the first failure and leaves the cho
   expect(await values()).toEqual(['one', 'three', 'four'])
 })
 
-test('a batch is all or nothing and says which statement failed', async () => {
+test('a batch is atomic and reports which statement failed', async () => {
   const failed = db.batch([insert('one'), { sql: 'select 5 as five' }, insert('one'), insert('two')])
   await expect(failed).rejects.toMatchObject({
     code: 'SQLITE_CONSTRAINT',
@@ -250,19 +250,19 @@ test('a batch is all or nothing and says which statement failed', async () => {
   expect(await values()).toEqual([])
 })
 
-test('a batch with a statement that the parser refuses runs nothing', async () => {
+test('a batch with a statement that the parser rejects runs nothing', async () => {
   await expect(db.batch([insert('one'), 'selec'])).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
   expect(await values()).toEqual([])
 })
 
-test('a batch whose commit fails is all or nothing, too', async () => {
+test('a batch whose commit fails is atomic, too', async () => {
   await expect(db.batch([insert('one'), 'insert into child values (99)'])).rejects.toMatchObject({
     code: 'SQLITE_CONSTRAINT',
   })
   expect(await values()).toEqual([])
 })
 
-test('a batch that rolls itself back in the middle leaves nothing', async () => {
+test('a batch that rolls itself back in the middle leaves nothing behind', async () => {
   const failed = db.batch([insert('one'), "insert or rollback into t (b) values ('one')", insert('two')])
   await expect(failed).rejects.toMatchObject({ statementIndex: 1 })
   expect(await values()).toEqual([])
@@ -290,7 +290,7 @@ test('concurrent read-modify-write transactions lose no update', async () => {
   expect(await values()).toEqual(['8'])
 })
 
-test('a stream follows BEGIN, COMMIT and ROLLBACK in the text', async () => {
+test('a stream recognizes BEGIN, COMMIT and ROLLBACK in SQL', async () => {
   await using stream = openStream(db)
   expect(stream.inTransaction).toBe(false)
   await stream.execute('begin')
@@ -309,7 +309,7 @@ test('a stream follows BEGIN, COMMIT and ROLLBACK in the text', async () => {
   expect(await values()).toEqual(['one', 'three', 'four'])
 })
 
-test('a commit that failed can be mended', async () => {
+test('a failed commit can be repaired and retried', async () => {
   await using stream = openStream(db)
   stream.begin()
   await stream.execute('insert into child values (1)')
@@ -320,7 +320,7 @@ test('a commit that failed can be mended', async () => {
   expect(await values()).toEqual(['parent'])
 })
 
-test('SAVEPOINT outside of a transaction is refused: it would begin one that the client does not know of', async () => {
+test('SAVEPOINT outside of a transaction is rejected: it would begin one without the client’s knowledge', async () => {
   await using stream = openStream(db)
   const sql = '/* mine */ savepoint a'
   await expect(stream.execute(sql)).rejects.toThrow(TypeError)
@@ -342,7 +342,7 @@ test('SAVEPOINT outside of a transaction is refused: it would begin one that the
 /** A statement whose answer is some MB: alone it may be as large as the server allows, two of them are too large. */
 const LARGE = "select printf('%.*c', 4900000, 'x') as a union all select 'y'"
 
-test('a write beside an answer that is too large is not run again, and nothing of the transaction stays', async () => {
+test('a write in the same request as a response that is too large is not repeated, and none of the transaction is kept', async () => {
   const given = db.transaction(async (tx) => {
     await tx.execute('select 1')
     await Promise.all([tx.execute(insert('once')), ...[1, 2, 3].map(() => tx.execute(LARGE))])
@@ -355,7 +355,7 @@ test('a write beside an answer that is too large is not run again, and nothing o
   expect(await values()).toEqual([])
 })
 
-test('a read whose answer is too large leaves the transaction as it was', async () => {
+test('a read whose response is too large does not affect the transaction', async () => {
   const tooLarge = Array.from({ length: 3 }, () => "select printf('%.*c', 4900000, 'x')").join(' union all ')
   await db.transaction(async (tx) => {
     await tx.execute(insert('one'))
@@ -365,7 +365,7 @@ test('a read whose answer is too large leaves the transaction as it was', async 
   expect(await values()).toEqual(['one', 'two'])
 })
 
-test('a savepoint with an answer that is too large does not stay by half', async () => {
+test('a savepoint with a response that is too large is not half applied', async () => {
   const tooLarge = Array.from({ length: 3 }, () => "select printf('%.*c', 4900000, 'x')").join(' union all ')
   const given = db.transaction(async (tx) => {
     await tx.execute(insert('one'))
@@ -376,7 +376,7 @@ test('a savepoint with an answer that is too large does not stay by half', async
   expect(await values()).toEqual([])
 })
 
-test('a statement given up before it left takes neither BEGIN nor savepoints with it', async () => {
+test('aborting a statement before it is sent cancels neither BEGIN nor savepoints', async () => {
   const signal = AbortSignal.abort(new Error('changed my mind'))
   await db.transaction(async (tx) => {
     tx.execute(insert('zero'), undefined, { signal }).catch(() => {})
@@ -393,7 +393,7 @@ test('a statement given up before it left takes neither BEGIN nor savepoints wit
   expect(await values()).toEqual(['one', 'two'])
 })
 
-test('a statement that waits for its turn goes when its time is over, or its signal says so', async () => {
+test('a queued statement rejects at its timeout, or when its signal is aborted', async () => {
   const slow = slowRead(1500000)
   await db.transaction(async (tx) => {
     await tx.execute('select 1')
@@ -406,7 +406,7 @@ test('a statement that waits for its turn goes when its time is over, or its sig
       outcome: 'not_applied',
     })
     const aborted = expect(
-      tx.execute(insert('given up'), undefined, { signal: controller.signal }),
+      tx.execute(insert('aborted'), undefined, { signal: controller.signal }),
     ).rejects.toBe(reason)
     const patient = tx.execute(insert('patient'))
     controller.abort(reason)
@@ -417,7 +417,7 @@ test('a statement that waits for its turn goes when its time is over, or its sig
   expect(await values()).toEqual(['patient'])
 })
 
-test('this handle inside a savepoint does not wait for ever, but as long as the call may', async () => {
+test('the outer handle inside a savepoint does not wait forever, but until its timeout', async () => {
   await db.transaction(async (tx) => {
     await tx.savepoint(async () => {
       await expect(tx.execute(insert('one'), undefined, { timeoutMs: 30 })).rejects.toMatchObject({
@@ -447,7 +447,7 @@ test('this handle inside a savepoint does not wait for ever, but as long as the 
   await ended
 })
 
-test("a failing token or a closed client does not take the place of the user's error", async () => {
+test("a failing token or a closed client does not replace the user's error", async () => {
   const mine = new Error('mine')
   let calls = 0
   await using flaky = createClient({
@@ -472,20 +472,20 @@ test("a failing token or a closed client does not take the place of the user's e
   await expect(closedWithin).rejects.toBe(mine)
 })
 
-test('a stream that is lost or closed begins nothing any more', async () => {
+test('a lost or closed stream begins no transaction', async () => {
   const stream = openStream(db)
   await stream.close()
   expect(() => stream.begin()).toThrow(StreamError)
   await expect(stream.execute('begin')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
 })
 
-test('one that gives up takes its siblings along, each with an error of its own', async () => {
+test('an aborted one also ends its siblings, each with its own error', async () => {
   const reason = new Error('reason of the first')
   const controller = new AbortController()
   const released = Promise.withResolvers<void>()
   const proxy = await FaultProxy.start(database.config.url)
   onTestFinished(() => proxy.close())
-  // its answer is under way when the first gives up
+  // its response is in flight when the first is aborted
   proxy.next = (body) => {
     if (!body.includes('as held')) return NO_FAULT
     controller.abort(reason)
@@ -504,7 +504,7 @@ test('one that gives up takes its siblings along, each with an error of its own'
   await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
 })
 
-test("a mistake in one call's options is that call's alone", async () => {
+test("an error in one call's options affects only that call", async () => {
   await db.transaction(async (tx) => {
     const [bad, good] = await Promise.allSettled([
       tx.execute(insert('bad'), undefined, { timeoutMs: 0 }),
@@ -516,7 +516,7 @@ test("a mistake in one call's options is that call's alone", async () => {
   expect(await values()).toEqual(['good'])
 })
 
-test('what was to run behind a COMMIT that is refused does not run inside of it', async () => {
+test('statements queued after a COMMIT that is rejected do not run inside the transaction', async () => {
   await using stream = openStream(db)
   stream.begin()
   await stream.execute(insert('one'))
@@ -533,7 +533,7 @@ test('what was to run behind a COMMIT that is refused does not run inside of it'
   expect(await values()).toEqual(['one'])
 })
 
-test('a transaction whose COMMIT was refused is closed when it is idle, as any', async () => {
+test('a transaction whose COMMIT was rejected is closed when it is idle, like any other', async () => {
   const lost = Promise.withResolvers<void>()
   const observe: ClientConfig['observe'] = ({ type }) => {
     if (type === 'transaction:lost') lost.resolve()
@@ -547,7 +547,7 @@ test('a transaction whose COMMIT was refused is closed when it is idle, as any',
   await expect(stream.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
 })
 
-test('savepoints outside a transaction are a mistake', async () => {
+test('savepoints outside a transaction are an error', async () => {
   await using stream = openStream(db)
   expect(() => stream.savepoint('a')).toThrow(TypeError)
 })
@@ -566,9 +566,9 @@ test('a batch that only reads does not wait for the write lock; one that may wri
 })
 
 test.each([
-  ['a mode that is none', () => db.transaction(() => {}, { mode: 'write' as 'immediate' }), 'mode must be'],
+  ['an unknown mode', () => db.transaction(() => {}, { mode: 'write' as 'immediate' }), 'mode must be'],
   [
-    'a mode of a batch that is none',
+    'an unknown mode of a batch',
     () => db.batch(['select 1'], { mode: 'write' as 'immediate' }),
     'mode must be',
   ],
@@ -582,14 +582,14 @@ test.each([
     () => db.batch('select 1' as unknown as string[]),
     'an array of statements',
   ],
-])('%s is refused before anything is sent', async (_, call, message) => {
+])('%s is rejected before anything is sent', async (_, call, message) => {
   const before = database.requestCount()
   await expect(call()).rejects.toThrow(message)
   expect(database.requestCount()).toBe(before)
 })
 
 test.each(['as its first calls', 'after a write'])(
-  'reads whose results are too large for one response, issued together in a transaction, %s',
+  'reads whose results are too large for one response, queued together in a transaction, %s',
   async (when) => {
     const lengths = await db.transaction(async (tx) => {
       if (when === 'after a write') await tx.execute('insert into t default values')
@@ -602,11 +602,20 @@ test.each(['as its first calls', 'after a write'])(
   },
 )
 
-test('a batch on a stream whose results are too large: the stream is lost, and no later write with it', async () => {
+test('a batch on a stream whose results are too large: the stream is lost, but no later write', async () => {
   const large = 'select hex(zeroblob(2400000)) as x'
   await using stream = openStream(db)
   const batch = stream.batch(['insert into t default values', large, large, large])
   await expect(batch).rejects.toMatchObject({ code: 'RESPONSE_TOO_LARGE', outcome: 'unknown' })
   // neither its COMMIT nor its ROLLBACK has run
   await expect(stream.execute('insert into t default values')).rejects.toMatchObject({ code: 'STREAM_LOST' })
+})
+
+test('a concurrent transaction is refused, with the reason, and keeps nothing', async () => {
+  const begun = db.transaction((tx) => tx.execute('select 1'), { mode: 'concurrent', retry: 2 })
+  const refused = { name: 'SqlError', code: 'SQL_PARSE_ERROR', outcome: 'not_applied' }
+  const reason = /^mode 'concurrent' needs Turso's engine: SQL string could not be parsed/
+  await expect(begun).rejects.toMatchObject({ ...refused, message: expect.stringMatching(reason) })
+  const batch = db.batch(['select 1'], { mode: 'concurrent' })
+  await expect(batch).rejects.toMatchObject({ ...refused, message: expect.stringMatching(reason) })
 })

@@ -49,7 +49,7 @@ test.each<[string, fc.Arbitrary<InValue>]>([
   ['texts', texts],
   ['blobs', blobs],
   ['booleans', fc.boolean()],
-])('%s come back as they went, bound and stored', async (_, arbitrary) => {
+])('%s round-trip, bound and stored', async (_, arbitrary) => {
   await fc.assert(
     fc.asyncProperty(fc.array(arbitrary, { minLength: 1, maxLength: 20 }), async (given) => {
       const marks = given.map(() => '?').join()
@@ -74,7 +74,7 @@ test.each<[string, fc.Arbitrary<InValue>]>([
   )
 })
 
-test('RETURNING gives values as they went', async () => {
+test('RETURNING returns values unchanged', async () => {
   await fc.assert(
     fc.asyncProperty(fc.oneof(integers, floats, texts, blobs), async (given) => {
       const { rows } = await db.execute(
@@ -94,7 +94,7 @@ test('minus zero, bound', async () => {
   expect(rows[0]).toEqual({ a: -0, type: 'real' })
 })
 
-test('numbers in SQL text become the nearest double', async () => {
+test('numbers in SQL become the nearest double', async () => {
   const numbers = [
     '1e-300',
     '1e-301',
@@ -108,7 +108,7 @@ test('numbers in SQL text become the nearest double', async () => {
   expect(Object.values(rows[0] as object)).toEqual(numbers.map(Number))
 })
 
-test('numbers arrive with the type that they look like', async () => {
+test('numbers are stored with the type that they appear to have', async () => {
   const { rows } = await db.execute(
     'select typeof(?), typeof(?), typeof(?), typeof(?)',
     [1, 1.5, 2 ** 53, 1n],
@@ -146,7 +146,7 @@ test.each<[string, unknown[] | Record<string, unknown>, RegExp]>([
   ['undefined in the middle', [1, undefined, 2], /parameter 2/],
   ['a lone surrogate', { ':name': '\udc00' }, /parameter :name/],
   ['a Date', [new Date()], /parameter 1/],
-])('refuses %s before anything is sent', async (_, args, message) => {
+])('rejects %s before anything is sent', async (_, args, message) => {
   const before = database.requestCount()
   await expect(db.execute('select 1', args as InValue[])).rejects.toThrow(message)
   await expect(db.batch(['select 1', { sql: 'select 1', args: args as InValue[] }])).rejects.toThrow(message)
@@ -154,7 +154,7 @@ test.each<[string, unknown[] | Record<string, unknown>, RegExp]>([
   expect(database.requestCount()).toBe(before)
 })
 
-test('what is not finite comes out of SQL as NaN or null', async () => {
+test('non-finite values are returned as NaN or null', async () => {
   const { rows } = await db.execute('select 9e999 as a, -9e999 as b, 9e999 - 9e999 as c')
   expect(rows).toEqual([{ a: Number.NaN, b: Number.NaN, c: null }])
 })
@@ -206,7 +206,7 @@ test('columns of the same name, and odd names', async () => {
   expect((await db.execute(sql, [], { rowMode: 'array' })).rows).toEqual([[1, 2, 3, 4, 5]])
 })
 
-test('a number that is not exact, in what a write returns: the error says that it has run', async () => {
+test('an inexact number in the result of a write: the error says that it has run', async () => {
   await using exact = createClient({ ...database.config, intMode: 'number' })
   await exact.batch(['drop table if exists inexact', 'create table inexact (a)'])
   const write = exact.execute('insert into inexact values (?) returning a', [2n ** 53n + 1n])
@@ -220,7 +220,7 @@ test('a number that is not exact, in what a write returns: the error says that i
   await expect(read).rejects.not.toHaveProperty('outcome')
 })
 
-test('the rowid of an upsert is that of the row it inserted, and of no other', async () => {
+test('the rowid of an upsert is only that of a row it inserted', async () => {
   await using db = createClient(database.config)
   await db.batch([
     'drop table if exists counted',
@@ -244,7 +244,7 @@ test('the rowid of an upsert is that of the row it inserted, and of no other', a
 })
 
 test.each(['execute', 'batch', 'execute in a transaction', 'chain'])(
-  'options are taken when the call is made: %s',
+  'options are read when the call is made: %s',
   async (what) => {
     const options: { rowMode: 'array' | 'object' } = { rowMode: 'array' }
     const change = <T>(pending: Promise<T>): Promise<T> => {
@@ -265,7 +265,7 @@ test.each(['execute', 'batch', 'execute in a transaction', 'chain'])(
   },
 )
 
-test('statement, arguments and options are taken when readRows is called, and a mistake is thrown there', async () => {
+test('statement, arguments and options are read when readRows is called, and an error is thrown there', async () => {
   const args: [number | string] = [1]
   const options: { rowMode: 'array' | 'object' } = { rowMode: 'array' }
   const rows = readRows(db, 'select ? as a', args, options as { rowMode: 'array' })

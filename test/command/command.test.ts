@@ -17,7 +17,7 @@ const hasSqld = await findSqld().then(
 )
 describe('baton dev', () => {
   test.each(['SIGTERM', 'SIGINT'] as const)(
-    'serves what it prints and stops cleanly on %s',
+    'serves the printed URLs and stops cleanly on %s',
     async (signal) => {
       const child = startBaton(['dev', '--port', '0', '--database', 'app'])
       const end = endOf(child)
@@ -36,7 +36,7 @@ describe('baton dev', () => {
   )
 })
 
-test('--json and --token-file: all that a program needs, the secrets in a file of its own', async () => {
+test('--json and --token-file: all that a program needs, with the secrets in a separate file', async () => {
   const folder = await temporaryDirectory()
   const file = join(folder, 'tokens.json')
   // one that others may read is replaced
@@ -79,7 +79,7 @@ test('--json and --token-file: all that a program needs, the secrets in a file o
   expect(output.split('\n')).toHaveLength(2)
 })
 
-test('tokens are not printed where the output is kept, which is said', async () => {
+test('tokens are not printed if the output is not a terminal, and a note says so', async () => {
   const child = startBaton(['dev', '--port', '0', '--platform-port', '0'])
   const end = endOf(child)
   let output = ''
@@ -108,7 +108,7 @@ test.skipIf(terminalProblem !== null)(
   },
 )
 
-test('a port that is taken; --host, --domain and --allow-origin reach the server', async () => {
+test('a port in use; --host, --domain and --allow-origin are passed to the server', async () => {
   const first = startBaton([
     'dev',
     '--port',
@@ -148,7 +148,7 @@ test('a port that is taken; --host, --domain and --allow-origin reach the server
   expect((await end).code).toBe(0)
 })
 
-test.skipIf(!hasSqld)('dev --replica: a replica that lags, whose URL is announced', async () => {
+test.skipIf(!hasSqld)('dev --replica: a replica that lags, whose URL is printed', async () => {
   const replicas = ['--replica', 'fra', '--replica', 'lhr', '--replica-lag', 'fra=20']
   const child = startBaton(['dev', '--backend', 'sqld', '--port', '0', '--json', ...replicas])
   const end = endOf(child)

@@ -10,7 +10,7 @@ import { batonCommand, batonEnv, endWithTests, runBaton, startBaton } from '../s
 import { ENDLESS_READ } from '../support/fixtures.ts'
 import { Terminal, terminalProblem } from '../support/terminal.ts'
 
-// What of `baton sql` does not depend on the server.
+// The parts of `baton sql` that do not depend on the server.
 
 const folder = await mkdtemp(join(tmpdir(), 'baton-sql-'))
 afterAll(() => rm(folder, { recursive: true, force: true }))
@@ -26,7 +26,7 @@ test.concurrent('Ctrl-C ends it with 130', async () => {
   expect(await once(child, 'close')).toEqual([130, null])
 })
 
-test.concurrent('more rows than fit into one answer, and a reader that leaves: nothing is wrong', {
+test.concurrent('more rows than fit into one response, and a reader that stops early: no error', {
   timeout: 180_000,
 }, async () => {
   const many = `with recursive n(i) as (select 1 union all select i + 1 from n where i < 150000) select i, '${'x'.repeat(80)}' as x from n`
@@ -49,7 +49,7 @@ test.concurrent('more rows than fit into one answer, and a reader that leaves: n
   expect(said).toBe(`{"i":1,"x":"${'x'.repeat(80)}"}\n0\n`)
 })
 
-test.concurrent('the prompt says when the time of a transaction is over', async ({ skip }) => {
+test.concurrent('the prompt reports when a transaction has expired', async ({ skip }) => {
   if (terminalProblem !== null) skip(terminalProblem)
   const { url: own } = await server.createDatabase('prompt')
   const terminal = new Terminal(['sql', own], folder)
@@ -65,7 +65,7 @@ test.concurrent('the prompt says when the time of a transaction is over', async 
   expect(await terminal.end()).toBe(0)
 })
 
-test.concurrent('in a terminal a dump and a restore say how far they are', async ({ skip }) => {
+test.concurrent('in a terminal a dump and a restore show their progress', async ({ skip }) => {
   if (terminalProblem !== null) skip(terminalProblem)
   const { url: own } = await server.createDatabase('measured')
   const target = await server.createDatabase('again')
@@ -74,7 +74,7 @@ test.concurrent('in a terminal a dump and a restore say how far they are', async
   const dumping = new Terminal(['dump', own, '-o', file], folder)
   await dumping.sees(' bytes')
   expect(await dumping.end()).toBe(0)
-  // there is none to go on with: it begins
+  // there is no transaction to continue, so it begins one
   const restoring = new Terminal(['restore', target.url, file, '--resume'], folder)
   await restoring.sees(' statements')
   expect(await restoring.end()).toBe(0)
@@ -93,7 +93,7 @@ async function dumped(name: string): Promise<{ own: string; dump: string }> {
   return { own, dump }
 }
 
-test.concurrent('a dump that does not fit on the disk leaves the one before it', {
+test.concurrent('a dump that does not fit on the disk keeps the previous one', {
   timeout: 180_000,
 }, async () => {
   const { own } = await dumped('full')
@@ -113,7 +113,7 @@ test.concurrent('a dump that does not fit on the disk leaves the one before it',
   expect(await readdir(inner)).toEqual(['app.sql'])
 })
 
-test.concurrent('a dump replaces the file that a link names, which stays as private as it was; a pipe is written to', {
+test.concurrent('a dump replaces the target of a link and keeps its permissions; a pipe is written to', {
   timeout: 180_000,
 }, async () => {
   const { own, dump } = await dumped('linked')

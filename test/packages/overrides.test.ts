@@ -70,7 +70,7 @@ describe.each([
     },
   },
 ] as const)('$tool, $manifest', ({ tool, manifest }) => {
-  test('the program runs as it is, and is type-checked', async () => {
+  test('the program runs unchanged, and type-checks', async () => {
     const project = projectOf(`${tool}-${Object.keys(manifest).join('-')}`, manifest)
     if ('pnpm' in manifest) writeFileSync(join(project, 'pnpm-workspace.yaml'), JSON.stringify(manifest.pnpm))
     await INSTALL[tool]?.(project)
@@ -126,7 +126,7 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
   test('prisma migrate diff, applied with `baton sql --file`, keeps the rows', async () => {
     const { url } = await server.createDatabase('prisma-diff')
     const schema = readFileSync(join(project, 'schema.prisma'), 'utf8')
-    // SQLite cannot drop NOT NULL: Prisma creates the table anew, with foreign keys off
+    // SQLite cannot drop NOT NULL: Prisma recreates the table, with foreign keys off
     const next = schema.replace('email String @unique', 'email String? @unique')
     writeFileSync(join(project, 'next.prisma'), next)
     const migrate = async (...schemas: string[]): Promise<string> => {

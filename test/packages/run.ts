@@ -12,7 +12,7 @@ const { packageManager } = JSON.parse(
   packageManager: string
 }
 
-/** The environment of a user: nothing of what the npm, pnpm and node that run the tests have put into it. */
+/** The environment of a user, without the variables of the npm, pnpm and node that run the tests. */
 export function cleanEnvironment(more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
   const entries = Object.entries(withoutNpm(process.env))
   return {

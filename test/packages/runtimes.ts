@@ -6,10 +6,11 @@ import { bundleForEdge, EDGE_CONDITIONS, type EdgeServer, serveEdgeFunction, ser
 import { ROOT, run } from './run.ts'
 import type { Settings } from './scenario/scenario.ts'
 
-export const MINIFLARE = '4.20260730.0'
+/** It brings workerd, and the miniflare 4 that starts it here; later ones bring miniflare 5, still a beta. */
+export const WRANGLER = '4.116.0'
 export const EDGE_RUNTIME = '4.0.1'
 export const JEST_NAME = 'jest 30.5.2'
-export const WORKERD_NAME = `workerd of miniflare ${MINIFLARE}`
+export const WORKERD_NAME = `workerd of wrangler ${WRANGLER}`
 export const EDGE_RUNTIME_NAME = `edge-runtime ${EDGE_RUNTIME}`
 
 export interface RuntimeTests {
@@ -54,7 +55,7 @@ export function testRuntimes({ project, programs, commandOf }: RuntimeTests): vo
       expect(await run(command, { cwd: project, env })).toBe(`${OK}\n`)
     })
 
-    /** What it says of a new database, and of one whose tables are there. */
+    /** Its output for a new database, and for one whose tables exist. */
     const answersOf = async (served: EdgeServer, body?: string): Promise<string[]> => {
       await using edge = served
       const init = { method: 'POST', body: body ?? '' }
@@ -79,7 +80,7 @@ export function testRuntimes({ project, programs, commandOf }: RuntimeTests): vo
     })
 
     test.for(Object.entries(EDGE_CONDITIONS))(
-      'a bundle for %s has nothing of node in it',
+      'a bundle for %s contains no code for node',
       async ([, conditions]) => {
         const { imports, code } = await bundleForEdge(project, 'scenario/worker.ts', conditions)
         expect(imports).toEqual([])

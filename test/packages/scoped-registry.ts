@@ -8,7 +8,7 @@ import type { Tarball } from './tarballs.ts'
 /** The registry as it is once our packages are published: npm and pnpm ask it for `@batonsql/…`, and their own for the rest. */
 export class ScopedRegistry {
   readonly #server: Server
-  /** Never seen before, so that no cache knows what an earlier run has packed under the same version. */
+  /** Never seen before, so that no cache has what an earlier run packed under the same version. */
   readonly #path = `/${randomUUID()}/`
   readonly #answers = new Map<string, string | Buffer>()
 

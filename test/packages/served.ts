@@ -9,8 +9,15 @@ export interface Served {
   interrupt(): Promise<string>
 }
 
-/** Runs a command that serves a database until it is interrupted. @throws when it ends before it says where */
-export async function serve(command: readonly string[], { cwd, env = {} }: RunOptions): Promise<Served> {
+/** What a command prints when it is ready. */
+const READY = /^database: (\S+)$/m
+
+/** Runs a command that serves something until it is interrupted. @throws when it ends before it says where */
+export async function serve(
+  command: readonly string[],
+  { cwd, env = {} }: RunOptions,
+  ready = READY,
+): Promise<Served> {
   const [program, ...args] = command as [string, ...string[]]
   // in a group of its own: a terminal gives Ctrl-C to npx and to what it runs
   const child = spawn(program, args, {
@@ -34,7 +41,7 @@ export async function serve(command: readonly string[], { cwd, env = {} }: RunOp
   let output = ''
   for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
     output += chunk.toString()
-    const url = /^database: (\S+)$/m.exec(output)?.[1]
+    const url = ready.exec(output)?.[1]
     if (url !== undefined) {
       child.stdout.resume()
       return { url, interrupt }

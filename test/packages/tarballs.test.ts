@@ -34,7 +34,7 @@ describe.each(FOLDERS)('%s', (name) => {
     expect(byNpm.manifest['scripts']).toMatchObject({ prepack: 'node ../../scripts/prepack.mjs' })
   })
 
-  test('names its dependencies as the registry knows them', () => {
+  test('names its dependencies as in the registry', () => {
     expect(JSON.stringify(byNpm.manifest)).not.toMatch(/"(workspace|catalog|file|link):/)
     for (const own of FOLDERS.map(manifestOf)) {
       const range = byNpm.manifest.dependencies?.[own.name]
@@ -42,7 +42,7 @@ describe.each(FOLDERS)('%s', (name) => {
     }
   })
 
-  test('is developed with the versions of the workspace', () => {
+  test('has the dependency versions of the workspace', () => {
     const catalog = readFileSync(join(ROOT, 'pnpm-workspace.yaml'), 'utf8')
     const { dependencies, devDependencies } = manifestOf(name)
     for (const [dependency, range] of Object.entries({ ...dependencies, ...devDependencies })) {
@@ -51,7 +51,7 @@ describe.each(FOLDERS)('%s', (name) => {
     }
   })
 
-  test('names only files that are in it', () => {
+  test('refers only to files in the tarball', () => {
     const { exports, imports, bin } = byNpm.manifest
     const named = targets([exports, imports, bin])
     expect(named.length).toBeGreaterThan(0)
@@ -74,7 +74,7 @@ describe.each(FOLDERS)('%s', (name) => {
     })
   })
 
-  test('has documents whose links lead into it, or to an address', async () => {
+  test('has documents whose links point into it, or to a URL', async () => {
     for (const page of byNpm.files.filter((file) => file.endsWith('.md'))) {
       for (const [, link = ''] of (await byNpm.read(page)).matchAll(/\]\(([^)\s]+)\)/g)) {
         if (/^(https:|#)/.test(link)) continue
@@ -88,7 +88,7 @@ describe.each(FOLDERS)('%s', (name) => {
     }
   })
 
-  test('is not published with the address that stands for the repository', async () => {
+  test('is not published with the placeholder URL of the repository', async () => {
     const publish = run(['npm', 'run', 'prepublishOnly'], { cwd: join(ROOT, 'packages', name) })
     if (JSON.stringify(byNpm.manifest).includes('repository.invalid'))
       await expect(publish).rejects.toThrow(/put the address of the repository in its place/)

@@ -14,7 +14,7 @@ async function limited() {
   return { scene, app, other, configure }
 }
 
-test('a database is attached only by clients whose address may reach it', async () => {
+test('a database can be attached only by clients whose address is allowed', async () => {
   const { scene, app, configure } = await limited()
   await configure({ allow_attach: true })
   const token = await scene.tokenFor('app', '', { permissions: { read_attach: { databases: ['other'] } } })
@@ -26,7 +26,7 @@ test('a database is attached only by clients whose address may reach it', async 
   expect(await read()).toEqual([['7']])
 })
 
-test('a copy is reached from where its source is', async () => {
+test('a copy has the allowed addresses of its source', async () => {
   const { scene, configure } = await limited()
   await configure(ELSEWHERE)
   const copy = await scene.create('copy', { seed: { type: 'database', name: 'other' } })

@@ -79,7 +79,7 @@ beforeAll(async () => {
 })
 afterAll(() => scene[Symbol.asyncDispose]())
 
-/** Nothing of it exists, so that whoever is let in changes nothing. */
+/** None of it exists, so that an authorized caller changes nothing. */
 const NOWHERE = {
   databaseName: 'nowhere',
   instanceName: 'nowhere',
@@ -101,7 +101,7 @@ const READ: Scopes = { min_level: 'group', group_scope: 'read', role: null }
 const ADMIN: Scopes = { min_level: 'organization', group_scope: null, role: 'owner or admin' }
 
 const O = '/v1/organizations/{organizationSlug}'
-/** Where nobody says who may use a route, and the list of them is a guess, or there is none: what it is here, and why. */
+/** Permissions of routes for which the documentation has none, or only a guess, with the reason for each. */
 const DECIDED: Readonly<Record<string, Scopes>> = {
   // the command line asks for it with whatever token it has, to learn which organization is meant
   'GET /v2/organizations': ANY,
@@ -117,7 +117,7 @@ const DECIDED: Readonly<Record<string, Scopes>> = {
 }
 const scopesOf = ({ method, path, scopes }: KnownRoute): Scopes => DECIDED[`${method} ${path}`] ?? scopes
 
-/** What the command line asks for otherwise than the list has it. */
+/** Permissions that the command line expects and that differ from the list. */
 const OTHERS: readonly KnownRoute[] = [
   ['POST', `${O}/invite`, ADMIN] as const,
   ['POST', '/v1/billing/portal', { ...PUBLIC, min_level: 'unrestricted' }] as const,
@@ -129,7 +129,7 @@ const ROUTES = [...DOCUMENTED_ROUTES, ...UNDOCUMENTED_ROUTES, ...OTHERS]
 /** Whoever is let in by these ends the test: they are tried with who is to be refused only. */
 const LAST_DEEDS = ['POST /v1/auth/invalidate', `DELETE ${O}`]
 
-/** What the documents say, as far as they do; where they are silent, what a role is for. */
+/** The documented permissions; where there are none, those that fit the purpose of the role. */
 function isAllowed(route: KnownRoute, caller: Caller): boolean {
   const { method, path } = route
   const scopes = scopesOf(route)
@@ -150,7 +150,7 @@ function isAllowed(route: KnownRoute, caller: Caller): boolean {
 }
 
 /**
- * Who is let in: everybody where no token is needed, nobody whose token is none, others by their rights. To those who have
+ * Who is allowed: everyone if no token is needed, no one with an invalid token, others by their permissions. To those who have
  * nothing to do with an organization it does not exist.
  */
 function expectation(route: KnownRoute, caller: Caller): 'let in' | 401 | 403 | 404 {
@@ -164,7 +164,7 @@ function isAboutOrganization({ path }: KnownRoute): boolean {
   return /\{(?:organizationSlug|organizationId|slug)\}/.test(path)
 }
 
-/** What is wrong with how a caller fares on a route; null for nothing. */
+/** Returns what is wrong with the response to a caller on a route; null if nothing is. */
 async function difference(route: KnownRoute, caller: Caller): Promise<string | null> {
   const wanted = expectation(route, caller)
   const { organization } = scene.platform
@@ -185,7 +185,9 @@ async function difference(route: KnownRoute, caller: Caller): Promise<string | n
   return isRefused && typeof answer?.error !== 'string' ? `${asked}: ${status} without an error` : null
 }
 
-test('each route, by each kind of token: let in or refused as documented', { timeout: 240_000 }, async () => {
+test('each route, with each kind of token: allowed or rejected as documented', {
+  timeout: 240_000,
+}, async () => {
   const differences: string[] = []
   let [asked, left] = [0, 0]
   for (const route of ROUTES) {
@@ -202,11 +204,11 @@ test('each route, by each kind of token: let in or refused as documented', { tim
   expect(differences).toEqual([])
   expect(callers).toHaveLength(23)
   expect(asked).toBe(ROUTES.length * callers.length - left)
-  // the three owners of the organization, and whoever has an unrestricted token
+  // the three owners of the organization, and callers with an unrestricted token
   expect(left).toBe(7)
 })
 
-test('the words of refusals that are known', async () => {
+test('documented messages of rejections', async () => {
   const error = async (token: string | null) => (await scene.ask('GET', '/v1/user', { token })).body.error
   expect(await error('nonsense')).toBe('token contains an invalid number of segments')
   expect(await error(await scene.tokenFor('app'))).toBe('could not parse jwt id')
@@ -243,7 +245,7 @@ test('tokens of others: admins list and revoke all of the organization, members 
   const idOf = (name: string): string => all.find((token) => token.name === name)?.id ?? ''
   const revoke = (id: string, who: string) =>
     scene.ask('DELETE', `${own}/api-tokens/${id}`, { token: tokenOf(who) })
-  // not 403: nobody learns that it exists
+  // not 403, which would reveal that it exists
   expect((await revoke(idOf('organization'), 'member')).status).toBe(404)
   const foreign = (await scene.done('GET', '/v1/auth/api-tokens', { token: tokenOf('stranger') })).tokens
   const foreignId = foreign.find(({ name }: { name: string }) => name === 'foreign').id

@@ -26,7 +26,7 @@ test('a copy of the data directory of a stopped server is a backup of everything
   expect((await sql(database.Hostname, token, 'SELECT a FROM t')).rows).toEqual([['1']])
 })
 
-/** What may happen to a database in a folder. */
+/** Operations on a database in a folder. */
 const LOSSES: Readonly<Record<string, (folder: string, file: string) => Promise<void>>> = {
   folder: (folder) => rm(folder, { recursive: true }),
   file: (_, file) => rm(file),
@@ -41,7 +41,7 @@ async function fileOf(data: string, id: string): Promise<[folder: string, file: 
 }
 
 test.each(Object.keys(LOSSES))(
-  'a database that has lost its %s answers 404, and is not created again',
+  'a database without its %s responds with 404, and is not created again',
   async (what) => {
     const data = await mkdtemp(join(tmpdir(), 'baton-backup-'))
     onTestFinished(() => rm(data, { recursive: true, force: true }))
@@ -89,7 +89,7 @@ test.each(Object.keys(LOSSES))(
   },
 )
 
-test('a damaged file fails its own database only, and that answers again when the file is whole', async () => {
+test('a damaged file affects only its own database, which works again when the file is repaired', async () => {
   const root = await mkdtemp(join(tmpdir(), 'baton-backup-'))
   onTestFinished(() => rm(root, { recursive: true, force: true }))
   const [data, copy] = [join(root, 'data'), join(root, 'copy')]
@@ -108,7 +108,7 @@ test('a damaged file fails its own database only, and that answers again when th
   }
   const [folder, file] = await fileOf(data, id)
   await cp(folder, copy, { recursive: true })
-  // libsql-server makes the file anew out of its logs otherwise
+  // otherwise libsql-server recreates the file from its logs
   for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true })
   await writeFile(file, Buffer.alloc(8_192, 'x'))
   const printed = vi.spyOn(console, 'error').mockReturnValue()
@@ -129,7 +129,7 @@ test('a damaged file fails its own database only, and that answers again when th
   expect((await ask('damaged')).rows).toEqual([['1']])
 })
 
-test('close() in the middle of calls: what was answered is there afterwards, nothing is half there', async () => {
+test('close() in the middle of calls: acknowledged changes survive, and none is half applied', async () => {
   const data = await mkdtemp(join(tmpdir(), 'baton-backup-'))
   onTestFinished(() => rm(data, { recursive: true, force: true }))
   const first = await Scene.start({}, data)

@@ -158,7 +158,7 @@ const MISTAKES: readonly (readonly [method: string, path: string, body: unknown]
   ['POST', '/databases/dumps', {}],
 ]
 
-test('what the service has and this server has not is refused with one code', async () => {
+test('routes of the service that this server lacks are rejected with one code', async () => {
   const database = { name: 'x', group: 'default' }
   const from = (more: object) => ({ ...database, seed: { type: 'database', name: 'app', ...more } })
   for (const body of [
@@ -181,7 +181,7 @@ test('what the service has and this server has not is refused with one code', as
     })
 })
 
-test('a request with a mistake is refused with a reason, and changes nothing', async () => {
+test('an invalid request is rejected with a reason, and changes nothing', async () => {
   const before = await everything()
   for (const [method, path, body] of MISTAKES) {
     const { status, body: answer } = await scene.ask(method, own + path, body === undefined ? {} : { body })
@@ -249,12 +249,12 @@ test.each([
   '/v1/organizations/local/databases/app%252f',
   '/v1/organizations/__proto__/databases/app',
   '/v1/organizations/local/databases/__proto__',
-])('DELETE of what is not there: %s', async (path) => {
+])('DELETE of a missing resource: %s', async (path) => {
   expect((await sendRaw('DELETE', path)).status).toBe(404)
   expect((await scene.ask('GET', `${own}/databases/app`)).status).toBe(200)
 })
 
-test('a body that is too large is refused before it is read', async () => {
+test('a body that is too large is rejected before it is read', async () => {
   const padding = 'x'.repeat(3 * 1_024 ** 2)
   const answer = await sendRaw(
     'POST',
@@ -270,7 +270,7 @@ test.each([
   ['a wrong host', 'POST /v1/organizations/local/groups HTTP/1.1\r\nhost: evil.example'],
   ['a missing token', 'POST /v1/organizations/local/groups HTTP/1.1\r\nhost: localhost'],
   ['a wrong method', 'POST /metrics HTTP/1.1\r\nhost: localhost'],
-])('an upload that is refused for %s is not received to its end', async (_reason, head) => {
+])('an upload that is rejected for %s is not received completely', async (_reason, head) => {
   const { hostname, port } = new URL(scene.platform.url)
   const socket = connect(Number(port), hostname)
   let answer = ''
@@ -280,12 +280,12 @@ test.each([
   expect(answer).toMatch(/^HTTP\/1\.1 40[0135] [^]*connection: close/)
 })
 
-test('keys are read without regard for case, whatever the body calls itself', async () => {
+test('keys are case-insensitive, whatever the content type', async () => {
   await scene.done('POST', `${own}/groups`, { body: { Name: 'shouted', LOCATION: 'local', Version: '' } })
   expect((await scene.ask('GET', `${own}/groups/shouted`)).status).toBe(200)
 })
 
-test('pages of other sites and other hosts are refused', async () => {
+test('pages of other sites and other hosts are rejected', async () => {
   const ask = (headers: Record<string, string>) =>
     new Promise<number>((resolve, reject) => {
       const { hostname, port } = new URL(scene.platform.url)

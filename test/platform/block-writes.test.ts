@@ -1,4 +1,4 @@
-// What `block_writes` does to open transactions, and to migrations of a shared schema.
+// The effect of `block_writes` on open transactions, and on migrations of a shared schema.
 import { expect, test } from 'vitest'
 import { Scene, sql } from './platform-scene.ts'
 
@@ -22,7 +22,7 @@ test('an open transaction is rolled back, and cannot be committed', async () => 
   expect(await sql(host, token, 'SELECT count(*) FROM t')).toMatchObject({ error: null, rows: [['0']] })
 })
 
-test('a read transaction of a read-only token goes on', async () => {
+test('a read transaction of a read-only token continues', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   await sql(host, await scene.tokenFor('app'), 'CREATE TABLE t (a)')

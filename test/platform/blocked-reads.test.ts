@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Scene, sql } from './platform-scene.ts'
 
-/** A database whose reads are blocked, with a row that nobody is to see. */
+/** A database whose reads are blocked, with a row that must not be readable. */
 async function blocked() {
   const scene = await Scene.forTest()
   const { host, id } = await scene.create('app')
@@ -15,7 +15,7 @@ async function blocked() {
 }
 
 describe('block_reads', () => {
-  test('a database that is blocked is not copied', async () => {
+  test('a blocked database is not copied', async () => {
     const { scene, block } = await blocked()
     await block(true)
     const copy = (name: string) =>
@@ -27,7 +27,7 @@ describe('block_reads', () => {
     expect((await copy('copy')).status).toBe(200)
   })
 
-  test('nothing is described', async () => {
+  test('no statement is described', async () => {
     const { host, token, block } = await blocked()
     const describeIt = async (requests: readonly object[]): Promise<string> => {
       const body = JSON.stringify({ requests: [...requests, { type: 'close' }] })
@@ -65,7 +65,7 @@ describe('block_reads', () => {
     await again.body?.cancel()
   })
 
-  test('it is not read by ATTACH', async () => {
+  test('it cannot be read with ATTACH', async () => {
     const { scene, id, block } = await blocked()
     const { host } = await scene.create('other')
     await block(false)

@@ -83,7 +83,7 @@ function summary(rows: readonly string[]): string {
   ].join('\n')
 }
 
-test('each route answers as docs/platform.md says', () => {
+test('each route responds as documented in docs/platform.md', () => {
   const page = readFileSync(PAGE, 'utf8')
   const start = page.indexOf(HEAD)
   const before = start < 0 ? page : page.slice(0, start)
@@ -98,7 +98,7 @@ test('each route answers as docs/platform.md says', () => {
   expect(readFileSync(PAGE, 'utf8')).toBe(text)
 })
 
-test('what comes of a route is success, or 501 with a reason', () => {
+test('each route succeeds, or responds with 501 and a reason', () => {
   const counts: Record<string, number> = {}
   for (const outcome of outcomes.values()) counts[outcome] = (counts[outcome] ?? 0) + 1
   expect(Object.keys(counts).sort()).toEqual(['501', 'yes'])
@@ -109,7 +109,7 @@ test('what comes of a route is success, or 501 with a reason', () => {
   expect(documented.filter((name) => outcomes.get(name) !== 'yes')).toEqual(absent)
 })
 
-test("what the vendor's programs send is served, except for replicas by the embedded server", () => {
+test("requests of the vendor's programs are served, except for replicas by the embedded server", () => {
   const refused = [...COMMAND_LINE_REQUESTS, ...CLIENT_REQUESTS].filter(
     (name) => outcomes.get(name) !== 'yes',
   )
@@ -117,7 +117,7 @@ test("what the vendor's programs send is served, except for replicas by the embe
   expect(refused.filter((name) => inject('target') === 'sqld' || !isOfReplicas(name))).toEqual([])
 })
 
-test('each successful response is what /openapi.json says, and nothing more', async () => {
+test('each successful response matches /openapi.json, without additional fields', async () => {
   const faults: Record<string, unknown> = {}
   for (const route of ROUTES.filter(({ schemas }) => schemas !== null)) {
     const name = nameOf(route)
@@ -126,7 +126,7 @@ test('each successful response is what /openapi.json says, and nothing more', as
     if (!calls.bodies.has(name)) faults[name] = 'no successful response'
     const schema = route.schemas?.response ?? v.undefined()
     const { success, output, issues } = v.safeParse(schema, body)
-    // what a schema does not know it leaves out
+    // parsing drops fields that are not in the schema
     if (!success) faults[name] = v.flatten(issues)
     else if (!isDeepStrictEqual(output, body)) faults[name] = body
   }

@@ -82,7 +82,7 @@ async function ask(
 }
 
 /**
- * One name, and what has been acknowledged about it: whoever uses it makes one call after the other. `maybe` is a call
+ * One name, and what has been acknowledged about it: its user makes one call after the other. `maybe` is a call
  * that was not answered.
  */
 class Slot {
@@ -121,7 +121,7 @@ class Slot {
     else await this.#mint(running)
   }
 
-  /** Looks at what is there after a restart: what was acknowledged, and nothing half done. */
+  /** Checks the state after a restart: acknowledged changes exist, and none is half applied. */
   async check(running: Running): Promise<void> {
     const group = await ask(running, 'GET', `/groups/${this.group}`)
     if (this.hasGroup !== undefined)
@@ -217,7 +217,7 @@ class Slot {
   }
 }
 
-test(`SIGKILL at random moments during ${CALLS} calls: what was acknowledged is there, nothing is half there`, {
+test(`SIGKILL at random moments during ${CALLS} calls: acknowledged changes survive, and none is half applied`, {
   timeout: 180_000 + CALLS * 1_000,
 }, async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-crash-'))
@@ -257,7 +257,7 @@ test(`SIGKILL at random moments during ${CALLS} calls: what was acknowledged is 
   else await checkGroups(running, directory)
 })
 
-/** A group that is gone has neither a process nor a folder, and each process is one of a group that is there. */
+/** A deleted group has neither a process nor a folder, and each process belongs to an existing group. */
 async function checkGroups(running: Running, directory: string): Promise<void> {
   const { groups } = (await ask(running, 'GET', '/groups'))?.body ?? {}
   const ids = groups.map(({ uuid }: { uuid: string }) => uuid)
@@ -269,7 +269,7 @@ async function checkGroups(running: Running, directory: string): Promise<void> {
   await expect.poll(left, { timeout: 60_000 }).toEqual([])
 }
 
-test('when libsql-server itself is killed, databases and their settings are there again', async () => {
+test('when libsql-server itself is killed, databases and their settings are restored', async () => {
   if (inject('target') !== 'sqld') return
   const directory = await mkdtemp(join(tmpdir(), 'baton-crash-'))
   const running = await start(directory)

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { Scene, sql } from './platform-scene.ts'
 
-/** What the pages for users say of the database API, on the back end of this run. */
+/** The database API as the user documentation describes it, on the back end of this run. */
 
 /** A change stream, and the text that has arrived on it. */
 async function listen(host: string, token: string, query: string) {
@@ -21,7 +21,7 @@ async function listen(host: string, token: string, query: string) {
   return stream
 }
 
-test('a change stream tells of the actions that it was asked for, of all when of none; the table has to be named', async () => {
+test('a change stream reports the requested actions, or all if none are given; the table is required', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   const token = await scene.tokenFor('app')
@@ -47,7 +47,7 @@ test('a change stream tells of the actions that it was asked for, of all when of
   expect((await listen(host, token, '?table=t&action=drop')).status).toBe(400)
 })
 
-test('a schema database gives no dump; its child does', async () => {
+test('a schema database has no dump; its child has one', async () => {
   const scene = await Scene.forTest()
   const parent = await scene.create('parent', { is_schema: true })
   const child = await scene.create('child', { schema: 'parent' })
@@ -66,7 +66,7 @@ test('a schema database gives no dump; its child does', async () => {
   ])
 })
 
-test('a float is a number, or the text of one', async () => {
+test('a float is a number, or a string with one', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   const headers = { authorization: `Bearer ${await scene.tokenFor('app')}` }

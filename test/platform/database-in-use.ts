@@ -4,14 +4,14 @@ import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { type Scene, sql } from './platform-scene.ts'
 
-/** More than sockets take in, so that a cursor or a dump is under way until it is read. */
+/** More than socket buffers hold, so that a cursor or a dump is in progress until it is read. */
 const ROWS = 'WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 40000)'
-/** A statement whose rows nobody has read yet. */
+/** A statement whose rows have not been read yet. */
 export const LONG_READ = `${ROWS} SELECT n, hex(zeroblob(500)) FROM c`
 /** A table with as much in it. */
 const LONG_TABLE = `CREATE TABLE long AS ${LONG_READ}`
 
-/** What became of a request. */
+/** The outcome of a request. */
 interface Outcome {
   readonly status: number
   /** Whether the response came to its end. */
@@ -28,7 +28,7 @@ export interface Unread {
   leave(): void
 }
 
-/** What requests of a client need. */
+/** The settings for a client's requests. */
 export interface Client {
   readonly host: string
   readonly token: string
@@ -100,7 +100,7 @@ export class DatabaseInUse {
     await this.scene.done('PATCH', `${this.scene.own}/databases/${this.name}/configuration`, { body })
   }
 
-  /** What is in the table, for a holder of a new token. */
+  /** Returns the contents of the table, read with a new token. */
   async rows(): Promise<readonly string[]> {
     const read = await sql(this.host, await this.scene.tokenFor(this.name), 'SELECT a FROM t ORDER BY a')
     if (read.error !== null) throw new Error(read.error)

@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { Scene, sql } from './platform-scene.ts'
 
-describe('what a database begins as', () => {
-  test('a copy has the rows of its source and goes its own way; open transactions of the source go on', async () => {
+describe('the initial state of a database', () => {
+  test('a copy has the rows of its source and then diverges; open transactions of the source continue', async () => {
     const scene = await Scene.forTest()
     const source = await scene.create('source')
     const token = await scene.tokenFor('source')
@@ -15,7 +15,7 @@ describe('what a database begins as', () => {
     const copy = await scene.create('copy', { seed: { type: 'database', value: 'source' } })
     const copyToken = await scene.tokenFor('copy')
     expect((await sql(copy.host, copyToken, 'SELECT a FROM t')).rows).toEqual([['1']])
-    // the source's tokens are no good for it
+    // the source's tokens are not valid for it
     expect((await sql(copy.host, token, 'SELECT a FROM t')).status).toBe(401)
     expect(
       (await sql(source.host, token, ['COMMIT', 'SELECT a FROM t'], { baton: open.baton })).rows,
@@ -39,7 +39,7 @@ describe('what a database begins as', () => {
     return ((await response.json()) as { dump_url: string }).dump_url
   }
 
-  test('what a dump makes, all of it', async () => {
+  test('all objects created by a dump', async () => {
     const scene = await Scene.forTest()
     const dump = `PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCREATE TABLE t (a, b);
       INSERT INTO t VALUES (1, 'it''s; so'); INSERT INTO t VALUES (2, x'00ff');
@@ -61,7 +61,7 @@ describe('what a database begins as', () => {
     ['no SQL', '<html><body>404</body></html>'],
     ['a failing statement', 'CREATE TABLE t (a UNIQUE); INSERT INTO t VALUES (1); INSERT INTO t VALUES (1);'],
     ['SQL that reaches files', `CREATE TABLE t (a); INSERT INTO t VALUES (readfile('/etc/hostname'));`],
-  ])('a dump of %s makes no database', async (_, dump) => {
+  ])('a dump of %s creates no database', async (_, dump) => {
     const scene = await Scene.forTest()
     const url = await upload(scene, dump)
     const body = { name: 'app', group: 'default', seed: { type: 'dump', url } }
@@ -73,7 +73,7 @@ describe('what a database begins as', () => {
     await scene.create('app')
   })
 
-  test('a schema database and its child: what changes the one changes the other', async () => {
+  test('a schema database and its child: a change of one is applied to the other', async () => {
     const scene = await Scene.forTest()
     const parent = await scene.create('parent', { is_schema: true })
     const child = await scene.create('child', { schema: 'parent' })
@@ -114,7 +114,7 @@ describe('what a database begins as', () => {
 })
 
 describe('configuration', () => {
-  test('blocks, size, addresses and protection are enforced, and come back', async () => {
+  test('blocks, size, addresses and protection are enforced, and returned', async () => {
     const scene = await Scene.forTest()
     const { host } = await scene.create('app', { size_limit: '256mb' })
     const token = await scene.tokenFor('app')
@@ -158,7 +158,7 @@ describe('configuration', () => {
   })
 })
 
-test('a list is given in pages of the wanted size', async () => {
+test('a list is returned in pages of the requested size', async () => {
   const scene = await Scene.forTest()
   for (const name of ['a', 'b', 'c', 'd']) await scene.create(name)
   const names: string[] = []
@@ -172,7 +172,7 @@ test('a list is given in pages of the wanted size', async () => {
   expect(names).toEqual(['default', 'a', 'b', 'c', 'd'])
 })
 
-test('a list goes on behind the last one, whatever was deleted meanwhile', async () => {
+test('a list continues after the last item, whatever was deleted in between', async () => {
   const scene = await Scene.forTest()
   for (const name of ['a', 'b', 'c', 'd']) await scene.create(name)
   const first = await scene.done('GET', `${scene.own}/databases?limit=2`)
@@ -192,7 +192,7 @@ test('a server whose group and database `default` were deleted starts again', as
   expect((await again.done('GET', `${again.own}/databases`)).databases).toEqual([])
 })
 
-test('a database answers after the delay that was asked for, and 404 before', async () => {
+test('a database responds after the requested delay, and with 404 before', async () => {
   const scene = await Scene.forTest({ readyDelayMs: 700, takenNameStatus: 400 })
   const { host } = await scene.create('app')
   const token = await scene.tokenFor('app')
@@ -203,7 +203,7 @@ test('a database answers after the delay that was asked for, and 404 before', as
   expect(again).toEqual({ status: 400, body: { error: 'database with name app already exists' } })
 })
 
-test('a database that was made while the clock was ahead answers when it has been set back, and after a restart', async () => {
+test('a database that was created while the clock was ahead responds after it was set back, and after a restart', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
   const ahead = vi.spyOn(Date, 'now').mockImplementation(() => new Date().getTime() + 7_200_000)
@@ -221,7 +221,7 @@ test('a database that was made while the clock was ahead answers when it has bee
   expect((await sql(host, await again.tokenFor('app'), 'SELECT * FROM t')).status).toBe(200)
 })
 
-test('after a deletion the name is free, and nothing of the old database shows', async () => {
+test('after a deletion the name is free, and no data of the old database is visible', async () => {
   const scene = await Scene.forTest()
   const old = await scene.create('app')
   const token = await scene.tokenFor('app')
@@ -235,7 +235,7 @@ test('after a deletion the name is free, and nothing of the old database shows',
   expect(rows).toEqual([['0']])
 })
 
-test('the size of a database is known soon after its first write, also when it was asked for before', async () => {
+test('the size of a database is known soon after its first write, even if it was requested before', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
@@ -263,7 +263,7 @@ test('only a database that accepts requests is healthy; the bare URL is that of 
   expect(await health(scene.server.url)).toEqual([200, ''])
 })
 
-test('one that is protected stays, also for the program that runs the server', async () => {
+test('a protected one cannot be deleted, even by the program that runs the server', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   const path = `${scene.own}/databases/app`
@@ -276,7 +276,7 @@ test('one that is protected stays, also for the program that runs the server', a
   expect((await scene.ask('GET', path)).status).toBe(404)
 })
 
-test('what the server says of its times is passed on as it was', async () => {
+test('times reported by the server are passed on unchanged', async () => {
   const { server } = await Scene.forTest()
   const response = await fetch(`${server.url}/v2/pipeline`, {
     method: 'POST',
@@ -290,7 +290,7 @@ test('what the server says of its times is passed on as it was', async () => {
   if (inject('target') === 'sqld') expect(bytes.toString('utf8')).toContain('libsql_query_exec;dur=')
 })
 
-test('rows read and written are counted, also those before a restart and of databases that are gone', async () => {
+test('rows read and written are counted, including those before a restart and of deleted databases', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   const usageOf = async (scene: Scene) =>

@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(() => scene[Symbol.asyncDispose]())
 
-/** What routes with a body are sent. */
+/** The bodies for routes with a body. */
 const BODIES: Readonly<Record<string, object>> = {
   'POST /v1/organizations/{organizationSlug}/databases': { name: 'fresh', group: 'team' },
   'PATCH /v1/organizations/{organizationSlug}/databases/{databaseName}/configuration': { size_limit: '10mb' },
@@ -35,10 +35,10 @@ const BODIES: Readonly<Record<string, object>> = {
   'POST /v1/auth/api-tokens/{tokenName}': { organization: 'local' },
 }
 
-/** What a token has only when it is scoped. */
+/** Fields that only scoped tokens have. */
 const OPTIONAL = /tokens\[\d+\]\.(?:organization|group|scopes): missing/
 
-/** What takes something away comes last, and the transfer after what needs the group here. */
+/** Deletions come last, and the transfer after the routes that need the group. */
 const last = (method: string, path: string): number =>
   (path.endsWith('/transfer') ? 1 : 0) +
   (method === 'DELETE' ? 2 : 0) +
@@ -47,7 +47,7 @@ const ordered = [...DOCUMENTED_ROUTES].sort((a, b) => last(a.method, a.path) - l
 
 test('there are 49', () => expect(DOCUMENTED_ROUTES).toHaveLength(49))
 
-test('each documented route answers with its documented shape', async () => {
+test('each documented route responds with its documented shape', async () => {
   const faults: Record<string, unknown> = {}
   for (const { method, path, response } of ordered) {
     const name = `${method} ${path}`

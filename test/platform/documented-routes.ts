@@ -27,7 +27,7 @@ const rows = (JSON.parse(readFileSync(file, 'utf8')) as readonly FixtureRow[]).f
 /** All that the documents have. */
 export const DOCUMENTED_ROUTES: readonly KnownRoute[] = rows.filter(({ status }) => status === 'documented')
 
-/** What only the vendor's tools, or pages about single features, know. */
+/** Fields documented only by the vendor's tools, or on pages about individual features. */
 export const UNDOCUMENTED_ROUTES: readonly KnownRoute[] = rows.filter(({ status }) => status !== 'documented')
 
 /** A path with its variables filled in. */
@@ -39,7 +39,7 @@ export function fill(path: string, values: Readonly<Record<string, string>>): st
   })
 }
 
-/** What stands for the names in paths. */
+/** Values for the parameters in paths. */
 export const NAMES = {
   organizationSlug: 'local',
   databaseName: 'app',

@@ -30,7 +30,7 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: Acce
       expect([name, await reader.outcome()]).toMatchObject([name, { status: 200, isWhole: !endsReaders }])
   })
 
-  test.concurrent('requests with writes ahead write nothing after the change is acknowledged', async () => {
+  test.concurrent('requests with pending writes write nothing after the change is acknowledged', async () => {
     await using scene = await Scene.start()
     const database = await DatabaseInUse.start(scene, 'app')
     const { client } = database
@@ -49,7 +49,7 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: Acce
     expect(await database.rows()).toEqual(rows)
   })
 
-  test.concurrent('a write that does not end is ended, and the next one finds the write lock free', async ({
+  test.concurrent('an endless write is aborted, and the next one can acquire the write lock', async ({
     expect,
   }) => {
     await using scene = await Scene.start()
@@ -75,7 +75,7 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: Acce
     expect(await database.rows()).toEqual([...rows, '3'])
   })
 
-  test.concurrent('a transaction that was open is rolled back', async () => {
+  test.concurrent('an open transaction is rolled back', async () => {
     await using scene = await Scene.start()
     const database = await DatabaseInUse.start(scene, 'app')
     const { host, token } = database
@@ -90,7 +90,7 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: Acce
   })
 })
 
-test.concurrent('a deletion cuts what only reads', async () => {
+test.concurrent('a deletion aborts requests that only read', async () => {
   await using scene = await Scene.start()
   const { client } = await DatabaseInUse.start(scene, 'app')
   const readers = [
@@ -104,7 +104,7 @@ test.concurrent('a deletion cuts what only reads', async () => {
 })
 
 // the embedded server attaches a copy
-describe.runIf(inject('target') === 'sqld')('a request that reads an attached database is cut', () => {
+describe.runIf(inject('target') === 'sqld')('a request that reads an attached database is aborted', () => {
   test.each<{ name: string; change: (database: DatabaseInUse) => Promise<unknown> }>([
     { name: 'block_reads', change: (database) => database.configure({ block_reads: true }) },
     {

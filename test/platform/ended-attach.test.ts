@@ -67,7 +67,7 @@ describe.each<readonly [string, (database: Attachable) => Promise<unknown>]>([
     expect(await database.run(['SELECT 2'], baton)).toMatchObject({ status: 200, rows: [['2']] })
   })
 
-  test('a cursor that reads it is cut', async () => {
+  test('a cursor that reads it is aborted', async () => {
     const database = await attachable()
     const reader = cursor(database, ATTACH(database.id), 'SELECT * FROM x.long')
     await reader.begun

@@ -16,7 +16,7 @@ async function ask(host: string, token: string): Promise<Response> {
   return await fetch(`http://${host}/export/1`, { headers: { authorization: `Bearer ${token}` } })
 }
 
-/** What a file says of itself, and of the table `account`. */
+/** Returns the result of a file's integrity check, and the contents of its table `account`. */
 function look(file: string) {
   const database = new DatabaseSync(file)
   try {
@@ -29,7 +29,7 @@ function look(file: string) {
   }
 }
 
-test('each export is one state of the database, and writers go on meanwhile', async () => {
+test('each export is a snapshot of the database, and writers continue in the meantime', async () => {
   const scene = await Scene.forTest()
   const directory = await folder()
   const { host } = await scene.create('app')
@@ -94,7 +94,7 @@ test('an export is a read: not without a token, nor of another database, nor whi
   ])
 })
 
-test('four exports of a database are under way at most; one that is left makes room, and others are not concerned', async () => {
+test('at most four exports of a database run at a time; one that is abandoned makes room, and other databases are not affected', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   const token = await scene.tokenFor('app')
@@ -114,7 +114,7 @@ test('four exports of a database are under way at most; one that is left makes r
   await expect.poll(async () => (await ask(host, token)).status).toBe(200)
 })
 
-test('baton export --all: every database of a running server, each in one state, while writers go on', {
+test('baton export --all: a snapshot of every database of a running server, while writers continue', {
   timeout: 180_000,
 }, async () => {
   const scene = await Scene.forTest()

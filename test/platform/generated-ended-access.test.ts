@@ -26,7 +26,7 @@ class GeneratedRequests {
     this.#random = random
   }
 
-  /** A request that is sent, whose response nobody reads. */
+  /** A request that is sent, whose response is not read. */
   start(): Unread {
     const kind = pick(this.#random, ['cursor', 'cursor', 'pipeline', 'batch', 'sequence', 'get'])
     const { client } = this.#database
@@ -79,7 +79,7 @@ function changesOf(random: () => number): readonly AccessChange[] {
     : [first]
 }
 
-describe('nothing is written under an access whose end was acknowledged', () => {
+describe('nothing is written with access whose revocation was acknowledged', () => {
   test.each(Array.from({ length: SEEDS }, (_, at) => at + 1))('seed %i', async (seed) => {
     await using scene = await Scene.start()
     const random = seeded(seed)

@@ -46,7 +46,7 @@ async function furnish(
   return { red: await make('red'), blue: await make('blue') }
 }
 
-test('streams of a deleted database leave their places to the others of its group', async () => {
+test('streams of a deleted database release their slots to others of its group', async () => {
   const scene = await Scene.forTest()
   const [gone, kept] = [await scene.create('gone'), await scene.create('kept')]
   const [token, keptToken] = [await scene.tokenFor('gone'), await scene.tokenFor('kept')]
@@ -58,8 +58,8 @@ test('streams of a deleted database leave their places to the others of its grou
   expect((await sql(kept.host, keptToken, 'SELECT count(*) FROM t')).rows).toEqual([['0']])
 })
 
-describe.runIf(inject('target') === 'sqld')('each group has a libsql-server of its own', () => {
-  test('which ends with the group, and takes its data along; the other one goes on', async () => {
+describe.runIf(inject('target') === 'sqld')('each group has its own libsql-server', () => {
+  test('which ends with the group, and its data is removed; the other one continues', async () => {
     const directory = await dataDirectory()
     await using scene = await Scene.start({}, directory)
     const { red, blue } = await furnish(scene)
@@ -76,7 +76,7 @@ describe.runIf(inject('target') === 'sqld')('each group has a libsql-server of i
     await scene.done('DELETE', `${scene.own}/groups/empty`)
   })
 
-  test('what a crash has left of the folder of a group that is gone is removed; other folders stay', async () => {
+  test('the remains of a deleted group’s folder are removed after a crash; other folders are kept', async () => {
     const directory = await dataDirectory()
     {
       await using scene = await Scene.start({}, directory)
@@ -100,11 +100,11 @@ describe.runIf(inject('target') === 'sqld')('each group has a libsql-server of i
       false,
       true,
     ])
-    // nobody knows what it is
+    // its purpose is unknown
     expect(existsSync(join(full, 'dbs-set-aside', gone))).toBe(true)
   })
 
-  test('whose crash another group does not feel', async () => {
+  test('whose crash does not affect another group', async () => {
     const directory = await dataDirectory()
     await using scene = await Scene.start({}, directory)
     const { red, blue } = await furnish(scene)
@@ -133,7 +133,7 @@ describe.runIf(inject('target') === 'sqld')('each group has a libsql-server of i
       .rows_written
   }
 
-  test('whose own counts outlive it: nothing is counted twice (takes 5 s)', async () => {
+  test('whose counts survive its restart: nothing is counted twice (takes 5 s)', async () => {
     const directory = await dataDirectory()
     const used = async (scene: Scene): Promise<number> =>
       (await scene.done('GET', `${scene.own}/databases/red/usage`)).database.total.rows_written
@@ -156,7 +156,7 @@ describe.runIf(inject('target') === 'sqld')('each group has a libsql-server of i
     }
   })
 
-  test('which starts with the first request after a start, with what was changed meanwhile', async () => {
+  test('which starts with the first request after a restart, with the changes made in the meantime', async () => {
     const directory = await dataDirectory()
     let old = { host: '', token: '' }
     let group = ''
@@ -183,7 +183,7 @@ describe.runIf(inject('target') === 'sqld')('each group has a libsql-server of i
   })
 })
 
-test('a copy into another group has the rows, and leaves the other as it was', async () => {
+test('a copy in another group has the rows, and does not affect the original', async () => {
   await using scene = await Scene.start()
   await furnish(scene)
   const seed = { type: 'database', name: 'red' }

@@ -18,7 +18,7 @@ async function start() {
   return { scene, issuer, app, inAnHour, template }
 }
 
-test('databases accept the tokens of an issuer that the operator has named, as far as their template goes', async () => {
+test('databases accept the tokens of a configured issuer, within the limits of its template', async () => {
   const { scene, issuer, app, inAnHour, template } = await start()
   expect(await scene.done('GET', SETS)).toEqual({ jwks: [{ jwks_name: 'idp', jwks_url: issuer.url }] })
   const full = { ...(await template({ database: 'app', scope: 'full-access' })), exp: inAnHour }
@@ -38,11 +38,11 @@ test('databases accept the tokens of an issuer that the operator has named, as f
   expect(issuer.asked).toBe(1)
   const headers = { authorization: `Bearer ${issuer.token('EdDSA', reader)}` }
   expect(await (await fetch(`http://${app.host}/dump`, { headers })).text()).toContain('INSERT INTO t')
-  // other tokens go on
+  // other tokens remain valid
   expect((await sql(app.host, await scene.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
 })
 
-test('what is not in order is refused', async () => {
+test('invalid tokens are rejected', async () => {
   const { scene, issuer, app, inAnHour } = await start()
   const other = await scene.create('other')
   await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
@@ -56,8 +56,8 @@ test('what is not in order is refused', async () => {
   const seconds = (from: number): number => Math.floor(Date.now() / 1_000) + from
   const bad: Record<string, string> = {
     'no signature': issuer.token('rsa', good, { alg: 'none' }, () => Buffer.of()),
-    'a public key taken for a secret': issuer.token('rsa', good, { alg: 'HS256' }, confusedSeal(pem)),
-    'a public key taken for a secret, as the issuer has it': issuer.token(
+    'a public key used as a secret': issuer.token('rsa', good, { alg: 'HS256' }, confusedSeal(pem)),
+    'a public key used as a secret, in the issuer’s format': issuer.token(
       'rsa',
       good,
       { alg: 'HS256' },
@@ -65,25 +65,25 @@ test('what is not in order is refused', async () => {
     ),
     'the algorithm of another key': issuer.token('rsa', good, { alg: 'EdDSA' }),
     'the name of another key': issuer.token('rsa', good, { kid: 'ed' }),
-    'a key that is not known': issuer.token('rsa', good, { kid: 'unknown' }),
-    'a name that is none': issuer.token('rsa', good, { kid: 5 }),
+    'an unknown key': issuer.token('rsa', good, { kid: 'unknown' }),
+    'an invalid name': issuer.token('rsa', good, { kid: 5 }),
     'an empty name': issuer.token('rsa', good, { kid: '' }),
     'no name of a key': issuer.token('ed', good, { kid: undefined }),
     'a key of its own': issuer.token('ed', good, { kid: 'own', jwk: issuer.add('own', 'EdDSA') }),
-    'a rule that is not understood': issuer.token('rsa', good, { crit: ['b64'], b64: false }),
+    'an unsupported rule': issuer.token('rsa', good, { crit: ['b64'], b64: false }),
     'another signature': issuer.token('rsa', good, {}, () => Buffer.alloc(256, 1)),
     'an end in the past': issuer.token('rsa', { ...good, exp: seconds(-3_600) }),
     'no end': issuer.token('rsa', { ...good, exp: undefined }),
-    'an end that no number reaches': issuer.token(
+    'an expiry that is not representable': issuer.token(
       'rsa',
       JSON.stringify({ ...good, exp: 0 }).replace('"exp":0', '"exp":1e999'),
     ),
-    'an end that is no number': issuer.token('rsa', { ...good, exp: String(inAnHour) }),
+    'an expiry that is not a number': issuer.token('rsa', { ...good, exp: String(inAnHour) }),
     'a beginning in the future': issuer.token('rsa', { ...good, nbf: seconds(3_600) }),
-    'a beginning that is no number': issuer.token('rsa', { ...good, nbf: String(seconds(-60)) }),
+    'a start that is not a number': issuer.token('rsa', { ...good, nbf: String(seconds(-60)) }),
     'another audience': issuer.token('rsa', { ...good, aud: 'shop' }),
     'no rights': issuer.token('rsa', { ...good, a: undefined }),
-    'rights that are none': issuer.token('rsa', { ...good, a: 'roa' }),
+    'invalid permissions': issuer.token('rsa', { ...good, a: 'roa' }),
     'lists of rights': issuer.token('rsa', { ...good, p: { rw: { ns: [app.id] } } }),
   }
   issuer.keys.delete('own')
@@ -106,7 +106,7 @@ test('what is not in order is refused', async () => {
   expect(await status(issuer.token('rsa', good))).toBe(200)
 })
 
-test('an issuer is trusted by the organization that has named it alone, and until it is removed', async () => {
+test('an issuer is trusted only by the organization that configured it, until it is removed', async () => {
   const { scene, issuer, app, inAnHour } = await start()
   issuer.add('key', 'EdDSA')
   const token = issuer.token('key', { a: 'rw', id: app.id, exp: inAnHour })
@@ -134,7 +134,7 @@ test('an issuer is trusted by the organization that has named it alone, and unti
   expect(await scene.done('GET', SETS)).toEqual({ jwks: [] })
 })
 
-test('a key set that is removed while it is fetched lets no request in', async () => {
+test('a key set that is removed while it is fetched authorizes no request', async () => {
   const { scene, issuer, app, inAnHour } = await start()
   issuer.add('key', 'EdDSA')
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -151,7 +151,7 @@ test('a key set that is removed while it is fetched lets no request in', async (
   expect((await sql(app.host, await scene.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
 })
 
-test('an address that is no longer allowed while a key set is fetched is not let in', async () => {
+test('an address that is disallowed while a key set is fetched is rejected', async () => {
   const { scene, issuer, app, inAnHour } = await start()
   issuer.add('key', 'EdDSA')
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -168,7 +168,7 @@ test('an address that is no longer allowed while a key set is fetched is not let
   expect((await sql(app.host, token, 'SELECT a FROM t')).rows).toEqual([['7']])
 })
 
-test('a new key of the issuer is found; while the issuer does not answer, known tokens stay valid', async () => {
+test('a new key of the issuer is found; while the issuer is unreachable, known tokens stay valid', async () => {
   const { issuer, app, inAnHour } = await start()
   issuer.add('first', 'ES256')
   const status = async (kid: string) =>
@@ -183,7 +183,7 @@ test('a new key of the issuer is found; while the issuer does not answer, known 
   expect([await status('first'), await status('third')]).toEqual([200, 401])
 })
 
-test('an organization that names an issuer no more takes nothing from another one that does', async () => {
+test('removing an issuer from one organization does not affect another one', async () => {
   const { scene, issuer, app, inAnHour } = await start()
   issuer.add('key', 'EdDSA')
   const token = issuer.token('key', { a: 'ro', id: app.id, exp: inAnHour })
@@ -199,7 +199,7 @@ test('an organization that names an issuer no more takes nothing from another on
   expect(await status()).toBe(401)
 })
 
-test('only what can be a key set is saved', async () => {
+test('only valid key sets are saved', async () => {
   const { scene } = await start()
   for (const jwks_url of [
     'http://issuer.test/jwks.json',

@@ -20,7 +20,7 @@ const VALUES: Readonly<Record<string, string>> = {
   jwksName: 'keys',
 }
 
-/** What routes that take something away are given, so that others go on. */
+/** Resources for the routes that delete something, so that others are not affected. */
 const VICTIMS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   [`DELETE ${D}`]: { databaseName: 'doomed' },
   [`POST ${D}/transfer`]: { databaseName: 'copy' },
@@ -37,7 +37,7 @@ const VICTIMS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 const dump = new FormData()
 dump.append('file', new Blob(['select 1;']))
 
-/** Bodies that fit what is there; of other routes with a method what that sends. */
+/** Bodies for existing resources; for other routes with a method, the body that the method sends. */
 const BODIES: Readonly<Record<string, object>> = {
   [`POST ${O}/databases`]: { name: 'fresh', group: 'team' },
   [`PATCH ${D}/configuration`]: { size_limit: '10mb' },
@@ -63,7 +63,7 @@ const BODIES: Readonly<Record<string, object>> = {
   'POST /v2/auth/api-tokens/{tokenName}': { organization: 'local' },
 }
 
-/** What all routes need to have something to work on. */
+/** Resources that all routes need. */
 export async function furnish(scene: Scene): Promise<void> {
   const { own, platform } = scene
   for (const username of ['bob', 'dora', 'leaver']) await platform.createUser({ username })
@@ -78,7 +78,7 @@ export async function furnish(scene: Scene): Promise<void> {
     await scene.done('POST', '/v2/organizations/local/invites', { body: { email } })
 }
 
-/** What came of a route: `yes`, or the status of a refusal. */
+/** The outcome of a route: `yes`, or the status of the rejection. */
 export type Outcome = string
 
 /** A way to use each route: the client's method, or where it has none, its `request`. */
@@ -125,7 +125,7 @@ export class LiveCalls {
       if (method !== undefined) await PLATFORM_CALLS[method]?.(platform)
       else await platform.request(verb, path.replaceAll('{', '%7B').replaceAll('}', '%7D'), { body })
     } catch (error) {
-      // an answer that the client cannot read is no outcome
+      // a response that the client cannot read is not an outcome
       if (!(error instanceof PlatformError) || error.status === null || error.status < 400) throw error
       return String(error.status)
     }
@@ -169,7 +169,7 @@ export class LiveCalls {
   }
 }
 
-/** What ends things comes last, and what ends the token at the very end. */
+/** Deletions come last, and the revocation of the token at the very end. */
 export function inOrder(names: readonly string[]): readonly string[] {
   const rank = (name: string): number =>
     name === 'POST /v1/auth/invalidate' ? 2 : Number(name.startsWith('DELETE'))

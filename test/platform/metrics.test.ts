@@ -15,7 +15,7 @@ function valuesOf(text: string, name: string): Map<string, number> {
   )
 }
 
-test('requests, usage and the process, in the form of Prometheus', async () => {
+test('requests, usage and the process, in the Prometheus format', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('orders')
   const authToken = await scene.tokenFor('orders')
@@ -42,7 +42,7 @@ test('requests, usage and the process, in the form of Prometheus', async () => {
     expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{[^{}]*\})? [\d.e+-]+)$/)
 })
 
-test('only for a token of the owner: one for metrics, which is good for nothing else, or an unrestricted one', async () => {
+test('only with a token of the owner: a metrics token, which is valid for nothing else, or an unrestricted one', async () => {
   const scene = await Scene.forTest()
   const status = async (token: string | null, method = 'GET'): Promise<number> =>
     (await scene.ask(method, '/metrics', { token }).catch(() => ({ status: 200 }))).status

@@ -110,7 +110,7 @@ test('tenants that fail are listed, and do not stop the others', async () => {
   expect(await census(group, TABLES)).toEqual({ 'guest,visit': 2, visit: 1, '': 1 })
 })
 
-test('a group without databases is refused', async () => {
+test('a group without databases is rejected', async () => {
   const ended = await endOf(startTenants('misspelt'))
   expect([ended.code, ended.said]).toEqual([1, ''])
   expect(ended.errors).toContain('the group misspelt has no databases')

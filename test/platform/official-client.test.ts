@@ -45,7 +45,7 @@ test('@tursodatabase/api: the calls that it gets right', async () => {
   expect((await turso.databases.list()).map(({ name }) => name)).toEqual(['default'])
 })
 
-test('@tursodatabase/api: every method, and only its own faults fail', async () => {
+test('@tursodatabase/api: every method; only those with its own bugs fail', async () => {
   const scene = await Scene.forTest()
   const { platform } = scene
   await platform.createUser({ username: 'ann' })

@@ -12,7 +12,7 @@ async function neighbour(scene: Scene, slug = 'other') {
 }
 
 describe('groups', () => {
-  test('a deleted one takes its databases and tokens along; a new one of its name has none of them', async () => {
+  test('the databases and tokens of a deleted one are removed, too; a new one with the same name has none of them', async () => {
     const scene = await Scene.forTest()
     const { own, platform } = scene
     const make = () => scene.done('POST', `${own}/groups`, { body: { name: 'team', location: 'local' } })
@@ -33,7 +33,7 @@ describe('groups', () => {
     for (const dead of [token, jwt]) expect((await sql(again.host, dead, 'SELECT 1')).status).toBe(401)
   })
 
-  test('a transfer moves the databases with their rows; tokens of all kinds end', async () => {
+  test('a transfer moves the databases with their rows; all tokens become invalid', async () => {
     const scene = await Scene.forTest()
     const { own, platform } = scene
     await scene.done('POST', `${own}/groups`, { body: { name: 'team', location: 'local' } })
@@ -45,7 +45,7 @@ describe('groups', () => {
     const stranger = await neighbour(scene)
     const transfer = (organization: string) =>
       scene.ask('POST', `${own}/groups/team/transfer`, { body: { organization } })
-    // to those who are nobody there it does not exist
+    // for users who are not members it does not exist
     for (const unknown of ['other', 'nowhere'])
       expect(await transfer(unknown)).toEqual({ status: 404, body: { error: 'organization not found' } })
     await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
@@ -107,7 +107,7 @@ describe('groups', () => {
 })
 
 describe('members and invites', () => {
-  test('a role is given, changed and taken, and with it what tokens may do', async () => {
+  test('a role is granted, changed and removed, and with it the permissions of tokens', async () => {
     const scene = await Scene.forTest()
     const { own } = scene
     const token = await scene.platform.createUser({ username: 'bob', email: 'bob@example.test' })
@@ -145,7 +145,7 @@ describe('members and invites', () => {
     ])
   })
 
-  test('an invite waits for its address, is replaced by the next one, and needs the plan', async () => {
+  test('an invite waits for its address, is replaced by the next one, and depends on the plan', async () => {
     const scene = await Scene.forTest()
     const path = '/v2/organizations/local/invites'
     await scene.done('POST', path, { body: { email: 'ann@example.test', role: 'viewer' } })
@@ -202,7 +202,7 @@ test('members with a role that may change settings change an organization, known
   expect((await change({ overages: false }, token)).body.organization.overages).toBe(false)
 })
 
-test('usage is what was used, and beside it what the plan allows; a token of a group sees what its group has used', async () => {
+test('usage has the actual usage and the allowance of the plan; a group token sees the usage of its group', async () => {
   const scene = await Scene.forTest()
   const { own, platform } = scene
   await scene.done('POST', `${own}/subscription`, { body: { plan: 'starter' } })
@@ -233,7 +233,7 @@ test('usage is what was used, and beside it what the plan allows; a token of a g
   expect((await scene.ask('GET', `${own}/usage`, { token: maker })).status).toBe(403)
 })
 
-test('paths without an organization mean the own one', async () => {
+test('paths without an organization refer to the caller’s own', async () => {
   const scene = await Scene.forTest()
   await scene.create('app')
   expect((await scene.done('GET', '/v1/databases/app')).database.Name).toBe('app')
@@ -360,7 +360,7 @@ describe('organizations that share a server', () => {
     expect((await create({ name: 'x', seed: { type: 'dump', url } })).body).toEqual({
       error: 'dump not found',
     })
-    // addresses are shared: whoever would get one that is taken is told so
+    // addresses are shared: a conflicting one is rejected with an error
     await scene.create('x-other')
     expect((await create({ name: 'x' })).status).toBe(422)
     expect((await create({ name: 'y' })).status).toBe(200)
@@ -370,7 +370,7 @@ describe('organizations that share a server', () => {
     expect(taken.status).toBe(422)
   })
 
-  test('the token of a group sees its group alone', async () => {
+  test('the token of a group sees only its group', async () => {
     const scene = await Scene.forTest()
     const { own } = scene
     await scene.done('POST', `${own}/groups`, { body: { name: 'team', location: 'local' } })
@@ -405,7 +405,7 @@ describe('organizations that share a server', () => {
   })
 })
 
-test('with a domain, every database has a host of its own', async () => {
+test('with a domain, every database has its own host', async () => {
   const scene = await Scene.forTest({ domain: 'db.test:8443' })
   const made = await scene.done('POST', `${scene.own}/databases`, { body: { name: 'a-b', group: 'default' } })
   expect(made.database.Hostname).toBe('a-b-local.db.test:8443')

@@ -15,13 +15,13 @@ export interface Answer {
   readonly body: any
 }
 
-/** What a request is sent with. */
+/** The options of a request. */
 export interface Sending {
   readonly token?: string | null
   readonly body?: unknown
 }
 
-/** What happened to statements of a pipeline: rows of the last one, or the code of the first error. */
+/** The outcome of a pipeline: the rows of its last statement, or the code of its first error. */
 export interface SqlAnswer {
   readonly status: number
   readonly rows: readonly (readonly string[])[]
@@ -99,7 +99,7 @@ export class Scene implements AsyncDisposable {
     return (await this.done('POST', `${this.own}/databases/${name}/auth/tokens${query}`, { body })).jwt
   }
 
-  /** An API token of the owner, or of somebody else. */
+  /** An API token of the owner, or of another user. */
   async mint(name: string, body: object = {}, token?: string): Promise<string> {
     const path = `/v1/auth/api-tokens/${name}`
     return (await this.done('POST', path, { body, ...(token !== undefined && { token }) })).token

@@ -9,7 +9,7 @@ export interface Shape {
   readonly items?: Shape
 }
 
-/** What a value lacks to have a shape, each as `path: what is wrong`. Fields beyond it are no fault. */
+/** Returns how a value differs from a shape, each as `path: problem`. Additional fields are allowed. */
 export function faultsOf(shape: Shape | null, value: unknown, path = 'body'): string[] {
   if (shape === null) return value === undefined ? [] : [`${path}: should be empty`]
   if (value === null && shape.nullable === true) return []

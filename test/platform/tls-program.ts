@@ -1,4 +1,4 @@
-// A tenant's program on another machine: it knows the proxy's host names and its certificate, and nothing else.
+// A tenant's program on another machine: it has the proxy's host names and its certificate, and nothing else.
 import dns from 'node:dns'
 import { createClient, listen, readRows } from '@batonsql/core'
 import { createPlatformClient, databaseUrl } from '@batonsql/platform'

@@ -44,7 +44,7 @@ async function certificate(): Promise<{
   return { cert: readFileSync(file, 'utf8'), key: readFileSync(keyFile, 'utf8'), file }
 }
 
-/** What any proxy does: passes requests on as they are, by the host they are for, and drops what names a database. */
+/** Works like any proxy: forwards requests unchanged, by their host, and drops headers that name a database. */
 function forward(
   from: IncomingMessage,
   to: ServerResponse,
@@ -71,7 +71,7 @@ function forward(
   from.pipe(onward)
 }
 
-/** Runs the program that knows the proxy alone. @returns what it printed */
+/** Runs the program that reaches only the proxy. @returns its output */
 async function runProgram(settings: object, certificateFile: string): Promise<unknown> {
   const { NODE_OPTIONS: _, ...environment } = process.env
   const child = spawn(
@@ -87,11 +87,11 @@ async function runProgram(settings: object, certificateFile: string): Promise<un
   child.stdout.on('data', (part) => (printed += part))
   child.stderr.on('data', (part) => (complaints += part))
   const code = await new Promise((resolve) => child.once('close', resolve))
-  if (code !== 0) throw new Error(`the program ended with ${String(code)}: ${complaints}`)
+  if (code !== 0) throw new Error(`the program exited with ${String(code)}: ${complaints}`)
   return JSON.parse(printed)
 }
 
-test('behind a proxy with TLS: the platform API, and each database by its own host', {
+test('behind a TLS proxy: the platform API, and each database with its own host', {
   timeout: 180_000,
 }, async () => {
   const { cert, key, file } = await certificate()
@@ -122,7 +122,7 @@ test('behind a proxy with TLS: the platform API, and each database by its own ho
     afterRotation: 401,
     afterDeletion: 404,
   })
-  // who does not know the certificate does not talk to it
+  // a client without the certificate does not connect
   await expect(runProgram({ ...settings, organization: platform.organization }, '')).rejects.toThrow(
     /self-signed certificate|unable to verify/,
   )

@@ -18,7 +18,7 @@ async function inHalves(url: string, token: string, body: string): Promise<() =>
   const request = http.request(url, { method: 'POST', headers, agent: false })
   const answer = once(request, 'response') as Promise<[http.IncomingMessage]>
   request.write(body.slice(0, 5))
-  // it is there, and was let in
+  // it arrived, and was authorized
   await sleep(150)
   return async () => {
     request.end(body.slice(5))
@@ -28,7 +28,7 @@ async function inHalves(url: string, token: string, body: string): Promise<() =>
   }
 }
 
-describe('a token that ends while the body of its request is on its way', () => {
+describe('a token that ends while the body of its request is in flight', () => {
   test('of a database: the statements are not run', async () => {
     const scene = await Scene.forTest()
     const { host } = await scene.create('app')
@@ -53,7 +53,7 @@ describe('a token that ends while the body of its request is on its way', () => 
 })
 
 describe('tokens for databases', () => {
-  test('a read-only one reads, one that has expired does nothing', async () => {
+  test('a read-only one can only read, and an expired one is rejected', async () => {
     const scene = await Scene.forTest()
     const { host } = await scene.create('app')
     await sql(host, await scene.tokenFor('app'), 'CREATE TABLE t (a)')
@@ -65,7 +65,7 @@ describe('tokens for databases', () => {
     expect('exp' in JSON.parse(atob((await scene.tokenFor('app')).split('.')[1] ?? ''))).toBe(false)
   })
 
-  test("a group's is good for all its databases, those made later too, and for no other group's", async () => {
+  test("a group's token is valid for all of its databases, including later ones, and for no other group's", async () => {
     const scene = await Scene.forTest()
     await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
     const { jwt } = await scene.done('POST', `${scene.own}/groups/team/auth/tokens`)
@@ -78,7 +78,7 @@ describe('tokens for databases', () => {
     expect((await sql(outside.host, jwt, 'SELECT 1')).status).toBe(401)
   })
 
-  test('permissions for tables hold, or are refused where the back end would ignore them', async () => {
+  test('permissions for tables are enforced, or rejected if the back end would ignore them', async () => {
     const scene = await Scene.forTest()
     const { host } = await scene.create('app')
     await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'CREATE TABLE u (a)'])
@@ -100,7 +100,7 @@ describe('tokens for databases', () => {
       ])
   })
 
-  test('a database is attached with a token that names it, when it allows that', async () => {
+  test('a database can be attached with a token that names it, if it allows that', async () => {
     const scene = await Scene.forTest()
     const app = await scene.create('app')
     const other = await scene.create('other')
@@ -139,7 +139,7 @@ describe('tokens for databases', () => {
     await scene.tokenFor('app', '', { permissions: { read_attach: { databases: [] } } })
   })
 
-  test('a stream that has attached a database ends when that may no longer be read', async () => {
+  test('a stream that has attached a database ends when that database becomes unreadable', async () => {
     const scene = await Scene.forTest()
     const app = await scene.create('app')
     const other = await scene.create('other')
@@ -227,7 +227,7 @@ describe.each([
   })
 })
 
-test('a rotation is kept over a restart', async () => {
+test('a rotation survives a restart', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   let [old, fresh] = ['', '']
   {

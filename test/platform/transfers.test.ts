@@ -51,7 +51,7 @@ describe('a database is transferred', () => {
   })
 
   test.each(['databases/app', 'groups/team'])(
-    'each organization has used what was used while it had %s',
+    'each organization is charged for the usage while it owned %s',
     async (path) => {
       const scene = await furnished()
       const { host } = await scene.create('app', { group: 'team' })
@@ -70,7 +70,7 @@ describe('a database is transferred', () => {
     },
   )
 
-  test('to another group, and back, and again; what was written in each is there', async () => {
+  test('to another group, and back, and again; the rows written in each are kept', async () => {
     const scene = await furnished()
     const { host } = await scene.create('app')
     const write = async (text: string) =>
@@ -85,7 +85,7 @@ describe('a database is transferred', () => {
     expect(rows).toEqual([['before team'], ['before default'], ['before team']])
   })
 
-  test('to another group by a token of its group with db:configure, which does not reach it there', async () => {
+  test('to another group with a token of its group with db:configure, which has no access to it there', async () => {
     const scene = await furnished()
     await scene.create('app')
     const scopes = ['read', 'db:configure']
@@ -111,7 +111,7 @@ describe('a database is transferred', () => {
     })
   })
 
-  test('beside writers: what was acknowledged is there once', async () => {
+  test('with concurrent writers: each acknowledged row exists once', async () => {
     const scene = await furnished()
     const { host } = await scene.create('app')
     await sql(host, await scene.tokenFor('app'), 'CREATE TABLE t (a)')
@@ -139,7 +139,7 @@ describe('a database is transferred', () => {
     expect(acknowledged.filter((name) => !kept.includes(name))).toEqual([])
   })
 
-  test('to two groups at once: it is in one that was said to have it, and whole', async () => {
+  test('to two groups at once: it is in one that was acknowledged, and complete', async () => {
     const scene = await furnished()
     const { host } = await scene.create('app')
     await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
@@ -158,7 +158,7 @@ describe('a database is transferred', () => {
   })
 
   test.runIf(inject('target') === 'sqld')(
-    'to a group that is deleted meanwhile: it stays, and can be written to',
+    'to a group that is deleted in the meantime: it is not moved, and remains writable',
     async () => {
       const directory = await temporaryDirectory()
       await using scene = await Scene.start({}, directory)
@@ -176,7 +176,7 @@ describe('a database is transferred', () => {
     },
   )
 
-  test('and what a crash in the middle left in the other group is set aside', async () => {
+  test('and leftovers of a crash in the other group are set aside', async () => {
     const directory = await temporaryDirectory()
     const ids: string[] = []
     {
@@ -249,7 +249,7 @@ describe('a database is transferred', () => {
     expect(await scene.done('GET', `${scene.own}/databases/app`)).toEqual(before)
   })
 
-  test('not without those it shares a schema with', async () => {
+  test('only together with those that share its schema', async () => {
     const scene = await furnished()
     await scene.create('parent', { is_schema: true })
     await scene.create('app', { schema: 'parent' })

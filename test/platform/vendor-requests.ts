@@ -1,4 +1,4 @@
-// What the vendor's programs send to the platform API, as their sources have it. Variables are named as in the table of routes.
+// Requests of the vendor's programs to the platform API, from their sources. Variables are named as in the table of routes.
 
 const O = '/v1/organizations/{organizationSlug}'
 const O2 = '/v2/organizations/{organizationSlug}'
@@ -92,7 +92,7 @@ export const COMMAND_LINE_REQUESTS: readonly string[] = [
   `POST ${G3}/auth/tokens`,
 ]
 
-/** `@tursodatabase/api` 2.0.5. Without two requests that no server knows, because it has their paths wrong. */
+/** `@tursodatabase/api` 2.0.5. Without two requests that no server supports, because it has their paths wrong. */
 export const CLIENT_REQUESTS: readonly string[] = [
   'GET /v1/auth/api-tokens',
   'POST /v1/auth/api-tokens/{tokenName}',

@@ -84,7 +84,7 @@ test('lists of databases and groups: filters, pages and both versions of a name'
   expect(group).toEqual(groups[1])
 })
 
-test('an id is found only where the token reaches it, and a name is no id', async () => {
+test('an id is found only if the token has access to it, and a name is not an id', async () => {
   const { scene, own, groupId } = await furnished()
   const { id } = await scene.create('app', { group: 'team' })
   const { id: outside } = await scene.create('outside')

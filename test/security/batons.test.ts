@@ -29,7 +29,7 @@ function bodies(baton: string): Readonly<Record<string, string>> {
   }
 }
 
-describe.each(KINDS)('a baton is good for its own database: $backend, auth $auth', (kind) => {
+describe.each(KINDS)('a baton is valid only for its own database: $backend, auth $auth', (kind) => {
   let attacked: AttackedServer
   let own: Record<string, string>
   let foreign: Record<string, string>
@@ -101,9 +101,9 @@ describe.each(KINDS)('a baton is good for its own database: $backend, auth $auth
 })
 
 describe.each(KINDS.filter(({ auth }) => auth))(
-  'a baton needs the rights of its stream: $backend',
+  'a baton needs the permissions of its stream: $backend',
   (kind) => {
-    test('without a token, with that of a reader', async () => {
+    test('without a token, and with a read-only one', async () => {
       await using attacked = await AttackedServer.start(kind)
       const headers = await attacked.headers()
       const reader = await attacked.headers('app', 'read-only')

@@ -62,7 +62,7 @@ describe.skipIf(browserPath === null)(
         }
       }
 
-      /** What a script of the page gets. */
+      /** The result that a script of the page receives. */
       async function fetchFrom(page: Page, path: string, init: object): Promise<string> {
         const url = new URL(path, attacked.server.url).href
         return await page.evaluate<string>(`(async () => {
@@ -75,7 +75,7 @@ describe.skipIf(browserPath === null)(
       })()`)
       }
 
-      test('a foreign page reads and writes nothing, by whatever means', async () => {
+      test('a foreign page can neither read nor write, by any means', async () => {
         await onPage(`http://evil.example:${pagesPort}/`, async (page) => {
           const plain = { ...headers, 'content-type': 'text/plain' }
           expect(await fetchFrom(page, '/app/v2/pipeline', { method: 'POST', body: SELECT })).toMatch(
@@ -107,7 +107,7 @@ describe.skipIf(browserPath === null)(
         await expectNothingWritten()
       })
 
-      test('nor one whose own name points here', async () => {
+      test('nor one whose own host name points here', async () => {
         const { port } = attacked.server
         await onPage(`http://evil.example:${port}/`, async (page) => {
           const own = `http://evil.example:${port}`
@@ -139,23 +139,20 @@ describe.skipIf(browserPath === null)(
         await expectNothingWritten()
       })
 
-      test.each(['localhost', '127.0.0.1', 'app.example'])(
-        'pages of %s that are let in can use it',
-        async (host) => {
-          await onPage(`http://${host}:${pagesPort}/`, async (page) => {
-            // other headers than the simple ones make the browser ask first
-            const json = { ...headers, 'content-type': 'application/json', 'x-other': '1' }
-            const answer = await fetchFrom(page, '/app/v2/pipeline', {
-              method: 'POST',
-              body: SELECT,
-              headers: json,
-            })
-            expect(answer).toMatch(/^cors 200 .*"value":"42"/)
+      test.each(['localhost', '127.0.0.1', 'app.example'])('allowed pages of %s can use it', async (host) => {
+        await onPage(`http://${host}:${pagesPort}/`, async (page) => {
+          // other headers than the simple ones make the browser ask first
+          const json = { ...headers, 'content-type': 'application/json', 'x-other': '1' }
+          const answer = await fetchFrom(page, '/app/v2/pipeline', {
+            method: 'POST',
+            body: SELECT,
+            headers: json,
           })
-        },
-      )
+          expect(answer).toMatch(/^cors 200 .*"value":"42"/)
+        })
+      })
 
-      test('the address opened in a browser shows what it is', async () => {
+      test('the URL opened in a browser shows what the server is', async () => {
         await onPage(attacked.server.url, async (page) => {
           expect(await page.title()).toBe('Baton local server')
           expect(await page.textContent('pre')).toBe(`DATABASE_URL=${attacked.server.url}`)

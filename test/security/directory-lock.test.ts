@@ -11,14 +11,14 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 const PROGRAM = fileURLToPath(new URL('programs/lock-contender.ts', import.meta.url))
 const CONTENDERS = 8
 
-/** What lies in the directory when they all come at once. */
+/** The files in the directory when all processes start at once. */
 const BEGINNINGS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'a fresh directory': {},
-  'the file of a lock that is not held': { 'baton.lock.db': '' },
-  'the owner that an earlier version noted': {
+  'the file of a released lock': { 'baton.lock.db': '' },
+  'the owner recorded by an earlier version': {
     'baton.lock': JSON.stringify({ pid: 2 ** 22 + 1, identity: 'start 1', token: 'one' }),
   },
-  'the note of one that was killed': {
+  'the record of a killed process': {
     'baton.lock': JSON.stringify({ pid: 1, host: 'elsewhere' }),
     'baton.lock.db': '',
   },
@@ -77,7 +77,7 @@ async function* linesOf(child: ChildProcess): AsyncGenerator<string> {
 }
 
 test.each(Object.keys(BEGINNINGS))(
-  'many processes at once, one gets it: %s',
+  'many processes at once, one acquires it: %s',
   async (beginning) => {
     for (let round = 0; round < 3; round += 1) {
       const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
@@ -98,7 +98,7 @@ test.each(Object.keys(BEGINNINGS))(
   60_000,
 )
 
-test('a lock of one that was killed is taken over, again and again', async () => {
+test('the lock of a killed process is taken over, repeatedly', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
   for (let round = 0; round < 3; round += 1) {
     const contenders = Array.from({ length: 3 }, () => new Contender(directory, 'die'))
@@ -117,7 +117,7 @@ const ELSEWHERE = ['unshare', '--pid', '--fork', '--mount-proc']
 const hasNamespaces = spawnSync('unshare', [...ELSEWHERE.slice(1), 'true']).status === 0
 
 test.skipIf(!hasNamespaces)(
-  'a process of another container does not get it, and does when its owner was killed',
+  'a process of another container acquires it only after its owner was killed',
   async () => {
     const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
     const [first, second, third] = [1, 2, 3].map(() => new Contender(directory, 'wait', ELSEWHERE)) as [
@@ -139,7 +139,7 @@ test.skipIf(!hasNamespaces)(
   },
 )
 
-describe('a lock that is not what it was', () => {
+describe('a lock that has changed', () => {
   const SERVER = fileURLToPath(new URL('programs/locked-server.ts', import.meta.url))
   const start = async () => {
     const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
@@ -165,7 +165,7 @@ describe('a lock that is not what it was', () => {
     return (await fetch(`${url}/v3/pipeline`, { method: 'POST', body })).status
   }
 
-  test('a file that was removed is locked again, and the server goes on', async () => {
+  test('a file that was removed is locked again, and the server continues', async () => {
     const { dataDirectory, child, url } = await start()
     const lock = join(dataDirectory, 'baton.lock.db')
     await rm(lock)
@@ -174,7 +174,7 @@ describe('a lock that is not what it was', () => {
     expect(await ask(url)).toBe(200)
   })
 
-  test('where another server was faster, the process ends at once and writes nothing', async () => {
+  test('if another server was first, the process exits at once and writes nothing', async () => {
     const { dataDirectory, gone, errors } = await start()
     // as the other one does it, within the second
     await rm(join(dataDirectory, 'baton.lock.db'))
@@ -183,7 +183,7 @@ describe('a lock that is not what it was', () => {
     expect(errors.join('')).toContain(`another server has the directory ${dataDirectory}`)
   })
 
-  test('a process that reads the file, and so drops its own lock, keeps the directory', async () => {
+  test('a process that reads the file, which drops its own lock, keeps the directory', async () => {
     const { dataDirectory, child, lines, url } = await start()
     child.stdin.write('read\n')
     expect((await lines.next()).value).toBe('read')
@@ -192,7 +192,7 @@ describe('a lock that is not what it was', () => {
   })
 })
 
-test('a second server on one directory; one after the other; a directory that cannot be', async () => {
+test('a second server on one directory; one after the other; an invalid directory', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
   const dataDirectory = join(directory, 'deep', 'data')
   const first = await startLocalServer({ dataDirectory })

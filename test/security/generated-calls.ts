@@ -277,7 +277,7 @@ function value(random: () => number, depth: number): string {
   return depth > 0 ? call(random, depth - 1) : pick(random, NUMBERS)
 }
 
-/** A value with a meaning of its own, cut, or with bytes behind it. */
+/** A value with a special meaning, truncated, or with bytes appended. */
 function damaged(random: () => number): string {
   const blob = pick(random, BLOBS)
   const at = Math.floor(random() * 20)

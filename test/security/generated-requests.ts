@@ -73,7 +73,7 @@ const VALUES: readonly Json[] = [
   { type: 'nothing' },
   null,
 ]
-/** What takes the place of a piece of a request. */
+/** Replacements for a part of a request. */
 const ODD: readonly Json[] = [
   null,
   true,

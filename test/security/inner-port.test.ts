@@ -28,7 +28,7 @@ describe.skipIf(process.platform !== 'linux').each(INNER)('the port behind the g
     return { status: answer.status, text: await answer.text() }
   }
 
-  test('takes no token of a client, and nothing without a token', async () => {
+  test('accepts neither tokens of clients nor requests without a token', async () => {
     const victim = join(attacked.directory, 'written')
     const file = join(attacked.directory, 'data/registry.db')
     const named = { 'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, '') }
@@ -55,7 +55,7 @@ describe.skipIf(process.platform !== 'linux').each(INNER)('the port behind the g
     await expect(stat(victim)).rejects.toThrow('ENOENT')
   })
 
-  test('its admin API takes neither', async () => {
+  test('its admin API accepts neither', async () => {
     for (const headers of [{}, await attacked.headers(), { authorization: 'basic' }]) {
       const url = `http://${ports.admin}/v1/namespaces/${id}/config`
       expect((await fetch(url, { headers })).status).toBe(401)

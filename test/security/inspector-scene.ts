@@ -27,7 +27,7 @@ export async function lockScene(url: string): Promise<LockScene> {
   return { finish, [Symbol.asyncDispose]: finish }
 }
 
-/** What a small shop does: reads, writes, transactions, a mistake. */
+/** The workload of a small shop: reads, writes, transactions, and an error. */
 export async function shopScene(server: LocalServer): Promise<void> {
   const app = createClient({ url: server.urlOf('app') })
   const billing = createClient({ url: server.urlOf('billing') })

@@ -5,17 +5,18 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type ClientEvent, createClient } from '@batonsql/core'
 import { createHandler, type LocalServer, startLocalServer } from '@batonsql/local-server'
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { type Browser, chromium } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { close, execute, pipeline, query } from '../server/wire.ts'
 import { findBrowser } from '../support/browser.ts'
 import { BACKENDS } from './attacked-server.ts'
+import { openInspector as open } from './inspector-browser.ts'
 import { lockScene, shopScene } from './inspector-scene.ts'
 
 const { path: browserPath, unavailable } = await findBrowser()
 const PICTURES = fileURLToPath(new URL('../../packages/local-server/docs/pictures/', import.meta.url))
 
-const PATHS = ['/_baton', '/_baton/page.js', '/_baton/page.css', '/_baton/events']
+const PATHS = ['/_baton', '/_baton/page.js', '/_baton/page.css', '/_baton/events', '/_baton/databases']
 
 /** `fetch` does not let us choose the headers that only browsers may set. */
 async function statusOf(url: string, headers: Record<string, string> = {}, method = 'GET'): Promise<number> {
@@ -29,7 +30,7 @@ async function statusOf(url: string, headers: Record<string, string> = {}, metho
   })
 }
 
-test('there is no inspector unless it is asked for', async () => {
+test('the inspector is off by default', async () => {
   await expect(startLocalServer({ inspector: true, auth: true })).rejects.toThrow('without a token')
   await expect(startLocalServer({ inspector: true, platform: {} })).rejects.toThrow('without a token')
   await using server = await startLocalServer()
@@ -41,7 +42,7 @@ test('there is no inspector unless it is asked for', async () => {
   await expect(server.createDatabase('_baton')).rejects.toThrow(TypeError)
 })
 
-describe('the inspector refuses', () => {
+describe('the inspector rejects', () => {
   let server: LocalServer
   beforeAll(async () => {
     server = await startLocalServer({
@@ -67,7 +68,7 @@ describe('the inspector refuses', () => {
     for (const path of PATHS) expect([path, await statusOf(server.url + path, headers)]).toEqual([path, 403])
   })
 
-  test('and lets its own page in', async () => {
+  test('and accepts its own page', async () => {
     for (const path of PATHS) {
       expect(await statusOf(server.url + path)).toBe(200)
       expect(await statusOf(server.url + path, { 'sec-fetch-site': 'same-origin' })).toBe(200)
@@ -82,7 +83,7 @@ describe('the inspector refuses', () => {
   })
 
   test.each(['/../../package.json', '/tsconfig.json', '/page.html', '/%2e%2e/x', '/__proto__', '/'])(
-    'files that are none of its own: %s',
+    'files that do not belong to it: %s',
     async (path) => {
       expect(await statusOf(`${server.url}/_baton${path}`)).toBe(404)
     },
@@ -99,7 +100,7 @@ describe.skipIf(browserPath === null)(
     }, 180_000)
     afterAll(() => browser.close())
 
-    test.each(BACKENDS)('statements show up as they come, with what became of them: %s', async (backend) => {
+    test.each(BACKENDS)('statements appear as they arrive, with their outcome: %s', async (backend) => {
       await using server = await startLocalServer({ backend, inspector: true })
       const { url } = await server.createDatabase('app')
       await using scene = await open(browser, server)
@@ -125,7 +126,7 @@ describe.skipIf(browserPath === null)(
       expect(problems).toEqual([])
     })
 
-    test('a transaction is on the time line, with its round trips', async () => {
+    test('a transaction is on the timeline, with its round trips', async () => {
       await using server = await startLocalServer({ inspector: true })
       await using scene = await open(browser, server)
       const { page } = scene
@@ -147,7 +148,7 @@ describe.skipIf(browserPath === null)(
       expect(await page.locator('#timeline .transaction.committed + .locked').count()).toBe(1)
     })
 
-    test('the holder of the write lock, its waiters, and the one that has lost it', async () => {
+    test('the holder of the write lock, its waiters, and the one that lost it', async () => {
       await using server = await startLocalServer({ inspector: true })
       await query(server.url, 'create table t (a)')
       await using scene = await open(browser, server)
@@ -174,7 +175,7 @@ describe.skipIf(browserPath === null)(
       await page.locator('#rows tr').filter({ hasText: 'end of the stream' }).waitFor()
     })
 
-    test('fits on a narrow screen, and says when it is not live any more', async () => {
+    test('fits on a narrow screen, and shows when it is no longer live', async () => {
       const server = await startLocalServer({ inspector: true })
       await using scene = await open(browser, server)
       const { page } = scene
@@ -188,7 +189,7 @@ describe.skipIf(browserPath === null)(
       expect(await page.locator('#source').textContent()).toBe('not live')
     })
 
-    test('the page of the server links to it, where there is one', async () => {
+    test('the page of the server links to it, if it is on', async () => {
       for (const inspector of [true, false]) {
         await using server = await startLocalServer({ inspector })
         const page = await (await fetch(server.url, { headers: { accept: 'text/html' } })).text()
@@ -263,7 +264,7 @@ describe.skipIf(browserPath === null)(
       expect(problems).toEqual([])
     })
 
-    test('its policy lets no script in, and no page around it', async () => {
+    test('its policy allows no other scripts and no embedding', async () => {
       await using server = await startLocalServer({ inspector: true })
       await using scene = await open(browser, server)
       const { page, problems } = scene
@@ -280,7 +281,7 @@ describe.skipIf(browserPath === null)(
       expect(problems.join()).toMatch(/Content Security Policy/)
     })
 
-    test('events of a client, written as lines of JSON, give the same time line', async () => {
+    test('events of a client, written as lines of JSON, produce the same timeline', async () => {
       await using server = await startLocalServer({ inspector: true })
       const lines: string[] = []
       const db = createClient({
@@ -314,7 +315,7 @@ describe.skipIf(browserPath === null)(
           document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))
         }`)
         await page.getByText('4 events of dropped.jsonl').waitFor()
-        // what comes meanwhile is there afterwards
+        // events in the meantime appear afterwards
         await query(server.url, 'select 9 as meanwhile')
         await page.click('#back')
         await page.locator('#rows tr', { hasText: 'select 9 as meanwhile' }).waitFor()
@@ -344,7 +345,7 @@ describe.skipIf(browserPath === null)(
       await lock.finish()
       expect(picture.length).toBeLessThan(150_000)
       if (process.env['WRITE_PICTURES'] === '1')
-        await writeFile(`${PICTURES}window-${colorScheme}.png`, picture)
+        await writeFile(`${PICTURES}inspector-${colorScheme}.png`, picture)
     })
   },
 )
@@ -352,32 +353,4 @@ describe.skipIf(browserPath === null)(
 /** An error has no text of its own in JSON. */
 function withMessages(_: string, value: unknown): unknown {
   return value instanceof Error ? Object.assign({ message: value.message }, value) : value
-}
-
-interface OpenPage extends AsyncDisposable {
-  readonly page: Page
-  readonly context: BrowserContext
-  /** What the page has said of mistakes: errors, and what its policy has refused. */
-  readonly problems: readonly string[]
-}
-
-async function open(
-  browser: Browser,
-  server: LocalServer,
-  options: { readonly colorScheme?: 'light' | 'dark' } = {},
-): Promise<OpenPage> {
-  const context = await browser.newContext({
-    viewport: { width: 1_160, height: 700 },
-    permissions: ['clipboard-read', 'clipboard-write'],
-    ...options,
-  })
-  const page = await context.newPage()
-  const problems: string[] = []
-  page.on('pageerror', (error) => problems.push(String(error)))
-  page.on('console', (message) => {
-    if (message.type() === 'error') problems.push(message.text())
-  })
-  await page.goto(String(server.inspectorUrl))
-  await page.getByText('connected', { exact: true }).waitFor()
-  return { page, context, problems, [Symbol.asyncDispose]: () => context.close() }
 }

@@ -146,7 +146,7 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
     expect(await hashes()).toEqual(bytesBefore)
   })
 
-  test('the same statements do change something in the hands of the owner', async () => {
+  test('the same statements do change something with the owner’s token', async () => {
     const random = seeded(SEED)
     const headers = { authorization: `Bearer ${owner}` }
     for (let count = 0; count < 100; count += 1) await send('execute', generateChange(random), headers)

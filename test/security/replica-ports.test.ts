@@ -38,7 +38,7 @@ async function forward(url: string, id: string, options: http2.SecureClientSessi
 const hasSqld = KINDS.some(({ backend }) => backend === 'sqld')
 
 test.skipIf(process.platform !== 'linux' || !hasSqld)(
-  'the ports between a primary and its replicas accept nobody without the keys of the group',
+  'the ports between a primary and its replicas reject clients without the keys of the group',
   async () => {
     const directory = await mkdtemp(join(tmpdir(), 'baton-ports-'))
     onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))

@@ -13,7 +13,7 @@ const AT_ONCE = 8
 /** A transaction may have the write lock for 5 s, and others may be before it in the queue. */
 const MAX_WAIT_MS = 60_000
 const LISTEN_MS = 30
-/** What libsql-server answers by 500, too. */
+/** Requests that libsql-server also answers with 500. */
 const KNOWN_FAILURES = [
   /could not be parsed/,
   /utf-?8/i,
@@ -52,7 +52,7 @@ async function send(server: LocalServer, { method, path, headers, body }: Genera
           }, LISTEN_MS)
       },
     )
-    request.on('timeout', () => request.destroy(new Error(`no answer to ${method} ${path} ${body}`)))
+    request.on('timeout', () => request.destroy(new Error(`no response to ${method} ${path} ${body}`)))
     request.on('error', reject)
     request.end(body)
   })

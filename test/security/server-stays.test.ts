@@ -49,7 +49,7 @@ const byAttach = (id: string): readonly (readonly string[])[] => {
   ]
 }
 
-describe.each(BACKENDS)('the server stays, with open transactions: %s', (backend) => {
+describe.each(BACKENDS)('the server survives, with open transactions: %s', (backend) => {
   let attacked: AttackedServer
   let baton: string | null
 
@@ -98,7 +98,7 @@ describe.each(BACKENDS)('the server stays, with open transactions: %s', (backend
     expect(await ask('other', [execute('commit'), close], batonOf(transaction))).toContain('"type":"ok"')
   }
 
-  describe('a search for a number of rows that ends libsql-server', () => {
+  describe('a search for a number of rows that crashes libsql-server', () => {
     beforeAll(async () => {
       for (const sql of CALL_SCHEMA) await ask('app', [execute(sql), close])
       // no constant: a search in the order of this table
@@ -151,7 +151,7 @@ describe.each(BACKENDS)('the server stays, with open transactions: %s', (backend
       })
     })
 
-    test('other numbers are found as before', async () => {
+    test('other numbers still work', async () => {
       const stmt = { sql: call('?'), args: [{ type: 'integer', value: '2' }] }
       const answer = JSON.parse(await ask('app', [{ type: 'execute', stmt }, execute(call('1')), close]))
       const rows = answer.results.map(

@@ -54,7 +54,7 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
   }
 
   test.each(['GET', 'HEAD', 'OPTIONS'])(
-    'the body of a %s',
+    'a body in a %s request',
     async (method) => {
       for (const path of [
         '/app/beta/listen?table=t',
@@ -89,7 +89,7 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
     ['a length in hexadecimal', (n: number) => `content-length: 0x${n.toString(16)}\r\n`],
     ['chunks that are not the last coding', () => 'transfer-encoding: chunked, identity\r\n'],
     ['an unknown coding', () => 'transfer-encoding: xchunked\r\n'],
-    ['a blank before the colon', (n: number) => `content-length : ${n}\r\n`],
+    ['a space before the colon', (n: number) => `content-length : ${n}\r\n`],
     ['a continued line', (n: number) => `x: y\r\n transfer-encoding: chunked\r\ncontent-length: ${n}\r\n`],
   ])('%s', async (_, headers) => {
     const body = `${bodyOf('select 1').length.toString(16)}\r\n${bodyOf('select 1')}\r\n0\r\n\r\n`
@@ -117,7 +117,7 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
     ['with a line feed alone', '5\nhello\n0\n\n'],
     ['of a size that is too large', 'ffffffffffffffff1\r\nhello\r\n0\r\n\r\n'],
     ['of a negative size', '-5\r\nhello\r\n0\r\n\r\n'],
-    ['with text behind it', '5\r\nhelloGET / HTTP/1.1\r\n0\r\n\r\n'],
+    ['followed by text', '5\r\nhelloGET / HTTP/1.1\r\n0\r\n\r\n'],
   ])('a chunk %s', async (_, chunks) => {
     const received = await sendRaw(
       port,
@@ -127,14 +127,14 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
     await expectInnocence()
   })
 
-  test('requests in one go are answered each in its turn', async () => {
+  test('pipelined requests are answered in order', async () => {
     const many = Array.from({ length: 20 }, (_, n) => post(`select ${1000 + n} as a`)).join('')
     const received = await sendRaw(port, many)
     const values = [...received.matchAll(/"value":"(\d{4})"/g)].map(([, value]) => Number(value))
     expect(values).toEqual(Array.from({ length: 20 }, (_, n) => 1000 + n))
   })
 
-  test('absolute request lines mean what they say', async () => {
+  test('absolute request targets are used', async () => {
     const line = 'POST http://127.0.0.1/app/v2/pipeline'
     const body = bodyOf('select 42')
     const length = `content-length: ${body.length}\r\n`

@@ -163,7 +163,7 @@ describe.each(KINDS)('SQL stays in its database: $backend, auth $auth', (kind) =
     expect(await readdir(attacked.directory)).toEqual(before)
   })
 
-  test('what only looks like it works', async () => {
+  test('SQL that only looks forbidden works', async () => {
     const sql = [
       'create table note(text, "readfiles")',
       "insert into note(text) values ('writefile(), readfile() and fsdir are functions of a shell')",

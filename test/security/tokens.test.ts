@@ -9,7 +9,7 @@ const part = (value: unknown): string =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
 const SELECT = { requests: [execute('select 42'), close] }
 
-describe.each(BACKENDS)('tokens that are none: %s', (backend) => {
+describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
   let attacked: AttackedServer
   let key: KeyObject
   let token: string
@@ -36,7 +36,7 @@ describe.each(BACKENDS)('tokens that are none: %s', (backend) => {
 
   const good = { alg: 'EdDSA', typ: 'JWT' }
 
-  test('its like is good: the forge works', async () => {
+  test('a token of the same kind with a valid key is accepted', async () => {
     expect(await statusOf(`Bearer ${token}`)).toBe(200)
     expect(await statusOf(forge(good, claims))).toBe(200)
     expect(await statusOf(`bearer ${token}`)).toBe(200)
@@ -112,7 +112,7 @@ describe.each(BACKENDS)('tokens that are none: %s', (backend) => {
       expect([body, await statusOf(forge(good, body))]).toEqual([body, 401])
   })
 
-  test('paths that lead elsewhere', async () => {
+  test('paths of other databases', async () => {
     const other = `Bearer ${await attacked.server.createToken('other')}`
     const paths = [
       '/other/../app/v3/pipeline',
@@ -184,7 +184,7 @@ describe.each(BACKENDS)('tokens that are none: %s', (backend) => {
     expect((await attacked.post('/app/v3/pipeline', where, named)).status).toBe(401)
   })
 
-  test('a read-only token that writes by a cursor is refused as elsewhere', async () => {
+  test('a read-only token that writes with a cursor is rejected like elsewhere', async () => {
     const headers = await attacked.headers('app', 'read-only')
     const body = {
       batch: { steps: [{ stmt: { sql: 'create table made(a)' } }, { stmt: { sql: 'select 42' } }] },
@@ -201,7 +201,7 @@ describe.each(BACKENDS)('tokens that are none: %s', (backend) => {
   })
 })
 
-test.each(BACKENDS)('asking for what does not exist leaves nothing behind: %s', async (backend) => {
+test.each(BACKENDS)('requests for missing databases leave nothing behind: %s', async (backend) => {
   await using attacked = await AttackedServer.start({ backend, auth: false })
   for (let n = 0; n < 200; n += 1) {
     const { status } = await attacked.post(`/no-${n}/v3/pipeline`, SELECT)

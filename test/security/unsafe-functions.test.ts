@@ -27,7 +27,7 @@ const UNSAFE = [
   'upper_quartile(1)',
 ]
 
-/** What the engine has besides: some that are mended, one of its own, and one that is refused when it is called. */
+/** Other functions of the engine: some that are fixed, one of its own, and one that is rejected when it is called. */
 const HERE: readonly string[] = [
   'regexp',
   'regexpi',
@@ -70,7 +70,7 @@ async function scene() {
   return { server, token, reader, commit }
 }
 
-test('the engine has no function but those of the list', async () => {
+test('the engine has no functions except those in the list', async () => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   const found = await query(server.url(), 'select distinct lower(name) from pragma_function_list')
   const unknown = found.flat().filter((name) => !ALLOWED_FUNCTIONS.has(String(name)))
@@ -79,7 +79,7 @@ test('the engine has no function but those of the list', async () => {
   expect(answer.results[0]?.error?.code).toBe('SQLITE_AUTH')
 })
 
-test('unsafe calls are refused to a reader, however they are written, and a transaction stays open', async () => {
+test('unsafe calls with a read-only token are rejected, however they are written, and a transaction stays open', async () => {
   const { server, reader, commit } = await scene()
   await using _ = server
   for (const call of UNSAFE) {
@@ -105,7 +105,7 @@ test.each([
   'create table d(a check (CALL is null))',
   'create index d on t(CALL)',
   'create index d on t(a) where CALL is null',
-])('a schema cannot have them: %s', async (sql) => {
+])('a schema cannot contain them: %s', async (sql) => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   await query(server.url(), 'create table t(a)')
   const texts = [sql.replace('CALL', "replicate('a', 0)"), 'insert into d(a) values (1) returning *']
@@ -119,7 +119,7 @@ test.each([
 test.each([
   ['create view d as select CALL as a', 'select * from d'],
   ['create trigger d after insert on t begin select CALL; end', 'insert into t values (1)'],
-])('what a schema has of them fails: %s', async (definition, use) => {
+])('those in an existing schema fail: %s', async (definition, use) => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   await query(server.url(), 'create table t(a)')
   await pipeline(server.url(), [execute(definition.replace('CALL', "replicate('a', 0)")), close])
@@ -127,7 +127,7 @@ test.each([
   expect(answer.results[0]?.error?.message).toContain('no such function: replicate')
 })
 
-test('a file made elsewhere does not reach them either', async () => {
+test('a file created elsewhere cannot call them either', async () => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   const path = join(server.directory, 'elsewhere.db')
   const file = new DatabaseSync(path)
@@ -179,7 +179,7 @@ describe('regexp', () => {
   })
 })
 
-test('vectors of broken text and none at all give nothing of the memory away', async () => {
+test('vectors of malformed or empty text do not leak memory', async () => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   const long = "vector32(replace(hex(zeroblob(20000)), '00', '['))"
   const answer = await pipeline(server.url(), [
@@ -191,7 +191,7 @@ test('vectors of broken text and none at all give nothing of the memory away', a
   expect(answer.results[1]?.response?.result?.rows).toEqual([[{ type: 'null' }]])
 })
 
-test('vectors of a text with a NUL, and of a broken blob, give nothing of the memory away', async () => {
+test('vectors of text with a NUL, and of a malformed blob, do not leak memory', async () => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   for (const name of ['vector', 'vector32', 'vector64', 'vector8', 'vector16', 'vectorb16', 'vector1bit']) {
     const commas = "replace(hex(zeroblob(1000)), '00', ',')"
@@ -214,7 +214,7 @@ test('vectors of a text with a NUL, and of a broken blob, give nothing of the me
   }
 })
 
-test('pieces of a blob can be read, also behind its end', async () => {
+test('parts of a blob can be read, also beyond its end', async () => {
   const { server, reader, commit } = await scene()
   await using _ = server
   for (let round = 0; round < 40; round += 1) {
@@ -237,7 +237,7 @@ function nestedArrays(depth: number): Buffer {
   return blob
 }
 
-test('JSON that is deeper than JSON may be is refused, and a transaction stays open', async () => {
+test('JSON that is nested too deeply is rejected, and a transaction stays open', async () => {
   const { server, reader, commit } = await scene()
   await using _ = server
   const path = "'$' || replace(hex(zeroblob(100000)), '00', '.a')"
@@ -269,7 +269,7 @@ test('JSON that is deeper than JSON may be is refused, and a transaction stays o
   expect((await commit()).results[0]?.type).toBe('ok')
 })
 
-test('calls with unexpected arguments do not end the engine', async () => {
+test('calls with unexpected arguments do not crash the engine', async () => {
   const { server, token, reader, commit } = await scene()
   await using _ = server
   const other = server.url('other')

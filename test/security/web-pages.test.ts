@@ -108,7 +108,7 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
     expect(text).toContain('"value":"0"')
   })
 
-  test.each(FOREIGN_ORIGINS)('of %j are refused', async (origin) => {
+  test.each(FOREIGN_ORIGINS)('of %j are rejected', async (origin) => {
     for (const type of ['text/plain', 'application/json', 'application/x-www-form-urlencoded']) {
       const answer = await ask(url, 'POST', { ...headers, origin, 'content-type': type }, INSERT)
       expect([answer.status, answer.allowed]).toEqual([403, undefined])
@@ -121,7 +121,7 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
   })
 
   test.each([...OWN_ORIGINS, 'https://app.example', 'tauri://localhost'])(
-    'of %j are let in',
+    'of %j are allowed',
     async (origin) => {
       const body = JSON.stringify({ requests: [execute('select 1'), close] })
       const answer = await ask(url, 'POST', { ...headers, origin }, body)
@@ -141,7 +141,7 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
     },
   )
 
-  test('without an origin no answer says that pages may', async () => {
+  test('without an origin, no response allows web pages', async () => {
     const answer = await ask(url, 'POST', headers, JSON.stringify({ requests: [close] }))
     expect([answer.status, answer.allowed]).toEqual([200, undefined])
   })
@@ -155,13 +155,13 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
     expect((await ask(attacked.server.url, 'GET', site)).status).toBe(200)
   })
 
-  test.each(FOREIGN_HOSTS)('asked for as %j: refused', async (host) => {
+  test.each(FOREIGN_HOSTS)('requested as %j: rejected', async (host) => {
     const answer = await ask(url, 'POST', { ...headers, host }, INSERT)
     expect([403, 400]).toContain(answer.status)
     expect((await ask(`${attacked.server.url}/version`, 'GET', { host })).status).toBe(answer.status)
   })
 
-  test.each([...OWN_HOSTS, 'db.example', 'db.example:80'])('asked for as %j: answered', async (host) => {
+  test.each([...OWN_HOSTS, 'db.example', 'db.example:80'])('requested as %j: allowed', async (host) => {
     expect((await ask(url, 'POST', { ...headers, host }, JSON.stringify({ requests: [close] }))).status).toBe(
       200,
     )
@@ -177,7 +177,7 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
   })
 })
 
-test('a server for other machines is asked for by its address, not by any name', async () => {
+test('a server for other machines is requested by its address, not by any name', async () => {
   await using server = await startLocalServer({ host: '0.0.0.0' })
   const version = `${server.url}/version`
   expect((await ask(version, 'GET', { host: '192.168.1.5:8080' })).status).toBe(200)
@@ -189,7 +189,7 @@ test('a server for other machines is asked for by its address, not by any name',
   expect((await ask(version, 'GET', { ...own, origin: 'http://192.168.1.5:9090' })).status).toBe(403)
 })
 
-test('a handler without a socket asks the same', async () => {
+test('a handler without a socket has the same checks', async () => {
   await using handler = createHandler({ allowOrigins: ['https://app.example'] })
   const from = async (origin: string, url = 'http://localhost/version'): Promise<number> =>
     (await handler.fetch(new Request(url, { headers: { origin } }))).status
@@ -200,7 +200,7 @@ test('a handler without a socket asks the same', async () => {
 })
 
 test.each(['*', 'app.example', 'https://app.example/', 'https://*.example', 'https://a b', ''])(
-  'the origin %j cannot be let in',
+  'the origin %j cannot be allowed',
   async (origin) => {
     await expect(startLocalServer({ allowOrigins: [origin] })).rejects.toThrow(TypeError)
   },

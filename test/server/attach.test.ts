@@ -45,7 +45,7 @@ async function send(
   return { status: response.status, body: await response.text() }
 }
 
-/** What became of each statement: its rows, or its error; the body of another status than 200. */
+/** The outcome of each statement: its rows or its error; or the body of a status other than 200. */
 async function run(database: string, claims: object, ...statements: readonly string[]): Promise<unknown> {
   const { status, body } = await send(database, claims, [...statements.map((sql) => execute(sql)), close])
   return status === 200 ? outcomes(body).slice(0, -1) : { status, ...(JSON.parse(body) as object) }
@@ -102,7 +102,7 @@ describe('ATTACH', () => {
     expect(body).toContain('{"type":"integer","value":"2"}')
   })
 
-  test('sees what was committed before, also when it is in the log still, and not what comes later', async () => {
+  test('sees earlier commits, even if they are still in the WAL, but not later ones', async () => {
     await run('foo', { a: 'rw' }, 'CREATE TABLE IF NOT EXISTS log(a)', 'INSERT INTO log VALUES (1), (2)')
     const first = await send('default', FOO, [
       execute('ATTACH foo AS f'),
@@ -121,7 +121,7 @@ describe('ATTACH', () => {
     [{ a: 'ro' }, 'foo', "Current session doesn't not have AttachRead permission to namespace foo"],
     [{ p: { rwa: { ns: ['default', 'bar'] } } }, 'bar', "Namespace `bar` doesn't allow attach"],
     [{ p: { rwa: { ns: ['default', 'nope'] } } }, 'nope', "Namespace `nope` doesn't allow attach"],
-  ])('is refused to %j of %s, before anything runs', async (claims, name, reason) => {
+  ])('is rejected for %j of %s, before anything runs', async (claims, name, reason) => {
     const got = await run('default', claims, `ATTACH ${name} AS f`)
     expect(got).toEqual({ status: 403, error: `Authorization forbidden: ${reason}` })
     const steps = ['INSERT INTO own VALUES (77)', `ATTACH ${name} AS f`].map((sql) => ({ stmt: { sql } }))
@@ -136,7 +136,7 @@ describe('ATTACH', () => {
     expect(await run('default', { a: 'roa' }, 'ATTACH foo AS f')).toEqual([[]])
   })
 
-  test('of a file or by a literal is no statement', async () => {
+  test('of a file or with a literal is not a valid statement', async () => {
     for (const sql of ["ATTACH '/etc/passwd' AS f", "ATTACH 'foo' AS f"])
       expect(await run('default', FOO, sql)).toEqual([
         expect.stringContaining('SQL_PARSE_ERROR SQL string could not be parsed: unsupported statement'),
@@ -146,7 +146,7 @@ describe('ATTACH', () => {
   })
 })
 
-describe('rights to tables', () => {
+describe('permissions for tables', () => {
   const only = (...perm: readonly object[]): object => ({ a: 'rw', perm })
   const denied = expect.stringContaining('not authorized')
 
@@ -184,7 +184,7 @@ describe('rights to tables', () => {
     ).toEqual([['0'], denied, denied, denied, ['people'], ['1'], denied, denied, denied, denied, denied])
   })
 
-  test('settings are not those of a table', async () => {
+  test('settings do not belong to a table', async () => {
     const all = ['data_read', 'data_add', 'data_update', 'data_delete', 'schema_add', 'schema_update']
     expect(
       await run(
@@ -248,7 +248,7 @@ describe('rights to tables', () => {
     ).toEqual([[], [], denied, []])
   })
 
-  test('what reads all tables needs the right to all', async () => {
+  test('statements that read all tables need permission for all', async () => {
     const some = forge.forge({ a: 'rw', perm: [{ t: ['orders'], a: ['data_read'] }] })
     const all = forge.forge({ a: 'rw', perm: [{ t: null, a: ['data_read'] }] })
     const get = async (path: string, token: string): Promise<number> => {
@@ -270,14 +270,14 @@ describe('rights to tables', () => {
     [[{ t: 'orders', a: ['data_read'] }]],
     [[{ t: null }]],
     ['all'],
-  ])('a token with %j is none', async (perm) => {
+  ])('a token with %j is invalid', async (perm) => {
     expect(await run('default', { a: 'rw', perm }, 'SELECT 1')).toMatchObject({
       status: 401,
       error: 'Unauthorized: `The JWT is invalid`',
     })
   })
 
-  test('hold for a schema database, and so for its children', async () => {
+  test('apply to a schema database, and so to its children', async () => {
     await server.createDatabase('plan', { isSchema: true })
     await server.createDatabase('plan-kid', { schema: 'plan' })
     // the ids of new databases
@@ -306,7 +306,7 @@ describe('rights to tables', () => {
     )
   })
 
-  test('ATTACH is not for tokens with limits', async () => {
+  test('ATTACH is not allowed with table permissions', async () => {
     const claims = { p: { rwa: { ns: ['default', 'foo'] } }, perm: [{ t: null, a: ['data_read'] }] }
     expect(await run('default', claims, 'ATTACH foo AS f')).toMatchObject({ status: 403 })
   })

@@ -79,7 +79,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       )
     })
 
-    test('of another database: signed with its own key it is none, with that of the group there is no database', async () => {
+    test('of another database: signed with its own key it is invalid, with that of the group the database is not found', async () => {
       const foreign = await server.createToken('other')
       expect(await refusal(`Bearer ${foreign}`)).toEqual([401, unauthorized('The JWT is invalid')])
       const named = await custom({ id: databaseIdOf(foreign) })
@@ -126,7 +126,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
 describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
   'settings and addresses, back end %s',
   (backend) => {
-    test('a size limit, blocks, and taking them away', async () => {
+    test('a size limit, blocks, and removing them', async () => {
       await using server = await startLocalServer({ backend })
       const { url } = await server.createDatabase('small', { sizeLimitBytes: 100_000 })
       await query(url, 'CREATE TABLE t(a)')
@@ -178,7 +178,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       ])
     })
 
-    test('names that cannot be, names that are taken, names that are not there', async () => {
+    test('invalid names, names that are taken, missing names', async () => {
       await using server = await startLocalServer({ backend })
       for (const name of ['', 'v2', 'A', 'a/b', '..', 'a.b', 'x'.repeat(65)]) {
         await expect(server.createDatabase(name)).rejects.toThrow(TypeError)

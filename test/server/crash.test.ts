@@ -17,8 +17,8 @@ const hasSqld = await findSqld().then(
   () => false,
 )
 
-describe('one database cannot hurt another', () => {
-  test('a file that cannot be opened: 500 for its database, the others go on, and it answers once it is mended', async () => {
+describe('one database cannot affect another', () => {
+  test('a file that cannot be opened: 500 for its database, the others continue, and it works again once the file is repaired', async () => {
     const dataDirectory = await temporaryDirectory()
     await using server = await startLocalServer({ dataDirectory })
     const a = await createIn(dataDirectory, server, 'a')
@@ -36,7 +36,7 @@ describe('one database cannot hurt another', () => {
     expect(await query(a.url, 'SELECT 1')).toEqual([['1']])
   })
 
-  test('text that is not UTF-8 in a change that answers rows: its stream ends, everybody else goes on', async () => {
+  test('text that is not UTF-8 in a write that returns rows: its stream ends, all others continue', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const reader = await pipeline(server.url, [execute('BEGIN'), execute('SELECT * FROM t')])
@@ -63,7 +63,7 @@ describe('one database cannot hurt another', () => {
     ).toEqual(['ok', 'ok'])
   })
 
-  test('an endless statement: others answer meanwhile, and it ends soon after its client has left', async () => {
+  test('an endless statement: other databases respond, and it ends soon after its client has disconnected', async () => {
     await using server = await startLocalServer()
     const a = await server.createDatabase('a')
     const b = await server.createDatabase('b')
@@ -81,7 +81,7 @@ describe('one database cannot hurt another', () => {
   })
 })
 
-test('a statement whose client has left ends at once, and hurts no transaction of others', async () => {
+test('a statement whose client has disconnected ends at once, and affects no other transaction', async () => {
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t(a)')
   const open = await pipeline(server.url, [execute('BEGIN'), execute('INSERT INTO t VALUES (1)')])
@@ -95,7 +95,7 @@ test('a statement whose client has left ends at once, and hurts no transaction o
   expect(await query(server.url, 'SELECT a FROM t')).toEqual([['1']])
 })
 
-/** Creates a database; with the folder that its files are in. */
+/** Creates a database, and returns its URL and the folder of its files. */
 async function createIn(dataDirectory: string, server: LocalServer, name: string) {
   const root = join(dataDirectory, 'databases')
   const before = await readdir(root)
@@ -107,13 +107,13 @@ async function createIn(dataDirectory: string, server: LocalServer, name: string
 describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
   'SIGKILL of a server with back end %s',
   (backend) => {
-    test('in the middle of 1,000 writes: no acknowledged one is lost', async () => {
+    test('in the middle of 1,000 writes: no acknowledged write is lost', async () => {
       const directory = await temporaryDirectory()
       const first = await startDevServer(directory, backend)
       await query(first.url, 'CREATE TABLE t(a INTEGER PRIMARY KEY)')
       let acknowledged = 0
       const dying = sleep(400).then(async () => {
-        // a disk that others use can take its time
+        // a busy disk can be slow
         await vi.waitUntil(() => acknowledged >= 20, { timeout: 60_000, interval: 10 })
         await killServer(first)
       })
@@ -121,7 +121,7 @@ describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
         for (; acknowledged < 1_000; acknowledged += 1)
           await query(first.url, `INSERT INTO t VALUES (${acknowledged})`)
       } catch {
-        // the connection broke: this one may or may not be there
+        // the connection broke: this write may or may not have been applied
       }
       await dying
       const second = await startDevServer(directory, backend)
@@ -133,7 +133,7 @@ describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
     })
 
     test.skipIf(process.platform !== 'linux')(
-      'none of its processes stays, not even a busy one',
+      'none of its processes remains, not even a busy one',
       async () => {
         const server = await startDevServer(await temporaryDirectory(), backend)
         const endless = pipeline(server.url, [execute(ENDLESS), close])
@@ -165,7 +165,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-test('while it is open here, a database is none for other programs; afterwards it is a plain one', async () => {
+test('while a database is open here, other programs cannot open it; afterwards it is a plain file', async () => {
   const dataDirectory = await temporaryDirectory()
   const server = await startLocalServer({ dataDirectory })
   const { url, folder } = await createIn(dataDirectory, server, 'app')
@@ -178,8 +178,8 @@ test('while it is open here, a database is none for other programs; afterwards i
   expect(read()).toEqual([{ a: 'kept' }])
 })
 
-describe('close() while clients are still at work: the file is a plain one with everything in it', () => {
-  test.each(['a cursor that is half read', 'a statement that never ends', 'a change that is half read'])(
+describe('close() while clients are still working: the file is a plain one with all the data', () => {
+  test.each(['a cursor that is partly read', 'a statement that never ends', 'a write that is partly read'])(
     '%s',
     async (what) => {
       const dataDirectory = await temporaryDirectory()
@@ -192,7 +192,7 @@ describe('close() while clients are still at work: the file is a plain one with 
         pipeline(url, [execute(ENDLESS), close]).catch(() => {})
         await sleep(200)
       } else {
-        const sql = what === 'a cursor that is half read' ? many : `INSERT INTO t ${many} RETURNING a`
+        const sql = what === 'a cursor that is partly read' ? many : `INSERT INTO t ${many} RETURNING a`
         const body = JSON.stringify({ batch: { steps: [{ stmt: { sql } }] } })
         const response = await fetch(`${url}v3/cursor`, { method: 'POST', body })
         await response.body?.getReader().read()

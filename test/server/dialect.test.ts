@@ -1,5 +1,5 @@
 /*
- * Where the two real servers differ, the embedded one answers like the one it is told to. The rows are those of the table in
+ * Where the two real servers differ, the embedded one answers like the configured one. The rows are those of the table in
  * the specification (sqld versus cloud contract); rows that are the same in both have their tests elsewhere.
  */
 import { type Dialect, type LocalServer, startLocalServer } from '@batonsql/local-server'
@@ -22,14 +22,14 @@ function urlOf(dialect: Dialect | 'default'): string {
 const statement = (stmt: Readonly<Record<string, unknown>>): WireRequest => ({ type: 'execute', stmt })
 const store = (id: number, sql: string): WireRequest => ({ type: 'store_sql', sql_id: id, sql })
 
-/** The first result of requests on a stream of their own, as it is on the wire. */
+/** Returns the first result of requests on a new stream, in wire format. */
 async function first(dialect: Dialect | 'default', ...requests: WireRequest[]): Promise<unknown> {
   const { results } = await pipeline(urlOf(dialect), [...requests, close])
   return results[0]?.error ?? results[0]?.response
 }
 
 describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) => {
-  test('a baton comes always, and is invalid with 400', async () => {
+  test('there is always a baton, and an invalid one gets 400', async () => {
     const { baton } = await pipeline(urlOf(dialect), [execute('SELECT 1')])
     expect(baton).toHaveLength(64)
     const used = await pipeline(urlOf(dialect), [close], { baton })
@@ -38,12 +38,12 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
     expect([again.status, again.text]).toEqual([400, 'Received an invalid baton'])
   })
 
-  test('close can stand anywhere', async () => {
+  test('close may be anywhere in a pipeline', async () => {
     const answer = await pipeline(urlOf(dialect), [execute('SELECT 1'), close, close])
     expect(codes(answer)).toEqual(['ok', 'ok', 'ok'])
   })
 
-  test('errors have its codes and words, and by default the extended code', async () => {
+  test('errors have its codes and messages, and by default the extended code', async () => {
     await query(urlOf(dialect), 'CREATE TABLE u (a UNIQUE, b INTEGER PRIMARY KEY)')
     const failing = { a: 'SQLITE_CONSTRAINT_UNIQUE', b: 'SQLITE_CONSTRAINT_PRIMARYKEY' }
     for (const [column, extended_code] of Object.entries(failing)) {
@@ -58,13 +58,13 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
     expect(await first(dialect, execute('SELECT ?'))).toMatchObject({ code: 'ARGS_INVALID' })
   })
 
-  test('rows come whether they are wanted or not; the index stands in the result', async () => {
+  test('rows are returned even if want_rows is false; the index is in the result', async () => {
     const answer = await first(dialect, statement({ sql: 'SELECT 1', want_rows: false }))
     expect(answer).toMatchObject({ result: { rows: [[{ value: '1' }]] } })
     expect(answer).toHaveProperty('result.replication_index')
   })
 
-  test('prefixes belong to names', async () => {
+  test('prefixes are part of names', async () => {
     const named = [{ name: '@a', value: { type: 'null' } }]
     expect(await first(dialect, statement({ sql: 'SELECT :a', named_args: named }))).toMatchObject({
       code: 'ARGS_INVALID',
@@ -74,14 +74,14 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
     })
   })
 
-  test('a stored text is not replaced', async () => {
+  test('stored SQL is not replaced', async () => {
     const answer = await pipeline(urlOf(dialect), [store(1, 'SELECT 1'), store(1, 'SELECT 2')])
     expect([answer.status, answer.text]).toEqual([400, 'SQL text 1 already exists'])
   })
 })
 
 describe('cloud', () => {
-  test('no baton comes when nothing depends on the stream', async () => {
+  test('there is no baton if nothing depends on the stream', async () => {
     expect((await pipeline(urlOf('cloud'), [execute('SELECT 1')])).baton).toBeNull()
     const setting = await pipeline(urlOf('cloud'), [execute('PRAGMA foreign_keys = OFF')])
     const stored = await pipeline(urlOf('cloud'), [store(1, 'SELECT 1')])
@@ -91,7 +91,7 @@ describe('cloud', () => {
     expect([ended.results[0]?.response?.is_autocommit, ended.baton]).toEqual([false, null])
   })
 
-  test('a baton comes after a change, which last_insert_rowid() and changes() depend on', async () => {
+  test('there is a baton after a write, because last_insert_rowid() and changes() depend on it', async () => {
     await query(urlOf('cloud'), 'CREATE TABLE changed (a INTEGER PRIMARY KEY UNIQUE)')
     for (const [sql, expected] of [
       ['INSERT INTO changed VALUES (7)', ['7', '1']],
@@ -106,19 +106,19 @@ describe('cloud', () => {
     expect((await pipeline(urlOf('cloud'), [execute('DELETE FROM changed WHERE a = 0')])).baton).toBeNull()
   })
 
-  test('batons that are none, used or of a stream that is gone: 404 and {"error"}', async () => {
+  test('invalid batons, used ones and those of a closed stream: 404 and {"error"}', async () => {
     const { baton } = await pipeline(urlOf('cloud'), [execute('BEGIN')])
     await pipeline(urlOf('cloud'), [execute('SELECT 1')], { baton })
-    for (const [given, sentence] of [
+    for (const [given, message] of [
       ['none', 'Received an invalid baton'],
       [baton, 'Received a baton that has already been used'],
     ] as const) {
       const answer = await pipeline(urlOf('cloud'), [close], { baton: given })
-      expect([answer.status, answer.text]).toEqual([404, JSON.stringify({ error: sentence })])
+      expect([answer.status, answer.text]).toEqual([404, JSON.stringify({ error: message })])
     }
   })
 
-  test('close is the last request, or nothing runs', async () => {
+  test('close must be the last request, or nothing runs', async () => {
     await query(urlOf('cloud'), 'CREATE TABLE untouched (a)')
     const answer = await pipeline(urlOf('cloud'), [execute('INSERT INTO untouched VALUES (1)'), close, close])
     expect([answer.status, answer.text]).toEqual([
@@ -128,7 +128,7 @@ describe('cloud', () => {
     expect(await query(urlOf('cloud'), 'SELECT a FROM untouched')).toEqual([])
   })
 
-  test('errors say more, in the words of SQLite', async () => {
+  test('errors have more details, with the messages of SQLite', async () => {
     await query(urlOf('cloud'), 'CREATE TABLE p (a INTEGER PRIMARY KEY, b UNIQUE NOT NULL CHECK (b > 0))')
     const failing: Readonly<Record<string, string>> = {
       'INSERT INTO p (b) VALUES (1), (1)': 'SQLITE_CONSTRAINT_UNIQUE',
@@ -152,7 +152,7 @@ describe('cloud', () => {
     })
   })
 
-  test('rows come only where they are wanted; no index stands in the result', async () => {
+  test('rows are returned only if want_rows is true; no index is in the result', async () => {
     const unwanted = await first('cloud', statement({ sql: 'SELECT 1 AS a', want_rows: false }))
     expect(unwanted).toMatchObject({ result: { cols: [{ name: 'a' }], rows: [] } })
     expect(unwanted).not.toHaveProperty('result.replication_index')
@@ -163,7 +163,7 @@ describe('cloud', () => {
     expect(await query(urlOf('cloud'), 'SELECT a FROM kept')).toEqual([['1']])
   })
 
-  test('prefixes are no part of names', async () => {
+  test('prefixes are not part of names', async () => {
     for (const name of ['a', ':a', '@a', '$a']) {
       const named = [{ name, value: { type: 'text', value: 'x' } }]
       const bound = await first('cloud', statement({ sql: 'SELECT :a, @a, $a', named_args: named }))
@@ -175,7 +175,7 @@ describe('cloud', () => {
     })
   })
 
-  test('a stored text is replaced', async () => {
+  test('stored SQL is replaced', async () => {
     const answer = await pipeline(urlOf('cloud'), [
       store(1, 'SELECT 1'),
       store(1, 'SELECT 2'),
@@ -198,19 +198,19 @@ describe('cloud', () => {
   })
 })
 
-test('an incomplete statement behind others is left out by sqld without a word, and refused by all others', async () => {
+test('an incomplete statement after others is silently skipped by sqld, and rejected by the other dialects', async () => {
   for (const dialect of ['sqld', 'cloud', 'default'] as const) {
     await query(urlOf(dialect), 'CREATE TABLE script (a)')
     const sql = 'INSERT INTO script VALUES (1); UPDATE script SET; INSERT INTO script VALUES (2)'
     const answer = await pipeline(urlOf(dialect), [{ type: 'sequence', sql }, close])
-    const isLeftOut = dialect === 'sqld'
-    expect([dialect, codes(answer)[0]]).toEqual([dialect, isLeftOut ? 'ok' : 'SQL_PARSE_ERROR'])
+    const isSkipped = dialect === 'sqld'
+    expect([dialect, codes(answer)[0]]).toEqual([dialect, isSkipped ? 'ok' : 'SQL_PARSE_ERROR'])
     const rows = await query(urlOf(dialect), 'SELECT a FROM script')
-    expect(rows).toEqual(isLeftOut ? [['1'], ['2']] : [])
+    expect(rows).toEqual(isSkipped ? [['1'], ['2']] : [])
   }
 })
 
-test('a dialect that is none is refused, and one for another back end', async () => {
+test('an unknown dialect is rejected, and so is one for another back end', async () => {
   await expect(startLocalServer({ dialect: 'mysql' as never })).rejects.toThrow('unknown dialect mysql')
   await expect(startLocalServer({ dialect: 'sqld', backend: 'sqld' })).rejects.toThrow('back end "embedded"')
 })

@@ -1,4 +1,4 @@
-// The recorded cases against the program they were recorded from: whoever takes a newer libsql-server sees here what is new.
+// The recorded cases against the program they were recorded from: with a newer libsql-server, this shows what has changed.
 // The everyday run asks every eighth case, `npm run test:fuzz` all of them.
 import { findSqld, type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, test } from 'vitest'

@@ -37,7 +37,7 @@ async function eventsOf(url: string, count: number, begun: () => void): Promise<
   return text.split('\n\n').filter(Boolean)
 }
 
-test('HEAD answers at once: the next request on the connection has its turn', async () => {
+test('HEAD responds at once: the next request on the connection is handled', async () => {
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t(a)')
   const { host, hostname, port } = new URL(server.url)
@@ -53,7 +53,7 @@ test('HEAD answers at once: the next request on the connection has its turn', as
 })
 
 describe('a dump', () => {
-  test('of a text with everything in it that could stand for a line break is written at once', async () => {
+  test('of text with every kind of line break is written quickly', async () => {
     await using server = await startLocalServer()
     const copy = await server.createDatabase('copy')
     await query(server.url, 'CREATE TABLE t(a TEXT)')
@@ -67,7 +67,7 @@ describe('a dump', () => {
     expect(await query(copy.url, 'SELECT a FROM t')).toEqual([[text]])
   })
 
-  test('of a view whose text ends with a comment can be loaded', async () => {
+  test('of a view whose SQL ends with a comment can be loaded', async () => {
     await using server = await startLocalServer()
     await server.createDatabase('copy')
     await query(server.url, 'CREATE VIEW v AS SELECT 1 AS a -- one')
@@ -79,7 +79,7 @@ describe('a dump', () => {
     expect(await query(server.urlOf('copy'), 'SELECT v.a, w.a FROM v, w')).toEqual([['1', '--']])
   })
 
-  test('loads back to the same values, and dumps to the same text', async () => {
+  test('restores the same values, and its dump is the same', async () => {
     await using server = await startLocalServer()
     const copy = await server.createDatabase('copy')
     await pipeline(server.url, [{ type: 'sequence', sql: VALUES }, close])
@@ -95,7 +95,7 @@ describe('a dump', () => {
     expect(await dumpOf(server.url)).toBe('PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCOMMIT;\n')
   })
 
-  test('is one state of the database, however slowly it is read', async () => {
+  test('is a snapshot of the database, however slowly it is read', async () => {
     await using server = await startLocalServer()
     await pipeline(server.url, [
       {
@@ -114,7 +114,7 @@ describe('a dump', () => {
     expect(await dumpOf(server.url)).toContain('INSERT INTO z ')
   })
 
-  test('needs a token that may read, and ends with its reader', async () => {
+  test('needs a token that may read, and ends when its reader disconnects', async () => {
     await using server = await startLocalServer({ auth: true })
     const { url, authToken } = await server.createDatabase('d')
     expect((await fetch(`${url.replace(/\/$/, '')}/dump`)).status).toBe(401)
@@ -122,7 +122,7 @@ describe('a dump', () => {
     expect((await fetch(`${url.replace(/\/$/, '')}/dump`, { headers })).status).toBe(200)
   })
 
-  test('whose reader leaves keeps no other request waiting', async () => {
+  test('whose reader disconnects does not block other requests', async () => {
     await using server = await startLocalServer()
     await pipeline(server.url, [
       {
@@ -144,7 +144,7 @@ describe('a dump', () => {
   })
 })
 
-test('an export in the middle of a dump is one file with everything in it', async () => {
+test('an export in the middle of a dump is one complete file', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   await using server = await startLocalServer()
@@ -165,7 +165,7 @@ test('an export in the middle of a dump is one file with everything in it', asyn
   expect(readdirSync(folder)).toEqual(['out.db'])
   const copy = await server.createDatabase('copy', { fromFile: join(folder, 'out.db') })
   expect(await query(copy.url, 'SELECT count(*) FROM a')).toEqual([['5001']])
-  // the dump goes on
+  // the dump continues
   let end = ''
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
     end = (end + Buffer.from(next.value).toString('latin1')).slice(-20)
@@ -194,7 +194,7 @@ describe('a listener', () => {
     expect(await query(server.url, 'SELECT count(*) FROM t')).toEqual([['2000']])
   })
 
-  test('sees what a statement has changed before it fails, where that is kept', async () => {
+  test('sees the changes of a failed statement that are kept', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a UNIQUE)')
     const indexOf = async (): Promise<string | undefined> =>
@@ -218,7 +218,7 @@ describe('a listener', () => {
     expect(await events).toEqual(['event:changes\ndata:{"insert":2}', 'event:changes\ndata:{"delete":1}'])
   })
 
-  test('goes on after its database was closed for want of use', async () => {
+  test('continues after its database was closed because it was idle', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -229,7 +229,7 @@ describe('a listener', () => {
     expect(await events).toEqual(['event:changes\ndata:{"insert":1}'])
   })
 
-  test('is sent home when the database is removed, and when the server closes', async () => {
+  test('is closed when the database is removed, and when the server closes', async () => {
     const server = await startLocalServer()
     const { url } = await server.createDatabase('d')
     const listen = async (base: string): Promise<string> =>

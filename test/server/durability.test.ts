@@ -1,6 +1,6 @@
 /*
  * Kills a server at random moments while eight clients write to one database in every way there is, starts it again on
- * the same directory and looks: every acknowledged change is there, nothing of an open transaction is, and the file is
+ * the same directory and checks: every acknowledged change exists, no change of an open transaction does, and the file is
  * sound. DURABILITY_KILLS says how often (200 for the long form); DURABILITY_SEED repeats when, and how much is written
  * at a time, not the order in which clients have their turn.
  */
@@ -59,14 +59,14 @@ async function check({ url }: DevServer, ledger: Ledger): Promise<number> {
   const wrong: string[] = []
   for (const [key, change] of ledger) {
     const parts = found.get(key) ?? 0
-    const isThere = parts === change.parts
-    if (change.fate === 'acknowledged' && !isThere)
+    const exists = parts === change.parts
+    if (change.fate === 'acknowledged' && !exists)
       wrong.push(`${key}: acknowledged, ${parts} of ${change.parts}`)
     if (change.fate === 'never committed' && parts > 0) wrong.push(`${key}: never committed, ${parts} rows`)
-    // nobody was told: all of it or nothing, and from now on it is known
-    if (change.fate === 'unknown' && parts > 0 && !isThere)
+    // it was not acknowledged: all of it or nothing may exist, and must not change from now on
+    if (change.fate === 'unknown' && parts > 0 && !exists)
       wrong.push(`${key}: torn, ${parts} of ${change.parts}`)
-    if (change.fate === 'unknown') change.fate = isThere ? 'acknowledged' : 'never committed'
+    if (change.fate === 'unknown') change.fate = exists ? 'acknowledged' : 'never committed'
     found.delete(key)
   }
   expect([wrong, [...found.keys()]]).toEqual([[], []])

@@ -22,7 +22,7 @@ async function withReader() {
   return { server, url, owner, reader }
 }
 
-describe('SQL reaches nothing but its database', () => {
+describe('SQL cannot access anything but its database', () => {
   test.each([
     "SELECT writefile('FILE', 'pwned')",
     "SELECT \"writefile\"('FILE', 'pwned')",
@@ -108,7 +108,7 @@ describe('compiling has no effect', () => {
     expect(answer.results[4]?.response?.is_autocommit).toBe(true)
     expect(await query(server.url, NEAREST)).toEqual([['1']])
     expect(await query(server.url, "SELECT name FROM sqlite_schema WHERE name LIKE 'other%'")).toEqual([])
-    // nobody holds the write lock
+    // the write lock is free
     expect(await query(server.url, "INSERT INTO n VALUES (3, vector32('[1,1]')) RETURNING a")).toEqual([
       ['3'],
     ])
@@ -125,7 +125,7 @@ describe('compiling has no effect', () => {
     expect(await query(server.url, NEAREST)).toEqual([['1']])
   })
 
-  test('a vector index finds rows that were there before it', async () => {
+  test('a vector index finds rows that were inserted before it', async () => {
     await using server = await startLocalServer()
     for (const sql of VECTORS) await query(server.url, sql)
     expect(await query(server.url, NEAREST.replace(', 1)', ', 2)'))).toEqual([['1'], ['2']])
@@ -133,7 +133,7 @@ describe('compiling has no effect', () => {
 })
 
 describe('statements run as they are written', () => {
-  test('RETURNING evaluates an expression once a row', async () => {
+  test('RETURNING evaluates an expression once per row', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a INTEGER PRIMARY KEY, b)')
     const rows = await query(
@@ -144,7 +144,7 @@ describe('statements run as they are written', () => {
     expect(rows[0]?.[0]).toBe('a\0b')
   })
 
-  test("another stream's ALTER TABLE shows in `select *`", async () => {
+  test("another stream's ALTER TABLE is visible in `select *`", async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a, b)')
     await query(server.url, 'INSERT INTO t VALUES (1, 2)')
@@ -155,7 +155,7 @@ describe('statements run as they are written', () => {
     expect(after.results[0]?.response?.result?.cols).toHaveLength(3)
   })
 
-  test('EXPLAIN leaves nothing open: what follows is committed, and the table can be dropped', async () => {
+  test('EXPLAIN leaves nothing open: later statements are committed, and the table can be dropped', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a)')
     const open = await pipeline(server.url, [
@@ -171,7 +171,7 @@ describe('statements run as they are written', () => {
   })
 })
 
-test('a change hidden behind what a scanner takes for a letter is refused with a token that may only read', async () => {
+test('a write hidden behind a character that a scanner takes for a letter is rejected with a read-only token', async () => {
   const { server, url, reader, owner } = await withReader()
   await using _ = server
   for (const blank of ['\ufeff', '\u00a0', '\u000b', '\u2028', '\u3000', '/**/', '\f']) {
@@ -190,7 +190,7 @@ test.each([
   "SELECT * FROM pragma_user_version('7')",
   "SELECT * FROM pragma_wal_checkpoint('truncate')",
   "SELECT vector_top_k('n_vector', 1, 1)",
-])('what looks like reading changes nothing: %s', async (sql) => {
+])('statements that look like reads change nothing: %s', async (sql) => {
   const { server, url, owner, reader } = await withReader()
   await using _ = server
   await query(url, 'CREATE VIRTUAL TABLE f USING fts4(a)', { token: owner })
@@ -215,7 +215,7 @@ test('an R-tree can be read with a token that may only read', async () => {
   expect(shadow.status).toBe(403)
 })
 
-test('a setting changed by EXPLAIN of a pragma is not there for the next client', async () => {
+test('a setting changed by EXPLAIN of a pragma does not affect the next client', async () => {
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE p (id INTEGER PRIMARY KEY)')
   await query(server.url, 'CREATE TABLE c (p REFERENCES p)')
@@ -226,7 +226,7 @@ test('a setting changed by EXPLAIN of a pragma is not there for the next client'
   }
 })
 
-test('EXPLAIN of a change of the schema in a transaction with a token that may only read: refused as such', async () => {
+test('EXPLAIN of a schema change in a transaction with a read-only token is rejected', async () => {
   const { server, url, reader } = await withReader()
   await using _ = server
   const open = await pipeline(url, [execute('BEGIN'), execute('SAVEPOINT baton_undone')], { token: reader })
@@ -234,7 +234,7 @@ test('EXPLAIN of a change of the schema in a transaction with a token that may o
   expect([refused.status, refused.text]).toEqual([403, expect.stringContaining('Write permission')])
 })
 
-test('a pattern as deep as LIKE takes it does not end the transactions of others', async () => {
+test('the most complex pattern that LIKE accepts does not end the transactions of others', async () => {
   await using server = await startLocalServer()
   const open = await pipeline(server.url, [execute('BEGIN'), execute('SELECT 1')])
   const like = `SELECT '${'a'.repeat(24_999)}' LIKE '${'%a'.repeat(24_999)}b'`
@@ -243,7 +243,7 @@ test('a pattern as deep as LIKE takes it does not end the transactions of others
   expect(codes(end)).toEqual(['ok', 'ok'])
 })
 
-test('a step that fills the answer to the brim leaves no room for the next one', async () => {
+test('a step that fills the response leaves no room for the next one', async () => {
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE big (a)')
   await query(server.url, 'INSERT INTO big SELECT hex(zeroblob(2400000)) FROM generate_series(1, 4)')
@@ -257,7 +257,7 @@ test('a step that fills the answer to the brim leaves no room for the next one',
   }
 })
 
-test('a client that leaves in the middle of a long batch: the rest does not run', async () => {
+test('a client that disconnects in the middle of a long batch: the rest does not run', async () => {
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
   const leaving = new AbortController()

@@ -37,7 +37,7 @@ function openFiles(folder: string): string[] {
   return links.filter((link) => link.startsWith(folder))
 }
 
-test('an export that its client leaves keeps nothing, nor does one of a killed process', async () => {
+test('an export whose client disconnects leaves nothing behind, nor does one of a killed process', async () => {
   const { server, address, headers, exports } = await scene()
   await using _ = server
   expect(existsSync(exports)).toBe(false)
@@ -61,7 +61,7 @@ test('an export that its client leaves keeps nothing, nor does one of a killed p
   expect(whole.subarray(0, 15).toString()).toBe('SQLite format 3')
 })
 
-test('an export by a reader is one state, and a transaction that is open goes on', async () => {
+test('an export by a reader is a snapshot, and an open transaction continues', async () => {
   const { server, url, owner, address, headers, exports } = await scene()
   await using _ = server
   const begun = await pipeline(

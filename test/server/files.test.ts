@@ -46,7 +46,7 @@ test.each([
   'PRAGMA auto_vacuum = FULL',
   'PRAGMA auto_vacuum = INCREMENTAL',
   "PRAGMA encoding = 'UTF-16le'",
-])('a file made with %s is served, and given back', async (pragma) => {
+])('a file created with %s is served, and exported again', async (pragma) => {
   const directory = await temporaryDirectory()
   const path = join(directory, 'pets.db')
   const file = new DatabaseSync(path)
@@ -94,7 +94,7 @@ async function unfinished(directory: string): Promise<string> {
   return left
 }
 
-test('a transaction that another program left unfinished is rolled back', async () => {
+test('an unfinished transaction of another program is rolled back', async () => {
   const left = await unfinished(await temporaryDirectory())
   await using server = await startLocalServer()
   const { url } = await server.createDatabase('d', { fromFile: left })
@@ -102,7 +102,7 @@ test('a transaction that another program left unfinished is rolled back', async 
   expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
 })
 
-test('what is no database, is not there or is in use is refused, and makes none', async () => {
+test('a file that is not a database, is missing or is in use is rejected, and no database is created', async () => {
   const directory = await temporaryDirectory()
   const text = join(directory, 'notes.txt')
   await writeFile(text, 'these are notes and no database')
@@ -120,7 +120,7 @@ test('what is no database, is not there or is in use is refused, and makes none'
   expect(await server.createDatabase('x')).toMatchObject({ url: expect.stringMatching(/\/x\/$/) })
 })
 
-test('a database is written to a file that every SQLite opens, and goes on', async () => {
+test('a database is written to a file that every SQLite opens, and remains usable', async () => {
   const target = join(await temporaryDirectory(), 'out.db')
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
@@ -139,7 +139,7 @@ test('a database is written to a file that every SQLite opens, and goes on', asy
 
 const COPIES = ['a', 'b', 'c']
 
-test('a database is exported again and again beside requests, which merely wait', async () => {
+test('a database is exported repeatedly during requests, which only wait', async () => {
   const directory = await temporaryDirectory()
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
@@ -201,7 +201,7 @@ describe.skipIf(!hasSqld)('libsql-server', () => {
     expect(await read(again)).toEqual([['Rex'], ['Tom']])
   })
 
-  test('takes a transaction that was left unfinished as rolled back', async () => {
+  test('treats an unfinished transaction as rolled back', async () => {
     const directory = await temporaryDirectory()
     const left = await unfinished(directory)
     await using server = await startLocalServer({ backend: 'sqld' })
@@ -210,7 +210,7 @@ describe.skipIf(!hasSqld)('libsql-server', () => {
     expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
   })
 
-  test('is not given what it would not open; the other databases go on', async () => {
+  test('does not receive a file that it would not open; the other databases continue', async () => {
     const directory = await temporaryDirectory()
     const path = (name: string) => join(directory, name)
     makeFile(path('good.db')).close()

@@ -2,7 +2,7 @@ import { createHandler } from '@batonsql/local-server'
 import { expect, test } from 'vitest'
 import { close, execute, pipeline, query } from './wire.ts'
 
-test('answers without a socket', async () => {
+test('responds without a socket', async () => {
   await using handler = createHandler()
   const { fetch } = handler
   const url = 'http://localhost'
@@ -36,7 +36,7 @@ test('streams a cursor', async () => {
   expect(JSON.parse(lines.at(-1) as string)).toHaveProperty('type', 'replication_index')
 })
 
-test('bodies that are given up leave nothing behind', async () => {
+test('aborted bodies leave nothing behind', async () => {
   await using handler = createHandler()
   const { fetch } = handler
   const base = 'http://localhost'
@@ -63,11 +63,11 @@ test('bodies that are given up leave nothing behind', async () => {
   expect(await query(base, 'SELECT count(*) FROM big', { fetch })).toEqual([['0']])
 })
 
-test('refuses options it does not know', () => {
+test('rejects unknown options', () => {
   expect(() => createHandler({ port: 1 } as object)).toThrow('unknown option "port"')
 })
 
-test('is closed for good', async () => {
+test('is closed permanently', async () => {
   const handler = createHandler()
   await handler.createDatabase('app')
   await handler.close()

@@ -1,4 +1,4 @@
-/** What is compared of a response. */
+/** The parts of a response that are compared. */
 export interface Observed {
   readonly status: number
   readonly contentType: string | null

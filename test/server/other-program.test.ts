@@ -23,7 +23,7 @@ async function headOf(path: string): Promise<string> {
   return buffer.toString('latin1')
 }
 
-/** A server whose database is a plain file again, because nobody has asked for it for a while. */
+/** A server whose database is a plain file again, because it has been idle for a while. */
 async function handedOut() {
   const dataDirectory = await temporaryDirectory()
   const server = await startLocalServer({ backend: 'embedded', auth: false, dataDirectory })
@@ -35,7 +35,7 @@ async function handedOut() {
   return { server, url, path, program: otherProgram(path) }
 }
 
-test('another program with an open session is not written past: the server refuses until it has closed', async () => {
+test('while another program has the file open, the server rejects requests', async () => {
   const { server, url, path, program } = await handedOut()
   await using _ = server
   expect(await program.run('open')).toBe('ok')
@@ -59,7 +59,7 @@ test('another program with an open session is not written past: the server refus
   file.close()
 })
 
-test('what a killed program has left in its log is in the database', async () => {
+test('data that a killed program left in its WAL is in the database', async () => {
   const { server, url, program } = await handedOut()
   await using _ = server
   await program.run('open')

@@ -39,7 +39,7 @@ const timedOut = (step: number): object =>
   })
 
 describe.concurrent('the write lock is taken away while a cursor waits for its reader', () => {
-  test('what follows in its transaction does not run without it', async () => {
+  test('later statements of its transaction do not run outside it', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a)')
     const rest = await slowCursor(server.url, [
@@ -64,7 +64,7 @@ describe.concurrent('the write lock is taken away while a cursor waits for its r
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([['other']])
   })
 
-  test('without a waiter for the lock, the slowest reader gets everything, and its transaction', async () => {
+  test('without a waiter for the lock, even the slowest reader gets everything, and keeps its transaction', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a)')
     const rest = await slowCursor(server.url, [
@@ -78,7 +78,7 @@ describe.concurrent('the write lock is taken away while a cursor waits for its r
   })
 })
 
-test('a transaction whose snapshot is too old to write does not keep others from writing', async () => {
+test('a transaction whose snapshot is too old to write does not prevent others from writing', async () => {
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
   const open = await pipeline(server.url, [execute('BEGIN'), execute('SELECT * FROM t')])

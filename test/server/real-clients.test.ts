@@ -8,7 +8,7 @@ import { createClient as createLibsqlClient } from '@libsql/client/http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openTestServer, type TestDatabase } from '../support/test-server.ts'
 
-// Clients that we did not write, on the servers that we test with: what they need of the protocol is there.
+// Clients that we did not write, on the servers that we test with: they need nothing of the protocol that is missing.
 const server = await openTestServer()
 
 describe('@libsql/client', async () => {
@@ -70,7 +70,7 @@ describe('@libsql/client', async () => {
 
 describe('drizzle-kit', () => {
   let database: TestDatabase
-  // it would ask about tables that it does not know
+  // it would prompt about unknown tables
   beforeAll(async () => {
     database = await server.createDatabase()
   })
@@ -114,7 +114,7 @@ describe('drizzle-kit', () => {
     await db.batch(['drop table if exists book', 'drop table if exists author'])
   }
 
-  test('push makes the tables, and finds nothing to do the second time', async () => {
+  test('push creates the tables, and finds nothing to do the second time', async () => {
     await clear()
     await kit('push', '--force')
     expect(await tables()).toEqual(['author', 'book'])

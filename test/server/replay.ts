@@ -15,7 +15,7 @@ export interface ReplayTarget {
   readonly url: string
   /** Path prefix of the database that stands for the recorded server's only one. */
   readonly prefix: string
-  /** What the server calls itself and the recorded databases, and their names in the recording. */
+  /** The names that the server uses for itself and the recorded databases, and their names in the recording. */
   readonly names: ReadonlyMap<string, string>
   /** Changes a database as the recorded server was told to by its administrator. */
   configure(database: string, configuration: Readonly<Record<string, unknown>>): Promise<void>
@@ -67,13 +67,13 @@ class Replay {
     this.#target = target
   }
 
-  /** Leaves the streams that are open, when what is on its way has come. */
+  /** Abandons the open streams once the responses in flight have arrived. */
   async leaveStreams(steps: readonly TranscriptStep[]): Promise<void> {
     await sleep(Math.max(LISTEN_MS, ...steps.map((step) => step.listens_ms ?? 0)))
     for (const stream of this.#streams) stream.abort()
   }
 
-  /** Whether a step continues a stream whose baton is still on its way. */
+  /** Whether a step continues a stream whose baton is still in flight. */
   lacksBaton({ request }: TranscriptStep): boolean {
     const names = request.body?.match(/<baton:\d+>/g) ?? []
     return names.some((name) => !this.#batons.has(name))
@@ -94,7 +94,7 @@ class Replay {
     const body = request.body === undefined ? undefined : this.#fill(request.body)
     const stream = response.chunks === undefined ? null : new AbortController()
     if (stream !== null) this.#streams.push(stream)
-    // what nobody waits for beside other requests is read for a moment
+    // a response that is not awaited is read only for a moment
     if (step.started_in_background === undefined) setTimeout(() => stream?.abort(), LISTEN_MS)
     const leavesAfterMs = step.leaves_after_ms
     const leaving = leavesAfterMs === undefined ? null : new AbortController()
@@ -213,7 +213,7 @@ class Replay {
   }
 }
 
-/** What was answered, as text. */
+/** The response, as text. */
 function recordedText({ headers, body, body_base64: bytes, chunks }: TranscriptStep['response']): string {
   if (bytes !== undefined)
     return decodeBody(headers?.['content-encoding'] ?? null, Buffer.from(bytes, 'base64'))

@@ -1,4 +1,4 @@
-// What counts towards the 10,000,000 bytes of an answer, to the byte, on both back ends.
+// The data that counts towards the 10,000,000 bytes of a response, to the byte, on both back ends.
 import { startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -11,7 +11,7 @@ const hasSqld = await findSqld().then(
 
 /** Two blobs of 4,900,000 bytes in columns of one letter. */
 const FULL = 'SELECT zeroblob(4900000) AS a, zeroblob(4900000) AS b'
-/** What is left beside them and a third column of one letter; a column counts 29 bytes and its name. */
+/** The bytes left besides them and a third column of one letter; a column counts 29 bytes plus its name. */
 const LEFT = 10_000_000 - 9_800_000 - 3 * 30
 
 const one = (sql: string): WireRequest => execute(sql)
@@ -38,15 +38,15 @@ const EDGES: Readonly<Record<string, (more: number) => WireRequest>> = {
   'the name of a column': (more) => one(`${FULL}, zeroblob(${LEFT - 10 + more}) AS ccccccccccc`),
   'the declared type of a column': (more) =>
     one(`${FULL}, d, zeroblob(${LEFT - 33 - 3 + more}) AS c FROM declared`),
-  'a text: 26 bytes and its own': (more) => one(`${FULL}, printf('%.*c', ${LEFT - 26 + more}, 'x') AS c`),
+  'text: 26 bytes plus its length': (more) => one(`${FULL}, printf('%.*c', ${LEFT - 26 + more}, 'x') AS c`),
   'line breaks as one byte': (more) =>
     one(`${FULL}, replace(printf('%.*c', ${LEFT - 26 + more}, 'x'), 'x', char(10)) AS c`),
   'é as two bytes': (more) =>
     one(`${FULL}, replace(printf('%.*c', ${(LEFT - 26) / 2 + more}, 'x'), 'x', 'é') AS c`),
-  'integers: 29 bytes and their digits': (more) => one(rows(fitting(30) + more, '5')),
+  'integers: 29 bytes plus their digits': (more) => one(rows(fitting(30) + more, '5')),
   'negative integers': (more) => one(rows(fitting(32) + more, '-10')),
   nulls: (more) => one(rows(fitting(15) + more, 'null')),
-  'floats: 26 bytes and their digits': (more) => one(rows(fitting(29) + more, '1.5')),
+  'floats: 26 bytes plus their digits': (more) => one(rows(fitting(29) + more, '1.5')),
   'whole floats without a fraction': (more) => one(rows(fitting(27) + more, '1.0')),
   'large floats with all their digits': (more) => one(rows(fitting(47) + more, '1e20')),
   'small floats with all their zeros': (more) => one(rows(fitting(36) + more, '1.5e-7')),
@@ -59,7 +59,7 @@ const EDGES: Readonly<Record<string, (more: number) => WireRequest>> = {
     'no such column: missing in SELECT missing at offset 7'.length,
   ),
   'an error of a step': between('SELECT 1 FROM missing', 'no such table: missing'.length),
-  'an error behind rows': between(
+  'an error after rows': between(
     'SELECT abs(column1) FROM (VALUES (1), (-9223372036854775808))',
     'integer overflow'.length,
   ),
@@ -94,7 +94,7 @@ describe.each(Object.keys(START))('on the back end %s counts', (name) => {
     })
   })
 
-  test('each request of a pipeline by itself, and no cursor', async () => {
+  test('each request of a pipeline separately, and no cursor', async () => {
     const request = EDGES['a blob: its bytes'] as (more: number) => WireRequest
     expect(codes(await pipeline(server.url, [request(0), request(0), close]))).toEqual(['ok', 'ok', 'ok'])
     const response = await fetch(`${server.url}/v3/cursor`, {
@@ -104,7 +104,7 @@ describe.each(Object.keys(START))('on the back end %s counts', (name) => {
     expect((await response.text()).trimEnd().split('\n').at(-1)).toContain('"replication_index"')
   })
 
-  test('of a change with rows: it has happened all the same', async () => {
+  test('of a write with rows: it was applied nevertheless', async () => {
     await query(server.url, 'CREATE TABLE changed (a)')
     const change = `INSERT INTO changed SELECT hex(zeroblob(2400000)) FROM generate_series(1, 3) RETURNING a`
     expect(codes(await pipeline(server.url, [execute(change), close]))).toEqual(['RESPONSE_TOO_LARGE', 'ok'])

@@ -1,4 +1,4 @@
-// A migration whose server is killed in the middle goes on at the next start, and each database has it once. A database
+// A migration whose server is killed in the middle continues at the next start, and each database has it once. A database
 // that has nothing to do with it answers whatever became of it, with every acknowledged row.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -78,7 +78,7 @@ test.each(backends)('kill -9 in the middle of migrations: %s', { timeout: 1_200_
   let others = 0
   const rounds = Number(process.env['CRASH_ROUNDS'] ?? ROUNDS[backend])
   for (let round = 1; round <= rounds; round += 1) {
-    // not twice by accident: a row that is there already would show
+    // not twice by accident: a duplicate row would show
     const sent = query(`${served.url}/parent`, `INSERT INTO log VALUES (${round})`).then(
       () => true,
       () => false,
@@ -90,7 +90,7 @@ test.each(backends)('kill -9 in the middle of migrations: %s', { timeout: 1_200_
     ;({ child, served } = await serve(directory, backend))
     const { url, names } = served
     const found = await countOf(`${url}/other`, 'true')
-    // the one that was under way may be there, too
+    // the one in flight may have been applied, too
     expect(found - others - acknowledged, `round ${round}`).toBeGreaterThanOrEqual(0)
     expect(found - others - acknowledged, `round ${round}`).toBeLessThanOrEqual(1)
     others = found

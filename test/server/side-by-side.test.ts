@@ -19,7 +19,7 @@ function sendEndless(url: string, signal: AbortSignal, baton: string | null = nu
   return pipeline(url, requests, { signal, baton }).catch(() => {})
 }
 
-test('a slow statement holds up the others of its database until its client leaves, and no other database', async () => {
+test('a slow statement blocks only its own database, until its client disconnects', async () => {
   await using server = await startLocalServer()
   const other = await server.createDatabase('other')
   await query(server.url, 'CREATE TABLE t(a)')
@@ -36,7 +36,7 @@ test('a slow statement holds up the others of its database until its client leav
   expect(await query(server.url, 'SELECT 1')).toEqual([['1']])
 })
 
-test('a statement of a transaction that is given up leaves what was committed', async () => {
+test('an aborted statement of a transaction does not affect committed rows', async () => {
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t(a)')
   await query(server.url, "INSERT INTO t VALUES ('before')")
@@ -50,7 +50,7 @@ test('a statement of a transaction that is given up leaves what was committed', 
   expect(await query(server.url, 'SELECT a FROM t')).toEqual([['before'], ['after']])
 })
 
-test('readers beside a writer see whole transactions, and all that were acknowledged', {
+test('readers concurrent with a writer see whole transactions, and all acknowledged ones', {
   timeout: 180_000,
 }, async () => {
   await using server = await startLocalServer()
@@ -68,7 +68,7 @@ test('readers beside a writer see whole transactions, and all that were acknowle
     await pipeline(server.url, [close], { baton })
   }
 
-  // much is written in each transaction, so that the log is moved to the file and begun anew many times
+  // much is written in each transaction, so that the WAL is checkpointed and restarted many times
   async function write(): Promise<void> {
     while (!isOver()) {
       const amount = BigInt(1 + (acknowledged % 7))

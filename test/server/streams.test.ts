@@ -7,7 +7,7 @@ import { autocommit, close, codes, execute, pipeline, query } from './wire.ts'
 const ENDLESS = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
 
 describe('batons', () => {
-  test('are good once, for their own database, and cannot be made up', async () => {
+  test('are valid once, for their own database, and cannot be forged', async () => {
     await using server = await startLocalServer()
     const a = await server.createDatabase('a')
     const b = await server.createDatabase('b')
@@ -26,7 +26,7 @@ describe('batons', () => {
     expect((await pipeline(a.url, [close], { baton: next.baton })).baton).toBeNull()
   })
 
-  test('of a removed database are worth nothing, and its name answers 404', async () => {
+  test('of a removed database are invalid, and its name responds with 404', async () => {
     await using server = await startLocalServer()
     const { url } = await server.createDatabase('a')
     const { baton } = await pipeline(url, [execute('BEGIN')])
@@ -56,7 +56,7 @@ describe('batons', () => {
 })
 
 describe('the write lock', () => {
-  test('a hundred writers at once all get their turn', async () => {
+  test('a hundred simultaneous writers all succeed', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const writers = Array.from({ length: 100 }, (_, index) =>
@@ -71,7 +71,7 @@ describe('the write lock', () => {
     expect(await query(server.url, 'SELECT count(DISTINCT a) FROM t')).toEqual([['100']])
   })
 
-  test('is taken away from a transaction after 5 s when another one waits (waits 5 s)', {
+  test('is taken from a transaction after 5 s if another one waits (waits 5 s)', {
     timeout: 60_000,
   }, async () => {
     await using server = await startLocalServer()
@@ -107,8 +107,8 @@ describe('the write lock', () => {
   })
 })
 
-describe('a client that leaves', () => {
-  test('takes its transaction along, and statements not yet begun are not begun', async () => {
+describe('a client that disconnects', () => {
+  test('ends its transaction, and statements not yet begun are not begun', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const open = await pipeline(server.url, [execute('BEGIN'), execute('INSERT INTO t VALUES (1)')])
@@ -121,7 +121,7 @@ describe('a client that leaves', () => {
     expect(codes(late)).toEqual(['ok', 'ok'])
   })
 
-  test('while its statement keeps the engine busy: its transaction ends at once, and stalls no other', async () => {
+  test('while its statement is running: its transaction ends at once, and does not block others', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const requests = [execute('BEGIN IMMEDIATE'), execute("INSERT INTO t VALUES ('gone')"), execute(ENDLESS)]
@@ -134,7 +134,7 @@ describe('a client that leaves', () => {
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([['next']])
   })
 
-  test('while its write waits for the write lock: it waits no longer, and is not applied', async () => {
+  test('while its write waits for the write lock: it is removed from the queue, and not applied', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const holder = await pipeline(server.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('holder')")])

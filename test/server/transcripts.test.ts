@@ -17,7 +17,7 @@ import { readTranscripts, type Transcript, waitingTimeMs } from './transcript.ts
 /** Cases that mostly wait run beside the others, so many at a time. */
 const SLOW_LANES = 12
 const SLOW_FROM_MS = 1_000
-/** What the recorded server calls itself. */
+/** The name that the recorded server uses for itself. */
 const RECORDED_VERSION = 'sqld 0.24.32 (40c272de 2025-02-14)'
 /** The case that opens as many streams as a server takes. */
 const FILLING_CASE = 93

@@ -11,7 +11,7 @@ const hasSqld = await findSqld().then(
 /** Texts that a reader in C would get wrong. */
 const AWKWARD = ['\0', 'a\0b', '\0\0', '', 'é', '🙂', '\u2028"\\\n\t\u0001', `${'x'.repeat(1_000_000)}\0y`]
 
-describe('values come back as they went in', () => {
+describe('values round-trip', () => {
   const server = startLocalServer()
   afterAll(async () => (await server).close())
 
@@ -35,7 +35,7 @@ describe('values come back as they went in', () => {
     expect(rows[5]).toEqual([{ type: 'integer', value: '1' }, cell])
   })
 
-  test('integers to the last bit, floats in their shortest form, no confusion between types', async () => {
+  test('exact integers, floats in their shortest form, and the right types', async () => {
     const { url } = await server
     const { text } = await pipeline(url, [
       execute(
@@ -52,7 +52,7 @@ describe('values come back as they went in', () => {
     )
   })
 
-  test('a function that differs from call to call is called once a cell', async () => {
+  test('a non-deterministic function is called once per cell', async () => {
     const { url } = await server
     const answer = await pipeline(url, [
       execute(
@@ -86,7 +86,7 @@ const SCHEMA = `
   INSERT INTO place VALUES (1, vector32('[1,2]')), (2, vector32('[3,4]'));
 `
 
-/** What must give the same on both engines, in their order. */
+/** Expressions that must have the same result on both engines, in order. */
 const QUERIES: readonly string[] = [
   'SELECT * FROM user',
   'SELECT * FROM user ORDER BY age DESC',
@@ -158,7 +158,7 @@ const QUERIES: readonly string[] = [
   'RELEASE one',
 ]
 
-describe.skipIf(!hasSqld)('the embedded engine and the real server give the same', () => {
+describe.skipIf(!hasSqld)('the embedded engine and the real server have the same results', () => {
   const answers = { embedded: new Map<string, unknown>(), sqld: new Map<string, unknown>() }
 
   beforeAll(async () => {

@@ -19,7 +19,7 @@ export function endWithTests(child: ChildProcess): void {
   child.once('close', () => running.delete(child))
 }
 
-/** What a command printed, and how it ended. */
+/** The output of a command, and its exit code. */
 export interface Ended {
   readonly code: number | null
   readonly output: string

@@ -1,7 +1,7 @@
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What happens to one request on its way. */
+/** The fate of one request. */
 export type Fault =
   | { readonly kind: 'none' }
   | { readonly kind: 'delay'; readonly ms: number }
@@ -34,7 +34,7 @@ export class FaultProxy {
   readonly #agent = new http.Agent({ keepAlive: true })
   /** Chooses the fault of each request to a pipeline. */
   next: (body: string) => Fault = () => NO_FAULT
-  /** Answers as a server that knows `/v2` only. */
+  /** Answers like a server that supports only `/v2`. */
   hidesV3 = false
 
   private constructor(upstream: URL) {

@@ -3,7 +3,7 @@ import { afterAll, beforeEach } from 'vitest'
 import { FaultProxy, NO_FAULT } from './fault-proxy.ts'
 import { openTestServer, type TestDatabase } from './test-server.ts'
 
-/** What random runs begin with; `FAULT_SEED=1` repeats one. */
+/** The seed of random runs; `FAULT_SEED=1` repeats one. */
 export const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 
 /** How much a run does, or how long it may take. */
@@ -13,7 +13,7 @@ interface FaultyDatabase {
   readonly database: TestDatabase
   /** A client that reaches the database itself. */
   readonly direct: Client
-  /** What lies before the database for all others. It lets everything through at the beginning of each test. */
+  /** The proxy in front of the database for all other clients. It forwards everything at the beginning of each test. */
   readonly proxy: FaultProxy
 }
 

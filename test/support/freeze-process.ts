@@ -1,17 +1,17 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** By then a signal has arrived. */
+/** Time for a signal to arrive. */
 const SIGNAL_MS = 500
 
-/** Stops a process until it gets SIGCONT. Waits until it stands: after the signal its threads may run on for a moment. */
+/** Stops a process until it gets SIGCONT. Waits until all of its threads have stopped, because they may keep running briefly. */
 export async function freezeProcess(pid: number): Promise<void> {
   process.kill(pid, 'SIGSTOP')
-  // elsewhere it cannot be seen without another program
+  // other platforms need another program to show it
   if (process.platform !== 'linux') return await sleep(SIGNAL_MS)
   const deadline = performance.now() + 10_000
   while (!(await isStopped(pid))) {
-    if (performance.now() > deadline) throw new Error(`process ${pid} runs 10 s after SIGSTOP`)
+    if (performance.now() > deadline) throw new Error(`process ${pid} is still running 10 s after SIGSTOP`)
     await sleep(1)
   }
 }

@@ -7,10 +7,10 @@ export type Algorithm = 'RS256' | 'ES256' | 'EdDSA'
 /** An issuer of tokens on this machine, with a key set (JWKS) that can be changed, and can fail. */
 export class Issuer implements AsyncDisposable {
   readonly #http: Server
-  /** What the key set has. */
+  /** The keys of the key set. */
   readonly keys = new Map<string, JsonWebKey>()
   readonly #private = new Map<string, { readonly algorithm: Algorithm; readonly key: KeyObject }>()
-  /** What is answered instead of the key set, if anything. */
+  /** The response instead of the key set, if any. */
   answer: { readonly status: number; readonly body: string; readonly location?: string } | null = null
   /** How often it was asked. */
   asked = 0
@@ -76,7 +76,7 @@ export class Issuer implements AsyncDisposable {
   }
 }
 
-/** Signs as those do who know a public key and hope that it is taken for a secret. */
+/** Signs like an attacker who has a public key and hopes that it is used as a secret. */
 export function confusedSeal(secret: string): (text: Buffer) => Buffer {
   return (text) => createHmac('sha256', secret).update(text).digest()
 }

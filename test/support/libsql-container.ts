@@ -10,7 +10,7 @@ import type { TestProject } from 'vitest/node'
 
 const IMAGE = 'ghcr.io/tursodatabase/libsql-server:v0.24.32'
 const [HTTP_PORT, ADMIN_PORT] = [8080, 9090]
-/** How many lines of the server's log are shown when a test has failed. */
+/** Number of lines of the server's log that are shown when a test has failed. */
 const LOG_LINES = 100
 
 /** A container with the official image, which all files of a run share. */
@@ -28,7 +28,7 @@ declare module 'vitest' {
   }
 }
 
-/** Starts the container before the files of a project, and ends it behind them. */
+/** Starts the container before the test files of a project, and stops it after them. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const adminKey = randomBytes(16).toString('hex')
   const log: string[] = []
@@ -74,6 +74,6 @@ async function copyProgram(container: StartedTestContainer, folder: string): Pro
   const ended = once(tar, 'close')
   await pipeline(await container.copyArchiveFromContainer('/bin/sqld'), tar.stdin)
   const [code] = (await ended) as [number]
-  if (code !== 0) throw new Error(`tar ended with ${code}`)
+  if (code !== 0) throw new Error(`tar exited with ${code}`)
   return join(folder, 'sqld')
 }

@@ -1,10 +1,10 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Files that take half a minute and more though they are small: vitest begins with the largest. */
+/** Small files that take half a minute or more; vitest itself starts with the largest files. */
 const LONG =
   /test\/(docs\/readme\/readme|generated\/simulation\/(simulation|model)|server\/(transcripts|response-limit|schema-crash|other-program|use-database\/processes)|security\/(unsafe-functions|read-only|directory-lock))\.test\.ts$/
 
-/** Begins with the files that take long, so that none of them is left for the end, when the other workers have nothing to do. */
+/** Starts with the slow files, so that none of them runs at the end, when the other workers are idle. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)

@@ -65,13 +65,13 @@ export async function endToEndProjects() {
       isolate: false,
       setupFiles: [fileOf('end-processes.ts')],
       provide: { target: name, kysely: USUAL_KYSELY },
-      // one database for everybody: the files take turns
+      // one shared database: the files take turns
       maxWorkers: name === 'url' ? 1 : MAX_WORKERS,
       ...(name === 'container' && { globalSetup: CONTAINER }),
     }))
 }
 
-/** What starts servers by itself, with the server's program out of the image. */
+/** Tests that start their own servers, with the server's program from the image. */
 export async function imageProjects() {
   const projects = await endToEndProjects()
   return projects

@@ -1,4 +1,4 @@
-/* An SQLite program of somebody else: each line of its input is opened, run or closed, and answered by a line. */
+/* Another SQLite program: each line of its input is opened, run or closed, and answered by a line. */
 import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
 

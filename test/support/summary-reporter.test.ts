@@ -30,7 +30,7 @@ test('a file whose process crashed is to be run again, and is not counted', () =
 
 // scripts/test.mjs runs again only what accounts for all that failed
 
-test('a test that had failed before its process crashed has failed', () => {
+test('a test that failed before its process crashed counts as failed', () => {
   const failed = testFile('crashed.test.ts', ['failed', 'pending'])
   const { failed: count, crashes } = summaryOf([failed, PASSED], [crashIn('crashed.test.ts')])
   expect([count, crashes.length]).toEqual([2, 1])
@@ -38,14 +38,14 @@ test('a test that had failed before its process crashed has failed', () => {
 
 test.each([
   ['a process that was killed from outside', [CRASHED], crashIn('crashed.test.ts', 'SIGKILL')],
-  ['a process that crashed when its tests were over', [PASSED], crashIn('passed.test.ts')],
-  ['a file that has no tests yet', [testFile('early.test.ts', [])], crashIn('early.test.ts')],
+  ['a process that crashed after its tests', [PASSED], crashIn('passed.test.ts')],
+  ['a file without tests', [testFile('early.test.ts', [])], crashIn('early.test.ts')],
 ])('%s is not run again', (_, modules, error) => {
   const { failed, crashes } = summaryOf(modules, [error])
   expect([failed, crashes]).toEqual([1, []])
 })
 
-test('a file that cannot be loaded has failed', () => {
+test('a file that cannot be loaded counts as failed', () => {
   expect(summaryOf([testFile('unloaded.test.ts', [], 'failed')], [])).toMatchObject({
     passed: 0,
     failed: 1,

@@ -55,7 +55,7 @@ class SummaryReporter implements Reporter {
   }
 }
 
-/** What came of the tests. `failed` counts errors outside of tests, too. */
+/** The results of the tests. `failed` also counts errors outside of tests. */
 interface Summary {
   readonly passed: number
   readonly failed: number

@@ -1,7 +1,8 @@
 import { getContainerRuntimeClient } from 'testcontainers'
+import { tursodbProblem } from './tursodb-server.ts'
 
 /** A kind of server that every end-to-end test runs on. */
-export type TargetName = 'embedded' | 'sqld' | 'url' | 'container'
+export type TargetName = 'embedded' | 'sqld' | 'url' | 'container' | 'tursodb'
 
 export interface TargetStatus {
   readonly name: TargetName
@@ -11,7 +12,7 @@ export interface TargetStatus {
 
 let targets: Promise<TargetStatus[]> | undefined
 
-/** Finds out which servers this machine has for the tests. `TEST_TARGETS=embedded,sqld` narrows the choice. */
+/** Finds out which servers this machine has for the tests. `TEST_TARGETS=embedded,sqld` narrows the choice; only it can name `tursodb`. */
 export function findTargets(): Promise<TargetStatus[]> {
   targets ??= probe()
   return targets
@@ -27,6 +28,8 @@ async function probe(): Promise<TargetStatus[]> {
       unavailable: process.env['TEST_DATABASE_URL'] ? null : 'TEST_DATABASE_URL is not set',
     },
     { name: 'container', unavailable: await containerProblem() },
+    // not every test passes there: those of its own are in `tursodb` and run anyway
+    ...(wanted?.includes('tursodb') ? [{ name: 'tursodb' as const, unavailable: tursodbProblem }] : []),
   ]
   return found.map((target) =>
     wanted && !wanted.includes(target.name)

@@ -4,6 +4,7 @@ import { startSqld } from '@batonsql/local-server/sqld'
 import { afterAll, inject } from 'vitest'
 import { CountingProxy } from './counting-proxy.ts'
 import { dropEverything } from './drop-everything.ts'
+import { TursodbServer } from './tursodb-server.ts'
 
 /** A database of its own on the server under test. */
 export interface TestDatabase {
@@ -55,6 +56,16 @@ export async function openTestServer(): Promise<TestServer> {
         const sqld = await startSqld({ namespaces: false })
         cleanUp.push(() => sqld.close())
         return await throughProxy(sqld.url)
+      },
+    }
+  }
+  if (target === 'tursodb') {
+    return {
+      async createDatabase() {
+        const server = await TursodbServer.start()
+        cleanUp.push(() => server.close())
+        const { url } = server
+        return { url, config: { url, authToken: undefined }, requestCount: () => server.requestCount() }
       },
     }
   }

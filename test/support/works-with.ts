@@ -6,7 +6,7 @@ export interface LibraryTests {
   readonly library: string
   /** The package whose version is recorded. */
   readonly packageName: string
-  /** What it reaches a database through. */
+  /** The package through which it reaches a database. */
   readonly through: 'Kysely' | 'Drizzle' | '@batonsql/libsql-client'
   /** The package of a suite that others publish; absent for tests of our own. */
   readonly suite?: string
@@ -88,7 +88,7 @@ export const LIBRARY_TESTS: readonly LibraryTests[] = [
   override('drizzle-kit', 'drizzle-kit', 'drizzle-kit'),
 ]
 
-/** What a run found out, for one library on one server. */
+/** The results of a run, for one library on one server. */
 export interface Figure {
   readonly version: string
   readonly passed: number

@@ -1,7 +1,7 @@
 import { relations } from 'drizzle-orm'
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
-/** The tables as Kysely knows them. */
+/** The types of the tables for Kysely. */
 export interface Tables {
   item: { id: number; name: string }
   log: { a: number; b: string }

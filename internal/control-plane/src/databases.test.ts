@@ -71,7 +71,7 @@ function create(name: string) {
 
 const states = (): DatabaseState[] => registry.databases.rows.map(({ state }) => state)
 
-test('while it is made it cannot be found as ready, and its name is taken', async () => {
+test('while it is being created, it is not ready and its name is taken', async () => {
   const seen: unknown[] = []
   const { create: really } = backend
   backend.create = async (id) => {
@@ -82,7 +82,7 @@ test('while it is made it cannot be found as ready, and its name is taken', asyn
   expect(seen).toEqual([['creating'], true])
 })
 
-test('what the back end refuses leaves nothing, and the next attempt has another id', async () => {
+test('a database that the back end rejects leaves nothing behind, and the next attempt has a new id', async () => {
   const { create: really } = backend
   backend.create = async (id) => {
     await really(id)
@@ -95,7 +95,7 @@ test('what the back end refuses leaves nothing, and the next attempt has another
   expect(new Set(backend.asked).size).toBe(2)
 })
 
-test('a key that is rotated while a database is made is the one that counts', async () => {
+test('a key that is rotated while a database is being created is the one in effect', async () => {
   const { create: really } = backend
   const rotated = newKeyPair()
   backend.create = async (id) => {
@@ -107,7 +107,7 @@ test('a key that is rotated while a database is made is the one that counts', as
   expect(backend.keys.get(id)).toEqual([key.publicPem, rotated.publicPem])
 })
 
-test('a group that was given away before its database is made has none of it', async () => {
+test('a group that is transferred while its database is being created does not get the database', async () => {
   const [group] = registry.groups.rows
   if (group === undefined) throw new Error('no group')
   const organization = { ...home.organization, id: 'who had it before' }
@@ -118,7 +118,7 @@ test('a group that was given away before its database is made has none of it', a
   expect([states(), backend.asked]).toEqual([[], []])
 })
 
-test('reconcile finishes what a crash left: half made goes, half removed goes, lost is marked', async () => {
+test('reconcile cleans up after a crash: partly created and partly removed databases are deleted, missing ones are marked', async () => {
   const [made, half, dying, gone] = [
     await create('made'),
     await create('half'),
@@ -201,10 +201,10 @@ describe('changes that the back end fails to apply', () => {
 
   test('a rotation ends streams once it is applied, whichever request applies it', async () => {
     const dropped: DatabaseId[] = []
-    Object.assign(backend, { endAccess: async (id: DatabaseId) => void dropped.push(id) })
+    Object.assign(backend, { revokeAccess: async (id: DatabaseId) => void dropped.push(id) })
     const row = await create('a')
     const mend = breakBackend('applySettings')
-    await expect(databases.apply(row.id, { ends: 'all' })).rejects.toThrow('not applied it yet')
+    await expect(databases.apply(row.id, { revoked: 'all' })).rejects.toThrow('not applied it yet')
     mend()
     await databases.change(row)
     expect([open(), dropped]).toEqual([[], [row.id]])
@@ -222,7 +222,7 @@ describe('changes that the back end fails to apply', () => {
     expect([states(), [...backend.present], open()]).toEqual([[], [], []])
   })
 
-  test('one that fails keeps neither the others of its group nor the start from going on', async () => {
+  test('one that fails blocks neither the others of its group nor the start', async () => {
     const rows = [await create('a'), await create('b'), await create('c')]
     const { applySettings: really } = backend
     backend.keys.clear()
@@ -240,8 +240,8 @@ describe('changes that the back end fails to apply', () => {
   test('a database that is missing is a failure while the server runs, and lost at its next start', async () => {
     const row = await create('a')
     backend.present.delete(row.id)
-    await expect(databases.apply(row.id)).rejects.toThrow('the database does not exist there')
-    expect([states(), open()]).toEqual([['ready'], [[1, 'the database does not exist there']]])
+    await expect(databases.apply(row.id)).rejects.toThrow('the back end does not have the database')
+    expect([states(), open()]).toEqual([['ready'], [[1, 'the back end does not have the database']]])
     await databases.reconcile()
     expect([states(), open()]).toEqual([['lost'], []])
     backend.present.add(row.id)
@@ -264,7 +264,7 @@ describe('changes that the back end fails to apply', () => {
     expect([states(), [...backend.present], open()]).toEqual([[], [], []])
   })
 
-  test('after the stop nothing is tried again', async () => {
+  test('nothing is retried after stop', async () => {
     const row = await create('a')
     breakBackend('applySettings')
     await expect(databases.apply(row.id)).rejects.toThrow()

@@ -5,8 +5,8 @@ import {
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
-  type EndedAccess,
   newDatabaseId,
+  type RevokedAccess,
 } from '@batonsql/server-common/backend'
 import { type PendingChange, PendingChanges, widest } from './pending-changes.ts'
 import { Refusal } from './refusal.ts'
@@ -45,9 +45,9 @@ export interface NewDatabase {
 /** Options for applying settings. */
 export interface ApplyOptions {
   /** Access that was revoked: requests that use it are aborted, with their streams and transactions. @default null */
-  readonly ends?: EndedAccess | null
+  readonly revoked?: RevokedAccess | null
   /** Whether a database that the back end does not have is marked as lost, instead of an error. @default false */
-  readonly findsLost?: boolean
+  readonly markMissingAsLost?: boolean
 }
 
 /** Dependencies of {@link Databases}. */
@@ -68,7 +68,7 @@ export class Databases {
   readonly #changes = new Map<DatabaseId, Promise<void>>()
   /** When a delayed database becomes ready, on a monotonic clock. */
   readonly #delays = new Map<DatabaseId, number>()
-  readonly #pending = new PendingChanges((id, ends) => this.#settle(id, ends))
+  readonly #pending = new PendingChanges((id, revoked) => this.#settle(id, revoked))
 
   constructor(options: DatabasesOptions) {
     this.#options = options
@@ -92,7 +92,7 @@ export class Databases {
     this.#pending.stop()
   }
 
-  /** @throws Refusal if the back end cannot create it; nothing is kept then */
+  /** @throws Refusal if the back end cannot create it; in that case nothing is kept */
   async create(wanted: NewDatabase): Promise<DatabaseRow> {
     const { organization, group, name, source, parent, readyDelayMs } = wanted
     const { registry, backend } = this.#options
@@ -121,12 +121,12 @@ export class Databases {
       // reads of the source may have been blocked while it was copied
       this.#checkReadable(source)
     } catch (error) {
-      // a failed removal is retried; the caller needs the reason why there is no database
+      // a failed removal is retried; the caller needs the reason why the database does not exist
       await this.remove(row).catch(() => {})
       throw error instanceof BackendRefusal ? new Refusal(400, error.message) : error
     }
     const made = registry.databases.get(row.id)
-    // the group was removed meanwhile, or the server was closed
+    // the group was removed in the meantime, or the server was closed
     if (made?.state !== 'creating')
       throw new Refusal(409, `database ${name} was removed while it was being created`)
     const ready: DatabaseRow = { ...made, state: 'ready' }
@@ -154,13 +154,13 @@ export class Databases {
     const { registry } = this.#options
     const before = registry.databases.get(row.id)?.configuration
     registry.transaction(() => registry.databases.put(row))
-    await this.apply(row.id, { ends: endedBy(before, row.configuration) })
+    await this.apply(row.id, { revoked: accessRevokedBy(before, row.configuration) })
   }
 
   /**
-   * Moves a database to a group, possibly of another organization, and aborts what clients have in flight. `checkReceiver` is called
+   * Moves a database to a group, possibly of another organization, and aborts its requests in flight. `checkReceiver` is called
    * when the data has been copied.
-   * @throws Refusal if the database was changed meanwhile; it is not moved then
+   * @throws Refusal if the database was changed in the meantime; in that case it is not moved
    */
   async move(row: DatabaseRow, group: GroupRow, checkReceiver: () => void): Promise<void> {
     const { registry, backend, beforeRemoval } = this.#options
@@ -172,7 +172,7 @@ export class Databases {
       const isAsBefore =
         now?.state === 'ready' && now.group === row.group && now.organization === row.organization
       if (isAsBefore && there?.organization === group.organization) return now
-      throw new Refusal(409, `database ${row.name} or its group was changed meanwhile`)
+      throw new Refusal(409, `database ${row.name} or its group was changed in the meantime`)
     }
     const commit = (): void => {
       const moved = { ...check(), ...place }
@@ -185,18 +185,21 @@ export class Databases {
     })
     // in the old group or the new one
     await moved.catch(() => {})
-    await this.apply(id, { ends: 'all' })
+    await this.apply(id, { revoked: 'all' })
     await moved
   }
 
   /**
-   * Applies the recorded settings to the back end, and aborts what uses a revoked access.
+   * Applies the recorded settings to the back end, and aborts requests that use revoked access.
    * @throws Refusal 500 if the back end fails; it is retried automatically
    */
-  async apply(id: DatabaseId, { ends = null, findsLost = false }: ApplyOptions = {}): Promise<void> {
-    await this.#attempt(id, ends, async (ended) => {
-      await this.#enqueue(id, () => this.#applyNow(id, findsLost))
-      if (ended !== null) await this.#options.backend.endAccess(id, ended)
+  async apply(
+    id: DatabaseId,
+    { revoked = null, markMissingAsLost = false }: ApplyOptions = {},
+  ): Promise<void> {
+    await this.#attempt(id, revoked, async (all) => {
+      await this.#enqueue(id, () => this.#applyNow(id, markMissingAsLost))
+      if (all !== null) await this.#options.backend.revokeAccess(id, all)
     })
   }
 
@@ -261,10 +264,10 @@ export class Databases {
   /** Removes what the back end keeps for a removed group, after the last of its databases. */
   async finishGroup(group: string): Promise<void> {
     const { registry, backend } = this.#options
-    const isOver =
+    const isRemoved =
       registry.groups.get(group) === undefined && !registry.databases.rows.some((row) => row.group === group)
     // what remains is removed at the next start
-    if (isOver) await backend.endGroup?.(group).catch((error: unknown) => console.error(String(error)))
+    if (isRemoved) await backend.endGroup?.(group).catch((error: unknown) => console.error(String(error)))
   }
 
   /**
@@ -274,46 +277,46 @@ export class Databases {
   async reconcile(): Promise<void> {
     const { registry } = this.#options
     const { rows } = registry.databases
-    const half = rows.filter((row) => !isServed(row))
+    const unfinished = rows.filter((row) => !isServed(row))
     registry.transaction(() => {
-      for (const row of half) this.markDeleting(row)
+      for (const row of unfinished) this.markDeleting(row)
     })
-    await this.finishRemovals(half).catch(() => {})
-    await this.applyAll(rows.filter(isServed), { findsLost: true }).catch(() => {})
+    await this.finishRemovals(unfinished).catch(() => {})
+    await this.applyAll(rows.filter(isServed), { markMissingAsLost: true }).catch(() => {})
   }
 
   /** Retries a change according to the current state of the registry. */
-  async #settle(id: DatabaseId, ends: EndedAccess | null): Promise<void> {
+  async #settle(id: DatabaseId, revoked: RevokedAccess | null): Promise<void> {
     const row = this.#options.registry.databases.get(id)
     if (row === undefined) this.#pending.succeeded(id)
     else if (row.state === 'deleting') await this.finishRemoval(row)
-    else if (isServed(row)) await this.apply(id, { ends })
+    else if (isServed(row)) await this.apply(id, { revoked })
   }
 
   /** Applies the settings, and checks whether the database exists in the back end. */
-  async #applyNow(id: DatabaseId, findsLost: boolean): Promise<void> {
+  async #applyNow(id: DatabaseId, markMissingAsLost: boolean): Promise<void> {
     const { registry, backend } = this.#options
     const row = registry.databases.get(id)
     if (row === undefined || !isServed(row)) return
-    const isThere = await backend.applySettings(id, this.#settingsOf(row))
+    const exists = await backend.applySettings(id, this.#settingsOf(row))
     const now = registry.databases.get(id)
-    if (now === undefined || !isServed(now) || isThere === (now.state === 'ready')) return
-    if (!isThere && !findsLost) throw new Error('the database does not exist there')
-    this.#setState(now, isThere ? 'ready' : 'lost')
+    if (now === undefined || !isServed(now) || exists === (now.state === 'ready')) return
+    if (!exists && !markMissingAsLost) throw new Error('the back end does not have the database')
+    this.#setState(now, exists ? 'ready' : 'lost')
   }
 
   /** Runs a recorded change on the back end. */
   async #attempt(
     id: DatabaseId,
-    ends: EndedAccess | null,
-    work: (ended: EndedAccess | null) => Promise<void>,
+    revoked: RevokedAccess | null,
+    work: (revoked: RevokedAccess | null) => Promise<void>,
   ): Promise<void> {
     // an earlier change that failed may have revoked more
-    const ended = widest(ends, this.#pending.endedAccess(id))
+    const all = widest(revoked, this.#pending.revokedAccess(id))
     try {
-      await work(ended)
+      await work(all)
     } catch (error) {
-      this.#pending.failed(id, error, ended)
+      this.#pending.failed(id, error, all)
       const reason = error instanceof Error ? error.message : String(error)
       const state =
         'the change is recorded, but the database server has not applied it yet; it is retried automatically'
@@ -344,10 +347,10 @@ export class Databases {
   }
 
   async #enqueue(id: DatabaseId, change: () => Promise<void>): Promise<void> {
-    const turn = (this.#changes.get(id) ?? Promise.resolve()).then(change)
-    const settled = turn.catch(() => {})
+    const applied = (this.#changes.get(id) ?? Promise.resolve()).then(change)
+    const settled = applied.catch(() => {})
     this.#changes.set(id, settled)
-    await turn.finally(() => {
+    await applied.finally(() => {
       if (this.#changes.get(id) === settled) this.#changes.delete(id)
     })
   }
@@ -361,10 +364,10 @@ function addressesOf({
 }
 
 /** Returns the access that a change of the configuration revokes. */
-export function endedBy(
+export function accessRevokedBy(
   before: DatabaseConfiguration | undefined,
   { blockReads, blockWrites, allowedIps }: DatabaseConfiguration,
-): EndedAccess | null {
+): RevokedAccess | null {
   const wasAllowed = ({ allowedIps: old }: DatabaseConfiguration): boolean =>
     old.length > 0 && old.every((range) => allowedIps.includes(range))
   if (before === undefined) return null

@@ -1,4 +1,4 @@
-import type { DatabaseId, EndedAccess } from '@batonsql/server-common/backend'
+import type { DatabaseId, RevokedAccess } from '@batonsql/server-common/backend'
 
 /** First and longest delay before a retry, in ms. */
 const FIRST_DELAY_MS = 1_000
@@ -15,11 +15,11 @@ export interface PendingChange {
 
 interface Kept extends PendingChange {
   /** The access that it revokes. */
-  readonly ends: EndedAccess | null
+  readonly revoked: RevokedAccess | null
 }
 
 /** Applies the current state of the registry to the back end, or removes the database. */
-export type ApplyChange = (id: DatabaseId, ends: EndedAccess | null) => Promise<void>
+export type ApplyChange = (id: DatabaseId, revoked: RevokedAccess | null) => Promise<void>
 
 /**
  * Retries recorded changes that the back end has failed to apply, with increasing delays, until they succeed. Logs the first
@@ -42,13 +42,13 @@ export class PendingChanges {
     return [...this.#open.values()].map(({ database, failures, error }) => ({ database, failures, error }))
   }
 
-  /** Records a failed attempt. @param ends the access that the change revokes */
-  failed(id: DatabaseId, error: unknown, ends: EndedAccess | null): void {
+  /** Records a failed attempt. @param revoked the access that the change revokes */
+  failed(id: DatabaseId, error: unknown, revoked: RevokedAccess | null): void {
     const before = this.#open.get(id)
     const text = error instanceof Error ? error.message : String(error)
     const failures = (before?.failures ?? 0) + 1
-    const ended = widest(ends, before?.ends ?? null)
-    this.#open.set(id, { database: id, failures, error: text, ends: ended })
+    const all = widest(revoked, before?.revoked ?? null)
+    this.#open.set(id, { database: id, failures, error: text, revoked: all })
     // the next start applies the change
     if (this.#isStopped) return
     if (before === undefined)
@@ -59,8 +59,8 @@ export class PendingChanges {
   }
 
   /** Returns the access that a pending change of a database revokes. */
-  endedAccess(id: DatabaseId): EndedAccess | null {
-    return this.#open.get(id)?.ends ?? null
+  revokedAccess(id: DatabaseId): RevokedAccess | null {
+    return this.#open.get(id)?.revoked ?? null
   }
 
   /** Records that the back end matches the registry. */
@@ -81,11 +81,11 @@ export class PendingChanges {
   async #retry(id: DatabaseId): Promise<void> {
     this.#timers.delete(id)
     // a new failure is reported through `failed`
-    await this.#work(id, this.endedAccess(id)).catch(() => {})
+    await this.#work(id, this.revokedAccess(id)).catch(() => {})
   }
 }
 
 /** Returns the access that includes both. */
-export function widest(one: EndedAccess | null, other: EndedAccess | null): EndedAccess | null {
+export function widest(one: RevokedAccess | null, other: RevokedAccess | null): RevokedAccess | null {
   return one === 'all' || other === 'all' ? 'all' : (one ?? other)
 }

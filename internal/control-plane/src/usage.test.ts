@@ -41,7 +41,7 @@ async function oneDatabase(): Promise<{ registry: Registry; row: DatabaseRow }> 
   return { registry, row }
 }
 
-test('what is sampled by two at once is counted once, and not at all once it is gone', async () => {
+test('usage sampled twice concurrently is counted once, and not at all after the database is removed', async () => {
   const { registry, row } = await oneDatabase()
   let read = 100
   const sampleUsage = async (): Promise<UsageSample> => {
@@ -61,7 +61,7 @@ test('what is sampled by two at once is counted once, and not at all once it is 
   expect(usage.ofDatabase(row.id, ever).rowsRead).toBe(150)
 })
 
-test('a count that has lost its end goes on from there; one of another epoch begins at nothing', async () => {
+test('a count that has lost its latest part continues from there; one of another epoch begins at zero', async () => {
   const { registry, row } = await oneDatabase()
   let sample: UsageSample = { epoch: 'e', rowsRead: 0, rowsWritten: 0, storageBytes: 0 }
   const sampleUsage = async (): Promise<UsageSample> => sample
@@ -77,7 +77,7 @@ test('a count that has lost its end goes on from there; one of another epoch beg
   expect(await sampled('f', 10)).toBe(115)
 })
 
-test('a response that is sent for longer than databases are asked for is counted', async () => {
+test('a response that takes longer than the sampling window is counted', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   onTestFinished(() => void vi.useRealTimers())
   const { registry, row } = await oneDatabase()

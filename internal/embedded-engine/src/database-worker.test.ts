@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { DatabaseWorker, NotBegunError } from './database-worker.ts'
 import { engineModule } from './engine-module.ts'
 
-test('what is said of a database while it is released does no harm to its worker', async () => {
+test('messages about a database that is being released do not affect its worker', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const deaths: string[] = []

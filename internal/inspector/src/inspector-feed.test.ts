@@ -49,7 +49,7 @@ const statement = (sql: string): string =>
     requests: [{ type: 'execute', stmt: { sql, args: [{ type: 'text', value: 'SECRET-ARG' }] } }],
   })
 
-test('is watched as long as a page is open, by eight at most', async () => {
+test('is active while a page is open; at most eight pages can connect', async () => {
   const feed = new InspectorFeed({ version: 'v' })
   expect(feed.isWatched).toBe(false)
   const pages = Array.from({ length: 8 }, () => feed.open())
@@ -59,7 +59,7 @@ test('is watched as long as a page is open, by eight at most', async () => {
   expect(feed.isWatched).toBe(false)
 })
 
-test('tells statements, and neither arguments, nor tokens, nor batons', async () => {
+test('emits statements, but neither arguments, nor tokens, nor batons', async () => {
   const results = [{ type: 'ok', response: { type: 'execute', result: { rows: [[], []], rows_read: 7 } } }]
   const body = JSON.stringify({ baton: BATON, results })
   const { events, passedOn } = await seen(statement('select ?'), { body })
@@ -71,7 +71,7 @@ test('tells statements, and neither arguments, nor tokens, nor batons', async ()
   expect(JSON.stringify(events)).not.toMatch(/SECRET|AAAA/)
 })
 
-test('a baton leads to the same stream, once', async () => {
+test('a baton identifies its stream, once', async () => {
   const feed = new InspectorFeed({ version: 'v' })
   const open = { body: JSON.stringify({ baton: BATON, results: [] }) }
   await seen('{"baton":null,"requests":[]}', open, feed)
@@ -85,14 +85,14 @@ test.each([
   ['no JSON', '{{{'],
   ['an array', '[1]'],
   ['wrong types', '{"requests":[{"type":"execute","stmt":{"sql":"select 1"}},{"type":"execute","stmt":7}]}'],
-  ['requests that are no list', '{"requests":{"length":4}}'],
-])('a body that is %s goes through as it is', async (_, body) => {
+  ['requests that are not a list', '{"requests":{"length":4}}'],
+])('a body that is %s is passed on unchanged', async (_, body) => {
   const { events } = await seen(body, { status: 400, body: 'no' })
   expect(events).toMatchObject([{ type: 'request' }, { type: 'response', status: 400, error: 'no' }])
   expect(events[0]?.['statements']).toEqual([])
 })
 
-test('long texts, many statements and large bodies are cut off, and counted', async () => {
+test('long SQL, many statements and large bodies are truncated, and counted', async () => {
   const requests = Array.from({ length: 60 }, () => ({ type: 'execute', stmt: { sql: 'x'.repeat(5_000) } }))
   const { events } = await seen(JSON.stringify({ requests }), {
     body: Readable.from([Buffer.alloc(2 ** 21)]),
@@ -105,7 +105,7 @@ test('long texts, many statements and large bodies are cut off, and counted', as
   expect(large.events[0]).toMatchObject({ statements: [], stream: null })
 })
 
-test('what the server throws is thrown, and shown', async () => {
+test('an error of the server is rethrown, and shown', async () => {
   const feed = new InspectorFeed({ version: 'v' })
   const page = feed.open()
   const failing = feed.watch('app', request('{}'), () => Promise.reject(new Error('it broke')))
@@ -125,7 +125,7 @@ test('a response that is destroyed before it is read destroys its source', async
   expect(body.destroyed).toBe(true)
 })
 
-test('what happened last is kept, as far as it fits', () => {
+test('the latest events are kept, up to the size limit', () => {
   const byCount = new EventRing(3, 1_000)
   for (let n = 0; n < 50; n += 1) byCount.add(`e${n}`)
   expect(byCount.all).toEqual(['e47', 'e48', 'e49'])
@@ -134,7 +134,7 @@ test('what happened last is kept, as far as it fits', () => {
   expect(bySize.all).toEqual(['dddddddddddddd'])
 })
 
-test('tells what happened to a server, also a page that is opened later', async () => {
+test('emits events of a server, also to a page that is opened later', async () => {
   const feed = new InspectorFeed({ version: 'v' })
   feed.notice('app', 'it is started again')
   expect(await told(feed)).toEqual([

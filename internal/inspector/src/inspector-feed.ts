@@ -6,44 +6,10 @@ import {
   watchBody,
 } from '@batonsql/server-common/http'
 import { EventRing } from './event-ring.ts'
-import { readBody, readRequest, type SeenRequest, type SeenStatement } from './wire-request.ts'
-import { batonAtStart, type Outcome, readRefusal, readResponse } from './wire-response.ts'
+import type { RequestEvent, ResponseEvent } from './page/wire-model.ts'
+import { readBody, readRequest, type SeenRequest } from './wire-request.ts'
+import { batonAtStart, readRefusal, readResponse } from './wire-response.ts'
 import { type SeenStream, WireStreams } from './wire-streams.ts'
-
-/** Sent to pages when the body of a request was received. Times are in ms since the Unix epoch. */
-export interface RequestEvent {
-  readonly type: 'request'
-  /** Also the number of the response. */
-  readonly n: number
-  readonly at: number
-  readonly database: string
-  readonly method: string
-  readonly path: string
-  /** Null for routes without streams. */
-  readonly stream: number | null
-  readonly bytes: number
-  readonly statements: readonly SeenStatement[]
-  readonly more: number
-}
-
-/** Sent to pages when a response is complete. */
-export interface ResponseEvent {
-  readonly type: 'response'
-  readonly n: number
-  readonly at: number
-  /** Null if there was no response. */
-  readonly status: number | null
-  readonly bytes: number
-  readonly rows: number
-  readonly rowsRead: number
-  readonly rowsWritten: number
-  readonly outcomes: readonly Outcome[]
-  /** Error text instead of results. */
-  readonly error: string | null
-  /** Whether the stream can be continued. */
-  readonly isOpen: boolean
-  readonly isAutocommit: boolean | null
-}
 
 /** Sent to pages for an event of the server of a database. */
 interface NoticeEvent {
@@ -109,7 +75,7 @@ export class InspectorFeed {
   ): Promise<ServiceResponse> {
     this.#last += 1
     const call = new WatchedCall(this.#last, database.slice(0, 100), request, this.#streams, (event) =>
-      this.#tell(event),
+      this.#emit(event),
     )
     try {
       return call.onResponse(await run({ ...request, body: call.copyOf(request.body) }))
@@ -121,10 +87,10 @@ export class InspectorFeed {
 
   /** Reports an event of the server of a database, also to pages that are opened later. */
   notice(database: string, text: string): void {
-    this.#tell({ type: 'notice', at: now(), database, text })
+    this.#emit({ type: 'notice', at: now(), database, text })
   }
 
-  #tell(event: RequestEvent | ResponseEvent | NoticeEvent): void {
+  #emit(event: RequestEvent | ResponseEvent | NoticeEvent): void {
     const text = JSON.stringify(event)
     this.#ring.add(text)
     if (!this.isWatched) return
@@ -176,7 +142,7 @@ class WatchedCall {
   readonly #database: string
   readonly #request: ServiceRequest
   readonly #streams: WireStreams
-  readonly #tell: (event: RequestEvent | ResponseEvent) => void
+  readonly #emit: (event: RequestEvent | ResponseEvent) => void
   #stream: SeenStream | null = null
   #seen: SeenRequest | null = null
   #isTold = false
@@ -186,13 +152,13 @@ class WatchedCall {
     database: string,
     request: ServiceRequest,
     streams: WireStreams,
-    tell: (event: RequestEvent | ResponseEvent) => void,
+    emit: (event: RequestEvent | ResponseEvent) => void,
   ) {
     this.#n = n
     this.#database = database
     this.#request = request
     this.#streams = streams
-    this.#tell = tell
+    this.#emit = emit
   }
 
   /** Returns a stream of the same bytes, which are read only when it is. */
@@ -214,7 +180,7 @@ class WatchedCall {
   failed(error: unknown): void {
     if (!this.#isTold) this.#begun(NOTHING)
     const message = error instanceof Error ? error.message : String(error)
-    this.#tell({ ...this.#noResults(null, 0), error: readRefusal(message) })
+    this.#emit({ ...this.#noResults(null, 0), error: readRefusal(message) })
   }
 
   #begun({ bytes, text, isWhole }: Copy): void {
@@ -228,7 +194,7 @@ class WatchedCall {
     const { statements = [], more = 0 } = this.#seen ?? {}
     const [n, at, database] = [this.#n, now(), this.#database]
     const stream = this.#stream?.number ?? null
-    this.#tell({
+    this.#emit({
       type: 'request',
       n,
       at,
@@ -244,11 +210,11 @@ class WatchedCall {
 
   #ended(status: number, { bytes, text, isWhole }: Copy): void {
     const event = this.#noResults(status, bytes)
-    if (status !== 200) return this.#tell({ ...event, error: readRefusal(text) })
+    if (status !== 200) return this.#emit({ ...event, error: readRefusal(text) })
     const response = isWhole && this.#seen !== null ? readResponse(text, this.#seen) : null
     const { baton, ...results } = response ?? { baton: batonAtStart(text) }
     if (baton !== null && this.#stream !== null) this.#streams.keep(baton, this.#stream)
-    this.#tell({ ...event, ...results, isOpen: baton !== null })
+    this.#emit({ ...event, ...results, isOpen: baton !== null })
   }
 
   #noResults(status: number | null, bytes: number): ResponseEvent {

@@ -4,7 +4,7 @@ import { InspectorFeed } from './inspector-feed.ts'
 import { InspectorPage } from './inspector-page.ts'
 
 async function statusFor(remoteAddress: string | undefined, headers: Record<string, string>) {
-  const page = new InspectorPage(new InspectorFeed({ version: 'v' }))
+  const page = new InspectorPage(new InspectorFeed({ version: 'v' }), () => [])
   const response = await page.handle({
     method: 'GET',
     path: '/_baton',
@@ -22,14 +22,14 @@ test.each(['127.0.0.1', '127.8.8.8', '::1', '::ffff:127.0.0.1'])('%s may look', 
 })
 
 test.each(['192.168.1.5', '10.0.0.1', 'fe80::1', '::ffff:192.168.1.5', '', undefined])(
-  '%s may not, whatever it asks for',
+  '%s is rejected, whatever it requests',
   async (address) => {
     expect(await statusFor(address, { host: 'localhost:8080' })).toBe(403)
   },
 )
 
 test.each(['localhost', 'LOCALHOST:1', '127.0.0.1:8080', '127.1.2.3', '[::1]:8080'])(
-  'asked for as %s',
+  'requested as %s',
   async (host) => {
     expect(await statusFor('127.0.0.1', { host })).toBe(200)
   },
@@ -42,10 +42,13 @@ test.each([
   'localhost.evil.example',
   '192.168.1.5',
   '',
-])('not when asked for as %s', async (host) => {
+])('not if requested as %s', async (host) => {
   expect(await statusFor('127.0.0.1', { host })).toBe(403)
 })
 
-test.each(['x-forwarded-for', 'forwarded'])('nor a client behind a proxy that says so: %s', async (name) => {
-  expect(await statusFor('127.0.0.1', { host: 'localhost', [name]: 'for=203.0.113.7' })).toBe(403)
-})
+test.each(['x-forwarded-for', 'forwarded'])(
+  'nor a client behind a proxy that announces itself: %s',
+  async (name) => {
+    expect(await statusFor('127.0.0.1', { host: 'localhost', [name]: 'for=203.0.113.7' })).toBe(403)
+  },
+)

@@ -1,20 +1,16 @@
-import { readFile } from 'node:fs/promises'
 import { hostName, isLoopback } from '@batonsql/server-common/auth'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
+import { readPageFile } from '#page-files'
 import type { InspectorFeed } from './inspector-feed.ts'
 
 /** Path of the request inspector. */
 export const INSPECTOR_PATH = '/_baton'
 
-/** Beside this file, and beside the file that it is built into. */
-const FOLDER = new URL('page/', import.meta.url)
-
+/** The files of the page by their paths. */
 const FILES: ReadonlyMap<string, PageFile> = new Map<string, PageFile>([
   ['', ['page.html', 'text/html; charset=utf-8']],
   ['/page.css', ['page.css', 'text/css; charset=utf-8']],
-  ...['page', 'model', 'event-log', 'timeline', 'request-list', 'elements'].map(
-    (name): [string, PageFile] => [`/${name}.js`, [`${name}.js`, 'text/javascript; charset=utf-8']],
-  ),
+  ['/page.js', ['page.js', 'text/javascript; charset=utf-8']],
 ])
 type PageFile = readonly [file: string, contentType: string]
 
@@ -32,9 +28,12 @@ const HEADERS = {
 /** Handles requests for the request inspector: the page, its files, and its events. */
 export class InspectorPage {
   readonly #feed: InspectorFeed
+  readonly #databaseNames: () => readonly string[]
 
-  constructor(feed: InspectorFeed) {
+  /** @param databaseNames lists the databases that the page can show */
+  constructor(feed: InspectorFeed, databaseNames: () => readonly string[]) {
     this.#feed = feed
+    this.#databaseNames = databaseNames
   }
 
   /** Whether a path belongs to the request inspector. */
@@ -48,10 +47,11 @@ export class InspectorPage {
     if (request.method !== 'GET') return { status: 405, headers: { allow: 'GET' }, body: '' }
     const name = request.path.slice(INSPECTOR_PATH.length)
     if (name === '/events') return this.#events()
+    if (name === '/databases') return jsonResponse(this.#databaseNames())
     const known = FILES.get(name)
     if (known === undefined) return { status: 404, headers: HEADERS, body: '' }
     const [file, contentType] = known
-    const body = await readFile(new URL(file, FOLDER), 'utf8')
+    const body = await readPageFile(file)
     return { status: 200, headers: { ...HEADERS, 'content-type': contentType }, body }
   }
 
@@ -61,6 +61,12 @@ export class InspectorPage {
     return { status: 200, headers: { ...HEADERS, 'content-type': 'text/event-stream' }, body }
   }
 }
+
+const jsonResponse = (value: unknown): ServiceResponse => ({
+  status: 200,
+  headers: { ...HEADERS, 'content-type': 'application/json' },
+  body: JSON.stringify(value),
+})
 
 /** Returns why a request is rejected; null for a browser on this machine. */
 function refusalOf(request: ServiceRequest): string | null {
@@ -78,5 +84,3 @@ function refusalOf(request: ServiceRequest): string | null {
   const isOwnSite = site === undefined || site === 'same-origin' || site === 'none'
   return isOwnOrigin && isOwnSite ? null : 'Other pages cannot read the request inspector'
 }
-
-/** Returns the folder of the page's files in the package. */

@@ -12,7 +12,7 @@ import { parseStatements, type Statement } from '@batonsql/server-common/sql'
 type Effect = 'begin' | 'begin-write' | 'write' | 'commit' | 'rollback' | 'other'
 
 /** A statement as shown: its text without arguments, truncated if long. */
-export interface SeenStatement {
+interface SeenStatement {
   readonly sql: string
   /** One for each statement of the text; empty if it is not executed (`describe`). */
   readonly effects: readonly Effect[]
@@ -31,9 +31,9 @@ export interface SeenRequest {
 const MAX_STATEMENTS = 50
 /** Maximum length of a shown statement. */
 const MAX_TEXT = 2_000
-/** Maximum length of a parsed text. */
+/** Maximum length of parsed SQL text. */
 const MAX_PARSED = 64 * 1_024
-/** Maximum number of remembered texts of a stream. */
+/** Maximum number of remembered statements per stream. */
 const MAX_STORED = 64
 
 /** Texts that a client has stored on its stream, by their number. */

@@ -1,7 +1,7 @@
 import type { SeenRequest } from './wire-request.ts'
 
 /** The outcome of a statement. */
-export type Outcome = 'ok' | 'skipped' | { readonly code: string; readonly message: string }
+type Outcome = 'ok' | 'skipped' | { readonly code: string; readonly message: string }
 
 /** The parsed content of a response. */
 export interface SeenResponse {

@@ -5,9 +5,9 @@ export {
   type DatabaseSettings,
   type DatabaseSource,
   DEFAULT_SETTINGS,
-  type EndedAccess,
   type QueryUsage,
   type RemoteSqldOptions,
+  type RevokedAccess,
   type SchemaRole,
   type UsageSample,
 } from './backend/backend.ts'

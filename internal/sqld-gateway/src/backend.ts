@@ -11,7 +11,6 @@ import {
   type DatabaseSettings,
   type DatabaseSource,
   DEFAULT_SETTINGS,
-  type EndedAccess,
   type ExportedFile,
   exportResponse,
   hasDatabaseFile,
@@ -21,6 +20,7 @@ import {
   newDatabaseId,
   type QueryUsage,
   type ReplicaConditions,
+  type RevokedAccess,
   type RunningExports,
   type RunningRequest,
   RunningRequests,
@@ -282,7 +282,7 @@ export class SqldBackend implements DatabaseBackend {
     for (const replica of await this.#startedReplicas()) await replica.remove(id)
   }
 
-  async endAccess(id: DatabaseId, access: EndedAccess): Promise<void> {
+  async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {
     const streams = [this.#streams, ...(await this.#startedReplicas()).map((each) => each.streams)]
     const closed = Promise.all(streams.map((each) => each.closeAll(id, access)))
     const left = await this.#running.end(id, access)

@@ -1,4 +1,4 @@
-import type { DatabaseId, EndedAccess } from '@batonsql/server-common/backend'
+import type { DatabaseId, RevokedAccess } from '@batonsql/server-common/backend'
 import type { BodyWatcher } from '@batonsql/server-common/http'
 import type { StreamWrites } from './writes/write-gate.ts'
 
@@ -47,7 +47,7 @@ export class BatonBinding {
   allows(baton: string, database: DatabaseId, mayWrite: boolean): boolean {
     if (!BATON.test(baton)) return false
     const owner = this.#owners.get(streamOf(baton))
-    // texts stored by a writer were not checked for readers
+    // SQL stored by a writer was not checked for readers
     return owner !== undefined && owner.database === database && (mayWrite || !owner.mayWrite)
   }
 
@@ -87,7 +87,7 @@ export class BatonBinding {
    * Forgets the streams of a database, so that they cannot be continued; for write access, only those of senders who had it.
    * @returns a baton of each
    */
-  drop(database: DatabaseId, access: EndedAccess): readonly string[] {
+  drop(database: DatabaseId, access: RevokedAccess): readonly string[] {
     const batons: string[] = []
     for (const [stream, owner] of this.#owners) {
       if (owner.database !== database || (access === 'writes' && !owner.mayWrite)) continue

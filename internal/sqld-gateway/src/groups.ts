@@ -5,10 +5,10 @@ import {
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
-  type EndedAccess,
   hasDatabaseFile,
   moveToQuarantine,
   type QueryUsage,
+  type RevokedAccess,
   type UsageSample,
 } from '@batonsql/server-common/backend'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
@@ -160,8 +160,8 @@ export class SqldGroups implements DatabaseBackend {
     await (await this.#serverOf(id)).remove(id)
   }
 
-  async endAccess(id: DatabaseId, access: EndedAccess): Promise<void> {
-    await (await this.#runningOf(id))?.endAccess(id, access)
+  async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {
+    await (await this.#runningOf(id))?.revokeAccess(id, access)
   }
 
   async endRequests(): Promise<void> {

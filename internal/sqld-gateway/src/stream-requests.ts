@@ -1,7 +1,7 @@
 import {
   accessEndedBefore,
   type DatabaseId,
-  type EndedAccess,
+  type RevokedAccess,
   type RunningRequest,
   within,
 } from '@batonsql/server-common/backend'
@@ -130,7 +130,7 @@ export class StreamRequests {
   }
 
   /** Closes the streams of a database that were opened with an access. They cannot be continued even if the server does not respond. */
-  async closeAll(id: DatabaseId, access: EndedAccess): Promise<void> {
+  async closeAll(id: DatabaseId, access: RevokedAccess): Promise<void> {
     const batons = this.#batons.drop(id, access)
     const closed = Promise.all(batons.map((baton) => this.#internal.closeStream(id, baton).catch(() => {})))
     await within(closed, CLOSE_MS)
@@ -149,7 +149,7 @@ export class StreamRequests {
 
   /**
    * Sends a request. If it may hold or acquire the write lock, waits for the response even after the client has left: an aborted
-   * request would leave the lock to a stream that no client knows, and block all writers.
+   * request would leave the lock to a stream that no client can use, and block all writers.
    */
   async #sendToEnd(
     ticket: WriteTicket,
@@ -198,7 +198,7 @@ export class StreamRequests {
   ): Promise<ServiceResponse> {
     const { id, request } = call
     try {
-      const response = await this.#upstream.send({ ...call, isBegun: hasFirstEntry }, body)
+      const response = await this.#upstream.send({ ...call, hasEnough: hasFirstEntry }, body)
       return await finish(response, [this.#batonWatcher(call, facts)])
     } catch (error) {
       if (!isBroken(error) || request.signal.aborted || !this.#upstream.isRunning) throw error

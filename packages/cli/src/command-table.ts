@@ -13,6 +13,7 @@ import {
   DEV_OPTIONS,
   DUMP_OPTIONS,
   EXPORT_OPTIONS,
+  MCP_OPTIONS,
   NO_OPTIONS,
   type OptionTable,
   RESTORE_OPTIONS,
@@ -68,6 +69,14 @@ export const COMMANDS: readonly Command[] = [
     details: WHICH_DATABASE,
     options: RESTORE_OPTIONS,
     load: async () => (await import('./restore.ts')).runRestore,
+  }),
+  command({
+    words: ['mcp'],
+    operands: [DATABASE],
+    summary: 'Give an AI agent access to a database: an MCP server on standard input and output.',
+    details: `${WHICH_DATABASE} Its tools read the schema, run queries and explain their plans; on a local server, also list the latest requests and what they waited for. The database cannot be changed without --write. Needs the packages @modelcontextprotocol/sdk and zod.`,
+    options: MCP_OPTIONS,
+    load: async () => (await import('./mcp/mcp.ts')).runMcp,
   }),
   command({
     words: ['organizations', 'list'],

@@ -15,9 +15,9 @@ async function scriptFor(shell: string): Promise<string> {
   return await printed
 }
 
-const isThere = (shell: string): boolean => spawnSync(shell, ['--version']).status === 0
+const isInstalled = (shell: string): boolean => spawnSync(shell, ['--version']).status === 0
 
-/** What a shell offers for the last of the words. */
+/** Returns the completions that a shell offers for the last word. */
 function offered(script: string, words: readonly string[]): string[] {
   const line = words.map((word) => `'${word}'`).join(' ')
   const program = `${script}\nCOMP_WORDS=(${line}); COMP_CWORD=${words.length - 1}; _baton; printf '%s\\n' "\${COMPREPLY[@]}"`
@@ -26,8 +26,8 @@ function offered(script: string, words: readonly string[]): string[] {
   return stdout.split('\n').filter(Boolean)
 }
 
-test('bash: commands, their second words, options, and values that are a choice', async ({ skip }) => {
-  if (!isThere('bash')) skip('completion in bash: there is no bash')
+test('bash: commands, subcommands, options, and values from a list', async ({ skip }) => {
+  if (!isInstalled('bash')) skip('completion in bash: bash is not installed')
   const script = await scriptFor('bash')
   expect(offered(script, ['baton', 'd'])).toEqual(['dev', 'dump', 'databases', 'database-tokens'])
   expect(offered(script, ['baton', 'databases', ''])).toEqual([
@@ -52,12 +52,12 @@ test('bash: commands, their second words, options, and values that are a choice'
   expect(offered(script, ['baton', 'nope', ''])).toEqual([])
 })
 
-test.each(['zsh', 'fish'])('%s can read its script', async (shell) => {
+test.each(['zsh', 'fish'])('%s can parse its script', async (shell) => {
   const script = await scriptFor(shell)
   for (const { words, options } of COMMANDS)
     for (const word of [...words, ...Object.keys(options)]) expect(script).toContain(word)
   // where there is none on the machine, the words are all that can be checked
-  if (!isThere(shell)) return
+  if (!isInstalled(shell)) return
   expect(spawnSync(shell, ['-n'], { input: script, encoding: 'utf8' })).toMatchObject({
     status: 0,
     stderr: '',

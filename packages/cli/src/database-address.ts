@@ -62,7 +62,8 @@ const isName = (text: string): boolean => /^[a-z0-9][a-z0-9-]*$/.test(text)
 /** Whether a text has the form of a URL or of a database name. */
 export const isTarget = (text: string): boolean => isUrl(text) || isName(text)
 
-function urlOf(target: string): string {
+/** Returns the URL of a database that the command line names. @throws UsageError if it is neither a URL nor a name */
+export function urlOf(target: string): string {
   if (isUrl(target)) return target
   if (isName(target)) return `${LOCAL_SERVER}/${target}/`
   throw new UsageError(

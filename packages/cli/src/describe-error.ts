@@ -6,15 +6,15 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
   [/ECONNREFUSED/, 'Is the server running? `baton dev` starts one on port 8080.'],
   [/ENOTFOUND|EAI_AGAIN/, 'The host does not exist.'],
   [
-    /^[A-Z]+ \/v1\/\S* answered HTTP 401/,
+    /^[A-Z]+ \/v1\/\S* returned HTTP 401/,
     'The platform API needs its own token: --token, or set BATON_API_TOKEN.',
   ],
   [
-    /answered HTTP 401.*authorization header but none given/i,
+    /returned HTTP 401.*authorization header but none given/i,
     'The database needs a token: --auth-token, or set BATON_AUTH_TOKEN.',
   ],
   [
-    /answered HTTP 401/,
+    /returned HTTP 401/,
     'The database rejected the token. Is it for this database or its group, and still valid? A rotation invalidates all earlier tokens.',
   ],
   [
@@ -26,7 +26,7 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
     '`baton groups configure NAME --delete-protection off` unprotects it.',
   ],
   // errors of the platform API name the missing object
-  [/^(?![A-Z]+ \/v1\/).*answered HTTP 404/, 'Is the name of the database correct?'],
+  [/^(?![A-Z]+ \/v1\/).*returned HTTP 404/, 'Is the name of the database correct?'],
   [/RESPONSE_TOO_LARGE|Response is too large/i, 'With --json, rows are streamed without a limit.'],
 ]
 

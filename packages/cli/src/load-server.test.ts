@@ -8,13 +8,13 @@ const missing = (name: string): Promise<never> =>
     }),
   )
 
-test('an error in one line says how to install the local server', async () => {
+test('a one-line error explains how to install the local server', async () => {
   await expect(loadServer(() => missing('@batonsql/local-server'))).rejects.toThrow(
     /^the local server is not installed: add it with `npm install .+`$/,
   )
 })
 
-test('other errors are not changed, and what is installed is returned', async () => {
+test('other errors are unchanged, and an installed server is returned', async () => {
   await expect(loadServer(() => missing('hono'))).rejects.toThrow(/^Cannot find package 'hono'/)
   expect(await loadServer(() => import('@batonsql/local-server/sqld'))).toHaveProperty('startSqld')
 })

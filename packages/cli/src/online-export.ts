@@ -49,7 +49,7 @@ export async function exportOnline(
   const url = `${databaseUrl(hostname)}/export/1`
   const response = await fetch(url, { headers: { authorization: `Bearer ${token}` }, signal })
   if (response.status !== 200 || response.body === null)
-    throw new Error(`GET ${url} answered HTTP ${response.status}: ${await response.text()}`)
+    throw new Error(`GET ${url} returned HTTP ${response.status}: ${await response.text()}`)
   await writeNew(file, Readable.fromWeb(response.body))
 }
 

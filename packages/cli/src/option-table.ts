@@ -149,6 +149,11 @@ export const SQL_OPTIONS = {
   ...ADDRESS_OPTIONS,
 } as const satisfies OptionTable
 
+export const MCP_OPTIONS = {
+  write: { type: 'boolean', help: 'Also offer a tool that changes the database' },
+  ...ADDRESS_OPTIONS,
+} as const satisfies OptionTable
+
 export const DUMP_OPTIONS = {
   output: {
     type: 'string',

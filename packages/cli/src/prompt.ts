@@ -31,7 +31,8 @@ const DOT_COMMANDS: Readonly<
 > = {
   '.tables': {
     sql: `select name from sqlite_schema where type in ('table', 'view')
-      and name not like 'sqlite\\_%' escape '\\' and name not like 'libsql\\_%' escape '\\' order by name`,
+      and name not like 'sqlite\\_%' escape '\\' and name not like 'libsql\\_%' escape '\\'
+      and name not like '\\_\\_turso\\_internal\\_%' escape '\\' order by name`,
     args: () => [],
   },
   '.schema': {

@@ -36,7 +36,7 @@ async function said(
 const sql = (operands: readonly string[], values: ValuesOf<typeof SQL_OPTIONS> = {}, env = {}) =>
   said((context) => runSql({ values, operands, context }), env)
 
-test('baton sql: what cannot work says what to do', async () => {
+test('baton sql: errors say what to do', async () => {
   expect(await sql(['http://127.0.0.1:1', 'select 1'])).toMatch(
     /^baton: .*ECONNREFUSED.*\nIs the server running/,
   )
@@ -51,7 +51,7 @@ test('baton sql: what cannot work says what to do', async () => {
   expect(await sql([url, 'select 1'], { timeout: 'soon' })).toMatch(/^usage: .*number of seconds, not soon/)
 })
 
-test('baton sql: a token is wanted, and taken from the option or the environment, in this order', async () => {
+test('baton sql: a token is required, and taken from the option or the environment, in this order', async () => {
   const reader = await server.createToken('default', { access: 'read-only' })
   const statements = [url, 'select 1 as one']
   const table = 'one\n---\n  1\n'
@@ -70,7 +70,7 @@ test('baton sql: a token is wanted, and taken from the option or the environment
   )
 })
 
-test('DATABASE_URL and DATABASE_TOKEN are taken when no argument says otherwise', async () => {
+test('DATABASE_URL and DATABASE_TOKEN are used unless an argument overrides them', async () => {
   const env = { DATABASE_URL: url, DATABASE_TOKEN: await server.createToken('default') }
   const table = 'one\n---\n  1\n'
   expect(await sql(['select 1 as one'], {}, env)).toBe(table)
@@ -82,7 +82,7 @@ test('DATABASE_URL and DATABASE_TOKEN are taken when no argument says otherwise'
   expect(await sql([])).toMatch(/^usage: .*DATABASE_URL/)
 })
 
-test('baton restore: what is no dump is refused, and --resume is not offered for it', async () => {
+test('baton restore: a file that is not a dump is rejected, and --resume is not suggested', async () => {
   const values = { 'auth-token': await server.createToken('default') }
   const operands = [url, import.meta.filename]
   const refusal = await said((context) => runRestore({ values, operands, context }))
@@ -90,14 +90,14 @@ test('baton restore: what is no dump is refused, and --resume is not offered for
   expect(refusal).not.toContain('--resume')
 })
 
-test('baton sql: --timeout ends what takes longer, and 0 sets no limit', async () => {
+test('baton sql: --timeout aborts longer statements, and 0 sets no limit', async () => {
   const token = { 'auth-token': await server.createToken('default') }
   const slow = 'with recursive n(i) as (select 1 union all select i + 1 from n) select max(i) from n'
   expect(await sql([url, slow], { ...token, timeout: '0.2' })).toMatch(/^baton: .*(0\.2|200)/)
   expect(await sql([url, 'select 1 as one'], { ...token, timeout: '0' })).toBe('one\n---\n  1\n')
 })
 
-test('a command of the platform API says what is missing', async () => {
+test('a command of the platform API reports what is missing', async () => {
   const list = (values: ValuesOf<typeof API_OPTIONS>, env = {}) =>
     said((context) => listDatabases({ values, operands: [], context }), env)
   expect(await list({}, { BATON_API_TOKEN: 'x' })).toMatch(/^usage: .*--api-url/)

@@ -30,7 +30,7 @@ export async function runRestore({
       onProgress: ({ statements }) => progress.show(`${statements.toLocaleString('en')} statements`),
     })
   } catch (error) {
-    // if the input is no dump, nothing was applied, and there is nothing to resume
+    // if the input is not a dump, nothing was applied, and there is nothing to resume
     if (error instanceof RestoreError && (error.applied > 0 || error.outcome === 'unknown'))
       throw new Error(`${error.message}\nRun the same command with --resume to continue.`, {
         cause: error,

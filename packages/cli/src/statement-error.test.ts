@@ -36,11 +36,11 @@ test.each([
   expect(said).toContain(words)
 })
 
-test('the line ends of Windows are not shown', () => {
+test('line breaks of Windows are not shown', () => {
   expect(shown('x (at offset 7)', 'select a,\r\n  b')).toEqual(['x', 'line 1, column 8:', 'a,'])
 })
 
-test('the place is that in the script, and a long line is cut around it', () => {
+test('the position is that in the script, and a long line is truncated around it', () => {
   expect(shown('x (at offset 9)', 'select\n  nope', { line: 7, column: 5 }).slice(1)).toEqual([
     'line 8, column 3:',
     'nope',

@@ -10,7 +10,7 @@ test.each([`${oldest}.0`, '22.20.1', '24.0.0'])('node %s is new enough', (versio
   expect(oldNodeProblem(version)).toBeNull()
 })
 
-test.each(['22.18.0', '20.19.5', '8.17.0'])('node %s is refused', (version) => {
+test.each(['22.18.0', '20.19.5', '8.17.0'])('node %s is rejected', (version) => {
   expect(oldNodeProblem(version)).toBe(
     `@batonsql/cli requires node ${oldest} or newer, but this is node ${version}`,
   )

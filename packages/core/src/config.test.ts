@@ -9,6 +9,8 @@ test.each([
   ['libsql://db.example.com', 'https://db.example.com', ''],
   ['LIBSQL://DB.example.com', 'https://db.example.com', ''],
   ['libsql://127.0.0.1:8080?tls=0', 'http://127.0.0.1:8080', ''],
+  ['turso://db.example.com', 'https://db.example.com', ''],
+  ['TURSO://127.0.0.1:8080/base?tls=0', 'http://127.0.0.1:8080', '/base'],
   ['libsql://db.example.com:443?tls=0', 'http://db.example.com:443', ''],
   ['libsql://db.example.com?tls=1', 'https://db.example.com', ''],
   ['http://localhost:8080', 'http://localhost:8080', ''],
@@ -41,7 +43,7 @@ test.each([
   ['https://secret:secret@h:99999', /"…@h:99999"/],
   ['file:local.db?authToken=secret', /not "file:local.db"/],
   // a token in the wrong variable
-  ['eyJhbGciOiJFZERTQSJ9.secret.secret', /not a text without any/],
+  ['eyJhbGciOiJFZERTQSJ9.secret.secret', /not text without a scheme/],
   ['', /url is empty: is its environment variable set/],
   ['https://', /https:\/\//],
   ['https://user:secret@h', /user name/],
@@ -49,8 +51,11 @@ test.each([
   ['https://h?tls=0', /tls/],
   ['http://h?tls=1', /tls/],
   ['libsql://h?tls=2', /tls/],
+  ['turso://h?tls=2', /tls/],
+  ['https://h?tls=0', /tls/],
+  ['tursodb://h', /url must be/],
   ['libsql://h?authtoken=secret', /authtoken/],
-])('refuses the URL %s and says what to do', (url, message) => {
+])('rejects the URL %s and says what to do', (url, message) => {
   const thrown = (() => {
     try {
       return createClient({ url })
@@ -90,15 +95,15 @@ test.each([
   [{ fetch: {} }, /fetch/],
   [{ concurrency: 0 }, /concurrency/],
   [{ concurrency: 1.5 }, /concurrency/],
-  [{ maxRetries: Number.NaN }, /maxRetries must be an integer from 0 up/],
+  [{ maxRetries: Number.NaN }, /maxRetries must be an integer >= 0/],
   [{ maxRetries: -1 }, /maxRetries/],
   [{ maxRetries: 0.5 }, /maxRetries/],
-])('refuses the option %o', (options, message) => {
+])('rejects the option %o', (options, message) => {
   expect(() => createClient({ url: 'http://h', ...options } as never)).toThrow(message)
 })
 
 test.each([[undefined], [null], ['http://h?authToken=secret'], [5]])(
-  'refuses the configuration %o',
+  'rejects the configuration %o',
   (config) => {
     expect(() => createClient(config as never)).toThrow(
       /expected options \{ url, authToken, .* \}, not (?!.*secret)/,
@@ -116,15 +121,15 @@ test('headers may be an object, Headers, or pairs', () => {
     expect(resolveConfig({ url: 'http://h', headers }).headers).toEqual({ 'x-a': '1' })
 })
 
-test('no retries is a number of retries', () => {
+test('maxRetries may be 0', () => {
   expect(resolveConfig({ url: 'http://h', maxRetries: 0 }).maxRetries).toBe(0)
 })
 
-test('refuses a bare URL, and says what to give', () => {
+test('rejects a bare URL, and says what to pass instead', () => {
   expect(() => createClient('http://h' as never)).toThrow('{ url')
 })
 
-test('a namespace travels in base64 without padding', () => {
+test('a namespace is sent in base64 without padding', () => {
   expect(resolveConfig({ url: 'http://h', namespace: 'foo-é' }).headers).toEqual({
     'x-namespace-bin': 'Zm9vLcOp',
   })
@@ -137,7 +142,7 @@ test('later changes to the configuration object change nothing', () => {
   expect(resolved.headers).toEqual({ 'x-a': '1' })
 })
 
-test('a client shows no secrets', () => {
+test('a printed client shows no secrets', () => {
   const db = createClient({ url: 'https://h?authToken=hunter2', headers: { 'x-key': 'hunter3' } })
   expect(inspect(db, { depth: 10, showHidden: true })).not.toMatch(/hunter/)
   expect(JSON.stringify(db)).not.toMatch(/hunter/)

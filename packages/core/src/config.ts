@@ -14,7 +14,7 @@ import type { Fetch } from './transport/transport.ts'
 
 /** Settings of a client. Copied when the client is made. */
 export interface ClientConfig {
-  /** `libsql://`, `https://` or `http://`, with port and base path if needed; may have `?authToken=` and `?tls=0`. */
+  /** `libsql://` (or `turso://`), `https://` or `http://`, with port and base path if needed; may have `?authToken=` and `?tls=0`. */
   readonly url: string | URL
   /** Database token, or a function that returns one, called before every request. An empty token is ignored. */
   readonly authToken?: string | (() => string | Promise<string>) | undefined
@@ -34,8 +34,8 @@ export interface ClientConfig {
    */
   readonly allowedHosts?: readonly string[] | undefined
   /**
-   * How long a transaction may hold the write lock, in ms. If it is idle then, the client closes it, so that others can write;
-   * later calls reject. Infinity = until the server ends it.
+   * How long a transaction may hold the write lock, in ms. If it is idle after that time, the client closes it, so that others can
+   * write; later calls reject. Infinity = until the server ends it.
    * @default 5000
    */
   readonly transactionTimeoutMs?: number | undefined
@@ -46,17 +46,17 @@ export interface ClientConfig {
    */
   readonly writeLockTimeoutMs?: number | undefined
   /**
-   * Most retries of a call: of reads after a network failure, and of writes that provably were not executed. 0 = none.
+   * Maximum number of retries of a call: of reads after a network failure, and of writes that provably were not executed. 0 = none.
    * @default 2
    */
   readonly maxRetries?: number | undefined
   /**
-   * Most concurrent reads, and most concurrent requests that may wait for the write lock; further ones are queued, reads in a
-   * queue of their own. Requests that continue a transaction do not count, so that it can always be ended.
+   * Maximum number of concurrent reads, and of concurrent requests that may wait for the write lock; further ones are queued,
+   * reads in their own queue. Requests that continue a transaction do not count, so that it can always be ended.
    * @default 64
    */
   readonly concurrency?: number | undefined
-  /** Most calls in each queue, and in one transaction; further ones reject with `QUEUE_FULL`. @default 10000 */
+  /** Maximum number of calls in each queue, and in one transaction; further ones reject with `QUEUE_FULL`. @default 10000 */
   readonly queueLimit?: number | undefined
   /**
    * Whether a replica first catches up with what this client wrote or saw before it serves a read.
@@ -68,7 +68,7 @@ export interface ClientConfig {
   /**
    * The function `coalesce`, which coalesces statements outside of transactions that are called in the same tick of the event loop into one request, which is
    * several times as fast for many short ones. Each has its own result; a slow one delays those after it. Applies to SELECT,
-   * INSERT, UPDATE, DELETE and the like: statements that may change the connection, such as PRAGMA, are sent by themselves.
+   * INSERT, UPDATE, DELETE and the like: statements that may change the connection, such as PRAGMA, are sent separately.
    * @default none
    */
   readonly coalesce?: Coalesce | undefined
@@ -156,16 +156,16 @@ const pairsOf = (headers: NonNullable<ClientConfig['headers']>): Iterable<readon
 function parseUrl(url: string | URL | undefined): { address: Address; token: string | undefined } {
   if (!url) throw new TypeError(`url is ${url === '' ? 'empty' : url}: is its environment variable set?`)
   const text = String(url)
-  const [, given = '', rest] = /^(libsql|https?):(\/\/.*)$/i.exec(text) ?? []
+  const [, given = '', rest] = /^(libsql|turso|https?):(\/\/.*)$/i.exec(text) ?? []
   const scheme = given.toLowerCase()
-  const isPlain = scheme === 'http' || (scheme === 'libsql' && /[?&]tls=0(&|$)/.test(rest ?? ''))
+  const isPlain = scheme === 'http' || (scheme !== 'https' && /[?&]tls=0(&|$)/.test(rest ?? ''))
   if (/^[\w.-]+:\d+(\/|$)/.test(text))
     throw new TypeError(`url has no scheme: did you mean http://${shown(text).slice(1, -1)}?`)
   if (rest === undefined)
     throw new TypeError(
       `url must be libsql://…, https://… or http://…, not ${shown(text)}; for a file, use npx @batonsql/cli dev; for ws:, use http:`,
     )
-  // URL parses host and port only of schemes that it knows
+  // URL parses host and port only for special schemes
   const known = `http${isPlain ? '' : 's'}:${rest}`
   if (!URL.canParse(known))
     throw new TypeError(`url has no valid host, or a port above 65535: ${shown(text)}`)
@@ -179,7 +179,7 @@ function parseUrl(url: string | URL | undefined): { address: Address; token: str
     )
   }
   return {
-    address: { origin, basePath: withoutEndSlash(pathname) },
+    address: { origin, basePath: withoutTrailingSlashes(pathname) },
     token: searchParams.get('authToken') ?? undefined,
   }
 }
@@ -188,7 +188,7 @@ function parseUrl(url: string | URL | undefined): { address: Address; token: str
 const shown = (text: string): string =>
   text === '' || text.includes(':')
     ? `"${text.replace(/[?#][^]*/, '').replace(/^[^]*@/, '…@')}"`
-    : 'a text without any'
+    : 'text without a scheme'
 
 /** Returns the address to which a server redirects a stream; null if the token may not be sent there. */
 export function followBaseUrl(baseUrl: string, { address, allowedHosts }: ResolvedConfig): Address | null {
@@ -198,7 +198,7 @@ export function followBaseUrl(baseUrl: string, { address, allowedHosts }: Resolv
     pattern.startsWith('*.') ? host.endsWith(pattern.slice(1)) : host === pattern
   const isAllowed =
     origin === address.origin || (address.origin.startsWith(`${protocol}//`) && allowedHosts.some(allows))
-  return isAllowed ? { origin, basePath: withoutEndSlash(pathname) } : null
+  return isAllowed ? { origin, basePath: withoutTrailingSlashes(pathname) } : null
 }
 
-const withoutEndSlash = (path: string): string => path.replace(/\/+$/, '')
+const withoutTrailingSlashes = (path: string): string => path.replace(/\/+$/, '')

@@ -10,7 +10,7 @@ export interface ScriptedStep {
 }
 
 /**
- * The answer of a server to a batch in a transaction that is there: each step succeeds whose condition holds.
+ * The response of a server to a batch in an open transaction: each step succeeds whose condition holds.
  * @param errorOf the error of a step instead
  */
 export function batchAnswer(

@@ -5,7 +5,7 @@ import { type Client, createClient } from '../src/client/client.ts'
 import type { ClientConfig } from '../src/config.ts'
 import { batchAnswer, type ScriptedStep } from './scripted-batch.ts'
 
-// What a client makes of servers that misbehave. Each test scripts its own.
+// Servers that misbehave. Each test scripts its own.
 
 export interface Received {
   readonly url: string

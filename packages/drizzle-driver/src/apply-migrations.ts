@@ -3,8 +3,10 @@ import {
   findFailingStatement,
   type InStatement,
   isFailedAssertion,
+  openStream,
   SqlError,
 } from '@batonsql/core'
+import { countViolations, type ForeignKeys } from './foreign-key-queries.ts'
 import { type JournalLayout, type JournalState, MigrationJournal } from './migration-journal.ts'
 import { type Migration, type MigrationSource, parseMigration } from './migration-source.ts'
 
@@ -81,13 +83,17 @@ export async function applyMigrations(
     const uncheckable = state.foreignKeys?.uncheckable ?? []
     if (attempt === 1 && uncheckable.length > 0)
       onWarning(
-        `foreign keys of ${uncheckable.join(', ')} are not checked: one of them refers to a column that is not unique`,
+        `foreign keys of ${uncheckable.join(', ')} are not checked: ${state.foreignKeys?.hasCheck ? 'one of them refers to a column that is not unique' : 'the database cannot list them'}`,
       )
     const done = transaction
       ? await applyTogether(client, journal, { ...state, timeoutMs })
       : await applyOneByOne(client, journal, { ...state, timeoutMs })
     if (done) return pending.map(({ tag }) => tag)
-    if (attempt === ATTEMPTS) throw new MigrationError('another migrator was faster each time', {})
+    if (attempt === ATTEMPTS)
+      throw new MigrationError(
+        'another migrator was applying migrations at the same time, on every attempt',
+        {},
+      )
     // read again before the retry: concurrent losers would contend for the write lock
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS * (0.5 + Math.random())))
   }
@@ -124,10 +130,10 @@ async function readJournal(
 }
 
 function refuseOutOfOrder(pending: readonly Migration[], lastWhen: number): void {
-  const late = pending.find(({ when }) => when < lastWhen)
-  if (late)
-    throw new MigrationError(`migration ${late.tag} is older than an applied one; see \`outOfOrder\``, {
-      migration: late.tag,
+  const older = pending.find(({ when }) => when < lastWhen)
+  if (older)
+    throw new MigrationError(`migration ${older.tag} is older than an applied one; see \`outOfOrder\``, {
+      migration: older.tag,
     })
 }
 
@@ -141,7 +147,7 @@ interface Step {
   readonly failure: FailedStatement | 'raced' | 'foreign keys'
 }
 
-/** @returns false if another migrator was faster */
+/** @returns false if another migrator applied one first */
 async function applyTogether(client: Client, journal: MigrationJournal, plan: Plan): Promise<boolean> {
   const { prepareTable, pending, appliedCount, foreignKeys, timeoutMs } = plan
   const steps: Step[] = [
@@ -155,17 +161,18 @@ async function applyTogether(client: Client, journal: MigrationJournal, plan: Pl
       { statement: journal.record(migration), failure: { migration: migration.tag } },
     ]),
   ]
-  if (foreignKeys)
+  if (foreignKeys?.hasCheck)
     steps.push({ statement: journal.failIfMoreViolations(foreignKeys), failure: 'foreign keys' })
+  const statements = steps.map(({ statement }) => statement)
   try {
-    await client.batch(
-      steps.map(({ statement }) => statement),
-      { foreignKeys: 'off', timeoutMs },
-    )
+    if (foreignKeys?.hasCheck === false)
+      await applyAndCount(client, journal, { statements, foreignKeys, timeoutMs })
+    else await client.batch(statements, { foreignKeys: 'off', timeoutMs })
     return true
   } catch (error) {
-    const statements = steps.map(({ statement }) => ({ sql: textOf(statement) }))
-    const cause = await findFailingStatement(error, statements, client)
+    if (error instanceof MigrationError) throw error
+    const texts = statements.map((statement) => ({ sql: textOf(statement) }))
+    const cause = await findFailingStatement(error, texts, client)
     if (!(cause instanceof SqlError)) throw failed({ cause })
     const failure = steps[cause.statementIndex ?? -1]?.failure
     if (failure === 'raced' || cause.code === 'SQLITE_BUSY') return false
@@ -176,12 +183,44 @@ async function applyTogether(client: Client, journal: MigrationJournal, plan: Pl
   }
 }
 
+interface CountedBatch {
+  readonly statements: readonly InStatement[]
+  readonly foreignKeys: ForeignKeys
+  readonly timeoutMs: number
+}
+
+/** Applies migrations in a transaction that is committed if they do not add violations, for an engine without a check. */
+async function applyAndCount(
+  client: Client,
+  journal: MigrationJournal,
+  { statements, foreignKeys: before, timeoutMs }: CountedBatch,
+): Promise<void> {
+  await using stream = openStream(client)
+  await stream.execute('PRAGMA foreign_keys = off', undefined, { timeoutMs })
+  stream.begin()
+  await stream.batch(statements, { timeoutMs })
+  const after = await countViolations((queries) => journal.readOn(stream, queries))
+  if (after.violations > before.violations) throw new MigrationError(BROKEN_KEYS, {})
+  const uncheckable = after.uncheckable.filter(
+    // one with a quote in its name has a warning, and may be the table of migrations itself
+    (table) => !before.uncheckable.includes(table) && !table.includes('"'),
+  )
+  if (uncheckable.length > 0)
+    throw new MigrationError(
+      `the migrations would leave a foreign key that cannot be checked: of ${uncheckable.join(', ')}; nothing was applied`,
+      {},
+    )
+  await stream.commit({ timeoutMs })
+}
+
+const BROKEN_KEYS = 'the migrations would leave rows that violate a foreign key; nothing was applied'
+
 const textOf = (statement: InStatement): string => (typeof statement === 'string' ? statement : statement.sql)
 
 const brokenForeignKeys = (cause: SqlError): MigrationError =>
   new MigrationError(
     isFailedAssertion(cause)
-      ? 'the migrations would leave rows that violate a foreign key; nothing was applied'
+      ? BROKEN_KEYS
       : `the migrations would leave a foreign key that cannot be checked: ${cause.message}; nothing was applied`,
     { cause },
   )

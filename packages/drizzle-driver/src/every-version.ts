@@ -1,4 +1,4 @@
-// Exports of the entries for all Drizzle versions.
+// Exports shared by the entry points for all Drizzle versions.
 export {
   type ConstraintViolation,
   DatabaseError,

@@ -5,15 +5,15 @@ afterEach(() => {
   vi.unstubAllGlobals()
 })
 
-test('it is there', async () => {
+test('it is available', async () => {
   expect((await fileSystem().stat(import.meta.dirname)).isDirectory()).toBe(true)
 })
 
-describe('where there is none, it says what to do', () => {
+describe('where there is none, the error says what to do', () => {
   test.each([
     ['no process', undefined],
     ['a process of a bundler', { env: {} }],
-    ['a runtime with some of node', { getBuiltinModule: () => undefined }],
+    ['a runtime with parts of node', { getBuiltinModule: () => undefined }],
   ])('%s', (_, process) => {
     vi.stubGlobal('process', process)
     expect(fileSystem).toThrow(

@@ -30,7 +30,7 @@ export async function initJournal(
   try {
     await client.batch([...prepareTable, journal.failUnlessCount(0), ...record], { timeoutMs })
   } catch (error) {
-    // another migrator was faster
+    // another migrator wrote first
     if (isFailedAssertion(error)) return { exitCode: 'databaseMigrations' }
     throw error
   }

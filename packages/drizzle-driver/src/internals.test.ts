@@ -34,7 +34,7 @@ test('raw SQL can be prepared for a batch', () => {
     expect(SQLiteSession.prototype).toHaveProperty(`extractRaw${method}ValueFromBatchResult`)
 })
 
-test('a prepared join knows which tables can be missing, and its rows are read accordingly', () => {
+test('a prepared join records which tables can be missing, and its rows are read accordingly', () => {
   const join = db.select().from(a).leftJoin(b, eq(a.id, b.id))
   const joins = joinsNotNullableMap(prepareBuilder(join) as BatonPreparedQuery)
   expect(joins).toEqual({ a: true, b: false })
@@ -45,19 +45,19 @@ test('a prepared join knows which tables can be missing, and its rows are read a
   expect(mapResultRow(fields, [1, null], joins)).toEqual({ a: { id: 1 }, b: null })
 })
 
-test('a prepared query runs behind the cache', async () => {
+test('a prepared query uses the cache', async () => {
   expect(SQLitePreparedQuery.prototype).toHaveProperty('queryWithCache')
   const query = prepareBuilder(db.select().from(a)) as BatonPreparedQuery
   expect(await queryWithCache(query, 'select', [], async () => 7)).toBe(7)
 })
 
-test('a column tells its table, also as the decoder of an expression', () => {
+test('the table of a column is found, also if the column is the decoder of an expression', () => {
   expect(qualifiedNameOf(a.id)).toBe('a.id')
   for (const field of [a.id, sql`1`.mapWith(a.id), sql`1`.mapWith(a.id).as('x')])
     expect(columnOf(field)).toBe(a.id)
   for (const field of [sql`1`, sql`1`.mapWith(String), a, null]) expect(columnOf(field)).toBeNull()
 })
 
-test('what is no query builder is recognized', () => {
+test('a value that is not a query builder is recognized', () => {
   for (const other of [null, undefined, 1, {}, a]) expect(prepareBuilder(other)).toBeNull()
 })

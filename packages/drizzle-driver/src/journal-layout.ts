@@ -1,7 +1,7 @@
 import type { JournalLayout, JournalRows } from './migration-journal.ts'
 import type { Migration } from './migration-source.ts'
 
-/** The table layout of Drizzle before 1.0. Columns that 1.0 adds do no harm. */
+/** The table layout of Drizzle before 1.0. It also works with the columns that 1.0 adds. */
 export const journalLayout: JournalLayout = {
   columns: 'id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric',
   record: ({ hash, when }) => ({ hash, created_at: when }),

@@ -6,7 +6,9 @@ import {
   type InValue,
   openStream,
   type ResultSet,
+  type Stream,
 } from '@batonsql/core'
+import { countViolations, type ForeignKeys } from './foreign-key-queries.ts'
 import type { Migration } from './migration-source.ts'
 
 /** The migration state of the database. */
@@ -20,14 +22,6 @@ export interface JournalState {
   readonly lastWhen: number
   /** State of the foreign keys; null if nothing is pending. */
   readonly foreignKeys: ForeignKeys | null
-}
-
-/** Foreign key violations before the migrations, which must not increase. */
-export interface ForeignKeys {
-  /** Number of rows that violate a foreign key. */
-  readonly violations: number
-  /** Tables with a foreign key that cannot be checked, because it references a column that is not unique. */
-  readonly uncheckable: readonly string[]
 }
 
 /** Rows of the table of applied migrations: hash, time, and, since Drizzle 1.0, the name. */
@@ -47,6 +41,9 @@ export interface JournalLayout {
 }
 
 const COUNT_VIOLATIONS = '(select count(*) from pragma_foreign_key_check)'
+
+/** Fails in an engine without the check. */
+const TRY_CHECK = "select count(*) from pragma_foreign_key_check('sqlite_schema')"
 
 const TABLES = "select name from sqlite_schema where type = 'table'"
 
@@ -82,7 +79,7 @@ export class MigrationJournal {
   // A batch stops at a failing step: these statements fail when their condition is violated.
 
   failUnlessCount(count: number): string {
-    return `select ${failWhen(`(select count(*) from ${this.#table}) <> ${count}`, 'another migrator was faster')}`
+    return `select ${failWhen(`(select count(*) from ${this.#table}) <> ${count}`, 'another migrator applied it first')}`
   }
 
   /** Checks all tables that exist at the end, except those that could not be checked at the beginning. */
@@ -100,7 +97,7 @@ export class MigrationJournal {
     const [named, unnamed, ...violations] = await this.#readTogether([
       `select hash, created_at, name from ${this.#table}`,
       `select hash, created_at from ${this.#table}`,
-      // foreign keys are checked only if migrations are pending: it reads all rows
+      // foreign keys are checked only if migrations are pending, because the check reads all rows
       {
         sql: `select case when (select count(*) from ${this.#table}) < json_array_length(?1)
           or exists (select 1 from json_each(?1) where value not in
@@ -123,7 +120,7 @@ export class MigrationJournal {
       foreignKeys =
         counted === undefined
           ? await this.#checkTableByTable()
-          : { violations: Number(counted), uncheckable: [] }
+          : { violations: Number(counted), uncheckable: [], hasCheck: true }
     return {
       prepareTable: [
         `CREATE TABLE IF NOT EXISTS ${this.#table} (${this.#layout.columns})`,
@@ -138,7 +135,8 @@ export class MigrationJournal {
 
   /** Checks table by table, for a database where checking all of them at once fails. */
   async #checkTableByTable(): Promise<ForeignKeys> {
-    const [tables] = await this.#readTogether([TABLES])
+    const [tables, check] = await this.#readTogether([TABLES, TRY_CHECK])
+    if (check === null) return await countViolations((statements) => this.#readTogether(statements))
     const names = (tables?.rows ?? []).map(([name]) => name as string)
     const counts = await this.#readTogether(
       names.map((name) => ({ sql: 'select count(*) from pragma_foreign_key_check(?)', args: [name] })),
@@ -146,16 +144,23 @@ export class MigrationJournal {
     return {
       violations: counts.reduce((sum, count) => sum + Number(count?.rows[0]?.[0] ?? 0), 0),
       uncheckable: names.filter((_, at) => counts[at] === null),
+      hasCheck: true,
     }
   }
 
   async #readTogether(statements: readonly InStatement[]): Promise<(ResultSet<ArrayRow> | null)[]> {
     const stream = openStream(this.#client)
     stream.begin('deferred')
-    const options = { rowMode: 'array', timeoutMs: this.#timeoutMs } as const
     // called in one tick, they share one request with the end of the stream
-    const reading = Promise.allSettled(statements.map((each) => stream.execute(each, undefined, options)))
+    const reading = this.readOn(stream, statements)
     await stream.close()
+    return await reading
+  }
+
+  /** Reads in one request on a stream. @returns null for each statement that the database rejects */
+  async readOn(stream: Stream, statements: readonly InStatement[]): Promise<(ResultSet<ArrayRow> | null)[]> {
+    const options = { rowMode: 'array', timeoutMs: this.#timeoutMs } as const
+    const reading = Promise.allSettled(statements.map((each) => stream.execute(each, undefined, options)))
     return (await reading).map((outcome) => {
       if (outcome.status === 'fulfilled') return outcome.value
       if ((outcome.reason as { name?: string }).name === 'SqlError') return null

@@ -15,7 +15,7 @@ export type PendingConfig = PendingOptions & MigrationsAt<MigrationSource>
 
 /**
  * Applies all pending migrations in one transaction and one request; if none are pending, it sends one read-only request.
- * Foreign keys are off meanwhile. Migrations that increase the number of violating rows are rejected; for tables with a
+ * Foreign keys are off during the migrations. Migrations that increase the number of violating rows are rejected; for tables with a
  * foreign key that references a column that is not unique, it warns. May run concurrently.
  *
  * It must not take more than 5 s while other writers wait: the server then takes the write lock away.

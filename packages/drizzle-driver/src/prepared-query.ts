@@ -22,7 +22,7 @@ export interface QueryMetadata {
 
 export type RelationMapper = (rows: unknown[][], mapColumnValue?: (value: unknown) => unknown) => unknown
 
-/** What preparing a query depends on. */
+/** Everything needed to prepare a query. */
 export interface QueryPlan {
   readonly query: Query
   readonly executeMethod: SQLiteExecuteMethod

@@ -22,13 +22,20 @@ export interface RunnableSql {
 export type WrapError = (sql: string, params: unknown[], error: Error) => Error
 
 // In WAL mode, which the server uses, SQLite treats exclusive like immediate.
-const MODES = { deferred: 'deferred', immediate: 'immediate', exclusive: 'immediate' } as const
+const MODES = {
+  deferred: 'deferred',
+  immediate: 'immediate',
+  exclusive: 'immediate',
+  concurrent: 'concurrent',
+} as const
 
 export type TransactionBehavior = keyof typeof MODES
 
 function modeOf(behavior: TransactionBehavior | undefined): TransactionMode | undefined {
   if (behavior !== undefined && !Object.hasOwn(MODES, behavior))
-    throw new TypeError(`behavior must be 'deferred', 'immediate' or 'exclusive', not '${behavior}'`)
+    throw new TypeError(
+      `behavior must be 'deferred', 'immediate', 'exclusive' or 'concurrent', not '${behavior}'`,
+    )
   return behavior && MODES[behavior]
 }
 

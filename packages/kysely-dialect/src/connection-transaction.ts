@@ -27,8 +27,8 @@ export class ConnectionTransaction {
     this.#ownsStream = ownsStream
   }
 
-  /** Whether Kysely has no more queries of it. */
-  get isOver(): boolean {
+  /** Whether it has ended, and Kysely has no more of its queries. */
+  get isFinished(): boolean {
     return this.#status === 'ended' && this.#readers === 0
   }
 

@@ -56,7 +56,7 @@ export class BatonConnection implements DatabaseConnection {
 
   /**
    * Reads rows as they arrive, in chunks of `chunkSize`, no faster than they are consumed; leaving the loop ends the query.
-   * Returns when it is aborted: Kysely itself throws then.
+   * Returns when it is aborted, because Kysely itself throws.
    */
   async *streamQuery<R>(
     query: CompiledQuery,
@@ -162,7 +162,7 @@ export class BatonConnection implements DatabaseConnection {
 
   #checkUsable(): void {
     if (this.#isReleased) throw new StreamError('STREAM_CLOSED', 'the connection was released')
-    if (this.#transaction?.isOver) this.#transaction = null
+    if (this.#transaction?.isFinished) this.#transaction = null
     this.#transaction?.checkOpen()
   }
 
@@ -186,7 +186,8 @@ const toStatement = ({ sql, parameters }: CompiledQuery): InStatement => ({
 const mayRead = ({ query }: CompiledQuery): boolean => SelectQueryNode.is(query) || RawNode.is(query)
 
 function queryResult(query: CompiledQuery, result: ResultSet): QueryResult<unknown> {
-  const { rows, rowsAffected, lastInsertRowid } = result
+  const { rowsAffected, lastInsertRowid } = result
+  const rows = mayRead(query) ? result.rows : withPlainNames(result)
   if (result.columns.length > 0)
     return rowsAffected > 0 || !mayRead(query) ? { rows, numAffectedRows: BigInt(rowsAffected) } : { rows }
   return {
@@ -194,4 +195,17 @@ function queryResult(query: CompiledQuery, result: ResultSet): QueryResult<unkno
     numAffectedRows: BigInt(rowsAffected),
     ...(lastInsertRowid !== null && { insertId: lastInsertRowid }),
   }
+}
+
+/** A column that is named by its quoted reference. */
+const REFERENCE = /^(?:"(?:[^"]|"")*"\.)*"((?:[^"]|"")*)"$/
+
+/** Names the columns of RETURNING as SQLite does. Turso's engine names them by the text of the reference: `"pet"."name"`. */
+function withPlainNames({ columns, rows }: ResultSet): ResultSet['rows'] {
+  if (!columns.some((name) => REFERENCE.test(name))) return rows
+  const plain = (name: string): string =>
+    name.replace(REFERENCE, (_, column: string) => column.replaceAll('""', '"'))
+  return rows.map((row) =>
+    Object.fromEntries(Object.entries(row).map(([name, value]) => [plain(name), value])),
+  )
 }

@@ -57,6 +57,7 @@ export class BatonIntrospector extends SqliteIntrospector {
       left join pragma_table_xinfo(t.name) as c on c.hidden <> 1
       where t.schema = 'main' and t.type in ('table', 'view', 'virtual') and t.name not like 'sqlite\\_%' escape '\\'
         and t.name not like 'libsql\\_%' escape '\\' and t.name not like '\\_litestream\\_%' escape '\\'
+        and t.name not like '\\_\\_turso\\_internal\\_%' escape '\\'
         and t.name not in (select name || '_shadow' from sqlite_schema where sql like '%libsql_vector_idx%') ${internal} ${wanted}
       order by t.name, c.cid`.execute(this.#db)
     const [template] = (await new SqliteIntrospector(ONE_TABLE).getTables()) as [TableMetadata]

@@ -61,6 +61,7 @@ export const BEGIN: Readonly<Record<TransactionMode, CompiledQuery>> = {
   immediate: beginQuery('immediate'),
   deferred: beginQuery('deferred'),
   readonly: beginQuery('readonly'),
+  concurrent: beginQuery('concurrent'),
 }
 export const COMMIT = commandQuery('commit', { kind: 'end', verb: 'commit' })
 export const ROLLBACK = commandQuery('rollback', { kind: 'end', verb: 'rollback' })

@@ -11,7 +11,7 @@ export interface BatonStatement {
 }
 
 /**
- * Converts a statement. @param more arguments of a text
+ * Converts a statement. @param more arguments of a statement given as a string
  * @throws TypeError for an argument that SQLite cannot represent
  */
 export function toStatement(statement: AnyStatement, more?: GivenArgs): BatonStatement {

@@ -14,12 +14,15 @@ const manifestOf = (folder: string): Manifest =>
 const own = manifestOf('packages/local-server')
 const internal = readdirSync(new URL('internal/', ROOT)).map((name) => manifestOf(`internal/${name}`))
 
-test.each(internal)('what $name needs is installed with the package that it is built into', (manifest) => {
-  const needed = Object.entries(manifest.dependencies).filter(([name]) => !name.startsWith('@batonsql/'))
-  expect(own.dependencies).toMatchObject(Object.fromEntries(needed))
-})
+test.each(internal)(
+  'the dependencies of $name are installed with the package that it is built into',
+  (manifest) => {
+    const needed = Object.entries(manifest.dependencies).filter(([name]) => !name.startsWith('@batonsql/'))
+    expect(own.dependencies).toMatchObject(Object.fromEntries(needed))
+  },
+)
 
-test('no package that is not published is installed with it', () => {
+test('no unpublished package is a dependency', () => {
   expect(own.devDependencies).toEqual(
     Object.fromEntries(internal.map(({ name, version }) => [name, version])),
   )

@@ -66,7 +66,7 @@ describe('addresses', () => {
     ])
   })
 
-  test.each(['', '.', '..', '\ud800', 7, undefined, null])('a name that cannot be: %j', (name) => {
+  test.each(['', '.', '..', '\ud800', 7, undefined, null])('an invalid name: %j', (name) => {
     const { platform, received } = scriptedPlatform(() => ({}))
     expect(() => platform.databases.get(name as string)).toThrow(TypeError)
     expect(() => platform.forOrganization(name as string).groups.list()).toThrow(TypeError)
@@ -84,14 +84,14 @@ describe('addresses', () => {
     ['/v1/user#f', 'option query'],
     ['/v1/a\\b', 'segments encoded'],
     ['/v1/%zz', 'segments encoded'],
-  ])('request() refuses the path %s', (path, words) => {
+  ])('request() rejects the path %s', (path, words) => {
     const { platform, received } = scriptedPlatform(() => ({}))
     expect(() => platform.request('GET', path)).toThrow(words)
     expect(received).toEqual([])
   })
 
   test.each(['', 'api.example.com', 'ftp://host', 'https://a:b@host', 'https://host?x=1', 'https://host#f'])(
-    'a URL that cannot be: %j',
+    'an invalid URL: %j',
     (url) => {
       expect(() => createPlatformClient({ token: TOKEN, url })).toThrow(/^url (must|can)/)
     },
@@ -139,33 +139,33 @@ describe('errors', () => {
       body: JSON.stringify(body),
     })
     expect(error.headers['content-type']).toBe('application/json')
-    expect(error.message).toMatch(`GET /v1/organizations/acme/groups/g answered HTTP ${status}: these words`)
+    expect(error.message).toMatch(`GET /v1/organizations/acme/groups/g returned HTTP ${status}: these words`)
     expect([isNotFound(error), isAlreadyExists(error)]).toEqual([status === 404, status === 409])
   })
 
   test.each([
-    ['HTML', '<html><body>Bad gateway</body></html>', null, /answered HTTP 404$/],
-    ['nothing', '', null, /answered HTTP 404$/],
-    ['text', 'slow down', null, /answered HTTP 404: slow down$/],
-    ['an error that is an object', '{"error":{"why":1}}', '{"why":1}', /answered HTTP 404: {"why":1}$/],
-    ['JSON without an error', '[1]', null, /answered HTTP 404: \[1\]$/],
-    ['half of JSON', '{"error":"no', null, /answered HTTP 404: {"error":"no$/],
-  ])('a refusal that is %s', async (_, text, reason, words) => {
+    ['HTML', '<html><body>Bad gateway</body></html>', null, /returned HTTP 404$/],
+    ['nothing', '', null, /returned HTTP 404$/],
+    ['text', 'slow down', null, /returned HTTP 404: slow down$/],
+    ['an error that is an object', '{"error":{"why":1}}', '{"why":1}', /returned HTTP 404: {"why":1}$/],
+    ['JSON without an error', '[1]', null, /returned HTTP 404: \[1\]$/],
+    ['half of JSON', '{"error":"no', null, /returned HTTP 404: {"error":"no$/],
+  ])('a rejection that is %s', async (_, text, reason, words) => {
     const { platform } = scriptedPlatform(() => ({ status: 404, text }))
     const error = await failed(platform.users.current())
     expect(error).toMatchObject({ status: 404, reason, serverCode: null, body: text })
     expect(error.message).toMatch(words)
-    // a proxy's 404 does not say that there is nothing of that name
+    // a proxy's 404 does not mean that the resource does not exist
     expect(isNotFound(error)).toBe(reason !== null)
   })
 
-  test('the text of a refusal is kept as far as 4,096 characters', async () => {
+  test('the text of a rejection is kept up to 4,096 characters', async () => {
     const { platform } = scriptedPlatform(() => ({ status: 500, text: 'x'.repeat(5_000) }))
     const { body, message } = await failed(platform.users.current())
-    expect([body?.length, message.length]).toEqual([4_096, 'GET /v1/user answered HTTP 500: '.length + 500])
+    expect([body?.length, message.length]).toEqual([4_096, 'GET /v1/user returned HTTP 500: '.length + 500])
   })
 
-  test('what is one already', async () => {
+  test('an existing PlatformError', async () => {
     const isAlready = async (answer: PlatformAnswer): Promise<boolean> => {
       const { platform } = scriptedPlatform(() => answer)
       return isAlreadyExists(await failed(platform.groups.create({ name: 'g', location: 'l' })))
@@ -185,8 +185,8 @@ describe('errors', () => {
     ['an empty body', { text: '' }, /has no list "groups"/],
     ['no list', { body: {} }, /has no list "groups"/],
     ['null for a list', { body: { groups: null } }, /has no list "groups"/],
-    ['an item that is no object', { body: { groups: ['g'] } }, /that is not an object/],
-  ])('an answer that went well with %s', async (_, answer, words) => {
+    ['an item that is not an object', { body: { groups: ['g'] } }, /that is not an object/],
+  ])('a successful response with %s', async (_, answer, words) => {
     const { platform, received } = scriptedPlatform(() => answer)
     const error = await failed(platform.groups.list())
     expect(error).toMatchObject({ status: 200, code: 'DECODE', body: null, outcome: 'unknown' })
@@ -194,7 +194,7 @@ describe('errors', () => {
     expect(received).toHaveLength(1)
   })
 
-  test('an object without what makes it one', async () => {
+  test('an object without its required fields', async () => {
     const { platform } = scriptedPlatform(() => ({ body: { message: 'ok' } }))
     await expect(platform.databases.get('db')).rejects.toThrow('has no object "database" with "hostname"')
     await expect(platform.databases.createToken('db')).rejects.toThrow('has no string "jwt"')
@@ -206,7 +206,7 @@ describe('errors', () => {
     }
   })
 
-  test('the token is in no error, whatever the answer says', async () => {
+  test('no error contains the token, whatever the response contains', async () => {
     const jwt = unsignedJwt({ a: 'rw' })
     const answers: PlatformAnswer[] = [
       {
@@ -248,13 +248,13 @@ describe('tokens', () => {
     ['a\nb', /contains invalid characters/],
     [unsignedJwt({ a: 'rw', id: 'x' }), /token is a database token/],
     [unsignedJwt({ gid: 'x' }), /token is a database token/],
-  ])('one that cannot be: %j', (token, words) => {
+  ])('an invalid one: %j', (token, words) => {
     const make = (): PlatformClient => createPlatformClient({ token: token as string })
     expect(make).toThrow(words)
     expect(make).toThrow(TypeError)
   })
 
-  test('a JWT with an id of its own is none of a database', () => {
+  test('a JWT with its own id is not a database token', () => {
     expect(() => createPlatformClient({ token: unsignedJwt({ jti: '1', id: 'x' }) })).not.toThrow()
   })
 
@@ -271,7 +271,7 @@ describe('tokens', () => {
     await expect(broken.users.current()).rejects.toThrow('vault is sealed')
   })
 
-  test.each(['\\/', '\\u002f'])('nor a token that the answer has with its / as %s', async (slash) => {
+  test.each(['\\/', '\\u002f'])('nor a token in the response with its / escaped as %s', async (slash) => {
     const token = 'abc/def"ghi'
     const written = JSON.stringify(token).slice(1, -1).replace('/', slash)
     const answer = { status: 400, text: `{"error":"bad token ${written}"}` }
@@ -282,7 +282,7 @@ describe('tokens', () => {
     expect([message, reason].join().includes(token)).toBe(false)
   })
 
-  test('a 401 that means a database token says so', async () => {
+  test('the error of a 401 for a database token says so', async () => {
     const refusal = { status: 401, body: { error: 'could not parse jwt id' } }
     const { platform } = scriptedPlatform(() => refusal)
     await expect(platform.users.current()).rejects.toThrow('this is a database token')
@@ -306,7 +306,7 @@ describe('repetition', () => {
     expect(received).toHaveLength(1)
   })
 
-  test.each([0, 3])('%d times at most', async (maxRetries) => {
+  test.each([0, 3])('at most %d times', async (maxRetries) => {
     const { platform, received } = scriptedPlatform(() => ({ status: 503, headers: soon }), { maxRetries })
     await failed(platform.groups.list())
     expect(received).toHaveLength(1 + maxRetries)
@@ -328,7 +328,7 @@ describe('repetition', () => {
     ['a lost connection', { drop: true }],
     ['HTTP 503', { status: 503, headers: soon }],
     ['HTTP 408', { status: 408, headers: soon }],
-  ])('never what makes something, a mint or a rotation, after %s', async (_, answer) => {
+  ])('never a creation, a mint or a rotation, after %s', async (_, answer) => {
     const { platform, received } = scriptedPlatform(() => answer)
     const calls = [
       () => platform.groups.create(create),
@@ -344,7 +344,7 @@ describe('repetition', () => {
     expect(received).toHaveLength(calls.length)
   })
 
-  test('what makes something after 429, and when no connection was made', async () => {
+  test('a creation after 429, and when no connection was made', async () => {
     const { platform, received, fetch } = scriptedPlatform(inTurn({ status: 429, headers: soon }, group))
     expect(await platform.groups.create(create)).toMatchObject({ name: 'g' })
     expect(received).toHaveLength(2)
@@ -363,7 +363,7 @@ describe('repetition', () => {
     expect(error).toMatchObject({ code: 'NETWORK', outcome: 'not_applied', status: null })
   })
 
-  test('a request of your own that says it may', async () => {
+  test('a custom request that is declared idempotent', async () => {
     const { platform, received } = scriptedPlatform(inTurn({ status: 503, headers: soon }, { body: 1 }))
     expect(await platform.request('POST', '/v1/look', { isIdempotent: true })).toBe(1)
     expect(received).toHaveLength(2)
@@ -378,7 +378,7 @@ describe('repetition', () => {
     expect(received).toHaveLength(3)
   })
 
-  test('a delete whose answer was lost, and that finds nothing afterwards, is done', async () => {
+  test('a delete whose response was lost, and whose retry finds nothing, succeeds', async () => {
     const gone = { status: 404, body: { error: 'could not find database' } }
     const { platform, received } = scriptedPlatform(inTurn({ status: 502, headers: soon }, gone))
     expect(await platform.databases.delete('db')).toEqual({ deleted: true, raw: undefined })
@@ -390,14 +390,14 @@ describe('repetition', () => {
     expect(await failed(limited.platform.databases.delete('db'))).toMatchObject({ status: 404 })
   })
 
-  test('a doubt stays, whatever the last attempt says', async () => {
+  test('an unknown outcome remains, whatever the last attempt returns', async () => {
     const { platform } = scriptedPlatform(
       inTurn({ status: 502, headers: soon }, { status: 403, body: { error: 'no' } }),
     )
     expect(await failed(platform.groups.delete('g'))).toMatchObject({ status: 403, outcome: 'unknown' })
   })
 
-  test('nothing to delete, where that is no error', async () => {
+  test('nothing to delete, where that is not an error', async () => {
     const { platform } = scriptedPlatform(({ url }) => {
       if (url.includes('html')) return { status: 404, text: '<html>' }
       const error = url.includes('foreign') ? 'organization not found' : 'record not found'
@@ -441,7 +441,7 @@ describe('waits', () => {
     return delays
   }
 
-  test('double from 0.5 s to 8 s, of which each takes a random part', async () => {
+  test('double from 0.5 s to 8 s, with a random fraction of each', async () => {
     vi.spyOn(Math, 'random').mockReturnValue(1)
     expect(await waitsFor({ status: 503 })).toEqual([500, 1_000, 2_000, 4_000, 8_000, 8_000])
   })
@@ -454,24 +454,24 @@ describe('waits', () => {
       { date: 'Sun, 01 Feb 2026 00:00:00 GMT', 'retry-after': 'Sun, 01 Feb 2026 00:00:07 GMT' },
       7_000,
     ],
-  ])('are what the service asks for, in %s', async (_, headers, delayMs) => {
+  ])('follow the retry-after header, in %s', async (_, headers, delayMs) => {
     expect(await waitsFor({ status: 429, headers })).toEqual([1, 2, 3, 4, 5, 6].map(() => delayMs))
   })
 
-  test.each(['soon', '-5', ''])('are their own when the service asks for "%s"', async (text) => {
+  test.each(['soon', '-5', ''])('ignore the retry-after header "%s"', async (text) => {
     vi.spyOn(Math, 'random').mockReturnValue(1)
     const [first] = await waitsFor({ status: 429, headers: { 'retry-after': text } })
     expect(first).toBe(500)
   })
 
-  test('are not begun when the service asks for more than a minute: the error says it', async () => {
+  test('are not started if retry-after is more than a minute: the error has it', async () => {
     const busy = { status: 429, headers: { 'retry-after': '61' } }
     const { platform, received } = scriptedPlatform(() => busy, { requestTimeoutMs: 1e9 })
     expect(await failed(platform.groups.list())).toMatchObject({ status: 429, retryAfterMs: 61_000 })
     expect(received).toHaveLength(1)
   })
 
-  test('are not begun when they end after the time of the call', async () => {
+  test('are not started if they would exceed the timeout of the call', async () => {
     const busy = { status: 503, headers: { 'retry-after': '30' } }
     const { platform, received } = scriptedPlatform(() => busy, { requestTimeoutMs: 20_000 })
     expect(await failed(platform.groups.list())).toMatchObject({ status: 503, retryAfterMs: 30_000 })
@@ -480,8 +480,8 @@ describe('waits', () => {
   })
 })
 
-describe('time and signals', () => {
-  test('the time covers the token, the answer and its body', async () => {
+describe('timeouts and signals', () => {
+  test('the timeout covers the token, the response and its body', async () => {
     const { platform } = scriptedPlatform(() => ({ hang: true }), { requestTimeoutMs: 40 })
     const error = await failed(platform.databases.createToken('db'))
     expect(error).toMatchObject({ code: 'TIMEOUT', status: null, outcome: 'unknown' })
@@ -495,7 +495,7 @@ describe('time and signals', () => {
     expect(await failed(halfBody.users.current())).toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
   })
 
-  test('a call may have a time of its own', async () => {
+  test('a call may have its own timeout', async () => {
     const { platform } = scriptedPlatform(() => ({ hang: true }))
     await expect(platform.users.current({ timeoutMs: 30 })).rejects.toThrow('within 30 ms')
     expect(() => platform.users.current({ timeoutMs: -1 })).toThrow('timeoutMs must be a positive number')
@@ -507,7 +507,7 @@ describe('time and signals', () => {
     expect(await platform.groups.list()).toEqual([])
   })
 
-  test('a signal ends the call before, in the answer, and in the wait before another attempt', async () => {
+  test('a signal aborts the call before it is sent, during the response, and during the wait before a retry', async () => {
     const busy = { status: 429, headers: { 'retry-after': '20' } }
     const { platform, received } = scriptedPlatform(({ url }) =>
       url.includes('/groups') ? busy : { hang: true },
@@ -521,7 +521,7 @@ describe('time and signals', () => {
     await vi.waitFor(() => expect(received).toHaveLength(1), 10_000)
     during.abort(new Error('enough'))
     expect(await call).toMatchObject({ code: 'ABORTED', outcome: 'unknown', cause: { message: 'enough' } })
-    // also what was under way
+    // also the request in flight
     expect(received[0]?.signal.aborted).toBe(true)
 
     const waiting = new AbortController()
@@ -534,7 +534,7 @@ describe('time and signals', () => {
     expect(received).toHaveLength(2)
   })
 
-  test('a call that is over listens no more, and leaves no timer', async () => {
+  test('a settled call leaves no listener and no timer', async () => {
     vi.useFakeTimers()
     onTestFinished(() => void vi.useRealTimers())
     const { signal } = new AbortController()
@@ -547,8 +547,8 @@ describe('time and signals', () => {
   })
 })
 
-describe('what leaves and what comes', () => {
-  test('headers: the program, the token, and a type only for a body', async () => {
+describe('requests and responses', () => {
+  test('headers: the user agent, the token, and a content type only with a body', async () => {
     const { platform, received } = scriptedPlatform(() => ({ body: { group: { name: 'g' } } }), {
       userAgent: 'deploy/1.2',
       headers: { 'X-Extra': 'yes', Authorization: 'Bearer other' },
@@ -567,7 +567,7 @@ describe('what leaves and what comes', () => {
     }
   })
 
-  test('the answer of a call that went well', async () => {
+  test('the response of a successful call', async () => {
     const { platform } = scriptedPlatform(
       inTurn(
         { status: 503, headers: soon },
@@ -584,7 +584,7 @@ describe('what leaves and what comes', () => {
     await expect(refusing.groups.list().withResponse()).rejects.toThrow('HTTP 403')
   })
 
-  test('request() is one of the calls: token, errors, JSON as it came, nothing for nothing', async () => {
+  test('request() works like the other calls: token, errors, unchanged JSON, undefined for an empty body', async () => {
     const { platform, received } = scriptedPlatform(
       inTurn({ body: { Some_Key: [1] } }, {}, { status: 404, body: { error: 'none' } }, {}),
     )
@@ -604,7 +604,7 @@ describe('what leaves and what comes', () => {
     expect(() => platform.request('GET', '/v1', { retry: 1 } as object)).toThrow('unknown option retry')
   })
 
-  test('events tell of every attempt, and hold no token', async () => {
+  test('events report every attempt, and contain no token', async () => {
     const events: unknown[] = []
     vi.spyOn(Math, 'random').mockReturnValue(0)
     const { platform } = scriptedPlatform(
@@ -630,7 +630,7 @@ describe('what leaves and what comes', () => {
     expect(inspect(events, { depth: 9, showHidden: true })).not.toContain(TOKEN)
   })
 
-  test('what an observer throws is not the call’s', async () => {
+  test('an error in the observer does not affect the call', async () => {
     const thrown: unknown[] = []
     vi.spyOn(globalThis, 'queueMicrotask').mockImplementation((callback) => {
       try {
@@ -671,7 +671,7 @@ describe('over HTTP, with the fetch of the platform', () => {
     expect(visits).toBe(0)
   })
 
-  test('what is given up is dropped, and what is cut off is lost', async () => {
+  test('an aborted request is dropped, and a truncated response is an error', async () => {
     const closed = Promise.withResolvers<void>()
     const url = await serve((request, response) => {
       if (request.url === '/v1/user') request.socket.on('close', closed.resolve)
@@ -683,7 +683,7 @@ describe('over HTTP, with the fetch of the platform', () => {
     expect(await failed(platform.locations.list())).toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
   })
 
-  test('a port where nothing listens: nothing was done', async () => {
+  test('a port where nothing listens: not applied', async () => {
     const server = http.createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as AddressInfo

@@ -20,7 +20,7 @@ export interface Request {
   readonly isIdempotent?: boolean | undefined
 }
 
-/** Converts an error to a result. @param mayHaveRun whether an earlier attempt may have taken effect */
+/** Converts an error to a result; null if it remains an error. @param mayHaveRun whether an earlier attempt may have taken effect */
 type Accept<T> = (error: PlatformError, mayHaveRun: boolean) => T | null
 
 /** Sends a request and reads its response. */
@@ -64,8 +64,8 @@ class Call {
     this.#limit = new TimeLimit({
       timeoutMs,
       signal,
-      late: () => this.#error(`got no answer within ${timeoutMs} ms`, { code: 'TIMEOUT' }),
-      aborted: (cause) => this.#error('was aborted', { code: 'ABORTED', cause }),
+      onTimeout: () => this.#error(`received no response within ${timeoutMs} ms`, { code: 'TIMEOUT' }),
+      onAbort: (cause) => this.#error('was aborted', { code: 'ABORTED', cause }),
     })
   }
 
@@ -99,7 +99,7 @@ class Call {
       throw error
     this.#mayHaveRun ||= error.outcome === 'unknown'
     this.#isSent = false
-    this.#tell({ type: 'retry', delayMs, error })
+    this.#emit({ type: 'retry', delayMs, error })
     await this.#limit.wait(delayMs)
   }
 
@@ -108,7 +108,7 @@ class Call {
     const given = typeof token === 'function' ? await this.#limit.within(async () => await token()) : token
     checkPlatformToken(given)
     this.#token = given
-    this.#tell({ type: 'request:start' })
+    this.#emit({ type: 'request:start' })
     const started = performance.now()
     let response: PlatformResponse | null = null
     try {
@@ -118,7 +118,7 @@ class Call {
       return received
     } finally {
       const { status, requestId } = response ?? { status: null, requestId: null }
-      this.#tell({ type: 'request', status, requestId, durationMs: performance.now() - started })
+      this.#emit({ type: 'request', status, requestId, durationMs: performance.now() - started })
     }
   }
 
@@ -149,17 +149,17 @@ class Call {
       const requestId = requestIdOf(received)
       return { response: { status, headers: received, requestId, attempts: this.#attempt }, text }
     } catch (error) {
-      // without the error of `fetch` as its cause, which may print the request, including the token
+      // the error of `fetch` is not the cause, because printing it may show the request, including the token
       const root = causesOf(error).at(-1)
       const message = redact(root instanceof Error ? root.message : String(root), this.#token)
       const outcome = !this.#mayHaveRun && wasNeverConnected(error) ? 'not_applied' : 'unknown'
-      throw this.#error(`got no answer: ${message}`, { code: 'NETWORK', outcome })
+      throw this.#error(`received no response: ${message}`, { code: 'NETWORK', outcome })
     }
   }
 
   #parse(response: PlatformResponse, text: string): Answer {
     const fail = (flaw: string): PlatformError => {
-      const what = `answered HTTP ${response.status} with a body that ${flaw}`
+      const what = `returned HTTP ${response.status} with a body that ${flaw}`
       return this.#error(what, { ...response, code: 'DECODE', outcome: 'unknown' })
     }
     if (text.trim() === '') return { body: undefined, fail }
@@ -176,11 +176,11 @@ class Call {
     const { status, headers } = response
     const body = redact(text, this.#token).slice(0, ERROR_TEXT_LENGTH)
     const { reason, serverCode } = readRefusal(body)
-    // a token in JSON with escapes was not found in the text
+    // `redact` misses a token that is escaped in the JSON text
     const refusal = { reason: reason && redact(reason, this.#token), serverCode }
     const shown = refusal.reason ?? (/^\s*</.test(body) ? null : body.trim() || null)
     const hint = hintFor(status, shown)
-    const what = `answered HTTP ${status}${shown ? `: ${shown.slice(0, 500)}` : ''}${hint ? ` (${hint})` : ''}`
+    const what = `returned HTTP ${status}${shown ? `: ${shown.slice(0, 500)}` : ''}${hint ? ` (${hint})` : ''}`
     const outcome = this.#mayHaveRun || status >= 500 || status === 408 ? 'unknown' : 'not_applied'
     const retryAfterMs = readRetryAfter(headers)
     return this.#error(what, { ...response, ...refusal, code: 'HTTP_STATUS', body, retryAfterMs, outcome })
@@ -196,7 +196,7 @@ class Call {
     return new PlatformError({ outcome, ...details, method, path, message: `${method} ${path} ${what}` })
   }
 
-  #tell(event: AttemptEvent): void {
+  #emit(event: AttemptEvent): void {
     const { method } = this.#request
     try {
       this.#config.observe?.({ ...event, method, path: this.#path, attempt: this.#attempt })

@@ -3,8 +3,8 @@ export type Rules = Readonly<Record<string, string>>
 export type RulesOf<T> = { readonly [K in keyof T]-?: string }
 
 export const TIME = 'a positive number of milliseconds, or Infinity'
-export const FROM_0 = 'an integer from 0 up'
-export const FROM_1 = 'an integer from 1 up'
+export const FROM_0 = 'an integer >= 0'
+export const FROM_1 = 'an integer >= 1'
 const NUMBERS: Readonly<Record<string, (value: number) => boolean>> = {
   // timers have 32 bits
   [TIME]: (value) => value > 0 && (value < 2 ** 31 || value === Infinity),

@@ -12,7 +12,7 @@ const missing = { status: 404, body: { error: 'could not find database with name
 const taken = { status: 400, body: { error: 'database with same name already exists' } }
 
 describe('decoding', () => {
-  test('camel case at every depth, and all as it came in raw', async () => {
+  test('camel case at every depth, and the original in raw', async () => {
     const raw = {
       ...database,
       block_reads: false,
@@ -43,7 +43,7 @@ describe('decoding', () => {
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined()
   })
 
-  test('a key that is there in both spellings', async () => {
+  test('a key that is present in both spellings', async () => {
     const both = { ...database, block_reads: true, blockReads: 'odd' }
     const { platform } = scriptedPlatform(() => ({ body: { database: both } }))
     expect(await platform.databases.get('db')).toMatchObject({ blockReads: 'odd', raw: both })
@@ -81,7 +81,7 @@ describe('decoding', () => {
     expect(databases.map((each) => each.total)).toEqual([total, null])
   })
 
-  test('data of users is left as it is', async () => {
+  test('data of users is unchanged', async () => {
     const { platform } = scriptedPlatform(({ url }) => ({
       body: url.includes('locations')
         ? { locations: { 'aws-eu_west': 'Ireland' } }
@@ -91,7 +91,7 @@ describe('decoding', () => {
     expect(await platform.auditLogs.list().toArray()).toEqual([{ code: 'db-create', data: { Some_Key: 1 } }])
   })
 
-  test('what is empty is nothing, and what is null is null', async () => {
+  test('empty values are omitted, and null is null', async () => {
     const { platform } = scriptedPlatform(({ url }) =>
       url.endsWith('/stats') ? { body: { top_queries: null } } : {},
     )
@@ -100,7 +100,7 @@ describe('decoding', () => {
     expect(await platform.invites.delete('a@b.c')).toEqual({ deleted: true, raw: undefined })
   })
 
-  test('when a token ends', async () => {
+  test('when a token expires', async () => {
     const { platform } = scriptedPlatform((_, count) => ({
       body: { exp: count === 1 ? -1 : 1_800_000_000 },
     }))
@@ -110,7 +110,7 @@ describe('decoding', () => {
 })
 
 describe('what is sent', () => {
-  test('a token without rights of its own has no body: some engines refuse any', async () => {
+  test('a token without its own permissions is requested without a body, which some engines reject', async () => {
     const { platform, received } = scriptedPlatform(() => ({ body: { jwt: 'j' } }))
     await platform.databases.createToken('db')
     await platform.groups.createToken('g', {
@@ -147,7 +147,7 @@ describe('what is sent', () => {
     })
   })
 
-  test('an API token for everything has no body', async () => {
+  test('an unrestricted API token is requested without a body', async () => {
     const { platform, received } = scriptedPlatform(() => ({
       body: { id: '1', name: 'n', token: 's' },
     }))
@@ -159,7 +159,7 @@ describe('what is sent', () => {
     ])
   })
 
-  test('a seed is not changed, and its time is a text', async () => {
+  test('a seed is sent unchanged, with its time as a string', async () => {
     const { platform, received } = scriptedPlatform(() => ({ body: { database } }))
     const seed = Object.freeze({ type: 'database', name: 'old', timestamp: new Date(0) } as const)
     await platform.databases.create({ name: 'db', group: 'default', seed })
@@ -171,7 +171,7 @@ describe('what is sent', () => {
     expect(seed.timestamp).toEqual(new Date(0))
   })
 
-  test('options that are misspelt are refused before anything is sent', async () => {
+  test('misspelled options are rejected before anything is sent', async () => {
     const { platform, received } = scriptedPlatform(() => ({}))
     expect(() => platform.databases.create({ name: 'a', group: 'b', sizelimit: '1' } as never)).toThrow(
       'sizelimit',
@@ -205,7 +205,7 @@ describe('pages', () => {
     return { body: { databases, pagination: { next: at + limit < 250 ? String(at + limit) : null } } }
   }
 
-  test('are asked for one after the other, with a limit, as far as they are read', async () => {
+  test('are requested one at a time, with a limit, only as far as they are read', async () => {
     const { platform, received } = scriptedPlatform(page)
     const names: string[] = []
     for await (const { name } of platform.databases.list()) names.push(name)
@@ -223,13 +223,13 @@ describe('pages', () => {
     expect([items.length, next]).toEqual([10, null])
   })
 
-  test('of a service that has none', async () => {
+  test('of a service without pagination', async () => {
     const { platform, received } = scriptedPlatform(() => ({ body: { databases: [database] } }))
     expect(await platform.databases.list().toArray()).toHaveLength(1)
     expect(received).toHaveLength(1)
   })
 
-  test('that lead to themselves come to an end', async () => {
+  test('that refer to themselves end', async () => {
     const { platform, received } = scriptedPlatform(() => ({
       body: { databases: [], pagination: { next: 'x' } },
     }))
@@ -247,7 +247,7 @@ describe('pages', () => {
     expect(received.at(-1)?.url).toMatch('?page=3&page_size=1')
   })
 
-  test('by number end with one that is empty, whatever their number is said to be', async () => {
+  test('by number end with an empty one, whatever count is reported', async () => {
     const { platform, received } = scriptedPlatform(() => ({
       body: { audit_logs: [], pagination: { total_pages: 1_000_000 } },
     }))
@@ -274,7 +274,7 @@ describe('ensure', () => {
     throw new Error('nothing is to be made')
   }
 
-  test('makes what is not there, and leaves what is there', async () => {
+  test('creates a missing resource, and leaves an existing one unchanged', async () => {
     const fresh = service(null, made)
     expect(await fresh.platform.databases.ensure(asked)).toMatchObject({
       created: true,
@@ -295,7 +295,7 @@ describe('ensure', () => {
     expect(await race.platform.databases.ensure(asked)).toMatchObject({ created: false })
   })
 
-  test('the answer was lost: looks, and does not make it twice', async () => {
+  test('the response was lost: looks it up, and does not create it twice', async () => {
     const lost = service(null, (make) => {
       make()
       return { drop: true }
@@ -310,12 +310,12 @@ describe('ensure', () => {
     ['in another group', { ...database, group: 'eu' }, asked, 'it is in group "eu" and not in "default"'],
     ['a branch', { ...database, parent: { name: 'old' } }, asked, 'it was branched from "old"'],
     [
-      'no branch',
+      'not a branch',
       database,
       { ...asked, seed: { type: 'database', name: 'old' } } as const,
       'it was not branched from any',
     ],
-  ])('one that is %s is not as asked', async (_, there, wanted, words) => {
+  ])('one that is %s is a mismatch', async (_, there, wanted, words) => {
     const { platform } = service(there, never)
     const call = platform.databases.ensure(wanted)
     const path = '/v1/organizations/acme/databases/db'
@@ -323,13 +323,13 @@ describe('ensure', () => {
     await expect(call).rejects.toThrow(words)
   })
 
-  test('a branch of the database that it was asked for', async () => {
+  test('a branch of the requested database', async () => {
     const { platform } = service({ ...database, parent: { name: 'old' } }, never)
     const seed = { type: 'database', name: 'old' } as const
     expect(await platform.databases.ensure({ ...asked, seed })).toMatchObject({ created: false })
   })
 
-  test('other refusals are the caller’s', async () => {
+  test('other rejections are passed to the caller', async () => {
     const { platform, received } = service(null, () => ({
       status: 400,
       body: { error: 'group not found' },
@@ -372,24 +372,24 @@ describe('readiness', () => {
   const looksOf = (received: readonly PlatformRequest[]): number =>
     received.filter(({ host, url }) => `${host}${url}` === 'db.example.com/v2/pipeline').length
 
-  test('waits past 404, failures and no answer', async () => {
+  test('keeps waiting after 404, failures and no response', async () => {
     const { platform, received } = newDatabase([{ status: 404 }, { status: 502 }, { drop: true }])
     const created = await platform.databases.create({ name: 'db', group: 'default' }, { wait: true })
     expect(created).toMatchObject({ name: 'db' })
     expect([received.length, looksOf(received)]).toEqual([5, 4])
-    // the database is no place for the token of the platform
+    // the platform token is not sent to the database
     for (const { host, headers } of received)
       expect('authorization' in headers).toBe(host !== 'db.example.com')
   })
 
-  test('gives up after its time, and when it is aborted', async () => {
+  test('rejects after its timeout, and when it is aborted', async () => {
     const always = Array.from({ length: 100 }, () => ({ status: 404 }))
     const { platform } = newDatabase(always)
     const late = platform.databases.waitUntilReady('db', { timeoutMs: 150 })
     await expect(late).rejects.toThrow(/is not ready after 150 ms: HTTP 404/)
     await expect(late).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
     const hanging = newDatabase([{ hang: true }]).platform.databases
-    await expect(hanging.waitUntilReady('db', { timeoutMs: 50 })).rejects.toThrow('no answer')
+    await expect(hanging.waitUntilReady('db', { timeoutMs: 50 })).rejects.toThrow('no response')
     const stop = new AbortController()
     const wait = platform.databases.waitUntilReady('db', { signal: stop.signal })
     setTimeout(() => stop.abort('why'), 30)
@@ -397,7 +397,7 @@ describe('readiness', () => {
     await expect(platform.databases.waitUntilReady('db', { retry: 1 } as never)).rejects.toThrow('retry')
   })
 
-  test('asks with a token where there is one', async () => {
+  test('sends a token if there is one', async () => {
     const { platform, received } = newDatabase([{ status: 404 }, { status: 200 }])
     const created = await platform.databases.get('db')
     await platform.databases.waitUntilReady(created, { authToken: async () => 'database-token' })
@@ -407,7 +407,7 @@ describe('readiness', () => {
     ])
   })
 
-  test('ensure waits for a database that is new, also when the answer that it was made was lost', async () => {
+  test('ensure waits for a new database, even if the response to its creation was lost', async () => {
     let isMade = false
     const service = (answer: PlatformAnswer) =>
       scriptedPlatform(({ host, method }) => {
@@ -465,7 +465,7 @@ describe('databaseToken', () => {
   }
   const numberOf = (token: string): unknown =>
     (JSON.parse(Buffer.from(token.split('.')[1] as string, 'base64url').toString()) as { n: number }).n
-  test('makes one for all calls at once, with the rights that were asked for', async () => {
+  test('creates one for all simultaneous calls, with the requested permissions', async () => {
     const { platform, received } = mints(3_600)
     const token = platform.databaseToken({ database: 'db', ttl: '1h', authorization: 'read-only' })
     const tokens = await Promise.all([token(), token(), token()])
@@ -482,7 +482,7 @@ describe('databaseToken', () => {
     expect(received[0]?.url).toMatch('/groups/g/auth/tokens?expiration=1m')
   })
 
-  test('renews ahead of the end, while the old one still serves', async () => {
+  test('renews it before it expires, while the old one is still used', async () => {
     const { platform, received } = mints(100)
     const token = platform.databaseToken({ database: 'db', ttl: '2h' })
     expect(numberOf(await token())).toBe(1)
@@ -500,7 +500,7 @@ describe('databaseToken', () => {
     expect(received).toHaveLength(3)
   })
 
-  test('a token that does not say when it ends lives as long as was asked', async () => {
+  test('a token without an expiry is used for the requested time', async () => {
     const { platform, received } = mints(null)
     const token = platform.databaseToken({ database: 'db', ttl: '1d12h' })
     await token()
@@ -511,7 +511,7 @@ describe('databaseToken', () => {
     expect(numberOf(await token())).toBe(2)
   })
 
-  test('a failure to renew is reported when the old one serves no more, and not tried at once again', async () => {
+  test('a failure to renew is reported once the old one has expired, and not retried at once', async () => {
     let fails = false
     const { platform, received } = mints(100, () => fails)
     const token = platform.databaseToken({ database: 'db', ttl: '100s' })
@@ -533,7 +533,7 @@ describe('databaseToken', () => {
     expect(numberOf(await token())).toBe(2)
   })
 
-  test('forgets, also a token that is on its way', async () => {
+  test('forgets its token, also one that is being fetched', async () => {
     const { platform } = mints(3_600)
     const token = platform.databaseToken({ database: 'db', ttl: '1h' })
     const first = token()
@@ -543,7 +543,7 @@ describe('databaseToken', () => {
     expect(await token()).toBe(await second)
   })
 
-  test.each(['', '1', 'h', 'never', '1y', '0m', '1h ', '-1h'])('a time that is none: %j', async (ttl) => {
+  test.each(['', '1', 'h', 'never', '1y', '0m', '1h ', '-1h'])('an invalid time: %j', async (ttl) => {
     const { platform } = mints(1)
     expect(() => platform.databaseToken({ database: 'db', ttl })).toThrow('ttl must be a duration')
   })

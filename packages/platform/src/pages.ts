@@ -46,7 +46,7 @@ export class Pages<T> implements AsyncIterable<T> {
 
   /** Fetches all items, or the first ones. @param options `limit`: maximum number of items */
   async toArray({ limit = Infinity }: { readonly limit?: number | undefined } = {}): Promise<T[]> {
-    if (!(limit >= 0)) throw new TypeError('limit must be a number from 0 up')
+    if (!(limit >= 0)) throw new TypeError('limit must be a number >= 0')
     const items: T[] = []
     if (limit === 0) return items
     for await (const item of this) {

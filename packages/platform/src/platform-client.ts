@@ -23,7 +23,7 @@ export interface PlatformRequestOptions
     Pick<Request, 'query' | 'body' | 'isIdempotent'> {}
 
 /**
- * Client of the platform API. Failed calls reject with a PlatformError: its `status` is that of the response, its `code` tells whether
+ * Client of the platform API. Failed calls reject with a PlatformError: its `status` is that of the response, its `code` shows whether
  * there was no response (`NETWORK`, `TIMEOUT`, `ABORTED`) or an undocumented one (`DECODE`). A client holds no resources and need not
  * be closed.
  */

@@ -36,13 +36,13 @@ export async function waitForDatabase(
   const path = `${databaseUrl(hostname)}/v2/pipeline`
   const ended = (code: 'TIMEOUT' | 'ABORTED', message: string, more = {}): PlatformError =>
     new PlatformError({ code, message, method: 'POST', path, outcome: 'not_applied', ...more })
-  let last = 'no answer'
-  const late = (): PlatformError =>
+  let last = 'no response'
+  const onTimeout = (): PlatformError =>
     ended('TIMEOUT', `the database at ${hostname} is not ready after ${timeoutMs} ms: ${last}`)
-  const aborted = (cause: unknown): PlatformError =>
+  const onAbort = (cause: unknown): PlatformError =>
     ended('ABORTED', 'the wait for the database was aborted', { cause })
 
-  const limit = new TimeLimit({ timeoutMs, signal, late, aborted })
+  const limit = new TimeLimit({ timeoutMs, signal, onTimeout, onAbort })
   const look = async (sending: AbortSignal): Promise<number> => {
     const token = typeof authToken === 'function' ? await authToken() : authToken
     const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
@@ -56,8 +56,8 @@ export async function waitForDatabase(
     for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
       const status = await limit.within(look)
       if (status > 0 && status !== 404 && status < 500) return
-      last = status === 0 ? 'no answer' : `HTTP ${status}`
-      if (waitMs >= limit.leftMs) throw late()
+      last = status === 0 ? 'no response' : `HTTP ${status}`
+      if (waitMs >= limit.leftMs) throw onTimeout()
       await limit.wait(waitMs)
     }
   } finally {

@@ -26,8 +26,8 @@ type ParametersOf<P> = P extends `${string}{${infer Name extends keyof Labels}}$
   ? [...Labels[Name], ...ParametersOf<Rest>]
   : []
 
-/** Arguments of a method: one that makes the body, and options, which may make a query or a body. */
-interface Takes<I extends readonly unknown[], O> {
+/** Arguments of a method besides its path: one that becomes the body, and options, which may become a query or a body. */
+interface MethodInput<I extends readonly unknown[], O> {
   readonly body?: ((...input: I) => object) | undefined
   readonly rules?: RulesOf<Omit<O, keyof PlatformCallOptions>> | undefined
   readonly send?: ((options: O) => Pick<Request, 'query' | 'body'>) | undefined
@@ -72,9 +72,9 @@ export function routesOf(config: ResolvedConfig) {
   >(
     pattern: P,
     read: Reader<T>,
-    takes: Takes<I, O> = {},
+    input: MethodInput<I, O> = {},
   ): ((...args: [...ParametersOf<P>, ...I, options?: O]) => PlatformCall<T>) =>
-    method(config, pattern, takes, (request, options) => call(config, request, options, read))
+    method(config, pattern, input, (request, options) => call(config, request, options, read))
 
   /**
    * Creates a method that deletes the resource of its path. If a response was lost and the resource does not exist afterwards, this
@@ -99,7 +99,7 @@ export function routesOf(config: ResolvedConfig) {
     pattern: P,
     queryOf: (at: string | null, size: number) => Query,
     read: (at: string | null) => Reader<Page<T>>,
-    { rules, send }: Pick<Takes<[], O>, 'send'> & { readonly rules?: Rules } = {},
+    { rules, send }: Pick<MethodInput<[], O>, 'send'> & { readonly rules?: Rules } = {},
   ): ((...args: [...ParametersOf<P>, options?: O]) => Pages<T>) =>
     method(
       config,
@@ -118,7 +118,7 @@ function method<R>(
   config: ResolvedConfig,
   pattern: Pattern,
   // oxlint-disable-next-line typescript/no-explicit-any -- differs between methods
-  { body, rules, send, isIdempotent }: Takes<any, any>,
+  { body, rules, send, isIdempotent }: MethodInput<any, any>,
   start: (request: Request, options: PlatformCallOptions) => R,
 ): (...args: unknown[]) => R {
   const [verb, path] = pattern.split(' ') as [Request['method'], string]

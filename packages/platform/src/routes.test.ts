@@ -92,12 +92,12 @@ test('the documented routes are 49, and each has exactly one method', () => {
   expect(received).toHaveLength(routes.length)
 })
 
-test('there is no method that this test does not know', () => {
+test('this test covers every method', () => {
   expect(methodsOf(platform).toSorted()).toEqual([...Object.keys(PLATFORM_CALLS), ...HELPERS].toSorted())
 })
 
 test.each([...results])(
-  '%s sends what is documented, and reads what is answered',
+  '%s sends the documented request, and parses the response',
   (_, { request, result }) => {
     expect(result).not.toBeInstanceOf(Error)
     const row = rowOf(request) as Row
@@ -124,7 +124,7 @@ test.each([...results])(
       )
     }
 
-    // all that was answered is there, as it came
+    // the whole response is preserved, unchanged
     const answered = row.response.body ? sample(row.response.body) : undefined
     const [inner] = Object.values(answered ?? {}) as unknown[]
     const rawOf = (value: unknown): unknown => (value as { raw?: unknown }).raw

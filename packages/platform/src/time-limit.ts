@@ -1,9 +1,9 @@
 /** The limits of a call, and their errors. */
-interface Ends {
+interface TimeLimitOptions {
   readonly timeoutMs: number
   readonly signal: AbortSignal | undefined
-  readonly late: () => Error
-  readonly aborted: (reason: unknown) => Error
+  readonly onTimeout: () => Error
+  readonly onAbort: (reason: unknown) => Error
 }
 
 /** Combines the timeout of a call and the signal of its caller. Also ends waiting for something that ignores its signal. */
@@ -14,11 +14,11 @@ export class TimeLimit {
   readonly #controller = new AbortController()
   readonly #endsAt: number
 
-  constructor({ timeoutMs, signal, late, aborted }: Ends) {
+  constructor({ timeoutMs, signal, onTimeout, onAbort }: TimeLimitOptions) {
     this.#endsAt = performance.now() + timeoutMs
-    const expire = (): void => this.#controller.abort(late())
+    const expire = (): void => this.#controller.abort(onTimeout())
     const timer = timeoutMs === Infinity ? undefined : setTimeout(expire, timeoutMs)
-    const abort = (): void => this.#controller.abort(aborted(signal?.reason))
+    const abort = (): void => this.#controller.abort(onAbort(signal?.reason))
     signal?.addEventListener('abort', abort)
     if (signal?.aborted) abort()
     this.stop = () => {

@@ -14,7 +14,7 @@ export interface PlatformRequest {
   readonly redirect: string
 }
 
-/** What is answered: JSON of `body`, or `text`. `drop` loses the connection instead; `hang` never answers. */
+/** The response: JSON of `body`, or `text`. `drop` loses the connection instead; `hang` never answers. */
 export interface PlatformAnswer {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
@@ -28,7 +28,7 @@ export type PlatformScript = (request: PlatformRequest, count: number) => Platfo
 
 export const TOKEN = 'platform-token'
 
-/** What `fetch` throws for a connection that fails with a code. */
+/** Returns the error that `fetch` throws for a connection that fails with a code. */
 export const fetchFailure = (code: string, syscall = 'connect'): TypeError =>
   new TypeError('fetch failed', { cause: Object.assign(new Error(`${syscall} ${code}`), { code, syscall }) })
 

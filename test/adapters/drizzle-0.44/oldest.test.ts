@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 
 // The end-to-end tests of the driver run beside these, on the same version.
 
-test('this is the oldest version that the driver takes', async () => {
+test('this is the oldest version that the driver supports', async () => {
   const manifest = await readFile(
     new URL('../../../packages/drizzle-driver/package.json', import.meta.url),
     'utf8',

@@ -106,11 +106,11 @@ test('$client, in a transaction and on a mock', () => {
 
 test('what must not compile', () => {
   const never = async () => {
-    // @ts-expect-error text is no query
+    // @ts-expect-error text is not a query
     await db.batch(['select 1'])
-    // @ts-expect-error a promise is no query: it runs already
+    // @ts-expect-error a promise is not a query: it is already running
     await db.batch([db.select().from(users).execute()])
-    // @ts-expect-error a query by itself is no list
+    // @ts-expect-error a single query is not a list
     await db.batch(db.select().from(users))
     // @ts-expect-error only prepared queries have placeholders
     bind(db.select().from(users), {})

@@ -26,7 +26,7 @@ test.each([
   expect(prepareBuilder(query())).toBeInstanceOf(BatonPreparedQuery)
 })
 
-test('a column tells its table and its codec, also through an alias and as the decoder of an expression', () => {
+test('the table and the codec of a column are found, also through an alias and as the decoder of an expression', () => {
   const { id } = alias(a, 'other')
   expect(qualifiedNameOf(a.id)).toBe('a.id')
   expect(codecNameOf(id)).toBe('integer')
@@ -35,8 +35,8 @@ test('a column tells its table and its codec, also through an alias and as the d
   for (const field of [sql`1`, sql`1`.mapWith(String), a, null]) expect(columnOf(field)).toBeNull()
 })
 
-test('generated mappers can be asked for', () => expect(jitCompatCheck(true)).toBe(true))
+test('generated mappers can be enabled', () => expect(jitCompatCheck(true)).toBe(true))
 
-test('what is no query builder is recognized', () => {
+test('a value that is not a query builder is recognized', () => {
   for (const other of [null, undefined, 1, {}, a]) expect(prepareBuilder(other)).toBeNull()
 })

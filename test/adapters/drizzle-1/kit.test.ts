@@ -63,7 +63,7 @@ test('generate needs no server, and our migrate() applies what it wrote', async 
   await db.$client.close()
 })
 
-test('push makes the tables, and has nothing to do the second time', async () => {
+test('push creates the tables, and has nothing to do the second time', async () => {
   await kit('push')
   const db = drizzle({ connection: database.config })
   const tables = async (): Promise<unknown[][]> =>
@@ -75,7 +75,7 @@ test('push makes the tables, and has nothing to do the second time', async () =>
   await db.$client.close()
 })
 
-test('pull writes the schema that is there', async () => {
+test('pull writes the existing schema', async () => {
   const db = drizzle({ connection: database.config })
   await db.batch([
     db.run(

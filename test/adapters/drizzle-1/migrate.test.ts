@@ -35,7 +35,7 @@ const journal = () => db.values(sql`select hash, created_at, name from __drizzle
 const journalOf = (files: ReturnType<typeof readMigrationFiles>) =>
   files.map(({ hash, folderMillis, name }) => [hash, folderMillis, name])
 
-test('what is pending is listed, and nothing is changed', async () => {
+test('pending migrations are listed, and nothing is changed', async () => {
   expect(await pendingMigrations(db, { migrations: [two, one] })).toEqual([two.name, one.name])
   await migrate(db, { migrations: [one] })
   expect(await pendingMigrations(db, { migrations: [one, two] })).toEqual([two.name])
@@ -77,7 +77,7 @@ test.each(['before', 'after'])('Drizzle’s own migrator may run %s ours', async
 describe('a table of Drizzle before 1.0', () => {
   const createOld = sql`create table __drizzle_migrations (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric)`
 
-  test('is brought to 1.0 with the next migration, and read until then', async () => {
+  test('is upgraded to 1.0 with the next migration, and read until then', async () => {
     const [init] = readMigrationFiles({ migrationsFolder: folder })
     await db.run(createOld)
     for (const statement of init!.sql) await db.run(sql.raw(statement))
@@ -91,7 +91,7 @@ describe('a table of Drizzle before 1.0', () => {
     expect(await migrate(db, { migrationsFolder: folder })).toEqual([])
   })
 
-  test('with a migration that is not here is refused', async () => {
+  test('with an unknown migration is rejected', async () => {
     await db.run(createOld)
     await db.run(sql`insert into __drizzle_migrations (hash, created_at) values ('x', 5)`)
     await expect(migrate(db, { migrationsFolder: folder })).rejects.toThrow('not among yours')
@@ -99,7 +99,7 @@ describe('a table of Drizzle before 1.0', () => {
   })
 })
 
-test('a failing statement is named, and nothing of any migration stays', async () => {
+test('the error names the failing statement, and no part of any migration is kept', async () => {
   const broken = {
     name: '20260102000000_broken',
     sql: 'create table c (id integer);insert into nowhere values (1)',
@@ -110,20 +110,20 @@ test('a failing statement is named, and nothing of any migration stays', async (
   expect(await db.values(sql`select name from sqlite_schema where name in ('a', 'c')`)).toEqual([])
 })
 
-test('two of the same second are two; racing deployers apply each once', async () => {
+test('two migrations of the same second are distinct; racing deployers apply each once', async () => {
   await migrate(db, { migrations: [one] })
   const applied = await Promise.all(Array.from({ length: 5 }, () => migrate(db, { migrations: [one, two] })))
   expect(applied.filter((each) => each.length > 0)).toEqual([[two.name]])
 })
 
-test('folders of another layout, and names without a time, are refused', async () => {
+test('folders of another layout, and names without a time, are rejected', async () => {
   const old = fileURLToPath(new URL('../../fixtures/drizzle-cascade/migrations', import.meta.url))
   await expect(migrate(db, { migrationsFolder: old })).rejects.toThrow('drizzle-kit up')
   await expect(migrate(db, { migrationsFolder: './nowhere' })).rejects.toThrow('./nowhere')
   await expect(migrate(db, { migrations: [{ ...one, name: 'one' }] })).rejects.toThrow('YYYYMMDDHHMMSS')
 })
 
-test('one that came in between by a merge is applied, or refused when asked for', async () => {
+test('one that a merge put between applied ones is applied, or rejected if requested', async () => {
   const later: MigrationSource = { name: '20260301000000_later', sql: 'create table c (id integer)' }
   await migrate(db, { migrations: [one, later] })
   const merged = [one, { ...two, name: '20260201000000_two' }, later]
@@ -133,7 +133,7 @@ test('one that came in between by a merge is applied, or refused when asked for'
   expect(await migrate(db, { migrations: merged })).toEqual(['20260201000000_two'])
 })
 
-test('foreign keys are guarded, but for a table whose key cannot be checked', async () => {
+test('foreign keys are checked, except for a table whose key cannot be checked', async () => {
   const warnings: string[] = []
   const onWarning = (message: string): void => void warnings.push(message)
   const init = 'create table p (id integer primary key); create table c (p integer references p)'
@@ -172,7 +172,7 @@ describe('init', () => {
     expect(await migrate(db, { migrations: [one, two] })).toEqual([two.name])
   })
 
-  test('refuses a database that has migrations, and more than one here', async () => {
+  test('rejects a database that has migrations, and more than one local migration', async () => {
     expect(await migrate(db, { migrations: [one, two], init: true })).toEqual({ exitCode: 'localMigrations' })
     expect(await journal()).toEqual([])
     await migrate(db, { migrations: [one] })
@@ -180,7 +180,7 @@ describe('init', () => {
     expect(await migrate(db, { migrations: [], init: true })).toEqual({ exitCode: 'databaseMigrations' })
   })
 
-  test('says what Drizzle’s own says', async () => {
+  test('returns the same as Drizzle’s own', async () => {
     const theirs = libsqlDrizzle({ connection: database as { url: string } })
     const config = { migrationsFolder: folder, init: true } as const
     expect(await migrate(db, config)).toEqual(await drizzleMigrate(theirs, config))

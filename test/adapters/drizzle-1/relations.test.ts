@@ -5,7 +5,7 @@ import { integer, snakeCase, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { afterAll, beforeAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
 import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
-// Relational queries and names of columns, which are different from the versions before.
+// Relational queries and column names, which differ from earlier versions.
 
 const users = snakeCase.table('users', {
   id: integer().primaryKey({ autoIncrement: true }),
@@ -44,7 +44,7 @@ beforeEach(async () => {
   await db.batch([db.delete(users), db.delete(posts), db.insert(users).values(ada)])
 })
 
-test('columns are named as the table says', async () => {
+test('column names follow the casing of the table', async () => {
   expect(await db.select().from(users)).toEqual([ada])
   expect(await db.values(`select born_at from users`)).toEqual([[5]])
 })
@@ -78,7 +78,7 @@ test('in transactions and batches', async () => {
   expect(found).toEqual({ first: { name: 'Grace' }, all: [{ ...ada, name: 'Grace' }] })
 })
 
-test('with intMode bigint, columns of numbers still give numbers', async () => {
+test('with intMode bigint, integer() columns still return numbers', async () => {
   await using client = createClient({ ...database.config, intMode: 'bigint' })
   for (const other of [drizzle(client, { relations }), drizzle({ client, relations })])
     expect(await other.query.users.findMany({ with: { posts: true } })).toEqual([{ ...ada, posts: [] }])
@@ -100,7 +100,7 @@ test('vectors in nested rows', async () => {
   })
 })
 
-test('generated mappers read the same', async () => {
+test('generated mappers return the same rows', async () => {
   const jit = drizzle({ client: db.$client, relations, jit: true })
   for (const made of [db, jit]) {
     expect(await made.select().from(users)).toEqual([ada])

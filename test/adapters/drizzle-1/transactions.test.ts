@@ -3,8 +3,10 @@ import { sql } from 'drizzle-orm'
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openTestServer } from '../../support/test-server.ts'
+import { startTursodb } from '../../support/tursodb.ts'
+import { tursodbProblem } from '../../support/tursodb-server.ts'
 
-// What is different from the versions before; the rest is in drizzle/transactions.test.ts, which runs on 1.0, too.
+// Differences from earlier versions; the rest is in drizzle/transactions.test.ts, which runs on 1.0, too.
 
 const items = sqliteTable('items', { id: integer().primaryKey(), name: text().notNull().unique() })
 let db: BatonDatabase
@@ -16,12 +18,45 @@ beforeAll(async () => {
 })
 afterAll(() => db.$client.close())
 
-test('concurrent ones are refused', async () => {
-  const attempt = db.transaction((tx) => tx.insert(items).values({ name: 'a' }), { behavior: 'concurrent' })
-  await expect(attempt).rejects.toThrow('concurrent')
+const insertConcurrently = (to: BatonDatabase): Promise<unknown> =>
+  to.transaction((tx) => tx.insert(items).values({ name: 'a' }), { behavior: 'concurrent' })
+
+test('concurrent ones are refused by libsql-server', async () => {
+  await expect(insertConcurrently(db)).rejects.toMatchObject({
+    cause: {
+      message: expect.stringMatching(/^mode 'concurrent' needs Turso's engine: SQL string could not/),
+    },
+  })
+  const batch = db.batch([db.select().from(items)], { behavior: 'concurrent' })
+  await expect(batch).rejects.toMatchObject({
+    cause: { message: expect.stringMatching(/^mode 'concurrent' needs/) },
+  })
+  expect(await db.select().from(items)).toEqual([])
 })
 
-test('errors of a batch show parameters only when asked for', async () => {
+test('concurrent ones on Turso’s engine; of two that conflict, one is kept', async (context) => {
+  if (tursodbProblem !== null) context.skip(tursodbProblem)
+  const turso = drizzle((await startTursodb()).url)
+  await turso.run(sql`pragma journal_mode = mvcc`)
+  await turso.run(sql`create table items (id integer primary key, name text not null)`)
+  await turso.insert(items).values([{ name: 'one' }, { name: 'two' }])
+  const rename = (name: string, inside = async (): Promise<unknown> => null): Promise<void> =>
+    turso.transaction(
+      async (tx) => {
+        await tx.update(items).set({ name }).where(sql`id = 1`)
+        await inside()
+      },
+      { behavior: 'concurrent' },
+    )
+  await rename('first', () => turso.update(items).set({ name: 'second' }).where(sql`id = 2`))
+  expect(await turso.select().from(items)).toMatchObject([{ name: 'first' }, { name: 'second' }])
+  const conflict = rename('kept', () => rename('lost'))
+  await expect(conflict).rejects.toMatchObject({ cause: { code: 'SQLITE_BUSY', outcome: 'not_applied' } })
+  expect(await turso.select().from(items)).toMatchObject([{ name: 'first' }, { name: 'second' }])
+  await turso.$client.close()
+})
+
+test('errors of a batch show parameters only if enabled', async () => {
   const twice = [db.insert(items).values({ name: 'a' }), db.insert(items).values({ name: 'a' })]
   await expect(db.batch(twice)).rejects.toMatchObject({ params: undefined, cause: { statementIndex: 1 } })
 })

@@ -9,7 +9,7 @@ import { openTestServer, type TestDatabase, type TestServer } from '../../suppor
 // These run on all versions of Drizzle.
 
 const items = sqliteTable('items', { name: text().unique() })
-/** What becomes of the next requests: they pass, do not arrive, lose their answer, or are answered by another server. */
+/** The fate of the next requests: they pass, do not arrive, lose their response, or reach another server. */
 type Fate = 'passes' | 'does not arrive' | 'loses its answer' | Response
 
 let server: TestServer
@@ -44,14 +44,14 @@ const names = async (): Promise<unknown[]> => {
   return rows.map(({ name }) => name)
 }
 
-test('a commit whose answer was lost is reported as unknown, not as rolled back', async () => {
+test('a commit whose response was lost is reported as unknown, not as rolled back', async () => {
   fates = ['passes', 'loses its answer']
   const attempt = db.transaction((tx) => tx.insert(items).values({ name: 'a' }))
   await expect(attempt).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
   expect(await names()).toEqual(['a'])
 })
 
-test('a statement that was lost ends the transaction; what comes after is refused and the user’s error stays', async () => {
+test('a lost statement ends the transaction; later calls are rejected and the user’s error is kept', async () => {
   const mine = new Error('mine')
   fates = ['passes', 'loses its answer']
   const attempt = db.transaction(async (tx) => {
@@ -68,7 +68,7 @@ test('a statement that was lost ends the transaction; what comes after is refuse
   expect(await names()).toEqual([])
 })
 
-test('a rollback that does not arrive does not take the place of the user’s error', async () => {
+test('a rollback that does not arrive does not replace the user’s error', async () => {
   const mine = new Error('mine')
   fates = ['passes', 'does not arrive']
   const attempt = db.transaction(async (tx) => {
@@ -79,14 +79,14 @@ test('a rollback that does not arrive does not take the place of the user’s er
   expect(await names()).toEqual([])
 })
 
-test('a batch whose answer was lost is not repeated', async () => {
+test('a batch whose response was lost is not repeated', async () => {
   fates = ['loses its answer']
   const attempt = db.batch([db.insert(items).values({ name: 'a' }), db.insert(items).values({ name: 'b' })])
   await expect(attempt).rejects.toMatchObject({ cause: { code: 'NETWORK', outcome: 'unknown' } })
   expect(await names()).toEqual(['a', 'b'])
 })
 
-test('a select that was lost is sent again, a write is not', async () => {
+test('a lost select is sent again, a lost write is not', async () => {
   fates = ['loses its answer']
   expect(await names()).toEqual([])
   fates = ['loses its answer']
@@ -124,7 +124,7 @@ test.each<[number, string, string]>([
   },
 )
 
-test('a server that does not answer in time is given up', async () => {
+test('a request that times out is aborted', async () => {
   const impatient = drizzle({
     connection: {
       ...database.config,
@@ -171,7 +171,7 @@ test('a transaction that outlives its 5 s while another writer waits is lost, an
   await Promise.all([db1.$client.close(), db2.$client.close()])
 })
 
-test('one that outlives transactionTimeoutMs cannot commit, and nothing of it stays', async () => {
+test('one that exceeds transactionTimeoutMs cannot commit, and none of it is kept', async () => {
   const lost = Promise.withResolvers<void>()
   const observe: ClientConfig['observe'] = ({ type }) => {
     if (type === 'transaction:lost') lost.resolve()

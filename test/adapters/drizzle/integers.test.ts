@@ -4,7 +4,7 @@ import { alias, integer, numeric, sqliteTable, text } from 'drizzle-orm/sqlite-c
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openTestServer } from '../../support/test-server.ts'
 
-// What no number is exactly: never a rounded number, never a bigint under the type number.
+// Integers that no number represents exactly: never a rounded number, never a bigint where the type is number.
 
 const UNSAFE = 2n ** 53n + 1n
 const owners = sqliteTable('owners', {
@@ -85,7 +85,7 @@ test('int64() is exact at every depth of a relational query, and text stays text
   ).toEqual([{ owner: { note: '[12345678901234567, not JSON' } }])
 })
 
-describe('a column of numbers names itself', () => {
+describe('the error names the column', () => {
   test.each<[string, () => PromiseLike<unknown>]>([
     ['in a select', () => db.select().from(owners)],
     ['in a partial one', () => db.select({ a: { b: owners.plain } }).from(owners)],
@@ -126,7 +126,7 @@ describe('a column of numbers names itself', () => {
   })
 })
 
-test.each([1e300, 1.5])('numbers that are no integers are not meant: %d', async (plain) => {
+test.each([1e300, 1.5])('numbers that are not integers are not affected: %d', async (plain) => {
   await db.run(sql`update things set plain = ${plain}, at = 5, amount = 1.5`)
   const expected = { plain, at: new Date(5), amount: 1.5 }
   expect(await db.select().from(things)).toMatchObject([expected])
@@ -134,7 +134,7 @@ test.each([1e300, 1.5])('numbers that are no integers are not meant: %d', async 
   expect(await db.query.owners.findMany({ with: { things: true } })).toMatchObject([{ things: [expected] }])
 })
 
-test('the error is no failure of the query', async () => {
+test('the error is not a failure of the query', async () => {
   await db.run(sql`update owners set plain_int = ${UNSAFE}`)
   const error: unknown = await db.query.owners.findFirst().catch((reason: unknown) => reason)
   expect(error).toBeInstanceOf(RangeError)

@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -7,6 +7,8 @@ import { drizzle } from '@batonsql/drizzle-driver'
 import { migrate } from '@batonsql/drizzle-driver/migrator'
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeEach, expect, test } from 'vitest'
+import { endWithTests } from '../../support/baton-command.ts'
+import { stablePort } from '../../support/stable-port.ts'
 import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
 // drizzle-kit's command line on the servers that we test with; push is in real-clients.test.ts.
@@ -27,18 +29,38 @@ afterAll(() => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 })
 
+const argsOf = (args: readonly string[]): string[] => [bin, ...args, '--config', 'drizzle.config.ts']
+const env = (): NodeJS.ProcessEnv => ({
+  ...process.env,
+  KIT_URL: database.url,
+  KIT_TOKEN: database.authToken ?? '',
+  KIT_OUT: `./${out.slice(fixture.length)}`,
+})
+
 async function kit(...args: string[]): Promise<void> {
-  await promisify(execFile)(process.execPath, [bin, ...args, '--config', 'drizzle.config.ts'], {
-    cwd: fixture,
-    env: {
-      ...process.env,
-      KIT_URL: database.url,
-      KIT_TOKEN: database.authToken ?? '',
-      KIT_OUT: `./${out.slice(fixture.length)}`,
-    },
-    timeout: 180_000,
-    maxBuffer: 64 << 20,
-  })
+  const options = { cwd: fixture, env: env(), timeout: 180_000, maxBuffer: 64 << 20 }
+  await promisify(execFile)(process.execPath, argsOf(args), options)
+}
+
+/** Starts drizzle-kit's studio, whose page is hosted elsewhere. @returns sends a request to its local API */
+async function startStudio(): Promise<(body: object) => Promise<unknown>> {
+  const port = await stablePort()
+  const args = argsOf(['studio', '--host', '127.0.0.1', '--port', String(port)])
+  const child = spawn(process.execPath, args, { cwd: fixture, env: env() })
+  endWithTests(child)
+  let said = ''
+  for await (const part of child.stdout) {
+    said += part
+    if (said.includes('up and running')) break
+  }
+  return async (body) => {
+    const response = await fetch(`http://127.0.0.1:${port}/`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    return await response.json()
+  }
 }
 
 /** The text of the file in `out` whose name ends so. */
@@ -57,7 +79,7 @@ test('generate needs no server, and our migrate() applies what it wrote', async 
   await db.$client.close()
 })
 
-test('pull writes the schema that is there', async () => {
+test('pull writes the existing schema', async () => {
   await kit('generate', '--name', 'init')
   const db = drizzle({ connection: database.config })
   await migrate(db, { migrationsFolder: out })
@@ -106,4 +128,30 @@ test('its migrate and ours take turns on one database', async () => {
   expect(await applied()).toHaveLength(3)
   expect(await db.values(sql`select name from author order by id`)).toEqual([['Ada'], ['Grace']])
   await db.$client.close()
+})
+
+test('studio shows tables and rows, writes a cell, and undoes a transaction that fails', async () => {
+  await kit('generate', '--name', 'init')
+  await kit('migrate')
+  const studio = await startStudio()
+  const proxy = (text: string, params: unknown[] = []): Promise<unknown> =>
+    studio({ type: 'proxy', data: { sql: text, params, method: 'all', mode: 'array' } })
+  expect(await studio({ type: 'init' })).toMatchObject({ dialect: 'sqlite', packageName: '@libsql/client' })
+  expect(
+    await proxy(
+      "select name from sqlite_master where type = 'table' and name in ('author', 'book') order by 1",
+    ),
+  ).toEqual([['author'], ['book']])
+  await proxy('insert into author (id, name) values (?, ?), (?, ?)', [1, 'Ada', 2, 'Grace'])
+  await proxy('update author set name = ? where id = ?', ['Ada Lovelace', 1])
+  expect(await proxy('select id, name from author order by id')).toEqual([
+    [1, 'Ada Lovelace'],
+    [2, 'Grace'],
+  ])
+  const results = await studio({
+    type: 'tproxy',
+    data: [{ sql: 'delete from author where id = 1' }, { sql: 'delete from nowhere' }],
+  })
+  expect(results).toEqual([[], { error: expect.stringContaining('nowhere') }])
+  expect(await proxy('select count(*) from author')).toEqual([[2]])
 })

@@ -43,7 +43,7 @@ const tables = async (): Promise<unknown[]> => {
 const one = migration(1, 'create table a (id integer)')
 const two = migration(2, 'create table b (id integer)')
 
-test('one migration is two requests, nothing to do is one, and both say what they did', async () => {
+test('one migration takes two requests, nothing to do takes one, and both return what they did', async () => {
   expect(
     await requestsOf(() => expect(migrate(db, { migrations: [one] })).resolves.toEqual(['0001_test'])),
   ).toBe(2)
@@ -53,7 +53,7 @@ test('one migration is two requests, nothing to do is one, and both say what the
   expect(await tables()).toEqual(['__drizzle_migrations', 'a', 'b'])
 })
 
-test('what is pending takes one request, and changes nothing', async () => {
+test('listing pending migrations takes one request, and changes nothing', async () => {
   const both = { migrations: [one, two] }
   expect(
     await requestsOf(() => expect(pendingMigrations(db, both)).resolves.toEqual(['0001_test', '0002_test'])),
@@ -71,7 +71,7 @@ test('what is pending takes one request, and changes nothing', async () => {
 
 const backend = (['embedded', 'sqld'] as const).find((name) => name === inject('target'))
 
-test.runIf(backend)('nothing to do needs no right to write', async () => {
+test.runIf(backend)('without pending migrations no write permission is needed', async () => {
   await using local = await startLocalServer({ backend: backend as 'embedded', auth: true })
   const address = await local.createDatabase('app')
   const owner = drizzle({ connection: address })
@@ -91,7 +91,7 @@ test.runIf(backend)('nothing to do needs no right to write', async () => {
   await Promise.all([owner.$client.close(), reader.$client.close()])
 })
 
-describe('what drizzle-kit generated', () => {
+describe('the output of drizzle-kit', () => {
   const folder = fileURLToPath(new URL('../../fixtures/drizzle-cascade/migrations', import.meta.url))
 
   test('rebuilding a parent table keeps every row of its cascading children', async () => {
@@ -121,7 +121,7 @@ describe('what drizzle-kit generated', () => {
     )
   })
 
-  test('a folder without a journal is named', async () => {
+  test('the error names a folder without a journal', async () => {
     await expect(migrate(db, { migrationsFolder: './nowhere' })).rejects.toThrow('meta/_journal.json')
     // @ts-expect-error neither folder nor migrations
     await expect(migrate(db, {})).rejects.toThrow('migrationsFolder')
@@ -129,7 +129,7 @@ describe('what drizzle-kit generated', () => {
 })
 
 describe('all or nothing', () => {
-  test('a failing statement is named, and nothing of any migration stays', async () => {
+  test('the error names the failing statement, and no part of any migration is kept', async () => {
     const broken = migration(
       2,
       'create table b (id integer);--> statement-breakpoint\ninsert into nowhere values (1)',
@@ -146,7 +146,7 @@ describe('all or nothing', () => {
     expect(await tables()).toEqual([])
   })
 
-  test('a statement that is no SQL is named, too', async () => {
+  test('the error also names a statement that is not valid SQL', async () => {
     const broken = migration(
       2,
       'create table b (id integer);--> statement-breakpoint\ncreat table c (id integer)',
@@ -160,7 +160,7 @@ describe('all or nothing', () => {
     expect(await tables()).toEqual([])
   })
 
-  test('a migration that leaves rows breaking a foreign key is refused', async () => {
+  test('a migration that leaves rows violating a foreign key is rejected', async () => {
     const linked = migration(
       1,
       'create table p (id integer primary key);create table c (p integer references p)',
@@ -174,7 +174,7 @@ describe('all or nothing', () => {
     expect(await db.values(sql`select count(*) from p`)).toEqual([[1]])
   })
 
-  test('rows that broke one before do not stand in the way', async () => {
+  test('rows that already violated one do not prevent it', async () => {
     const linked = migration(
       1,
       'create table p (id integer primary key);create table c (p integer references p)',
@@ -206,18 +206,18 @@ describe('all or nothing', () => {
       )
     })
 
-    test('goes on, and names its table', async () => {
+    test('continues, and the error names its table', async () => {
       expect(await migrate(db, { migrations: [one], ...options })).toEqual(['0001_test'])
       expect(warnings).toEqual([expect.stringContaining('c, "broken"')])
       expect(warnings[0]).not.toContain('child')
       expect(await requestsOf(() => migrate(db, { migrations: [one], ...options }))).toBe(1)
       expect(warnings).toHaveLength(1)
-      // the same with a table of migrations that is there already
+      // the same with an existing table of migrations
       expect(await migrate(db, { migrations: [one, two], ...options })).toEqual(['0002_test'])
       expect(warnings).toHaveLength(2)
     })
 
-    test('the other tables are guarded as ever', async () => {
+    test('the other tables are still checked', async () => {
       await migrate(db, { migrations: [one], ...options })
       const orphaning = migration(2, 'create table extra (id integer);delete from good')
       await expect(migrate(db, { migrations: [one, orphaning], ...options })).rejects.toThrow(
@@ -230,7 +230,7 @@ describe('all or nothing', () => {
       )
     })
 
-    test('it may be mended, or dropped, by a migration', async () => {
+    test('it may be repaired, or dropped, by a migration', async () => {
       const mending = migration(2, 'create unique index p_id on p (id);insert into p values (1)')
       expect(await migrate(db, { migrations: [mending], ...options })).toEqual(['0002_test'])
       const dropping = migration(3, 'drop table "c, ""broken""";drop table child;drop table dirty')
@@ -239,7 +239,7 @@ describe('all or nothing', () => {
     })
   })
 
-  test('a new one that cannot be checked is refused in the server’s words', async () => {
+  test('a new one that cannot be checked is rejected with the server’s message', async () => {
     const mismatched = migration(
       1,
       'create table p (id integer);create table c (p integer references p (id));insert into c values (1)',
@@ -249,7 +249,7 @@ describe('all or nothing', () => {
 })
 
 describe('which migrations are pending', () => {
-  test('one that came in between by a merge is applied, or refused when asked for', async () => {
+  test('one that a merge put between applied ones is applied, or rejected if requested', async () => {
     const three = migration(3, 'create table c (id integer)')
     await migrate(db, { migrations: [one, three] })
     await expect(migrate(db, { migrations: [one, two, three], outOfOrder: 'error' })).rejects.toThrow(
@@ -258,13 +258,13 @@ describe('which migrations are pending', () => {
     expect(await migrate(db, { migrations: [one, two, three] })).toEqual(['0002_test'])
   })
 
-  test('one whose text or time was changed afterwards is not applied again', async () => {
+  test('one whose SQL or time was changed afterwards is not applied again', async () => {
     await migrate(db, { migrations: [one] })
     expect(await migrate(db, { migrations: [{ ...one, sql: `${one.sql}\r\n` }] })).toEqual([])
     expect(await migrate(db, { migrations: [{ ...one, when: 5 }] })).toEqual([])
   })
 
-  test('two of the same text are two', async () => {
+  test('two with the same SQL are distinct', async () => {
     await db.run(sql`create table log (n integer)`)
     const same = [migration(1, 'insert into log values (1)'), migration(2, 'insert into log values (1)')]
     await migrate(db, { migrations: same.slice(0, 1) })
@@ -282,7 +282,7 @@ test('racing deployers apply each migration once', async () => {
 })
 
 describe('files', () => {
-  test('breakpoints that are missing, or too many, do no harm', async () => {
+  test('missing or extra breakpoints are harmless', async () => {
     const text = `--> statement-breakpoint
       create table a (t text default ';', end integer default 1);
       create table b (id integer); -- the end;

@@ -97,7 +97,7 @@ describe('query builders', () => {
     expect(await db.$count(users)).toBe(1)
   })
 
-  test('queries issued together run side by side', async () => {
+  test('queries made together run concurrently', async () => {
     const names = Array.from({ length: 10 }, (_, n) => `p${n}`)
     expect(await requestsOf(() => Promise.all(names.map((name) => db.insert(users).values({ name }))))).toBe(
       10,
@@ -105,7 +105,7 @@ describe('query builders', () => {
     expect(await db.$count(users)).toBe(10)
   })
 
-  test('returning, upserts, updates, deletes and the counts they give', async () => {
+  test('returning, upserts, updates, deletes and their counts', async () => {
     const [ada] = await db.insert(users).values({ name: 'Ada' }).returning()
     expect(ada).toMatchObject({ name: 'Ada', isAdmin: false, bornAt: null })
     const again = await db
@@ -137,7 +137,7 @@ describe('query builders', () => {
     ])
   })
 
-  test('joins keep columns of the same name apart, and a missing side is null', async () => {
+  test('joins separate columns of the same name, and a missing side is null', async () => {
     await db.insert(users).values([
       { id: 1, name: 'Ada' },
       { id: 2, name: 'Bob' },
@@ -196,7 +196,7 @@ describe('query builders', () => {
     )
   })
 
-  test('the logger sees every query', async () => {
+  test('the logger receives every query', async () => {
     await db.select({ id: users.id }).from(users)
     await db.run(sql`select 1`)
     expect(log).toEqual(['select "id" from "users"', 'select 1'])
@@ -215,7 +215,7 @@ describe('raw SQL', () => {
     expect(await db.run('select 1 as a')).toMatchObject({ columns: ['a'], rows: [{ a: 1 }], rowsAffected: 0 })
   })
 
-  test('columns called __proto__, length and 0 are ordinary columns; of equal names the last stays', async () => {
+  test('columns called __proto__, length and 0 are ordinary columns; of equal names the last is kept', async () => {
     const row: unknown = await db.get(sql`select 1 as "__proto__", 2 as "length", 3 as "0", 4 as a, 5 as a`)
     expect(Object.entries(Object(row) as object)).toEqual([
       ['0', 3],
@@ -247,7 +247,7 @@ describe('errors', () => {
     expect((error as Error).stack).toContain('drizzle/queries.test.ts')
   })
 
-  test('tell what was violated', async () => {
+  test('name the violated constraint', async () => {
     await db.run(
       sql`create table strict_one (a integer not null unique check (a < 10), b integer references users (id))`,
     )
@@ -274,7 +274,7 @@ describe('errors', () => {
     expect(findViolation(await db.run(sql`select * from missing`).catch(String))).toBeNull()
   })
 
-  test('BEGIN by itself is refused before anything is sent', async () => {
+  test('BEGIN as a query is rejected before anything is sent', async () => {
     expect(
       await requestsOf(() =>
         expect(db.run(sql`begin`)).rejects.toMatchObject({
@@ -294,7 +294,7 @@ describe('values', () => {
   const normalized = (value: bigint): bigint | number =>
     Number.isSafeInteger(Number(value)) ? Number(value) : value
 
-  test('raw values of every kind go round', async () => {
+  test('raw values of every kind round-trip', async () => {
     for (const value of [2n ** 63n - 1n, -(2n ** 63n), 2n ** 53n, 2n ** 53n + 1n, 2n ** 53n - 1n])
       await isSame(value, normalized(value))
     for (const value of [-0, 0, 5e-324, Number.MAX_VALUE, Number.MAX_SAFE_INTEGER, 0.1]) await isSame(value)
@@ -312,7 +312,7 @@ describe('values', () => {
     )
   })
 
-  test('columns of every kind go round', async () => {
+  test('columns of every kind round-trip', async () => {
     const row = {
       id: 1,
       big: 2n ** 63n - 1n,
@@ -372,7 +372,7 @@ describe('values', () => {
     ['an object', { a: 1 }, TypeError],
     ['a lone surrogate', '\ud800', RangeError],
     ['an invalid Date', new Date(Number.NaN), RangeError],
-  ])('%s is refused before anything is sent', async (_, value, type) => {
+  ])('%s is rejected before anything is sent', async (_, value, type) => {
     const requests = await requestsOf(async () => {
       const error: unknown = await db
         .all(sql`select ${1}, ${sql.param(value)}`)
@@ -440,7 +440,7 @@ describe('drizzle()', () => {
     expect(await other.get(sql`select 1 as raw`)).toEqual({ raw: 1n })
   })
 
-  test('intMode string is refused: columns would read wrong values', async () => {
+  test('intMode string is rejected: columns would read wrong values', async () => {
     const message = /intMode: 'string' cannot be used with Drizzle/
     await using client = createClient({ ...database.config, intMode: 'string' })
     expect(() => drizzle(client)).toThrow(message)

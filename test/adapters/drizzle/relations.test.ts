@@ -45,7 +45,7 @@ beforeEach(async () => {
   await db.batch([db.delete(users), db.delete(posts), db.insert(users).values(ada)])
 })
 
-test('columns are named as the casing says', async () => {
+test('column names follow the casing', async () => {
   expect(await db.select().from(users)).toEqual([ada])
   expect(await db.values(`select born_at from users`)).toEqual([[5]])
 })
@@ -79,7 +79,7 @@ test('in transactions and batches', async () => {
   expect(found).toEqual({ first: { name: 'Grace' }, all: [{ ...ada, name: 'Grace' }] })
 })
 
-test('with intMode bigint, columns of numbers still give numbers', async () => {
+test('with intMode bigint, integer() columns still return numbers', async () => {
   await using client = createClient({ ...database.config, intMode: 'bigint' })
   for (const other of [
     drizzle(client, { schema, casing: 'snake_case' }),

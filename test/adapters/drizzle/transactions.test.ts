@@ -54,7 +54,7 @@ describe('transactions', () => {
   })
 
   test.each(['commit', 'END', 'rollback', 'begin'])(
-    '%s written inside one is refused, and it goes on',
+    '%s as a statement inside a transaction is rejected, and the transaction continues',
     async (control) => {
       await db.transaction(async (tx) => {
         await tx.insert(items).values({ name: 'a' })
@@ -99,7 +99,7 @@ describe('transactions', () => {
     await watched.$client.close()
   })
 
-  test('statements issued together run in order, and those after a failing one run, too', async () => {
+  test('statements queued together run in order, even after one that fails', async () => {
     const outcomes = await db.transaction((tx) =>
       Promise.allSettled([
         tx.insert(items).values({ name: 'a' }),
@@ -117,7 +117,7 @@ describe('transactions', () => {
     expect(await names()).toEqual(['a', 'b'])
   })
 
-  test('one that is over refuses what comes later', async () => {
+  test('an ended one rejects later calls', async () => {
     const late = await db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'a' })
       return () => tx.insert(items).values({ name: 'b' })
@@ -126,7 +126,7 @@ describe('transactions', () => {
     expect(await names()).toEqual(['a'])
   })
 
-  test('immediate is the default: concurrent read-modify-write transactions all get through', async () => {
+  test('immediate is the default: concurrent read-modify-write transactions all succeed', async () => {
     await db.insert(items).values({ id: 1, name: '0' })
     await Promise.all(
       Array.from({ length: 5 }, () =>
@@ -139,7 +139,7 @@ describe('transactions', () => {
     expect(await names()).toEqual(['5'])
   })
 
-  test('a throw rolls back and comes out as it is', async () => {
+  test('an error rolls back and is rethrown unchanged', async () => {
     const mine = new Error('mine')
     const attempt = db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'a' })
@@ -154,7 +154,7 @@ describe('transactions', () => {
     expect(await names()).toEqual([])
   })
 
-  test('a query on db inside the callback runs beside the transaction', async () => {
+  test('a query on db inside the callback runs outside the transaction', async () => {
     await db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'inside' })
       expect(await names()).toEqual([])
@@ -180,7 +180,7 @@ describe('transactions', () => {
     expect(await names()).toEqual([])
   })
 
-  test('a refused value does not end the transaction', async () => {
+  test('a rejected value does not end the transaction', async () => {
     await db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'a' })
       await expect(tx.run(sql`select ${Number.NaN}`)).rejects.toMatchObject({ cause: { name: 'RangeError' } })
@@ -190,7 +190,7 @@ describe('transactions', () => {
 })
 
 describe('nested transactions', () => {
-  test('cost no requests of their own', async () => {
+  test('take no additional requests', async () => {
     const requests = await requestsOf(() =>
       db.transaction(async (tx) => {
         await tx.insert(items).values({ name: 'a' })
@@ -203,7 +203,7 @@ describe('nested transactions', () => {
     expect(await names()).toEqual(['a', 'b'])
   })
 
-  test('undo their own part', async () => {
+  test('undo only their own changes', async () => {
     await db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'a' })
       const inner = tx.transaction(async (nested) => {
@@ -235,7 +235,7 @@ describe('nested transactions', () => {
     expect(await names()).toEqual(['a', 'b'])
   })
 
-  test('siblings started together take turns', async () => {
+  test('siblings started together run one at a time', async () => {
     await db.transaction(async (tx) => {
       await Promise.allSettled(
         ['a', 'b', 'c', 'd'].map((name, at) =>
@@ -297,7 +297,7 @@ describe('batch', () => {
     ).toEqual([{ a: 1 }, undefined, [[1, 2]], expect.objectContaining({ rows: [{ a: 3 }] })])
   })
 
-  test('arrays of unknown length, and none', async () => {
+  test('arrays of unknown length, and an empty array', async () => {
     const inserted = await db.batch(
       ['a', 'b', 'c'].map((name) => db.insert(items).values({ name }).returning({ name: items.name })),
     )
@@ -306,7 +306,7 @@ describe('batch', () => {
     expect(await requestsOf(() => db.batch([]))).toBe(0)
   })
 
-  test('names the query that is no SQL, outside and inside a transaction, which goes on', async () => {
+  test('reports which query is invalid SQL, outside and inside a transaction, which continues', async () => {
     const broken = (on: Pick<typeof db, 'insert' | 'all' | 'select'>) =>
       [on.insert(items).values({ name: 'lost' }), on.all(sql`selec ${1}`), on.select().from(items)] as const
     const refusal = {
@@ -322,7 +322,7 @@ describe('batch', () => {
     expect(await names()).toEqual(['kept'])
   })
 
-  test('is atomic, and says which query failed', async () => {
+  test('is atomic, and reports which query failed', async () => {
     const error: unknown = await db
       .batch([
         db.insert(items).values({ name: 'a' }),
@@ -339,7 +339,7 @@ describe('batch', () => {
     expect(await names()).toEqual([])
   })
 
-  test('refuses what is no query, and values that cannot be sent', async () => {
+  test('rejects items that are not queries, and values that cannot be sent', async () => {
     const requests = await requestsOf(async () => {
       await expect(db.batch([db.insert(items).values({ name: 'a' }), {} as never])).rejects.toThrow(
         'query 1 of the batch',
@@ -351,7 +351,7 @@ describe('batch', () => {
     expect(requests).toBe(0)
   })
 
-  test('inside a transaction is one request of it', async () => {
+  test('inside a transaction is one request', async () => {
     const requests = await requestsOf(() =>
       db.transaction(async (tx) => {
         const [, rows] = await tx.batch([tx.insert(items).values({ name: 'a' }), tx.select().from(items)])
@@ -383,7 +383,7 @@ describe('cache', () => {
     }
   }
 
-  test('serves repeated selects outside transactions only, and forgets after commits and batches', async () => {
+  test('serves repeated selects only outside transactions, and is invalidated after commits and batches', async () => {
     const cache = new MemoryCache()
     const cached = drizzle({ client: db.$client, cache })
     // the object itself, as Drizzle's own drivers have it
@@ -427,7 +427,7 @@ describe('cache', () => {
     return { client, cached, select }
   }
 
-  test('forgets after a COMMIT whose answer was lost', async () => {
+  test('is invalidated after a COMMIT whose response was lost', async () => {
     const { client, cached, select } = await losing('COMMIT')
     const given = cached.transaction((tx) => tx.insert(items).values({ name: 'a' }).execute())
     await expect(given).rejects.toMatchObject({ outcome: 'unknown' })
@@ -435,7 +435,7 @@ describe('cache', () => {
     await client.close()
   })
 
-  test('forgets after a batch whose answer was lost', async () => {
+  test('is invalidated after a batch whose response was lost', async () => {
     const { client, cached, select } = await losing('"batch"')
     const given = cached.batch([cached.insert(items).values({ name: 'a' })])
     await expect(given).rejects.toMatchObject({ cause: { outcome: 'unknown' } })
@@ -443,7 +443,7 @@ describe('cache', () => {
     await client.close()
   })
 
-  test('forgets after a statement that failed and kept rows, in a transaction that commits', async () => {
+  test('is invalidated after a statement that failed and kept rows, in a transaction that commits', async () => {
     const cache = new MemoryCache()
     const cached = drizzle({ client: db.$client, cache })
     const select = async (): Promise<number> => (await cached.select().from(items)).length
@@ -456,7 +456,7 @@ describe('cache', () => {
     expect(await select()).toBe(1)
   })
 
-  test('does not forget after what was rolled back', async () => {
+  test('is not invalidated after a rollback', async () => {
     const cache = new MemoryCache()
     const cached = drizzle({ client: db.$client, cache })
     const given = cached.transaction(async (tx) => {
@@ -486,7 +486,7 @@ describe('cache', () => {
   })
 })
 
-test('`db` inside a transaction, where `tx` was meant: the transaction expires and says so', async () => {
+test('`db` inside a transaction instead of `tx`: the transaction expires and the error says so', async () => {
   const impatient = drizzle({ connection: { ...database.config, transactionTimeoutMs: 300 } })
   const given = impatient.transaction(async (tx) => {
     await tx.insert(items).values({ name: 'inside' })
@@ -497,7 +497,7 @@ test('`db` inside a transaction, where `tx` was meant: the transaction expires a
   await impatient.$client.close()
 })
 
-test('a batch that only reads does not wait for the write lock; `behavior` says otherwise', async () => {
+test('a batch that only reads does not wait for the write lock, unless `behavior` overrides it', async () => {
   await db.transaction(async (tx) => {
     await tx.insert(items).values({ name: 'held' })
     expect(await db.batch([db.select().from(items), db.run(sql`select 1`)])).toMatchObject([[], {}])

@@ -84,7 +84,7 @@ test('six queries of every form are one request, with the results and types of e
   expect(requests).toBe(1)
 })
 
-test('plugins of the database and of the query do their work', async () => {
+test('plugins of the database and of the query are applied', async () => {
   const camel = db.withPlugin(new CamelCasePlugin()) as unknown as Kysely<{
     person: Tables['person']
     pet: { id: Generated<number>; ownerId: number; name: string }
@@ -107,7 +107,7 @@ test('plugins of the database and of the query do their work', async () => {
   expect(raw.rows).toEqual([{ ownerId: 1 }])
 })
 
-test('arrays of unknown length, and none', async () => {
+test('arrays of unknown length, and an empty array', async () => {
   const inserted = await batch(
     db,
     ['a', 'b'].map((name) => db.insertInto('person').values({ name }).returning('name')),
@@ -117,7 +117,7 @@ test('arrays of unknown length, and none', async () => {
   expect(await requestsOf(() => expect(batch(db, [])).resolves.toEqual([]))).toBe(0)
 })
 
-test('a compiled query may be in several batches, and run by itself afterwards', async () => {
+test('a compiled query may be in several batches, and be executed separately afterwards', async () => {
   const select = db.selectFrom('person').select('name').compile()
   const [[, before], after] = await Promise.all([
     batch(db, [db.insertInto('person').values({ name: 'a' }), select]),
@@ -138,7 +138,7 @@ test('a query may be in a batch twice, and runs twice', async () => {
   expect(await db.selectFrom('pet').selectAll().execute()).toHaveLength(2)
 })
 
-test('a query that runs by itself at the same time keeps its own result, and the batch its own', async () => {
+test('a query that is also executed separately at the same time has its own result', async () => {
   const select = db.selectFrom('person').select('name')
   const alone = select.execute()
   const together = batch(db, [
@@ -150,7 +150,7 @@ test('a query that runs by itself at the same time keeps its own result, and the
   expect((await together)[1]).toEqual([{ name: 'Ada' }])
 })
 
-test('names the query that is no SQL, outside and inside a transaction, which goes on', async () => {
+test('reports which query is invalid SQL, outside and inside a transaction, which continues', async () => {
   const broken = (on: typeof db) => [
     on.insertInto('person').values({ name: 'lost' }),
     sql`selec 1`,
@@ -165,7 +165,7 @@ test('names the query that is no SQL, outside and inside a transaction, which go
   expect(await names()).toEqual(['kept'])
 })
 
-test('is atomic, and the error says which query failed', async () => {
+test('is atomic, and the error identifies the query that failed', async () => {
   const error: unknown = await batch(db, [
     db.insertInto('person').values({ name: 'a' }),
     db.insertInto('person').values({ name: 'a' }),
@@ -175,7 +175,7 @@ test('is atomic, and the error says which query failed', async () => {
   expect(await names()).toEqual([])
 })
 
-test('inside a transaction it is one request of it, and a failure leaves the rest to the caller', async () => {
+test('inside a transaction it is one request, and after a failure the caller decides about the rest', async () => {
   const requests = await requestsOf(() =>
     db.transaction().execute(async (trx) => {
       const [, rows] = await batch(trx, [
@@ -194,7 +194,7 @@ test('inside a transaction it is one request of it, and a failure leaves the res
   expect(await names()).toEqual(['a', 'b'])
 })
 
-test('the log shows the batch, and its queries', async () => {
+test('the log shows the batch and its queries', async () => {
   await batch(db, [db.selectFrom('person').select('id'), db.selectFrom('pet').select('id')])
   expect(log).toEqual([
     'query select "id" from "person";\nselect "id" from "pet"',
@@ -203,7 +203,7 @@ test('the log shows the batch, and its queries', async () => {
   ])
 })
 
-test('a query runs on the handle that batch() gets, whether the database or a transaction built it', async () => {
+test('a query runs on the handle passed to batch(), whether the database or a transaction built it', async () => {
   await db.transaction().execute(async (trx) => {
     await batch(trx, [db.insertInto('person').values({ name: 'a' })])
     const [[inside], [outside]] = await Promise.all([
@@ -216,7 +216,7 @@ test('a query runs on the handle that batch() gets, whether the database or a tr
   expect(await names()).toEqual(['a'])
 })
 
-test('a query of another Kysely instance is refused before anything is sent', async () => {
+test('a query of another Kysely instance is rejected before anything is sent', async () => {
   const other = new Kysely<Tables>({
     dialect: new BatonDialect(database.config),
     plugins: [new CamelCasePlugin()],
@@ -239,7 +239,7 @@ test('a query of another Kysely instance is refused before anything is sent', as
   await other.destroy()
 })
 
-test('another dialect’s database is refused, and so are its queries', async () => {
+test('another dialect’s database is rejected, and so are its queries', async () => {
   const other = new Kysely<Tables>({
     dialect: {
       createAdapter: () => new SqliteAdapter(),

@@ -52,7 +52,7 @@ beforeEach(async () => {
 const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
 
 describe('queries', () => {
-  test('a select is one request and gives plain, mutable rows', async () => {
+  test('a select is one request and returns plain, mutable rows', async () => {
     await db.insertInto('person').values({ name: 'Ada', age: 36 }).execute()
     const query = db.selectFrom('person').select(['name', 'age'])
     expect(await requestsOf(() => query.execute())).toBe(1)
@@ -62,7 +62,7 @@ describe('queries', () => {
     rows[0]!.name = 'Grace'
   })
 
-  test('queries issued together are under way together', async () => {
+  test('queries made together are in flight together', async () => {
     let waiting = 0
     const all = Promise.withResolvers<void>()
     const held = new Kysely<Tables>({
@@ -82,7 +82,7 @@ describe('queries', () => {
     await held.destroy()
   })
 
-  test('writes issued together all arrive', async () => {
+  test('writes made together are all applied', async () => {
     const requests = await requestsOf(() =>
       Promise.all(
         Array.from({ length: 10 }, (_, n) =>
@@ -147,7 +147,7 @@ describe('queries', () => {
     ])
   })
 
-  test('streams hand out rows in chunks and may be left early', async () => {
+  test('streams yield rows in chunks and may be left early', async () => {
     await db
       .insertInto('person')
       .values(Array.from({ length: 5 }, (_, n) => ({ name: `p${n}` })))
@@ -161,7 +161,7 @@ describe('queries', () => {
     await expect(db.selectFrom('person').select('name').stream(0).next()).rejects.toThrow('`chunkSize`')
   })
 
-  test('columns called __proto__, length and 0 are ordinary columns; of equal names the last stays', async () => {
+  test('columns called __proto__, length and 0 are ordinary columns; of equal names the last is kept', async () => {
     const { rows } = await sql<
       Record<string, unknown>
     >`select 1 as "__proto__", 2 as "length", 3 as "0", 4 as a, 5 as a, count(*)`.execute(db)
@@ -177,7 +177,7 @@ describe('queries', () => {
 })
 
 describe('results', () => {
-  test('insertId is there for inserts that inserted something, and for nothing else', async () => {
+  test('insertId is set only for inserts that inserted a row', async () => {
     const first = await db.insertInto('person').values({ name: 'Ada' }).executeTakeFirstOrThrow()
     expect(typeof first.insertId).toBe('bigint')
     expect(first.numInsertedOrUpdatedRows).toBe(1n)
@@ -212,7 +212,7 @@ describe('results', () => {
 })
 
 describe('errors', () => {
-  test('are the client’s own, with code, constraint and the line that ran the query', async () => {
+  test('are the client’s errors, with code, constraint and the line that ran the query', async () => {
     await db.insertInto('person').values({ name: 'Ada' }).execute()
     const error: unknown = await db
       .insertInto('person')
@@ -257,7 +257,7 @@ describe('values', () => {
     return Number.isSafeInteger(number) ? number : value
   }
 
-  test('64-bit integers come back exact', async () => {
+  test('64-bit integers are returned exactly', async () => {
     for (const value of [
       2n ** 63n - 1n,
       -(2n ** 63n),
@@ -284,7 +284,7 @@ describe('values', () => {
     )
   })
 
-  test('whole numbers arrive as integers, all others as what they are', async () => {
+  test('whole numbers are stored as integers, all others as floats', async () => {
     const values = [1, -(2 ** 53) + 1, 2n ** 60n, true, 1.5, -0, 2 ** 53, '1', new Uint8Array([1]), null]
     const { rows } = await sql<{ types: string }>`
       select ${sql.join(
@@ -330,7 +330,7 @@ describe('values', () => {
     ['a lone surrogate', '\ud800', RangeError],
     ['a Date', new Date(0), TypeError],
     ['a symbol', Symbol('x'), TypeError],
-  ])('%s is refused before anything is sent', async (_, value, type) => {
+  ])('%s is rejected before anything is sent', async (_, value, type) => {
     const requests = await requestsOf(async () => {
       const attempt = db
         .insertInto('anything')
@@ -342,7 +342,7 @@ describe('values', () => {
     expect(requests).toBe(0)
   })
 
-  test('a refused value does not end the transaction', async () => {
+  test('a rejected value does not end the transaction', async () => {
     await db.transaction().execute(async (trx) => {
       await trx.insertInto('person').values({ name: 'Ada' }).execute()
       await expect(
@@ -405,7 +405,7 @@ describe('ownership', () => {
     await expect(borrower.selectFrom('person').selectAll().execute()).rejects.toThrow('destroyed')
   })
 
-  test('a dialect may serve several instances, each with connections of its own', async () => {
+  test('a dialect may be used by several instances, each with its own connections', async () => {
     const dialect = new BatonDialect(database.config)
     const [one, other] = [new Kysely<Tables>({ dialect }), new Kysely<Tables>({ dialect })]
     await one.selectFrom('person').selectAll().execute()
@@ -414,7 +414,7 @@ describe('ownership', () => {
     await other.destroy()
   })
 
-  test('Kysely knows what the database supports', () => {
+  test('the adapter reports what the database supports', () => {
     const { adapter } = db.getExecutor()
     expect(adapter).toBeInstanceOf(SqliteAdapter)
     expect(adapter).toMatchObject({

@@ -6,7 +6,7 @@ import { openTestServer, type TestDatabase, type TestServer } from '../../suppor
 interface Tables {
   item: { name: string }
 }
-/** What becomes of the next requests. */
+/** The fate of the next requests. */
 type Fate = 'passes' | 'does not arrive' | 'loses its answer' | 'finds its stream gone'
 
 let server: TestServer
@@ -52,7 +52,7 @@ const insert = (executor: Kysely<Tables>, name: string): Promise<unknown> =>
 const names = async (): Promise<string[]> =>
   (await db.selectFrom('item').select('name').orderBy('name').execute()).map(({ name }) => name)
 
-test('a commit whose answer was lost is reported as unknown, not as rolled back', async () => {
+test('a commit whose response was lost is reported as unknown, not as rolled back', async () => {
   fates = ['passes', 'loses its answer']
   const trx = await db.startTransaction().execute()
   await insert(trx, 'a')
@@ -61,7 +61,7 @@ test('a commit whose answer was lost is reported as unknown, not as rolled back'
   expect(await names()).toEqual(['a'])
 })
 
-test('a statement that was lost ends the transaction; what comes after is refused and the user’s error stays', async () => {
+test('a lost statement ends the transaction; later calls are rejected and the user’s error is kept', async () => {
   const mine = new Error('mine')
   fates = ['passes', 'loses its answer']
   const attempt = db.transaction().execute(async (trx) => {
@@ -75,7 +75,7 @@ test('a statement that was lost ends the transaction; what comes after is refuse
   expect(await names()).toEqual([])
 })
 
-test('a rollback that does not arrive does not take the place of the user’s error', async () => {
+test('a rollback that does not arrive does not replace the user’s error', async () => {
   const mine = new Error('mine')
   fates = ['passes', 'does not arrive']
   const attempt = db.transaction().execute(async (trx) => {
@@ -95,7 +95,7 @@ test('releasing a connection whose stream cannot be closed keeps the result', as
   expect(result).toBe(7)
 })
 
-test('a write that did not arrive, and one whose answer was lost, are not repeated', async () => {
+test('a write that did not arrive, and one whose response was lost, are not repeated', async () => {
   fates = ['does not arrive']
   await expect(insert(db, 'a')).rejects.toMatchObject({ code: 'NETWORK' })
   fates = ['loses its answer']
@@ -142,7 +142,7 @@ describe.each(Object.keys(ends))('a transaction %s', (how) => {
   const isUnclear = how === 'that the server dropped'
   const uncommitted = isUnclear ? { name: 'HttpError', status: 400, outcome: 'unknown' } : lost
 
-  test('refuses the next query, asks for no rollback and keeps nothing', async () => {
+  test('rejects the next query, sends no rollback and keeps nothing', async () => {
     const attempt = db.transaction().execute(async (trx) => {
       await begin(trx)
       await insert(trx, 'b')
@@ -152,7 +152,7 @@ describe.each(Object.keys(ends))('a transaction %s', (how) => {
     expect(await names()).toEqual([])
   })
 
-  test('refuses savepoints and session statements, which would not be part of it', async () => {
+  test('rejects savepoints and session statements, which would not be part of it', async () => {
     const trx = await db.startTransaction().execute()
     await begin(trx)
     await expect(insert(trx, 'b')).rejects.toMatchObject(lost)
@@ -169,7 +169,7 @@ describe.each(Object.keys(ends))('a transaction %s', (how) => {
     expect(await names()).toEqual([])
   })
 
-  test('keeps none of the queries that wait for their turn, either', async () => {
+  test('does not run queued queries either', async () => {
     const crowd = (executor: Kysely<Tables>): Promise<unknown> =>
       executor.transaction().execute(async (trx) => {
         await begin(trx)
@@ -180,7 +180,7 @@ describe.each(Object.keys(ends))('a transaction %s', (how) => {
     expect(await names()).toEqual([])
   })
 
-  test('does not take the place of the user’s error', async () => {
+  test('does not replace the user’s error', async () => {
     const mine = new Error('mine')
     const attempt = db.transaction().execute(async (trx) => {
       await begin(trx)
@@ -190,11 +190,11 @@ describe.each(Object.keys(ends))('a transaction %s', (how) => {
     expect(await names()).toEqual([])
   })
 
-  test('is rolled back when it is controlled, and asking for it again is no mistake', async () => {
+  test('is rolled back when it is controlled, and a second rollback is not an error', async () => {
     const trx = await db.startTransaction().execute()
     await begin(trx)
     await expect(trx.commit().execute()).rejects.toMatchObject(uncommitted)
-    // others than 0.29 do not know the error's mark
+    // versions other than 0.29 do not recognize the error's mark
     expect(trx.isRolledBack).toBe(!isUnclear && inject('kysely') === '0.29')
     await trx.rollback().execute()
     expect(trx.isRolledBack).toBe(true)

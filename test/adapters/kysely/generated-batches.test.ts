@@ -18,7 +18,7 @@ const act = fc.record({
   inTransaction: fc.boolean(),
 })
 
-test('whatever runs at the same time and with the same builders: all of a batch or none, and each once', async () => {
+test('with concurrent queries and shared builders: a batch is atomic, and each query runs once', async () => {
   const server = await openTestServer()
   const { url, authToken } = await server.createDatabase()
   const db = new Kysely<Tables>({ dialect: new BatonDialect({ url, authToken }) })

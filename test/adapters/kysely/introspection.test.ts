@@ -66,7 +66,7 @@ test('ordinary tables look as they do to Kysely’s own introspector', async () 
   }
 })
 
-test('generated columns are there, and count as having a value', async () => {
+test('generated columns are listed, and count as having a default', async () => {
   const columns = byName(await db.introspection.getTables(), 'made')?.columns
   expect(columns?.map(({ name, hasDefaultValue }) => [name, hasDefaultValue])).toEqual([
     ['a', false],
@@ -75,7 +75,7 @@ test('generated columns are there, and count as having a value', async () => {
   ])
 })
 
-test('autoincrementing is what SQLite numbers by itself', async () => {
+test('isAutoIncrementing is true for columns that SQLite numbers itself', async () => {
   const tables = await db.introspection.getTables()
   const found = tables.flatMap((table) =>
     table.columns
@@ -85,12 +85,12 @@ test('autoincrementing is what SQLite numbers by itself', async () => {
   expect(found).toEqual(['person.id'])
 })
 
-test('Kysely’s own tables are shown when asked for', async () => {
+test('Kysely’s own tables are listed on request', async () => {
   const tables = await db.introspection.getTables({ withInternalKyselyTables: true })
   expect(byName(tables, 'kysely_migration')).toBeDefined()
 })
 
-test('only the tables that `where` lets through, as in Kysely 0.30', async () => {
+test('only the tables that match `where`, as in Kysely 0.30', async () => {
   const where = ({ table }: { table: Expression<string> }): Expression<SqlBool> =>
     sql<SqlBool>`${table} = 'pair' or ${table} = 'made'`
   const names = async (introspector: SqliteIntrospector): Promise<string[]> =>
@@ -104,7 +104,7 @@ test('only the tables that `where` lets through, as in Kysely 0.30', async () =>
   else expect(theirs).toContain('person')
 })
 
-test('there are no schemas; getMetadata() is there in 0.28, which still has it', async () => {
+test('there are no schemas; getMetadata() works in 0.28, the last version that has it', async () => {
   expect(await db.introspection.getSchemas()).toEqual([])
   const { introspection } = db as unknown as {
     introspection: { getMetadata?: () => Promise<{ tables: unknown[] }> }

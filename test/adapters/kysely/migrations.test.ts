@@ -63,7 +63,7 @@ test('a hundred migrators at once run each migration once', async () => {
   expect(runs).toEqual(['1', '2', '3'])
 })
 
-test('the lock of a migrator that died is taken over when its lease is over; a living one’s is not', async () => {
+test('the lock of a migrator that died is taken over when its lease expires; that of a running one is not', async () => {
   const db = open()
   await migratorOf(db, {}).migrateToLatest()
   const held = 'update kysely_migration_lock set is_locked = unixepoch() + 2 returning is_locked'
@@ -93,7 +93,7 @@ test('a migrator that waits for the migration lock does not take the write lock,
   expect((await db.introspection.getTables()).map((table) => table.name)).toEqual(['a', 'b'])
 })
 
-test('giving back a lock that was not got does nothing', async () => {
+test('releasing a lock that was not acquired does nothing', async () => {
   const db = open()
   await migratorOf(db, {}).migrateToLatest()
   const before = database.requestCount()
@@ -102,7 +102,7 @@ test('giving back a lock that was not got does nothing', async () => {
   expect(database.requestCount()).toBe(before)
 })
 
-test('a lock that cannot be got is the migration’s error', async () => {
+test('failing to acquire the lock fails the migration', async () => {
   const db = open()
   await migratorOf(db, {}).migrateToLatest()
   await sql`alter table kysely_migration_lock drop column is_locked`.execute(db)
@@ -111,7 +111,7 @@ test('a lock that cannot be got is the migration’s error', async () => {
   expect(await db.introspection.getTables()).toEqual([])
 })
 
-test('the lock is given back by its owner only', async () => {
+test('only its owner can release the lock', async () => {
   const db = open()
   await migratorOf(db, {}).migrateToLatest()
   const steal: Migration = {
@@ -149,7 +149,7 @@ test('the lease is renewed while migrations run', async () => {
   }
 })
 
-test('the error of a failing migration comes through, and the lock is free again', async () => {
+test('the error of a failing migration is reported, and the lock is released', async () => {
   const db = open()
   const mine = new Error('mine')
   const failing: Migration = {
@@ -161,7 +161,7 @@ test('the error of a failing migration comes through, and the lock is free again
   expect(await migratorOf(db, { '1': createTable('a') }).migrateToLatest()).not.toHaveProperty('error')
 })
 
-test('transactionalMigrations: what fails leaves nothing behind', async () => {
+test('transactionalMigrations: a failing migration leaves nothing behind', async () => {
   const db = open({ transactionalMigrations: true })
   const failing: Migration = {
     async up(trx) {
@@ -196,7 +196,7 @@ test('transactionalMigrations: ten migrators at once run each migration once', a
   expect(runs).toEqual(['a', 'b'])
 })
 
-test('a transaction for each migration, where Kysely has that: since 0.30', async () => {
+test('a transaction for each migration, supported since Kysely 0.30', async () => {
   const failing: Migration = {
     async up(trx) {
       await trx.schema.createTable('b').addColumn('id', 'integer').execute()

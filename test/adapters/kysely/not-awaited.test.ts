@@ -25,11 +25,12 @@ const rowsOf = async (stream: AsyncIterable<unknown>, most = Infinity): Promise<
 }
 const insertion = (trx: Kysely<Tables>, name: string) => trx.insertInto('item').values({ name })
 
-/** Begins something on a transaction that would hold up what comes behind it. */
+/** Begins an operation of a transaction that would hold up the ones after it. */
 const FIRST = {
   'a stream of a SELECT': (trx: Kysely<Tables>) => rowsOf(trx.selectFrom('item').selectAll().stream()),
   'a stream of an INSERT': (trx: Kysely<Tables>) => rowsOf(insertion(trx, 'first').returningAll().stream()),
-  'a stream that is left': (trx: Kysely<Tables>) => rowsOf(trx.selectNoFrom(sql`1`.as('a')).stream(), 1),
+  'a stream that is left early': (trx: Kysely<Tables>) =>
+    rowsOf(trx.selectNoFrom(sql`1`.as('a')).stream(), 1),
   'an insert': (trx: Kysely<Tables>) => insertion(trx, 'first').execute(),
   nothing: async () => {},
 }
@@ -61,7 +62,7 @@ const KINDS: Record<string, (body: Body) => Promise<void>> = {
       try {
         await connection.transaction().execute(body)
       } finally {
-        // the connection goes on
+        // the connection is still usable
         await insertion(connection, 'after').execute()
         await connection.transaction().execute((trx) => insertion(trx, 'after').execute())
       }
@@ -83,34 +84,31 @@ describe.each(programs)('%s, %s', (_kind, _when, run, prepare) => {
       [true, false].map((throws) => [first, behind, throws ? 'throws' : 'returns', begin, follow] as const),
     ),
   )
-  test.each(cases)(
-    '%s, and %s behind it, when the callback %s',
-    async (_first, _behind, end, begin, follow) => {
-      await insertion(db, 'before').execute()
-      const given: Promise<unknown>[] = []
-      const ended = await run(async (trx) => {
-        await prepare(trx)
-        given.push(begin(trx), follow(trx))
-        for (const each of given) each.catch(() => {})
-        if (end === 'throws') throw mine
-      }).then(
-        () => null,
-        (error: unknown) => error,
-      )
-      if (end === 'throws') expect(ended).toBe(mine)
-      const [first, behind] = await Promise.allSettled(given)
-      const rows = await db.selectFrom('item').select('name').execute()
-      const has = (name: string): boolean => rows.some((row) => row.name === name)
-      expect(has('before')).toBe(true)
-      if (ended !== null) {
-        expect(has('first') || has('behind')).toBe(false)
-      } else {
-        // what ran before the COMMIT says so, and what says so did
-        if (has('first')) expect(first?.status).toBe('fulfilled')
-        expect(has('behind')).toBe(behind?.status === 'fulfilled')
-      }
-    },
-  )
+  test.each(cases)('%s, and then %s, when the callback %s', async (_first, _behind, end, begin, follow) => {
+    await insertion(db, 'before').execute()
+    const given: Promise<unknown>[] = []
+    const ended = await run(async (trx) => {
+      await prepare(trx)
+      given.push(begin(trx), follow(trx))
+      for (const each of given) each.catch(() => {})
+      if (end === 'throws') throw mine
+    }).then(
+      () => null,
+      (error: unknown) => error,
+    )
+    if (end === 'throws') expect(ended).toBe(mine)
+    const [first, behind] = await Promise.allSettled(given)
+    const rows = await db.selectFrom('item').select('name').execute()
+    const has = (name: string): boolean => rows.some((row) => row.name === name)
+    expect(has('before')).toBe(true)
+    if (ended !== null) {
+      expect(has('first') || has('behind')).toBe(false)
+    } else {
+      // what ran before the COMMIT says so, and what says so did
+      if (has('first')) expect(first?.status).toBe('fulfilled')
+      expect(has('behind')).toBe(behind?.status === 'fulfilled')
+    }
+  })
 })
 
 test('a connection can be used after a transaction in which Promise.all() rejected', async () => {
@@ -125,7 +123,7 @@ test('a connection can be used after a transaction in which Promise.all() reject
   expect(await db.selectFrom('item').select('name').execute()).toEqual([{ name: 'after' }])
 })
 
-test('a query behind rows that are read after the end of their transaction is refused', async () => {
+test('a query after a cursor that is read beyond the end of its transaction is rejected', async () => {
   await db.connection().execute(async (connection) => {
     const isReading = Promise.withResolvers<void>()
     const mayGoOn = Promise.withResolvers<void>()
@@ -159,7 +157,7 @@ test('a batch that is not awaited before commit() has its results', async () => 
 })
 
 describe.each(['a transaction', 'a transaction of a connection'] as const)(
-  '%s, with twenty inserts behind',
+  '%s, followed by twenty inserts',
   (kind) => {
     const many = (trx: Kysely<Tables>): Promise<unknown>[] =>
       Array.from({ length: 20 }, () =>
@@ -175,7 +173,7 @@ describe.each(['a transaction', 'a transaction of a connection'] as const)(
         'a stream that cannot be encoded',
         (trx: Kysely<Tables>) => rowsOf(insertion(trx, odd).returningAll().stream()),
       ],
-    ])('%s, and the callback throws some microtasks later', async (_, begin) => {
+    ])('%s, and the callback throws a few microtasks later', async (_, begin) => {
       for (const turns of [0, 1, 2, 3, 5, 8, 12, 20, 30, 50]) {
         const given: Promise<unknown>[] = []
         const run = KINDS[kind] as (body: Body) => Promise<void>
@@ -214,7 +212,7 @@ describe.each(['a transaction', 'a transaction of a connection'] as const)(
   },
 )
 
-test('after a COMMIT that was lost the controlled transaction runs nothing more', async () => {
+test('after a lost COMMIT the controlled transaction runs nothing more', async () => {
   await sql`create unique index once on item (name) where name = 'one'`.execute(db)
   const trx = await db.startTransaction().execute()
   await insertion(trx, 'one').execute()

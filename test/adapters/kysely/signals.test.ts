@@ -11,7 +11,7 @@ let server: TestServer
 let database: TestDatabase
 let db: Kysely<Tables>
 
-// a database of its own for each: what was given up may hold the write lock for a while
+// each test has its own database, because an aborted query may hold the write lock for a while
 beforeEach(async () => {
   server ??= await openTestServer()
   database = await server.createDatabase()
@@ -24,7 +24,7 @@ const insert = (executor: Kysely<Tables>, name: string): Promise<unknown> =>
   executor.insertInto('item').values({ name }).execute()
 const names = async (): Promise<string[]> =>
   (await db.selectFrom('item').select('name').orderBy('name').execute()).map(({ name }) => name)
-/** Inserts a row after counting for about as long as it takes to give up. */
+/** Inserts a row after counting for about as long as it takes to abort. */
 const slowInsert = (name: string, steps = 300_000): RawBuilder<unknown> =>
   sql`with recursive n(x) as (select 1 union all select x + 1 from n where x < ${sql.lit(steps)})
     insert into item select ${name} from (select max(x) from n)`
@@ -37,8 +37,8 @@ if (inject('kysely') === '0.28') {
     expect(await names()).toEqual(['a'])
   })
 } else {
-  describe('a query that is given up', () => {
-    test('rejects with the reason, and sends nothing when it was given up before', async () => {
+  describe('an aborted query', () => {
+    test('rejects with the reason, and sends nothing if it was aborted beforehand', async () => {
       const reason = new Error('mine')
       const before = database.requestCount()
       await expect(
@@ -50,16 +50,16 @@ if (inject('kysely') === '0.28') {
       expect(database.requestCount()).toBe(before)
     })
 
-    test('is ended on its way by the strategy `cancel query`; the next one runs', async () => {
+    test('is interrupted by the strategy `cancel query`; the next one runs', async () => {
       const options: AbortableQueryOptions = { signal: soon(), inflightQueryAbortStrategy: 'cancel query' }
       await expect(slowInsert('a', ENDLESS).execute(db, options)).rejects.toMatchObject({
         name: 'TimeoutError',
       })
-      // the embedded server ends a statement by starting the engine anew
+      // the embedded server interrupts a statement by restarting the engine
       await vi.waitFor(() => sql`select 1`.execute(db), 5000)
     })
 
-    test('leaves its transaction alone by default', async () => {
+    test('does not affect its transaction by default', async () => {
       await db.transaction().execute(async (trx) => {
         await insert(trx, 'a')
         await expect(slowInsert('b').execute(trx, { signal: soon() })).rejects.toMatchObject({
@@ -71,7 +71,7 @@ if (inject('kysely') === '0.28') {
     })
 
     test.each(['cancel query', 'kill session'] as const)(
-      'takes its transaction along with the strategy `%s`, and nothing is written outside',
+      'ends its transaction with the strategy `%s`, and nothing is written outside it',
       async (inflightQueryAbortStrategy) => {
         const attempt = db.transaction().execute(async (trx) => {
           await insert(trx, 'a')
@@ -80,7 +80,7 @@ if (inject('kysely') === '0.28') {
           const sent = database.requestCount()
           const query = slowInsert('b', ENDLESS).execute(trx, { signal, inflightQueryAbortStrategy })
           const aborted = expect(query).rejects.toThrow('mine')
-          // one that has not left yet would leave the transaction alone
+          // aborting it before it is sent would not affect the transaction
           await expect.poll(() => database.requestCount()).toBe(sent + 1)
           controller.abort(new Error('mine'))
           await aborted
@@ -92,12 +92,12 @@ if (inject('kysely') === '0.28') {
     )
   })
 
-  describe('a stream that is given up', () => {
+  describe('an aborted stream', () => {
     const numbers = (to: number, column: RawBuilder<unknown>): RawBuilder<{ x: number }> =>
       sql`(with recursive n(i) as (select 1 union all select i + 1 from n where i < ${sql.lit(to)}) select ${column} as x from n)`
     const read = async (executor: Kysely<Tables>, from: RawBuilder<{ x: number }>): Promise<number[]> => {
       const controller = new AbortController()
-      // where no row comes; others end it by themselves, however slow they are
+      // for streams without rows; the others are aborted by the loop, however slow they are
       const timer = from === neverReady && setTimeout(() => controller.abort(new Error('mine')), 100)
       const seen: number[] = []
       const rows = executor
@@ -119,7 +119,7 @@ if (inject('kysely') === '0.28') {
     test.each([
       ['between two rows', ready(1_000_000)],
       ['while it waits for a row', neverReady],
-    ])('%s ends quietly, and the next query runs', async (_, rows) => {
+    ])('%s logs no error, and the next query runs', async (_, rows) => {
       const printed = vi.spyOn(console, 'error').mockImplementation(() => {})
       try {
         expect((await read(db, rows)).length).toBeLessThan(100)
@@ -130,7 +130,7 @@ if (inject('kysely') === '0.28') {
       }
     })
 
-    test('between two rows leaves its transaction alone', async () => {
+    test('between two rows does not affect its transaction', async () => {
       await db.transaction().execute(async (trx) => {
         await insert(trx, 'a')
         // to the end of the chunk
@@ -140,7 +140,7 @@ if (inject('kysely') === '0.28') {
       expect(await names()).toEqual(['a', 'b'])
     })
 
-    test('while it waits for a row takes its transaction along, and nothing is written outside', async () => {
+    test('while it waits for a row ends its transaction, and nothing is written outside it', async () => {
       const attempt = db.transaction().execute(async (trx) => {
         await insert(trx, 'a')
         expect(await read(trx, neverReady)).toEqual([])

@@ -46,7 +46,7 @@ const tables = async (): Promise<unknown[]> => {
   return rows.flat()
 }
 
-test('kysely-ctl migrates, lists, and takes back', async () => {
+test('kysely-ctl migrates, lists, and rolls back', async () => {
   expect(await run(kyselyCtl, 'migrate', 'list')).toContain('[ ] 20260902_pet')
   expect(await run(kyselyCtl, 'migrate', 'latest')).toContain('Ran 2 migrations')
   expect(await tables()).toEqual(['person', 'pet'])
@@ -56,7 +56,7 @@ test('kysely-ctl migrates, lists, and takes back', async () => {
   expect(await tables()).toEqual(['person'])
 })
 
-test('kysely-codegen writes the types of what is there', async () => {
+test('kysely-codegen writes the types of the existing tables', async () => {
   await run(kyselyCtl, 'migrate', 'latest')
   const file = join(out, 'database.d.ts')
   await run('codegen.ts', file)

@@ -39,7 +39,7 @@ const requestsOf = (work: () => Promise<unknown>): Promise<number> => countReque
 
 describe('transactions', () => {
   test.each(['commit', 'END', '-- enough\nrollback', 'begin'])(
-    'end by themselves: %j written inside one is refused, and it goes on',
+    'are ended only by Kysely: %j as a statement inside one is rejected, and it continues',
     async (control) => {
       await db.transaction().execute(async (trx) => {
         await insert(trx, 'a')
@@ -76,7 +76,7 @@ describe('transactions', () => {
     expect(await requestsOf(() => db.transaction().execute(async () => {}))).toBe(0)
   })
 
-  test('a throw rolls back and comes out as it is', async () => {
+  test('an error rolls back and is rethrown unchanged', async () => {
     const mine = new Error('mine')
     const attempt = db.transaction().execute(async (trx) => {
       await insert(trx, 'a')
@@ -87,7 +87,7 @@ describe('transactions', () => {
     expect(await names()).toEqual([])
   })
 
-  test('a query on db inside the callback runs beside the transaction', async () => {
+  test('a query on db inside the callback runs outside the transaction', async () => {
     await insert(db, 'before')
     await db.transaction().execute(async (trx) => {
       await insert(trx, 'inside')
@@ -96,7 +96,7 @@ describe('transactions', () => {
     expect(await names()).toEqual(['before', 'inside'])
   })
 
-  test('access mode and isolation level are accepted; a read only one refuses to write', async () => {
+  test('access mode and isolation level are accepted; a read-only one rejects writes', async () => {
     await db
       .transaction()
       .setAccessMode('read write')
@@ -119,7 +119,7 @@ describe('transactions', () => {
     expect(await names()).toEqual(['a'])
   })
 
-  test('concurrent read-modify-write transactions all get through', async () => {
+  test('concurrent read-modify-write transactions all succeed', async () => {
     await sql`create table if not exists counter (n integer)`.execute(db)
     await sql`delete from counter`.execute(db)
     await sql`insert into counter values (0)`.execute(db)
@@ -134,7 +134,7 @@ describe('transactions', () => {
     expect((await sql`select n from counter`.execute(db)).rows).toEqual([{ n: 5 }])
   })
 
-  test('queries issued together run one after the other', async () => {
+  test('queries made together run one at a time', async () => {
     const requests = await requestsOf(() =>
       db.transaction().execute((trx) => Promise.all(['a', 'b', 'c'].map((name) => insert(trx, name)))),
     )
@@ -142,7 +142,7 @@ describe('transactions', () => {
     expect(await names()).toEqual(['a', 'b', 'c'])
   })
 
-  test('the dialect’s own mode is used when the transaction asks for none', async () => {
+  test('the mode of the dialect is used if the transaction has none', async () => {
     await using client = createClient({ url: database.url, authToken: database.authToken })
     const seen: string[] = []
     const deferred = new Kysely<Tables>({
@@ -154,7 +154,7 @@ describe('transactions', () => {
   })
 })
 
-describe('a commit that the database refuses', () => {
+describe('a commit that the database rejects', () => {
   beforeAll(async () => {
     await sql`create table part (item integer references item (id) deferrable initially deferred)`.execute(db)
   })
@@ -170,7 +170,7 @@ describe('a commit that the database refuses', () => {
     expect(await names()).toEqual([])
   })
 
-  test('leaves nothing to be mended: what comes after is refused until the rollback', async () => {
+  test('cannot be repaired: later queries are rejected until the rollback', async () => {
     const trx = await db.startTransaction().execute()
     await orphan.execute(trx)
     await expect(trx.commit().execute()).rejects.toMatchObject(refused)
@@ -193,7 +193,7 @@ describe('a commit that the database refuses', () => {
 })
 
 describe('controlled transactions', () => {
-  test('savepoints undo a part', async () => {
+  test('savepoints undo a part of the transaction', async () => {
     const trx = await db.startTransaction().execute()
     await insert(trx, 'a')
     const marked = await trx.savepoint('here').execute()
@@ -214,7 +214,7 @@ describe('controlled transactions', () => {
     ])
   })
 
-  test('savepoints travel with the statements around them', async () => {
+  test('savepoints are sent with the statements around them', async () => {
     const requests = await requestsOf(async () => {
       const trx = await db.startTransaction().execute()
       const marked = await trx.savepoint('a').execute()
@@ -225,7 +225,7 @@ describe('controlled transactions', () => {
     expect(requests).toBe(2)
   })
 
-  test('a savepoint that is unknown, or released, is refused, and the transaction goes on', async () => {
+  test('an unknown or released savepoint is rejected, and the transaction continues', async () => {
     const trx = await db.startTransaction().execute()
     const marked = await trx.savepoint('here').execute()
     await insert(marked, 'a')
@@ -252,7 +252,7 @@ describe('controlled transactions', () => {
   })
 
   test.each(['commit; insert into item (name) values (2)', 'commit garbage', 'ROLLBACK garbage'])(
-    'text after COMMIT or ROLLBACK on a pinned connection is refused: %j',
+    'text after COMMIT or ROLLBACK on a pinned connection is rejected: %j',
     async (text) => {
       await db.connection().execute(async (pinned) => {
         await sql`begin`.execute(pinned)
@@ -265,7 +265,7 @@ describe('controlled transactions', () => {
     },
   )
 
-  test('rollback, and the refusal of what comes after', async () => {
+  test('rollback, and the rejection of later queries', async () => {
     const trx = await db.startTransaction().execute()
     await insert(trx, 'a')
     await trx.rollback().execute()
@@ -275,7 +275,7 @@ describe('controlled transactions', () => {
   })
 })
 
-describe('a transaction the server ended', () => {
+describe('a transaction that the server ended', () => {
   const rollBackOnConflict = sql`insert or rollback into item (name) values ('a')`
 
   test('keeps the statement’s error; nothing is written outside the transaction', async () => {
@@ -288,7 +288,7 @@ describe('a transaction the server ended', () => {
     expect(await names()).toEqual([])
   })
 
-  test('does not take the place of the user’s own error', async () => {
+  test('does not replace the user’s own error', async () => {
     const mine = new Error('mine')
     const attempt = db.transaction().execute(async (trx) => {
       await insert(trx, 'a')
@@ -298,7 +298,7 @@ describe('a transaction the server ended', () => {
     await expect(attempt).rejects.toBe(mine)
   })
 
-  test('refuses to commit with an error that Kysely takes as rolled back', async () => {
+  test('rejects the commit with an error that Kysely treats as a rollback', async () => {
     const trx = await db.startTransaction().execute()
     await insert(trx, 'a')
     await rollBackOnConflict.execute(trx).catch(() => {})
@@ -308,7 +308,7 @@ describe('a transaction the server ended', () => {
       .catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(StreamError)
     expect(Reflect.get(error as object, Symbol.for('kysely.AbortedTransactionError'))).toBe(true)
-    // others than 0.29 do not know the mark
+    // versions other than 0.29 do not recognize the mark
     expect(trx.isRolledBack).toBe(inject('kysely') === '0.29')
     await trx.rollback().execute()
     expect(trx.isRolledBack).toBe(true)
@@ -318,7 +318,7 @@ describe('a transaction the server ended', () => {
 })
 
 describe('db.connection()', () => {
-  test('keeps what a session statement set, and costs nothing before it', async () => {
+  test('keeps the effect of a session statement, and takes no request before it', async () => {
     const requests = await requestsOf(() =>
       db.connection().execute(async (connection) => {
         await insert(connection, 'a')
@@ -333,7 +333,7 @@ describe('db.connection()', () => {
     expect((await sql`pragma foreign_keys`.execute(db)).rows).toEqual([{ foreign_keys: 1 }])
   })
 
-  test('a read only transaction binds the connection only until its end', async () => {
+  test('a read-only transaction pins the connection only until its end', async () => {
     await db.connection().execute(async (connection) => {
       await sql`pragma foreign_keys = on`.execute(connection)
       const reading = connection.transaction().setAccessMode('read only')
@@ -347,7 +347,7 @@ describe('db.connection()', () => {
     expect(await names()).toEqual(['a', 'c'])
   })
 
-  test('takes a new transaction after one that was lost', async () => {
+  test('accepts a new transaction after a lost one', async () => {
     await db.connection().execute(async (connection) => {
       const losing = connection.transaction().execute(async (trx) => {
         await insert(trx, 'a')
@@ -361,7 +361,7 @@ describe('db.connection()', () => {
     expect(await names()).toEqual(['c', 'd'])
   })
 
-  test('runs begin and commit written by hand as a transaction', async () => {
+  test('runs handwritten BEGIN and COMMIT as a transaction', async () => {
     await db.connection().execute(async (connection) => {
       await sql`-- by hand
         begin`.execute(connection)
@@ -377,7 +377,7 @@ describe('db.connection()', () => {
     expect(await names()).toEqual(['a', 'b', 'd'])
   })
 
-  test('begins again by hand after a transaction that was lost', async () => {
+  test('accepts a handwritten BEGIN after a lost transaction', async () => {
     await db.connection().execute(async (connection) => {
       await sql`begin`.execute(connection)
       await insert(connection, 'a')
@@ -411,7 +411,7 @@ test('destroy() closes what is open', async () => {
   expect(await names()).toEqual(['b'])
 })
 
-test('what a transaction does after destroy() is refused, also when the client lives on', async () => {
+test('queries of a transaction after destroy() are rejected, even if the client stays open', async () => {
   await using client = createClient(database.config)
   const other = new Kysely<Tables>({ dialect: new BatonDialect({ client }) })
   const trx = await other.startTransaction().execute()
@@ -421,7 +421,7 @@ test('what a transaction does after destroy() is refused, also when the client l
   expect(await names()).toEqual([])
 })
 
-test('`db` inside a transaction, where `trx` was meant: the transaction expires and says so', async () => {
+test('`db` inside a transaction instead of `trx`: the transaction expires and the error says so', async () => {
   const impatient = new Kysely<Tables>({
     dialect: new BatonDialect({ ...database.config, transactionTimeoutMs: 300 }),
   })

@@ -2,14 +2,14 @@ import { BatonAdapter, BatonIntrospector } from '@batonsql/kysely-dialect'
 import * as kysely from 'kysely'
 import { expect, inject, test } from 'vitest'
 
-test('the project’s Kysely is at work, in the tests and in the dialect', () => {
+test('the tests and the dialect use the Kysely of this project', () => {
   const exported = {
     '0.28': { Migrator: true, AbortedTransactionError: false, QueryFinalizer: false },
     '0.29': { Migrator: false, AbortedTransactionError: true, QueryFinalizer: true },
     '0.30': { Migrator: false, AbortedTransactionError: false, QueryFinalizer: true },
   }[inject('kysely')]
-  for (const [name, isThere] of Object.entries(exported))
-    expect([name, name in kysely]).toEqual([name, isThere])
+  for (const [name, isExported] of Object.entries(exported))
+    expect([name, name in kysely]).toEqual([name, isExported])
   expect(new BatonAdapter()).toBeInstanceOf(kysely.SqliteAdapter)
   expect(BatonIntrospector.prototype).toBeInstanceOf(kysely.SqliteIntrospector)
 })

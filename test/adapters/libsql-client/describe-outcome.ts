@@ -1,6 +1,6 @@
 import { LibsqlBatchError, LibsqlError, type ResultSet } from '@libsql/client'
 
-/** What a program can see of a value: its type as well. */
+/** Describes a value as a program sees it, including its type. */
 function describeValue(value: unknown): unknown {
   if (typeof value === 'bigint') return `bigint ${value}`
   if (typeof value === 'number') return Object.is(value, -0) ? 'number -0' : `number ${value}`
@@ -8,7 +8,7 @@ function describeValue(value: unknown): unknown {
   return value
 }
 
-/** What a program can see of a row: its own properties in their order, with their attributes, and its prototype. */
+/** Describes a row as a program sees it: its own properties in order, with their attributes, and its prototype. */
 function describeRow(row: object): unknown {
   const properties = Reflect.ownKeys(row).map((name) => {
     const { value, enumerable, writable, configurable } = Object.getOwnPropertyDescriptor(row, name) ?? {}
@@ -41,7 +41,7 @@ function describeError(error: unknown): unknown {
   return error instanceof Error ? error.constructor.name : error
 }
 
-/** What came of a call, so that it can be compared. */
+/** Describes the outcome of a call, so that it can be compared. */
 export async function describeOutcome(call: () => Promise<unknown>): Promise<unknown> {
   try {
     const value = await call()

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { settlesBefore } from '../../support/fixtures.ts'
 import { openTestServer } from '../../support/test-server.ts'
 
-// What the README of the package says that differs from the original, seen on both.
+// The differences from the original that the package's README lists, shown on both.
 const server = await openTestServer()
 const database = await server.createDatabase()
 const config = { url: database.url, ...(database.authToken && { authToken: database.authToken }) }
@@ -31,7 +31,7 @@ const codeOf = (call: Promise<unknown>): Promise<unknown> =>
     (error: LibsqlError) => error.code,
   )
 
-test.each(['begin', 'commit', 'rollback', 'savepoint a'])('%s on the client is refused', async (sql) => {
+test.each(['begin', 'commit', 'rollback', 'savepoint a'])('%s on the client is rejected', async (sql) => {
   expect(await codeOf(ours.execute(sql))).toBe('TRANSACTION_CONTROL')
 })
 
@@ -47,7 +47,7 @@ test('COMMIT as a statement ends the transaction', async () => {
   await ours.execute('delete from t')
 })
 
-test.each(['commit', 'rollback'] as const)('%s resolves when the server has answered it', async (end) => {
+test.each(['commit', 'rollback'] as const)('%s resolves when its response has arrived', async (end) => {
   let answered = 0
   const counting: typeof fetch = async (...given) => {
     const answer = await fetch(...given)
@@ -68,10 +68,13 @@ test.each(['commit', 'rollback'] as const)('%s resolves when the server has answ
 
 test.each([
   ['BEGIN in a transaction', async (tx: Transaction) => tx.execute('begin')],
-  ['COMMIT in a batch of it', async (tx: Transaction) => tx.batch(['commit'])],
-  ['COMMIT in a script of it', async (tx: Transaction) => tx.executeMultiple('select 1; commit')],
+  ['COMMIT in a batch of the transaction', async (tx: Transaction) => tx.batch(['commit'])],
+  [
+    'COMMIT in a script of the transaction',
+    async (tx: Transaction) => tx.executeMultiple('select 1; commit'),
+  ],
   ['COMMIT in a batch', async () => ours.batch(['select 1', 'commit'])],
-])('%s is refused', async (_, call) => {
+])('%s is rejected', async (_, call) => {
   const tx = await ours.transaction('write')
   await tx.execute("insert into t values ('undone')")
   expect(await codeOf(call(tx))).toBe('TRANSACTION_CONTROL')
@@ -79,7 +82,7 @@ test.each([
   expect((await ours.execute('select count(*) as n from t')).rows[0]?.['n']).toBe(0)
 })
 
-test('a script that ends inside of a transaction is refused, and nothing of it runs', async () => {
+test('a script that leaves a transaction open is rejected, and its transaction does not run', async () => {
   const script = "insert into t values ('before'); begin; insert into t values ('inside')"
   expect(await codeOf(original.executeMultiple(script))).toBe('done')
   expect(await codeOf(ours.executeMultiple(script))).toBe('SQL_PARSE_ERROR')
@@ -87,7 +90,7 @@ test('a script that ends inside of a transaction is refused, and nothing of it r
   await ours.execute('delete from t')
 })
 
-test('constraints have the codes that tools know them by, and the error of Baton as their cause', async () => {
+test('constraint errors have the codes that tools expect, and Baton’s error as their cause', async () => {
   await ours.execute("insert into t values ('x')")
   const insert = "insert into t values ('x')"
   const [theirs, mine] = await Promise.all(
@@ -102,7 +105,7 @@ test('constraints have the codes that tools know them by, and the error of Baton
   })
 })
 
-test('a primary key has a code of its own on servers that report it', async () => {
+test('a primary key has its own code on servers that report it', async () => {
   await ours.execute('create table keyed (id integer primary key)')
   const [extendedCode, rawCode] =
     inject('target') === 'embedded'
@@ -114,13 +117,13 @@ test('a primary key has a code of its own on servers that report it', async () =
   await expect(ours.batch(batch)).rejects.toMatchObject({ ...violation, statementIndex: 1 })
 })
 
-test('-0 stays, and half a character is refused', async () => {
+test('-0 is preserved, and a lone surrogate is rejected', async () => {
   expect((await original.execute('select ? as a', [-0])).rows[0]?.['a']).toBe(0)
   expect((await ours.execute('select ? as a', [-0])).rows[0]?.['a']).toBe(-0)
   await expect(ours.execute('select ?', ['\ud800'])).rejects.toThrow(RangeError)
 })
 
-// the original's own tests expect this of it; over HTTP the last statement runs outside of the transaction there, and stays
+// the original's own tests expect this; but over HTTP, its last statement runs outside the transaction and is committed
 test.each([
   ['ROLLBACK', ['insert into t values (1)', 'rollback', 'insert into t values (3)'], ['done', 'done']],
   [
@@ -134,7 +137,7 @@ test.each([
     ['SQLITE_CONSTRAINT'],
   ],
 ])(
-  '%s among calls of a transaction that are not awaited: what is behind it does not run',
+  '%s among calls of a transaction that are not awaited: the calls after it do not run',
   async (...given) => {
     const [, statements, before] = given
     const outcomes = async (db: Client): Promise<unknown[]> => {
@@ -150,7 +153,7 @@ test.each([
   },
 )
 
-test('what a transaction does after the server has ended it does not stay', async () => {
+test('statements after the server has ended the transaction have no effect', async () => {
   await ours.executeMultiple('delete from t')
   const tx = await ours.transaction('write')
   await tx.execute("insert into t values ('lost')")
@@ -161,7 +164,7 @@ test('what a transaction does after the server has ended it does not stay', asyn
   expect((await ours.execute('select a from t')).rows).toEqual([])
 })
 
-test('a client that was closed, and one that was opened again', async () => {
+test('a closed client, and a reopened one', async () => {
   const client = createClient(config)
   const tx = await client.transaction('read')
   client.close()
@@ -176,7 +179,7 @@ test('a client that was closed, and one that was opened again', async () => {
   client.close()
 })
 
-test('what is under way goes on to its end when the client is closed, or opened again', async () => {
+test('calls in flight finish when the client is closed or reopened', async () => {
   const client = createClient(config)
   const first = client.execute('select 1 as a')
   client.reconnect()
@@ -195,7 +198,7 @@ test('a transaction that is open when the client is closed is rolled back at onc
   await second
   expect(await codeOf(tx.execute("insert into t values ('late')"))).toBe('TRANSACTION_CLOSED')
   expect(await codeOf(tx.commit())).toBe('TRANSACTION_CLOSED')
-  // the lock is free: the server would keep it for 5 s
+  // the lock was released: otherwise the server would keep it for 5 s
   const write = ours.execute("insert into t values ('next')")
   expect(await settlesBefore(write, pause(2_500))).toBe(true)
   await write
@@ -221,13 +224,13 @@ test('a file is served by the original, whose errors are of the classes that thi
   file.close()
 })
 
-test('a token with a newline behind it, as secrets often have', async () => {
+test('a token followed by a newline, as secrets often are', async () => {
   const client = createClient({ ...config, authToken: `${database.authToken ?? 'any'}\n` })
   expect((await client.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
   client.close()
 })
 
-test('a fetch of the program gets a Request, as the original gives it', async () => {
+test('a custom fetch receives a Request, as with the original', async () => {
   const seen: unknown[] = []
   const fetch = (request: Request): Promise<Response> => {
     seen.push(request instanceof Request)
@@ -239,7 +242,7 @@ test('a fetch of the program gets a Request, as the original gives it', async ()
   client.close()
 })
 
-test('a server that is not there, and an answer that is no database', async () => {
+test('an unreachable server, and a response that is not from a database', async () => {
   const away = createClient({ url: 'http://127.0.0.1:1' })
   expect(await codeOf(away.execute('select 1'))).toBe('NETWORK')
   away.close()

@@ -46,7 +46,7 @@ const CALLS: readonly [string, Call][] = [
   ],
   ['a row', (db) => db.execute("select 'x' as a, 1 as b, x'0102' as c, null as d")],
   [
-    'columns with names of places, of setters, and names twice',
+    'columns with numeric names, names of setters, and duplicate names',
     (db) =>
       db.execute(
         'select 1 as id, 2 as id, 5 as "0", 6 as length, 7 as "1", 8 as __proto__, 9 as "", 10 as ""',
@@ -65,7 +65,7 @@ const CALLS: readonly [string, Call][] = [
   ['no SQL', (db) => db.execute('selec 1')],
   ['no SQL at all', (db) => db.execute('')],
   ['two statements', (db) => db.execute('select 1; select 2')],
-  ['a table that is not there', (db) => db.execute('select * from nope')],
+  ['a missing table', (db) => db.execute('select * from nope')],
   ['too few arguments', (db) => db.execute('select ?, ?', [1])],
   ['too many arguments', (db) => db.execute('select ?', [1, 2])],
   ['another name', (db) => db.execute('select :a', { b: 1 })],
@@ -85,8 +85,8 @@ const CALLS: readonly [string, Call][] = [
         'write',
       ),
   ],
-  ['a batch with no SQL in it', (db) => db.batch(["insert into t (a) values ('s')", 'selec 1'], 'write')],
-  ['a write in a batch that reads', (db) => db.batch(["insert into t (a) values ('s')"], 'read')],
+  ['a batch with invalid SQL', (db) => db.batch(["insert into t (a) values ('s')", 'selec 1'], 'write')],
+  ['a write in a read batch', (db) => db.batch(["insert into t (a) values ('s')"], 'read')],
   ['an unknown mode', (db) => db.batch(['select 1'], 'nope' as never)],
   ['an empty batch', (db) => db.batch([], 'write')],
   [
@@ -128,7 +128,7 @@ const CALLS: readonly [string, Call][] = [
     },
   ],
   [
-    'a constraint in a transaction, which goes on',
+    'a constraint violation in a transaction, which continues',
     async (db) => {
       const tx = await db.transaction('write')
       await tx.execute("insert into t (a) values ('t1')")
@@ -141,7 +141,7 @@ const CALLS: readonly [string, Call][] = [
     },
   ],
   [
-    'a batch in a transaction that fails in the middle, and what is there then',
+    'a batch in a transaction that fails in the middle, and the rows afterwards',
     async (db) => {
       const tx = await db.transaction('write')
       await tx.batch(["insert into t (a) values ('t5')", "insert into t (a) values ('t5')"]).catch(() => {})
@@ -150,7 +150,7 @@ const CALLS: readonly [string, Call][] = [
     },
   ],
   [
-    'no SQL in a transaction',
+    'invalid SQL in a transaction',
     async (db) => {
       const tx = await db.transaction('write')
       try {
@@ -161,7 +161,7 @@ const CALLS: readonly [string, Call][] = [
     },
   ],
   [
-    'a write in a transaction that reads',
+    'a write in a read transaction',
     async (db) => {
       const tx = await db.transaction('read')
       try {
@@ -196,7 +196,7 @@ const CALLS: readonly [string, Call][] = [
   ],
   ['sync', (db) => db.sync()],
   ['numbered arguments', (db) => db.execute('select ?2, ?3, ?1', ['one', 'two', 'three'])],
-  ['numbered arguments with a hole', (db) => db.execute('select ?3, ?1', ['one', 'two', 'three'])],
+  ['numbered arguments with a gap', (db) => db.execute('select ?3, ?1', ['one', 'two', 'three'])],
   ['arguments with a number and without', (db) => db.execute('select ?2, ?, ?3', ['one', 'two', 'three'])],
   ...[':', '@', '$'].map((sign): [string, Call] => [
     `names with ${sign}, used twice, and by a number`,
@@ -220,7 +220,7 @@ const CALLS: readonly [string, Call][] = [
       ),
   ],
   [
-    'DDL and its use in a batch that is deferred',
+    'DDL and its use in a deferred batch',
     (db) =>
       db.batch(
         ['select 1 + 1', 'create table u (a)', 'insert into u values (21) returning 2 * a', 'drop table u'],
@@ -303,7 +303,7 @@ const value: fc.Arbitrary<InValue> = fc.oneof(
   fc.date({ noInvalidDate: true }),
 )
 
-test('any values come back the same, by place and by name, through a table and without one', async () => {
+test('all values are returned the same, with positional and named arguments, through a table and without one', async () => {
   await emptied(original)
   await emptied(ours)
   const property = fc.asyncProperty(value, value, async (first, second) => {
@@ -343,7 +343,7 @@ test.each([
   'libsql://x?tls=0',
   'http://x#part',
   'http://x?tls=2',
-])('the URL %s is refused alike', (url) => {
+])('the URL %s is rejected by both', (url) => {
   const outcome = (create: typeof createOriginal): unknown => {
     try {
       create({ url }).close()

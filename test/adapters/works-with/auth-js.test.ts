@@ -47,7 +47,7 @@ describe.each(['kysely', 'drizzle'] as const)('Auth.js with %s', (name) => {
     adapter = ADAPTERS[name](config)
   })
 
-  test('a link in a mail becomes a session', async () => {
+  test('a link in an email starts a session', async () => {
     const sent: string[] = []
     const errors: string[] = []
     const config: AuthConfig = {
@@ -103,7 +103,7 @@ describe.each(['kysely', 'drizzle'] as const)('Auth.js with %s', (name) => {
     expect(await (await ask('/auth/session')).json()).toBeNull()
   })
 
-  test('an account is linked to a user, found by it, and goes with the user', async () => {
+  test('an account is linked to a user, found by it, and deleted with the user', async () => {
     const made = await adapter.createUser?.({
       id: crypto.randomUUID(),
       email: 'grace@example.com',

@@ -9,7 +9,7 @@ import { Kysely } from 'kysely'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
-// better-auth: sign up, sign in, session, link an account, and what is left when one of several writes fails.
+// better-auth: sign up, sign in, session, link an account, and what remains when one of several writes fails.
 
 const timestamps = {
   createdAt: integer({ mode: 'timestamp_ms' }).notNull(),
@@ -75,7 +75,7 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
   const open = (transaction: boolean, more: BetterAuthOptions = {}) =>
     betterAuth({
       baseURL: 'http://localhost:3000',
-      secret: 'a secret for tests that is long enough for everybody',
+      secret: 'a secret for tests that is long enough',
       database: ADAPTERS[name]?.(database.config, transaction),
       emailAndPassword: { enabled: true },
       telemetry: { enabled: false },
@@ -89,7 +89,7 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
 
   beforeAll(async () => {
     database = await (await openTestServer()).createDatabase()
-    // its own migrations know Kysely only; with Drizzle the tables come from drizzle-kit, with the same names and columns
+    // its own migrations support only Kysely; with Drizzle the tables come from drizzle-kit, with the same names and columns
     const dialect = new BatonDialect(database.config)
     const { runMigrations } = await getMigrations({
       database: { db: new Kysely({ dialect }), type: 'sqlite', transaction: true },
@@ -139,20 +139,20 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
     },
   }
 
-  test('with `transaction: true`, a sign up that fails half-way leaves nothing', async () => {
+  test('with `transaction: true`, a sign-up that fails halfway leaves nothing behind', async () => {
     const before = await users()
     const body = { ...SIGN_UP, email: 'half@example.com' }
     await expect(open(true, FAILING).api.signUpEmail({ body })).rejects.toThrow()
     expect(await users()).toEqual(before)
   })
 
-  test('without, it leaves a user who has no password', async () => {
+  test('without it, a user without a password is left behind', async () => {
     const body = { ...SIGN_UP, email: 'half@example.com' }
     await expect(open(false, FAILING).api.signUpEmail({ body })).rejects.toThrow()
     expect(await users()).toContainEqual({ name: 'Ada', email: 'half@example.com' })
   })
 
-  test('sign ups at the same time are each their own', async () => {
+  test('simultaneous sign-ups do not affect each other', async () => {
     const auth = open(true)
     const bodies = Array.from({ length: 8 }, (_, at) => ({ ...SIGN_UP, email: `user-${at}@example.com` }))
     const made = await Promise.all(bodies.map((body) => auth.api.signUpEmail({ body })))

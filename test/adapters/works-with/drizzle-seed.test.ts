@@ -56,7 +56,7 @@ test('drizzle-seed fills tables, the same way for the same seed, and empties the
   await db.$client.close()
 })
 
-test('what it cannot insert rejects, and says why', async () => {
+test('a failing insert rejects with the reason', async () => {
   const { config } = await (await openTestServer()).createDatabase()
   const db = drizzle({ connection: config })
   await expect(seed(db, { author }, { count: 3 })).rejects.toThrow(/author/)

@@ -9,7 +9,7 @@ import {
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
-// What `zen generate` makes of:
+// The output of `zen generate` for:
 //
 //   model Team   { id Int @id @default(autoincrement()); name String @unique; founded DateTime; budget BigInt?
 //                  players Player[] }
@@ -109,7 +109,7 @@ test('nested create, relations, filters, update, count', async () => {
   expect(await db.player.count({ where: { captain: true } })).toBe(0)
 })
 
-test('a constraint violation is refused with its kind', async () => {
+test('a constraint violation rejects with its kind', async () => {
   const twice = db.team.create({ data: { name: 'Reds', founded } })
   const violation: unknown = await twice.catch((error: unknown) => error)
   expect(isUniqueViolation(violation)).toBe(true)
@@ -136,7 +136,7 @@ test('a transaction is all or nothing', async () => {
   })
 })
 
-test('deleting a team takes its players along', async () => {
+test('deleting a team also deletes its players', async () => {
   await db.team.delete({ where: { name: 'Reds' } })
   expect((await db.player.findMany()).map(({ name }) => name)).toEqual(['Mary'])
 })

@@ -101,7 +101,7 @@ describe('spans of calls', () => {
     })
   })
 
-  test('a refused statement says its code, and never an argument', async () => {
+  test('a rejected statement has its code, and never an argument', async () => {
     const db = await connect()
     const insert = 'insert into note (text) values (?)'
     await db.execute(insert, [SECRET])
@@ -116,7 +116,7 @@ describe('spans of calls', () => {
       expect(JSON.stringify([attributes, events, status])).not.toContain(SECRET)
   })
 
-  test('a server that refuses says its status', async () => {
+  test('a rejected request has its status', async () => {
     const observe = observeWithOpenTelemetry({ tracerProvider })
     const { db } = await scripted((_, response) => response.writeHead(401).end('no'), { observe })
     await expect(db.execute('select 1')).rejects.toThrow('401')
@@ -127,8 +127,8 @@ describe('spans of calls', () => {
   })
 })
 
-describe('spans around them', () => {
-  test('transactions at the same time have the calls made in them, and the span around them', async () => {
+describe('spans around calls', () => {
+  test('concurrent transactions are parents of their own calls, and children of the span around them', async () => {
     const db = await connect()
     await tracer.startActiveSpan('request', async (request) => {
       await Promise.all(
@@ -192,7 +192,7 @@ describe('spans around them', () => {
     })
   })
 
-  test('a retry is an event of its call, and of the span around calls that began together', async () => {
+  test('a retry is an event of its call, or of the span around calls that were made together', async () => {
     const observe = observeWithOpenTelemetry({ tracerProvider })
     let failures = 1
     const { db } = await scripted(
@@ -225,7 +225,7 @@ describe('spans around them', () => {
   })
 })
 
-test('measurements: duration in seconds of what went well and of what did not, and returned rows', async () => {
+test('metrics: duration in seconds of successful and failed calls, and returned rows', async () => {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
   const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })
   const meterProvider = new MeterProvider({ readers: [reader] })
@@ -260,7 +260,7 @@ test('measurements: duration in seconds of what went well and of what did not, a
   expect(rows?.dataPoints).toMatchObject([{ attributes: common, value: { count: 1, sum: 2 } }])
 })
 
-test('without an SDK it does nothing, and nothing fails', async () => {
+test('without an SDK it does nothing, without errors', async () => {
   const db = createClient({ url, observe: observeWithOpenTelemetry() })
   onTestFinished(() => db.close())
   expect((await db.execute('select 1 as one')).rows).toEqual([{ one: 1 }])
@@ -283,6 +283,6 @@ test.each([
   [{ url: 'app.example' }, /url must be that of the client/],
   [{ tracer: {} }, /unknown option tracer/],
   [{ queryText: 'yes' }, /queryText must be boolean/],
-])('options %o are refused', (options, message) => {
+])('options %o are rejected', (options, message) => {
   expect(() => observeWithOpenTelemetry(options as OpenTelemetryOptions)).toThrow(message)
 })

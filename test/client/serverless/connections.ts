@@ -60,7 +60,7 @@ export class Connections implements AsyncDisposable {
     for (const [from] of this.#open.splice(0)) from.resetAndDestroy()
   }
 
-  /** Forgets them, as a gateway does with those that are idle: what is sent gets no answer, and no error. */
+  /** Forgets them, as a gateway does with those that are idle: what is sent gets no response, and no error. */
   forget(): void {
     for (const [from, to] of this.#open.splice(0)) {
       from.removeAllListeners('data').resume()

@@ -10,7 +10,7 @@ import { openRestartableServer } from '../../support/restartable-server.ts'
 import { openTestServer } from '../../support/test-server.ts'
 import { Connections } from './connections.ts'
 
-// Functions are frozen between two calls, and thawed when the world has moved on. Here a process is stopped, and goes on.
+// Functions are frozen between two calls, and thawed later. Here a process is stopped and continued.
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url))
 /** Longer than connections are kept without a request. */
@@ -80,7 +80,7 @@ class FunctionProcess implements AsyncDisposable {
     this.#child.kill('SIGSTOP')
   }
 
-  /** @param called a statement that is there already when it goes on */
+  /** @param called a statement that is already pending when it continues */
   async thaw(called: string, onRetry?: () => void): Promise<unknown> {
     const answer = this.call(called, onRetry)
     this.#child.kill('SIGCONT')
@@ -105,7 +105,7 @@ const openFunction = async () => {
 const READ = { rows: [[2]], retries: 0 }
 const WRITTEN = { rows: [], retries: 0 }
 
-describe.concurrent('a client that was frozen with an open connection', () => {
+describe.concurrent('a client that is frozen with an open connection', () => {
   test.each([
     ['ended by the server', 'end'],
     ['reset', 'reset'],
@@ -126,7 +126,7 @@ describe.concurrent('a client that was frozen with an open connection', () => {
     expect(await run.times()).toBe(1)
   })
 
-  test('forgotten by a gateway: after a while it trusts it no more', async () => {
+  test('dropped by a gateway: after some time it is not used again', async () => {
     const { connections, frozen } = await openFunction()
     await using _connections = connections
     await using _frozen = frozen
@@ -138,7 +138,7 @@ describe.concurrent('a client that was frozen with an open connection', () => {
     expect(await run.times()).toBe(1)
   })
 
-  test('that is there still: it goes on with it', async () => {
+  test('that is still open: it is used again', async () => {
     const { connections, frozen } = await openFunction()
     await using _connections = connections
     await using _frozen = frozen
@@ -147,7 +147,7 @@ describe.concurrent('a client that was frozen with an open connection', () => {
     expect(await frozen.thaw('select 2')).toEqual(READ)
   })
 
-  test('and with a server that comes back later: what was refused is sent again, once it is taken', async () => {
+  test('and with a server that comes back later: rejected requests are sent again until one is accepted', async () => {
     const { connections, frozen } = await openFunction()
     await using _connections = connections
     await using _frozen = frozen
@@ -163,7 +163,7 @@ describe.concurrent('a client that was frozen with an open connection', () => {
     expect(await run.times()).toBe(1)
   })
 
-  test('and with a server that does not come back: it says that nothing was done', async () => {
+  test('and with a server that does not come back: the outcome is not_applied', async () => {
     const { connections, frozen } = await openFunction()
     await using _connections = connections
     await using _frozen = frozen
@@ -173,7 +173,7 @@ describe.concurrent('a client that was frozen with an open connection', () => {
   })
 })
 
-describe.concurrent('a call that was under way when its process was frozen, and whose connection died', () => {
+describe.concurrent('a call that was in flight when its process was frozen, and whose connection died', () => {
   const cutWhileFrozen = async (sql: string): Promise<unknown> => {
     const { connections, frozen } = await openFunction()
     await using _connections = connections
@@ -188,7 +188,7 @@ describe.concurrent('a call that was under way when its process was frozen, and 
     return await answer
   }
 
-  test('a write may have been done, and is not done again', async () => {
+  test('a write may have been applied, and is not repeated', async () => {
     const run = newRun()
     expect(await cutWhileFrozen(run.sql)).toEqual({
       code: 'NETWORK',
@@ -198,13 +198,13 @@ describe.concurrent('a call that was under way when its process was frozen, and 
     expect(await run.times()).toBe(1)
   })
 
-  test('a read is done again', async () => {
+  test('a read is repeated', async () => {
     const again = expect.toSatisfy((retries) => retries > 0)
     expect(await cutWhileFrozen('select 2')).toEqual({ rows: [[2]], retries: again })
   })
 })
 
-test('a server that is killed and started again meanwhile', async () => {
+test('a server that is killed and restarted in the meantime', async () => {
   const server = await openRestartableServer(inject('target'), 1 << 24)
   if (!server) return
   await using _server = server
@@ -238,13 +238,13 @@ describe('a program that does not close its client', () => {
     ['a transaction', "await db.transaction((tx) => tx.execute('select 1'))"],
     ['a call that failed', "await db.execute('select nothing').catch(() => {})"],
     ['a close that waits', "await db.execute('select 1'); await db.close({ drainMs: 60_000 })"],
-  ])('ends by itself after %s', async (_, work) => {
+  ])('exits on its own after %s', async (_, work) => {
     // a connection is kept for 4 s, but does not keep the process from ending; nor does this timer
     const late = "setTimeout(() => console.log('still there after 3 s'), 3_000).unref()"
     expect(await runToEnd(`${work}; console.log('done'); ${late}`)).toBe('done\n')
   })
 
-  test('and not before what it does has come to its end', async () => {
+  test('and not before its work has finished', async () => {
     const run = newRun()
     await runToEnd(`void db.execute("${run.sql}")`)
     expect(await run.times()).toBe(1)

@@ -23,7 +23,7 @@ beforeAll(async () => {
   await db.close()
 })
 
-test('a table: numbers to the right, NULL, blobs, exact integers, and nothing that a terminal obeys', async () => {
+test('a table: right-aligned numbers, NULL, blobs, exact integers, and no control sequences', async () => {
   expect(await sql(['select * from person; select 1 as one'])).toEqual({
     code: 0,
     output: [
@@ -42,13 +42,13 @@ test('a table: numbers to the right, NULL, blobs, exact integers, and nothing th
   })
 })
 
-test('a REAL has its point, an INTEGER has none', async () => {
+test('a REAL has a decimal point, an INTEGER does not', async () => {
   const { output } = await sql(['select 1.0 as a, -0.0 as b, 1 as c, 0.5 as d, 1e300 as e, -2 as f'])
   expect(output.split('\n')[2]?.trim()).toBe('1.0  -0.0  1  0.5  1e+300  -2')
   expect((await sql(['--json', 'select 1.0 as a, 1 as b'])).output).toBe('{"a":1,"b":1}\n')
 })
 
-test('--json: a line for each row, integers beyond 2^53 as text', async () => {
+test('--json: a line for each row, integers beyond 2^53 as strings', async () => {
   const { code, output } = await sql(['--json', 'select id, photo from person; pragma user_version'])
   expect(code).toBe(0)
   expect(
@@ -64,7 +64,7 @@ test('--json: a line for each row, integers beyond 2^53 as text', async () => {
   ])
 })
 
-test('statements of a file and of standard input; a transaction in them is one', async () => {
+test('statements from a file and from standard input, with transactions', async () => {
   const file = join(folder, 'script.sql')
   const rows = Array.from({ length: 250 }, (_, at) => `insert into counted values (${at});`)
   await writeFile(file, `create table counted (n);\nbegin;\n${rows.join('\n')}\ncommit;`)
@@ -78,7 +78,7 @@ test('statements of a file and of standard input; a transaction in them is one',
   expect((await sql(['--json', 'select count(*) as n from counted'])).output).toBe('{"n":250}\n')
 })
 
-test('a statement that fails: line, column and caret; what stands before it stays', async () => {
+test('a statement that fails: line, column and caret; earlier statements are kept', async () => {
   const file = join(folder, 'wrong.sql')
   await writeFile(
     file,
@@ -98,7 +98,7 @@ test('a statement that fails: line, column and caret; what stands before it stay
   expect([open.code, open.errors]).toEqual([1, 'baton: line 2, column 8: unterminated quote\n'])
 })
 
-test('dump and restore: a file, standard output and input; never half a file', async () => {
+test('dump and restore: a file, standard output and input; never a partial file', async () => {
   const file = join(folder, 'dump.sql')
   expect(await runBaton(['dump', url, '-o', file], { env })).toEqual({ code: 0, output: '', errors: '' })
   const { output } = await runBaton(['dump', url], { env })

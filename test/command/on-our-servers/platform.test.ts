@@ -14,7 +14,7 @@ async function dataDirectory(): Promise<string> {
   return directory
 }
 
-/** What the command printed, without the ends of lines. */
+/** The output of the command, without line breaks. */
 async function baton(args: readonly string[]) {
   const { code, output, errors } = await runBaton(args)
   return { code, output: output.trim(), errors: errors.trim() }
@@ -36,7 +36,7 @@ async function firstLine(args: readonly string[]): Promise<string> {
   return output
 }
 
-test('baton user: a token, and the memberships that were offered to the address', {
+test('baton user: a token, and the memberships for invited addresses', {
   timeout: 180_000,
 }, async () => {
   const directory = await dataDirectory()
@@ -243,7 +243,7 @@ test('a data directory is not served by another back end than the one that holds
   await expect(startLocalServer({ backend: other, dataDirectory: directory })).rejects.toThrow(
     `held by the back end "${own}", not "${other}"`,
   )
-  // a start that failed before there was a database binds nobody
+  // a start that failed before a database was created does not fix its settings
   const fresh = await dataDirectory()
   const missing = { backend: 'sqld', sqldPath: '/nonexistent/sqld', dataDirectory: fresh } as const
   await expect(startLocalServer(missing)).rejects.toThrow('/nonexistent/sqld')

@@ -28,7 +28,7 @@ test('migrate-drizzle: its migrations are those of the schema', async () => {
   expect(said).toContain('No schema changes')
 })
 
-test('migrate-tenants: what is no number of databases at once is refused', async () => {
+test('migrate-tenants: an invalid concurrency is rejected', async () => {
   const args = ['--concurrency', 'all']
   const { code, errors } = await endOf(startExample('migrate-tenants', 'migrate-tenants.ts', args, {}))
   expect(code).toBe(1)

@@ -49,7 +49,7 @@ test('is loaded without DATABASE_URL, as `next build` does; a request then says 
   await expect(GET()).rejects.toThrow(/url/)
 })
 
-test('two GETs see what was added between them', async () => {
+test('two GETs see the row added between them', async () => {
   const { GET, POST, dynamic, runtime } = await importRoute()
   const { database: openDatabase } = await import('../../../examples/nextjs-route-handler/database.ts')
   const add = (name: string): Promise<Response> =>
@@ -62,7 +62,7 @@ test('two GETs see what was added between them', async () => {
   await openDatabase().$client.close()
 })
 
-/** What two equal queries count, with a row added between them. */
+/** Returns the counts of two equal queries, with a row added between them. */
 async function countTwice(ownFetch: typeof fetch): Promise<unknown[]> {
   // without the index of what was read, which would make each request another
   const db = createClient({ ...database.config, fetch: ownFetch, readYourWrites: false })
@@ -78,7 +78,7 @@ async function countTwice(ownFetch: typeof fetch): Promise<unknown[]> {
   return counts
 }
 
-test('a query by way of a fetch that caches does not see it', async () => {
+test('a query through a caching fetch does not see it', async () => {
   expect(await countTwice(fetch)).toEqual([0, 0])
 })
 

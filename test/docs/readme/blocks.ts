@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 
 /** A fenced block of a Markdown file. */
 export interface Block {
-  /** What stands behind the fence: `ts`, `sh`, or nothing. */
+  /** The language after the fence: `ts`, `sh`, or none. */
   readonly language: string
   readonly code: string
 }

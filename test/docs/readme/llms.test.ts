@@ -13,7 +13,7 @@ const pagesOf = (folder: string): string[] =>
 const round = (ratio: number): string => (ratio === 1 ? '1' : ratio.toFixed(1))
 const packages = readdirSync(join(root, 'packages')).map((name) => `packages/${name}`)
 
-test('llms.txt has its form', () => {
+test('llms.txt has the expected form', () => {
   expect(read('llms.txt')).toMatch(/^# Baton\n\n> /)
 })
 
@@ -39,7 +39,7 @@ test('the list of decisions links every record, and their numbers have no gaps',
   }
 })
 
-test('the speeds in the README are those of the kept run', () => {
+test('the speeds in the README are those of the stored run', () => {
   const [, ...row] =
     /^\| \[speed\]\(docs\/performance\.md\).*$/m.exec(read('README.md'))?.[0].split(' | ') ?? []
   const page = read('docs/performance.md')
@@ -55,7 +55,7 @@ test('the speeds in the README are those of the kept run', () => {
   expect(row.map((cell) => cell.replace(' |', ''))).toEqual(wanted)
 })
 
-test('CONTRIBUTING.md says where to find what, and it is there', () => {
+test('the files that CONTRIBUTING.md points to exist', () => {
   const [, map = ''] = /^## Where to find what\n([^]*?)^## /m.exec(read('CONTRIBUTING.md')) ?? []
   const paths = [...map.matchAll(/`((?:[CILS]|packages|internal)\/[^`]+)`/g)].map(([, path = '']) =>
     path

@@ -64,7 +64,7 @@ async function run(code: string, name: string): Promise<string> {
   return stdout
 }
 
-/** What is in each table of the database. */
+/** Returns the rows of each table of the database. */
 async function tables(): Promise<Map<string, string>> {
   const { rows } = await db.execute<{ name: string }>("select name from sqlite_schema where type = 'table'")
   const contents = await db.batch(
@@ -75,7 +75,7 @@ async function tables(): Promise<Map<string, string>> {
 }
 
 describe.each(['first', 'second'])('the %s time', (time) => {
-  test.each(programs)('$name runs, and touches only tables of its own', async ({ name, code }) => {
+  test.each(programs)('$name runs, and uses only its own tables', async ({ name, code }) => {
     const before = await tables()
     const output = await run(code, name)
     expect(output !== '').toBe(/console\.log|from 'node:test'/.test(code))
@@ -111,7 +111,7 @@ test('programs pass the strictest checks of TypeScript that applications use', {
   expect(said.split('\n').filter((line) => /^\S+\.mts\(/.test(line))).toEqual([])
 })
 
-test('no program needs a newer node than the oldest supported one', () => {
+test('no program needs a node newer than the oldest supported one', () => {
   for (const { name, code } of programs)
     expect([name, /\bawait using\b|\busing \w+ =/.exec(code)]).toEqual([name, null])
 })
@@ -138,7 +138,7 @@ describe.each(readmes)('%s', (file) => {
     } else if (tool === 'export') {
       expect(verb).toMatch(/^DATABASE_URL=http:\/\/127\.0\.0\.1:8080$/)
     } else {
-      // the command itself has tests of its own; npx would fetch one of another name from whoever has that name
+      // the command has its own tests; npx would install an unrelated package with that name
       expect(command).toMatch(
         /^npx (?:@batonsql\/cli|-p @batonsql\/cli -p @batonsql\/local-server baton) (?:dev|sql)\b/,
       )
@@ -157,12 +157,12 @@ describe.each(readmes)('%s', (file) => {
       expect(text).toContain(`node ${manifest.engines.node.replace('>=', '')} or newer`)
   })
 
-  test('has no block of another kind', () => {
+  test('has no other kind of block', () => {
     expect(blocksOf(join(root, file)).filter(({ language }) => !['ts', 'sh'].includes(language))).toEqual([])
   })
 })
 
-test('no text has a command for which npx would fetch another package', () => {
+test('no page has a command for which npx would install an unrelated package', () => {
   const texts = [
     ...readmes,
     ...pages,
@@ -178,7 +178,7 @@ test('no text has a command for which npx would fetch another package', () => {
       expect([file, name]).toEqual([file, packages === '' ? '@batonsql/cli' : 'baton'])
 })
 
-test('npm run demo: both ORMs give the same answers', async () => {
+test('npm run demo: both ORMs return the same results', async () => {
   const { stdout } = await promisify(execFile)(
     process.execPath,
     ['--conditions=@batonsql/source', 'examples/demo/demo.ts', '--data', join(folder, 'demo')],

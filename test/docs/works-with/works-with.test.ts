@@ -56,7 +56,7 @@ test.each(RECORDED)(
   },
 )
 
-test('no figure is of a library that is no longer tested', () => {
+test('there are no figures of libraries that are no longer tested', () => {
   const keys = RECORDED.map((entry) => figureKey(entry, entry.server))
   expect(Object.keys(figures).filter((key) => !keys.includes(key))).toEqual([])
 })

@@ -1,7 +1,7 @@
 import type { Exchange } from './sequences.ts'
 import { BROKEN } from './statements.ts'
 
-/** What the embedded server answers differently on purpose, or cannot help; each with its reason. */
+/** Accepted differences of the embedded server's responses, each with its reason. */
 const ACCEPTED: readonly { readonly reason: string; applies(exchange: Exchange): boolean }[] = [
   {
     reason: 'libsql-server reads `1e;` as a number where it reads `1e` at the end of a text as an error',
@@ -9,7 +9,7 @@ const ACCEPTED: readonly { readonly reason: string; applies(exchange: Exchange):
   },
   {
     reason:
-      'libsql-server leaves out some statements it cannot read behind the first one of a text; here the text is refused',
+      'libsql-server skips some statements that it cannot parse after the first one of a script; here the script is rejected',
     applies: ({ body }) =>
       sequencesIn(body).some((sql) =>
         BROKEN.some((piece) => piece.trim() !== '' && sql.includes(`;${piece}`)),

@@ -2,7 +2,7 @@ import { findSqld } from '@batonsql/local-server/sqld'
 import { afterAll, beforeAll } from 'vitest'
 import { embeddedSubjects, type SubjectSource, sqldSubjects } from './servers.ts'
 
-/** Whether there is no libsql-server on this machine to compare with. */
+/** Whether this machine has no libsql-server to compare with. */
 export const isMissing = await findSqld().then(
   () => false,
   () => true,

@@ -24,7 +24,7 @@ const MAX_FOUND = 20
 
 const servers = bothServers()
 
-/** What both answered up to the first difference; null when there is none that is not accepted. */
+/** Returns the responses of both up to the first difference; null if all differences are accepted. */
 async function firstDifference(
   exchanges: readonly Exchange[],
 ): Promise<{ request: unknown; embedded: unknown; real: unknown } | null> {

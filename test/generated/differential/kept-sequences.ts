@@ -12,7 +12,7 @@ export const KEPT: readonly { readonly title: string; readonly exchanges: readon
   kept('blob literals', "SELECT x'abc'", "SELECT x'zz'", "SELECT x''"),
   kept('a vertical tab is a blank for the engine only', 'create \u000btemp table x(a)', 'select \u000b1'),
   kept(
-    'what a trigger may not say',
+    'statements that are not allowed in a trigger',
     "create trigger tr after insert on t begin select raise(ignore, 'x'); end",
     'create trigger tr after insert on nosuch begin select 1; end',
   ),
@@ -25,7 +25,7 @@ export const KEPT: readonly { readonly title: string; readonly exchanges: readon
     ' SELECT nosuch ; ',
   ),
   kept(
-    'a byte order mark is no blank',
+    'a byte order mark is not white space',
     '\ufeffSELECT 1',
     'SELECT 1\ufeff',
     'WITH x(a) AS (SELECT 1)\ufeffINSERT INTO t (a) SELECT 9',
@@ -36,7 +36,7 @@ export const KEPT: readonly { readonly title: string; readonly exchanges: readon
     "UPDATE t SET b = x'ff' RETURNING b, hex(b)",
   ),
   kept(
-    'what mathematical functions refuse',
+    'arguments that mathematical functions reject',
     'SELECT sqrt(-1)',
     'SELECT log(0), 1',
     'SELECT exp(1e5)',
@@ -47,7 +47,7 @@ export const KEPT: readonly { readonly title: string; readonly exchanges: readon
     'SELECT sqrt(2), log(10), exp(1), power(2, 0.5)',
   ),
   kept(
-    'a statement that makes too large a value is undone',
+    'a statement that creates a value that is too large is undone',
     'INSERT INTO t (a) VALUES (zeroblob(5500000)) RETURNING a',
     'SELECT count(*) FROM t',
     'SELECT length(zeroblob(5000001))',

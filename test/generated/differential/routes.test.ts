@@ -65,7 +65,7 @@ function comparable(dump: string): string {
     .join('\n')
 }
 
-/** What libsql-server's dump cannot say: see `packages/local-server/docs/conformance.md`. */
+/** Data that libsql-server's dump cannot represent: see `packages/local-server/docs/conformance.md`. */
 const UNSAYABLE = /CAST\(X'|broken off|\0|writable_schema|"[^"\n]*""/
 
 async function dumpsDiffer(statements: readonly string[]): Promise<unknown> {
@@ -147,7 +147,7 @@ async function jobsDiffer(statements: readonly string[]): Promise<unknown> {
   return isDeepStrictEqual(ours, theirs) ? null : { ours, theirs }
 }
 
-/** The states of jobs, which libsql-server numbers across databases; one that has failed may be on its way to the next state. */
+/** The states of jobs, which libsql-server numbers across databases; one that has failed may be about to change its state. */
 function statesOf(text: string): unknown {
   const { migrations = [] } = JSON.parse(text) as { migrations?: { status: string }[] }
   return migrations.map(({ status }) => status.replace('DryRunFailure', 'RunFailure'))
@@ -239,9 +239,9 @@ const few = (from: fc.Arbitrary<string>): fc.Arbitrary<readonly string[]> =>
   fc.array(from, { minLength: 1, maxLength: 5 })
 
 test.skipIf(isMissing).each([
-  ['dumps, and what is loaded from them', program, dumpsDiffer],
+  ['dumps, and databases loaded from them', program, dumpsDiffer],
   ['events', program, eventsDiffer],
-  ['jobs and what they have changed', few(change), jobsDiffer],
+  ['jobs and their changes', few(change), jobsDiffer],
   ['attached databases', few(outside), attachedDiffer],
 ] as const)(
   `%s are the same (${SCENES} scenes, FUZZ_SEED=${SEED})`,

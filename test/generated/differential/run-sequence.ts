@@ -8,7 +8,7 @@ export interface Subject {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** What a server answered, without what time and chance decide. */
+/** The responses of a server, without values that depend on time or chance. */
 export interface Answer {
   readonly status: number
   readonly body: unknown

@@ -4,7 +4,7 @@ import { SETUP, statement } from './statements.ts'
 /** One HTTP request of a sequence. */
 export interface Exchange {
   readonly route: '/v2/pipeline' | '/v3/pipeline' | '/v3/cursor'
-  /** Whether it goes on with the open stream of its client, if there is one. */
+  /** Whether it continues with the open stream of its client, if there is one. */
   readonly continues: boolean
   /** Who sends it; each has a stream of their own. */
   readonly client?: 'second'
@@ -124,7 +124,7 @@ const ask: fc.Arbitrary<Exchange> = fc
     body: { requests: [{ type: 'execute', stmt: { sql } }, { type: 'get_autocommit' }] },
   }))
 
-/** What a second client does: most of it reads, because a write that waits for the lock takes seconds. */
+/** The operations of a second client: mostly reads, because a write that waits for the lock takes seconds. */
 const besides: fc.Arbitrary<Exchange> = fc
   .oneof({ weight: 3, arbitrary: ask }, { weight: 1, arbitrary: exchange })
   .map((only) => ({ ...only, client: 'second' }))

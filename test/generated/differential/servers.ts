@@ -3,7 +3,7 @@ import { startLocalServer } from '@batonsql/local-server'
 import { startSqld } from '@batonsql/local-server/sqld'
 import type { Subject } from './run-sequence.ts'
 
-/** What a database is besides an ordinary one. */
+/** Special properties of a database. */
 interface SubjectKind {
   readonly allowAttach?: boolean
   readonly isSchema?: boolean

@@ -455,7 +455,7 @@ export const statement: fc.Arbitrary<string> = fc.oneof(
   { weight: 1, arbitrary: one(...BROKEN) },
 )
 
-/** What a sequence begins with, so that most statements find their tables. */
+/** The statements that a sequence begins with, so that most of its statements find their tables. */
 export const SETUP: readonly string[] = [
   'CREATE TABLE t (a INTEGER PRIMARY KEY, b, c)',
   'CREATE TABLE u (a, b)',

@@ -16,7 +16,7 @@ export interface Account {
   readonly unknown: number
   /** Of the unknown ones, those that are there. */
   readonly unknownApplied: number
-  /** What should never be: each line says which write and what is wrong with it. */
+  /** Violations: each line names a write and what is wrong with it. */
   readonly mistakes: readonly string[]
 }
 
@@ -35,8 +35,8 @@ const FAULTS: readonly Fault[] = [
 
 /**
  * One request in ten goes wrong.
- * @param spares leaves answers alone that say how to go on with a transaction: without them it cannot be closed, and the
- * server holds everybody up for the rest of its 5 s
+ * @param spares does not lose responses that continue a transaction: without them it cannot be closed, and the
+ * server blocks all writers for the rest of its 5 s
  */
 export function randomFault(random: () => number, body: string, spares: boolean): Fault {
   if (random() >= 0.1) return NO_FAULT
@@ -47,7 +47,7 @@ export function randomFault(random: () => number, body: string, spares: boolean)
 }
 
 /**
- * Writes rows in every way there is while requests go wrong, then compares what is there with what the callers heard.
+ * Writes rows in every possible way while requests fail, then compares the table with the outcomes that the callers received.
  * @param db goes through the faults @param direct does not
  */
 export async function accountFor(

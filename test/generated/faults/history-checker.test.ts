@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { checkHistory, type HistoryTransaction } from './history-checker.ts'
 
-// The checker finds what it is there for.
+// The checker finds the violations that it is meant to find.
 type Given = Partial<HistoryTransaction> & { readonly id: number }
 const history = (...given: readonly Given[]): HistoryTransaction[] =>
   given.map((each) => ({
@@ -66,26 +66,26 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
     /torn/,
   ],
   [
-    'one that is there though it should not be',
+    'one that exists but should not',
     history({ id: 1, appends: [[0, 10]], outcome: 'not_applied' }),
     { 0: [10] },
     /not applied/,
   ],
-  ['one that is there twice', history({ id: 1, appends: [[0, 10]] }), { 0: [10, 10] }, /twice/],
+  ['one that exists twice', history({ id: 1, appends: [[0, 10]] }), { 0: [10, 10] }, /twice/],
   [
     'a savepoint that was kept',
     history({ id: 1, appends: [[0, 10]], undone: [11] }),
     { 0: [10, 11] },
-    /taken back/,
+    /rolled back/,
   ],
   [
-    'a read of what was taken back',
+    'a read of a value that was rolled back',
     history({ id: 1, undone: [10], outcome: 'not_applied' }, { id: 2, reads: [read(0, [10])] }),
     { 0: [] },
-    /taken back/,
+    /rolled back/,
   ],
   [
-    'a read by half',
+    'a read of half a transaction',
     history(
       {
         id: 1,
@@ -100,7 +100,7 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
     /by half/,
   ],
   [
-    'a read that is not of its list',
+    'a read that is not a prefix of its list',
     history(
       {
         id: 1,
@@ -115,7 +115,7 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
     /became/,
   ],
   [
-    'a read that misses its own',
+    'a read that misses its own append',
     history({ id: 1, appends: [[0, 10]], reads: [read(0, [], [10])] }),
     { 0: [10] },
     /of its own/,
@@ -127,10 +127,10 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
       { id: 2, appends: [[1, 11]], reads: [read(0, [])] },
     ),
     { 0: [10], 1: [11] },
-    /circle/,
+    /cycle/,
   ],
   [
-    'writes in another order in each list',
+    'writes in a different order in each list',
     history(
       {
         id: 1,
@@ -148,13 +148,13 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
       },
     ),
     { 0: [10, 12], 1: [13, 11] },
-    /circle/,
+    /cycle/,
   ],
   [
     'a read of an old state, after a newer one was acknowledged',
     history({ id: 1, appends: [[0, 10]], end: 1 }, { id: 2, start: 2, reads: [read(0, [])] }),
     { 0: [10] },
-    /circle/,
+    /cycle/,
   ],
 ])('%s is found', (_, given, lists, mistake) => {
   expect(check(given, lists).mistakes).toEqual(
@@ -162,7 +162,7 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
   )
 })
 
-test('of another session an old state may be read, of its own not', () => {
+test('an old state of another session may be read, but not one of its own', () => {
   const given = history({ id: 1, appends: [[0, 10]], end: 1 }, { id: 2, start: 2, reads: [read(0, [])] })
   expect(check(given, { 0: [10] }, 'session').cycles).toBe(0)
   const own = given.map((each) => ({ ...each, session: 7 }))

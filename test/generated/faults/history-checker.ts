@@ -7,9 +7,9 @@ export interface HistoryTransaction {
   /** When its caller heard of its end. */
   readonly end: number
   readonly outcome: 'committed' | 'not_applied' | 'unknown'
-  /** What it appended and kept, in its order. */
+  /** The values that it appended and kept, in order. */
   readonly appends: readonly (readonly [key: number, value: number])[]
-  /** What it appended and took back, or was refused: which no other transaction may see. */
+  /** The values that were rolled back or rejected, which no other transaction may see. */
   readonly undone: readonly number[]
   /** Lists that it saw, with what of its own should be at the end of each. */
   readonly reads: readonly {
@@ -23,9 +23,9 @@ export interface HistoryReport {
   readonly transactions: number
   readonly committed: number
   readonly edges: Readonly<Record<'ww' | 'wr' | 'rw' | 'order', number>>
-  /** Sets of transactions that depend on each other in a circle. */
+  /** Sets of transactions that depend on each other in a cycle. */
   readonly cycles: number
-  /** What should never be. */
+  /** Violations. */
   readonly mistakes: readonly string[]
 }
 
@@ -33,8 +33,8 @@ type EdgeKind = keyof HistoryReport['edges']
 
 /**
  * Checks that a history is one of transactions that ran one after the other, as Elle does for lists: the final lists give the
- * order of the writes; who read what gives the rest of the dependencies; there must be no circle of them, no read of what was
- * taken back, no transaction that is there by half, and no acknowledged append that is missing.
+ * order of the writes; who read what gives the rest of the dependencies; there must be no cycle of them, no read of a value that was
+ * rolled back, no transaction that is half applied, and no acknowledged append that is missing.
  * @param final the lists as they are in the end
  * @param order what else must be kept: `real-time`, what ended before another began comes before it; `session`, only for the
  * same client, as when each reads from a replica of its own
@@ -52,7 +52,7 @@ export function checkHistory(
     for (const value of each.undone) undone.add(value)
   }
   const present = new Set([...final.values()].flat())
-  const isThere = checkAppends(history, present, mistakes)
+  const applied = checkAppends(history, present, mistakes)
   checkLists(final, writerOf, undone, mistakes)
   const graph = new Graph()
   for (const values of final.values()) addWrites(graph, values, writerOf)
@@ -64,18 +64,18 @@ export function checkHistory(
         mistakes.push(
           `${each.id}: read [${others.join()}] of list ${read.key}, which became [${list.join()}]`,
         )
-      else if (isThere.has(each) || each.appends.length === 0)
+      else if (applied.has(each) || each.appends.length === 0)
         addRead(graph, each, list, others.length, writerOf)
       checkWhole(each, others, read.key, writerOf, mistakes)
     }
   }
   addOrder(
     graph,
-    history.filter((each) => isThere.has(each) || each.appends.length === 0),
+    history.filter((each) => applied.has(each) || each.appends.length === 0),
     order,
   )
   const cycles = graph.cycles()
-  for (const cycle of cycles.slice(0, 5)) mistakes.push(`a circle: ${cycle.join(' → ')}`)
+  for (const cycle of cycles.slice(0, 5)) mistakes.push(`a cycle: ${cycle.join(' → ')}`)
   return {
     transactions: history.length,
     committed: history.filter(({ outcome }) => outcome === 'committed').length,
@@ -85,7 +85,7 @@ export function checkHistory(
   }
 }
 
-/** Each transaction is there as a whole or not at all, and as its caller heard. @returns those that are there */
+/** Checks that each transaction took effect completely or not at all, as its caller was told. @returns those that took effect */
 function checkAppends(
   history: readonly HistoryTransaction[],
   present: ReadonlySet<number>,
@@ -111,13 +111,13 @@ function checkLists(
   mistakes: string[],
 ): void {
   for (const [key, values] of final) {
-    if (new Set(values).size < values.length) mistakes.push(`list ${key}: a value that is there twice`)
+    if (new Set(values).size < values.length) mistakes.push(`list ${key}: a value that exists twice`)
     for (const value of values)
-      if (undone.has(value) || !writerOf.has(value)) mistakes.push(`list ${key}: ${value} was taken back`)
+      if (undone.has(value) || !writerOf.has(value)) mistakes.push(`list ${key}: ${value} was rolled back`)
   }
 }
 
-/** What a read saw of others; what it saw of its own transaction has to be the end of the list. */
+/** The values of others that a read saw; those of its own transaction must be the end of the list. */
 function othersOf(
   { id, appends }: HistoryTransaction,
   { key, values, own }: HistoryTransaction['reads'][number],
@@ -129,7 +129,7 @@ function othersOf(
     mistakes.push(`${id}: [${own.join()}] of its own is not the end of [${values.join()}] in list ${key}`)
   const mine = new Set(appends.map(([, value]) => value))
   for (const value of others)
-    if (undone.has(value) && !mine.has(value)) mistakes.push(`${id}: read ${value}, which was taken back`)
+    if (undone.has(value) && !mine.has(value)) mistakes.push(`${id}: read ${value}, which was rolled back`)
   return others
 }
 
@@ -175,7 +175,7 @@ function addRead(
   if (overwriter) graph.add('rw', reader.id, overwriter.id)
 }
 
-/** What ended before another began comes before it; only the last ones that ended have to be told. */
+/** Orders transactions that ended before another began; only the last ones that ended need an edge. */
 function addOrder(
   graph: Graph,
   history: readonly HistoryTransaction[],

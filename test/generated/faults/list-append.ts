@@ -32,7 +32,7 @@ const PART = 100
 
 class GivenUpError extends Error {}
 
-/** What one transaction has done so far. */
+/** The operations of one transaction so far. */
 class Progress {
   appends: [number, number][] = []
   undone: number[] = []
@@ -60,7 +60,7 @@ async function seesEmptyLists(client: Client): Promise<void> {
 
 /**
  * Runs transactions at random that append to lists and read them, through several clients at once, with savepoints, batches,
- * calls that are given up and whatever goes wrong on the way; then checks the history.
+ * aborted calls and network faults; then checks the history.
  * @param clients each with the client below it, for calls outside transactions @param direct does not go through the faults
  */
 export async function runListAppend(
@@ -162,7 +162,7 @@ export async function runListAppend(
             async (tx) => {
               const taken = record
               record = new Progress()
-              // run again after a loss: nothing of the first run is there
+              // run again after a loss: none of the first run was kept
               record.undone.push(...taken.undone, ...taken.appends.map(([, value]) => value))
               if (isReadOnly)
                 for (const key of keys)
@@ -193,7 +193,7 @@ export async function runListAppend(
   )
 }
 
-/** What an error says of the whole; without one of ours, it was given up: in a transaction before the COMMIT. */
+/** The outcome of the whole call by its error; an error that is not ours means that it was aborted: in a transaction, before the COMMIT. */
 function outcomeOf(error: unknown, isSingle: boolean): 'not_applied' | 'unknown' {
   if (error instanceof DatabaseError) return error.outcome
   if (error instanceof Error && error.cause) return outcomeOf(error.cause, isSingle)

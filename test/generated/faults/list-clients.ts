@@ -53,7 +53,7 @@ export function kyselyLists(client: Client): ListClient {
   }
 }
 
-/** What Drizzle's transactions and savepoints have in common. */
+/** The common interface of Drizzle's transactions and savepoints. */
 interface DrizzleTransaction {
   values(query: ReturnType<typeof withArgs>): PromiseLike<unknown[][]>
   transaction(callback: (inner: DrizzleTransaction) => Promise<void>): Promise<void>

@@ -4,7 +4,7 @@ import { pick } from '../../support/random.ts'
 export interface NestedAccount {
   readonly transactions: number
   readonly committed: number
-  /** What should never be: rows without an acknowledgement, and acknowledged ones that are missing. */
+  /** Violations: rows without an acknowledgement, and acknowledged rows that are missing. */
   readonly mistakes: readonly string[]
 }
 
@@ -23,7 +23,7 @@ const KINDS: readonly Kind[] = [
 class GivenUpError extends Error {}
 
 /**
- * Runs transactions at random with savepoints in savepoints, batches, cursors, refused statements and calls that are given up
+ * Runs transactions at random with savepoints in savepoints, batches, cursors, rejected statements and aborted calls
  * before they leave, one after the other and at once; then looks whether exactly the acknowledged rows are there.
  * @param hasCursors whether the server has `/v3/cursor`
  */

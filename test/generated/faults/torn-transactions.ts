@@ -1,7 +1,7 @@
 import { type Client, DatabaseError } from '@batonsql/core'
 import { pick } from '../../support/random.ts'
 
-/** What one statement of a transaction does; all but `insert` fail, or end the transaction on the server. */
+/** The effect of one statement of a transaction; all but `insert` fail, or end the transaction on the server. */
 type Act = 'insert' | 'constraint' | 'syntax' | 'or-rollback' | 'raise-rollback' | 'full' | 'interlude'
 
 const ACTS: readonly Act[] = [
@@ -43,7 +43,7 @@ export interface TornAccount {
 export interface TearOptions {
   /** Whether the database has the limit of {@link SIZE_LIMIT_BYTES}. */
   readonly isLimited?: boolean
-  /** What happens somewhere in each transaction besides, such as a restart of the server. */
+  /** Another event somewhere in each transaction, such as a restart of the server. */
   readonly interlude?: (() => Promise<unknown>) | undefined
 }
 
@@ -89,9 +89,12 @@ export async function tearTransactions(
     }
     const outcome = await db
       .transaction(async (tx) => {
-        if (together) await Promise.all(acts.map((act) => perform(tx, act)))
+        // the interlude begins when the statements before it have ended, however slow the machine is
+        const at = acts.indexOf('interlude')
+        const groups = at < 0 ? [acts] : [acts.slice(0, at), acts.slice(at, at + 1), acts.slice(at + 1)]
+        if (together) for (const group of groups) await Promise.all(group.map((act) => perform(tx, act)))
         else for (const act of acts) await perform(tx, act)
-        if (throws) throw new Error('given up')
+        if (throws) throw new Error('aborted')
       })
       .then(() => 'committed', outcomeOf)
     if (acts.some((act) => /rollback|full|interlude/.test(act))) endedByServer += 1
@@ -116,7 +119,7 @@ export async function tearTransactions(
   return { transactions: count, committed, endedByServer, leaks }
 }
 
-/** What the error of a transaction says of its rows; ORMs have ours as the cause of theirs. */
+/** The outcome of a transaction by its error; ORMs have our error as the cause of theirs. */
 function outcomeOf(error: unknown): string {
   if (error instanceof DatabaseError) return error.outcome
   return error instanceof Error && error.cause ? outcomeOf(error.cause) : 'not_applied'

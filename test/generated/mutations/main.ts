@@ -33,13 +33,13 @@ const FOLDER = join(
   existsSync(join(ROOT, 'packages', values.package)) ? 'packages' : 'internal',
   values.package,
 )
-/** What the tests do not need, or is linked. */
+/** Folders that the tests do not need, or that are linked. */
 const LEFT_OUT = ['.git', 'dist', 'bench', 'site']
-/** What the simulation takes at most to see that all is well again, besides the time it looks. */
+/** Maximum extra time that the simulation takes besides its search. */
 const START_MS = 30_000
 const TESTS_MS = 240_000
 
-/** What has seen a mistake: the simulation, or a project of tests. */
+/** What detected a mutation: the simulation, or a project of tests. */
 type Verdict = string
 
 const SURVIVED = 'survived'

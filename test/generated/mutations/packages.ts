@@ -1,4 +1,4 @@
-/** What looks for the mistakes in a package, the quickest first. */
+/** The tests that look for the mutations of a package, fastest first. */
 export interface MutatedPackage {
   /** Files of the package, relative to `src`, that get mistakes. @default all */
   readonly files?: RegExp

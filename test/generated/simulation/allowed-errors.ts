@@ -14,7 +14,7 @@ import { PlannedError } from './planned-error.ts'
 import type { Program } from './program.ts'
 import { slownessOf } from './slowness.ts'
 
-/** What can go wrong in a history besides its statements. */
+/** Faults that can occur in a history besides those of its statements. */
 interface Hazards {
   /** Requests went wrong, or the server did. */
   readonly isFaulty: boolean
@@ -33,7 +33,7 @@ const SQL_CODES: Partial<Record<Sql, readonly string[]>> = {
   'release p': ['SQLITE_UNKNOWN'],
 }
 
-/** Less than this cannot end a transaction, nor last longer than a request that was given up is left to finish. */
+/** Delays shorter than this cannot end a transaction, nor outlast the time that an aborted request is left to finish. */
 export const QUICK_MS = 800
 
 /** How long programs slept, or waited for themselves, in ms. */
@@ -87,7 +87,7 @@ class ErrorChecker {
     if (error instanceof TransportError) return this.#ofTransport(call, error)
     if (error instanceof HttpError) {
       const { clients, server } = this.#history
-      // it cannot find out what the server knows, or has no time for it
+      // it cannot find out what the server supports, or has no time for it
       const isShort = call.isAborted || /[tT]imeoutMs/.test(JSON.stringify([call.plan, clients]))
       const isUnknown = server.isExecuteOnly && (isShort || clients.some(({ token }) => token?.fails))
       const isRefused = isUnknown || call.sql.includes('unreadable')
@@ -110,14 +110,15 @@ class ErrorChecker {
     )
   }
 
-  /** What a program threw comes out of its own calls only. */
+  /** Errors that the program throws reject only its own calls. */
   #ofProgram({ what, error, scope }: Call): string | null {
     if ((error as Error).message === 'no token' && this.#history.clients[scope.client]?.token) return null
     const isTaken = what === 'transaction' || what === 'savepoint'
     return isTaken ? null : 'an error of another call'
   }
 
-  #ofSql({ sql, what, scope }: Call, { code }: SqlError): string | null {
+  #ofSql(call: Call, { code }: SqlError): string | null {
+    const { sql, what, scope } = call
     if (this.#hazards.isFaulty) return null
     if (sql.some((each) => SQL_CODES[each]?.includes(code))) return null
     const isLarge = sql.filter((each) => each === 'large').length > 1
@@ -131,6 +132,12 @@ class ErrorChecker {
     // a deferred transaction that writes after another has; and what is behind an older snapshot
     const isDeferred = /"mode":"|"whole"/.test(JSON.stringify(this.#history))
     if (code === 'SQLITE_BUSY' && isDeferred) return null
+    // a cursor is not sent again, nor what is behind a statement that ran
+    const mayBeRefused = what === 'rows' || (/^(chain|script)$/.test(what) && sql.length > 1)
+    const isTursodb = this.#history.server.isTursodb === true
+    // the earliest time of the calls that share a request is that of all
+    const mayBeLate = [call, ...scope.root.calls].some((each) => this.#hasLongWaits(each))
+    if (code === 'SQLITE_BUSY' && isTursodb && (mayBeRefused || mayBeLate)) return null
     return 'no statement of it fails so'
   }
 
@@ -158,6 +165,9 @@ class ErrorChecker {
     // results of reads alone are asked for again, one by one
     const isLarge = calls.some(({ sql }) => sql.includes('large')) && !calls.every(isPlainRead)
     const isClosed = calls.some(({ what, at }) => what === 'close stream' && at <= call.settledAt)
+    // calls behind a COMMIT that is rejected, as by a deferred constraint, were meant to run outside of the transaction
+    const isBehindCommit = calls.some(({ what }) => what === 'commit')
+    const hasDeferredViolation = calls.some(({ sql }) => sql.includes('child'))
     // such a request ends its stream on the server
     const isNoSql = calls.some(({ what, sql }) => what === 'rows' && sql[0] === 'unparsable')
     // where a call takes several requests, each with a token
@@ -165,6 +175,7 @@ class ErrorChecker {
     const hasNoToken =
       (isExecuteOnly || isOld || hasNoCursor) && this.#history.clients.some(({ token }) => token?.fails)
     return gaveUp ||
+      (isBehindCommit && hasDeferredViolation && message.includes('the COMMIT before it failed')) ||
       hasShortTime ||
       hasNoToken ||
       endsItself ||
@@ -183,18 +194,22 @@ class ErrorChecker {
   }
 
   #ofTransport(call: Call, { code }: TransportError): string | null {
-    const { requestTimeoutMs, queueLimit, writeLockTimeoutMs } = this.#plan(call)
+    const { queueLimit, writeLockTimeoutMs } = this.#plan(call)
     // rows of a stream that was closed meanwhile
     if (code === 'CLOSED' && call.what === 'rows' && call.scope.overAt < Infinity) return null
     if (code === 'CLOSED') return this.#isClosed(call) ? null : 'the client was not closed'
     if (code === 'QUEUE_FULL') return queueLimit === undefined ? 'the queue is long' : null
     if (code === 'NETWORK') return this.#hazards.isFaulty ? null : 'no request was lost'
-    const inner = call.inner.flatMap((scope) => scope.calls)
-    const isShort = [call, ...inner].some(({ plan }) => plan.timeoutMs !== undefined)
-    const hasReason = isShort || requestTimeoutMs !== undefined || writeLockTimeoutMs !== undefined
-    return hasReason || this.#hazards.isFaulty || this.#hazards.slowMs > 15_000
+    return writeLockTimeoutMs !== undefined || this.#hazards.isFaulty || this.#hasLongWaits(call)
       ? null
       : 'nothing took that long'
+  }
+
+  /** Whether its time may have been over. */
+  #hasLongWaits(call: Call): boolean {
+    const inner = call.inner.flatMap((scope) => scope.calls)
+    const isShort = [call, ...inner].some(({ plan }) => plan.timeoutMs !== undefined)
+    return isShort || this.#plan(call).requestTimeoutMs !== undefined || this.#hazards.slowMs > 15_000
   }
 
   #ofType(call: Call, error: TypeError): string | null {

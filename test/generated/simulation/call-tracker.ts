@@ -1,11 +1,11 @@
 import type { CallPlan, Sql } from './history.ts'
-import type { Call, Ledger, Scope, What } from './ledger.ts'
+import type { Call, CallKind, Ledger, Scope } from './ledger.ts'
 import { PlannedError } from './planned-error.ts'
 import { WRITING } from './statement-texts.ts'
 import { type WatchedSignal, watchedSignal } from './watched-signal.ts'
 import { microtasks, type World } from './world.ts'
 
-/** What every call can be given. */
+/** Options of every call. */
 export type Options = { signal?: AbortSignal; timeoutMs?: number }
 
 /** Makes calls, with their times and signals, and notes in the ledger what becomes of them. */
@@ -22,7 +22,7 @@ export class CallTracker {
   }
 
   /** Enters a call, and gives each row that it writes a number of its own. */
-  open(scope: Scope, what: What, plan: CallPlan, sql: readonly Sql[] = [], name = ''): Call {
+  open(scope: Scope, what: CallKind, plan: CallPlan, sql: readonly Sql[] = [], name = ''): Call {
     const tags = sql.map((each) => (WRITING.has(each) ? (this.#tag += 1) : null))
     return this.#ledger.call(scope, what, plan, { sql, tags, name })
   }
@@ -37,11 +37,11 @@ export class CallTracker {
       this.signals.push(watched)
       const { controller } = watched
       options.signal = controller.signal
-      call.reason = new PlannedError(`call ${call.id} was given up`)
+      call.reason = new PlannedError(`call ${call.id} was aborted`)
       const abort = (): void => {
         // many a signal is never aborted
         if (call.state !== 'pending' && call.id % 2 === 0) return
-        // what had settled before was not given up
+        // calls that had already settled were not aborted
         if (call.state === 'pending') {
           call.isAborted = true
           call.abortedAt = this.#world.now

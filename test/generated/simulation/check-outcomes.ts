@@ -25,10 +25,10 @@ function vagueOutcome(call: Call, network: Network): string[] {
   )
   return mayHaveRun
     ? []
-    : [`${nameOf(call)}: its outcome is unknown, but nothing of it has left: ${String(error)}`]
+    : [`${nameOf(call)}: its outcome is unknown, but none of it was sent: ${String(error)}`]
 }
 
-/** What an INSERT tells of itself. */
+/** The result of an INSERT. */
 function wrongResult({ state, what, sql, value, ...call }: Call): string[] {
   if (
     state !== 'ok' ||

@@ -6,7 +6,7 @@ import type { Program } from './program.ts'
 
 type Rows = readonly number[]
 
-/** What each SELECT of a call saw; only its beginning, where the loop over the rows was left. */
+/** The rows that each SELECT of a call saw; only the first ones if the loop over the rows was left. */
 function readsOf(call: Call): { rows: Rows; isWhole: boolean }[] {
   const isRead = (at: number): boolean => call.sql[at]?.endsWith('select') === true
   if (call.state !== 'ok') return []
@@ -22,7 +22,7 @@ function readsOf(call: Call): { rows: Rows; isWhole: boolean }[] {
 }
 
 /**
- * Looks at what was read: what is durable, from its beginning to some point, and behind it what the transaction of the call
+ * Checks the rows that were read: the durable ones, from the beginning to some point, and then those that the transaction of the call
  * has written; and nothing less than what the caller had been told before.
  * @param durable the rows of the table in the end
  */
@@ -56,7 +56,7 @@ const tagsIn = (scope: Scope): number[] =>
         ...call.inner.flatMap(tagsIn),
       ])
 
-/** What a call has to see: its caller had been told of it, and nothing has undone it. */
+/** The rows that a call must see: they were acknowledged before, and not undone. */
 function knownTo(call: Call, program: Program, { server, clients, events = [] }: History): Rows {
   const { scope } = call
   const isStale =

@@ -2,7 +2,7 @@ import { type History, type Step, wholeOf } from './history.ts'
 import type { Call } from './ledger.ts'
 import type { Network } from './network.ts'
 
-/** What makes a client send more than is written in the README. */
+/** Reasons for a client to send more requests than the README says. */
 const UNUSUAL =
   /"faults":\[\{|"events"|"abort|[tT]imeoutMs"|"unparsable"|"isOld"|"isExecuteOnly"|"hasNoCursor"|"lagMs"|"retry"|"on":|"large"|"unreadable"|"queueLimit"|"ms":\d{4}|"do":"close"|"token"/
 
@@ -14,7 +14,7 @@ export function checkRequests(network: Network, history: History, calls: readonl
     ? savedIn(history.tasks.flatMap(({ steps }) => steps))
     : 0
   const most = calls.reduce((sum, call) => sum + requestsFor(call), 0) - saved
-  const count = network.seen.length
+  const count = network.seen.filter(({ isRefused }) => !isRefused).length
   return count > most ? [`${count} requests, where ${most} are enough`] : []
 }
 

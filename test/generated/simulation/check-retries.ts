@@ -21,7 +21,7 @@ const UNREADABLE = "cast(x'ff' as text)"
 
 /** Looks whether requests were sent again where they may, where they must, and nowhere else. */
 export function checkRetries(program: Program, network: Network, history: History): string[] {
-  // a replica that does not come so far is asked anew, and there are no more than two versions to try
+  // a replica that is still behind is asked again, and there are at most two versions to try
   if (
     history.server.lagMs !== undefined ||
     history.server.isOld ||
@@ -31,7 +31,7 @@ export function checkRetries(program: Program, network: Network, history: Histor
     return []
   return program.ledger.calls.flatMap((call) => {
     if (call.what !== 'execute' || call.scope.isOrm || call.sql[0] === 'unparsable') return []
-    const sent = network.seen.filter(({ body }) => body.includes(markOf(call.id)))
+    const sent = network.seen.filter(({ body, isRefused }) => !isRefused && body.includes(markOf(call.id)))
     const complaint =
       call.scope.kind === 'client'
         ? complaintOfAlone(call, sent, history)
@@ -55,7 +55,7 @@ function complaintOfAlone(call: Call, sent: readonly SeenRequest[], { clients }:
     wasRefused ||
     (isRead && call.error instanceof TransportError && call.error.code === 'NETWORK') ||
     (isRead && call.error instanceof HttpError && call.error.status >= 502 && call.error.status <= 504)
-  return isTransient && hasTime && sent.length <= maxRetries ? `given up after ${sent.length} requests` : null
+  return isTransient && hasTime && sent.length <= maxRetries ? `aborted after ${sent.length} requests` : null
 }
 
 /** Whether reads shared a request that one of their results may have failed: each is then sent once more, by itself. */

@@ -12,7 +12,7 @@ const SLACK_MS = 10
 const SHARED_MS = 2_010
 const CLOSE_MS = 2_000
 
-/** Looks whether calls settled in their time, and at once when they were given up. */
+/** Checks that calls settled within their time limits, and at once when they were aborted. */
 export function checkTimes(program: Program, network: Network, history: History): string[] {
   return program.ledger.calls.flatMap((call) => {
     const tookMs = call.settledAt - call.at
@@ -22,7 +22,7 @@ export function checkTimes(program: Program, network: Network, history: History)
     // the handle of a transaction takes no signal
     const isEnd = (call.what === 'commit' || call.what === 'rollback') && call.scope.kind === 'stream'
     if ((isPlain || isEnd) && call.settledAt > call.abortedAt)
-      return [`${nameOf(call)}: given up, but not at once`]
+      return [`${nameOf(call)}: aborted, but not at once`]
     if (isEarly(call, network, history)) return [`${nameOf(call)}: its time began before its turn`]
     const isLate = isPlain && call.state === 'ok' && call.scope.overAt < call.turn
     return isLate ? [`${nameOf(call)}: accepted by a handle that was over`] : []
@@ -36,12 +36,12 @@ function isEarly(
   { clients, faults, server }: History,
 ): boolean {
   const { concurrency, token } = clients[scope.client] ?? {}
-  // finding out what the server knows belongs to the time of a call
+  // the time limit of a call includes finding out what the server supports
   if (server.isExecuteOnly || faults.some(({ value }) => value === 400)) return false
   const isFirst =
     scope.kind === 'transaction' && scope.calls[0]?.id === id && what === 'execute' && !scope.isOrm
   if (!isFirst || concurrency !== undefined || token || !(error instanceof TransportError)) return false
-  const isLate = error.code === 'TIMEOUT' && error.message.startsWith('no answer')
+  const isLate = error.code === 'TIMEOUT' && error.message.startsWith('no response')
   return isLate && !seen.some(({ body }) => body.includes(markOf(id)))
 }
 
@@ -55,10 +55,10 @@ function longest({ what, plan, scope }: Call, { clients }: History): number {
     case 'batch':
     case 'chain':
     case 'commit':
-      // in a transaction the time begins when the lock is there, and again behind a savepoint
+      // in a transaction the time starts when the lock is acquired, and again after a savepoint
       return scope.kind === 'client' ? ownMs + slackMs : writeLockTimeoutMs + 3 * ownMs + slackMs
     case 'rollback':
-      // it waits for an end that is under way, and gives up waiting for its turn to write
+      // it waits for an end that is in flight, and stops waiting for the write lock
       return scope.kind === 'stream' ? 2 * ownMs + slackMs : Infinity
     case 'health':
       return ownMs + slackMs

@@ -19,7 +19,7 @@ interface Part {
 
 const isTag = (tag: number | null): tag is number => tag !== null
 
-/** What a call in a transaction, or part of a batch, leaves there. */
+/** The rows written by a call in a transaction, or by a part of a batch. */
 function partOf(call: Call): Part {
   const all = call.tags.filter(isTag)
   if (call.state === 'ok') return { tags: all, optional: new Set() }
@@ -84,7 +84,7 @@ class Open {
   }
 }
 
-/** What a callback of a transaction or a savepoint leaves there when that comes to a good end. */
+/** The rows written by the callback of a transaction or a savepoint that succeeds. */
 function liveIn(scope: Scope, open = new Open()): Open {
   for (const call of scope.calls) {
     if (open.control(call)) continue
@@ -151,7 +151,7 @@ function chainGroups(call: Call, name: string): Group[] {
 
 /**
  * The place of the statement that failed, where that is known; the beginning of its part for one that is not SQL, since the
- * server runs nothing of the part then.
+ * server runs none of the part in that case.
  */
 function failedAt({ error }: Call, parts: readonly number[]): number | null {
   if (!(error instanceof SqlError)) return null
@@ -181,7 +181,7 @@ function groupOfTry(call: Call, scope: Scope, at: number): Group {
 const allTags = (scope: Scope): number[] =>
   scope.calls.flatMap((call) => [...call.tags.filter(isTag), ...call.inner.flatMap(allTags)])
 
-/** Whether a transaction goes on behind a COMMIT that failed: it never left, or was refused. */
+/** Whether a transaction continues after a COMMIT that failed: it was never sent, or was rejected. */
 function goesOn(scope: Scope, commit: Call): boolean {
   const later = scope.calls.slice(scope.calls.indexOf(commit) + 1)
   const end = later.findIndex(
@@ -192,7 +192,7 @@ function goesOn(scope: Scope, commit: Call): boolean {
   return later.slice(0, end < 0 ? undefined : end).some((call) => call.state === 'ok' && isStatement(call))
 }
 
-/** What the calls on a stream leave there, whose transactions begin and end by calls or by statements. */
+/** The rows written by calls on a stream, whose transactions begin and end with calls or with statements. */
 function groupsOfStream(scope: Scope): Group[] {
   const groups: Group[] = []
   let open: Open | null = null

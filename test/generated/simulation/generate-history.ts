@@ -1,6 +1,7 @@
 import { Chooser } from './chooser.ts'
 
 import type { ClientPlan, Fault, FaultKind, History, ServerEvent, Task } from './history.ts'
+import type { ServerPlan } from './model-server.ts'
 import { CALL_TIMES, makeProfile, type Profile } from './profile.ts'
 import { StepGenerator } from './step-generator.ts'
 
@@ -15,7 +16,7 @@ const FAULTS: readonly FaultKind[] = [
   'refused after',
   'foreign answer',
   'no answer',
-  'lost without a word',
+  'lost silently',
   'slow',
   'late',
   'busy',
@@ -46,21 +47,25 @@ class Generator {
     const clients = Array.from({ length: this.#choose.chance(0.25) ? 2 : 1 }, () => this.#client())
     const tasks = this.#choose.list(3, () => this.#task(clients.length))
     const seed = 1 + this.#choose.int(2 ** 31)
-    const server = {
-      ...(this.#choose.chance(0.06) && { isOld: true }),
-      ...(this.#choose.chance(0.06) && { isExecuteOnly: true }),
-      ...(this.#choose.chance(0.04) && { hasNoCursor: true }),
-      ...(this.#choose.chance(0.05) && { lagMs: this.#choose.pick([1, 30, 500]) }),
-      ...(this.#choose.chance(0.05) && { hasNoIndex: true }),
-    }
+    const server = this.#choose.chance(0.2) ? { isTursodb: true } : this.#libsqlServer()
     return {
       seed,
       server,
       clients,
       tasks,
-      faults: this.#faults(server.isExecuteOnly ? EXECUTE_ONLY_SLOW_MS : SLOW_MS),
+      faults: this.#faults('isExecuteOnly' in server ? EXECUTE_ONLY_SLOW_MS : SLOW_MS),
       ...(this.#profile.faults > 0 &&
         this.#choose.chance(0.15) && { events: this.#choose.list(2, () => this.#event()) }),
+    }
+  }
+
+  #libsqlServer(): ServerPlan {
+    return {
+      ...(this.#choose.chance(0.06) && { isOld: true }),
+      ...(this.#choose.chance(0.06) && { isExecuteOnly: true }),
+      ...(this.#choose.chance(0.04) && { hasNoCursor: true }),
+      ...(this.#choose.chance(0.05) && { lagMs: this.#choose.pick([1, 30, 500]) }),
+      ...(this.#choose.chance(0.05) && { hasNoIndex: true }),
     }
   }
 

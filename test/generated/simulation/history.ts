@@ -1,14 +1,14 @@
 import type { ServerPlan } from './model-server.ts'
 import type { Orm } from './orm-transactions.ts'
 
-/** What happens in one run of the simulation. It is plain data, so that it can be printed, kept and made smaller. */
+/** The events of one run of the simulation. It is plain data, so that it can be printed, stored and shrunk. */
 export interface History {
   /** Decides on delays and on what happens first of two things at the same time; 0: no delays but 1 ms. */
   readonly seed: number
   readonly server: ServerPlan
   readonly clients: readonly ClientPlan[]
   readonly tasks: readonly Task[]
-  /** What goes wrong with requests, by the number of the request. */
+  /** Faults of requests, by the number of the request. */
   readonly faults: readonly Fault[]
   readonly events?: readonly ServerEvent[]
 }
@@ -23,7 +23,7 @@ export interface ClientPlan {
   readonly concurrency?: number
   readonly queueLimit?: number
   readonly readYourWrites?: boolean
-  /** `fetch` goes on when its signal is aborted. */
+  /** `fetch` ignores its signal. */
   readonly ignoresAbort?: boolean
   readonly observes?: boolean
   /** The function for tokens: how long it takes, and which of its calls fail. */
@@ -68,12 +68,12 @@ export type Sql =
 export interface CallPlan {
   /** `later`: by the next `gather`. `never`: not at all. Left out: at once. */
   readonly wait?: 'later' | 'never'
-  /** The program goes on when it rejects. */
+  /** The program continues if it rejects. */
   readonly catches?: boolean
   readonly timeoutMs?: number
-  /** When it is given up: so many ms after it was made; -1: before. */
+  /** Time of its abort, in ms after it was made; -1: before. */
   readonly abortMs?: number
-  /** When it is given up: so many microtasks after it was made. */
+  /** Time of its abort, in microtasks after it was made. */
   readonly abortTicks?: number
 }
 
@@ -97,7 +97,7 @@ export type Step =
       /** Leaves the loop at this row. */
       readonly take?: number
       readonly throws?: boolean
-      /** What is done at the first row. */
+      /** The action at the first row. */
       readonly steps?: readonly Step[]
       readonly on?: 'client' | 'outer'
     } & CallPlan)
@@ -135,7 +135,7 @@ export type Step =
 
 export type Mode = 'immediate' | 'deferred' | 'readonly'
 
-/** What goes wrong with one request. */
+/** The fault of one request. */
 export interface Fault {
   /** Number of the request, from 0. */
   readonly request: number
@@ -162,7 +162,7 @@ export type FaultKind =
   | 'foreign answer'
   /** Neither an answer nor an error ever comes. */
   | 'no answer'
-  | 'lost without a word'
+  | 'lost silently'
   /** The server takes `value` ms for each statement. */
   | 'slow'
   /** The answer takes `value` ms more. */
@@ -170,7 +170,7 @@ export type FaultKind =
   /** The lock is taken. */
   | 'busy'
 
-/** What happens to the server. */
+/** An event of the server. */
 export interface ServerEvent {
   readonly atMs: number
   readonly kind: 'restart' | 'restart with a lower index' | 'token expires'

@@ -51,7 +51,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
   keep('SAVEPOINT on a stream without a transaction', [
     [onStream({ do: 'execute', sql: 'savepoint p', catches: true }, insert)],
   ]),
-  keep('a RELEASE that a deferred constraint refuses once', [
+  keep('a RELEASE that a deferred constraint rejects once', [
     [
       onStream(
         { do: 'execute', sql: 'savepoint p', catches: true },
@@ -66,7 +66,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     [onStream({ do: 'chain', sql: ['savepoint p'], catches: true }, { do: 'chain', sql: ['insert'] })],
   ]),
   keep(
-    'a fetch that ignores its signal keeps no turn to write',
+    'a fetch that ignores its signal does not keep the write permit',
     [
       [{ do: 'transaction', steps: [{ ...insert, abortMs: 5 }], catches: true }],
       [{ do: 'transaction', steps: [{ ...insert, abortMs: 5 }], catches: true }],
@@ -81,7 +81,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     },
   ),
   keep(
-    'a fetch that ignores its signal keeps no stream in rows',
+    'a fetch that ignores its signal does not keep the stream of a cursor',
     [[inTransaction({ do: 'rows', sql: 'insert', wait: 'never' })]],
     { client: { ignoresAbort: true }, faults: [{ request: 0, kind: 'no answer' }] },
   ),
@@ -102,7 +102,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       ),
     ],
   ]),
-  keep('a read of the client in a callback, behind a comment', [
+  keep('a read of the client in a callback, after a comment', [
     [
       inTransaction(
         { do: 'batch', sql: ['pragma'] },
@@ -110,7 +110,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       ),
     ],
   ]),
-  keep('a first statement that is no SQL keeps no turn to write', [
+  keep('an invalid first statement does not keep the write permit', [
     [inTransaction({ do: 'execute', sql: 'unparsable', catches: true }, { do: 'sleep', ms: 4_000 })],
     [inTransaction({ do: 'execute', sql: 'unparsable', catches: true }, { do: 'sleep', ms: 4_000 })],
     [{ do: 'sleep', ms: 100 }, inTransaction(insert)],
@@ -118,12 +118,12 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
   keep('coalesce without waiting', [[{ do: 'together', steps: [insert, insert, select] }]], {
     client: { coalesce: true },
   }),
-  keep('a savepoint whose name has a word of BEGIN in it', [
+  keep('a savepoint whose name contains a keyword of BEGIN', [
     [onStream({ do: 'begin', mode: 'deferred' }, { do: 'mark', name: 'immediate_report' }, select)],
   ]),
   ...[3, 4, 5, 6, 7, 8].map((value) =>
     keep(
-      `a COMMIT that is answered by something else: ${value}`,
+      `a COMMIT with the response of something else: ${value}`,
       [[{ do: 'transaction', retry: 2, steps: [insert] }]],
       {
         faults: [{ request: 1, kind: 'foreign answer', value }],
@@ -136,7 +136,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     [onStream({ do: 'begin' }, insert, { do: 'execute', sql: 'or fail', catches: true }, { do: 'commit' })],
   ]),
   keep(
-    'rows given up before the first of them leave no lock behind',
+    'a cursor aborted before its first row leaves no lock behind',
     [
       [inTransaction(insert, { do: 'rows', sql: 'select', abortMs: 1 })],
       [
@@ -152,25 +152,24 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
   ),
   // found by the simulation
   keep(
-    'the end of a transaction whose time is short',
+    'the end of a transaction with a short timeout',
     [[inTransaction(insert, { do: 'rollback' })], [insert]],
     { client: { requestTimeoutMs: 4 }, seed: 65232109 },
   ),
   keep(
-    'a COMMIT on /v2 behind a first statement that was no SQL',
+    'a COMMIT on /v2 after an invalid first statement',
     [[inTransaction({ do: 'execute', sql: 'unparsable', wait: 'later' })]],
     { server: { isOld: true } },
   ),
-  keep('rows of a statement that is no SQL in a transaction', [
+  keep('a cursor of an invalid statement in a transaction', [
     [inTransaction({ do: 'rows', sql: 'unparsable', catches: true })],
   ]),
+  keep('a malformed response does not prove that the server has /v3', [[insert, inTransaction(insert)]], {
+    server: { isOld: true },
+    faults: [{ request: 1, kind: 'foreign answer', value: 0 }],
+  }),
   keep(
-    'an answer that is not of the protocol does not prove that the server has /v3',
-    [[insert, inTransaction(insert)]],
-    { server: { isOld: true }, faults: [{ request: 1, kind: 'foreign answer', value: 0 }] },
-  ),
-  keep(
-    'a server without cursors closes the stream of rows that were given up',
+    'a server without cursors closes the stream of an aborted cursor',
     [
       [
         inTransaction(
@@ -182,7 +181,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { server: { hasNoCursor: true } },
   ),
-  keep('a savepoint that fails while its rows are read ends the reading', [
+  keep('a savepoint that fails while its rows are read ends the cursor', [
     [
       inTransaction(
         {
@@ -226,7 +225,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     [[onStream(insert, { do: 'rows', sql: 'insert' })]],
     { faults: [{ request: 1, kind: 'repeated' }] },
   ),
-  keep('a call behind a savepoint, and one that is made when that has just ended', [
+  keep('a call queued after a savepoint, and one that is made when it has just ended', [
     [
       inTransaction(
         {
@@ -252,7 +251,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     [{ do: 'rows', sql: 'returning', take: 1, steps: [{ do: 'sleep', ms: 1 }], abortMs: 6 }],
   ]),
   keep(
-    'a stream that is closed while rows are read and calls wait behind them',
+    'a stream that is closed while rows are read and other calls are queued',
     [
       [
         onStream({
@@ -269,15 +268,15 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { seed: 80566580 },
   ),
   keep(
-    'a coalesced call that is late before its request leaves',
+    'a coalesced call that times out before its request is sent',
     [[{ do: 'execute', sql: 'insert', timeoutMs: 1 }]],
     { client: { coalesce: true } },
   ),
-  keep('a coalesced call that is late while its request waits for the token', [[insert]], {
+  keep('a coalesced call that times out while its request waits for the token', [[insert]], {
     client: { coalesce: true, requestTimeoutMs: 1, token: { ms: 1 } },
   }),
   keep(
-    'a coalesced call that is late while the request that it shares waits for the token',
+    'a coalesced call that times out while its shared request waits for the token',
     [
       [
         { do: 'execute', sql: 'insert', wait: 'never', timeoutMs: 1 },
@@ -287,7 +286,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { client: { coalesce: true, token: { ms: 1 } } },
   ),
   keep(
-    'a coalesced call that is late while its request waits behind two with writes',
+    'a coalesced call that times out while its request waits for two with writes',
     [[{ do: 'together', steps: [select, insert] }], [{ do: 'gather' }, { ...insert, catches: true }, insert]],
     { client: { coalesce: true, requestTimeoutMs: 1 }, seed: 1345070120, startsAt: [0, 1] },
   ),
@@ -308,7 +307,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { client: { requestTimeoutMs: 1 }, seed: 389967202, startsAt: [0, 0] },
   ),
-  keep('a ROLLBACK that is given up while it goes along with the end of its stream', [
+  keep('a ROLLBACK that is aborted while it is sent with the close of its stream', [
     [
       onStream(
         { do: 'execute', sql: 'begin' },
@@ -318,11 +317,11 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
   ]),
   keep(
-    'an answer with results that are none does not prove that the server has /v3',
+    'a response with invalid results does not prove that the server has /v3',
     [[insert], [onStream(insert)]],
     { server: { isOld: true }, faults: [{ request: 1, kind: 'foreign answer', value: 4 }] },
   ),
-  keep('the statement ROLLBACK that is given up behind a rollback that is under way', [
+  keep('the statement ROLLBACK that is aborted after a rollback in flight', [
     [
       onStream(
         { do: 'begin' },
@@ -333,7 +332,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
   ]),
   keep(
-    'a rollback whose time is over while a COMMIT is not answered',
+    'a rollback that times out while a COMMIT has no response',
     [
       [
         onStream(
@@ -347,7 +346,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { faults: [{ request: 1, kind: 'no answer' }] },
   ),
   keep(
-    'a transaction that is rolled back while it waits to write lets the next one write, though its stream stays open',
+    'a transaction that is rolled back while it waits for the write lock lets the next one write, though its stream stays open',
     [
       [inTransaction(insert, { do: 'sleep', ms: 50 })],
       [inTransaction(insert, { do: 'sleep', ms: 3_000 })],
@@ -365,7 +364,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { startsAt: [0, 0, 5, 20] },
   ),
   keep(
-    'the ends of two streams are never answered: others write when the server has closed the streams by itself',
+    'the close requests of two streams get no response: others write once the server has closed the streams',
     [
       [inTransaction({ do: 'rows', sql: 'insert' })],
       [onStream({ do: 'begin' }, insert, { do: 'batch', sql: ['pragma'] })],
@@ -373,14 +372,14 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     {
       server: { isOld: true },
       faults: [
-        { request: 5, kind: 'lost without a word' },
+        { request: 5, kind: 'lost silently' },
         { request: 6, kind: 'refused after' },
         { request: 7, kind: 'no answer' },
       ],
     },
   ),
   keep(
-    'the statement ROLLBACK behind a COMMIT of which nothing is known',
+    'the statement ROLLBACK after a COMMIT with an unknown outcome',
     [
       [
         onStream(
@@ -393,7 +392,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { faults: [{ request: 1, kind: 'foreign answer' }] },
   ),
-  keep('a script whose last statement fails after a transaction of it', [
+  keep('a script whose last statement fails after a transaction', [
     [{ do: 'script', sql: ['insert', 'insert', 'missing table'], whole: [1, 2], catches: true }],
   ]),
   keep('reads of a transaction that are too large for one response', [
@@ -416,7 +415,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
   ]),
   keep(
-    'a coalesced write that is refused, and waits to be sent again until its time is over',
+    'a coalesced write that is rejected, and waits for its retry until its timeout',
     [
       [{ do: 'execute', sql: 'insert', catches: true }],
       [{ do: 'script', sql: ['pragma'] }],
@@ -431,12 +430,12 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       startsAt: [0, 0, 1],
       faults: [
         { request: 1, kind: 'refused as html', value: 429 },
-        { request: 5, kind: 'lost without a word' },
+        { request: 5, kind: 'lost silently' },
       ],
     },
   ),
   keep(
-    'coalesced reads, one of which has a result that cannot be written',
+    'coalesced reads, one of which has a result that cannot be encoded',
     [
       [
         {
@@ -452,7 +451,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { client: { coalesce: true } },
   ),
   keep(
-    'a script of one statement that ran, answered by an error with a code that nobody knows',
+    'a script of one statement that ran, answered by an error with an unknown code',
     [[{ do: 'script', sql: ['insert'] }]],
     { faults: [{ request: 0, kind: 'foreign answer', value: 6 }] },
   ),
@@ -490,27 +489,74 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { server: { isExecuteOnly: true } },
   ),
   keep(
-    'without batches: an answer without a baton while another call of its request is to come',
+    'without batches: a response without a baton while another call of its request is pending',
     [[inTransaction(insert, { do: 'together', steps: [insert, insert], catches: true })]],
     { server: { isExecuteOnly: true }, faults: [{ request: 5, kind: 'foreign answer', value: 0 }] },
   ),
   keep(
-    'a COMMIT whose second copy is rejected is no proof that the server has no batches',
+    'a COMMIT whose second copy is rejected does not prove that the server has no batches',
     [[onStream(insert, { do: 'begin' }, insert, { do: 'commit', catches: true })]],
     {
       faults: [
         { request: 2, kind: 'repeated' },
-        { request: 3, kind: 'lost without a word' },
+        { request: 3, kind: 'lost silently' },
       ],
     },
   ),
   keep(
-    'a stream stays on /v2, though another call is told that there is none',
+    'a stream stays on /v2, even if another call gets 404 for it',
     [[{ do: 'together', steps: [inTransaction(insert), { do: 'rows', sql: 'insert' }], catches: true }]],
     {
       seed: 223341562,
       server: { isExecuteOnly: true },
       faults: [{ request: 3, kind: 'refused as html', value: 404 }],
     },
+  ),
+  keep(
+    'without batches: a foreign answer to a chain does not name the statement, which has run',
+    [[onStream({ do: 'chain', sql: ['returning'], catches: true })]],
+    { server: { isExecuteOnly: true }, faults: [{ request: 4, kind: 'foreign answer', value: 6 }] },
+  ),
+  keep(
+    'a server that refuses writers: those of a client take turns, and the time of one begins with its turn',
+    [
+      ...OTHERS,
+      [insert, { do: 'batch', sql: ['insert', 'insert'] }],
+      [inTransaction({ do: 'sleep', ms: 500 }, insert)],
+    ],
+    { server: { isTursodb: true } },
+  ),
+  keep(
+    'a server that refuses writers: a call that is aborted leaves neither the lock nor a stream behind',
+    [[inTransaction(insert, { do: 'sleep', ms: 300 })], [{ ...insert, abortMs: 20, catches: true }, insert]],
+    { server: { isTursodb: true } },
+  ),
+  keep(
+    'a server that refuses writers: it has no read-only transactions',
+    [
+      [{ do: 'transaction', mode: 'readonly', steps: [select, select] }],
+      [{ do: 'batch', sql: ['select', 'select'], mode: 'readonly' }],
+    ],
+    { server: { isTursodb: true } },
+  ),
+  keep(
+    'a call behind a COMMIT that a deferred constraint rejects does not run inside the transaction',
+    [
+      [
+        onStream(
+          { do: 'execute', sql: 'begin' },
+          {
+            do: 'together',
+            steps: [
+              { do: 'execute', sql: 'child' },
+              { do: 'commit', catches: true },
+              { do: 'execute', sql: 'insert', catches: true },
+            ],
+          },
+          { do: 'commit', catches: true },
+        ),
+      ],
+    ],
+    {},
   ),
 ]

@@ -2,8 +2,8 @@ import { findDatabaseError, type Outcome } from '@batonsql/core'
 import type { CallPlan, Sql } from './history.ts'
 import type { World } from './world.ts'
 
-/** What a call is about. */
-export type What =
+/** The kind of a call. */
+export type CallKind =
   | 'execute'
   | 'batch'
   | 'chain'
@@ -37,17 +37,17 @@ export interface Scope {
   overAt: number
   /** `rollback()` was called on it. */
   isRolledBack: boolean
-  /** What its callback threw; undefined when it returned. */
+  /** The error that its callback threw; undefined if it returned. */
   thrown: unknown
   hasThrown: boolean
-  /** What its handle said when it ended. */
+  /** The state of its handle at the end. */
   expiresAt: number | null
 }
 
 /** A call of the client's public surface, and what became of it. */
 export interface Call {
   readonly id: number
-  readonly what: What
+  readonly what: CallKind
   readonly scope: Scope
   readonly plan: CallPlan
   readonly sql: readonly Sql[]
@@ -58,11 +58,11 @@ export interface Call {
   readonly turn: number
   /** The scopes of its callback: tries of a transaction, or a savepoint. */
   readonly inner: Scope[]
-  /** Why it would be given up. */
+  /** The reason with which it would be aborted. */
   reason: Error | null
   isAborted: boolean
   abortedAt: number
-  /** The loop over its rows was left by an error of the program's, which says nothing of the statement. */
+  /** The loop over its rows was left by an error of the program, which is unrelated to the statement. */
   leftBy: unknown
   /** A mistake of the program, which the client refuses by a TypeError. */
   mistake: string | null
@@ -106,7 +106,7 @@ export class Ledger {
 
   call(
     scope: Scope,
-    what: What,
+    what: CallKind,
     plan: CallPlan = {},
     {
       sql = [],
@@ -160,12 +160,12 @@ export class Ledger {
   }
 }
 
-/** What the caller was told of a call that failed. */
+/** The outcome that the caller of a failed call received. */
 export function outcomeOf({ error, isAborted, leftBy, reason, what }: Call): Outcome {
   if (leftBy !== undefined && leftBy === error) return 'unknown'
   const known = findDatabaseError(error)
   if (known) return known.outcome
-  // what `authToken` threw in the middle of a script says nothing of what was before
+  // an error from `authToken` in the middle of a script does not show what happened before
   if (what === 'script') return 'unknown'
   // a signal's reason says nothing; what a callback threw ended its transaction
   return isAborted && error === reason && what !== 'transaction' ? 'unknown' : 'not_applied'

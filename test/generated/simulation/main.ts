@@ -41,7 +41,7 @@ async function mistakesOf(history: History): Promise<readonly string[]> {
   }
 }
 
-/** What happened in a history, in words. */
+/** Describes the events of a history. */
 async function reportOf(history: History): Promise<string> {
   try {
     return (await runHistory(history)).report()

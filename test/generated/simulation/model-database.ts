@@ -1,7 +1,7 @@
 import type { Command } from './model-sql.ts'
 import type { World } from './world.ts'
 
-/** What became durable at once: a transaction, or a statement outside of one. */
+/** Changes that became durable together: a transaction, or a statement outside of one. */
 export interface Commit {
   readonly tags: readonly number[]
   readonly at: number
@@ -17,8 +17,9 @@ export interface StatementResult {
 
 /** A statement that the database refused. */
 export class SqlFailure extends Error {
-  readonly code: string
-  constructor(code: string, message: string) {
+  /** The errors of Turso's engine have none. */
+  readonly code: string | undefined
+  constructor(code: string | undefined, message: string) {
     super(message)
     this.code = code
   }
@@ -44,8 +45,12 @@ export class ModelDatabase {
   /** How often a transaction lost the lock to one that waited. */
   steals = 0
 
-  constructor(world: World) {
+  /** Whether it refuses a writer at once, as Turso's engine does. */
+  readonly isTursodb: boolean
+
+  constructor(world: World, isTursodb = false) {
     this.world = world
+    this.isTursodb = isTursodb
   }
 
   commit(tags: readonly number[], rows: readonly number[]): void {
@@ -61,6 +66,7 @@ export class ModelDatabase {
       this.#give(connection)
       return undefined
     }
+    if (this.isTursodb) throw new SqlFailure(undefined, 'database is locked')
     const wait = new Promise<void>((resolve, reject) => {
       this.#waiting.push({ connection, resolve, reject })
     })
@@ -175,6 +181,8 @@ export class ModelConnection {
     const own = this.transaction
     switch (command.kind) {
       case 'begin': {
+        if (command.isReadonly && this.database.isTursodb)
+          throw new SqlFailure(undefined, 'prepare failed: near "READONLY": syntax error')
         // inside a transaction it takes the lock, too, and keeps it
         if (own && command.mode === 'immediate') await this.#lock(isBusyDatabase)
         if (own) throw unknown('cannot start a transaction within a transaction')
@@ -250,14 +258,14 @@ export class ModelConnection {
       this.transaction !== null &&
       this.transaction.seen !== null &&
       this.transaction.version !== this.database.version
-    if (isBusyDatabase || isStale()) throw locked()
+    if (isBusyDatabase || isStale()) throw this.database.isTursodb ? stale() : locked()
     if (this.isClosed) throw new ServerGone('the stream was dropped')
     await this.database.acquire(this)
     if (this.isClosed) {
       this.database.release(this)
       throw new ServerGone('the stream was dropped')
     }
-    if (isStale()) throw locked()
+    if (isStale()) throw this.database.isTursodb ? stale() : locked()
     if (this.transaction?.seen === null) this.#look(this.transaction, this.database.rows.length)
   }
 
@@ -331,4 +339,9 @@ export class ModelConnection {
 const unknown = (message: string): SqlFailure => new SqlFailure('SQLITE_UNKNOWN', `SQLite error: ${message}`)
 const constraint = (message: string): SqlFailure =>
   new SqlFailure('SQLITE_CONSTRAINT', `SQLite error: ${message}`)
+const stale = (): SqlFailure =>
+  new SqlFailure(
+    undefined,
+    'step failed: Database snapshot is stale. You must rollback and retry the whole transaction.',
+  )
 const locked = (): SqlFailure => new SqlFailure('SQLITE_BUSY', 'SQLite error: database is locked')

@@ -40,7 +40,7 @@ export class Refusal extends Error {
 
 export type StepResult = StatementResult | SqlFailure | null
 
-/** What one request asks of a connection: the statements of it hear together that their transaction was ended. */
+/** The operations of one request on a connection: its statements fail together if their transaction was ended. */
 export class ModelProgram {
   readonly #connection: ModelConnection
   readonly #request: ServerRequest

@@ -18,7 +18,7 @@ import {
 import type { Command } from './model-sql.ts'
 import type { World } from './world.ts'
 
-/** What a server is besides an ordinary one. */
+/** Special properties of a server. */
 export interface ServerPlan {
   /** Knows `/v2` only, and no cursors. */
   readonly isOld?: boolean
@@ -30,6 +30,8 @@ export interface ServerPlan {
   readonly lagMs?: number
   /** Answers without a replication index. */
   readonly hasNoIndex?: boolean
+  /** Has Turso's engine: a writer is refused while another has the lock, for as long as that keeps it. */
+  readonly isTursodb?: boolean
 }
 
 export interface ServerAnswer {
@@ -73,7 +75,7 @@ class ServerStream {
 
 const IDLE_MS = 10_000
 
-/** A libsql-server, as far as a client can tell. */
+/** A libsql-server, as seen by a client. */
 export class ModelServer {
   readonly database: ModelDatabase
   readonly streams = new Map<number, ServerStream>()
@@ -83,7 +85,7 @@ export class ModelServer {
   readonly #expired = new Set<number>()
   #nextStream = 1
   #generation = 0
-  /** What its replication index begins with. */
+  /** The beginning of its replication index. */
   #indexBase = 10
   /** The token that it takes; null takes any. */
   token: string | null = null
@@ -95,10 +97,10 @@ export class ModelServer {
   constructor(world: World, plan: ServerPlan) {
     this.#world = world
     this.#plan = plan
-    this.database = new ModelDatabase(world)
+    this.database = new ModelDatabase(world, plan.isTursodb)
   }
 
-  /** It ends, and is there again at once. What is durable stays. */
+  /** Restarts at once. Durable changes are kept. */
   restart(countsAnew: boolean): void {
     this.#generation += 1
     for (const stream of this.streams.values()) {
@@ -270,7 +272,9 @@ export class ModelServer {
   }
 
   get #index(): string | null {
-    return this.#plan.hasNoIndex ? null : String(this.#indexBase + this.database.commits.length)
+    return this.#plan.hasNoIndex || this.#plan.isTursodb
+      ? null
+      : String(this.#indexBase + this.database.commits.length)
   }
 
   /** A replica answers when it has come so far. */
@@ -278,11 +282,11 @@ export class ModelServer {
     const { lagMs } = this.#plan
     if (index == null || lagMs === undefined || this.isCalm) return
     const generation = this.#generation
-    const isThere = (): boolean => {
+    const hasArrived = (): boolean => {
       const newer = this.database.commits.filter(({ at }) => at > this.#world.now - lagMs).length
       return this.#indexBase + this.database.commits.length - newer >= Number(index)
     }
-    while (!isThere()) {
+    while (!hasArrived()) {
       await this.#world.sleep(20)
       if (generation !== this.#generation) throw new ServerGone('the server has ended')
     }
@@ -369,7 +373,7 @@ export class ModelServer {
   }
 }
 
-/** What a statement would have returned, had it not failed. */
+/** The result that a statement would have had, had it not failed. */
 const columnsOf = (command: Command | undefined): unknown =>
   command?.kind === 'insert' && command.isReturning ? [{ name: 'a', decltype: 'INTEGER' }] : []
 

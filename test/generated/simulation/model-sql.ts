@@ -10,7 +10,7 @@ export type Command =
     }
   | { readonly kind: 'select' | 'constant' | 'nothing' | 'assertion' | 'missing table' }
   | { readonly kind: 'large' | 'unreadable' }
-  | { readonly kind: 'begin'; readonly mode: 'immediate' | 'deferred' }
+  | { readonly kind: 'begin'; readonly mode: 'immediate' | 'deferred'; readonly isReadonly: boolean }
   | { readonly kind: 'commit' | 'rollback' }
   | { readonly kind: 'savepoint' | 'release' | 'rollback to'; readonly name: string }
   | { readonly kind: 'unparsable'; readonly message: string }
@@ -34,7 +34,12 @@ export function parse(text: string, args: readonly (number | null)[] = []): Comm
   }
   if (sql === 'select a from t order by rowid') return { kind: 'select' }
   const [isBegin, mode = 'deferred'] = BEGIN.exec(sql) ?? []
-  if (isBegin) return { kind: 'begin', mode: /immediate|exclusive/i.test(mode) ? 'immediate' : 'deferred' }
+  if (isBegin)
+    return {
+      kind: 'begin',
+      mode: /immediate|exclusive/i.test(mode) ? 'immediate' : 'deferred',
+      isReadonly: /readonly/i.test(mode),
+    }
   if (/^(commit|end)$/i.test(sql)) return { kind: 'commit' }
   if (/^rollback$/i.test(sql)) return { kind: 'rollback' }
   const [, verb, name] = POINT.exec(sql) ?? []

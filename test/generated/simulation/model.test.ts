@@ -148,7 +148,7 @@ function wouldWait(
 }
 
 async function compare(seed: number): Promise<void> {
-  if (!source) throw new Error('there is no libsql-server')
+  if (!source) throw new Error('libsql-server is missing')
   await using subject = await source.create()
   const world = new World(seed)
   const server = new ModelServer(world, {})
@@ -200,7 +200,7 @@ async function passTime(party: Party, wait: (ms: number) => Promise<void>): Prom
 }
 
 test.skipIf(isMissing)('the model ends transactions and streams when libsql-server does', async () => {
-  if (!source) throw new Error('there is no libsql-server')
+  if (!source) throw new Error('libsql-server is missing')
   await using subject = await source.create()
   const real = realParty(subject)
   const setup = TABLES.map((sql) => ({ type: 'execute', stmt: { sql } }))

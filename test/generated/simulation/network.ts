@@ -5,7 +5,7 @@ import type { ServerRequest } from './model-program.ts'
 import type { ModelServer, ServerAnswer } from './model-server.ts'
 import { microtasks, type World } from './world.ts'
 
-/** How long requests and answers are on their way, in ms; mostly the same, so that things meet. */
+/** How long requests and responses are in flight, in ms; mostly the same, so that they coincide. */
 const DELAYS = [1, 1, 1, 1, 2, 2, 0, 5, 20, 100]
 const NEVER = new Promise<never>(() => {})
 
@@ -18,11 +18,13 @@ export interface SeenRequest {
   readonly fault: Fault | null
   /** When its `fetch` settled. */
   answeredAt: number
+  /** Turso's engine ran nothing of it, and it may be sent again. */
+  isRefused: boolean
 }
 
 type Answer = Awaited<ReturnType<Fetch>>
 
-/** What is between clients and server. Every request has a number, by which its faults and delays are found. */
+/** The network between clients and server. Every request has a number, by which its faults and delays are found. */
 export class Network {
   readonly seen: SeenRequest[] = []
   /** Numbers of the rows that a request wrote twice. */
@@ -61,6 +63,7 @@ export class Network {
         at: this.#world.now,
         fault,
         answeredAt: Infinity,
+        isRefused: false,
       }
       this.seen.push(seen)
       const token = headers['authorization']?.replace('Bearer ', '') ?? null
@@ -82,7 +85,7 @@ export class Network {
     return ((mixed ^ (mixed >>> 15)) >>> 0) % choices
   }
 
-  /** Lets a request be on its way. */
+  /** Waits while a request is in flight. */
   async travel(number: number, way: number): Promise<void> {
     if (this.isCalm) return
     const ms = DELAYS[this.chance(number, way, DELAYS.length)] as number
@@ -99,7 +102,7 @@ export class Network {
   }
 }
 
-/** One request on its way, and its answer on the way back. */
+/** One request on its way, and its response on the way back. */
 class Exchange {
   readonly #network: Network
   readonly #number: number
@@ -137,10 +140,10 @@ class Exchange {
     const network = this.#network
     const { kind, value = 0 } = this.#fault ?? { kind: null }
     await network.travel(this.#number, 1)
-    // given up on the way: half of them never arrive
+    // aborted on the way: half of these never arrive
     if (this.#signal?.aborted && network.chance(this.#number, 9, 2) === 0) return await NEVER
     if (kind === 'lost') throw new Error('connection reset before the request arrived')
-    if (kind === 'lost without a word') return await NEVER
+    if (kind === 'lost silently') return await NEVER
     if (kind === 'refused') return textAnswer(value, JSON.stringify({ error: 'refused on the way' }))
     if (kind === 'refused as html') return textAnswer(value, '<html>refused on the way</html>')
     const sent = {
@@ -156,8 +159,14 @@ class Exchange {
       if (error instanceof ServerGone) throw new Error('connection reset by the server', { cause: error })
       throw error
     }
+    const { body } = answer
+    const isRefused = /"message":"(?:database is locked|prepare failed: near "READONLY")/.test(
+      body.replaceAll('\\"', '"'),
+    )
+    Object.assign(network.seen[this.#number] as SeenRequest, { isRefused })
     await network.travel(this.#number, 3)
     if (kind === 'late') await network.sleep(value)
+    if (/^(answer lost|no answer|refused after|foreign answer)$/.test(kind ?? '')) void drain(answer.lines)
     if (kind === 'answer lost') throw new Error('connection reset before the answer arrived')
     if (kind === 'no answer') return await NEVER
     if (kind === 'refused after') return textAnswer(value, JSON.stringify({ error: 'gateway' }))
@@ -196,6 +205,8 @@ class Exchange {
     const most = [1, 2, 3, 100][network.chance(this.#number, 6, 4)] as number
     const cutAt = kind === 'cut' || kind === 'cut silently' ? Math.floor(value * 10) : Infinity
     let count = 0
+    // what has not begun does not end either
+    const end = (): Promise<unknown> => (count === 0 ? drain(lines) : lines.return())
     const encoder = new TextEncoder()
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
       let text = ''
@@ -203,7 +214,7 @@ class Exchange {
         const line = count >= cutAt ? { done: true as const, value: undefined } : await lines.next()
         if (line.done) {
           if (text) controller.enqueue(encoder.encode(text))
-          if (count >= cutAt) await lines.return()
+          if (count >= cutAt) await end()
           if (kind === 'cut') controller.error(new Error('terminated'))
           else controller.close()
           return
@@ -215,11 +226,20 @@ class Exchange {
       controller.enqueue(encoder.encode(text))
     }
     const cancel = async (): Promise<void> => {
-      await lines.return()
+      await end()
     }
     const stream = new ReadableStream({ pull, cancel }, { highWaterMark: 0 })
-    this.#signal?.addEventListener('abort', () => void lines.return(), { once: true })
+    this.#signal?.addEventListener('abort', () => void end(), { once: true })
     return stream
+  }
+}
+
+/** Runs a cursor to its end, as the server does whether its rows arrive or not: nothing else ends its transaction. */
+async function drain(lines: ServerAnswer['lines']): Promise<void> {
+  try {
+    for await (const _ of lines ?? []);
+  } catch {
+    // the server has ended
   }
 }
 
@@ -237,7 +257,7 @@ function streamOf(text: string, isCut: boolean): ReadableStream<Uint8Array> {
   })
 }
 
-/** JSON that is no answer to this request: what a proxy or another service may say. */
+/** JSON that does not fit this request, as a proxy or another service may send. */
 function foreign(body: string, which: number): string {
   const results = (JSON.parse(body || '{}') as { results?: unknown[] }).results?.length ?? 0
   const all = (value: unknown): string =>

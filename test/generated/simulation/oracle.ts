@@ -64,6 +64,6 @@ function checkGroup(group: Group, commits: readonly Commit[], network: Network, 
   return mistakes
 }
 
-/** What a call is called in a message. */
+/** The name of a call in messages. */
 export const nameOf = (call: Call): string =>
   `call ${call.id} (${call.what}${call.sql.length > 0 ? ` ${call.sql.join(', ')}` : ''}) at ${call.at} ms`

@@ -9,7 +9,7 @@ export type Orm = 'kysely' | 'kysely on a connection' | 'controlled kysely' | 'd
 
 type Row = Readonly<Record<string, unknown>>
 
-/** What a program does on a query builder's transaction. */
+/** The operations of a program on a query builder's transaction. */
 export interface OrmHandle {
   execute(sql: string): Promise<{ readonly rows: readonly Row[] }>
   rows(sql: string): AsyncIterable<Row>
@@ -49,7 +49,7 @@ const handleOfKysely = (trx: Transaction<unknown>): OrmHandle => ({
   savepoint: () => Promise.reject(new TypeError('Kysely has no savepoints of this kind')),
 })
 
-/** What a transaction of Drizzle has of it. */
+/** The part of it that a transaction of Drizzle has. */
 interface DrizzleTransaction {
   all(query: ReturnType<typeof fragment.raw>): Promise<unknown[]>
   transaction<T>(callback: (tx: DrizzleTransaction) => Promise<T>): Promise<T>

@@ -1,2 +1,2 @@
-/** What a program throws by itself. */
+/** An error that the program throws itself. */
 export class PlannedError extends Error {}

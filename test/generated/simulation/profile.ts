@@ -1,7 +1,7 @@
 import type { Chooser } from './chooser.ts'
 import type { Mode } from './history.ts'
 
-/** What a history is about: each leaves out most of what can be, so that what is left meets often. */
+/** The kinds of events in a history: each profile omits most of them, so that the others often coincide. */
 export interface Profile {
   readonly faults: number
   readonly givesUp: boolean

@@ -360,7 +360,7 @@ export class Program {
     })
   }
 
-  /** What acts at once, and travels with the next statement. */
+  /** Calls that take effect at once, and are sent with the next statement. */
   #control(
     step: Extract<Step, { do: 'begin' | 'mark' | 'undo' | 'forget' }>,
     { scope, handle }: Place,

@@ -15,22 +15,22 @@ import { World } from './world.ts'
 
 /** Longest time for everything in a history, in ms; the programs' own sleeps are shorter. */
 const HORIZON_MS = 600_000
-/** What a client that is well needs for a write, transactions and a read, when nothing takes time. */
+/** Time in which a healthy client completes a write, transactions and a read on a network without delays, in ms. */
 const FOLLOW_UP_MS = 100
-/** Longer than what waits by itself, before it tries again. */
+/** Longer than any delay before a retry, in ms. */
 const LONG_MS = 1_100
-/** Write transactions of one client that are at the server at a time. */
+/** Number of write transactions of one client on the server at a time. */
 const WRITE_TRANSACTIONS = 2
-/** Time for what a client does after its calls are settled: requests that were given up, and the ends of streams. */
+/** Time for the work of a client after its calls have settled: aborted requests, and the closing of streams. */
 const REST_MS = 3_500
-/** As long as a client keeps the write lock for a stream whose close request gets no answer, in ms, and a little more. */
+/** A little longer than a client keeps the write lock for a stream whose close request gets no response, in ms. */
 const UNANSWERED_CLOSE_MS = 12_500
 /** Time after which a server has closed all idle streams, one after the other. */
 const FAULTY_REST_MS = 300_000
 
-/** What became of a history. */
+/** The outcome of a history. */
 export interface Outcome {
-  /** What should not be; empty when all is well. */
+  /** Violations; empty if there are none. */
   readonly mistakes: readonly string[]
   readonly requests: number
   readonly calls: number
@@ -109,13 +109,17 @@ class Run {
   }
 
   /**
-   * Nothing is under way, and the write lock is free, or not as many streams are open as may write at a time: then no transaction
+   * Nothing is in flight, and the write lock is free, or not as many streams are open as may write at a time: then no transaction
    * waits for its turn.
    */
   #checkPause(ms: number): void {
     if (ms < LONG_MS || this.#network.inFlight > 0 || this.#isFaulty) return
+    // the next one waits until the client finds that the server has closed the stream
+    if (this.#history.server.isTursodb && this.#sleepsLong) return
     const { database, streams } = this.#server
-    if (streams.size >= WRITE_TRANSACTIONS && (database.holder !== null || this.#hasModes)) return
+    // without a queue at the server there is no next one there
+    const most = this.#history.server.isTursodb ? 1 : WRITE_TRANSACTIONS
+    if (streams.size >= most && (database.holder !== null || this.#hasModes)) return
     const isFirst = (call: Call): boolean =>
       call.state === 'pending' &&
       call.what === 'execute' &&
@@ -151,7 +155,7 @@ class Run {
     return this.#network.hits > 0 || events.length > 0 || clients.some(({ token }) => token?.fails)
   }
 
-  /** Requests that were given up end by themselves, and so do streams whose end was lost. */
+  /** Aborted requests end on their own, and so do streams whose close request was lost. */
   async #rest(): Promise<void> {
     this.#network.isCalm = true
     this.#server.isCalm = true
@@ -165,7 +169,7 @@ class Run {
     const isQuick = slownessIn(this.#program, this.#history) < QUICK_MS
     if (isQuick && database.steals > 0)
       this.#mistakes.push('a writer waited for the lock until its time was over')
-    // a BEGIN that waited for longer than a call that was given up is left to finish gets the lock all the same
+    // a BEGIN that waited longer than an aborted call is left to finish still gets the lock
     if (database.holder && (isQuick || !this.#givesUp))
       this.#mistakes.push('at the end the write lock is held')
     if (this.#givesUp) return
@@ -220,7 +224,7 @@ class Run {
     if (listeners.length > 0) this.#mistakes.push(`at the end ${listeners.length} signals have listeners`)
   }
 
-  /** A read that is given up leaves its stream to the server. */
+  /** An aborted read leaves its stream to the server. */
   get #givesUp(): boolean {
     const text = JSON.stringify(this.#history)
     const leavesRows = text.includes('"do":"rows"') && /"wait"|"together"/.test(text)

@@ -2,7 +2,7 @@ import type { History } from './history.ts'
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json }
 
-/** What has to stay for a history to be one. */
+/** The parts that a history cannot do without. */
 const KEPT = new Set([
   'do',
   'kind',

@@ -12,7 +12,7 @@ const PROGRAM = fileURLToPath(new URL('main.ts', import.meta.url))
 /** It takes a tenth of that where nothing else runs. */
 const MS_FOR_EACH = 30
 
-test(`${HISTORIES} simulated histories are as the client promises (SIMULATION_SEED=${SEED})`, {
+test(`${HISTORIES} simulated histories keep the guarantees of the client (SIMULATION_SEED=${SEED})`, {
   timeout: 180_000 + HISTORIES * MS_FOR_EACH,
 }, async () => {
   const args = ['--conditions=@batonsql/source', PROGRAM, '--histories', String(HISTORIES), '--seed', SEED]

@@ -10,7 +10,7 @@ export function statementText(sql: Sql, tag: number, call: number): string {
   return /^(begin|commit|rollback)$| p$/.test(sql) ? text : `${text} ${markOf(call)}`
 }
 
-/** What each statement writes: a row with a number of its own. */
+/** The row that each statement writes, with its own number. */
 const STATEMENT_TEXTS: Readonly<Record<Sql, (tag: number) => string>> = {
   insert: (tag) => `insert into t values (${tag})`,
   returning: (tag) => `insert into t values (${tag}) returning a`,

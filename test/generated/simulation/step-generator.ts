@@ -54,7 +54,7 @@ export class StepGenerator {
     return this.#choose.chance(this.#profile.failing) ? this.#choose.pick(BAD) : this.#choose.pick(GOOD)
   }
 
-  /** One that may have no request, and no answer, in common with others that depend on it. */
+  /** One that may share no request, and no response, with others that depend on it. */
   #sqlByItself(): Sql {
     const isUnreadable = !this.#profile.onlyReads && this.#choose.chance(this.#profile.failing / 4)
     return isUnreadable ? 'unreadable' : this.#sql()

@@ -27,7 +27,7 @@ export class World {
   turn = 0
   readonly random: () => number
   readonly #chance: () => number
-  /** What was thrown where nothing could catch it. */
+  /** Uncaught errors. */
   readonly uncaught: unknown[] = []
   /** Called when nothing will happen for so many ms. */
   onPause: (ms: number) => void = () => {}
@@ -45,7 +45,7 @@ export class World {
     this.#chance = seeded(seed + 1)
   }
 
-  /** Makes this the world whose time the globals tell. */
+  /** Makes this world the source of time for the globals. */
   enter(): void {
     enter(this)
   }
@@ -135,7 +135,7 @@ function worldOf(): World {
   return current
 }
 
-/** What node's timers are besides a number. */
+/** The methods of node's timers. */
 function handleOf(timer: Timer): object {
   const handle = { timer, ref: () => handle, unref: () => handle, hasRef: () => true }
   return handle
@@ -150,7 +150,7 @@ let isInstalled = false
 
 function enter(world: World): void {
   install()
-  // not everywhere is there an AbortSignal.any
+  // not every platform has AbortSignal.any
   if (world.hasAny) Object.assign(AbortSignal, { any })
   else Reflect.deleteProperty(AbortSignal, 'any')
   current = world

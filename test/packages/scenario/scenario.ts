@@ -7,7 +7,7 @@ import { eq } from 'drizzle-orm'
 import { blob, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { Kysely } from 'kysely'
 
-// What every runtime has to do, on a database of its own. Nothing here is of one runtime: no node built-in, no global of its own.
+// The operations that every runtime performs, on its own database. Nothing here is specific to one runtime: no node built-in, no special global.
 
 /** Where the scenario runs. Strings, so that any runtime can be given them. */
 export interface Settings {

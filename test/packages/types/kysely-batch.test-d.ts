@@ -76,13 +76,13 @@ test('a transaction can be given, and a readonly tuple', () => {
 
 test('what must not compile', () => {
   const never = async () => {
-    // @ts-expect-error text is no query
+    // @ts-expect-error text is not a query
     await batch(db, ['select 1'])
-    // @ts-expect-error a promise is no query: it runs already
+    // @ts-expect-error a promise is not a query: it is already running
     await batch(db, [db.selectFrom('person').selectAll().execute()])
-    // @ts-expect-error a query by itself is no list
+    // @ts-expect-error a single query is not a list
     await batch(db, db.selectFrom('person').selectAll())
-    // @ts-expect-error a dialect is no instance
+    // @ts-expect-error a dialect is not an instance
     await batch({ url: 'http://127.0.0.1' }, [])
     // @ts-expect-error no such mode
     await batch(db, [], { mode: 'exclusive' })

@@ -12,7 +12,7 @@ import type * as theirsWeb from '@libsql/client/web'
 import type * as theirsWs from '@libsql/client/ws'
 import { expectTypeOf } from 'vitest'
 
-// What a program imports from the original is there, and can be used as there. Classes whose constructors are private there are
+// Everything that a program imports from the original exists, and is used the same way. Classes whose constructors are private there are
 // compared by what their objects have.
 type Private = '_createClient' | `${'Http' | 'Ws'}${'Client' | 'Transaction'}`
 type Public<Entry> = Omit<Entry, Private>

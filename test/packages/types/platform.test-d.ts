@@ -11,7 +11,7 @@ import {
   type PlatformError,
 } from '@batonsql/platform'
 
-// What must and must not compile with the platform client.
+// Code that must and must not compile with the platform client.
 
 const platform = createPlatformClient({ organization: 'acme', token: 'any string' })
 createPlatformClient({ token: () => 'text' })

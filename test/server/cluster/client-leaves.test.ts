@@ -32,7 +32,7 @@ async function sendAndLeave(
   })
 }
 
-test('a client that leaves in a write transaction, its request sent, does not keep the lock from others', async () => {
+test('a client that disconnects in a write transaction after sending a request does not block the lock', async () => {
   const sqld = await startSqld({ namespaces: true })
   onTestFinished(() => sqld.close())
   const proxy = await FaultProxy.start(sqld.url)

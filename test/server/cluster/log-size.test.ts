@@ -6,7 +6,7 @@ import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, onTestFinished, test } from 'vitest'
 
-// What docs/self-hosting.md says of the log of libsql-server behind the control plane.
+// The statements in docs/self-hosting.md about the log of libsql-server behind the control plane.
 
 /** Where the log is emptied. */
 const LOG_BYTES = 8 * 1_024 ** 2
@@ -52,7 +52,7 @@ async function writeRows({ client }: Served, isEnough: (rows: number) => Promise
   return rows
 }
 
-test('the log is emptied again and again while writers write and readers read', {
+test('the WAL is truncated repeatedly while writers write and readers read', {
   timeout: 180_000,
 }, async () => {
   const served = await startWithTable()
@@ -86,7 +86,7 @@ test('the log is emptied again and again while writers write and readers read', 
   expect(counted).toEqual([{ n: rows }])
 })
 
-test('a read transaction that stays open keeps the log; its end empties it', async () => {
+test('a read transaction that stays open keeps the WAL; after it the WAL is truncated', async () => {
   const served = await startWithTable()
   const rows = 200
   await served.client.transaction(

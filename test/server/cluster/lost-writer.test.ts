@@ -10,7 +10,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { blocksOf } from '../../docs/readme/blocks.ts'
 import { freezeProcess } from '../../support/freeze-process.ts'
 
-// What the pages on self-hosting and on the defect of libsql-server have to copy.
+// The code to copy from the pages on self-hosting and on the defect of libsql-server.
 
 const probeText = textsOf('docs/self-hosting.md', 'sh').find((text) => text.startsWith('#!')) ?? ''
 const units = textsOf('docs/self-hosting.md', 'ini')
@@ -47,14 +47,14 @@ async function run(file: string, args: readonly string[], env: Record<string, st
 const SAYS_SO = ['echo', 'ended']
 const IMPATIENT = { SQLD_PROBE_SECONDS: '1' }
 
-test('the probe ends a server that gives out its write lock no more, and no other', async () => {
+test('the probe stops a server that no longer grants its write lock, and no other', async () => {
   const probe = await fileOf('sqld-probe', probeText)
   await using sqld = await startSqld()
   expect(await run(probe, [sqld.url, ...SAYS_SO], IMPATIENT)).toEqual({ code: 0, stdout: '' })
   await freezeProcess(sqld.pid)
   expect(await run(probe, [sqld.url, ...SAYS_SO], IMPATIENT)).toEqual({ code: 0, stdout: 'ended\n' })
   process.kill(sqld.pid, 'SIGCONT')
-  // a path that is not there is no reason
+  // a missing path is not a reason to restart
   expect(await run(probe, [`${sqld.url}/nothing`, ...SAYS_SO], IMPATIENT)).toEqual({ code: 2, stdout: '' })
 })
 
@@ -71,7 +71,7 @@ test('the probe sends a token from a file of headers', async () => {
   })
 })
 
-test('the units name the probe, and each other', () => {
+test('the units refer to the probe, and to each other', () => {
   const [service = '', timer = ''] = units
   expect(service).toMatch(
     /^ExecStart=\/usr\/local\/bin\/sqld-probe http\S+ systemctl kill .* sqld\.service$/m,
@@ -80,7 +80,7 @@ test('the units name the probe, and each other', () => {
   expect(timer).toContain('WantedBy=timers.target')
 })
 
-test('the program that shows the defect finds none behind the control plane', {
+test('the program that demonstrates the defect does not find it behind the control plane', {
   timeout: 180_000,
 }, async () => {
   const program = await fileOf('lost-writer.mjs', programText)
@@ -90,7 +90,7 @@ test('the program that shows the defect finds none behind the control plane', {
   expect(code).toBe(0)
 })
 
-test('a database on a server by URL that does not answer is not healthy', async () => {
+test('a database on an unresponsive server given by URL is not healthy', async () => {
   const { publicKey } = generateKeyPairSync('ed25519')
   const publicKeyPem = publicKey.export({ type: 'spki', format: 'pem' }).toString()
   await using sqld = await startSqld({ namespaces: true, publicKeyPem })

@@ -19,8 +19,8 @@ const writes = Number(process.env['FAULT_WRITES'] ?? 300)
 const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 const limits = {
   timeout: Number(process.env['FAULT_TIMEOUT_MS'] ?? 60_000),
-  // with a primary that gives out its write lock no more (docs/libsql-server-lost-writer.md) nothing is proved: it is started anew
-  retry: { count: 1, condition: /no answer from|timed out/ },
+  // a primary that no longer grants its write lock (docs/libsql-server-lost-writer.md) proves nothing: the test is repeated
+  retry: { count: 1, condition: /no response from|timed out/ },
 }
 
 const directory = await mkdtemp(join(tmpdir(), 'baton-cluster-'))
@@ -34,7 +34,7 @@ beforeAll(async () => {
   primary = createClient({ url: cluster.primaryUrl })
   const [first, second] = cluster.replicaUrls as [string, string]
   replicas = [createClient({ url: first }), createClient({ url: second })]
-  // a replica that has never been asked knows no index to wait for
+  // a replica that has never been queried has no index to wait for
   for (const replica of replicas) await replica.execute('select 1')
 })
 beforeEach(async () => {
@@ -83,7 +83,7 @@ const READS: readonly ((db: Client) => Promise<unknown>)[] = [
   },
 ]
 
-describe('what was written is read', () => {
+describe('reads see earlier writes', () => {
   test('through the same replica, in every way to write and to read', limits, async () => {
     const [db] = replicas
     await db.batch(['drop table if exists pair', 'create table pair (a)'])
@@ -115,7 +115,7 @@ describe('what was written is read', () => {
     expect(stale).toEqual([])
   })
 
-  test('and without the index it is not: the test is about something', limits, async () => {
+  test('and without the index they do not: the test is effective', limits, async () => {
     const [first] = replicas
     await using db = createClient({ url: cluster.replicaUrls[0] as string, readYourWrites: false })
     await first.batch(['drop table if exists pair', 'create table pair (a)'])
@@ -134,7 +134,7 @@ test.each([
   ['Kysely', kyselyLists],
   ['Drizzle', drizzleLists],
 ])(
-  'lists that are appended to through replicas: each client in its order, and no circles, through %s',
+  'appends to lists through replicas: each client in order, and no cycles, through %s',
   limits,
   async (through, of) => {
     const clients = replicas.map((client) => ({ client, list: of(client) }))
@@ -146,7 +146,7 @@ test.each([
   },
 )
 
-describe('an index that the database does not come to', () => {
+describe('an index that the database does not reach', () => {
   const ahead = '999999'
   /** A client of a replica that counts its requests. */
   const counting = (minReplicationIndex: string) => {
@@ -177,7 +177,7 @@ describe('an index that the database does not come to', () => {
     expect(db.counted).toEqual(other.counted)
   })
 
-  test('is asked about once, and dropped for those that wait in line, too', async () => {
+  test('is asked for once, and dropped for queued reads, too', async () => {
     await primary.batch(['drop table if exists pair', 'create table pair (a)', 'insert into pair values (7)'])
     let requests = 0
     await using db = createClient({
@@ -194,14 +194,14 @@ describe('an index that the database does not come to', () => {
     expect(requests).toBeLessThanOrEqual(30 + 3 + 1)
   })
 
-  test('does not hold up a write', async () => {
+  test('does not delay a write', async () => {
     await primary.batch(['drop table if exists pair', 'create table pair (a)'])
     await using db = counting(ahead)
     await db.execute('insert into pair values (1)')
     expect(db.counted.requests).toBe(1)
   })
 
-  test('lets a read that is only slow come to its end, and sends it once', async () => {
+  test('lets a slow read finish, and sends it once', async () => {
     const proxy = await FaultProxy.start(cluster.replicaUrls[0] as string)
     onTestFinished(() => proxy.close())
     const asked = Promise.withResolvers<void>()
@@ -251,7 +251,7 @@ describe('errors of the primary, through a replica', () => {
     await db.execute('insert into pair values (1)')
   })
 
-  test('a primary that is gone: reads go on, a write ends with its deadline, and it is not known whether it ran', async () => {
+  test('a primary that is gone: reads continue, a write fails at its deadline, and its outcome is unknown', async () => {
     const [db] = replicas
     await db.batch(['drop table if exists pair', 'create table pair (a)'])
     // waits until the replica has it
@@ -304,7 +304,7 @@ test(`no transaction through a replica is torn (seed ${seed})`, limits, async ()
   expect(account.committed).toBeGreaterThan(0)
 })
 
-test('a batch through a replica is all or nothing', async () => {
+test('a batch through a replica is atomic', async () => {
   const [db] = replicas
   await db.batch(['drop table if exists pair', 'create table pair (a unique)'])
   await expect(

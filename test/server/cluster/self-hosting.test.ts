@@ -90,7 +90,7 @@ test('a primary with two replicas behind the control plane', async () => {
     status: 401,
   })
 
-  // what the control plane knows survives it; what it changes reaches the replicas
+  // the state of the control plane survives it, and its changes reach the replicas
   await db.close()
   await server.close()
   server = await controlPlane(directory, primary)
@@ -113,7 +113,7 @@ test('a primary with two replicas behind the control plane', async () => {
   await server.close()
 })
 
-test('a database that has moved to another group is not attached any more', async () => {
+test('a database that has moved to another group can no longer be attached', async () => {
   const sqld = await started({ namespaces: true, publicKeyPem: closedKey() })
   await using server = await controlPlane(await temporaryDirectory(), sqld)
   const { url = '', token: apiToken = '' } = server.platform ?? {}
@@ -207,7 +207,7 @@ test('a backup to a bucket, and a restore after the disk is lost', async () => {
   }
   await loseDisk()
 
-  // without the settings the new disk stays empty: the database is lost, and it is not made anew in silence
+  // without the settings the new disk stays empty: the database is lost, and is not silently created again
   sqld = await start([])
   server = await controlPlane(directory, sqld)
   await expect(rows()).rejects.toMatchObject({ status: 404 })
@@ -223,7 +223,7 @@ test('a backup to a bucket, and a restore after the disk is lost', async () => {
   expect(await rows()).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }])
   await loseDisk()
 
-  // with both it is there again, with its keys; and what was deleted is not
+  // with both, it exists again, with its keys, and deleted databases do not
   sqld = await start(withList)
   server = await controlPlane(directory, sqld)
   expect(await rows()).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }])
@@ -239,7 +239,7 @@ test('a backup to a bucket, and a restore after the disk is lost', async () => {
   await server.close()
 })
 
-test('a server that is not meant for it is refused with a reason', async () => {
+test('an unsuitable server is rejected with a reason', async () => {
   const directory = await temporaryDirectory()
   const single = await started({ namespaces: false })
   await expect(controlPlane(directory, single)).rejects.toThrow('start it with --enable-namespaces')
@@ -261,7 +261,7 @@ test('a server that is not meant for it is refused with a reason', async () => {
   ).rejects.toThrow('sqld needs the back end "sqld"')
 })
 
-test('more databases than are open at a time: none is denied', async () => {
+test('more databases than can be open at a time: none is rejected', async () => {
   // beyond it the server answers 404 for databases that it has, now and then
   const sqld = await started({ namespaces: true, publicKeyPem: closedKey(), maxOpenDatabases: 4 })
   const server = await controlPlane(await temporaryDirectory(), sqld)

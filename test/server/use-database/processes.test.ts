@@ -13,7 +13,7 @@ const VITEST = here('../../../node_modules/vitest/vitest.mjs')
 interface Ended {
   readonly status: number | null
   readonly output: string
-  /** What is in the directory for temporary files. */
+  /** Returns the contents of the temporary directory. */
   readonly left: readonly string[]
 }
 
@@ -49,7 +49,7 @@ describe('node --test', () => {
     expect({ status, left }).toEqual({ status: 1, left: [] })
   })
 
-  test('a file that is run by itself', () => {
+  test('a file that is run on its own', () => {
     expect(run([here('node-project/notes.ts')])).toMatchObject({ status: 0, left: [] })
   })
 })
@@ -70,7 +70,7 @@ describe('vitest', () => {
     expect({ status, left }).toEqual({ status: 0, left: [] })
   })
 
-  test('two files of an application whose client lives in module scope', () => {
+  test('two files of an application whose client is in module scope', () => {
     const { status, output, left } = vitest('app.test.ts')
     expect(output).toMatch(/Tests {2}2 passed \(2\)/)
     expect({ status, left }).toEqual({ status: 0, left: [] })

@@ -28,7 +28,7 @@ class ManualRunner {
 
 const none = async (): Promise<void> => {}
 
-test('outside of a test there is no database', async () => {
+test('outside a test there is no database', async () => {
   const runner = new ManualRunner()
   const database = useDatabase({ hooks: runner.hooks })
   const outside = /no database here; read `config` and `url` inside a test/
@@ -43,7 +43,7 @@ test('outside of a test there is no database', async () => {
 })
 
 test.each(['test', 'file'] as const)(
-  'a template that fails fails each test, by its name: scope %s',
+  'if the template fails, each test fails with its name: scope %s',
   async (scope) => {
     let calls = 0
     const addTenants = async (): Promise<void> => {
@@ -63,7 +63,7 @@ test.each(['test', 'file'] as const)(
   },
 )
 
-test('a template can be an SQLite file, and one that is not there fails each test', async () => {
+test('a template can be an SQLite file, and a missing one fails each test', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-template-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const file = join(folder, 'seed.db')
@@ -89,7 +89,7 @@ test('a template can be an SQLite file, and one that is not there fails each tes
   await expect(other.beginTest()).rejects.toThrow('none.db cannot be read')
 })
 
-test('two tests at the same time are refused, and the first keeps its database', async () => {
+test('a second concurrent test is rejected, and the first keeps its database', async () => {
   const runner = new ManualRunner()
   const database = useDatabase({ hooks: runner.hooks })
   await runner.begin()
@@ -103,7 +103,7 @@ test('two tests at the same time are refused, and the first keeps its database',
   expect(database.url).not.toBe(url)
 })
 
-test('the server ends with its last user', async () => {
+test('the server stops with its last user', async () => {
   const runners = [new ManualRunner(), new ManualRunner()] as const
   const [first, second] = runners.map(({ hooks }) => useDatabase({ hooks })) as [
     ReturnType<typeof useDatabase>,
@@ -125,6 +125,6 @@ test.each([
   [{ tempalte: none }, /unknown option "tempalte"/],
   [{ template: 5 }, /template must be a function, or the path of an SQLite file/],
   [{ scope: 'suite' }, /scope must be "test" or "file", not "suite"/],
-])('options %o are refused', (options, message) => {
+])('options %o are rejected', (options, message) => {
   expect(() => useDatabase(options as UseDatabaseOptions)).toThrow(message)
 })

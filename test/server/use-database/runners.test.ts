@@ -16,7 +16,7 @@ function run(program: string, env: Record<string, string> = {}): { status: numbe
 
 const load = "const { useDatabase } = require('@batonsql/local-server/testing')"
 
-test('global hooks are used, as jest has them; and it can be loaded with require', () => {
+test('global hooks are used, like those of jest, and it can be loaded with require', () => {
   const names = "['beforeAll', 'beforeEach', 'afterEach', 'afterAll']"
   const program = `${load}
 const used = []

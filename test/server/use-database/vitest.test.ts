@@ -30,20 +30,20 @@ describe('a database for each test', () => {
     urls.add(database.url)
   })
 
-  test.each([1, 2])('begins as the template, whatever another test did: %i', async () => {
+  test.each([1, 2])('starts as the template, whatever another test did: %i', async () => {
     const db = connect(database)
     expect((await db.execute(notes)).rows).toEqual([{ text: 'from the template' }])
     await db.execute(add)
     await db.execute('drop table note')
   })
 
-  test('is there for Kysely', async () => {
+  test('works with Kysely', async () => {
     const db = new Kysely<{ note: { text: string } }>({ dialect: new BatonDialect(database.config) })
     onTestFinished(() => db.destroy())
     expect(await db.selectFrom('note').selectAll().execute()).toEqual([{ text: 'from the template' }])
   })
 
-  test('is there for Drizzle', async () => {
+  test('works with Drizzle', async () => {
     const db = drizzle({ connection: database.config })
     onTestFinished(() => db.$client.close())
     expect(await db.all(sql.raw(notes))).toEqual([{ text: 'from the template' }])
@@ -57,14 +57,14 @@ describe('a database for each test', () => {
         await new Promise(() => {})
       })
       .catch(() => {})
-    await expect.poll(async () => await lockHolder(database)).toMatch(/no answer .* within 100 ms/)
+    await expect.poll(async () => await lockHolder(database)).toMatch(/no response .* within 100 ms/)
   })
 
-  test('does not wait for what the test before has left', async () => {
+  test('does not wait for operations left open by the previous test', async () => {
     await expectNoStall(() => connect(database).execute(add))
   })
 
-  test('was another one each time, of one migration', () => {
+  test('was a different one each time, with one migration', () => {
     expect(urls.size).toBe(7)
     expect(migrations).toBe(1)
   })

@@ -6,7 +6,7 @@ import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { openHome } from '../bootstrap.ts'
 import { REGISTRY_FILE, Registry } from './registry.ts'
 
-/** What version 2 of the schema holds for a server on which everything was used once. */
+/** The contents of version 2 of the schema, for a server on which everything was used once. */
 const EARLIER = new URL('../../../../test/fixtures/registry-2.sql', import.meta.url)
 
 let directory: string
@@ -19,7 +19,7 @@ beforeEach(async () => {
 
 const user = (username: string) => ({ id: `id of ${username}`, username, name: 'N', email: 'e@x' })
 
-test('what was written is there when it is opened again, in a file that others cannot read', async () => {
+test('data is still there when the registry is opened again, in a file that other users cannot read', async () => {
   const first = await Registry.open(directory)
   first.transaction(() => first.users.put(user('ada')))
   first.transaction(() => first.users.put({ ...user('ada'), name: 'Ada' }))
@@ -34,7 +34,7 @@ test('what was written is there when it is opened again, in a file that others c
   expect((await stat(join(directory, REGISTRY_FILE))).mode & 0o077).toBe(0)
 })
 
-test('a transaction that fails leaves the file and the memory as they were', async () => {
+test('a failed transaction changes neither the file nor the memory', async () => {
   const registry = await Registry.open(directory)
   registry.transaction(() => registry.users.put(user('ada')))
   const failing = (): void =>
@@ -57,7 +57,7 @@ test('an index follows a row that changes its key', async () => {
   registry.close()
 })
 
-test('a file of a newer version is refused, and what is no database', async () => {
+test('a file of a newer version is rejected, and so is a file that is not a database', async () => {
   const registry = await Registry.open(directory)
   registry.file.run('PRAGMA user_version = 99')
   registry.close()
@@ -67,7 +67,7 @@ test('a file of a newer version is refused, and what is no database', async () =
   await expect(Registry.open(directory)).rejects.toThrow(`the registry ${join(directory, REGISTRY_FILE)}`)
 })
 
-test('usage that version 3 has written down is kept, and an hour can have two organizations from then on', async () => {
+test('usage recorded by version 3 is kept, and an hour can now have two organizations', async () => {
   const before = await Registry.open(directory)
   before.file.run('DROP TABLE usage_hour')
   before.file.run(`CREATE TABLE usage_hour (
@@ -86,7 +86,7 @@ test('usage that version 3 has written down is kept, and an hour can have two or
   registry.close()
 })
 
-test('a file of an earlier version is taken over, also one that was open when its server was killed', async () => {
+test('a file of an earlier version is migrated, also if it was open when its server was killed', async () => {
   for (const wasKilled of [false, true]) {
     const path = join(directory, REGISTRY_FILE)
     await rm(path, { force: true })

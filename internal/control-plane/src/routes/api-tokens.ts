@@ -87,7 +87,7 @@ function listOwn(call: Call) {
 function mint(call: Call): { row: ApiTokenRow; secret: string } {
   const name = call.param('tokenName')
   checkTokenName(name)
-  const row = call.plane.apiTokens.make(call.caller.user, { name, ...readReach(call) })
+  const row = call.plane.apiTokens.make(call.caller.user, { name, ...readTokenScope(call) })
   const audit = {
     code: 'user-token-create',
     message: `created API token ${name}`,
@@ -98,8 +98,8 @@ function mint(call: Call): { row: ApiTokenRow; secret: string } {
   return { row, secret: call.plane.apiTokens.secretOf(row) }
 }
 
-/** Reads the scope of a new token. */
-function readReach(call: Call): Pick<ApiTokenRow, 'organization' | 'group' | 'scopes'> {
+/** Reads the scope of a new token from the request. */
+function readTokenScope(call: Call): Pick<ApiTokenRow, 'organization' | 'group' | 'scopes'> {
   const { registry } = call.plane
   const { organization: slug, group: groupName, scopes } = call.body(NewTokenBody)
   if (slug == null) {

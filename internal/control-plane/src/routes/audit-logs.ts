@@ -38,7 +38,11 @@ export const auditLogRoutes: readonly Route[] = [
 function listAuditLogs(call: Call) {
   const { organization, plane } = call
   if (!hasTeamFeatures(organization.plan))
-    throw new Refusal(402, 'the audit log needs another plan', 'feature_not_available_for_starter_plan')
+    throw new Refusal(
+      402,
+      'the audit log is not included in the current plan',
+      'feature_not_available_for_starter_plan',
+    )
   const page = readCount(call, 'page', 1)
   const pageSize = Math.min(readCount(call, 'page_size', 100), MAX_PAGE_SIZE)
   const totalRows = plane.audit.count(organization.id)

@@ -32,7 +32,7 @@ export class ByteBudget {
 
 /** A share of a budget. */
 export interface ByteShare {
-  /** @throws Refusal 413 if the budget is exhausted; nothing is taken then */
+  /** @throws Refusal 413 if the budget is exhausted; in that case nothing is taken */
   readonly take: (bytes: number) => void
   /** Returns all bytes to the budget. */
   readonly release: () => void

@@ -23,7 +23,7 @@ export interface Platform {
   readonly version: string
 }
 
-/** A parsed request; all texts in it are untrusted. */
+/** A parsed request; all strings in it are untrusted. */
 export interface ReadRequest {
   readonly params: Readonly<Record<string, string>>
   readonly query: URLSearchParams

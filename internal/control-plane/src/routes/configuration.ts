@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { endedBy } from '../databases.ts'
+import { accessRevokedBy } from '../databases.ts'
 import type { DatabaseConfiguration } from '../registry/rows.ts'
 import { checkAllowedIps } from '../rules/allowed-ips.ts'
 import { readSizeLimit, writeSizeLimit } from '../rules/size-limit.ts'
@@ -64,7 +64,7 @@ async function changeConfiguration(call: Call) {
           data: { database: row.name },
         } as const)
   call.commit(audit, () => call.plane.registry.databases.put({ ...row, configuration }))
-  await databases.apply(row.id, { ends: endedBy(before, configuration) })
+  await databases.apply(row.id, { revoked: accessRevokedBy(before, configuration) })
   return configurationView(configuration)
 }
 

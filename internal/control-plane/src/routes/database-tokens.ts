@@ -42,7 +42,7 @@ export function mintForDatabase(call: Call) {
   const row = call.database()
   const request = readTokenRequest(call, row.group)
   const jwt = mintDatabaseToken(row, request)
-  noteToken(call, 'db-token-create', { database: row.name })
+  auditToken(call, 'db-token-create', { database: row.name })
   return { jwt }
 }
 
@@ -50,11 +50,11 @@ export function mintForGroup(call: Call) {
   const group = call.group()
   const databases = call.databases().filter((row) => row.group === group.id)
   const jwt = mintGroupToken(group, databases, readTokenRequest(call, group.id))
-  noteToken(call, 'group-token-create', { group: group.name })
+  auditToken(call, 'group-token-create', { group: group.name })
   return { jwt }
 }
 
-function noteToken(call: Call, code: AuditCode, data: Readonly<Record<string, string>>): void {
+function auditToken(call: Call, code: AuditCode, data: Readonly<Record<string, string>>): void {
   const [[kind, name] = []] = Object.entries(data)
   call.commit({ code, message: `created token for ${kind} ${name}`, data }, () => {})
 }
@@ -89,17 +89,17 @@ async function rotateDatabase(call: Call): Promise<void> {
   const { databases, registry } = call.plane
   const rotated = { ...row, key: newKeyPair() }
   call.commit(null, () => registry.databases.put(rotated))
-  await databases.applyAll([rotated], { ends: 'all' })
+  await databases.applyAll([rotated], { revoked: 'all' })
 }
 
 async function rotateGroup(call: Call): Promise<void> {
   const group = call.group()
   const { databases, registry } = call.plane
-  // also invalidates tokens of single databases
+  // also invalidates tokens of individual databases
   const rows = call.databases().filter((row) => row.group === group.id)
   call.commit(null, () => {
     registry.groups.put({ ...group, key: newKeyPair() })
     for (const row of rows) registry.databases.put({ ...row, key: newKeyPair() })
   })
-  await databases.applyAll(rows, { ends: 'all' })
+  await databases.applyAll(rows, { revoked: 'all' })
 }

@@ -288,7 +288,7 @@ async function uploadDump(call: Call) {
   }
 }
 
-/** Does nothing: only groups are archived, not single databases. */
+/** Does nothing: only groups are archived, not individual databases. */
 function wakeDatabase(call: Call): void {
   const { name, group } = call.database()
   if (call.plane.registry.groups.get(group)?.isArchived === true)

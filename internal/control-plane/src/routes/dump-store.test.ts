@@ -15,7 +15,7 @@ async function open(): Promise<{ dumps: DumpStore; directory: string }> {
 
 const DUMP = new TextEncoder().encode('SELECT 1;')
 
-test('a dump is there once, for its organization alone', async () => {
+test('a dump can be taken once, only by its organization', async () => {
   const { dumps } = await open()
   const url = OWN + (await dumps.keep('a', DUMP))
   await expect(dumps.take('b', url, OWN)).rejects.toMatchObject({ status: 400 })
@@ -23,7 +23,7 @@ test('a dump is there once, for its organization alone', async () => {
   await expect(dumps.take('a', url, OWN)).rejects.toThrow('dump not found')
 })
 
-test('one that is not used is gone after an hour, and not before', async () => {
+test('an unused dump expires after an hour, and not before', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   const { dumps, directory } = await open()
@@ -35,7 +35,7 @@ test('one that is not used is gone after an hour, and not before', async () => {
   await vi.waitFor(async () => expect(await readdir(directory)).toEqual([]), { timeout: 60_000 })
 })
 
-test('of more than 16 of an organization the oldest go; those of others stay', async () => {
+test('beyond 16 dumps of an organization the oldest are removed; those of others stay', async () => {
   const { dumps, directory } = await open()
   const other = OWN + (await dumps.keep('b', DUMP))
   const urls: string[] = []
@@ -48,7 +48,7 @@ test('of more than 16 of an organization the oldest go; those of others stay', a
   expect((await readdir(directory)).length).toBe(2)
 })
 
-test('a budget for all is kept to, and what is released can be taken again', () => {
+test('the shared budget is enforced, and released bytes can be taken again', () => {
   const budget = new ByteBudget(10)
   const [one, other] = [budget.share(), budget.share()]
   one.take(6)
@@ -60,7 +60,7 @@ test('a budget for all is kept to, and what is released can be taken again', () 
   expect(() => one.take(1)).toThrow('too many dumps')
 })
 
-test('what is received and what waits share the budget of the server: 1 GiB', async () => {
+test('dumps being received and stored dumps share the budget of the server: 1 GiB', async () => {
   const { dumps } = await open()
   const receiving = dumps.share()
   receiving.take(1_024 ** 3 - DUMP.length)

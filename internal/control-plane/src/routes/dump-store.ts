@@ -24,7 +24,7 @@ interface KeptDump {
   readonly expiry: NodeJS.Timeout
 }
 
-/** Stores SQL dumps until a database is created from them. They do not survive the server. */
+/** Stores SQL dumps until a database is created from them. They do not survive a restart of the server. */
 export class DumpStore {
   readonly #directory: string
   readonly #kept = new Map<string, KeptDump>()
@@ -62,11 +62,11 @@ export class DumpStore {
     const expiry = setTimeout(() => void this.#drop(id), MAX_AGE_MS).unref()
     this.#kept.set(id, { organization, file, size, expiry, share })
     let [count, bytes] = [0, 0]
-    for (const [younger, dump] of [...this.#kept].reverse()) {
+    for (const [each, dump] of [...this.#kept].reverse()) {
       if (dump.organization !== organization) continue
       count += 1
       bytes += dump.size
-      if (count > MAX_KEPT || bytes > MAX_KEPT_BYTES) await this.#drop(younger)
+      if (count > MAX_KEPT || bytes > MAX_KEPT_BYTES) await this.#drop(each)
     }
     return `${PATH}${id}`
   }

@@ -53,8 +53,8 @@ async function addInstance(call: Call) {
   checkLocation(location)
   checkHasReplicas(call)
   const { registry, backend } = call.plane
-  const isThere = location === registry.groups.get(row.group)?.primary
-  if (isThere || replicaLocations(registry, row).includes(location))
+  const isPrimary = location === registry.groups.get(row.group)?.primary
+  if (isPrimary || replicaLocations(registry, row).includes(location))
     throw new Refusal(409, `database ${row.name} already has an instance in ${location}`)
   const changed = { ...row, replicas: [...(row.replicas ?? []), location] }
   call.commit(null, () => registry.databases.put(changed))

@@ -89,7 +89,11 @@ function invitesOf(call: Call): readonly InviteRow[] {
 
 function checkPlan({ organization }: Call): void {
   if (!hasTeamFeatures(organization.plan))
-    throw new Refusal(402, 'invites need another plan', 'feature_not_available_for_starter_plan')
+    throw new Refusal(
+      402,
+      'invites are not included in the current plan',
+      'feature_not_available_for_starter_plan',
+    )
 }
 
 /** Creates an invite, replacing one for the same address. */

@@ -85,7 +85,7 @@ async function endStreams(call: Call, { url }: KeySetRow): Promise<void> {
   const { externalTokens, registry } = call.plane
   // another organization may still trust the set
   if (!registry.keySets.rows.some((row) => row.url === url)) externalTokens.forget(url)
-  await call.plane.databases.applyAll(call.databases(), { ends: 'all' })
+  await call.plane.databases.applyAll(call.databases(), { revoked: 'all' })
 }
 
 /** Requires HTTPS, because otherwise anyone on the network path could replace the keys. */

@@ -1,4 +1,4 @@
-// What responses consist of, for the description of the API. `views.ts` creates most of it.
+// Schemas of the responses, for the OpenAPI description. Most of the responses are created in `views.ts`.
 import * as v from 'valibot'
 import { Integer, Time } from './json-types.ts'
 
@@ -22,7 +22,7 @@ export const Database = v.object({
   schema: v.nullable(v.string()),
 })
 
-/** A database in version 3, which has no names in it that begin with a capital. */
+/** A database in version 3 of the API, in which no field name begins with a capital letter. */
 export const DatabaseById = v.object({
   dbId: v.string(),
   name: v.string(),

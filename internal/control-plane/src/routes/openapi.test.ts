@@ -60,7 +60,7 @@ function resolved(schema: Schema): Schema {
   return first !== undefined && others.length === 0 ? resolved(first) : schema
 }
 
-/** What a schema lacks of a documented shape, each as `path: what is wrong`. */
+/** Returns how a schema differs from a documented shape, each as `path: problem`. */
 function differences(shape: Shape, given: Schema | undefined, path: string): string[] {
   if (given === undefined) return [`${path}: missing`]
   const schema = resolved(given)
@@ -118,13 +118,13 @@ test('each route has a token, a schema of each parameter of its path, and respon
   expect(open).toHaveLength(ROUTES.filter(({ access }) => access.level === 'none').length)
 })
 
-test('routes that the server lacks have no successful response', () => {
+test('unsupported routes have no successful response', () => {
   const missing = ROUTES.filter(({ schemas }) => schemas === null)
   expect(missing.length).toBeGreaterThan(0)
   expect(operations.filter(({ responses }) => !('200' in responses))).toHaveLength(missing.length)
 })
 
-test('every reference leads to a component, and a body that can be left out is not required', () => {
+test('every reference points to a component, and an optional body is not required', () => {
   const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)]
   expect(references.length).toBeGreaterThan(50)
   for (const [, name] of references) expect(document.components.schemas).toHaveProperty(name as string)

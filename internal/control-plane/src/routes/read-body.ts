@@ -28,7 +28,7 @@ export async function readLimited(body: ReadableStream<Uint8Array>): Promise<str
   return await new Response(limitBytes(body, MAX_BODY_BYTES)).text()
 }
 
-/** Returns a body that fails as soon as it exceeds a limit, or that of the share. Nothing of it is kept then. */
+/** Returns a body stream that fails as soon as it exceeds `maxBytes`, or the limit of `share`. */
 export function limitBytes(
   body: ReadableStream<Uint8Array>,
   maxBytes: number,

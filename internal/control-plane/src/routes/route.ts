@@ -2,7 +2,7 @@ import type * as v from 'valibot'
 import { PUBLIC, type RouteAccess } from './access.ts'
 import type { Call } from './call.ts'
 
-/** What a route receives and returns, for the description of the API. */
+/** Schemas of a route's requests and responses, for the OpenAPI description. */
 export interface RouteSchemas {
   /** The JSON of a successful response; null for an empty body. */
   readonly response: v.GenericSchema | null

@@ -18,12 +18,12 @@ const documented = (JSON.parse(readFileSync(file, 'utf8')) as readonly Row[]).fi
 const nameOf = ({ method, path }: { method: string; path: string }): string =>
   `${method} ${path.replaceAll(/\{slug\}|:organizationSlug/g, '{organizationSlug}').replaceAll(/:(\w+)/g, '{$1}')}`
 
-test('the table has the documented routes, and marks no other so', () => {
+test('the table has the documented routes, and marks no others as documented', () => {
   const marked = ROUTES.filter(({ isDocumented }) => isDocumented).map(nameOf)
   expect(marked.sort()).toEqual(documented.map(nameOf).sort())
 })
 
-test('every route is there once', () => {
+test('every route is in the table once', () => {
   const names = ROUTES.map(nameOf)
   expect(names.length).toBe(new Set(names).size)
 })

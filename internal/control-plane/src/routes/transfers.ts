@@ -49,7 +49,7 @@ async function transferGroup(call: Call) {
     registry.groups.put(moved)
     for (const row of rows) registry.databases.put({ ...row, organization: receiver.id, key: newKeyPair() })
   })
-  await databases.applyAll(rows, { ends: 'all' })
+  await databases.applyAll(rows, { revoked: 'all' })
   return groupView(call, moved)
 }
 

@@ -19,7 +19,7 @@ export function checkDatabaseName(name: string, slug: string): void {
   if (!NAME.test(name) || name.startsWith('-') || name.endsWith('-')) {
     throw new Refusal(
       400,
-      'invalid database name: name can only contain lowercase letters, numbers and dashes, and neither begin nor end with a dash',
+      'invalid database name: name can only contain lowercase letters, numbers and dashes, and cannot begin or end with a dash',
     )
   }
 }

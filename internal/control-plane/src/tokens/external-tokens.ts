@@ -9,7 +9,7 @@ import type { DatabaseRow } from '../registry/rows.ts'
 
 /**
  * Exchanges valid tokens of issuers that an organization has named by their key sets for tokens of the database's own key,
- * with the same permissions and expiry: back ends know no issuers.
+ * with the same permissions and expiry, because back ends do not support issuers.
  */
 export class ExternalTokens {
   readonly #registry: Registry
@@ -19,7 +19,7 @@ export class ExternalTokens {
     this.#registry = registry
   }
 
-  /** Has a key set fetched anew the next time it is needed. */
+  /** Has a key set fetched again the next time it is needed. */
   forget(url: string): void {
     this.#sets.forget(url)
   }
@@ -57,7 +57,7 @@ export class ExternalTokens {
   }
 }
 
-/** The id of the key that a token claims to be signed with, which may be of any type; undefined for text that is no token. */
+/** The id of the key that a token claims to be signed with, which may be of any type; undefined for text that is not a token. */
 function keyIdOf(token: string): unknown {
   try {
     return decodeProtectedHeader(token).kid

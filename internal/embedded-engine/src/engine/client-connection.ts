@@ -341,10 +341,10 @@ export class RunningStatement {
       this.#checkNotAborted()
       const values = resolveArguments(this.#prepared.parameters, given, statement.kind === 'explain')
       this.#tookLock = !this.#connection.holdsLock
-      const anew = await this.#connection.lockFor(statement, grant)
-      if (anew !== null) {
+      const prepared = await this.#connection.lockFor(statement, grant)
+      if (prepared !== null) {
         this.#prepared.finalize()
-        this.#prepared = anew
+        this.#prepared = prepared
       }
       this.#prepared.bind(values)
     } catch (error) {

@@ -12,7 +12,7 @@ function temporaryFile(): string {
 
 const PAGE = Buffer.concat([Buffer.from('SQLite format 3\0'), Buffer.from('the rest')])
 
-test('a database is marked while it is in use, and the engine does not notice', () => {
+test('a database is marked while it is in use, and the engine is not affected', () => {
   const path = temporaryFile()
   writeFileSync(path, PAGE)
   const files = new DatabaseFiles(path)
@@ -28,7 +28,7 @@ test('a database is marked while it is in use, and the engine does not notice', 
   expect(readFileSync(path)).toEqual(Buffer.concat([PAGE, PAGE]))
 })
 
-test('a new database is marked from its first page on; after a crash the mark is no obstacle', () => {
+test('a new database is marked from its first page on; after a crash the mark is harmless', () => {
   const path = temporaryFile()
   const crashed = new DatabaseFiles(path)
   crashed.write(crashed.open(MAIN_FILE, true), PAGE, 0)
@@ -64,7 +64,7 @@ test('there are no other files', () => {
   expect(readFileSync(`${path}-other`, 'utf8')).toBe('secret')
 })
 
-test('what is not a database stays as it is', () => {
+test('a file that is not a database is left unchanged', () => {
   const path = temporaryFile()
   writeFileSync(path, 'something else entirely')
   const files = new DatabaseFiles(path)
@@ -72,7 +72,7 @@ test('what is not a database stays as it is', () => {
   expect(readFileSync(path, 'utf8')).toBe('something else entirely')
 })
 
-test('a log that could not be moved into the file is found by other programs, and by the next server', () => {
+test('a WAL that could not be checkpointed is found by other programs, and by the next server', () => {
   const path = temporaryFile()
   writeFileSync(path, PAGE)
   const first = new DatabaseFiles(path)
@@ -81,7 +81,7 @@ test('a log that could not be moved into the file is found by other programs, an
   expect([readFileSync(path), readFileSync(`${path}-wal`, 'utf8')]).toEqual([PAGE, 'committed'])
 })
 
-test('a log that was about to be given back when the process ended is used again', () => {
+test('a WAL that was about to be restored when the process ended is used again', () => {
   const path = temporaryFile()
   writeFileSync(path, Buffer.concat([Buffer.from('in use by Baton\0'), Buffer.from('the rest')]))
   writeFileSync(`${path}-wal`, 'committed')

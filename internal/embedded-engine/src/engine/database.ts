@@ -83,7 +83,7 @@ export class Database {
     return count === 0n ? null : String(count)
   }
 
-  /** Parses a text into statements. @throws ResultError for a syntax error */
+  /** Parses SQL text into statements. @throws ResultError for a syntax error */
   parse(text: string): readonly Statement[] {
     return this.#texts.parse(text, (sql) => this.#checkSyntax(sql))
   }

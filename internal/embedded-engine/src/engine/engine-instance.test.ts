@@ -8,7 +8,7 @@ import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
 import { SqliteConnection } from './sqlite-connection.ts'
 
-test('the first call that throws is reported, before what has been changed can be committed', async () => {
+test('the first call that throws is reported, before its changes can be committed', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const files = new DatabaseFiles(join(folder, 'data.db'))

@@ -59,7 +59,7 @@ export function resultErrorOf({ code, message, offset }: SqliteError): ResultErr
 /** The position of a syntax error. */
 export interface SyntaxProblem {
   readonly error: ResultError
-  /** Whether the statement is merely incomplete, which the service ignores unless it is the first of a text. */
+  /** Whether the statement is merely incomplete, which the service ignores unless it is the first of the SQL text. */
   readonly isIncomplete: boolean
 }
 
@@ -89,7 +89,7 @@ export function syntaxProblem(
     return { error, isIncomplete: false }
   }
   if (statement.verb === 'CREATE' && message.startsWith('duplicate column name: ')) {
-    // at the end of a text the service drops the statement, like an incomplete one
+    // at the end of the SQL text the service drops the statement, like an incomplete one
     const isAtEnd = sql.endsWith(')') && text.slice(offset + sql.length).trim() === ''
     return {
       error: parseError(`${message} at ${position(text, offset + sql.length)}`),

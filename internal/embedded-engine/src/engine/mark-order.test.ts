@@ -30,7 +30,7 @@ function opened(isKept: boolean): { files: DatabaseFiles; path: string } {
   return { files: new DatabaseFiles(path, isKept), path }
 }
 
-test('the mark is on the disk before the first change is, and nothing waits for the disk without one', () => {
+test('the mark is on the disk before the first change, and without a change nothing waits for the disk', () => {
   const { files, path } = opened(true)
   const [main, log] = [files.open(MAIN_FILE, false), files.open(`${MAIN_FILE}-wal`, true)]
   expect(synced).toEqual([])

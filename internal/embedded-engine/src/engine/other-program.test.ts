@@ -38,67 +38,70 @@ async function writeRow(path: string, row: string, meanwhile: () => Promise<void
   return true
 }
 
-test.each(['wal', 'delete'])('steps of both in any order lose nothing, journal mode %s', async (mode) => {
-  const path = join(await temporaryDirectory(), 'data.db')
-  const file = new DatabaseSync(path)
-  file.exec(`pragma journal_mode = ${mode}; create table t(a)`)
-  file.close()
-  const random = seeded(Date.now())
-  let program = otherProgram(path)
-  const kept: string[] = []
-  let open: string[] | null = null
-  const counts = { ours: 0, refused: 0 }
-  for (let step = 0; step < 250; step += 1) {
-    const row = `row ${step}`
-    const kind = pick(random, [
-      'ours',
-      'ours',
-      'open',
-      'insert',
-      'insert',
-      'begin',
-      'commit',
-      'close',
-      'kill',
-      'mode',
-    ])
-    if (kind === 'ours') {
-      const isDone = await writeRow(path, row, async () => {
-        expect(await program.run(`insert into t values ('${row} beside')`)).not.toBe('ok')
-      })
-      if (isDone) kept.push(row)
-      counts[isDone ? 'ours' : 'refused'] += 1
-    } else if (kind === 'kill' && random() < 0.3) {
-      await program.kill()
-      program = otherProgram(path)
-      open = null
-    } else if (kind === 'insert') {
-      if ((await program.run(`insert into t values ('${row}')`)) === 'ok') (open ?? kept).push(row)
-    } else if (kind === 'open') {
-      await program.run('close')
-      open = null
-      await program.run('open')
-    } else if (kind === 'begin') {
-      if ((await program.run('begin immediate')) === 'ok') open = []
-    } else if (kind === 'commit') {
-      if ((await program.run('commit')) === 'ok') kept.push(...(open ?? []))
-      await program.run('rollback')
-      open = null
-    } else if (kind === 'close') {
-      await program.run('close')
-      open = null
-    } else await program.run(`pragma journal_mode = ${pick(random, ['wal', 'delete'])}`)
-  }
-  await program.run('close')
-  const result = new DatabaseSync(path)
-  expect(result.prepare('pragma integrity_check').get()).toEqual({ integrity_check: 'ok' })
-  const found = new Set(
-    result
-      .prepare('select a from t')
-      .all()
-      .map(({ a }) => a),
-  )
-  result.close()
-  expect(kept.filter((row) => !found.has(row))).toEqual([])
-  expect(counts.ours).toBeGreaterThan(0)
-})
+test.each(['wal', 'delete'])(
+  'steps of both programs in any order lose no data, journal mode %s',
+  async (mode) => {
+    const path = join(await temporaryDirectory(), 'data.db')
+    const file = new DatabaseSync(path)
+    file.exec(`pragma journal_mode = ${mode}; create table t(a)`)
+    file.close()
+    const random = seeded(Date.now())
+    let program = otherProgram(path)
+    const kept: string[] = []
+    let open: string[] | null = null
+    const counts = { ours: 0, refused: 0 }
+    for (let step = 0; step < 250; step += 1) {
+      const row = `row ${step}`
+      const kind = pick(random, [
+        'ours',
+        'ours',
+        'open',
+        'insert',
+        'insert',
+        'begin',
+        'commit',
+        'close',
+        'kill',
+        'mode',
+      ])
+      if (kind === 'ours') {
+        const isDone = await writeRow(path, row, async () => {
+          expect(await program.run(`insert into t values ('${row} beside')`)).not.toBe('ok')
+        })
+        if (isDone) kept.push(row)
+        counts[isDone ? 'ours' : 'refused'] += 1
+      } else if (kind === 'kill' && random() < 0.3) {
+        await program.kill()
+        program = otherProgram(path)
+        open = null
+      } else if (kind === 'insert') {
+        if ((await program.run(`insert into t values ('${row}')`)) === 'ok') (open ?? kept).push(row)
+      } else if (kind === 'open') {
+        await program.run('close')
+        open = null
+        await program.run('open')
+      } else if (kind === 'begin') {
+        if ((await program.run('begin immediate')) === 'ok') open = []
+      } else if (kind === 'commit') {
+        if ((await program.run('commit')) === 'ok') kept.push(...(open ?? []))
+        await program.run('rollback')
+        open = null
+      } else if (kind === 'close') {
+        await program.run('close')
+        open = null
+      } else await program.run(`pragma journal_mode = ${pick(random, ['wal', 'delete'])}`)
+    }
+    await program.run('close')
+    const result = new DatabaseSync(path)
+    expect(result.prepare('pragma integrity_check').get()).toEqual({ integrity_check: 'ok' })
+    const found = new Set(
+      result
+        .prepare('select a from t')
+        .all()
+        .map(({ a }) => a),
+    )
+    result.close()
+    expect(kept.filter((row) => !found.has(row))).toEqual([])
+    expect(counts.ours).toBeGreaterThan(0)
+  },
+)

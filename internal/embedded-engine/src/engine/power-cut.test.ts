@@ -52,7 +52,7 @@ async function open(path: string, isKept: boolean) {
   return { connection: database.connect(), onDisk }
 }
 
-/** What of so many acknowledged rows is there after a power cut, at worst. */
+/** Returns how many of the acknowledged rows survive a power cut, in the worst case. */
 async function rowsAfterCut(isKept: boolean): Promise<number> {
   const { connection, onDisk } = await open(join(temporaryFolder(), 'data.db'), isKept)
   connection.own.run('CREATE TABLE t(a)')
@@ -68,10 +68,10 @@ async function rowsAfterCut(isKept: boolean): Promise<number> {
   }
 }
 
-test('what was acknowledged survives a power cut', async () => {
+test('acknowledged changes survive a power cut', async () => {
   expect(await rowsAfterCut(true)).toBe(50)
 })
 
-test('a directory that is removed at the end is not waited for', async () => {
+test('a directory that is removed at the end is not synced', async () => {
   expect(await rowsAfterCut(false)).toBe(0)
 })

@@ -8,7 +8,7 @@ const CACHE_TEXT_LENGTH = 10_000
 /** Compiles a statement where that has no effect; throws its error. */
 export type SyntaxCheck = (sql: string) => unknown
 
-/** Parses SQL texts, and caches the result, because applications usually repeat the same few texts. */
+/** Parses SQL text, and caches the result, because applications usually repeat the same few statements. */
 export class ProgramTexts {
   readonly #seen = new Map<string, readonly Statement[]>()
   readonly #dropsIncomplete: boolean
@@ -18,7 +18,7 @@ export class ProgramTexts {
     this.#dropsIncomplete = dropsIncomplete
   }
 
-  /** Parses a text into statements. @throws ResultError for a syntax error */
+  /** Parses SQL text into statements. @throws ResultError for a syntax error */
   parse(text: string, check: SyntaxCheck): readonly Statement[] {
     const seen = this.#seen.get(text)
     if (seen !== undefined) return seen

@@ -23,7 +23,7 @@ export async function dryRunMigration(
   return await inTransaction(session, program, 'ROLLBACK', () => session.runMigration(program, permissions))
 }
 
-/** Runs a migration, unless the database has already executed it. @throws MigrationError; nothing is changed then */
+/** Runs a migration, unless the database has already executed it. @throws MigrationError; in that case nothing is changed */
 export async function runMigration(
   session: Session,
   { role }: Database,

@@ -88,7 +88,7 @@ export class Session {
   /** Number of the current call. */
   #call = 0
 
-  /** @param texts texts that the client has stored */
+  /** @param texts SQL text that the client has stored */
   constructor(database: Database, texts: StoredTexts, host: SessionHost) {
     this.texts = texts
     this.#database = database
@@ -230,7 +230,7 @@ export class Session {
     }
   }
 
-  /** Executes all statements of a text, until one fails. */
+  /** Executes all statements of the SQL text, until one fails. */
   async sequence(text: string, permissions: Permissions): Promise<void> {
     const steps = await this.prepareSequence(text, permissions)
     if (this.#connection.takeTimeout()) throw transactionTimeout()
@@ -243,7 +243,7 @@ export class Session {
     }
   }
 
-  /** Describes the first statement of a text as JSON. */
+  /** Describes the first statement of the SQL text as JSON. */
   async describe(text: string, permissions: Permissions): Promise<string> {
     if (!permissions.read) throw forbidden('Read', this.#database.id)
     const statement = firstStatement(text)
@@ -278,7 +278,7 @@ export class Session {
     return await this.#admit(prepared, permissions)
   }
 
-  /** Prepares the statements of a text, all of which the client must be allowed to run. @throws PipelineFailure; ResultError */
+  /** Prepares the statements of the SQL text, all of which the client must be allowed to run. @throws PipelineFailure; ResultError */
   async prepareSequence(text: string, permissions: Permissions): Promise<readonly Step[]> {
     const steps = this.#parse(text).map((statement) => ({ statement, request: NO_ARGUMENTS }))
     return await this.#admit(steps, permissions)

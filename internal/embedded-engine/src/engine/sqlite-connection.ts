@@ -27,7 +27,7 @@ export class SqliteError extends Error {
   }
 }
 
-/** A text in a result is not UTF-8, so that it has no JSON form. */
+/** A string in a result is not valid UTF-8, so it has no JSON form. */
 export class TextEncodingError extends Error {}
 
 /** A statement was denied by its permissions. */
@@ -54,7 +54,7 @@ export interface RowsOptions {
   readonly limitBytes: number
   /** Whether each row becomes a line of a cursor. */
   readonly asLines: boolean
-  /** Maximum size of a text or blob, in bytes. */
+  /** Maximum size of a string or blob, in bytes. */
   readonly maxValueBytes: number
 }
 
@@ -103,7 +103,7 @@ export class SqliteConnection {
   }
 
   /**
-   * Compiles the single statement of a text; null if there is none. Compiling a change of a vector index already executes it, so that
+   * Compiles SQL text with a single statement; null if it has none. Compiling a change of a vector index already executes it, so that
    * only statements that will be executed may be compiled.
    * @throws SqliteError, and DeniedError without permission
    */
@@ -184,7 +184,7 @@ export class SqliteConnection {
     return isKeyword || !/^[A-Za-z_]\w*$/.test(name) ? `"${name.replaceAll('"', '""')}"` : name
   }
 
-  /** Limits the size of texts, blobs and rows, in bytes; a statement that exceeds the limit is rolled back. */
+  /** Limits the size of strings, blobs and rows, in bytes; a statement that exceeds the limit is rolled back. */
   limitLength(bytes: number): void {
     this.#engine.api.sqlite3_limit(this.#pointer, LIMIT_LENGTH, bytes)
   }

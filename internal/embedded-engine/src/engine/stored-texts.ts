@@ -3,12 +3,12 @@ import { PipelineFailure, ResultError, type SqlReference } from '@batonsql/serve
 const MAX_TEXTS = 50
 const MAX_TEXT_BYTES = 5_000
 
-/** The SQL texts that a client has stored on its stream, to refer to them by a number. */
+/** SQL text that a client has stored on its stream, to refer to it by a number. */
 export class StoredTexts {
   readonly #texts = new Map<number, string>()
   readonly #replaces: boolean
 
-  /** @param replaces whether storing a text under an existing number replaces it */
+  /** @param replaces whether storing SQL text under an existing number replaces it */
   constructor(replaces: boolean) {
     this.#replaces = replaces
   }

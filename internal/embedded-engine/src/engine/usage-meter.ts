@@ -1,6 +1,6 @@
 import type { StatementUsage } from '../protocol/worker-messages.ts'
 
-/** Longer texts are identified by their beginning. */
+/** Longer statements are identified by their beginning. */
 const MAX_TEXT_CHARACTERS = 1_000
 
 /** Counts the rows that the statements of a database read and write. */

@@ -41,7 +41,7 @@ test('the lock is free, then held, then handed on in the order of arrival', asyn
   expect(got.at(-1)).toBe('c')
 })
 
-test('a holder with a waiter loses it 5 s after it got the lock, whenever the waiter came', async () => {
+test('a holder with a waiter loses the lock 5 s after it acquired it, whenever the waiter arrived', async () => {
   const { clock, queue, a, b, got, wait } = setUp()
   wait('a', a)
   clock.advance(3_000)
@@ -54,7 +54,7 @@ test('a holder with a waiter loses it 5 s after it got the lock, whenever the wa
   expect([queue.isHeldBy(a), queue.isHeldBy(b)]).toEqual([false, true])
 })
 
-test('without a waiter nothing happens; a late one gets the lock at once', async () => {
+test('without a waiter nothing happens; a waiter that arrives after 5 s gets the lock at once', async () => {
   const { clock, a, b, got, wait } = setUp()
   wait('a', a)
   clock.advance(60_000)
@@ -79,12 +79,12 @@ test('a running program is not preempted, but as soon as it ends', async () => {
   expect([a.preemptions, got]).toEqual([1, ['a', 'b']])
 })
 
-test('a waiter that gives up is rejected and skipped, and its timer preempts no holder', async () => {
+test('a cancelled waiter is rejected and skipped, and its timer preempts no holder', async () => {
   const { clock, queue, a, b, c, got, wait } = setUp()
   wait('a', a)
   const given = queue.acquire(b)
-  queue.cancel(b, new Error('given up'))
-  await expect(given).rejects.toThrow('given up')
+  queue.cancel(b, new Error('aborted'))
+  await expect(given).rejects.toThrow('aborted')
   queue.cancel(b, new Error('not waiting any more'))
   clock.advance(6_000)
   expect(a.preemptions).toBe(0)
@@ -94,7 +94,7 @@ test('a waiter that gives up is rejected and skipped, and its timer preempts no 
   expect(got).toEqual(['a', 'c'])
 })
 
-test('each holder has 5 s of its own', async () => {
+test('each holder has its own 5 s', async () => {
   const { clock, a, b, c, got, wait } = setUp()
   wait('a', a)
   wait('b', b)

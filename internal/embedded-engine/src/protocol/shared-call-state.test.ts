@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { SharedCallState } from './shared-call-state.ts'
 
-test('a call that has begun stays begun, however many begin after it', () => {
+test('a call that has begun remains so, however many begin after it', () => {
   const server = new SharedCallState()
   const worker = new SharedCallState(server.memory)
   expect(server.hasBegun(1)).toBe(false)
@@ -15,7 +15,7 @@ test('a call that has begun stays begun, however many begin after it', () => {
   ])
 })
 
-test('only the call that is meant is interrupted, unless everything ends', () => {
+test('only the given call is interrupted, unless everything ends', () => {
   const state = new SharedCallState()
   state.interrupt(2)
   state.current = 1

@@ -101,7 +101,7 @@ export interface TableChanges {
   update: number
 }
 
-/** The rows that statements with one text have read and written. */
+/** The rows read and written by all statements with the same SQL. */
 export interface StatementUsage {
   readonly query: string
   readonly rowsRead: number

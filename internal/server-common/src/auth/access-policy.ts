@@ -45,7 +45,7 @@ export class AccessPolicy {
     }
     const origin = originOf(request)
     if (origin === null || this.#allowsOrigin(origin, request)) return null
-    const remedy = 'name the origin in `allowOrigins` (`baton dev --allow-origin ORIGIN`) if they should'
+    const remedy = 'name the origin in `allowOrigins` (`baton dev --allow-origin ORIGIN`) if they should be'
     return errorResponse(
       403,
       `Pages of \`${origin.slice(0, 200)}\` are not allowed to use this server; ${remedy}`,

@@ -58,7 +58,7 @@ function decodePart(part: string | undefined): Claims | null {
   }
 }
 
-/** Decodes canonical base64url only: Buffer skips characters that it does not know. */
+/** Decodes canonical base64url only: Buffer skips invalid characters. */
 function decodeBase64Url(text: string | undefined): Buffer | null {
   const bytes = Buffer.from(text ?? '', 'base64url')
   return bytes.toString('base64url') === text ? bytes : null

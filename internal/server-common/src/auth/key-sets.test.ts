@@ -25,7 +25,7 @@ async function accepts(sets: KeySets, urls: readonly string[], by: Issuer, kid: 
   return claims !== null
 }
 
-test('a token is accepted as its key has signed it, in the form of its algorithm, and in no other', async () => {
+test('a token is accepted exactly as its key signed it, with its own algorithm', async () => {
   const issuer = await start()
   const sets = new KeySets(LONG)
   for (const algorithm of ALGORITHMS) issuer.add(algorithm, algorithm)
@@ -62,7 +62,7 @@ test('a token is accepted as its key has signed it, in the form of its algorithm
   }
 })
 
-test('claims that are not valid now are refused, and their issuer is not asked again', async () => {
+test('invalid claims are rejected, without asking the issuer again', async () => {
   const issuer = await start()
   issuer.add('a', 'EdDSA')
   const sets = new KeySets(LONG)
@@ -105,7 +105,7 @@ test('a set that is not needed is not fetched: it may be slow', async () => {
   expect([issuer.asked, other.asked]).toEqual([1, 1])
 })
 
-test('keys of one name are told apart: of two issuers, of one set, and when one was replaced', async () => {
+test('keys with the same id are distinguished: of two issuers, in one set, and after a replacement', async () => {
   const [issuer, other] = [await start(), await start()]
   const sets = new KeySets(LONG)
   const isSignedBy = (by: Issuer) => accepts(sets, [issuer.url, other.url], by, 'key')
@@ -136,7 +136,7 @@ test('unknown keys do not cause a request each', async () => {
   expect(issuer.asked).toBe(1)
 })
 
-test('an issuer that fails is not asked for each token either', async () => {
+test('a failing issuer is not asked for each token either', async () => {
   const issuer = await start()
   const sets = new KeySets({ ...LONG, freshMs: 0, pauseMs: 60_000 })
   issuer.add('a', 'EdDSA')
@@ -145,7 +145,7 @@ test('an issuer that fails is not asked for each token either', async () => {
   expect(issuer.asked).toBe(1)
 })
 
-test('a set that is not fresh is fetched again: a key that its issuer has removed is valid no longer', async () => {
+test('a stale set is fetched again: a key that its issuer has removed is no longer valid', async () => {
   const issuer = await start()
   const sets = new KeySets({ ...LONG, freshMs: 0 })
   issuer.add('a', 'ES256')
@@ -154,7 +154,7 @@ test('a set that is not fresh is fetched again: a key that its issuer has remove
   expect(await accepts(sets, [issuer.url], issuer, 'a')).toBe(false)
 })
 
-test('a key that was removed is valid no longer, too, when the clock was set back meanwhile', async () => {
+test('a removed key is no longer valid even if the clock was set back', async () => {
   const issuer = await start()
   const sets = new KeySets({ ...LONG, freshMs: 1 })
   issuer.add('a', 'ES256')
@@ -167,7 +167,7 @@ test('a key that was removed is valid no longer, too, when the clock was set bac
   expect(await accepts(sets, [issuer.url], issuer, 'a')).toBe(false)
 })
 
-test('while the issuer is unreachable its keys are kept, but not for ever', async () => {
+test('while the issuer is unreachable its keys remain valid, but not forever', async () => {
   const issuer = await start()
   issuer.add('a', 'ES256')
   const kept = new KeySets({ ...LONG, freshMs: 0 })
@@ -206,7 +206,7 @@ test('an issuer that does not answer in time is unreachable', async () => {
   expect(vi.mocked(console.error)).toHaveBeenCalledWith(expect.stringContaining('timeout'))
 })
 
-test('only those keys of a set are used that are public, long enough, and for signatures', async () => {
+test('only keys that are public, long enough, and for signatures are used', async () => {
   const issuer = await start()
   const sets = new KeySets(LONG)
   const isUsed = async (kid: string): Promise<boolean> => await accepts(sets, [issuer.url], issuer, kid)
@@ -217,7 +217,7 @@ test('only those keys of a set are used that are public, long enough, and for si
   issuer.add('for encryption', 'RS256', { use: 'enc' })
   issuer.add('for another algorithm', 'RS256', { alg: 'PS256' })
   issuer.add('for signing', 'ES256', { key_ops: ['sign'] })
-  issuer.add('for what is no list', 'ES256', { key_ops: 'verify' })
+  issuer.add('for a value that is not a list', 'ES256', { key_ops: 'verify' })
   issuer.add('short', 'RS256', {}, 1_024)
   for (const kid of ['no name', 'cut', 'another curve', 'a secret', 'nothing']) issuer.add(kid, 'ES256')
   replace('no name', (jwk) => ({ ...jwk, kid: undefined }))

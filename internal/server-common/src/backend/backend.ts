@@ -1,6 +1,6 @@
 import type { ServiceRequest, ServiceResponse } from '../http/service-request.ts'
 
-/** Id of a database in a back end. Created only by `newDatabaseId`, so that no text of a user becomes a path. */
+/** Id of a database in a back end. Created only by `newDatabaseId`, so that no user input becomes a path. */
 export type DatabaseId = string & { readonly __brand: 'DatabaseId' }
 
 /** All settings of a database. */
@@ -30,7 +30,7 @@ export const DEFAULT_SETTINGS: DatabaseSettings = {
 }
 
 /** Access that was revoked: all of it, or write access. */
-export type EndedAccess = 'all' | 'writes'
+export type RevokedAccess = 'all' | 'writes'
 
 /** Initial content of a database. */
 export type DatabaseSource =
@@ -54,7 +54,7 @@ export interface UsageSample {
   readonly storageBytes: number
 }
 
-/** Usage by the statements with one text. */
+/** Usage of all statements with the same SQL. */
 export interface QueryUsage {
   readonly query: string
   readonly rowsRead: number
@@ -99,10 +99,10 @@ export interface DatabaseBackend extends AsyncDisposable {
   /** Removes what the back end keeps for a removed group without databases. */
   endGroup?(group: string): Promise<void>
   /**
-   * Aborts what uses a revoked access: requests, streams with their transactions, change streams. Resolves when none of it can
+   * Aborts whatever uses revoked access: requests, streams with their transactions, change streams. Resolves when none of it can
    * read or write.
    */
-  endAccess(id: DatabaseId, access: EndedAccess): Promise<void>
+  revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void>
   /** Aborts all requests before the server stops, if their usage is counted only at their end. */
   endRequests?(): Promise<void>
   sampleUsage(id: DatabaseId): Promise<UsageSample>

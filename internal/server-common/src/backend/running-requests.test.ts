@@ -30,7 +30,7 @@ async function isDone(promise: Promise<unknown>): Promise<boolean> {
   return done
 }
 
-test('a request that only reads is cut, one that may write has time to finish', async () => {
+test('a request that only reads is aborted, one that may write has time to finish', async () => {
   const running = new RunningRequests()
   const [read, write] = [reader(running), writer(running)]
   const end = running.end(ID, 'all')
@@ -48,7 +48,7 @@ test('a request that only reads is cut, one that may write has time to finish', 
   expect([write.isAborted, vi.getTimerCount()]).toEqual([false, 0])
 })
 
-test('a request that does not finish in time is cut, and returned if that does not end it', async () => {
+test('a request that does not finish in time is aborted, and returned if it continues', async () => {
   const running = new RunningRequests()
   const write = writer(running)
   const end = running.end(ID, 'writes')
@@ -96,7 +96,7 @@ test('a request whose body is being received is not awaited, and is marked as en
   expect([request.isAborted, request.isEnding]).toEqual([false, true])
 })
 
-test('a body keeps its request running, and is destroyed when that is cut', async () => {
+test('a body keeps its request running, and is destroyed when the request is aborted', async () => {
   const running = new RunningRequests()
   const request = reader(running)
   const body = new PassThrough()
@@ -104,14 +104,14 @@ test('a body keeps its request running, and is destroyed when that is cut', asyn
   request.release()
   expect(await isDone(request.ended())).toBe(false)
   const read = pipeline(body, new PassThrough()).then(String, String)
-  // nothing is left to be read, and the reader does not know it yet
+  // everything was read, but the reader has not received the end yet
   body.end()
   expect(await running.end(ID, 'all')).toEqual([])
   expect(await read).toContain('was revoked')
   expect([body.destroyed, await running.end(ID, 'all')]).toEqual([true, []])
 })
 
-test('a response that comes after the cut is not sent', async () => {
+test('a response that arrives after the abort is not sent', async () => {
   const running = new RunningRequests()
   const request = reader(running)
   running.abort(ID)
@@ -125,7 +125,7 @@ test('a response that comes after the cut is not sent', async () => {
   await cut
 })
 
-test('a client that leaves ends its request, which leaves no listener behind', async () => {
+test('a client that disconnects ends its request, which leaves no listener behind', async () => {
   const client = new AbortController()
   const running = new RunningRequests()
   const [left, done] = [running.begin(ID, client.signal), running.begin(ID, client.signal)]

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { errorResponse, type ServiceResponse } from '../http/service-request.ts'
-import type { DatabaseId, EndedAccess } from './backend.ts'
+import type { DatabaseId, RevokedAccess } from './backend.ts'
 
 /** How long a request that may write may take to finish after its access was revoked. */
 const FINISH_MS = 2_000
@@ -22,11 +22,11 @@ export class RunningRequest {
   #waiting: (() => void)[] = []
   #isAborted = false
   #isEnding = false
-  /** Whether it may still write. Nothing of it is executed before a back end sets this. */
+  /** Whether it may still write. None of it is executed before a back end sets this. */
   mayWrite: () => boolean = NEVER
   /** Whether its sender has write access, so that its stream may have written before. */
   hasWriteAccess = false
-  /** Whether its body is being received: nothing of it was executed, and its access is checked again afterwards. */
+  /** Whether its body is being received: none of it was executed, and its access is checked again afterwards. */
   isReceiving = false
   /** Other databases that it may read. */
   attached: readonly string[] = []
@@ -136,7 +136,7 @@ export class RunningRequests {
    * not finished after a grace period.
    * @returns those that have not ended in time
    */
-  async end(id: DatabaseId, access: EndedAccess): Promise<readonly RunningRequest[]> {
+  async end(id: DatabaseId, access: RevokedAccess): Promise<readonly RunningRequest[]> {
     const requests = this.#of(id)
     const writers = new Set(requests.filter((request) => request.mayWrite()))
     // a stream that may have written is not continued, even after a read-only request

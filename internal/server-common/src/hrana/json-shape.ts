@@ -45,14 +45,14 @@ export function asArray(value: unknown): readonly unknown[] {
   return value
 }
 
-/** Returns a text. A lone surrogate has no UTF-8 form, and is rejected like any malformed escape. */
+/** Returns a string. A lone surrogate has no UTF-8 form, and is rejected like any malformed escape. */
 export function asString(value: unknown, expected = 'a string'): string {
   if (typeof value !== 'string') throw wrongType(value, expected)
   if (!value.isWellFormed()) throw new JsonShapeError('unexpected end of hex escape')
   return value
 }
 
-/** Returns a number, also from a text: the service's documentation allows that, although libsql-server rejects it. */
+/** Returns a number, also from a string: the service's documentation allows that, although libsql-server rejects it. */
 export function asNumber(value: unknown): number {
   const isText = typeof value === 'string' && /^[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(value)
   if (typeof value !== 'number' && !isText) throw wrongType(value, 'f64')

@@ -56,7 +56,7 @@ describe('values', () => {
     expect(() => withValue(value)).toThrow(message)
   })
 
-  test('a number that no double holds', () => {
+  test('a number that a double cannot represent', () => {
     const body =
       '{"requests":[{"type":"execute","stmt":{"sql":"SELECT ?","args":[{"type":"float","value":1e400}]}}]}'
     expect(() => decodePipelineBody(body)).toThrow('number out of range')
@@ -64,7 +64,7 @@ describe('values', () => {
 })
 
 describe('bodies', () => {
-  test('unknown fields are ignored, fields that may be null are', () => {
+  test('unknown fields are ignored, and nullable fields may be null', () => {
     const stmt = { sql: 'SELECT 1', sql_id: null, want_rows: null, replication_index: null, x: [] }
     const body = { y: 1, baton: null, requests: [{ z: 2, stmt, type: 'execute' }] }
     expect(decodePipelineBody(JSON.stringify(body)).requests).toHaveLength(1)

@@ -177,7 +177,7 @@ function decodeBlob(value: unknown): Buffer {
   const text = asString(value, 'a borrowed string')
   const bare = text.replace(/=+$/, '')
   const bytes = Buffer.from(bare, 'base64')
-  // Buffer skips invalid characters and ignores stray bits: a text is valid only if it is encoded the same again
+  // Buffer skips invalid characters and ignores stray bits: the string is valid only if encoding the bytes again gives the same string
   if (bytes.toString('base64').replace(/=+$/, '') === bare) return bytes
   throw new JsonShapeError(
     `invalid value: string ${JSON.stringify(text)}, expected binary data encoded as base64`,

@@ -5,7 +5,7 @@ import { BodyTooLargeError, readBytes, watchBody } from './body.ts'
 
 const CHUNK = Buffer.alloc(16 * 1_024 ** 2)
 
-test('a body has a limit, and is not read on behind it', async () => {
+test('a body has a limit, and is not read beyond it', async () => {
   let parts = 0
   const endless = function* (): Generator<Buffer> {
     for (;;) {
@@ -31,7 +31,7 @@ const watched = (body: Readable, whenLeft: 'destroy' | 'drain') => {
 }
 
 test.each(['destroy', 'drain'] as const)(
-  'a body that is read to its end is complete: %s',
+  'a body that is read completely is complete: %s',
   async (whenLeft) => {
     const { passedOn, seen } = watched(Readable.from([Buffer.from('a'), Buffer.from('b')]), whenLeft)
     expect(Buffer.concat(await passedOn.toArray()).toString()).toBe('ab')
@@ -42,7 +42,7 @@ test.each(['destroy', 'drain'] as const)(
   },
 )
 
-test('a body is read no faster than by its reader', async () => {
+test('a body is read no faster than its reader consumes it', async () => {
   let parts = 0
   const source = new Readable({
     read() {
@@ -61,7 +61,7 @@ test('a body is read no faster than by its reader', async () => {
   expect(bytes).toBe(99 * 65_536)
 })
 
-test('a body whose reader leaves is destroyed, or read to its end before it counts as closed', async () => {
+test('a body whose reader leaves is destroyed, or read completely before it is closed', async () => {
   for (const whenLeft of ['destroy', 'drain'] as const) {
     const source = new PassThrough()
     const { passedOn, seen } = watched(source, whenLeft)
@@ -99,7 +99,7 @@ test.each(['destroy', 'drain'] as const)('a truncated body is not complete: %s',
 test.each([
   ['destroy', false],
   ['drain', true],
-] as const)('a body that nobody has begun to read: %s', async (whenLeft, isRead) => {
+] as const)('a body that has not been read from: %s', async (whenLeft, isRead) => {
   const source = Readable.from([Buffer.from('a')])
   const { passedOn, seen } = watched(source, whenLeft)
   passedOn.destroy()

@@ -49,7 +49,7 @@ export interface BodySource {
 export class StreamedBody extends Readable {
   readonly #source: BodySource
   readonly #watchers: BodyWatcher[] = []
-  /** What has arrived before the first read; null after it. */
+  /** Data that arrived before the first read; null after it. */
   #early: Buffer[] | null = []
   #isDrained = false
   #hasEnded = false

@@ -23,7 +23,7 @@ describe('tokens', () => {
   ])('%j', (sql, expected) => expect(pieces(sql)).toEqual(expected))
 
   test.each(['SELECT 1 /* abc', '/*/', "'abc", '"abc', '`abc', '[abc', "'it''s"])(
-    '%j does not end',
+    '%j is unterminated',
     (sql) => {
       expect(scanSql(sql).at(-1)?.kind).toBe('unterminated')
     },

@@ -30,7 +30,7 @@ describe('classes', () => {
   })
 })
 
-describe('refused, with the whole text in the message', () => {
+describe('rejected, with the whole text in the message', () => {
   test.each([
     'VACUUM',
     'SELECT 1; ANALYZE t',
@@ -48,11 +48,11 @@ describe('refused, with the whole text in the message', () => {
     )
   })
 
-  test('a U+0000, where the engine would stop to read', () => {
+  test('a U+0000, where the engine would stop reading', () => {
     expect(() => parseStatements('DELETE FROM t\0 WHERE a = 1')).toThrow('unrecognized token at (1, 14)')
   })
 
-  test('a comment or literal that does not end', () => {
+  test('an unterminated comment or literal', () => {
     expect(() => parseStatements('DELETE FROM t /* WHERE a = 1')).toThrow(
       'non-terminated block comment at (1, 15)',
     )

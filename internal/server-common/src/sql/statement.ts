@@ -16,7 +16,7 @@ type StatementKind =
   | 'detach'
   | 'unknown'
 
-/** A statement of a text, classified without the engine. */
+/** A statement of SQL text, classified without the engine. */
 export interface Statement {
   /** Without surrounding blanks and comments. */
   readonly sql: string
@@ -86,7 +86,7 @@ function checkTokens(text: string, tokens: readonly Token[]): void {
   }
 }
 
-/** Returns the first statement of a text, even if the service does not support it. */
+/** Returns the first statement of the SQL text, even if the service does not support it. */
 export function firstStatement(text: string): Statement | null {
   const ranges = splitStatements(text, scanSql(text))
   return ranges[0] === undefined ? null : toStatement(text, ranges[0], ranges.length === 1)

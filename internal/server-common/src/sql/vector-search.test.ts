@@ -49,7 +49,7 @@ test('each in another, and in views and triggers', () => {
   ).toContain(bounded('new.c'))
 })
 
-describe('refused, as the number may come from elsewhere', () => {
+describe('rejected, because the number may come from elsewhere', () => {
   test.each([
     'select * from vector_top_k where k = 0',
     'select 1 in vector_top_k',

@@ -15,8 +15,8 @@ const REFUSED = `SELECT "${NAME} (refused: it is called with three arguments, in
 
 /**
  * Bounds the number of rows that each `vector_top_k(index, vector, rows)` requests, unless it is a valid literal. The bound is an
- * expression, so that it also applies to parameters, columns and stored texts. A text that uses the search in another way is replaced
- * by one that fails, because a condition elsewhere could provide the number.
+ * expression, so that it also applies to parameters, columns and stored SQL. SQL that uses the search in another way is replaced
+ * by SQL that fails, because a condition elsewhere could provide the number.
  */
 export function boundSearches(sql: string): string {
   if (!MENTIONED.test(sql)) return sql

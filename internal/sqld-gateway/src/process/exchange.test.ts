@@ -47,14 +47,14 @@ test('a response that must have begun is complete from its first byte', async ()
     response.write('first\n')
     setImmediate(() => response.end('second'))
   })
-  const isBegun = (begun: Buffer): boolean => begun.includes('second')
-  const response = await exchange(pool, REQUEST, undefined, isBegun)
+  const hasEnough = (begun: Buffer): boolean => begun.includes('second')
+  const response = await exchange(pool, REQUEST, undefined, hasEnough)
   expect(String(await bytesOf(response))).toBe('first\nsecond')
   const never = await exchange(pool, REQUEST, undefined, () => false)
   expect(never.body).toEqual(Buffer.from('first\nsecond'))
 })
 
-test('a connection that is closed before a response, in one that is held back, and in a stream', async () => {
+test('a connection that is closed before a response, in a buffered one, and in a streamed one', async () => {
   const pool = await serve((response, count) => {
     if (count > 1) {
       response.writeHead(200, count === 2 ? { 'content-length': 10 } : {})

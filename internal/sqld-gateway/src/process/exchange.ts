@@ -10,18 +10,18 @@ export interface UpstreamResponse {
   readonly body: Buffer | Readable
 }
 
-/** Whether so much of a body has arrived that the response can be returned. */
-export type IsBegun = (begun: Buffer) => boolean
+/** Whether enough of a body has arrived for the response to be returned. */
+export type HasEnough = (begun: Buffer) => boolean
 
 /** A body up to this size, in bytes, is returned as a whole. */
-const MAX_WHOLE = 65_536
-const ANY: IsBegun = () => true
-const NONE: IsBegun = () => false
+const MAX_BUFFERED_BYTES = 65_536
+const ANY: HasEnough = () => true
+const NONE: HasEnough = () => false
 
 /** The connection was closed before the response could be returned. The server has received the request. */
 export class TruncatedResponseError extends Error {
   override readonly name = 'TruncatedResponseError'
-  /** What has arrived of the body. */
+  /** The part of the body that has arrived. */
   readonly begun: Buffer
 
   constructor(begun: Buffer, cause: unknown) {
@@ -30,15 +30,15 @@ export class TruncatedResponseError extends Error {
   }
 }
 
-/** Sends a request over the connections of a pool. Without the streams of `request()`, which take longer than a small response. */
+/** Sends a request over the connections of a pool. Does not use the streams of `request()`, which take longer than a small response. */
 export function exchange(
   pool: Dispatcher,
   request: Dispatcher.DispatchOptions,
   signal: AbortSignal | undefined,
-  isBegun: IsBegun = ANY,
+  hasEnough: HasEnough = ANY,
 ): Promise<UpstreamResponse> {
   return new Promise((resolve, reject) => {
-    const handler = new Exchange(resolve, reject, isBegun, signal)
+    const handler = new Exchange(resolve, reject, hasEnough, signal)
     try {
       if (signal?.aborted === true) throw signal.reason
       pool.dispatch(request, handler)
@@ -56,10 +56,10 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#reject(this.#signal?.reason)
     this.#controller?.abort(this.#signal?.reason)
   }
-  #isBegun: IsBegun
+  #hasEnough: HasEnough
   #controller: Dispatcher.DispatchController | undefined
   #head: Omit<UpstreamResponse, 'body'> | null = null
-  /** What has arrived until the response is returned. */
+  /** Data that arrives before the response is returned. */
   #parts: Buffer[] = []
   #stream: StreamedBody | null = null
 
@@ -67,12 +67,12 @@ class Exchange implements Dispatcher.DispatchHandler {
   constructor(
     resolve: (response: UpstreamResponse) => void,
     reject: (error: unknown) => void,
-    isBegun: IsBegun,
+    hasEnough: HasEnough,
     signal: AbortSignal | undefined,
   ) {
     this.#resolve = resolve
     this.#reject = reject
-    this.#isBegun = isBegun
+    this.#hasEnough = hasEnough
     this.#signal = signal
     signal?.addEventListener('abort', this.#abort, { once: true })
   }
@@ -89,14 +89,14 @@ class Exchange implements Dispatcher.DispatchHandler {
     headers: UpstreamResponse['headers'],
   ): void {
     this.#head = { status, headers }
-    if (Number(headers['content-length']) <= MAX_WHOLE) this.#isBegun = NONE
-    else if (this.#isBegun === ANY) this.#begin()
+    if (Number(headers['content-length']) <= MAX_BUFFERED_BYTES) this.#hasEnough = NONE
+    else if (this.#hasEnough === ANY) this.#begin()
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, part: Buffer): void {
     if (this.#stream !== null) return this.#stream.receive(part)
     this.#parts.push(part)
-    if (this.#isBegun !== NONE && this.#isBegun(Buffer.concat(this.#parts))) this.#begin()
+    if (this.#hasEnough !== NONE && this.#hasEnough(Buffer.concat(this.#parts))) this.#begin()
   }
 
   onResponseEnd(): void {

@@ -19,7 +19,7 @@ async function execute(url: string, sql: string): Promise<unknown> {
   return results[0]?.response.result.rows
 }
 
-test.skipIf(isMissing)('starts, answers, says its version, stops', async () => {
+test.skipIf(isMissing)('starts, answers, reports its version, stops', async () => {
   const sqld = await startSqld()
   expect(sqld.version).toMatch(/^sqld \d/)
   expect(await execute(sqld.url, 'select 1')).toEqual([[{ type: 'integer', value: '1' }]])
@@ -27,7 +27,7 @@ test.skipIf(isMissing)('starts, answers, says its version, stops', async () => {
   expect(sqld.isRunning).toBe(false)
 })
 
-test.skipIf(isMissing)('keeps the data of a directory, and refuses it to a second server', async () => {
+test.skipIf(isMissing)('keeps the data of a directory, and rejects a second server on it', async () => {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   const first = await startSqld({ dataDirectory })
   await execute(first.url, 'create table t(a)')
@@ -39,7 +39,7 @@ test.skipIf(isMissing)('keeps the data of a directory, and refuses it to a secon
   await rm(dataDirectory, { recursive: true })
 })
 
-test('an unknown option and a wrong path are refused', async () => {
+test('an unknown option and a wrong path are rejected', async () => {
   await expect(startSqld({ datadirectory: '/tmp' } as object)).rejects.toThrow(TypeError)
   await expect(startSqld({ sqldPath: '/nonexistent/sqld' })).rejects.toThrow(
     'sqldPath names /nonexistent/sqld',
@@ -56,7 +56,7 @@ async function programsOn(directory: string): Promise<string[]> {
 }
 
 test.skipIf(isMissing || process.platform !== 'linux')(
-  'whoever is killed while it starts a server leaves none behind, and the directory can be used',
+  'a process that is killed while it starts a server leaves none behind, and the directory can be used',
   async () => {
     const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
     const program = `const { startSqld } = await import(${JSON.stringify(new URL('process.ts', import.meta.url).href)})
@@ -84,15 +84,12 @@ test.skipIf(isMissing || process.platform !== 'linux')(
   },
 )
 
-test.skipIf(isMissing)(
-  'the empty version file of a server that was killed at once is no obstacle',
-  async () => {
-    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-    await mkdir(join(dataDirectory, 'sqld'))
-    await writeFile(join(dataDirectory, 'sqld/.version'), '')
-    await using sqld = await startSqld({ dataDirectory })
-    expect(await execute(sqld.url, 'select 1')).toEqual([[{ type: 'integer', value: '1' }]])
-    await sqld.close()
-    await rm(dataDirectory, { recursive: true })
-  },
-)
+test.skipIf(isMissing)('the empty version file of a server that was killed at once is harmless', async () => {
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  await mkdir(join(dataDirectory, 'sqld'))
+  await writeFile(join(dataDirectory, 'sqld/.version'), '')
+  await using sqld = await startSqld({ dataDirectory })
+  expect(await execute(sqld.url, 'select 1')).toEqual([[{ type: 'integer', value: '1' }]])
+  await sqld.close()
+  await rm(dataDirectory, { recursive: true })
+})

@@ -92,7 +92,7 @@ export async function startSqld(options: SqldOptions = {}): Promise<SqldProcess>
   return await restartSqld(null, options)
 }
 
-/** Starts a server in place of one that has exited by itself. */
+/** Starts a server in place of one that has exited unexpectedly. */
 export async function restartSqld(dead: SqldProcess | null, options: SqldOptions): Promise<SqldProcess> {
   const binary = await findSqld(options)
   const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-sqld-')

@@ -64,9 +64,9 @@ describe.skipIf(isMissing)('a server that was killed in a migration', () => {
   test.each([
     ['done in every database', CHILDREN, 3, [4, 4, 4], 'is resumed', 'RunSuccess'],
     ['done in some', CHILDREN, 3, [4, 1, 4], 'is resumed', 'RunSuccess'],
-    ['tried in every database', CHILDREN, 0, [1, 1, 1], 'is resumed', 'RunSuccess'],
+    ['dry run done in every database', CHILDREN, 0, [1, 1, 1], 'is resumed', 'RunSuccess'],
     ['of a schema without databases', [], 3, [], 'is resumed', 'RunSuccess'],
-    ['failed when it was tried', CHILDREN, 0, [1, 2, 1], 'has failed', 'RunFailure'],
+    ['failed in the dry run', CHILDREN, 0, [1, 2, 1], 'has failed', 'RunFailure'],
     ['partly taken back', CHILDREN, 2, [1, 5, 1], 'has failed', 'RunFailure'],
     ['taken back', CHILDREN, 2, [5, 5, 5], 'has failed', 'RunFailure'],
     ['failed in one database after another had it', CHILDREN, 3, [4, 5, 1], 'has failed', 'RunFailure'],
@@ -90,7 +90,7 @@ describe.skipIf(isMissing)('a server that was killed in a migration', () => {
       expect(await run(server, child, 'INSERT INTO next VALUES (1)')).not.toContain('"error"')
   })
 
-  test('one that it does not survive is ended as failed', async () => {
+  test('one that makes it crash again is marked as failed', async () => {
     const dataDirectory = await directoryWith(CHILDREN, 0, [0, 0, 0])
     const settled = await settleMigrations(join(dataDirectory, 'sqld'), { failAll: true })
     expect(settled).toEqual([{ job: 2, schema: 'schema', outcome: 'failed' }])
@@ -102,7 +102,7 @@ describe.skipIf(isMissing)('a server that was killed in a migration', () => {
   })
 })
 
-test('a directory without migrations, or without anything, is left as it is', async () => {
+test('a directory without migrations, or an empty one, is left unchanged', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   expect(await settleMigrations(directory, { failAll: false })).toEqual([])

@@ -8,7 +8,13 @@ import { freePort } from '@batonsql/server-common/base'
 import type { ServiceRequest } from '@batonsql/server-common/http'
 import type { Pool } from 'undici'
 import { createReplicationKeys, keyArguments, type ReplicationKeys } from '../replicas/replication-keys.ts'
-import { discard, exchange, type IsBegun, TruncatedResponseError, type UpstreamResponse } from './exchange.ts'
+import {
+  discard,
+  exchange,
+  type HasEnough,
+  TruncatedResponseError,
+  type UpstreamResponse,
+} from './exchange.ts'
 import { restartSqld, type SqldProcess } from './process.ts'
 import { connectSqld, type SqldTarget } from './remote.ts'
 import { type SenderPermissions, UpstreamTokens } from './upstream-tokens.ts'
@@ -37,7 +43,7 @@ export interface UpstreamOptions {
 
 /** Callbacks of an {@link Upstream}. */
 export interface UpstreamHost {
-  /** Called when the server has started, also after it exited by itself. */
+  /** Called when the server has started, also after it exited unexpectedly. */
   readonly onStart: () => void
   /** Filters the databases that a sender may attach to those that can be attached now. */
   readonly attachable: (to: DatabaseId, allowed: SenderPermissions['attach']) => readonly string[]
@@ -54,7 +60,7 @@ export interface Call {
   readonly request: UpstreamRequest
   readonly permissions: SenderPermissions
   /** When its response can be returned. By default with its headers. */
-  readonly isBegun?: IsBegun
+  readonly hasEnough?: HasEnough
 }
 
 /**
@@ -81,7 +87,7 @@ const POOL_OPTIONS = { allowH2: false, pipelining: 1, headersTimeout: 0, bodyTim
 /** With this interval of 31 years the server makes no checkpoints until it stops, not even after a COMMIT. */
 const NO_OWN_CHECKPOINTS = ['--checkpoint-interval-s', '1000000000']
 
-/** Sends requests to one libsql-server, and restarts it when it has exited by itself. */
+/** Sends requests to one libsql-server, and restarts it when it has exited unexpectedly. */
 export class Upstream {
   readonly #options: UpstreamOptions
   readonly #user: UpstreamHost
@@ -166,7 +172,7 @@ export class Upstream {
     return this.#process?.isRunning === true
   }
 
-  /** Whether the server has exited by itself; true only once until it runs again. */
+  /** Whether the server has exited unexpectedly; true only once until it runs again. */
   reportsExit(): boolean {
     const wasReported = this.#isExitReported
     this.#isExitReported = this.#process?.isRunning === false && this.#restarting === null
@@ -259,7 +265,7 @@ export class Upstream {
 
   /** Sends one request, built from the parsed request of the client; nothing is forwarded verbatim. */
   async sendOnce(
-    { id, request, permissions, isBegun }: Call,
+    { id, request, permissions, hasEnough }: Call,
     body: string | null,
   ): Promise<UpstreamResponse> {
     const headers = {
@@ -271,7 +277,7 @@ export class Upstream {
     await this.alive()
     if (this.#pool === null) throw new Error('libsql-server was not started')
     const target = { method, path: path + query, headers, body }
-    return await exchange(this.#pool, target, signal, isBegun)
+    return await exchange(this.#pool, target, signal, hasEnough)
   }
 
   /** Returns no header for a remote server without tokens. */
@@ -289,7 +295,7 @@ export class Upstream {
  * replaces it by a version without `dispatch`.
  */
 async function undiciPool(): Promise<typeof Pool> {
-  // @ts-expect-error undici has no types for its single files
+  // @ts-expect-error undici has no types for its individual files
   return (await import('undici/lib/dispatcher/pool.js')).default
 }
 

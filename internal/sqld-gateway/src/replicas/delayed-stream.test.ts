@@ -13,7 +13,7 @@ function delayed(lagMs: number) {
   return { stream, change: (ms: number) => conditions.change('fra', { lagMs: ms }) }
 }
 
-test('passes everything on in order, with a delay and without one', async () => {
+test('forwards everything in order, with and without a delay', async () => {
   for (const lagMs of [0, 5]) {
     const { stream } = delayed(lagMs)
     for (const text of ['a', 'b', 'c']) stream.write(text)
@@ -22,7 +22,7 @@ test('passes everything on in order, with a delay and without one', async () => 
   }
 })
 
-test('keeps what is not due, until the delay is changed', async () => {
+test('holds back data until it is due or the delay is changed', async () => {
   const { stream, change } = delayed(2 ** 30)
   stream.end('late')
   expect(stream.read()).toBe(null)
@@ -30,7 +30,7 @@ test('keeps what is not due, until the delay is changed', async () => {
   expect((await buffer(stream)).toString()).toBe('late')
 })
 
-test('keeps nothing when it is destroyed', async () => {
+test('holds no data after it is destroyed', async () => {
   const { stream, change } = delayed(2 ** 30)
   stream.write('lost')
   stream.destroy()

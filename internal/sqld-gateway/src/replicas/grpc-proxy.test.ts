@@ -58,7 +58,7 @@ function answer(stream: http2.ServerHttp2Stream, body: string): void {
   stream.end(body)
 }
 
-test('passes on the question, the answer and the status', async () => {
+test('forwards the request, the response and the status', async () => {
   const questions: string[] = []
   const { call } = await proxied((stream, path) => {
     void text(stream).then((question) => {
@@ -73,7 +73,7 @@ test('passes on the question, the answer and the status', async () => {
   expect(questions).toEqual([EXEC, 'question'])
 })
 
-test('delays the log, and no statement', async () => {
+test('delays the log, but not statements', async () => {
   const { call, conditions } = await proxied((stream, path) => answer(stream, path))
   conditions.change('fra', { lagMs: 2 ** 30 })
   const log = call(LOG)
@@ -84,14 +84,14 @@ test('delays the log, and no statement', async () => {
   expect(await text(log)).toBe(LOG)
 })
 
-test('a call whose connection ends before it is answered fails', async () => {
+test('a call whose connection ends before the response fails', async () => {
   const { call, cut } = await proxied((stream) => stream.once('readable', () => cut()))
   const stream = call(EXEC)
   expect((await once(stream, 'response'))[0]).toMatchObject({ 'grpc-status': '13' })
   stream.resume()
 })
 
-test('a call whose connection ends while it is answered is not taken for complete', async () => {
+test('a call whose connection ends during the response is not taken as complete', async () => {
   const { call, cut } = await proxied((stream) => {
     stream.respond({ ':status': 200 })
     stream.write('half')

@@ -69,7 +69,7 @@ export class Replica implements AsyncDisposable {
     return this.#upstream.isRunning
   }
 
-  /** Whether the server has exited by itself; true only once until it runs again. */
+  /** Whether the server has exited unexpectedly; true only once until it runs again. */
   reportsExit(): boolean {
     return this.#upstream.reportsExit()
   }

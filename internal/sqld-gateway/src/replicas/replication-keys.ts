@@ -103,7 +103,7 @@ function time(ms: number): Buffer {
   return der(UTC_TIME, Buffer.from(`${digits.slice(2, 14)}Z`))
 }
 
-/** Encodes a value of these parts; texts are bytes in hexadecimal. */
+/** Encodes a value of these parts; strings are bytes in hexadecimal. */
 function der(tag: number, ...parts: readonly (Buffer | string)[]): Buffer {
   const content = Buffer.concat(
     parts.map((part) => (typeof part === 'string' ? Buffer.from(part, 'hex') : part)),

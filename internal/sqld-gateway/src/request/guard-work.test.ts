@@ -67,7 +67,7 @@ const USES: readonly SqlUse[] = [
   { kind: 'store', mayWrite: true },
 ]
 
-describe('twice the text is at most twice the work', () => {
+describe('twice the SQL takes at most twice the work', () => {
   test.each(HEADS)('%j', (head) => {
     for (const use of USES) {
       for (const repeated of REPEATED) {
@@ -94,14 +94,14 @@ describe('the tokens of one request are limited', () => {
     ]
   }
 
-  test('all of them together, wherever they stand', () => {
+  test('all tokens together, wherever they are', () => {
     for (const requests of requestsOf(';'.repeat(MAX_TOKENS)))
       expect(() => checkTokenCount(requests)).not.toThrow()
     for (const requests of requestsOf(';'.repeat(MAX_TOKENS + 2)))
       expect(() => checkTokenCount(requests)).toThrow('limited to 1,000,000 tokens')
   })
 
-  test('not the characters of values and comments', () => {
+  test('but not the characters of values and comments', () => {
     const long = 'a'.repeat(MAX_TOKENS)
     for (const requests of requestsOf(`select 1 /* ${long} */, 2 /* ${long} */`).slice(3))
       expect(() => checkTokenCount(requests)).not.toThrow()

@@ -22,7 +22,7 @@ export interface RebuiltBody {
   readonly text: string
   /** Whether its stream has another database attached from now on. */
   readonly hasAttached: boolean
-  /** Returns its effect on the write lock and the transaction of its stream. @param stored effects of texts stored on the stream */
+  /** Returns its effect on the write lock and the transaction of its stream. @param stored effects of SQL stored on the stream */
   readonly effectOn: (stored: StoredEffects) => WriteEffect
 }
 

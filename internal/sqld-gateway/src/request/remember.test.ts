@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { remember } from './remember.ts'
 
-test('a result is computed once, as long as few other texts come between', () => {
+test('a result is computed once, unless too many other statements come in between', () => {
   const computed: string[] = []
   const lengthOf = remember((sql) => {
     computed.push(sql)
@@ -15,7 +15,7 @@ test('a result is computed once, as long as few other texts come between', () =>
   expect(computed.filter((sql) => sql === 'a')).toHaveLength(2)
 })
 
-test('long texts are not kept', () => {
+test('long statements are not kept', () => {
   let count = 0
   const counted = remember(() => {
     count += 1

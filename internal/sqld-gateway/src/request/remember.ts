@@ -1,9 +1,9 @@
-/** Number of texts that are remembered at most, in two halves of which the older one is dropped when the newer one is full. */
+/** Maximum number of remembered results, in two halves; the older half is dropped when the newer one is full. */
 const MAX_REMEMBERED = 1_000
-/** Longer texts are rarely sent twice. */
+/** Longer SQL is rarely sent twice. */
 const MAX_LENGTH = 2_000
 
-/** Returns a function that remembers the results for SQL texts: applications send the same few again and again. */
+/** Returns a function that remembers the results for SQL text: applications send the same few statements again and again. */
 export function remember<T>(compute: (sql: string) => T): (sql: string) => T {
   let newer = new Map<string, T>()
   let older = newer

@@ -16,7 +16,7 @@ export interface Sender extends Pick<SqlUse, 'mayWrite' | 'attach'> {
   readonly blockReads: boolean
 }
 
-/** Whether a request attaches a database, or stores a text that does. */
+/** Whether a request attaches a database, or stores SQL that does. */
 export function attachesIn(requests: readonly PipelineRequest[]): boolean {
   return requests.some((request) => {
     if (request.type === 'batch') return request.steps.some(({ statement }) => hasAttach(statement.sql ?? ''))
@@ -58,7 +58,7 @@ type DescribeRequest = Extract<PipelineRequest, { readonly type: 'sequence' | 'd
 function guardDescribe(request: DescribeRequest, sender: Sender): PipelineRequest {
   // the server would describe it
   if (sender.blockReads && request.type === 'describe') return executing(READS)
-  // the effect of preparing a stored text is unknown here
+  // the effect of preparing stored SQL is unknown here
   const isStored = request.sqlId !== null && !sender.mayWrite
   if (isStored) return executing(NEEDS_WRITE_PERMISSION)
   if (request.sql === null) return request

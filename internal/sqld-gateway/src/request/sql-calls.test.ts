@@ -3,7 +3,7 @@ import { findRefusal, hasAttach, type SqlUse } from './sql-guard.ts'
 
 const run: SqlUse = { kind: 'run', mayWrite: true }
 
-describe('a function that is not known to be safe is refused wherever it is called', () => {
+describe('a function that is not known to be safe is rejected wherever it is called', () => {
   test.each([
     "select replicate('abc', 2863311531)",
     'select libsql_vector_idx()',
@@ -93,7 +93,7 @@ describe('a function that is not known to be safe is refused wherever it is call
   })
 })
 
-describe('names in front of brackets that are not called', () => {
+describe('names before parentheses that are not calls', () => {
   test.each([
     'create table if not exists main.t(a varchar(10), "b" decimal(10, 2), key varchar(255), action character (20))',
     'create table "t" ("id" integer primary key, `n` text(3) default (lower(hex(randomblob(4)))), constraint "c" check("n" > 0))',

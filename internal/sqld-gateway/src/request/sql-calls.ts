@@ -1,7 +1,7 @@
 import { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from '@batonsql/server-common/sql'
 import { isWord, type SqlToken } from './sql-tokens.ts'
 
-/** SQLite's keywords. Before a parenthesis these are no functions, except `regexp`. */
+/** SQLite's keywords. Before a parenthesis these are not functions, except `regexp`. */
 const KEYWORDS: ReadonlySet<string> = new Set(
   `abort action add after all alter always analyze and as asc attach autoincrement before begin between by cascade case
   cast check collate column commit conflict constraint create cross current current_date current_time current_timestamp
@@ -27,7 +27,7 @@ const INSERT_HEAD = /^\s*insert\s+(?:or\s+\w+\s+)?into\s+(?:"[^"]*"|`[^`]*`|\w+)
 const WORD_END = /[\w$\u0080-\uffff]$/
 const QUOTE = /["'`\]]/
 
-/** Whether a text certainly calls only known functions, without tokenizing it; true for most texts. */
+/** Whether SQL text certainly calls only known functions, without tokenizing it; true for most SQL. */
 export function callsOnlyKnown(sql: string): boolean {
   let at = sql.indexOf('(', INSERT_HEAD.exec(sql)?.[0].length ?? 0)
   if (at === -1) return true

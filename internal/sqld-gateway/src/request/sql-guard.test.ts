@@ -7,7 +7,7 @@ const describeIt: SqlUse = { kind: 'describe', mayWrite: true }
 const store: SqlUse = { kind: 'store', mayWrite: true }
 const asReader = (use: SqlUse): SqlUse => ({ ...use, mayWrite: false })
 
-describe('refused for every token', () => {
+describe('rejected for every token', () => {
   test.each([
     "select writefile('f', 'x')",
     "select WriteFile /* */ ('f', 'x')",
@@ -58,7 +58,7 @@ describe('refused for every token', () => {
   })
 })
 
-describe('refused to readers', () => {
+describe('rejected for read-only tokens', () => {
   test.each([
     'drop index i',
     '/**/ ; Drop index i',
@@ -102,12 +102,12 @@ describe('let through', () => {
   ])('%j', (sql) => expect(findRefusal(sql, run)).toBeNull())
 
   test.each(['select 1', 'insert into t values (?)', 'pragma table_info(t)', 'pragma journal_mode', ''])(
-    'described by a reader: %j',
+    'described with a read-only token: %j',
     (sql) => expect(findRefusal(sql, asReader(describeIt))).toBeNull(),
   )
 })
 
-test('long texts that never close anything are cut up at once', () => {
+test('long SQL that closes nothing is tokenized quickly', () => {
   // a quadratic search for the end would outlast the time limit of the test
   for (const text of ['/*', "'", '"', '[', "x'", '$a('])
     expect(tokenizeSql(text.repeat(300_000) + '/').tokens).not.toEqual([])

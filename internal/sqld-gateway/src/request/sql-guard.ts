@@ -1,9 +1,9 @@
 import { callsOnlyKnown, findUnknownCall } from './sql-calls.ts'
 import { isWord, type SqlToken, statementsOf, type TokenizedSql, tokenizeSql } from './sql-tokens.ts'
 
-/** How a SQL text is used, and by whom. */
+/** How SQL text is used, and by whom. */
 export interface SqlUse {
-  /** `describe` prepares without the server's own filter; a stored text can be run and described. */
+  /** `describe` prepares without the server's own filter; stored SQL can be run and described. */
   readonly kind: 'run' | 'describe' | 'store'
   readonly mayWrite: boolean
   /**
@@ -12,7 +12,7 @@ export interface SqlUse {
    */
   readonly attach?: 'attached' | 'late'
 }
-/** Why a text must not reach the server. `permissions`: the sender may not do this; `refused`: no sender may. */
+/** Why SQL text must not reach the server. `permissions`: the sender may not do this; `refused`: no sender may. */
 export type SqlRefusal =
   | { readonly type: 'permissions' }
   | { readonly type: 'refused'; readonly name: string; readonly reason: string }
@@ -27,7 +27,7 @@ const OUTSIDE_EXACTLY = new RegExp(`^(?:${OUTSIDE})$`, 'i')
 const UNSAFE =
   'replicate|pad[lrc]|strfilter|(?:left|right)str|reverse|proper|charindex|difference|mode|median|(?:low|upp)er_quartile|' +
   'regexpi?|geopoly_debug|lsmode|vector_top_k'
-/** A text that does not match needs no closer inspection. */
+/** SQL text that does not match needs no closer inspection. */
 const SUSPICIOUS = new RegExp(`${OUTSIDE}|regexp|compress|index|explain|_shadow|vector_top_k`, 'i')
 /** Matches unsafe names of tables and functions. */
 const OUTSIDE_OR_OPTIMIZE = new RegExp(`${OUTSIDE}|optimize`, 'i')
@@ -51,7 +51,7 @@ const READS_ATTACHED =
 const TAKES_WRITE_LOCK = /^(?:immediate|exclusive|concurrent)$/i
 const PLAIN_NAME = /^[\p{L}_][\p{L}\p{N}_$]*$/u
 
-/** Returns why the server must not execute a text; null if it may. */
+/** Returns why the server must not execute the SQL text; null if it may. */
 export function findRefusal(sql: string, use: SqlUse): SqlRefusal | null {
   const suspicious = use.mayWrite ? SUSPICIOUS : SUSPICIOUS_FOR_READERS
   const isPlain = use.kind === 'run' && use.attach === undefined && !suspicious.test(sql)
@@ -111,7 +111,7 @@ function refusalOfStatement(statement: readonly SqlToken[], use: SqlUse): SqlRef
   if (!isPrepared) return null
   if (isWord(body[0], 'pragma')) return refusalOfPragma(body, use, isExplained)
   const isHarmless = body[0]?.kind === 'word' && HARMLESS_TO_PREPARE.test(body[0].text)
-  // DDL of vector indexes takes effect when it is prepared; a stored text is checked again when it is run
+  // DDL of vector indexes takes effect when it is prepared; stored SQL is checked again when it is run
   const isOnlyPrepared = isExplained || use.kind === 'describe'
   return isHarmless || use.mayWrite || !isOnlyPrepared ? null : { type: 'permissions' }
 }
@@ -138,7 +138,7 @@ function unsafeIndexName(statement: readonly SqlToken[]): string | null {
   return null
 }
 
-/** Whether a text attaches a database, or may do so. */
+/** Whether SQL text attaches a database, or may do so. */
 export function hasAttach(sql: string): boolean {
   if (!/attach/i.test(sql)) return false
   const { tokens, isAmbiguous } = tokenizeSql(sql)

@@ -7,11 +7,11 @@ export interface SqlToken {
   readonly text: string
 }
 
-/** The tokens of a SQL text. */
+/** The tokens of SQL text. */
 export interface TokenizedSql {
   readonly tokens: readonly SqlToken[]
   /**
-   * Whether parsers may disagree about the end of a token: the server parses a text itself and hands parts of it to SQLite.
+   * Whether parsers may disagree about the end of a token: the server parses the text itself and hands parts of it to SQLite.
    */
   readonly isAmbiguous: boolean
 }
@@ -48,7 +48,7 @@ export function tokenizeSql(sql: string): TokenizedSql {
   return { tokens, isAmbiguous }
 }
 
-/** Divides the tokens of a text into statements. */
+/** Divides the tokens of SQL text into statements. */
 export function statementsOf(tokens: readonly SqlToken[]): (readonly SqlToken[])[] {
   const statements: SqlToken[][] = [[]]
   for (const token of tokens) {

@@ -47,7 +47,7 @@ test.each([
   expect(effectOf(sql).mayWrite).toBe(true)
 })
 
-test('a stored text does what it says, one that is not known anything', () => {
+test('stored SQL has its own effect, unknown SQL may have any', () => {
   const stored: StoredEffects = new Map()
   const store = (sqlId: number, sql: string): PipelineRequest => ({ type: 'store_sql', sqlId, sql })
   const mayWrite = (...requests: PipelineRequest[]) => effectOfRequests(requests, stored).mayWrite
@@ -60,7 +60,7 @@ test('a stored text does what it says, one that is not known anything', () => {
   expect(stored.size).toBeLessThan(100)
 })
 
-test('whether a transaction is left open is said by the last statement that begins or ends one', () => {
+test('the last statement that begins or ends a transaction decides whether one is left open', () => {
   const states = (...texts: string[]) => {
     const { opens, ends } = effectOf(...texts)
     return { opens, ends }

@@ -14,26 +14,26 @@ export interface WriteEffect {
 
 /** The effect of a request that is read-only or has no statements. */
 export const NO_EFFECT: WriteEffect = { mayWrite: false, opens: false, ends: false }
-/** The effect of an unknown text. */
+/** The effect of unknown SQL. */
 const ANY_EFFECT: WriteEffect = { mayWrite: true, opens: true, ends: false }
 const WRITES: WriteEffect = { ...NO_EFFECT, mayWrite: true }
 const BEGINS: WriteEffect = { ...NO_EFFECT, opens: true }
 const ENDS: WriteEffect = { ...NO_EFFECT, ends: true }
 
-/** Matches single statements without a leading comment, so that most texts need not be tokenized. */
+/** Matches single statements without a leading comment, so that most SQL need not be tokenized. */
 const ONE_READ = /^\s*(?:select|values)\b[^;]*$/i
 const ONE_WRITE = /^\s*(?:insert|update|delete|replace)\b[^;]*$/i
 const READS = /^(?:select|values|explain|attach|detach|release)$/i
 const CHANGES = /^(?:insert|update|delete|replace)$/i
 const TAKES_WRITE_LOCK = /^(?:immediate|exclusive|concurrent)$/i
 
-/** The effects of the texts that a client has stored on its stream, by their number. */
+/** The effects of the SQL that a client has stored on its stream, by its number. */
 export type StoredEffects = Map<number, WriteEffect>
 
-/** Maximum number of texts that the server stores for a stream. */
+/** Maximum number of statements that the server stores for a stream. */
 const MAX_STORED = 64
 
-/** Returns the effect of the requests of a pipeline. @param stored effects of texts stored on the stream; updated here */
+/** Returns the effect of the requests of a pipeline. @param stored effects of SQL stored on the stream; updated here */
 export function effectOfRequests(
   requests: readonly PipelineRequest[],
   stored: StoredEffects = new Map(),

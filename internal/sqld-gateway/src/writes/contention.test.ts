@@ -133,7 +133,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
     gate.onEnd(writes, effect, { isContinued: true, hasError })
     const isOpen = open.has(stream) || misled.has(stream)
     if (!isOpen && !hasError && !hasBegun && gate.isWriter(writes))
-      mistakes.push(`a writer behind its ${does}`)
+      mistakes.push(`a writer after its ${does}`)
     if (effect.mayWrite) checkpointer.onWrite()
   }
   const play = async (steps: readonly Step[]): Promise<void> => {
@@ -165,7 +165,7 @@ const BEGUN_AGAIN = [
   [step('insert'), step('insert', 6_000)],
   [step('insert')],
 ]
-/** A BEGIN that failed has not got the lock; the INSERT behind it has, later. */
+/** A BEGIN that failed did not acquire the lock; the INSERT after it did, later. */
 const NOT_YET = [
   [step('begin deferred'), step('begin and fail'), step('insert')],
   [step('begin and fail'), step('insert')],
@@ -181,7 +181,7 @@ const steps = fc.array(
   { minLength: 1, maxLength: 6 },
 )
 
-test('no writer waits without end, no checkpoint meets one, and the log gets empty', async () => {
+test('no writer waits forever, no checkpoint coincides with one, and the WAL is truncated', async () => {
   let checkpoints = 0
   const property = fc.asyncProperty(
     fc.array(steps, { minLength: 1, maxLength: 8 }),

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { StallDetector, type WriteMonitor } from './stall-detector.ts'
 
 const ID = newDatabaseId()
-const TIMES = { patienceMs: 20, probeMs: 20 }
+const TIMES = { stallAfterMs: 20, probeMs: 20 }
 const never = (): Promise<void> => new Promise(() => {})
 
 /** Watches a database of which no write has been answered for longer than it is patient. */
@@ -16,7 +16,7 @@ function watch(server: Partial<WriteMonitor>): {
   const onStall = vi.fn(async () => stalled.resolve())
   const detector = new StallDetector(
     {
-      stalledMs: () => new Map([[ID, TIMES.patienceMs + 1]]),
+      stalledMs: () => new Map([[ID, TIMES.stallAfterMs + 1]]),
       probe: never,
       responds: async () => true,
       isLockFree: async () => true,
@@ -37,14 +37,14 @@ async function watched(server: Partial<WriteMonitor>): Promise<boolean> {
   return isStalled()
 }
 
-test('a server that answers neither writes nor a probe, while its write lock is free, is dead', async () => {
+test('a server is stalled if neither writes nor a probe are answered while its write lock is free', async () => {
   await expect(watch({}).stalled).resolves.toBeUndefined()
   const deaf = { isLockFree: async () => false, responds: async () => false }
   await expect(watch(deaf).stalled).resolves.toBeUndefined()
 })
 
-test('a server is not dead', async () => {
-  expect(await watched({ stalledMs: () => new Map([[ID, TIMES.patienceMs - 1]]) })).toBe(false)
+test('a server is not stalled', async () => {
+  expect(await watched({ stalledMs: () => new Map([[ID, TIMES.stallAfterMs - 1]]) })).toBe(false)
   expect(await watched({ probe: async () => {} })).toBe(false)
   // a statement runs
   expect(await watched({ isLockFree: async () => false })).toBe(false)
@@ -54,13 +54,13 @@ test('a server is not dead', async () => {
   expect(await watched({ isLockFree: async () => (looks += 1) % 3 !== 0 })).toBe(false)
 })
 
-test('a server is not dead because this process was blocked, and could not read its answers', async () => {
+test('a server is not stalled if this process was blocked and could not read its responses', async () => {
   let blockedMs = 0
   let answers = 0
   const [dead, probe] = [vi.fn(async () => {}), vi.fn(never)]
   const watch = new StallDetector(
     {
-      stalledMs: () => new Map([[ID, TIMES.patienceMs + 1]]),
+      stalledMs: () => new Map([[ID, TIMES.stallAfterMs + 1]]),
       probe,
       // its time limit is over when this process runs again
       responds: async () => {

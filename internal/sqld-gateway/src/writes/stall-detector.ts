@@ -18,18 +18,18 @@ export interface WriteMonitor {
 /** Time limits of the detector, in ms. */
 export interface StallTimes {
   /** Two lock periods of the server: after them a waiting writer, or another one before it, has acquired the lock. */
-  readonly patienceMs: number
+  readonly stallAfterMs: number
   /** Time limit of a probe. A waiting writer acquires the lock within 5 s. */
   readonly probeMs: number
 }
 
-export const STALL_TIMES: StallTimes = { patienceMs: 10_000, probeMs: 6_000 }
-const LOOK_MS = 1_000
+export const STALL_TIMES: StallTimes = { stallAfterMs: 10_000, probeMs: 6_000 }
+const CHECK_INTERVAL_MS = 1_000
 /** After such a gap between two readings of the clock, this process was blocked and could not read responses. */
 const BLOCKED_MS = 2_000
 /** The lock is also free for a moment between two writers. */
-const LOCK_LOOKS = 3
-const BETWEEN_LOCK_LOOKS_MS = 100
+const LOCK_CHECKS = 3
+const LOCK_CHECK_INTERVAL_MS = 100
 
 /**
  * Distinguishes a server that no longer responds to writes from a busy one: the probe is not answered either, although the
@@ -50,18 +50,18 @@ export class StallDetector {
     this.#lastReading = now()
     this.#writes = writes
     this.#times = times
-    const lookMs = Math.min(LOOK_MS, times.patienceMs / 2)
-    this.#timer = setInterval(() => this.#look(), lookMs).unref()
+    const checkMs = Math.min(CHECK_INTERVAL_MS, times.stallAfterMs / 2)
+    this.#timer = setInterval(() => this.#check(), checkMs).unref()
   }
 
   close(): void {
     clearInterval(this.#timer)
   }
 
-  #look(): void {
+  #check(): void {
     this.#readClock()
     for (const id of this.#writes.stalledMs().keys()) {
-      if (this.#stalledMs(id) < this.#times.patienceMs || this.#probing.has(id)) continue
+      if (this.#stalledMs(id) < this.#times.stallAfterMs || this.#probing.has(id)) continue
       this.#probing.add(id)
       this.#examine(id)
         .catch(() => {})
@@ -84,7 +84,7 @@ export class StallDetector {
   /** Whether writes are pending, but none is being executed. */
   async #isStuck(id: DatabaseId): Promise<boolean> {
     if ((await this.#writes.responds()) && !(await this.#isLockFree(id))) return false
-    return this.#stalledMs(id) >= this.#times.patienceMs
+    return this.#stalledMs(id) >= this.#times.stallAfterMs
   }
 
   /** Returns how long no write was answered, not counting time before this process was last blocked. */
@@ -101,9 +101,9 @@ export class StallDetector {
   }
 
   async #isLockFree(id: DatabaseId): Promise<boolean> {
-    for (let look = 1; look <= LOCK_LOOKS; look += 1) {
+    for (let look = 1; look <= LOCK_CHECKS; look += 1) {
       if ((await this.#writes.isLockFree(id)) !== true) return false
-      await sleep(BETWEEN_LOCK_LOOKS_MS)
+      await sleep(LOCK_CHECK_INTERVAL_MS)
     }
     return true
   }

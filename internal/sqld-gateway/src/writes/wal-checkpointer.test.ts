@@ -40,7 +40,7 @@ function keptLog() {
   return { state, passed, write, checkpointer, gate }
 }
 
-test('a log over 8 MiB is emptied once, 100 ms after the write, and writers wait for it', async () => {
+test('a WAL over 8 MiB is truncated once, 100 ms after the write, and writers wait for it', async () => {
   const { state, passed, write } = keptLog()
   await write(8)
   await vi.advanceTimersByTimeAsync(1_000)
@@ -55,7 +55,7 @@ test('a log over 8 MiB is emptied once, 100 ms after the write, and writers wait
   expect([state.checkpoints.length, state.bytes]).toEqual([1, MEGABYTE])
 })
 
-test('while a reader needs the log, attempts take less than a tenth of the time', async () => {
+test('while a reader needs the WAL, attempts take less than a tenth of the time', async () => {
   const { state, write } = keptLog()
   state.isRead = true
   await write(9)
@@ -68,7 +68,7 @@ test('while a reader needs the log, attempts take less than a tenth of the time'
   expect(state.checkpoints.length * 10).toBeLessThan(3_000)
 })
 
-test('when the reader has left, the log is emptied without another write', async () => {
+test('when the reader has finished, the WAL is truncated without another write', async () => {
   const { state, write } = keptLog()
   state.isRead = true
   await write(9)
@@ -78,7 +78,7 @@ test('when the reader has left, the log is emptied without another write', async
   expect(state.bytes).toBe(0)
 })
 
-test('a writer that stays holds others back for half a second, and the log is tried again', async () => {
+test('a writer that does not finish holds others back for half a second, and the checkpoint is retried', async () => {
   const { state, passed, write, gate } = keptLog()
   const stays = new StreamWrites()
   await gate.enter(stays, { mayWrite: true, opens: true, ends: false }, new AbortController().signal)
@@ -96,7 +96,7 @@ test('a writer that stays holds others back for half a second, and the log is tr
   expect(state.bytes).toBe(0)
 })
 
-test('a log that readers keep is reported from 256 MiB on, whenever it has doubled', async () => {
+test('a WAL that readers need is reported from 256 MiB, and again whenever it has doubled', async () => {
   const { state, write } = keptLog()
   const grow = async (megabytes: number): Promise<void> => {
     await write(megabytes)
@@ -117,7 +117,7 @@ test('a log that readers keep is reported from 256 MiB on, whenever it has doubl
   expect(state.reports).toEqual([256, 556, 300])
 })
 
-test('a checkpointer that is closed looks no more', async () => {
+test('a closed checkpointer makes no more checks', async () => {
   const { state, write, checkpointer } = keptLog()
   await write(9)
   checkpointer.close()

@@ -3,15 +3,15 @@ import type { WriteGate } from './write-gate.ts'
 /** Size above which the WAL is truncated; a page has 4 KiB. */
 const LOG_BYTES = 8 * 1_024 ** 2
 /** Minimum interval between two checks of the size. */
-const LOOK_MS = 100
+const CHECK_INTERVAL_MS = 100
 /** How long a checkpoint is retried while readers need the WAL. */
-const TRY_MS = 250
+const RETRY_MS = 250
 /** How long to hold back new writers until the current ones are done; longer if the WAL exceeds its limit by this factor. */
-const PATIENCE_MS = 500
-const LONG_PATIENCE_MS = 5_500
-const FAR_TOO_LARGE = 8
+const MAX_WAIT_MS = 500
+const LONG_WAIT_MS = 5_500
+const OVERSIZE_FACTOR = 8
 /** How long new writers are held back after the last current one, whatever the server does. */
-const HELD_MS = 4_000
+const MAX_HOLD_MS = 4_000
 /** While readers keep the WAL, the pause is this many times as long as writers were held back. */
 const PAUSE_FACTOR = 10
 const MIN_PAUSE_MS = 1_000
@@ -46,7 +46,7 @@ export class WalCheckpointer {
 
   /** Called after each request that may have written. */
   onWrite(): void {
-    this.#lookIn(LOOK_MS)
+    this.#checkIn(CHECK_INTERVAL_MS)
   }
 
   close(): void {
@@ -54,32 +54,32 @@ export class WalCheckpointer {
     if (this.#timer !== null) clearTimeout(this.#timer)
   }
 
-  #lookIn(ms: number): void {
+  #checkIn(ms: number): void {
     if (this.#isClosed || this.#timer !== null) return
     this.#timer = setTimeout(() => {
-      void this.#look()
+      void this.#check()
         .catch(() => MIN_PAUSE_MS)
         .then((pauseMs) => {
           this.#timer = null
-          if (pauseMs > 0) this.#lookIn(pauseMs)
+          if (pauseMs > 0) this.#checkIn(pauseMs)
         })
     }, ms).unref()
   }
 
   /** @returns the delay until the next check; 0 = after the next write */
-  async #look(): Promise<number> {
+  async #check(): Promise<number> {
     if (!(await this.#isLarge())) return 0
-    const patienceMs = (await this.#log.bytes()) > FAR_TOO_LARGE * LOG_BYTES ? LONG_PATIENCE_MS : PATIENCE_MS
+    const maxWaitMs = (await this.#log.bytes()) > OVERSIZE_FACTOR * LOG_BYTES ? LONG_WAIT_MS : MAX_WAIT_MS
     const closed = performance.now()
     await this.#gate.withoutWriters(
       async () => {
         const begun = performance.now()
         do {
           await this.#log.checkpoint()
-        } while (performance.now() - begun < TRY_MS && (await this.#isLarge()))
+        } while (performance.now() - begun < RETRY_MS && (await this.#isLarge()))
       },
-      HELD_MS,
-      patienceMs,
+      MAX_HOLD_MS,
+      maxWaitMs,
     )
     const heldMs = performance.now() - closed
     const bytes = await this.#log.bytes()

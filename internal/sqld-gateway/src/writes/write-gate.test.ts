@@ -23,7 +23,7 @@ async function run(
   gate.onEnd(stream, effect, { isContinued: true, hasError })
 }
 
-/** What has come to its end, in this order. */
+/** Requests that have ended, in this order. */
 function order() {
   const names: string[] = []
   const note =
@@ -81,7 +81,7 @@ test('a COMMIT that fails leaves the transaction open', async () => {
   expect(work).toHaveBeenCalledOnce()
 })
 
-test('writers that do not end: the work is given up, and those that wait go on', async () => {
+test('writers that do not end: the work is aborted, and waiting writers continue', async () => {
   const gate = new WriteGate()
   await run(gate, new StreamWrites(), BEGIN_IMMEDIATE)
   const [work, writer] = [vi.fn(async () => {}), vi.fn()]
@@ -96,7 +96,7 @@ test('writers that do not end: the work is given up, and those that wait go on',
   expect(work).not.toHaveBeenCalled()
 })
 
-test('a stream that has begun a transaction is not held back, also when that seems to be over', async () => {
+test('a stream that has begun a transaction is not held back, even if the transaction seems to have ended', async () => {
   const gate = new WriteGate()
   const [holder, other] = [new StreamWrites(), new StreamWrites()]
   await run(gate, holder, BEGIN_IMMEDIATE)
@@ -110,7 +110,7 @@ test('a stream that has begun a transaction is not held back, also when that see
   expect(writer).toHaveBeenCalledOnce()
 })
 
-test('a transaction without an end holds writers back no longer than the server would', async () => {
+test('a transaction that does not end holds writers back no longer than the server would', async () => {
   const gate = new WriteGate()
   await run(gate, new StreamWrites(), BEGIN_IMMEDIATE)
   const work = vi.fn(async () => {})
@@ -138,7 +138,7 @@ test('writers wait for the work until its limit', async () => {
   expect(writer).toHaveBeenCalledOnce()
 })
 
-test('a writer whose client leaves does not wait any more', async () => {
+test('a writer whose client disconnects stops waiting', async () => {
   const gate = new WriteGate()
   void gate.withoutWriters(() => new Promise(() => {}), LIMIT_MS)
   const client = new AbortController()

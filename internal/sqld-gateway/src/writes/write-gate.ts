@@ -4,8 +4,8 @@ import type { StoredEffects, WriteEffect } from '../request/write-effect.ts'
 const WINDOW_MS = 5_000
 /** After this time the server has closed an idle stream and rolled its transaction back. */
 const STREAM_GONE_MS = 11_000
-/** How often idle transactions are checked while the gate is closed. */
-const LOOK_MS = 100
+/** Interval at which idle transactions are checked while the gate is closed. */
+const POLL_MS = 100
 
 /** The transaction state of a stream. */
 export class StreamWrites {
@@ -87,8 +87,8 @@ export class WriteGate {
   onResponse(stream: StreamWrites, { mayWrite }: WriteEffect): void {
     this.onAbort(stream)
     if (!mayWrite) return
-    const isWaitedFor = this.writers.some(({ idleSince }) => idleSince === null)
-    this.#stalledSince = isWaitedFor ? performance.now() : null
+    const hasPendingWrite = this.writers.some(({ idleSince }) => idleSince === null)
+    this.#stalledSince = hasPendingWrite ? performance.now() : null
   }
 
   /** Called when the client no longer waits for the request, which may still be executed. */
@@ -105,8 +105,8 @@ export class WriteGate {
   onEnd(stream: StreamWrites, effect: WriteEffect, { isContinued, hasError }: WriteEnd): void {
     // only a write that was executed acquires the lock
     if (effect.mayWrite && !hasError) stream.lockedSince ??= performance.now()
-    const isOver = effect.ends && !hasError
-    stream.isOpen = isContinued && !isOver && (stream.isOpen || effect.opens)
+    const endsTransaction = effect.ends && !hasError
+    stream.isOpen = isContinued && !endsTransaction && (stream.isOpen || effect.opens)
     if (!stream.isOpen) this.#writers.delete(stream)
     this.#changed()
   }
@@ -119,16 +119,16 @@ export class WriteGate {
 
   /**
    * Runs `work` while no stream holds the write lock or waits for it. New writers wait until it is done, at most `limitMs` after
-   * its start. Gives up after `patienceMs`. A transaction is ignored if it is older than the time for which the server protects it,
+   * its start. Returns without running it after `maxWaitMs`. A transaction is ignored if it is older than the time for which the server protects it,
    * and another writer waits here.
    */
-  async withoutWriters(work: () => Promise<void>, limitMs: number, patienceMs = limitMs): Promise<void> {
+  async withoutWriters(work: () => Promise<void>, limitMs: number, maxWaitMs = limitMs): Promise<void> {
     const begun = performance.now()
     this.#isClosed = true
     let limit: NodeJS.Timeout | undefined
     try {
-      while (!this.#isQuiet()) {
-        if (performance.now() - begun >= patienceMs) return
+      while (!this.#hasNoActiveWriter()) {
+        if (performance.now() - begun >= maxWaitMs) return
         await this.#change()
       }
       limit = setTimeout(() => this.#open(), limitMs)
@@ -139,7 +139,7 @@ export class WriteGate {
     }
   }
 
-  #isQuiet(): boolean {
+  #hasNoActiveWriter(): boolean {
     const now = performance.now()
     for (const stream of this.#writers)
       if (stream.idleSince !== null && now - stream.idleSince > STREAM_GONE_MS) this.#writers.delete(stream)
@@ -151,7 +151,7 @@ export class WriteGate {
 
   async #change(): Promise<void> {
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, LOOK_MS).unref()
+      const timer = setTimeout(resolve, POLL_MS).unref()
       this.#changed = () => {
         clearTimeout(timer)
         resolve()

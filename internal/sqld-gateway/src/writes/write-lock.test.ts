@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test } from 'vitest'
 import { isWriteLockFree } from './write-lock.ts'
 
-test('says whether another connection holds the write lock', async () => {
+test('reports whether another connection holds the write lock', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true }))
   const file = join(directory, 'data')

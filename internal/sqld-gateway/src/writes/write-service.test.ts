@@ -34,7 +34,7 @@ async function startBackend(remote: SqldProcess | null = null) {
     remote: remote === null ? undefined : { url: remote.url, ...remote.adminAccess },
     onNotice: (_, notice) => void notices.push(notice),
     conditions: new ReplicaConditions(),
-    stallTimes: { patienceMs: 200, probeMs: 200 },
+    stallTimes: { stallAfterMs: 200, probeMs: 200 },
   })
   onTestFinished(async () => {
     await backend[Symbol.asyncDispose]()
@@ -86,7 +86,7 @@ test.skipIf(isMissing)(
   },
 )
 
-test.skipIf(isMissing)('a server in which a statement takes long is left alone', async () => {
+test.skipIf(isMissing)('a server with a long-running statement is not restarted', async () => {
   const { run, notices, pidOf, healthProblem } = await startBackend()
   const pid = await pidOf()
   const leaving = new AbortController()

@@ -68,7 +68,7 @@ export class WriteService {
     const stalledMs = this.#databases.get(id)?.gate.stalledMs ?? 0
     const { fileOf } = this.#options
     const isAtWork = fileOf !== null && isWriteLockFree(fileOf(id)) === false
-    if (stalledMs > this.#times.patienceMs && !isAtWork)
+    if (stalledMs > this.#times.stallAfterMs && !isAtWork)
       return `libsql-server has not responded to a write for ${seconds(stalledMs)}`
     return (await this.#upstream.responds(RESPONSE_MS)) ? null : 'libsql-server does not respond'
   }

@@ -22,7 +22,7 @@ const READERS = [
   ['as bytes', bytesOf],
 ] as const
 
-test('an answer may be announced before it comes', async () => {
+test('headers may arrive before the body', async () => {
   const { db } = await scripted((_, response) => {
     response.writeEarlyHints({ link: '</style.css>; rel=preload' })
     response.writeProcessing()
@@ -31,14 +31,14 @@ test('an answer may be announced before it comes', async () => {
   expect(await all(dump(db))).toEqual(STATEMENTS)
 })
 
-test('statements put together are the bytes', async () => {
+test('the statements together equal the bytes', async () => {
   const { db, received } = await scripted((_, response) => response.end(DUMP))
   expect(await all(dump(db))).toEqual(STATEMENTS)
   expect(await bytesOf(dump(db, { preserveRowIds: true }))).toBe(DUMP)
   expect(received.map(({ url }) => url)).toEqual(['/dump', '/dump?preserve_row_ids=true'])
 })
 
-test('in pieces of any size, through a fetch of the user, too', async () => {
+test('in chunks of any size, also through a custom fetch', async () => {
   const pieces = async (write: (piece: string) => unknown, end: () => unknown): Promise<void> => {
     for (const char of DUMP) {
       write(char)
@@ -58,7 +58,7 @@ test('in pieces of any size, through a fetch of the user, too', async () => {
   expect(await all(dump(other))).toEqual(STATEMENTS)
 })
 
-test('nothing is sent before it is read, and it is read once', async () => {
+test('nothing is sent before it is read, and it can be read once', async () => {
   const { db, received } = await scripted((_, response) => response.end(DUMP))
   const source = dump(db)
   const stream = dump(db).bytes()
@@ -71,7 +71,7 @@ test('nothing is sent before it is read, and it is read once', async () => {
 })
 
 describe.each(READERS)('%s', (_, read) => {
-  test('one that ends early is an error, however it ends', async () => {
+  test('a truncated dump is an error, however it ends', async () => {
     for (const cut of [0, 10, 30, DUMP.length - 9, DUMP.length - 3]) {
       const clean = await scripted((_, response) => response.end(DUMP.slice(0, cut)))
       await expect(read(dump(clean.db))).rejects.toThrow(ProtocolError)
@@ -85,12 +85,9 @@ describe.each(READERS)('%s', (_, read) => {
 
   test.each([
     ['HTML', '<!doctype html><html></html>'],
-    ['something else that ends alike', 'SELECT 1;\nCOMMIT;\n'],
-    [
-      'a text in which COMMIT stands in a value',
-      "PRAGMA foreign_keys=OFF;\nINSERT INTO t VALUES(' COMMIT;\n",
-    ],
-  ])('what is no dump: %s', async (_, text) => {
+    ['other text with the same ending', 'SELECT 1;\nCOMMIT;\n'],
+    ['text with COMMIT inside a value', "PRAGMA foreign_keys=OFF;\nINSERT INTO t VALUES(' COMMIT;\n"],
+  ])('text that is not a dump: %s', async (_, text) => {
     const { db } = await scripted((_, response) => response.end(text))
     await expect(read(dump(db))).rejects.toThrow(ProtocolError)
   })
@@ -108,14 +105,14 @@ describe.each(READERS)('%s', (_, read) => {
     expect(received).toHaveLength(code === 502 ? 3 : 1)
   })
 
-  test('a server that falls silent, before the answer and in it', async () => {
+  test('a server that becomes unresponsive, before and during the response', async () => {
     const mute = await scripted(() => {})
     await expect(read(dump(mute.db, { timeoutMs: 50 }))).rejects.toMatchObject({ code: 'TIMEOUT' })
     const half = await scripted((_, response) => response.write(DUMP.slice(0, 50)))
     await expect(read(dump(half.db, { timeoutMs: 50 }))).rejects.toMatchObject({ code: 'TIMEOUT' })
   })
 
-  test('a slow one is not a silent one', async () => {
+  test('a slow server is not an unresponsive one', async () => {
     const { db } = await scripted((_, response) => {
       for (const [at, line] of STATEMENTS.entries()) setTimeout(() => response.write(line), at * 150)
       setTimeout(() => response.end(), STATEMENTS.length * 150)
@@ -123,7 +120,7 @@ describe.each(READERS)('%s', (_, read) => {
     await read(dump(db, { timeoutMs: 600 }))
   })
 
-  test('a signal, and the end of the client', async () => {
+  test('a signal, and closing the client', async () => {
     const { db } = await scripted((_, response) => response.write(DUMP.slice(0, 50)))
     await expect(read(dump(db, { signal: AbortSignal.abort('why') }))).rejects.toBe('why')
     const stop = new AbortController()
@@ -164,7 +161,7 @@ test('leaving the loop over statements', async () => {
   await gone.promise
 })
 
-test('the observer hears of its request', async () => {
+test('its request is reported to observe', async () => {
   const events: ClientEvent[] = []
   const { db } = await scripted((_, response) => response.end(DUMP), {
     observe: (event) => events.push(event),
@@ -182,13 +179,13 @@ test('the observer hears of its request', async () => {
   ])
 })
 
-test('an error reaches the reader', async () => {
+test('an error is thrown to the reader', async () => {
   const { db } = await scripted(status(401, '{}'))
   const error = await all(dump(db)).catch((error: unknown) => error)
   expect((error as Error).stack).toContain('dump.test.ts')
 })
 
-test('a token goes with it', async () => {
+test('a token is sent', async () => {
   const { db, received } = await scripted((_, response) => answer(response, DUMP), {
     authToken: async () => 'secret',
   })

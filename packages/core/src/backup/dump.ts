@@ -70,7 +70,7 @@ async function* readDump(db: Client, options: DumpOptions): AsyncGenerator<Uint8
   http.lifetime.begin()
   let body: AnswerBody | null = null
   try {
-    body = await AnswerBody.open(http, { path, signal, silenceMs: timeoutMs }, timeoutMs)
+    body = await AnswerBody.open(http, { path, signal, idleTimeoutMs: timeoutMs }, timeoutMs)
     // the checks need only ASCII
     const decoder = new TextDecoder('latin1')
     let start = ''

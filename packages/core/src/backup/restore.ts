@@ -35,7 +35,8 @@ export interface RestoreOptions extends CallOptions {
  */
 const PROGRESS = 'baton_restore_progress'
 const HAS_TABLES = `exists (select 1 from sqlite_schema
-  where name not like 'sqlite\\_%' escape '\\' and name not like 'libsql\\_%' escape '\\')`
+  where name not like 'sqlite\\_%' escape '\\' and name not like 'libsql\\_%' escape '\\'
+  and name not like '\\_\\_turso\\_internal\\_%' escape '\\')`
 
 /**
  * Applies a dump to an empty database: chunks of text or bytes, such as `dump(other)`, a file or the body of a response. A dump

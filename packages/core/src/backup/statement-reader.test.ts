@@ -24,7 +24,7 @@ const STATEMENTS = [
   'COMMIT',
 ]
 
-test('the same statements wherever the text is cut', async () => {
+test('the same statements wherever the text is split', async () => {
   const bytes = new TextEncoder().encode(SCRIPT)
   for (const size of [1, 2, 3, 5, 7, 50, 10_000]) {
     const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, n) =>
@@ -42,12 +42,12 @@ test('the same statements wherever the text is cut', async () => {
   }
 })
 
-test('text, text in pieces, a stream, and what comes by and by', async () => {
+test('text, chunks, a stream, and an asynchronous iterable', async () => {
   expect(await read(SCRIPT)).toEqual(STATEMENTS)
   expect(await read(SCRIPT.split(/(?=;)/))).toEqual(STATEMENTS)
   expect(await read(new Blob([SCRIPT]).stream())).toEqual(STATEMENTS)
   const stream = new Blob([SCRIPT]).stream()
-  // as on platforms where a stream is no iterable
+  // as on platforms where a stream is not iterable
   const bare = { getReader: () => stream.getReader() } as ReadableStream<Uint8Array>
   expect(await read(bare)).toEqual(STATEMENTS)
   expect(await read('')).toEqual([])
@@ -91,7 +91,7 @@ test('bytes that are not UTF-8, or end within a character', async () => {
   expect(await read([Uint8Array.from([0xef, 0xbb, 0xbf, 0x53, 0x3b])])).toEqual(['S'])
 })
 
-test('a long statement in many pieces is looked through a few times, and not once for each', async () => {
+test('a long statement in many chunks is scanned a few times, not once per chunk', async () => {
   const value = 'x'.repeat(20_000_000)
   const script = `INSERT INTO t VALUES('${value}');`
   const pieces = Array.from({ length: 20_000 }, (_, n) => script.slice(n * 1_001, (n + 1) * 1_001))

@@ -5,13 +5,16 @@
 export type OptionRules = Readonly<Record<string, string>>
 
 export const TIME = 'a positive number of milliseconds, or Infinity'
-export const FROM_0 = 'an integer from 0 up'
-export const FROM_1 = 'an integer from 1 up'
+export const FROM_0 = 'an integer >= 0'
+export const FROM_1 = 'an integer >= 1'
 
 /** The options of every call. */
 export const CALL_OPTIONS = { signal: 'object', timeoutMs: TIME }
 export const STATEMENT_OPTIONS = { ...CALL_OPTIONS, readOnly: 'boolean', rowMode: "'object' or 'array'" }
-export const TRANSACTION_OPTIONS = { mode: "'immediate' or 'deferred' or 'readonly'", retry: 'number' }
+export const TRANSACTION_OPTIONS = {
+  mode: "'immediate' or 'deferred' or 'readonly' or 'concurrent'",
+  retry: 'number',
+}
 export const BATCH_OPTIONS = { ...STATEMENT_OPTIONS, mode: TRANSACTION_OPTIONS.mode }
 
 /** Checks options. @throws TypeError with the value given and the ones allowed */

@@ -4,7 +4,7 @@ export interface DeferredOptions {
   /** @default Infinity */
   readonly ms?: number | undefined
   readonly signal?: AbortSignal | undefined
-  /** Returns the error of a timeout. Without it the promise resolves then. */
+  /** Returns the error of a timeout. Without it, the promise resolves at the timeout. */
   readonly onTimeout?: (() => unknown) | undefined
   /** Called when the promise settles. */
   readonly onEnd?: (() => void) | undefined

@@ -74,7 +74,7 @@ test('other errors have no constraint', () => {
   expect(new SqlError({ message: 'x' }).code).toBe('SQLITE_UNKNOWN')
 })
 
-test('the statement is at hand but is not printed', () => {
+test('the statement is available but is not printed', () => {
   const error = new SqlError({ message: 'x', code: 'Y' }, "insert into t values ('secret')", 2, [1])
   expect(error).toMatchObject({ sql: "insert into t values ('secret')", statementIndex: 2, results: [1] })
   expect(inspect(error)).not.toContain('secret')
@@ -88,20 +88,20 @@ test.each([
   ['null', 'null', null],
   ['[]', '[]', null],
   ['{"error":{"nested":true}}', '{"error":{"nested":true}}', null],
-])('an answer of %s', (body, said, serverCode) => {
+])('a response of %s', (body, said, serverCode) => {
   const error = new HttpError(404, 'https://h', body)
-  expect(error.message).toContain(`https://h answered HTTP 404: ${said}`)
+  expect(error.message).toContain(`https://h returned HTTP 404: ${said}`)
   expect(error.message).toContain('check the URL')
   expect(error).toMatchObject({ status: 404, body, serverCode, code: 'HTTP_STATUS' })
 })
 
-test('a page of HTML stays out of the message, and the body is cut', () => {
+test('an HTML page is not in the message, and the body is truncated', () => {
   const error = new HttpError(502, 'https://h', `<html>${'x'.repeat(10_000)}`)
-  expect(error.message).toBe('https://h answered HTTP 502')
+  expect(error.message).toBe('https://h returned HTTP 502')
   expect(error.body).toHaveLength(4_096)
 })
 
-test('all have one base and a name', () => {
+test('all have a common base class and a name', () => {
   const error = new TransportError('TIMEOUT', 'too slow', 'unknown')
   expect(error).toBeInstanceOf(DatabaseError)
   expect(error).toBeInstanceOf(Error)

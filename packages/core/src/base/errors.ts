@@ -80,15 +80,14 @@ export class SqlError extends BaseError {
     results: readonly unknown[] = [],
     outcome?: Outcome,
   ) {
-    const { message, code, extended_code: extendedCode } = fromPrimary(error)
+    const { message, code, extended_code: extendedCode } = error
     super(code === 'RESPONSE_TOO_LARGE' ? `${message}: read it with readRows(), or with LIMIT` : message)
     this.code = (code ?? 'SQLITE_UNKNOWN') as SqlErrorCode
     this.constraint = this.code.startsWith('SQLITE_CONSTRAINT') ? readConstraint(message) : null
     const kind = this.constraint?.kind ?? 'other'
     this.extendedCode =
       extendedCode ?? (kind === 'other' ? null : `SQLITE_CONSTRAINT_${kind.replace('_', '').toUpperCase()}`)
-    this.outcome =
-      outcome ?? (isUndone(this.code, message) && !mayKeepRows(this, sql) ? 'not_applied' : 'unknown')
+    this.outcome = outcome ?? (isUndone(this.code) && !mayKeepRows(this, sql) ? 'not_applied' : 'unknown')
     this.statementIndex = statementIndex
     this.#sql = sql
     this.#results = results
@@ -107,11 +106,9 @@ export class SqlError extends BaseError {
 
 /**
  * Whether an error proves that the statement had no effect. RESPONSE_TOO_LARGE does not: it is detected after the statement
- * ran. Neither does a PROXY_ERROR that is not the primary's own, for which the replica lost the response, nor an unknown code.
+ * ran. Neither does a PROXY_ERROR, for which the replica may have lost the response, nor an unknown code.
  */
-const isUndone = (code: string, message: string): boolean =>
-  /^(SQL_|SQLITE_(?!IOERR)|ARGS_|TRANSACTION_|BLOCKED$)/.test(code) ||
-  (code === 'PROXY_ERROR' && message.startsWith('SQLite error: '))
+const isUndone = (code: string): boolean => /^(SQL_|SQLITE_(?!IOERR)|ARGS_|TRANSACTION_|BLOCKED$)/.test(code)
 
 /**
  * Whether a statement that violated a constraint may have kept earlier rows. SQLite does so for `OR FAIL` and for
@@ -124,22 +121,6 @@ function mayKeepRows({ constraint, message }: SqlError, sql: string | null): boo
 
 /** Matches `OR FAIL`, or OR followed by a comment, after which FAIL may follow. */
 const OR_FAIL = /\bor(?:\s+fail\b|\s*(?:--|\/\*))/i
-
-/** Restores the code of a primary's error, of which a replica passes on only the message. */
-function fromPrimary(error: WireError): WireError {
-  if (error.code !== 'PROXY_ERROR') return error
-  const message = error.message.replace('error executing a request on the primary: ', '')
-  const known = PRIMARY_ERRORS.find(([words]) => message.includes(words))
-  return { message, code: known?.[1] ?? 'PROXY_ERROR' }
-}
-
-const PRIMARY_ERRORS = [
-  ['Transaction timed-out', 'TRANSACTION_TIMEOUT'],
-  ['Operation was blocked', 'BLOCKED'],
-  ['constraint failed', 'SQLITE_CONSTRAINT'],
-  ['database is locked', 'SQLITE_BUSY'],
-  ['disk is full', 'SQLITE_FULL'],
-] as const
 
 function readConstraint(message: string): ConstraintViolation {
   const [, kind, names = ''] =
@@ -155,7 +136,7 @@ function readConstraint(message: string): ConstraintViolation {
   }
 }
 
-/** A stream or its transaction was lost, and nothing of the transaction was kept. Begin a new one. */
+/** A stream or its transaction was lost, and none of the transaction was kept. Begin a new one. */
 export class StreamError extends BaseError {
   override readonly name = 'StreamError'
   /** Always `not_applied`, except for a script that had changed something before. */
@@ -237,7 +218,7 @@ export class HttpError extends BaseError {
       // not JSON: the text itself is the reason
     }
     const hint = HINTS[status]
-    super(`${url} answered HTTP ${status}${reason && `: ${reason.slice(0, 500)}`}${hint ? ` (${hint})` : ''}`)
+    super(`${url} returned HTTP ${status}${reason && `: ${reason.slice(0, 500)}`}${hint ? ` (${hint})` : ''}`)
     this.status = status
     // a rejected request was not executed; after a failure, or a proxy's timeout, it may have been
     this.outcome = status < 500 && status !== 408 ? 'not_applied' : 'unknown'

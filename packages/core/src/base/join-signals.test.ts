@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events'
 import { expect, test } from 'vitest'
 import { joinSignals } from './join-signals.ts'
 
-test('it is aborted with one of them, for its reason', () => {
+test('it is aborted with the first of them, with its reason', () => {
   const [first, second] = [new AbortController(), new AbortController()]
   const { signal } = joinSignals([first.signal, second.signal])
   expect(signal.aborted).toBe(false)
@@ -15,7 +15,7 @@ test('one that was aborted before', () => {
   expect(joinSignals([open, AbortSignal.abort('before')]).signal.reason).toBe('before')
 })
 
-test('stopped, it leaves no listener on a signal that lives long', () => {
+test('after stop it leaves no listener on a long-lived signal', () => {
   const { signal: shutdown } = new AbortController()
   for (let at = 0; at < 10; at++) joinSignals([shutdown, new AbortController().signal]).stop()
   expect(getEventListeners(shutdown, 'abort')).toHaveLength(0)

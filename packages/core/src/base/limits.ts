@@ -7,10 +7,10 @@ export const STREAM_IDLE_MS = 10_000
 /** Default time limit of a call, in ms. After a queue of writers libsql-server takes up to 27 s. */
 export const REQUEST_TIMEOUT_MS = 30_000
 
-/** Most concurrent reads, and most concurrent writes, of one client; a libsql-server serves 128 streams in all. */
+/** Maximum number of concurrent reads, and of concurrent writes, of one client; a libsql-server serves 128 streams in all. */
 export const CONCURRENCY = 64
 
-/** Most calls that may be queued. */
+/** Maximum number of calls that may be queued. */
 export const QUEUE_LIMIT = 10_000
 
 /** How long a replica may take to catch up with what the client has seen, in ms; usually it is at most 25 ms behind. */
@@ -22,10 +22,10 @@ export const EXPIRING_AT = 0.8
 /** Longest server text kept on an error, in characters. */
 export const ERROR_TEXT_LENGTH = 4_096
 
-/** Most retries of one call. */
+/** Maximum number of retries of one call. */
 export const MAX_RETRIES = 2
 
-/** Most consecutive retries of the calls of one client; ten successful calls restore one. */
+/** Maximum number of consecutive retries of the calls of one client; ten successful calls restore one. */
 export const RETRY_BUDGET = 10
 
 /** Delay before the first retry, in ms. */
@@ -52,8 +52,8 @@ export const WRITE_LOCK_TIMEOUT_MS = 60_000
 /** How long an idle connection is kept open, in ms: less than servers and gateways keep theirs. */
 export const KEEP_ALIVE_MS = 4_000
 
-/** Most statements in one coalesced request; the server runs them one after the other. */
+/** Maximum number of statements in one coalesced request; the server runs them one after the other. */
 export const COALESCED_STATEMENTS = 16
 
-/** Most characters of JSON in one coalesced request; a longer statement is sent alone. */
+/** Maximum number of characters of JSON in one coalesced request; a longer statement is sent alone. */
 export const COALESCED_CHARACTERS = 262_144

@@ -85,7 +85,7 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
   ],
   ['nothing', () => tx(undefined), /expected a callback before the options, not undefined/],
   [
-    'a mode behind the callback',
+    'a mode after the callback',
     () => tx(() => {}, 'write'),
     /expected options { mode, retry }, not a value of type string/,
   ],
@@ -129,14 +129,14 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
   ['of a question', () => serverVersion(db, { timeout: 5 } as never), /unknown option timeout/],
   ['of close', () => db.close({ timeoutMs: 5 } as never), /unknown option timeoutMs.*drainMs/],
   ['drainMs', () => db.close({ drainMs: -1 }), /drainMs must be a positive .*, not -1/],
-])('%s is refused before anything is sent', async (_, work, message) => {
+])('%s is rejected before anything is sent', async (_, work, message) => {
   const error: unknown = await work().catch((reason: unknown) => reason)
   expect(error).toBeInstanceOf(TypeError)
   expect((error as Error).message).toMatch(message)
   expect((error as Error).message).not.toContain(SECRET)
 })
 
-test('what is undefined is not given', async () => {
+test('undefined options are ignored', async () => {
   const nothing = { signal: undefined, timeoutMs: undefined, readOnly: undefined, rowMode: undefined }
   await expect(db.execute('select 1', [], nothing)).rejects.toMatchObject({ code: 'NETWORK' })
   await expect(db.batch(['select 1'], { ...nothing, mode: undefined })).rejects.toMatchObject({

@@ -8,7 +8,7 @@ import { openStream } from './stream.ts'
 // Batches and transactions on servers that misbehave. Each test scripts its own.
 
 test.each(['', '<html>no such page</html>', 'not found'])(
-  'a server without /v3 (404 with %j) gets transactions on /v2, each statement behind a BEGIN probe',
+  'a server without /v3 (404 with %j) gets transactions on /v2, each statement after a BEGIN probe',
   async (page) => {
     const { db, received } = await scripted((request, response, count) => {
       if (request.url.startsWith('/v3')) status(404, page)(request, response, count)
@@ -79,7 +79,7 @@ test.each(['throw', 'rollback'])(
   },
 )
 
-test('a batch with foreign keys off switches them off before it begins, and does nothing when that fails', async () => {
+test('a batch with foreign keys off switches them off before it begins, and runs nothing if that fails', async () => {
   const { db, received } = await scripted(streams())
   expect(await db.batch(['drop table a', 'select 1'], { foreignKeys: 'off' })).toHaveLength(2)
   const ok = (step: number): unknown => ({ type: 'ok', step })
@@ -102,7 +102,7 @@ test('a batch with foreign keys off switches them off before it begins, and does
   })
 })
 
-test('a batch that is rejected, by a server that knows batches, is not sent as single statements', async () => {
+test('a batch rejected by a server that supports batches is not sent as separate statements', async () => {
   const { db, received } = await scripted((request, response, count) => {
     const isProbe = request.body.includes('{"steps":[{"stmt":{"sql":"SELECT 1"}}]}')
     if (!isProbe) return status(400, '{"error":"no"}')(request, response, count)
@@ -122,7 +122,7 @@ test('a batch that is rejected, by a server that knows batches, is not sent as s
   expect(received.map(({ body }) => body.includes('insert'))).toEqual([true, false, true])
 })
 
-test('a server that rejects everything is no server without batches', async () => {
+test('a server that rejects everything is not taken for one without batches', async () => {
   const { db, received } = await scripted(status(400, '{"error":"no"}'))
   const expected = { status: 400, outcome: 'not_applied' }
   await expect(db.batch(['insert into t values (1)'])).rejects.toMatchObject(expected)
@@ -138,7 +138,7 @@ test('a 404 in JSON does not mean that there is no /v3', async () => {
   expect(received.map(({ url }) => url)).toEqual(['/v3/pipeline'])
 })
 
-test('a stream goes on where the server says, new ones where the URL says; the token goes nowhere else', async () => {
+test('a stream continues at the URL that the server returned, new ones at the configured URL; the token is sent nowhere else', async () => {
   const other = await scripted(streams())
   const { db, received } = await scripted(
     streams(() => ({ base_url: other.url })),
@@ -170,7 +170,7 @@ test.each([
     'TRANSACTION_EXPIRED',
   ],
   [404, '{"error":"stream not found"}', 'application/json', 'TRANSACTION_LOST'],
-])('a stream that is gone (%i %s) is one typed error, and stays one', async (code, text, type, expected) => {
+])('a lost stream (%i %s) is one typed error, also for later calls', async (code, text, type, expected) => {
   const { db, received } = await scripted((request, response, count) => {
     if (count === 1) streams()(request, response, count)
     else status(code, text, type)(request, response, count)
@@ -186,7 +186,7 @@ test.each([
   expect(received).toHaveLength(2)
 })
 
-test('a commit whose answer is lost is of unknown outcome', async () => {
+test('a commit whose response is lost has an unknown outcome', async () => {
   const { db } = await scripted((request, response, count) => {
     if (request.body.includes('COMMIT')) response.destroy()
     else streams()(request, response, count)
@@ -197,7 +197,7 @@ test('a commit whose answer is lost is of unknown outcome', async () => {
   })
 })
 
-test('a transaction whose answer is lost sends nothing more, and rolling back is quiet', async () => {
+test('a transaction whose response is lost sends nothing more, and its rollback does not reject', async () => {
   const { db, received } = await scripted((_, response) => response.destroy())
   const mine = new Error('mine')
   const given = db.transaction(async (tx) => {
@@ -218,7 +218,7 @@ test('a stream without baton in the middle of a transaction is lost', async () =
   await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
 })
 
-test('an idle transaction is closed when its time is over; what comes after rejects, the commit too', async () => {
+test('an idle transaction is closed after its time limit; later calls reject, including the commit', async () => {
   const { db, received } = await scripted(streams(), { transactionTimeoutMs: 40 })
   const swallowed: unknown[] = []
   const given = db.transaction(async (tx) => {
@@ -235,7 +235,7 @@ test('an idle transaction is closed when its time is over; what comes after reje
   expect(received.map(({ body }) => body.includes('close'))).toEqual([false, true])
 })
 
-test('a transaction that is over keeps no timer, which would hold up the end of the program', async () => {
+test('an ended transaction keeps no timer, which would delay the exit of the program', async () => {
   const { db } = await scripted(streams(), { requestTimeoutMs: Infinity })
   const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
   await db.execute('select 1')
@@ -248,7 +248,7 @@ test('a transaction that is over keeps no timer, which would hold up the end of 
   expect(timers()).toBeLessThanOrEqual(before)
 })
 
-test('a transaction is not closed while a request is under way, nor when the next follows at once', async () => {
+test('a transaction is not closed while a request is in flight, nor if another follows immediately', async () => {
   const { db, received } = await scripted(
     (request, response, count) => void setTimeout(() => streams()(request, response, count), 30),
     { transactionTimeoutMs: 20 },
@@ -283,7 +283,7 @@ test('transactionTimeoutMs: Infinity leaves it to the server', async () => {
   })
 })
 
-test('a transaction without a time of its own is over when the server has closed its idle stream', async () => {
+test('a transaction without its own time limit ends when the server has closed its idle stream', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
   try {
     const { db } = await scripted(streams(), { transactionTimeoutMs: Infinity })
@@ -310,7 +310,7 @@ test('a transaction without a time of its own is over when the server has closed
   }
 })
 
-test('retry runs the callback again after a loss, and gives up in the end', async () => {
+test('retry runs the callback again after a loss, up to its limit', async () => {
   const { db } = await scripted((request, response, count) => {
     if (count % 2 === 1) streams()(request, response, count)
     else status(400, 'Received an invalid baton')(request, response, count)
@@ -328,7 +328,7 @@ test('retry runs the callback again after a loss, and gives up in the end', asyn
   expect(runs).toBe(3)
 })
 
-test("retry leaves the callback's own errors and lost commits alone", async () => {
+test("retry does not apply to the callback's own errors and to lost commits", async () => {
   const { db } = await scripted((request, response, count) => {
     if (request.body.includes('COMMIT')) response.destroy()
     else streams()(request, response, count)
@@ -350,7 +350,7 @@ test("retry leaves the callback's own errors and lost commits alone", async () =
   expect(runs).toBe(2)
 })
 
-test('the error of a request that was refused as a whole has the SQL of a single statement, and of several none', async () => {
+test('the error of a request that was rejected as a whole has the SQL of a single statement, but not of several', async () => {
   const error = { message: 'no SQL', code: 'SQL_PARSE_ERROR' }
   const { db } = await scripted((_, response) =>
     answer(response, { baton: null, base_url: null, results: [{ type: 'error', error }] }),
@@ -362,7 +362,7 @@ test('the error of a request that was refused as a whole has the SQL of a single
   })
 })
 
-test('a script of one statement that fails says its place', async () => {
+test('the error of a script with one failing statement has its position', async () => {
   const failed = { message: 'UNIQUE constraint failed: t.a', code: 'SQLITE_CONSTRAINT' }
   const result = { step_results: [null], step_errors: [failed] }
   const { db } = await scripted((request, response, count) =>
@@ -380,7 +380,7 @@ test('a script of one statement that fails says its place', async () => {
   })
 })
 
-test('a database that was not there yet says nothing about /v3', async () => {
+test('a database that did not exist yet does not show whether there is /v3', async () => {
   const { db, received } = await scripted((request, response, count) => {
     if (count <= 2) status(404, '<html>not ready</html>')(request, response, count)
     else streams()(request, response, count)

@@ -24,14 +24,14 @@ const ANSWERS: Record<string, (steps: number) => unknown> = {
   'no steps at all': () => ok({ step_results: [], step_errors: [] }),
   'too few steps': (steps) => ok(all(steps - 1, row)),
   'too many steps': (steps) => ok(all(steps + 1, row)),
-  'every step left out': (steps) => ok(all(steps, null)),
+  'every step skipped': (steps) => ok(all(steps, null)),
   'every step done, also those that exclude each other': (steps) => ok(all(steps, row)),
-  'results that are none': (steps) => ok(all(steps, {})),
+  'invalid results': (steps) => ok(all(steps, {})),
   'errors without a message': (steps) => ok(failed(steps, {})),
-  'errors of an unknown kind': (steps) => ok(failed(steps, { message: 'strange', code: 'STRANGE' })),
+  'unknown errors': (steps) => ok(failed(steps, { message: 'strange', code: 'STRANGE' })),
   'results and errors at once': (steps) =>
     ok({ ...failed(steps, { message: 'busy', code: 'SQLITE_BUSY' }), step_results: Array(steps).fill(row) }),
-  'an error of the whole, of an unknown kind': () => ({
+  'an unknown error of the whole request': () => ({
     type: 'error',
     error: { message: 'strange', code: 'STRANGE' },
   }),
@@ -84,7 +84,7 @@ describe.each(Object.entries(CALLS))('%s', (name, call) => {
       runs = 0
       const error: unknown = await call(db).catch((reason: unknown) => reason)
       // an error of the whole that does not end a transaction is that of a statement
-      const isOfBatch = name === 'a batch' && what.startsWith('an error of the whole')
+      const isOfBatch = name === 'a batch' && what.startsWith('an unknown error of the whole')
       expect(error).toMatchObject({ outcome: 'unknown', code: isOfBatch ? 'STRANGE' : 'PROTOCOL' })
       expect(commits).toBe(1)
       expect(runs).toBe(name === 'a transaction with retry' ? 1 : 0)
@@ -92,7 +92,7 @@ describe.each(Object.entries(CALLS))('%s', (name, call) => {
   )
 })
 
-describe('what an answer proves', () => {
+describe('what a response proves', () => {
   const commitAnswer = async (result: (steps: readonly ScriptedStep[]) => unknown): Promise<unknown> => {
     const { db } = await scripted(({ body }, response, count) => {
       const { requests } = JSON.parse(body) as Body
@@ -114,12 +114,12 @@ describe('what an answer proves', () => {
     expect(error).toMatchObject({ code: 'SQLITE_CONSTRAINT', outcome: 'not_applied' })
   })
 
-  test('the transaction was gone: the COMMIT was skipped, and what tells why was not', async () => {
+  test('the transaction was lost: the COMMIT was skipped, and the statement that shows why was not', async () => {
     const error = await commitAnswer(() => ({ step_results: [null, row], step_errors: [null, null] }))
     expect(error).toMatchObject({ code: 'TRANSACTION_LOST', outcome: 'not_applied' })
   })
 
-  test('a replica that lost the answer of the primary proves nothing', async () => {
+  test('a replica that lost the response of the primary proves nothing', async () => {
     const lost = { message: 'error executing a request on the primary: transport error', code: 'PROXY_ERROR' }
     const error = await commitAnswer((steps) =>
       batchAnswer(steps, row, (sql) => (sql === 'COMMIT' ? lost : null)),

@@ -25,7 +25,7 @@ test.each([
   [7, [6]],
   [100, [63]],
   [100, [20, 80]],
-])('of %i statements finds the first of those that are no SQL: %j', async (count, broken) => {
+])('of %i statements, finds the first invalid one: %j', async (count, broken) => {
   const { tried, batch } = server()
   const found = await findFailingStatement(refused, statements(count, broken), { batch })
   expect(found).toMatchObject({ statementIndex: broken[0], sql: `selec ${broken[0]}`, code: refused.code })
@@ -35,7 +35,7 @@ test.each([
   expect(tried.length).toBeLessThanOrEqual(Math.ceil(Math.log2(count)) + 1)
 })
 
-test('an error that says where it happened, or of another kind, is left alone and costs nothing', async () => {
+test('an error that has a position, or of another kind, is unchanged and costs no request', async () => {
   for (const error of [
     new SqlError({ message: 'x', code: 'SQL_PARSE_ERROR' }, 'x', 2),
     new SqlError({ message: 'no such table: x', code: 'SQLITE_ERROR' }),
@@ -48,7 +48,7 @@ test('an error that says where it happened, or of another kind, is left alone an
   }
 })
 
-test('when none is found, or they cannot be tried, the error stays what it was', async () => {
+test('if none is found, or they cannot be described, the error is unchanged', async () => {
   expect(await findFailingStatement(refused, statements(5, []), server())).toBe(refused)
   expect(await findFailingStatement(refused, [], server())).toBe(refused)
   const unreachable = async (): Promise<never> => {

@@ -127,7 +127,7 @@ describe.each([
   })
 })
 
-test('rows as they come', async () => {
+test('rows as they arrive', async () => {
   const lines = [
     { baton: 'b', base_url: null },
     { type: 'step_begin', step: 0, cols: result.cols },
@@ -150,7 +150,7 @@ test('rows as they come', async () => {
   )
 })
 
-test('an answer of another request is not taken for its own', async () => {
+test('the response of another request is not accepted', async () => {
   for (const body of answers.slice(0, 2)) {
     await using db = createClient({
       url: 'http://127.0.0.1:1',

@@ -70,7 +70,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
   }
 
   /**
-   * Runs statements outside a transaction in one request, each taking effect by itself; stops at the first failure.
+   * Runs statements outside a transaction in one request, each taking effect separately; stops at the first failure.
    * @throws SqlError with `statementIndex` and the finished `results`, which stay
    */
   async chain(statements: readonly InStatement[], options: StatementOptions = {}): Promise<ResultSet[]> {

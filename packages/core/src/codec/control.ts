@@ -5,9 +5,10 @@ import type { EncodedStatement } from './statement.ts'
 
 /**
  * When a transaction acquires the write lock: `immediate` (default) at its beginning, `deferred` with the first write (which
- * fails with SQLITE_BUSY if another client wrote in between), `readonly` never.
+ * fails with SQLITE_BUSY if another client wrote in between), `readonly` never. `concurrent`, for Turso's engine only, writes without
+ * the lock, and fails with SQLITE_BUSY if another transaction changed the same rows.
  */
-export type TransactionMode = 'immediate' | 'deferred' | 'readonly'
+export type TransactionMode = 'immediate' | 'deferred' | 'readonly' | 'concurrent'
 
 /** A statement without rows that is sent before others: BEGIN, a savepoint command, or a pragma. */
 export interface ControlStatement extends EncodedStatement {
@@ -26,6 +27,7 @@ const BEGIN: Record<TransactionMode, ControlStatement> = {
   immediate: encodeOwn('BEGIN IMMEDIATE', 'begin', true),
   deferred: encodeOwn('BEGIN DEFERRED', 'begin'),
   readonly: encodeOwn('BEGIN READONLY', 'begin'),
+  concurrent: encodeOwn('BEGIN CONCURRENT', 'begin'),
 }
 export const COMMIT = encodeOwn('COMMIT', 'commit')
 export const ROLLBACK = encodeOwn('ROLLBACK', 'rollback')

@@ -28,7 +28,7 @@ test('rowid 0 is one', () => {
   expect(rowids.read(answer('0'), encodeStatement('insert into t (id) values (0)'))).toBe(0n)
 })
 
-test('a WITH that updates has none, also when it has a function replace()', () => {
+test('an UPDATE in a WITH statement has none, even if it calls replace()', () => {
   const rowids = new InsertedRowids()
   expect(
     rowids.read(

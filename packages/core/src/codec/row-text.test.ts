@@ -104,9 +104,9 @@ const wanted = (name: string): unknown =>
 
 test.each([
   ['another order of parts', ({ cols, rows, ...rest }: WireResult) => ({ ...rest, cols, rows })],
-  ['rows in front of columns', ({ cols, rows, ...rest }: WireResult) => ({ rows, ...rest, cols })],
+  ['rows before columns', ({ cols, rows, ...rest }: WireResult) => ({ rows, ...rest, cols })],
   [
-    'another part behind the rows',
+    'another field after the rows',
     ({ cols, rows, ...rest }: WireResult) => ({ cols, rows, more: 1, ...rest }),
   ],
   [
@@ -119,12 +119,12 @@ test.each([
       affected_row_count: 0,
     }),
   ],
-])('%s is understood', (_, change) => {
+])('%s is parsed', (_, change) => {
   const decoded = resultsIn(answerOf([change(long('a')), change(long('b')), long('c')]))
   expect(decoded.map((each) => decodeResult(each, 'auto').rows)).toEqual(['a', 'b', 'c'].map(wanted))
 })
 
-test('white space is understood', () => {
+test('white space is skipped', () => {
   const text = JSON.stringify(JSON.parse(answerOf([long('a')])), null, 1)
   expect(resultsIn(text).map((each) => decodeResult(each, 'auto').rows)).toEqual([wanted('a')])
 })
@@ -144,13 +144,13 @@ test('white space in the middle of rows changes nothing', () => {
   }
 })
 
-test('rows that are cut off are no rows', () => {
+test('truncated rows are rejected', () => {
   const text = answerOf([long('a')])
   for (let length = text.indexOf('{"type":"text"'); length < text.length; length += 7)
     expect(() => resultsIn(text.slice(0, length))).toThrow(ProtocolError)
 })
 
-test('a short result is no text, and neither are no rows', () => {
+test('a short or empty result is not kept as text', () => {
   const [short] = resultsIn(answerOf([{ ...long('a'), rows: [[{ type: 'null' }]] }]))
   expect(short?.rows).toEqual([[{ type: 'null' }]])
   const [none] = resultsIn(answerOf([{ ...long('a'), rows: [] }]))

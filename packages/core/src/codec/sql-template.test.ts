@@ -4,7 +4,7 @@ import { encodeStatement } from './statement.ts'
 
 const parts = ({ sql: text, args }: SqlFragment): [string, readonly unknown[]] => [text, args]
 
-test('values become arguments, in their order', () => {
+test('values become arguments, in order', () => {
   const blob = new Uint8Array([1])
   expect(parts(sql`insert into t values (${1}, ${'a'}, ${null}, ${2n ** 60n}, ${blob})`)).toEqual([
     'insert into t values (?, ?, ?, ?, ?)',
@@ -46,7 +46,7 @@ test('a digit after a value is not its number', () => {
   expect(sql.join([1, sql`2`], sql``).sql).toBe('? 2')
 })
 
-test('an object that looks like a fragment is a value, which is refused', () => {
+test('an object that looks like a fragment is a value, which is rejected', () => {
   const given = JSON.parse('{"sql":"1; drop table pet","args":[]}')
   expect(() => encodeStatement(sql`select ${given}`)).toThrow(
     /^parameter 1: a value of type object cannot be stored/,

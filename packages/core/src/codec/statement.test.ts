@@ -27,30 +27,30 @@ test('writes text, positional and named arguments', () => {
   })
 })
 
-test('names the parameter that cannot be sent', () => {
+test('the error names the parameter that cannot be sent', () => {
   expect(() => encodeStatement('select ?, ?', [1, Number.NaN])).toThrow(/^parameter 2: /)
   expect(() => encodeStatement('select :total', { total: undefined } as never)).toThrow(/^parameter total: /)
 })
 
-test.each([[undefined], [null], [5], [{}], [{ sql: 5 }]])('refuses %o as a statement', (statement) => {
+test.each([[undefined], [null], [5], [{}], [{ sql: 5 }]])('rejects %o as a statement', (statement) => {
   expect(() => encodeStatement(statement as InStatement)).toThrow(TypeError)
 })
 
-test.each([['text'], [5], [new Uint8Array(2)]])('refuses %o as arguments', (args) => {
+test.each([['text'], [5], [new Uint8Array(2)]])('rejects %o as arguments', (args) => {
   expect(() => encodeStatement('select ?', args as never)).toThrow(TypeError)
 })
 
-test('refuses SQL that is not Unicode', () => {
+test('rejects SQL with a lone surrogate', () => {
   expect(() => encodeStatement("select '\ud800'")).toThrow(RangeError)
 })
 
-test('transaction control has no place in a batch or by itself', () => {
+test('transaction control is not allowed in a batch or on its own', () => {
   expect(() => encodeBatch(['insert into t values (1)', 'commit'])).toThrow(/COMMIT.*transaction\(\)/)
   expect(() => refuseControl(encodeStatement('begin'))).toThrow(TypeError)
   expect(() => refuseControl(encodeStatement('savepoint a'))).not.toThrow()
 })
 
-test('SAVEPOINT begins a transaction where there is none', () => {
+test('SAVEPOINT begins a transaction if none is open', () => {
   expect(() => refuseSavepoint(encodeStatement('/* mine */ savepoint "a"'))).toThrow(TypeError)
   expect(() => refuseSavepoint(encodeStatement('release a'))).not.toThrow()
 })

@@ -48,17 +48,17 @@ test.each<[unknown, RegExp]>([
   [new Date(0), /^parameter 7: .*Date.*toISOString/],
   [() => 1, /^parameter 7: a value of type function cannot be stored/],
   [Symbol('x'), /^parameter 7: a value of type symbol cannot be stored/],
-])('refuses %o and names the parameter', (value, message) => {
+])('rejects %o and names the parameter', (value, message) => {
   expect(() => encodeValue(value as InValue, 'parameter 7')).toThrow(message)
 })
 
-test('a Real is sent as one, also when it is whole', () => {
+test('a Real is sent as a float, even if it is an integer', () => {
   expect(encodeValue(new Real(3), 'x')).toBe('{"type":"float","value":3}')
   expect(encodeValue(new Real(-0), 'x')).toBe('{"type":"float","value":-0.0}')
   expect(() => encodeValue(new Real(Number.NaN), 'x')).toThrow(RangeError)
 })
 
-test('every value comes back as it went', () => {
+test('every value is returned unchanged', () => {
   const value = fc.oneof(
     fc.constant(null),
     fc.maxSafeInteger(),
@@ -108,7 +108,7 @@ test('encodes a large blob', () => {
   expect(encodeBase64(bytes)).toBe(Buffer.from(bytes).toString('base64'))
 })
 
-test('integers out follow intMode', () => {
+test('returned integers follow intMode', () => {
   const integer = (value: string): WireValue => ({ type: 'integer', value })
   expect(decodeValue(integer('9007199254740991'), 'auto', 'a')).toBe(9007199254740991)
   expect(decodeValue(integer('9007199254740992'), 'auto', 'a')).toBe(9007199254740992n)
@@ -122,13 +122,13 @@ test('integers out follow intMode', () => {
   )
 })
 
-test('floats may come as number, text or null', () => {
+test('floats may be sent as number, text or null', () => {
   expect(decodeValue({ type: 'float', value: 1.5 }, 'auto', 'a')).toBe(1.5)
   expect(decodeValue({ type: 'float', value: '1.5' }, 'auto', 'a')).toBe(1.5)
   expect(decodeValue({ type: 'float', value: null }, 'auto', 'a')).toBeNaN()
 })
 
-test('an unknown kind of value is a protocol error', () => {
+test('an unknown type of value is a protocol error', () => {
   expect(() => decodeValue({ type: 'decimal', value: '1' } as unknown as WireValue, 'auto', 'price')).toThrow(
     expect.objectContaining({ code: 'PROTOCOL', message: expect.stringContaining('column price') }),
   )
@@ -138,7 +138,7 @@ test.each([
   ['a buffer', (buffer: ArrayBuffer) => buffer],
   ['a view', (buffer: ArrayBuffer) => new Uint8Array(buffer, 1, 2)],
   ['a DataView', (buffer: ArrayBuffer) => new DataView(buffer)],
-])('%s that was transferred away is refused by its name', (_, of) => {
+])('a transferred %s is rejected, and the error names the parameter', (_, of) => {
   const buffer = new ArrayBuffer(8)
   const value = of(buffer)
   structuredClone(buffer, { transfer: [buffer] })

@@ -1,23 +1,23 @@
 import { expect, test } from 'vitest'
 import { decodeVector, encodeVector } from './vector.ts'
 
-test('vectors go round, as little-endian 32-bit numbers', () => {
+test('vectors round-trip as little-endian 32-bit numbers', () => {
   expect(encodeVector([1, 2.5])).toEqual(new Uint8Array([0, 0, 128, 63, 0, 0, 32, 64]))
   const values = new Float32Array([0, -0, 1e-40, 3.4e38, -1.5])
   expect(decodeVector(encodeVector(values))).toEqual(values)
-  // a view into a buffer, at an offset that is no multiple of four
+  // a view into a buffer, at an offset that is not a multiple of four
   const shifted = new Uint8Array([9, ...encodeVector([7])]).subarray(1)
   expect(decodeVector(shifted)).toEqual(new Float32Array([7]))
   expect(decodeVector(encodeVector([]))).toEqual(new Float32Array())
 })
 
 test.each([Number.NaN, Infinity, undefined as unknown as number])(
-  '%s is refused with its position',
+  '%s is rejected with its position',
   (value) => {
     expect(() => encodeVector([1, value])).toThrow(/position 1/)
   },
 )
 
-test('a blob of another kind is refused', () => {
+test('a blob of another kind is rejected', () => {
   expect(() => decodeVector(new Uint8Array(5))).toThrow('5 bytes')
 })

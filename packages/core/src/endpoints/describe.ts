@@ -11,7 +11,7 @@ import { splitStatements } from '../sql/script.ts'
 
 /** The description of a statement. */
 export interface StatementDescription {
-  /** Parameters in order; a name is as in the text, or null for `?`. */
+  /** Parameters in order; a name is as written in the SQL, or null for `?`. */
   readonly params: readonly { readonly name: string | null }[]
   /** Columns of the result; `declaredType` is null for expressions. */
   readonly columns: readonly { readonly name: string; readonly declaredType: string | null }[]
@@ -34,7 +34,7 @@ type WireAnswer =
 
 /**
  * Asks the server to describe a statement: its parameters and columns, and whether it is read-only. Runs nothing.
- * @throws SqlError if it does not parse, or names something that does not exist; TypeError for a text that is not one statement
+ * @throws SqlError if it does not parse, or names something that does not exist; TypeError unless it is a single statement
  */
 export async function describe(
   db: Client,

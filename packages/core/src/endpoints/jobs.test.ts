@@ -28,7 +28,7 @@ test('the list, newest first', async () => {
   expect(received[0]?.url).toBe('/v1/jobs')
 })
 
-test('a job, as the server and as the documentation say it', async () => {
+test('a job, in the form of the server and of the documentation', async () => {
   const states = [
     ['WaitingDryRun', 'Enqueued'],
     ['WaitingRun', 'Run'],
@@ -57,7 +57,7 @@ test('a job, as the server and as the documentation say it', async () => {
   expect(progress[0]).toEqual({ database: 'n', status: 'Enqueued', error: 'aborted' })
 })
 
-test('waits until it is through, and tells how far it is', async () => {
+test('waits until it has finished, and reports its progress', async () => {
   const states = ['WaitingDryRun', 'DryRunSuccess', 'WaitingRun', 'RunSuccess']
   const { db } = await scripted((_, response, count) => answer(response, job(states[count - 1] as string)))
   const seen: Job[] = []
@@ -67,7 +67,7 @@ test('waits until it is through, and tells how far it is', async () => {
   expect(seen.map((each) => each.status)).toEqual(states)
 })
 
-test('one that failed is the error of its statement; that its dry run failed is not yet the end', async () => {
+test('a failed job rejects with the error of its statement; a failed dry run is not final', async () => {
   const { db, received } = await scripted((_, response, count) =>
     answer(response, count === 1 ? job('DryRunFailure') : job('RunFailure', { error: 'no such table: t' })),
   )
@@ -77,7 +77,7 @@ test('one that failed is the error of its statement; that its dry run failed is 
   expect(received).toHaveLength(2)
 })
 
-test('the time and the signal end a wait', async () => {
+test('the timeout and the signal end a wait', async () => {
   const { db } = await scripted((_, response) => answer(response, job('WaitingRun')))
   await expect(jobs.wait(db, 2, { pollMs: 10, timeoutMs: 60 })).rejects.toMatchObject({ code: 'TIMEOUT' })
   const stop = new AbortController()
@@ -88,7 +88,7 @@ test('the time and the signal end a wait', async () => {
   await expect(closing).rejects.toMatchObject({ code: 'CLOSED' })
 })
 
-test('refusals, and what is no job', async () => {
+test('rejections, and responses that are not jobs', async () => {
   const { db } = await scripted(status(404, '{"error":"couldn\'t find requested migration job"}'))
   await expect(jobs.get(db, 9)).rejects.toThrow(HttpError)
   for (const id of [-1, 1.5, Number.NaN, '1' as unknown as number])
@@ -101,7 +101,7 @@ test('refusals, and what is no job', async () => {
   }
 })
 
-test('describe: one statement, and what makes no sense', async () => {
+test('describe: one statement, and malformed responses', async () => {
   const { db, received } = await scripted((_, response) => answer(response, '{"results":[{}]}'))
   await expect(describeStatement(db, 'select 1; select 2')).rejects.toThrow('one statement, not 2')
   await expect(describeStatement(db, ' -- nothing')).rejects.toThrow('one statement, not 0')
@@ -109,7 +109,7 @@ test('describe: one statement, and what makes no sense', async () => {
   await expect(describeStatement(db, 'select 1')).rejects.toThrow(ProtocolError)
 })
 
-test('a wait that is under way when the client is closed comes to its end', async () => {
+test('a wait in progress finishes when the client is closed', async () => {
   const asked = Promise.withResolvers<void>()
   const { db } = await scripted((_, response, count) => {
     asked.resolve()

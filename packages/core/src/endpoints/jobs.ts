@@ -79,18 +79,18 @@ export const jobs = {
 
   /**
    * Waits until a job has finished. `timeoutMs` limits the whole wait; there is no limit by default.
-   * @throws SqlError `SCHEMA_MIGRATION_ERROR` with the job's error if it failed: nothing of it is applied
+   * @throws SqlError `SCHEMA_MIGRATION_ERROR` with the job's error if it failed: none of it is applied
    */
   async wait(db: Client, id: number, options: WaitForJobOptions = {}): Promise<Job> {
     checkOptions(options, { ...CALL_OPTIONS, onProgress: 'function', pollMs: TIME })
     const { signal, timeoutMs = Infinity, pollMs = 500, onProgress } = options
     const http = httpOf(db)
     const deadline = http.deadline(timeoutMs)
-    const late = (): Error => timeoutError(timeoutMs, http.config.address.origin, true)
+    const timedOut = (): Error => timeoutError(timeoutMs, http.config.address.origin, true)
     http.lifetime.begin()
     try {
       for (;;) {
-        if (deadline.leftMs <= 0) throw late()
+        if (deadline.leftMs <= 0) throw timedOut()
         const limitMs = Math.min(deadline.leftMs, http.config.requestTimeoutMs)
         const job = await getJob(http, id, { signal, timeoutMs: limitMs }, true)
         onProgress?.(job)
@@ -140,7 +140,7 @@ function read<T>(text: string, decode: (body: Readonly<Record<string, unknown>>)
 }
 
 function idOf({ job_id: id }: WireJob): number {
-  if (typeof id !== 'number') throw new ProtocolError('a job has no number')
+  if (typeof id !== 'number') throw new ProtocolError('a job has no numeric id')
   return id
 }
 

@@ -49,12 +49,12 @@ function listenByHand(options: { readonly timeoutMs?: number } = {}) {
   })
   const observe = (event: ClientEvent): void => void (event.type === 'retry' && observed.push(event))
   const http = new Http(resolveConfig({ url: 'http://x', fetch, observe }), clock)
-  const { timeoutMs: silenceMs = 40_000 } = options
-  const events = readEvents(http, { path: '/beta/listen?table=t', signal: undefined, silenceMs })
+  const { timeoutMs: idleTimeoutMs = 40_000 } = options
+  const events = readEvents(http, { path: '/beta/listen?table=t', signal: undefined, idleTimeoutMs })
   return { clock, bodies, observed, events }
 }
 
-test('counts of each transaction, whatever the spacing and wherever the text is cut', async () => {
+test('counts of each transaction, whatever the white space and wherever the text is split', async () => {
   const text = [
     ': a comment\n\n',
     changes('{"insert":2}'),
@@ -87,7 +87,7 @@ test('asks for a table and actions', async () => {
   ])
 })
 
-test('options that cannot be', async () => {
+test('invalid options', async () => {
   const { db, received } = await scripted((_, response) => begin(response))
   const failing = async (options: object): Promise<unknown> => listen(db, options as ListenOptions).next()
   await expect(failing({})).rejects.toThrow('name of a table')
@@ -105,7 +105,7 @@ test('the server has dropped some', async () => {
   expect(events).toMatchObject([{ type: 'ready' }, { type: 'lost', reason: 'behind' }, { type: 'changes' }])
 })
 
-describe('a connection that is gone', () => {
+describe('a lost connection', () => {
   const reconnected = [
     { type: 'ready' },
     { type: 'changes', insert: 1 },
@@ -133,7 +133,7 @@ describe('a connection that is gone', () => {
     ])
   })
 
-  test('because the server was silent for too long', async () => {
+  test('because the server was unresponsive for too long', async () => {
     const { clock, events, bodies, observed } = listenByHand({ timeoutMs: 150 })
     expect(await events.next()).toMatchObject({ value: { type: 'ready' } })
     const next = events.next()
@@ -164,7 +164,7 @@ describe('a connection that is gone', () => {
     await events.return()
   })
 
-  test('while the server is away, and answers as a proxy does', async () => {
+  test('while the server is unreachable, and answers like a proxy', async () => {
     const { events, urls } = await hear((_, response, count) => {
       if (count === 1) {
         begin(response, changes('{"insert":1}'))
@@ -177,7 +177,7 @@ describe('a connection that is gone', () => {
     expect(urls).toHaveLength(7)
   })
 
-  test('and a server that refuses afterwards', async () => {
+  test('and a server that rejects it afterwards', async () => {
     const { events, error } = await hear((request, response, count) => {
       if (count > 1) {
         status(401, '{"error":"Unauthorized"}')(request, response, count)
@@ -199,7 +199,7 @@ describe('what ends it', () => {
     expect(urls).toHaveLength(1)
   })
 
-  test('a first connection that cannot be made', async () => {
+  test('a first connection that fails', async () => {
     const { error } = await hear((_, response) => response.destroy(), 1)
     expect(error).toBeInstanceOf(TransportError)
     expect((error as Error).stack).toContain('listen.test.ts')
@@ -208,7 +208,7 @@ describe('what ends it', () => {
   test.each([
     ['HTML', '<html>\n<body>\n'],
     ['an event without an end', `data:${'x'.repeat(1_100_000)}`],
-    ['data that is no JSON', changes('many')],
+    ['data that is not JSON', changes('many')],
   ])('%s', async (_, text) => {
     const { error } = await hear((_, response) => begin(response, text), 9)
     expect(error).toBeInstanceOf(ProtocolError)
@@ -231,7 +231,7 @@ describe('what ends it', () => {
     }
   })
 
-  test('the end of the client, which does not wait for it', async () => {
+  test('closing the client, which does not wait for it', async () => {
     const { db } = await scripted((_, response) => begin(response))
     const listener = listen(db, { table: 't' })
     await listener.next()

@@ -41,12 +41,12 @@ export interface ListenOptions {
 
 const OPTIONS = { table: 'string', actions: 'object', signal: 'object', timeoutMs: TIME }
 const ACTIONS: readonly string[] = ['insert', 'update', 'delete']
-const SILENCE_MS = 40_000
+const IDLE_TIMEOUT_MS = 40_000
 
-/** Delay before it reconnects, in ms; reset after a connection that lasted for a while. */
+/** Delay before it reconnects, in ms; reset after a connection that lasted longer than `STABLE_AFTER_MS`. */
 const FIRST_WAIT_MS = 100
 const LONGEST_WAIT_MS = 10_000
-const LIVED_MS = 5_000
+const STABLE_AFTER_MS = 5_000
 
 /**
  * Listens to the commits of a table: how many rows changed, not which. Reconnects without limit after a connection was lost or
@@ -55,20 +55,24 @@ const LIVED_MS = 5_000
  * ```ts
  * for await (const event of listen(db, { table: 'note' })) …
  * ```
- * The server counts by the rules of SQLite's update hook: nothing of WITHOUT ROWID tables, and nothing of a DELETE without
+ * The server counts by the rules of SQLite's update hook: neither changes of WITHOUT ROWID tables nor a DELETE without
  * WHERE. Leaving the loop ends the listener; so does closing the client, with a TransportError `CLOSED`.
  * @throws HttpError if the server rejects the first or a later connection; TransportError if the first fails; ProtocolError if
  * the response is not an event stream; the signal's reason
  */
 export function listen(db: Client, options: ListenOptions): AsyncGenerator<ChangeEvent, void, undefined> {
   checkOptions(options, OPTIONS)
-  const { table, actions = [], signal, timeoutMs = SILENCE_MS } = options
+  const { table, actions = [], signal, timeoutMs = IDLE_TIMEOUT_MS } = options
   if (typeof table !== 'string') throw new TypeError('listen needs the name of a table')
   for (const action of actions)
     if (!ACTIONS.includes(action)) throw new TypeError(`actions are ${ACTIONS.join(', ')}, not '${action}'`)
   const query = new URLSearchParams({ table })
   for (const action of actions) query.append('action', action)
-  return readEvents(httpOf(db), { path: `/beta/listen?${query.toString()}`, signal, silenceMs: timeoutMs })
+  return readEvents(httpOf(db), {
+    path: `/beta/listen?${query.toString()}`,
+    signal,
+    idleTimeoutMs: timeoutMs,
+  })
 }
 
 /** Reads the events of a request; {@link listen} without its checks. */
@@ -91,7 +95,7 @@ export async function* readEvents(
         }
       } catch (error) {
         if (isFirst || !isTransient(error) || signal?.aborted) throw error
-        if (http.clock.now() - started > LIVED_MS) attempt = 0
+        if (http.clock.now() - started > STABLE_AFTER_MS) attempt = 0
         const delayMs = backoffMs(attempt, FIRST_WAIT_MS, LONGEST_WAIT_MS)
         attempt += 1
         http.events.emit({ type: 'retry', attempt, delayMs, error })

@@ -11,12 +11,12 @@ export interface BodyRequest {
   readonly path: string
   readonly signal: AbortSignal | undefined
   /** Longest time without data from the server, in ms. */
-  readonly silenceMs: number
+  readonly idleTimeoutMs: number
 }
 
 /**
- * The response to a GET, read as it arrives and no faster than it is consumed. The caller closes it. Every wait ends with
- * the signal, the time limit, or the client.
+ * The response to a GET, read as it arrives and no faster than it is consumed. The caller closes it. Every wait ends when
+ * the signal is aborted, the time limit is reached, or the client is closed.
  */
 export class AnswerBody implements AsyncIterable<Uint8Array> {
   readonly #http: Http
@@ -73,9 +73,9 @@ export class AnswerBody implements AsyncIterable<Uint8Array> {
   }
 
   async #next(): Promise<Uint8Array | null> {
-    const { silenceMs, signal } = this.#request
+    const { idleTimeoutMs, signal } = this.#request
     const { lifetime } = this.#http
-    const deadline = { leftMs: silenceMs, timeoutMs: silenceMs }
+    const deadline = { leftMs: idleTimeoutMs, timeoutMs: idleTimeoutMs }
     const part = await lifetime.until(() => this.#parts.next(), { deadline, signal })
     return part.done ? null : part.value
   }

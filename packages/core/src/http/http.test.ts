@@ -80,8 +80,8 @@ test.each([
   ['a WITH that writes', (db: Client) => db.execute('with x as (select 1) insert into t select * from x')],
   ['a pragma', (db: Client) => db.execute('pragma user_version = 5')],
   ['a batch with a write', (db: Client) => db.batch(['select 1', 'delete from t'])],
-  ['a read that says that it is none', (db: Client) => db.execute('select f()', [], { readOnly: false })],
-])('%s is not sent again when it is not known whether it ran', async (_, call) => {
+  ['a read that is declared a write', (db: Client) => db.execute('select f()', [], { readOnly: false })],
+])('%s is not sent again if it may have run', async (_, call) => {
   const { db, received } = await scripted((__, response) => response.destroy())
   await expect(call(db)).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
   expect(received).toHaveLength(1)
@@ -133,13 +133,13 @@ test('an abort ends the waiting between attempts', async () => {
   expect(received).toHaveLength(1)
 })
 
-test('a server in trouble does not get everything three times: the budget is shared', async () => {
+test('a failing server does not get everything three times: the retry budget is shared', async () => {
   const { db, received } = await scripted(status(503, ''))
   await Promise.allSettled(Array.from({ length: 50 }, () => db.execute('select 1')))
   expect(received).toHaveLength(60)
 })
 
-test('ten calls that go well earn one more attempt', async () => {
+test('ten successful calls earn one more attempt', async () => {
   let isWell = false
   const { db, received } = await scripted((request, response, count) =>
     isWell ? answer(response, executed) : status(503, '')(request, response, count),
@@ -173,7 +173,7 @@ test('no server listens: the request was not sent', async () => {
   })
 })
 
-test('the connection breaks after the request: it is not known whether it ran', async () => {
+test('the connection breaks after the request: the outcome is unknown', async () => {
   const { db } = await scripted((_, response) => response.destroy())
   await expect(db.execute('insert into t values (1)')).rejects.toMatchObject({
     code: 'NETWORK',
@@ -181,7 +181,7 @@ test('the connection breaks after the request: it is not known whether it ran', 
   })
 })
 
-test('the answer breaks off: a read has applied nothing, and of a write it is not known', async () => {
+test('the response is truncated: a read has changed nothing, and the outcome of a write is unknown', async () => {
   const { db } = await scripted((_, response) => {
     response.writeHead(200, { 'content-length': '1000' })
     response.write('{"baton":null,')
@@ -193,7 +193,7 @@ test('the answer breaks off: a read has applied nothing, and of a write it is no
   await expect(asRead).rejects.toMatchObject({ code: 'NETWORK', outcome: 'not_applied' })
 })
 
-test('a server that never answers ends in the deadline', async () => {
+test('a server that never answers runs into the deadline', async () => {
   const { db } = await scripted(() => {}, { requestTimeoutMs: 40 })
   await expect(db.execute('select 1')).rejects.toMatchObject({
     code: 'TIMEOUT',
@@ -210,7 +210,7 @@ test('the deadline covers the body', async () => {
   await expect(db.execute('select 1', [], { timeoutMs: 40 })).rejects.toMatchObject({ code: 'TIMEOUT' })
 })
 
-test('the deadline covers waiting for a connection, and that request never leaves', async () => {
+test('the deadline covers waiting for a connection, and that request is never sent', async () => {
   const { db, received } = await scripted(() => {}, { concurrency: 1 })
   const first = db.execute('select 1', [], { timeoutMs: 120 })
   await expect(db.execute('select 2', [], { timeoutMs: 30 })).rejects.toMatchObject({
@@ -237,7 +237,7 @@ test('the deadline covers the function that fetches the token, and the signal en
   expect(received).toEqual([])
 })
 
-test('one call that hangs holds up no other', async () => {
+test('one call that hangs does not delay others', async () => {
   const { db } = await scripted((request, response) => {
     if (!request.body.includes('hang')) answer(response, executed)
   })
@@ -257,13 +257,13 @@ test("an aborted call rejects with the signal's reason", async () => {
   await expect(call).rejects.toBe(reason)
 })
 
-test.each([0, -1, Number.NaN, 2 ** 31])('refuses a deadline of %o', async (timeoutMs) => {
+test.each([0, -1, Number.NaN, 2 ** 31])('rejects a deadline of %o', async (timeoutMs) => {
   const { db, received } = await scripted(() => {})
   await expect(db.execute('select 1', [], { timeoutMs })).rejects.toThrow(TypeError)
   expect(received).toHaveLength(0)
 })
 
-test('sends token and headers, the token from a function each time anew', async () => {
+test('sends token and headers; a token function is called each time', async () => {
   let count = 0
   const { db, received } = await scripted((_, response) => answer(response, executed), {
     authToken: async () => `token-${(count += 1)}`,
@@ -280,7 +280,7 @@ test('sends token and headers, the token from a function each time anew', async 
   })
 })
 
-test('a token that is over: the call is refused, and nothing was done; the next call asks for another', async () => {
+test('an expired token: the call is rejected, and not applied; the next call asks for a new one', async () => {
   const tokens = ['old', 'new']
   const { db, received } = await scripted(
     ({ headers }, response) =>
@@ -294,7 +294,7 @@ test('a token that is over: the call is refused, and nothing was done; the next 
   expect(received).toHaveLength(2)
 })
 
-test('an empty token is none', async () => {
+test('an empty token is ignored', async () => {
   for (const authToken of ['', () => '']) {
     const { db, received } = await scripted((_, response) => answer(response, executed), { authToken })
     await db.execute('select 1')
@@ -312,13 +312,13 @@ test('an error of the token function is the error of the call', async () => {
   expect(received).toHaveLength(0)
 })
 
-test('a token that is none is refused without being shown', () => {
+test('an invalid token is rejected without being shown', () => {
   expect(() => createClient({ url: 'http://h', authToken: 'sec\nret' })).toThrow(
     expect.not.objectContaining({ message: expect.stringContaining('sec') }),
   )
 })
 
-test('keeps the base path in front of every route', async () => {
+test('keeps the base path before every route', async () => {
   const { url } = await scripted((_, response) => answer(response, executed))
   const { received, url: other } = await scripted((_, response) => answer(response, executed))
   expect(url).not.toBe(other)
@@ -339,7 +339,7 @@ test('health and version', async () => {
   await expect(serverVersion(ill.db)).rejects.toBeInstanceOf(HttpError)
 })
 
-test('after close nothing is sent; a second close is fine', async () => {
+test('nothing is sent after close; a second close is allowed', async () => {
   const { db, received } = await scripted((_, response) => answer(response, executed))
   await db.execute('select 1')
   await db.close()
@@ -348,7 +348,7 @@ test('after close nothing is sent; a second close is fine', async () => {
   expect(received).toHaveLength(1)
 })
 
-test('close ends what is under way', async () => {
+test('close ends calls in flight', async () => {
   const { db } = await scripted(() => {})
   const call = db.execute('select 1')
   const outcome = expect(call).rejects.toBeInstanceOf(Error)
@@ -356,7 +356,7 @@ test('close ends what is under way', async () => {
   await outcome
 })
 
-test('a fetch of your own sends everything', async () => {
+test('a custom fetch sends everything', async () => {
   const { url, received } = await scripted((request, response, count) =>
     request.body.includes('batch') ? streams()(request, response, count) : answer(response, executed),
   )

@@ -20,56 +20,12 @@ import type {
 } from '../transport/transport.ts'
 import { Lifetime } from './lifetime.ts'
 import { Limiter, type Place } from './limiter.ts'
-import { CONTINUE, type RequestPolicy } from './policies.ts'
+import { type Message, type NotAnswered, notSent, type RequestOptions, type Sent } from './message.ts'
+import { CONTINUE } from './policies.ts'
 import { ReplicaIndex } from './replica-index.ts'
 import { RetryPolicy } from './retry.ts'
+import type { Refusal, Tursodb } from './tursodb.ts'
 import { WriteLock } from './write-lock.ts'
-
-/** How a request is sent. */
-export interface RequestOptions {
-  readonly signal?: AbortSignal | undefined
-  readonly deadline: Deadline
-  /** Limits concurrent requests; null for one that continues a stream, which would hold the write lock while it is queued. */
-  readonly limiter: Limiter | null
-  readonly policy: RequestPolicy
-  /** Whether its body carries the replication index, so that a replica first catches up with what this client has seen. */
-  readonly needsIndex?: boolean | undefined
-  /**
-   * Whether it may be repeated without the index, if the replica waits for one that it will never reach.
-   * @default policy.isIdempotent
-   */
-  readonly mayOmitIndex?: boolean | undefined
-  /** Called before it is sent again: nothing of it was executed, or it is idempotent. */
-  readonly onRetry?: (() => void) | undefined
-  /** Number of write permits of its own transaction. @default 0 */
-  readonly ownPermits?: number | undefined
-}
-
-/** The outcome of a request. */
-export type Sent<R> = { readonly isOk: true; readonly value: R } | NotAnswered<R>
-
-interface NotAnswered<R> {
-  readonly isOk: false
-  readonly error: unknown
-  /** Whether it was sent, and may have run. */
-  readonly isSent: boolean
-  /** Reads the response that is still to come to a request that was left to finish; absent for any other. */
-  readLateResponse?: () => Promise<R>
-}
-
-/** A request that was not sent. */
-export const notSent = (error: unknown): Sent<never> => ({ isOk: false, error, isSent: false })
-
-/** A request, and how its response is read. */
-export interface Message<T extends TransportHead, R> {
-  readonly path: string
-  /** Null for a GET. @param index replication index, if the request carries one */
-  readonly body: ((index: string | null) => string) | null
-  readonly address: Address
-  send(request: TransportRequest): Exchange<T>
-  /** @throws HttpError for a status other than 2xx */
-  read(answer: T): R | Promise<R>
-}
 
 /** Sends requests to the database: adds headers and token, limits concurrency, applies the deadline and retries. */
 export class Http {
@@ -80,7 +36,7 @@ export class Http {
   hasV3 = false
   /** Set for a server that does not support it. */
   V2Guard: (new () => Guard) | undefined
-  /** Whether the server knows no other operations than `execute` and `close`; undefined before the first batch. */
+  /** Whether the server supports only `execute` and `close`; undefined before the first batch. */
   isExecuteOnly: boolean | undefined
   readonly events: Events
   readonly lifetime: Lifetime
@@ -94,6 +50,8 @@ export class Http {
    */
   readonly coalescedWrites: Limiter
   readonly writeLock: WriteLock
+  /** Set after an error has shown that the server is Turso's engine. */
+  tursodb: Tursodb | null = null
   readonly #headers: Record<string, string>
   readonly #retries: RetryPolicy
 
@@ -116,8 +74,12 @@ export class Http {
   }
 
   /** Whether a write or a transaction of this client may be waiting for the one that holds the write lock. */
-  get hasPendingWrites(): boolean {
-    return this.writes.taken + this.coalescedWrites.taken > 0 || this.writeLock.isContended
+  get hasPendingWrites(): boolean | undefined {
+    return (
+      this.writes.taken + this.coalescedWrites.taken > 0 ||
+      this.writeLock.isContended ||
+      this.tursodb?.isContended
+    )
   }
 
   /** Returns the deadline of a call that begins now. @throws TypeError if `timeoutMs` is invalid */
@@ -142,12 +104,14 @@ export class Http {
       body,
       address,
       send: (request) => this.#observed(request),
-      read({ status, text, retryAfter }) {
+      read: ({ status, text, retryAfter }) => {
         if (status < 200 || status > 299) throw new HttpError(status, urlOf(address, path), text, retryAfter)
-        return read(text)
+        return UNUSUAL_ERROR.test(text)
+          ? import('./unusual-errors.ts').then(({ readUnusual }) => readUnusual(this, text, read))
+          : read(text)
       },
     }
-    return this.send(message, options)
+    return (this.tursodb ?? this).send(message, options)
   }
 
   /** Sends a request, and retries where the policy allows it. Never rejects. @param attempt from 0 */
@@ -169,7 +133,7 @@ export class Http {
     const isSent = (): boolean => exchange?.isSent === true
     const onTimeout = (): Error => {
       const mayBeBlocked = policy.keepRunning && limiter && isSent()
-      const hint = mayBeBlocked ? this.writeLock.hint(options.ownPermits) : ''
+      const hint = mayBeBlocked ? this.writeLock.hint(options.permit) : ''
       return timeoutError(deadline.timeoutMs, origin, isSent(), hint)
     }
     const limits = { signal, deadline, onTimeout }
@@ -233,6 +197,8 @@ export class Http {
   ): Promise<Sent<R>> {
     const { error } = failure
     if (error === INDEX_RESET) return await this.send(message, options, attempt)
+    if ((error as Partial<Refusal<R>> | null)?.sendAgain)
+      return await (error as Refusal<R>).sendAgain(message, options)
     if (index !== null && error instanceof TransportError && error.code === 'TIMEOUT')
       void this.replica.resetIfBehind(index)
     const { signal, deadline, policy } = options
@@ -307,6 +273,9 @@ export class Http {
 
 /** Aborts a read that waits for an index which the replica will never reach. */
 const INDEX_RESET = Symbol('index reset')
+
+/** Matches a response with an error that does not begin like those of libsql-server. A value has its quotes escaped. */
+export const UNUSUAL_ERROR = /"message":"(?!SQL(?!.+`conc)|Re|Transaction t|Op|Ar)/i
 
 /** Returns the value of a request. @throws its error */
 export function valueOf<R>(sent: Sent<R>): R {

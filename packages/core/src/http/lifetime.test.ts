@@ -17,7 +17,7 @@ const watch = (promise: Promise<unknown>) => {
 }
 const stream: OpenStream = { abandon: () => Promise.reject(new Error('abandoned')) }
 
-test('without anything under way it closes at once, also with drainMs, and again', async () => {
+test('without calls in flight it closes at once, also with drainMs, and on the second call', async () => {
   const { lifetime } = start()
   await lifetime.close(60_000)
   await lifetime.close(60_000)
@@ -25,7 +25,7 @@ test('without anything under way it closes at once, also with drainMs, and again
   expect(lifetime.isClosed).toBe(true)
 })
 
-test('with drainMs it waits for calls and open streams, and lets none begin', async () => {
+test('with drainMs it waits for calls and open streams, and rejects new ones', async () => {
   const { lifetime } = start()
   lifetime.begin()
   lifetime.trackStream(stream, true)
@@ -41,7 +41,7 @@ test('with drainMs it waits for calls and open streams, and lets none begin', as
   await closed.promise
 })
 
-test('a stream that the last answer brought is waited for', async () => {
+test('it waits for a stream that the last response opened', async () => {
   const { lifetime } = start()
   lifetime.begin()
   const closed = watch(lifetime.close(60_000))
@@ -55,7 +55,7 @@ test('a stream that the last answer brought is waited for', async () => {
   await closed.promise
 })
 
-test('drainMs ends, and what waits then is cut off with what is known of it', async () => {
+test('after drainMs, pending calls are aborted with their known outcome', async () => {
   const { lifetime, clock } = start()
   lifetime.begin()
   const sent = expect(lifetime.wait({ mayHaveRun: () => true }).promise).rejects.toMatchObject({
@@ -82,7 +82,7 @@ test('open streams are closed at the end, once, also when a close with a smaller
   expect(abandoned).toBe(1)
 })
 
-test('requests that were given up are waited for, for a while, and dropped then', async () => {
+test('close waits for aborted requests for a limited time, and then drops them', async () => {
   const { lifetime, clock } = start()
   let aborted = 0
   const quick = Promise.withResolvers<void>()

@@ -13,7 +13,7 @@ export interface OpenStream {
 export interface WaitOptions extends Omit<DeferredOptions, 'ms'> {
   /** Absent: without a time limit. */
   readonly deadline?: Pick<Deadline, 'leftMs' | 'timeoutMs'> | undefined
-  /** Called when the wait ends early: whether the awaited work may have been executed. @default never */
+  /** Called when the wait ends early; returns whether the awaited work may have been executed. @default never */
   readonly mayHaveRun?: (() => boolean) | undefined
   /** Whether it continues while the client is being closed. */
   readonly outlivesClient?: boolean | undefined
@@ -24,7 +24,7 @@ export class Lifetime {
   readonly clock: Clock
   readonly #origin: string
   readonly #streams = new Set<OpenStream>()
-  /** Pending waits: for a place, a token, a response or a retry. */
+  /** Pending waits: for a free slot, a token, a response or a retry. */
   readonly #pending = new Map<{ reject(reason: unknown): void }, (() => boolean) | undefined>()
   /** Aborted requests that are left to finish, and the functions that end them. */
   readonly #background = new Map<Promise<unknown>, () => void>()

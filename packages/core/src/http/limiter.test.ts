@@ -10,7 +10,7 @@ const open = (limit: number, queueLimit: number) => {
   return { clock, lifetime, limiter: new Limiter(lifetime, limit, queueLimit) }
 }
 
-test('lets through as many as there is room for, the others in the order in which they came', async () => {
+test('admits as many calls as there are slots, the others in order of arrival', async () => {
   const { limiter } = open(2, 10)
   const first = limiter.acquire({ onTimeout })
   const second = limiter.acquire({ onTimeout })
@@ -35,7 +35,7 @@ test('lets through as many as there is room for, the others in the order in whic
   expect(limiter.acquire({ onTimeout }).waiter).toBe(null)
 })
 
-test('a place that is given back while it is waited for ends the wait and frees nothing', async () => {
+test('releasing a slot while it is awaited ends the wait and frees nothing', async () => {
   const { limiter } = open(1, 10)
   const first = limiter.acquire({ onTimeout })
   const second = limiter.acquire({ onTimeout })
@@ -47,7 +47,7 @@ test('a place that is given back while it is waited for ends the wait and frees 
   expect(limiter.taken).toBe(0)
 })
 
-test('a queue that is full turns away', () => {
+test('a full queue rejects', () => {
   const { limiter } = open(1, 1)
   void limiter.acquire({ onTimeout })
   void limiter.acquire({ onTimeout })
@@ -56,7 +56,7 @@ test('a queue that is full turns away', () => {
   )
 })
 
-test('a call that waits too long, or is aborted, leaves the queue and takes no place', async () => {
+test('a call that waits too long, or is aborted, leaves the queue and takes no slot', async () => {
   const { limiter, clock } = open(1, 10)
   const first = limiter.acquire({ onTimeout })
   const slow = expect(
@@ -78,7 +78,7 @@ test('a call that waits too long, or is aborted, leaves the queue and takes no p
   expect(clock.pending).toBe(0)
 })
 
-test.each([null, false, 0, ''])('an abort with %j rejects with just that', async (reason) => {
+test.each([null, false, 0, ''])('an abort with %j rejects with exactly that', async (reason) => {
   const { limiter } = open(1, 10)
   void limiter.acquire({ onTimeout })
   const controller = new AbortController()
@@ -87,7 +87,7 @@ test.each([null, false, 0, ''])('an abort with %j rejects with just that', async
   await expect(waiting).rejects.toBe(reason)
 })
 
-test('closing at once turns away those that queue, as not applied', async () => {
+test('closing at once rejects queued calls as not applied', async () => {
   const { limiter, lifetime } = open(1, 10)
   void limiter.acquire({ onTimeout })
   const waiting = limiter.acquire({ onTimeout }).waiter?.promise

@@ -63,7 +63,7 @@ async function after(ms: number, calls: readonly Promise<unknown>[]) {
 }
 const READ = 'select 1 -- mine'
 
-test('reads that queue for longer than a replica may take are left alone', async () => {
+test('reads that are queued for longer than a replica may take are not affected', async () => {
   const replica = new Replica()
   const db = replica.client({ concurrency: 4 })
   expect(await after(100, [db.execute(READ)])).toEqual(['ok'])
@@ -83,7 +83,7 @@ test('slow reads ask once for all of them', async () => {
   expect(replica.reads.length).toBe(20)
 })
 
-test('an index that is not come to is asked about once; those in line do not wait for it any more', async () => {
+test('an index that is never reached is asked for once; queued reads no longer wait for it', async () => {
   const replica = new Replica()
   const db = replica.client({ minReplicationIndex: 100, concurrency: 2 })
   const calls = Array.from({ length: 20 }, () => db.execute(READ))
@@ -94,7 +94,7 @@ test('an index that is not come to is asked about once; those in line do not wai
   expect(db.replicationIndex).toBe('5')
 })
 
-test('an index that was dropped and comes back is asked about again', async () => {
+test('an index that was dropped and is seen again is asked for again', async () => {
   const replica = new Replica()
   const db = replica.client({ minReplicationIndex: 100 })
   expect(await after(2_200, [db.execute(READ)])).toEqual(['ok'])
@@ -110,26 +110,26 @@ test('an index that was dropped and comes back is asked about again', async () =
   expect(db.replicationIndex).toBe('100')
 })
 
-test('a deadline that passes meanwhile is a deadline', async () => {
+test('a deadline that passes during the wait is a timeout', async () => {
   const replica = new Replica()
   replica.abortMs = 50
   for (const timeoutMs of [2_009, 2_010, 2_011, 2_030]) {
     const db = replica.client({ minReplicationIndex: 100 })
     const [outcome] = await after(3_000, [db.execute(READ, [], { timeoutMs })])
-    expect(outcome).toMatch(/^TransportError: no answer/)
+    expect(outcome).toMatch(/^TransportError: no response/)
   }
 })
 
-test('a wait of less than its end leaves the rest of the time', async () => {
+test('a wait that ends early leaves the rest of the time', async () => {
   const replica = new Replica()
   replica.answerMs = 1_000
   const db = replica.client({ minReplicationIndex: 100 })
   expect(await after(2_700, [db.execute(READ, [], { timeoutMs: 2_600 })])).toEqual([
-    expect.stringMatching(/^TransportError: no answer/),
+    expect.stringMatching(/^TransportError: no response/),
   ])
 })
 
-test('a read that is sent again while the client is closed with drainMs comes to its end', async () => {
+test('a read that is retried while the client is closed with drainMs finishes', async () => {
   const replica = new Replica()
   const db = replica.client({ minReplicationIndex: 100 })
   const call = db.execute(READ)
@@ -139,7 +139,7 @@ test('a read that is sent again while the client is closed with drainMs comes to
   expect(await after(0, [db.execute(READ)])).toEqual(['TransportError: the client is closed'])
 })
 
-test('the silence that a cursor may keep is whole', async () => {
+test('a cursor has its full idle timeout', async () => {
   const replica = new Replica()
   replica.answerMs = 2_500
   const db = replica.client({ minReplicationIndex: 100 })
@@ -158,11 +158,11 @@ test('readYourWrites: false sends no index, not even one that was given', async 
   expect(db.replicationIndex).toBe(null)
 })
 
-test('a server that says an index that is none is not behind', async () => {
+test('a server that returns an invalid index is not considered behind', async () => {
   const replica = new Replica()
   const db = replica.client({ minReplicationIndex: 9 })
   replica.index = 1.5
   const [outcome] = await after(60_000, [db.execute(READ, [], { timeoutMs: 30_000 })])
-  expect(outcome).toMatch(/^TransportError: no answer/)
+  expect(outcome).toMatch(/^TransportError: no response/)
   expect(db.replicationIndex).toBe('9')
 })

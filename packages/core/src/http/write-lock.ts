@@ -25,10 +25,10 @@ export class WriteLock {
 
   /**
    * Returns a hint for the timeout of a write that another transaction of this client may have blocked; otherwise an empty string.
-   * @param ownPermits number of permits of the transaction that the write belongs to
+   * @param permit of the transaction that the write belongs to
    */
-  hint(ownPermits = 0): string {
-    return this.#permits.taken > ownPermits ? lockHint('transaction of this client held') : ''
+  hint(permit?: Place | null): string {
+    return this.#permits.taken > (permit ? 1 : 0) ? lockHint('transaction of this client held') : ''
   }
 
   /** Acquires a write permit, or queues for one. @throws TransportError `QUEUE_FULL` */

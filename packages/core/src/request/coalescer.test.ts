@@ -27,13 +27,13 @@ test('statements of one tick share a request, reads with reads and writes with w
     expect((JSON.parse(body) as { requests: unknown[] }).requests.at(-1)).toEqual({ type: 'close' })
 })
 
-test('without the option each has a request of its own', async () => {
+test('without the option each has its own request', async () => {
   const { db, received } = await scripted(streams())
   await Promise.all([db.execute('select 1'), db.execute('select 2')])
   expect(received).toHaveLength(2)
 })
 
-test('batches and transactions keep to themselves', async () => {
+test('batches and transactions are not coalesced', async () => {
   const { db, received } = await scripted(streams(), { coalesce })
   await Promise.all([
     db.execute('select 1'),
@@ -44,7 +44,7 @@ test('batches and transactions keep to themselves', async () => {
   expect(sent(received).filter((each) => each.length > 0)).toEqual([['select 1', 'select 4']])
 })
 
-test('a request has 16 statements at most, and a long statement one of its own', async () => {
+test('a request has at most 16 statements, and a long statement has its own request', async () => {
   const { db, received } = await scripted(streams(), { coalesce })
   const long = `select '${'x'.repeat(262_144)}'`
   const short = Array.from({ length: 18 }, (_, n) => `select ${n}`)
@@ -60,7 +60,7 @@ test('a request has 16 statements at most, and a long statement one of its own',
 test.each([
   [['select 1', 'select 2'], 3],
   [['delete from t', 'insert into t values (1)'], 1],
-])('%j after HTTP 503: sent %i times, because no write is repeated', async (statements, times) => {
+])('%j after HTTP 503: sent %i times, because writes are not repeated', async (statements, times) => {
   const { db, received } = await scripted(status(503, ''), { coalesce })
   const ended = await Promise.allSettled(statements.map((sql) => db.execute(sql)))
   expect(received).toHaveLength(times)
@@ -76,7 +76,7 @@ test.each([
 const failing: Script = (request, response, count) =>
   (request.body.includes('bad') ? status(500, 'invalid utf-8 sequence') : streams())(request, response, count)
 
-test('of reads that share a request one whose result cannot be written fails alone', async () => {
+test('of reads that share a request, only the one whose result cannot be encoded fails', async () => {
   const { db, received } = await scripted(failing, { coalesce })
   const ended = await Promise.allSettled(['select 1', 'select bad', 'select 2'].map((sql) => db.execute(sql)))
   expect(ended).toMatchObject([
@@ -88,7 +88,7 @@ test('of reads that share a request one whose result cannot be written fails alo
   expect(received).toHaveLength(4)
 })
 
-test('writes that return rows share no request with those that do not', async () => {
+test('writes that return rows do not share a request with other writes', async () => {
   const { db, received } = await scripted(failing, { coalesce })
   const statements = [
     'insert into t values (1)',
@@ -104,7 +104,7 @@ test('writes that return rows share no request with those that do not', async ()
   expect(ended).toMatchObject([done, done, unknown, unknown, done])
 })
 
-test('an answer that lacks one of the results fails that call alone', async () => {
+test('a response without one of the results fails only that call', async () => {
   const script: Script = (request, response) => {
     const { requests } = JSON.parse(request.body) as { requests: { type: string }[] }
     const results = requests.map(({ type }, at) =>
@@ -121,7 +121,7 @@ test('an answer that lacks one of the results fails that call alone', async () =
   ])
 })
 
-test('a read whose own time is over has changed nothing', async () => {
+test('a read that times out has changed nothing', async () => {
   const { db, received } = await scripted(() => {}, { coalesce })
   const read = db.execute('select 1', [], { timeoutMs: 100 })
   const outcome = expect(read).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
@@ -140,7 +140,7 @@ function held(): { script: Script; answerAll: () => void } {
   }
 }
 
-test('a call that is given up leaves the others to their results', async () => {
+test('an aborted call does not affect the results of the others', async () => {
   const { script, answerAll } = held()
   const { db, received } = await scripted(script, { coalesce })
   const controller = new AbortController()
@@ -155,9 +155,9 @@ test('a call that is given up leaves the others to their results', async () => {
   expect((await kept).rows).toEqual([{ a: 1 }])
 })
 
-test('of one whose time is over while its request waits for those of others nothing is applied', async () => {
+test('a call that times out while its request is queued is not applied', async () => {
   const { db, received } = await scripted(() => {}, { coalesce })
-  // one request with writes is under way at a time
+  // only one request with writes is in flight at a time
   const call = db.execute('insert into t values (1)', [], { timeoutMs: 500 })
   const ahead = expect(call).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
   await expect.poll(() => received.length).toBe(1)
@@ -169,7 +169,7 @@ test('of one whose time is over while its request waits for those of others noth
   expect(sent(received).flat()).not.toContain('insert into t values (5)')
 })
 
-test('one that is given up before it leaves is not sent', async () => {
+test('a call that is aborted before it is sent is not sent', async () => {
   const { db, received } = await scripted(streams(), { coalesce })
   const reason = new Error('too late')
   const calls = [
@@ -181,7 +181,7 @@ test('one that is given up before it leaves is not sent', async () => {
   expect(sent(received)).toEqual([['select 2']])
 })
 
-test('when all have given up, the connection is dropped', async () => {
+test('when all calls are aborted, the connection is dropped', async () => {
   const ends: unknown[] = []
   const { db, received } = await scripted(
     (_, response) => void response.on('close', () => ends.push(response.writableFinished)),
@@ -196,7 +196,7 @@ test('when all have given up, the connection is dropped', async () => {
   expect(received).toHaveLength(1)
 })
 
-test('an answer with too few results fails those that have none', async () => {
+test('a response with too few results fails the calls without one', async () => {
   const row = { cols: [], rows: [], affected_row_count: 0, last_insert_rowid: null }
   const { db } = await scripted(
     (_, response) =>
@@ -208,7 +208,7 @@ test('an answer with too few results fails those that have none', async () => {
   expect(second).toMatchObject({ status: 'rejected', reason: { code: 'PROTOCOL' } })
 })
 
-test('a client that is closed ends what waits, and closing with time lets it finish', async () => {
+test('closing a client rejects queued calls, and with drainMs lets them finish', async () => {
   const { db, received } = await scripted(streams(), { coalesce })
   const call = db.execute('select 1')
   await Promise.all([db.close({ drainMs: 1_000 }), expect(call).resolves.toBeDefined()])
@@ -220,13 +220,13 @@ test('a client that is closed ends what waits, and closing with time lets it fin
   expect([received.length, other.received.length]).toEqual([1, 0])
 })
 
-test.each([{}, 'yes', 1])('coalesce: %j is refused', async (coalesce) => {
+test.each([{}, 'yes', 1])('coalesce: %j is rejected', async (coalesce) => {
   await expect(scripted(streams(), { coalesce: coalesce as never })).rejects.toThrow(
     'coalesce must be function',
   )
 })
 
-test('a client whose calls have ended has nothing to wait for when it is closed', async () => {
+test('a client whose calls have ended closes at once', async () => {
   const { db } = await scripted(streams(), { coalesce })
   await Promise.all([db.execute('insert into t values (1)'), db.execute('select 1')])
   await db.close({ drainMs: Infinity })

@@ -64,6 +64,7 @@ export const batchPrefix = (
   beginStatement(mode ?? (isReadOnly ? 'deferred' : 'immediate')),
 ]
 
-/** Whether a call acquires the write lock, judging by its SQL. */
-export const needsWriteLock = (call: QueuedCall): boolean =>
-  !call.isReadOnly || call.prefix.some((statement) => statement.needsWriteLock)
+/** Whether a call acquires the write lock, judging by its SQL. A concurrent transaction does without it. */
+export const needsWriteLock = ({ isReadOnly, prefix }: QueuedCall): boolean =>
+  !/^begin.+conc/i.test(prefix[0]?.sql as string) &&
+  (!isReadOnly || prefix.some((statement) => statement.needsWriteLock))

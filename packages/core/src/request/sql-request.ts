@@ -16,7 +16,7 @@ export interface Settled {
   readonly again?: readonly QueuedCall[]
   /** Control statements that did not run and are still to be sent. */
   readonly prefix?: readonly ControlStatement[]
-  /** Whether nothing of the request ran. */
+  /** Whether none of the request was executed. */
   readonly ranNothing?: boolean
 }
 

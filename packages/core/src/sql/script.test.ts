@@ -46,7 +46,7 @@ describe('splitStatements', () => {
     expect(textsOf(script)).toEqual(statements)
   })
 
-  test('says where each begins', () => {
+  test('reports where each statement begins', () => {
     const script = 'select 1;\n  select 2; select\n3;\r\n\n-- four\nselect 4'
     expect(splitStatements(script).map(({ line, column }) => [line, column])).toEqual([
       [1, 1],
@@ -67,11 +67,11 @@ describe('splitStatements', () => {
       'select 1;\ncreate trigger t after insert on a begin select 1; select 2;',
       'line 2, column 1: unterminated trigger',
     ],
-  ])('refuses what is not ended: %j', (script, message) => {
+  ])('rejects unterminated text: %j', (script, message) => {
     expect(() => splitStatements(script)).toThrow(new SyntaxError(message))
   })
 
-  test('puts together again what was joined', () => {
+  test('splits joined statements again', () => {
     const piece = fc.constantFrom(
       'select 1',
       "insert into t values ('a;''b')",
@@ -87,7 +87,7 @@ describe('splitStatements', () => {
     )
   })
 
-  test('a long script takes no longer than its length', () => {
+  test('the time for a long script is linear', () => {
     const script = "insert into t values ('some text', 12345);\n".repeat(20_000)
     expect(splitStatements(script)).toHaveLength(20_000)
   })
@@ -106,7 +106,7 @@ describe('splitStatements', () => {
     expect(textsOf(`${sql}; select 2`).map(({ length }) => length)).toEqual([sql.trimEnd().length, 8])
   })
 
-  test('a long text that is not ended', () => {
+  test('long unterminated text', () => {
     expect(() => splitStatements(`select '${"a''".repeat(1_000_000)}`)).toThrow(
       'column 8: unterminated quote',
     )

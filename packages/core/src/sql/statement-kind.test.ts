@@ -83,7 +83,7 @@ test.each([
   expect(canShareConnection(statementKind(sql))).toBe(may)
 })
 
-test('the verb is the first word behind blanks and comments, in lower case', () => {
+test('the verb is the first word after white space and comments, in lower case', () => {
   expect(verbOf('/* a */ -- b\n SELECT 1')).toBe('select')
   expect(verbOf('(VALUES (1))')).toBe('values')
   expect(verbOf('123')).toBe('')
@@ -100,7 +100,7 @@ test.each([
   ['words', `pragma ${'x '.repeat(500_000)}`],
   ['dashes', '-- '.repeat(500_000)],
   ['blanks and semicolons after COMMIT', `commit${' ;/**/'.repeat(500_000)} x`],
-])('a long text is read once: %s', (_, sql) => {
+])('long SQL is scanned once: %s', (_, sql) => {
   expect(statementKind(sql)).toBeDefined()
   expect(() => checkControl(sql)).toThrow(SyntaxError)
 })

@@ -69,7 +69,7 @@ export function checkControl(sql: string, place = ''): void {
   const gap = `(?:${BLANK})+`
   // made here, so that bundles without this function omit it; SQLite allows a name after TRANSACTION
   const whole = new RegExp(
-    `${START}(?:begin(?:${gap}(?:deferred|immediate|exclusive|readonly))?|commit|end|rollback)(?:${gap}transaction(?:${gap}(?!transaction)(["']?)\\w+\\1)?)?(?:;|${BLANK})*$`,
+    `${START}(?:begin(?:${gap}(?:deferred|immediate|exclusive|readonly|concurrent))?|commit|end|rollback)(?:${gap}transaction(?:${gap}(?!transaction)(["']?)\\w+\\1)?)?(?:;|${BLANK})*$`,
     'i',
   )
   if (!whole.test(sql)) throw new SyntaxError(`${place}unexpected text after ${verbOf(sql).toUpperCase()}`)

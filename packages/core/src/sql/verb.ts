@@ -4,7 +4,7 @@ export const BLANK = String.raw`[ \t\n\f\r\ufeff]|--[^\n]*(?:\n|$)|/\*[^*]*(?:\*
 export const START = `^(?:[;(]|${BLANK})*`
 const VERB = new RegExp(`${START}([a-z]+)`, 'i')
 
-/** Matches quoted text with doubled quotes. Has no alternation in the loop, which would overflow the stack for long texts. */
+/** Matches quoted text with doubled quotes. Has no alternation in the loop, which would overflow the stack for long text. */
 export const quotedBy = (mark: string): string =>
   `${mark}[^${mark}]*(?:${mark}${mark}[^${mark}]*)*${mark}(?!${mark})`
 

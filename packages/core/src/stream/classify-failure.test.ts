@@ -30,7 +30,7 @@ const call = (more: Partial<FailedCall> = {}): FailedCall => ({
   ...more,
 })
 const commit = { transactionEnd: 'commit' } as const
-const isGivenUp = { options: { signal: AbortSignal.abort(mine) } }
+const isAborted = { options: { signal: AbortSignal.abort(mine) } }
 
 test.each([
   ['an expired stream', expired, {}, 'TRANSACTION_EXPIRED', true],
@@ -43,7 +43,7 @@ test.each([
   ['anything outside a transaction', broken, { inTransaction: false }, 'STREAM_LOST', false],
   ['a commit, expired', expired, { commits: true }, 'TRANSACTION_EXPIRED', true],
   [
-    'a commit, expired so late that it may be about a repetition',
+    'a commit, expired so late that it may have been a repetition',
     expired,
     { commits: true, durationMs: 10_001 },
     'STREAM_CLOSED',
@@ -51,7 +51,7 @@ test.each([
   ],
   ['a commit, unknown baton', invalid, { commits: true }, 'STREAM_CLOSED', true],
   ['a commit, broken connection', broken, { commits: true }, 'STREAM_CLOSED', false],
-  ['a commit that never left', refused, { commits: true }, 'TRANSACTION_LOST', false],
+  ['a commit that was never sent', refused, { commits: true }, 'TRANSACTION_LOST', false],
   ['an abort with null', null, {}, 'TRANSACTION_LOST', false],
 ] as const)('the stream after %s', (_, error, more, code, isUnknownStream) => {
   expect(classifyFailure(request(error, more))).toMatchObject({ code, isUnknownStream })
@@ -73,13 +73,13 @@ describe('a call', () => {
     ['transaction', broken, {}, lost],
     ['transaction', gateway, {}, lost],
     ['transaction', nonsense, {}, lost],
-    ['inside, refused before it ran', busy, {}, busy],
+    ['inside, rejected before it ran', busy, {}, busy],
     ['inside, never sent', refused, {}, refused],
-    ['inside, of another that was given up', mine, {}, lost],
-    ['inside, given up', mine, isGivenUp, mine],
+    ['inside, of another aborted call', mine, {}, lost],
+    ['inside, aborted', mine, isAborted, mine],
     ['a commit, expired', expired, commit, lost],
     ['a commit, never sent', refused, commit, refused],
-    ['a commit, given up', mine, { ...commit, ...isGivenUp }, mine],
+    ['a commit, aborted', mine, { ...commit, ...isAborted }, mine],
     ['a commit, broken', broken, commit, broken],
     ['a commit, late', late, commit, late],
     ['a commit, nonsense', nonsense, commit, nonsense],
@@ -91,7 +91,7 @@ describe('a call', () => {
   })
 
   test.each([
-    ['a commit: the first copy of it may have been there', commit, invalid],
+    ['a commit: its first copy may have arrived', commit, invalid],
     ['a commit', commit, missing],
     ['a commit', commit, denied],
     ['a commit', commit, busy],
@@ -103,7 +103,7 @@ describe('a call', () => {
     expect(reason).toMatchObject({ outcome: 'unknown', status: error.status, message: error.message })
   })
 
-  test('a write that was the first of its stream is refused for certain', () => {
+  test('the first write of a stream is certainly rejected', () => {
     expect(errorOf(denied, { scope: 'autocommit' }, { continuesStream: false })).toBe(denied)
   })
 })

@@ -20,7 +20,7 @@ export interface StreamFailure {
   readonly message: string
   /** Whether the server has no such stream, so that there is nothing to close. */
   readonly isUnknownStream: boolean
-  /** Whether the server certainly executed nothing of the request. */
+  /** Whether the server certainly executed none of the request. */
   readonly notExecuted: boolean
 }
 

@@ -5,7 +5,7 @@ import { refusal } from './cursor-exchange.ts'
 const refused = (status: number, text: string): Error =>
   refusal(status, 'http://x/v3/cursor', text, null, 'selec 1')
 
-test('a statement that does not parse is an SqlError, every other refusal an HttpError', () => {
+test('a statement that does not parse is an SqlError, every other rejection an HttpError', () => {
   const text = '{"error":"SQL string could not be parsed: near SELEC: syntax error"}'
   const error = refused(500, text)
   expect(error).toBeInstanceOf(SqlError)

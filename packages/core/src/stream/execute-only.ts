@@ -1,4 +1,4 @@
-import { HttpError, ProtocolError, withOutcome } from '../base/errors.ts'
+import { HttpError, ProtocolError, SqlError, withOutcome } from '../base/errors.ts'
 import { TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../base/wire.ts'
 import { addStep, type Guard, isWireError, withIndex } from '../codec/batch.ts'
@@ -13,12 +13,13 @@ import {
 import { CLOSE, decodePipeline, pipelineBody } from '../codec/pipeline.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import { V2Guard } from '../codec/v2-guard.ts'
-import { type Http, notSent, type RequestOptions, type Sent } from '../http/http.ts'
+import { type Http } from '../http/http.ts'
+import { notSent, type RequestOptions, type Sent } from '../http/message.ts'
 import { READ } from '../http/policies.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
 import type { Answers, Sending, SendingStream } from './sending.ts'
 
-// Batches and transactions on a server that knows only `execute` and `close`. There, a statement cannot depend on the previous
+// Batches and transactions on a server that supports only `execute` and `close`. There, a statement cannot depend on the previous
 // one: a server that lost the transaction would run the next statement outside of it. So a statement is sent alone, or after a BEGIN
 // that fails inside a transaction. If that BEGIN succeeds, the transaction was lost, and the statements after it belong to one
 // that is rolled back.
@@ -43,7 +44,7 @@ const begunAt = new WeakMap<SendingStream, number>()
 /** Streams whose transaction was lost. */
 const lost = new WeakSet<SendingStream>()
 
-/** Detects whether the server rejects any batch, and knows `execute`. @returns the failure of a request; otherwise null */
+/** Detects whether the server rejects every batch, but supports `execute`. @returns the failure of a request; otherwise null */
 async function detect(
   http: Http,
   options: Pick<RequestOptions, 'deadline' | 'signal'>,
@@ -121,7 +122,7 @@ class Execution {
     const commands = [...prefix, ...statements]
     const at = this.#at
     this.#at += commands.length + (scope === 'atomic' ? 2 : transactionEnd === 'commit' ? 1 : 0)
-    if (scope === 'chain') return await this.#each(commands, at, close)
+    if (scope === 'chain') return await this.#each(commands, at, close, call)
     if (scope === 'atomic') return await this.#atomic(call, commands, at, close)
     if (prefix.some(({ kind }) => kind === 'begin')) {
       // nothing is known of the new transaction
@@ -155,20 +156,25 @@ class Execution {
     return null
   }
 
-  /** Executes statements one by one, until one fails. */
+  /** Executes statements one by one, until one fails; those of a chain are kept. */
   async #each(
     commands: readonly EncodedStatement[],
     at: number,
     close: boolean,
+    chain?: QueuedCall,
   ): Promise<Sent<Answers> | null> {
-    for (const [index, { json }] of commands.entries()) {
+    for (const [index, { json, sql }] of commands.entries()) {
       const sent = await this.#send([json], close && index === commands.length - 1)
       if (!sent.isOk) return sent
       this.#record(at + index, sent.value[0])
-      if (this.#errors[at + index]) {
-        unproven.add(this.#stream)
-        break
-      }
+      const refused = this.#errors[at + index]
+      if (!refused) continue
+      unproven.add(this.#stream)
+      const error = new SqlError(refused, sql)
+      // An error that is not the database's may come from something in between: the statement may have run, and its index would
+      // say that it has not.
+      if (error.outcome === 'unknown' && error.constraint === null) chain?.reject(error)
+      break
     }
     return null
   }

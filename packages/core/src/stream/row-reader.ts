@@ -3,7 +3,7 @@ import type { WireColumn, WireError, WireValue } from '../base/wire.ts'
 import { V3_GUARD } from '../codec/batch.ts'
 import { type ArrayRow, type ObjectRow, rowDecoder } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
-import { type Http, urlOf, valueOf } from '../http/http.ts'
+import { type Http, UNUSUAL_ERROR, urlOf, valueOf } from '../http/http.ts'
 import { openObservedBody } from '../http/observed-body.ts'
 import type { StatementOptions } from '../options.ts'
 import { areReadOnly, type Cursor, type QueuedCall } from '../request/queued-call.ts'
@@ -32,6 +32,14 @@ type CursorEntry =
   | { readonly type: 'replication_index'; readonly replication_index: number | string | null }
 
 type Row = ObjectRow | ArrayRow
+
+const isRow = (line: string): boolean => line.startsWith('{"type":"row"')
+
+/** Whether the error in a line must be translated. */
+const isUnusual = (line: string): boolean => !isRow(line) && UNUSUAL_ERROR.test(line)
+
+const translate = async (line: string): Promise<string> =>
+  (await import('../http/unusual-errors.ts')).translateErrors(line)
 
 /** Servers that have no `/v3/cursor`. */
 const withoutCursors = new WeakSet<Http>()
@@ -188,7 +196,8 @@ export class RowReader implements Cursor {
         stopped.signal.throwIfAborted()
         const line = first.shift() ?? (await this.#next(stopped.signal))
         if (line.done) break
-        for (const row of this.#read(line.value)) {
+        const text = isUnusual(line.value) ? await translate(line.value) : line.value
+        for (const row of this.#read(text)) {
           this.count += 1
           yield row
         }
@@ -237,7 +246,8 @@ export class RowReader implements Cursor {
     }
     try {
       for (let line = await this.#next(signal); !line.done; line = await this.#next(signal))
-        if (!line.value.startsWith('{"type":"row"')) this.#read(line.value)
+        if (isUnusual(line.value)) this.#read(await translate(line.value))
+        else if (!isRow(line.value)) this.#read(line.value)
     } catch (error) {
       // the server would not continue the stream
       this.#exchange?.abort()
@@ -325,7 +335,7 @@ export class RowReader implements Cursor {
     this.#sent = { startedAt: http.clock.now(), continuesStream: connection.baton !== null }
     const mayHoldLock = request.needsWriteLock || transaction.holdsLock
     const [answer] = valueOf(
-      await connection.send(request, false, { mayHoldLock, ownPermits: transaction.permit ? 1 : 0 }),
+      await connection.send(request, false, { mayHoldLock, permit: transaction.permit }),
     )
     request.settle(answer, { intMode: http.config.intMode, rowids: connection.rowids, markLost })
     if (failure !== null) throw failure

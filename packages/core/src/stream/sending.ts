@@ -1,5 +1,7 @@
 import type { WireStreamResult } from '../base/wire.ts'
-import type { Http, Sent } from '../http/http.ts'
+import { type Http } from '../http/http.ts'
+import type { Place } from '../http/limiter.ts'
+import { type Sent } from '../http/message.ts'
 import type { SqlRequest } from '../request/sql-request.ts'
 
 /** The results of the operations of a request. */
@@ -8,10 +10,10 @@ export type Answers = readonly (WireStreamResult | undefined)[]
 /** Encodes the operations of a request. @param index replication index, if the request carries one */
 export type Encode = (index: string | null) => readonly string[]
 
-/** Whether the stream holds the write lock or the request may acquire it, and how many write permits the stream has. */
+/** Whether the stream holds the write lock or the request may acquire it, and the write permit of the stream. */
 export interface LockUse {
   readonly mayHoldLock: boolean
-  readonly ownPermits: number
+  readonly permit: Place | null
 }
 
 /** A request, and how it is sent. */

@@ -260,7 +260,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     this.#lastSql = request.lastSql
     const lock = {
       mayHoldLock: request.needsWriteLock || transaction.holdsLock,
-      ownPermits: transaction.permit ? 1 : 0,
+      permit: transaction.permit,
     }
     const sent = await connection.send(request, closes, lock)
     try {

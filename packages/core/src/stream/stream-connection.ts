@@ -10,8 +10,9 @@ import {
   replicationIndexOf,
 } from '../codec/pipeline.ts'
 import { type Address, followBaseUrl } from '../config.ts'
-import { type Http, notSent, type Sent } from '../http/http.ts'
+import { type Http } from '../http/http.ts'
 import type { OpenStream } from '../http/lifetime.ts'
+import { notSent, type Sent } from '../http/message.ts'
 import { CLOSE, CONTINUE, READ, type RequestPolicy, WRITE } from '../http/policies.ts'
 import type { SqlRequest } from '../request/sql-request.ts'
 import type { Answers, Encode, LockUse, Sending, SendingStream } from './sending.ts'
@@ -25,7 +26,7 @@ export class StreamConnection implements SendingStream {
   /** Continues the stream; null while the server has none, as far as the client knows. */
   baton: string | null = null
   readonly rowids = new InsertedRowids()
-  /** Set if the stream is bound to `/v2`, whatever becomes known of the server later. */
+  /** Set if the stream is bound to `/v2`, whatever is learned about the server later. */
   #V2Guard: Http['V2Guard']
   /** The closing of a stream whose request was aborted and is still in flight. */
   #pendingClose: Promise<void> | null = null
@@ -92,7 +93,7 @@ export class StreamConnection implements SendingStream {
 
   /** Sends operations on the stream. @param encode encodes them; by default those of the request */
   post(
-    { close, lock: { mayHoldLock, ownPermits }, request, signal }: Sending,
+    { close, lock: { mayHoldLock, permit }, request, signal }: Sending,
     encode?: Encode,
   ): Promise<Sent<Answers>> {
     const { http, baton } = this
@@ -109,7 +110,7 @@ export class StreamConnection implements SendingStream {
         needsIndex: request.isFirst,
         mayOmitIndex: baton === null && request.isReadOnly,
         policy: policyOf(request, baton, mayHoldLock),
-        ownPermits,
+        permit,
       },
       (text) => this.#read(text, close),
       this.address,
@@ -173,7 +174,7 @@ export class StreamConnection implements SendingStream {
     this.setBaton(null)
     const close = async (): Promise<void> => {
       await answer.catch(() => {
-        this.setBaton(last)
+        this.setBaton(this.baton ?? last)
       })
       await this.#close()
     }

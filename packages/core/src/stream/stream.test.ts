@@ -100,7 +100,7 @@ function scripted(
     batch?: { steps: ScriptedStep[] }
     requests?: { type: string; batch?: { steps: ScriptedStep[] }; stmt?: { sql: string } }[]
   }
-  // without what tells why a COMMIT was skipped
+  // without the statement that shows why a COMMIT was skipped
   const steps = requests.flatMap(({ batch, stmt }) =>
     batch
       ? batch.steps.flatMap((step) => (step.condition?.type === 'and' ? [] : step.stmt.sql))
@@ -157,8 +157,8 @@ function scripted(
 const never = { code: 'STREAM_CLOSED' }
 const aborted = new Error('changed my mind')
 
-describe('a commit that is given up', () => {
-  test('on its way: nothing more is taken, and its stream is closed when the answer is there', async () => {
+describe('an aborted commit', () => {
+  test('in flight: no more calls are accepted, and its stream is closed when the response arrives', async () => {
     const { stream, next, requests } = await startWritten()
     const controller = new AbortController()
     const commit = stream.commit({ signal: controller.signal })
@@ -176,7 +176,7 @@ describe('a commit that is given up', () => {
     expect(await next()).toMatchObject({ sql: [], closes: true })
   })
 
-  test('before it leaves: the transaction is as it was', async () => {
+  test('before it is sent: the transaction is unchanged', async () => {
     const { stream, clock, next } = start()
     stream.begin()
     const slow = stream.execute('insert into t values (1)')
@@ -206,7 +206,7 @@ describe('a commit that is given up', () => {
     expect(stream.inTransaction).toBe(false)
   })
 
-  test('before it is made: a mistake in its options changes nothing', async () => {
+  test('before it is queued: an error in its options changes nothing', async () => {
     const { stream } = start()
     stream.begin()
     await expect(stream.commit({ timeoutMs: 0 })).rejects.toThrow(TypeError)
@@ -222,7 +222,7 @@ describe('a COMMIT that may have been sent twice on its way', () => {
     [404, '{"error":"stream not found"}'],
     [401, 'token expired'],
     [429, ''],
-  ])('and whose second copy is answered with %i %s: it is not known whether it ran', async (status, text) => {
+  ])('and whose second copy is answered with %i %s: the outcome is unknown', async (status, text) => {
     const { stream, next } = await startWritten({ maxRetries: 0 })
     const commit = expect(stream.commit()).rejects.toMatchObject({
       name: 'HttpError',
@@ -234,7 +234,7 @@ describe('a COMMIT that may have been sent twice on its way', () => {
     await expect(stream.execute('select 1')).rejects.toMatchObject(never)
   })
 
-  test('an idle time that has passed for certain says that it was not carried out', async () => {
+  test('an idle time that has certainly passed proves that it was not applied', async () => {
     const { stream, next } = await startWritten()
     const commit = expect(stream.commit()).rejects.toMatchObject({
       code: 'TRANSACTION_EXPIRED',
@@ -261,7 +261,7 @@ test('the clock ends with its transaction', async () => {
   expect(stream.expiresAt).toBeNull()
 })
 
-test('nothing is begun as long as the transaction before is not over', async () => {
+test('nothing is begun until the previous transaction has ended', async () => {
   const { stream, next, ends } = await startWritten()
   const commit = expect(stream.commit()).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT' })
   expect(() => stream.begin()).toThrow(/still ending/)
@@ -281,7 +281,7 @@ test('nothing is begun as long as the transaction before is not over', async () 
   expect(id(2)).not.toBe(id(0))
 })
 
-test('a rollback while the COMMIT is on its way waits for its answer, and rolls back when that is a refusal', async () => {
+test('a rollback while the COMMIT is in flight waits for its response, and rolls back if that is a rejection', async () => {
   const { stream, next, ends } = await startWritten()
   const commit = expect(stream.commit()).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT' })
   const rollback = stream.rollback()
@@ -294,7 +294,7 @@ test('a rollback while the COMMIT is on its way waits for its answer, and rolls 
   expect(ends().at(-1)).toMatch('transaction:rollback')
 })
 
-test('the end of a stream that has lost its transaction is sent by itself', async () => {
+test('the close of a stream that has lost its transaction is sent separately', async () => {
   const { stream, next, clock, ends } = await startWritten({ transactionTimeoutMs: 1_000 })
   await clock.advance(799)
   expect(ends()).toHaveLength(1)
@@ -306,7 +306,7 @@ test('the end of a stream that has lost its transaction is sent by itself', asyn
   await expect(stream.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
 })
 
-test('a transaction that waits for its turn sends nothing, and its time has not begun', async () => {
+test('a transaction that waits for the write lock sends nothing, and its time has not begun', async () => {
   const { http, next, requests, clock } = start({ requestTimeoutMs: 100 })
   const open = (): Stream => {
     const stream = new Stream(new ServerStream(http))
@@ -330,7 +330,7 @@ test('a transaction that waits for its turn sends nothing, and its time has not 
   await calls[2]
 })
 
-test('what stays behind a request that is not answered ends with its own time or signal', async () => {
+test('calls queued after a request without a response end with their own timeout or signal', async () => {
   const { stream, next, requests, clock } = start({ requestTimeoutMs: 1_000 })
   const aborted = new AbortController()
   const first = stream.execute('select 1')
@@ -355,7 +355,7 @@ test('what stays behind a request that is not answered ends with its own time or
   expect(requests).toEqual([])
 })
 
-test('what is issued while a transaction waits for its turn ends with its own time once that has come', async () => {
+test('calls queued while a transaction waits for the write lock have their own timeout from then on', async () => {
   const { http, next, clock } = start({ requestTimeoutMs: 300 })
   const open = (): Stream => {
     const stream = new Stream(new ServerStream(http))
@@ -392,7 +392,7 @@ test('what is issued while a transaction waits for its turn ends with its own ti
   await Promise.all(waiting.slice(0, 2))
 })
 
-test('a transaction that gave its wait up takes nothing from the next one of its stream', async () => {
+test('a transaction that stopped waiting does not affect the next one of its stream', async () => {
   const { http, stream, next, clock } = start({ requestTimeoutMs: 300 })
   // as many as hold the write lock or are next
   const holders = [1, 2].map(() => new Stream(new ServerStream(http)))
@@ -461,7 +461,7 @@ test('a transaction that is rolled back while it waits lets the next one write, 
   expect(third.isOpen).toBe(true)
 })
 
-test('a transaction whose call is aborted while it waits gives its place in the queue to the next one', async () => {
+test('a transaction whose call is aborted while it waits releases its place in the queue', async () => {
   const { third, fourth, endFirst, next } = await openFour({ queueLimit: 1 })
   const aborted = new AbortController()
   const waiting = third.execute('insert into t values (2)', undefined, { signal: aborted.signal })
@@ -477,7 +477,7 @@ test('a transaction whose call is aborted while it waits gives its place in the 
   await call
 })
 
-test('a COMMIT that was issued before the turn to write came can be given up behind the statement that it waits for', async () => {
+test('a COMMIT that was queued before the write lock was acquired can be aborted after the statement that it waits for', async () => {
   const { third, endFirst, next } = await openFour()
   const aborted = new AbortController()
   const insert = third.execute('insert into t values (2)')
@@ -492,7 +492,7 @@ test('a COMMIT that was issued before the turn to write came can be given up beh
   await insert
 })
 
-test('a stream has a line of its own, which is full at queueLimit; ends of transactions always find a place', async () => {
+test('a stream has its own queue, which is full at queueLimit; COMMIT and ROLLBACK are always accepted', async () => {
   const { stream, next } = start({ queueLimit: 2 })
   stream.begin()
   const first = stream.execute('insert into t values (1)')
@@ -508,7 +508,7 @@ test('a stream has a line of its own, which is full at queueLimit; ends of trans
   await commit
 })
 
-test('a transaction whose first call gave up behind another request lets others write', async () => {
+test('a transaction whose first call was aborted while it was queued lets others write', async () => {
   const { http, next, clock } = start()
   const newStream = (): Stream => new Stream(new ServerStream(http))
   // as many as hold the write lock or are next
@@ -531,7 +531,7 @@ test('a transaction whose first call gave up behind another request lets others 
   await call
 })
 
-test('an answer that does not come: the call ends with its time, the request a while later', async () => {
+test('a response that never arrives: the call ends at its timeout, the request some time later', async () => {
   const { stream, next, clock, http } = start({ requestTimeoutMs: 1_000 })
   stream.begin()
   const insert = expect(stream.execute('insert into t values (1)')).rejects.toMatchObject({
@@ -551,7 +551,7 @@ test('an answer that does not come: the call ends with its time, the request a w
   expect(await next()).toMatchObject({ closes: true })
 })
 
-describe('an answer that says nothing of what ran', () => {
+describe('a response that does not show what ran', () => {
   const tooLarge = { message: 'Response is too large', code: 'RESPONSE_TOO_LARGE' }
   /** A transaction that has written, or has still to begin. */
   const begun = async ({ hasWritten }: { hasWritten: boolean }) => {
@@ -565,7 +565,7 @@ describe('an answer that says nothing of what ran', () => {
     { hasWritten: true, savepoint: false },
     { hasWritten: true, savepoint: true },
     { hasWritten: false, savepoint: false },
-  ])('to one read: it is refused, and the transaction goes on (%o)', async ({ hasWritten, savepoint }) => {
+  ])('to one read: it is rejected, and the transaction continues (%o)', async ({ hasWritten, savepoint }) => {
     const { stream, next } = await begun({ hasWritten })
     if (savepoint) stream.savepoint('a')
     const read = expect(stream.execute('select 1')).rejects.toMatchObject({ code: 'RESPONSE_TOO_LARGE' })
@@ -582,7 +582,7 @@ describe('an answer that says nothing of what ran', () => {
   })
 
   test.each([true, false])(
-    'to several reads: each is sent by itself (after a write: %s)',
+    'to several reads: each is sent separately (after a write: %s)',
     async (hasWritten) => {
       const { stream, next } = await begun({ hasWritten })
       const calls = Promise.allSettled([1, 2, 3].map((n) => stream.execute(`select ${n}`)))
@@ -649,7 +649,7 @@ test('a statement that cannot be parsed, first in a transaction, does not keep o
   expect(requests).toEqual([])
 })
 
-test('rows that are read are an entry of the queue: behind what was issued before, in front of what comes behind', async () => {
+test('a cursor is an entry of the queue: after earlier calls, before later ones', async () => {
   const { stream, next, requests } = start()
   stream.begin()
   const rows = readRows(stream, 'select 1 as a')
@@ -674,7 +674,7 @@ test('rows that are read are an entry of the queue: behind what was issued befor
   await write
 })
 
-test('rows that wait for their turn are not read when the stream is closed', async () => {
+test('a queued cursor is not opened when the stream is closed', async () => {
   const { stream, next } = start()
   stream.begin()
   const write = stream.execute('insert into t values (1)')
@@ -686,7 +686,7 @@ test('rows that wait for their turn are not read when the stream is closed', asy
   await closed
 })
 
-test('two transactions given up over a fetch that ignores its signal: the next one writes when they have been dropped', async () => {
+test('two aborted transactions with a fetch that ignores its signal: the next one writes when they have been dropped', async () => {
   const { http, next, clock } = start()
   const newStream = (): Stream => new Stream(new ServerStream(http))
   for (const stream of [newStream(), newStream()]) {
@@ -707,7 +707,7 @@ test('two transactions given up over a fetch that ignores its signal: the next o
   await call
 })
 
-test('a savepoint in which nothing was run leaves no trace in what is sent', async () => {
+test('a savepoint without statements is not sent', async () => {
   const { stream, next } = start()
   stream.begin()
   for (const undo of [false, true]) {
@@ -722,7 +722,7 @@ test('a savepoint in which nothing was run leaves no trace in what is sent', asy
   await insert
 })
 
-test('a savepoint is no BEGIN, whatever its name', async () => {
+test('a savepoint is not a BEGIN, whatever its name', async () => {
   const { stream, next } = start()
   stream.begin('deferred')
   stream.savepoint('immediate_report')
@@ -732,7 +732,7 @@ test('a savepoint is no BEGIN, whatever its name', async () => {
   expect(stream.expiresAt).toBeNull()
 })
 
-test('a request that was refused, and given up while it waited to be sent again, was not sent', async () => {
+test('a request that was rejected, and aborted before its retry, has not taken effect', async () => {
   const { stream, next, clock, requests } = start()
   stream.begin('readonly')
   const controller = new AbortController()
@@ -742,7 +742,7 @@ test('a request that was refused, and given up while it waited to be sent again,
   await expect(read).rejects.toBe(aborted)
   await clock.advance(1_000)
   expect(requests).toEqual([])
-  // nothing of it was begun, and nothing is lost
+  // none of it was started, and nothing is lost
   const again = stream.execute('select 2')
   const request = await next()
   expect(request.sql).toEqual(['BEGIN READONLY', 'select 2'])
@@ -750,8 +750,8 @@ test('a request that was refused, and given up while it waited to be sent again,
   await again
 })
 
-describe('rows whose handle ends before the server has begun to answer', () => {
-  /** A transaction that has written, and a savepoint in it that asks for rows and is given up. */
+describe('a cursor whose handle ends before the response has begun', () => {
+  /** A transaction that has written, with a savepoint that reads rows and is aborted. */
   const readAndGiveUp = async (sql: string) => {
     const started = await startWritten()
     const { stream, next } = started
@@ -766,7 +766,7 @@ describe('rows whose handle ends before the server has begun to answer', () => {
     return { ...started, request, ended, behind }
   }
 
-  test('what reads is dropped as soon as its baton is there, and the stream goes on', async () => {
+  test('a read is dropped as soon as its baton has arrived, and the stream continues', async () => {
     const { request, ended, behind, next } = await readAndGiveUp('select 1')
     await request.lines()
     await ended
@@ -776,7 +776,7 @@ describe('rows whose handle ends before the server has begun to answer', () => {
     await behind
   })
 
-  test('what writes is read to its end: ended in the middle, it would take the transaction with it', async () => {
+  test('a write is read completely: aborting it in the middle would end the transaction', async () => {
     const { request, ended, behind, next, requests } = await readAndGiveUp(
       'insert into t values (3) returning a',
     )
@@ -792,15 +792,15 @@ describe('rows whose handle ends before the server has begun to answer', () => {
   })
 })
 
-test('a savepoint that fails while its rows are read ends the reading, and the transaction goes on', async () => {
+test('a savepoint that fails while its rows are read stops the cursor, and the transaction continues', async () => {
   const { stream, next } = start()
   stream.begin()
   const done = Transaction.run(stateOf(stream), async (tx) => {
     const failed = tx.savepoint(async (inner) => {
       await readRows(inner, 'select 1').next()
-      throw new Error('given up')
+      throw new Error('aborted')
     })
-    await expect(failed).rejects.toThrow('given up')
+    await expect(failed).rejects.toThrow('aborted')
     await tx.execute('insert')
   })
   await (await next()).answer()
@@ -824,7 +824,7 @@ test('the first read of a readonly transaction is sent again', async () => {
   await read
 })
 
-test('while the client is being closed, a call that has begun opens its stream, and no other does', async () => {
+test('while the client is being closed, only a call that has begun opens its stream', async () => {
   const { http, next } = start()
   http.lifetime.begin()
   const closed = http.close(60_000)
@@ -842,7 +842,7 @@ test('while the client is being closed, a call that has begun opens its stream, 
   await closed
 })
 
-test('a stream that is closed while rows of it wait to write does not wait for that', async () => {
+test('a stream that is closed while its cursor waits for the write lock does not wait for it', async () => {
   const { third } = await openFour()
   const rows = expect(readRows(third, 'insert into t values (2) returning a').next()).rejects.toMatchObject({
     code: 'STREAM_CLOSED',
@@ -852,7 +852,7 @@ test('a stream that is closed while rows of it wait to write does not wait for t
   await rows
 })
 
-test('a write that is given up keeps its place until it is answered, and has only one', async () => {
+test('an aborted write keeps its slot until its response arrives, and has only one', async () => {
   const { http, clock, next, requests } = start({ concurrency: 1 })
   const write = (timeoutMs?: number) =>
     new Stream(new ServerStream(http)).execute('insert into t values (1)', [], { timeoutMs })
@@ -864,7 +864,7 @@ test('a write that is given up keeps its place until it is answered, and has onl
   await settle()
   expect(requests).toEqual([])
   await request.answer()
-  // one of them, and the end of the stream that was given up
+  // one of them, and the request that closes the aborted stream
   const both = [await next(), await next()]
   expect(both.map(({ closes }) => closes).toSorted()).toEqual([false, true])
   expect(requests).toEqual([])
@@ -874,7 +874,7 @@ test('a write that is given up keeps its place until it is answered, and has onl
   await others[1]
 })
 
-test('a client that is closed ends the streams that are open, and waits for that', async () => {
+test('closing a client closes its open streams, and waits for that', async () => {
   const { http, next } = await startWritten()
   let isClosed = false
   const closed = http.close(0).then(() => (isClosed = true))
@@ -884,7 +884,7 @@ test('a client that is closed ends the streams that are open, and waits for that
   await closed
 })
 
-test('a stream that has ended is not waited for when the client is closed', async () => {
+test('closing a client does not wait for a closed stream', async () => {
   const { http, stream, next, requests } = start()
   const read = stream.execute('select 1')
   await (await next()).answer()
@@ -896,7 +896,7 @@ test('a stream that has ended is not waited for when the client is closed', asyn
   expect(requests).toEqual([])
 })
 
-test('rows that are given up while none is waited for: their connection is dropped at once', async () => {
+test('a cursor that is aborted while no row is awaited: its connection is dropped at once', async () => {
   let sent: AbortSignal | undefined
   const lines = [
     '{"baton":"b","base_url":null}',
@@ -937,7 +937,7 @@ test('a read that continues a stream is not sent again: its baton is used up', a
   expect(requests.map(({ sql, closes }) => [sql, closes])).toEqual([[[], true]])
 })
 
-test('the time of a call covers the token and the answer together', async () => {
+test('the timeout of a call covers the token and the response together', async () => {
   const token = Promise.withResolvers<string>()
   const { clock, stream, next } = start({ authToken: () => token.promise })
   let isOver = false

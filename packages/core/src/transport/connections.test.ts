@@ -5,7 +5,7 @@ import { KEEP_ALIVE_MS } from '../base/limits.ts'
 import { createTransport } from './node.ts'
 import type { Exchange, Transport } from './transport.ts'
 
-// The wall's clock goes on while a process is frozen, and timers do not. Here it stands still until it is set forward, and timers run as ever.
+// While a process is frozen, the wall clock advances and timers do not. Here the clock stands still until it is set forward, and timers run as usual.
 
 let server: Server
 let transport: Transport
@@ -49,7 +49,7 @@ const sendLater = async (): Promise<Exchange> => {
   return exchange
 }
 
-test('what follows on an answer at once has its connection', async () => {
+test('a request made right after a response uses its connection', async () => {
   for (let count = 0; count < 5; count++) expect(await get()).toBe(1)
   const caller = async (): Promise<void> => {
     for (let count = 0; count < 10; count++) await send('/').answer
@@ -58,7 +58,7 @@ test('what follows on an answer at once has its connection', async () => {
   expect(connections).toBe(8)
 })
 
-test('what follows on an answer and is given up at once is not sent', async () => {
+test('a request made right after a response and aborted at once is not sent', async () => {
   await get()
   const given = send('/later')
   expect(given.isSent).toBe(false)
@@ -67,7 +67,7 @@ test('what follows on an answer and is given up at once is not sent', async () =
   expect([given.isSent, kept.length]).toEqual([false, 0])
 })
 
-test('what follows on an answer when the client is closed is refused, and was not sent', async () => {
+test('a request made right after a response when the client is closed is rejected, and was not sent', async () => {
   await get()
   const { answer } = send('/later')
   const refused = expect(answer).rejects.toMatchObject({ name: 'TransportError', outcome: 'not_applied' })
@@ -91,7 +91,7 @@ test.each([KEEP_ALIVE_MS, 3_600_000, -1_000])('one that was last used %i ms ago 
   expect(await get()).toBe(2)
 })
 
-test('an answer counts as use', async () => {
+test('a response counts as use', async () => {
   const { answer } = await sendLater()
   aheadMs += KEEP_ALIVE_MS - 1_000
   kept[0]?.end('later')
@@ -100,7 +100,7 @@ test('an answer counts as use', async () => {
   expect(await get()).toBe(1)
 })
 
-test('one that was long in coming does not: it may have waited for a process that was frozen', async () => {
+test('a response that took long does not: it may have waited for a frozen process', async () => {
   // one connection that is idle, and one with the request
   const first = send('/')
   const { answer } = await sendLater()
@@ -112,7 +112,7 @@ test('one that was long in coming does not: it may have waited for a process tha
   expect(await get()).toBe(3)
 })
 
-test('what is under way on an old connection comes to its end', async () => {
+test('requests in flight on an old connection finish', async () => {
   const { answer } = await sendLater()
   aheadMs += KEEP_ALIVE_MS
   expect(await get()).toBe(2)
@@ -121,7 +121,7 @@ test('what is under way on an old connection comes to its end', async () => {
   expect(await get()).toBe(2)
 })
 
-test('and is cut off when the client is closed', async () => {
+test('and are aborted when the client is closed', async () => {
   const { answer } = await sendLater()
   aheadMs += KEEP_ALIVE_MS
   expect(await get()).toBe(2)

@@ -12,7 +12,7 @@ export function networkError(
   isSent: boolean,
   message = rootMessage(cause),
 ): TransportError {
-  return new TransportError('NETWORK', `no answer from ${origin}: ${message}`, outcomeOf(isSent), cause)
+  return new TransportError('NETWORK', `no response from ${origin}: ${message}`, outcomeOf(isSent), cause)
 }
 
 /** Returns the innermost message: fetch hides the reason one or two levels deep. An error may be its own cause. */
@@ -34,7 +34,7 @@ export function timeoutError(
   isSent?: boolean,
   remedy = '',
 ): TransportError {
-  const message = `no answer from ${origin} within ${timeoutMs} ms${remedy}`
+  const message = `no response from ${origin} within ${timeoutMs} ms${remedy}`
   return new TransportError('TIMEOUT', message, outcomeOf(isSent))
 }
 
@@ -43,5 +43,5 @@ export const closedError = (mayHaveRun?: boolean): TransportError =>
   new TransportError('CLOSED', 'the client is closed', outcomeOf(mayHaveRun))
 
 export function queueFull(limit: number): TransportError {
-  return new TransportError('QUEUE_FULL', `${limit} calls wait already (queueLimit)`, 'not_applied')
+  return new TransportError('QUEUE_FULL', `${limit} calls are already queued (queueLimit)`, 'not_applied')
 }

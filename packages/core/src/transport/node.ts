@@ -88,7 +88,8 @@ class NodeTransport implements Transport {
 
 /**
  * Whether the connections may still be open. Their own timers close them after this time, but not while the process is frozen,
- * as serverless functions are between two calls; by then a gateway may have silently dropped them.
+ * as serverless functions are between two calls; by then a gateway may have silently dropped them. undici compares a clock, too,
+ * but one that stops while the machine sleeps.
  */
 function isFresh({ usedAt }: Connections): boolean {
   const idleMs = Date.now() - usedAt

@@ -40,13 +40,13 @@ const clientOf = (fetch: Fetch, requestTimeoutMs = 100) =>
 
 describe.each<[string, Fetch]>([
   ['a fetch that never answers', never],
-  ['a fetch whose text never comes', serving(0)],
-])('%s, deaf to the signal', (_, deaf) => {
-  test('meets its deadline', async () => {
+  ['a fetch whose body never arrives', serving(0)],
+])('%s, ignoring the signal', (_, deaf) => {
+  test('rejects at its deadline', async () => {
     await expect(clientOf(deaf).execute('select 1')).rejects.toMatchObject(isLate)
   })
 
-  test('ends with the signal, and with the client', async () => {
+  test('rejects when the signal is aborted, and when the client is closed', async () => {
     const controller = new AbortController()
     const db = clientOf(deaf, 2_000)
     const aborted = db.execute('select 1', [], { signal: controller.signal })
@@ -63,9 +63,9 @@ describe.each<[string, Fetch]>([
 })
 
 test.each([
-  ['with undefined', undefined, 'no answer from http://x: undefined'],
-  ['with null', null, 'no answer from http://x: null'],
-  ['with a string', 'no way', 'no answer from http://x: no way'],
+  ['with undefined', undefined, 'no response from http://x: undefined'],
+  ['with null', null, 'no response from http://x: null'],
+  ['with a string', 'no way', 'no response from http://x: no way'],
 ])('a fetch that rejects %s', async (_, reason, message) => {
   const db = clientOf(() => Promise.reject(reason))
   await expect(db.execute('insert into t values (1)')).rejects.toMatchObject({ code: 'NETWORK', message })
@@ -94,7 +94,7 @@ test.each([null, false])('an abort with %j', async (reason) => {
   await expect(call).rejects.toBe(reason)
 })
 
-test('writes that are given up over a fetch that ignores its signal do not keep their places', async () => {
+test('aborted writes with a fetch that ignores its signal do not keep their slots', async () => {
   let isDeaf = true
   const db = createClient({
     url: 'http://x',
@@ -109,7 +109,7 @@ test('writes that are given up over a fetch that ignores its signal do not keep 
 })
 
 describe('rows over fetch', () => {
-  test('may be read slowly', async () => {
+  test('may be consumed slowly', async () => {
     let signal: AbortSignal | undefined
     const rows = readRows(
       clientOf((url, init) => {
@@ -126,7 +126,7 @@ describe('rows over fetch', () => {
     await rows.return()
   })
 
-  test.each([0, 1])('that fall silent after %j of them meet the deadline', async (count) => {
+  test.each([0, 1])('that stop after %j of them reject at the deadline', async (count) => {
     let isCancelled = false
     const rows = readRows(
       clientOf(
@@ -141,15 +141,15 @@ describe('rows over fetch', () => {
     await expect.poll(() => isCancelled, { timeout: 60_000 }).toBe(true)
   })
 
-  test('that never begin meet the deadline', async () => {
+  test('that never begin reject at the deadline', async () => {
     await expect(readRows(clientOf(never), 'select a').next()).rejects.toMatchObject(isLate)
   })
 
-  test('whose stream cannot even be ended meet the deadline', async () => {
+  test('whose stream cannot even be cancelled reject at the deadline', async () => {
     await expect(readRows(clientOf(serving(0, never)), 'select a').next()).rejects.toMatchObject(isLate)
   })
 
-  test.each([1, 5])('of which there are %j end with the client', async (count) => {
+  test.each([1, 5])('after %j of them, end when the client is closed', async (count) => {
     const db = clientOf(serving(count), 10_000)
     const rows = readRows(db, 'select a')
     await rows.next()
@@ -170,7 +170,7 @@ describe('rows over fetch', () => {
   })
 })
 
-test('rows that were refused with 429 are asked for again: nothing has run', async () => {
+test('a cursor that was rejected with 429 is requested again: nothing has run', async () => {
   let asked = 0
   const db = clientOf(async (url, init) => {
     asked += 1
@@ -193,7 +193,7 @@ describe('node', () => {
     body: '',
   })
 
-  test('a request that is aborted while the connections are made ready does not leave', async () => {
+  test('a request that is aborted while the connections are set up is not sent', async () => {
     let requests = 0
     const server = createServer(() => {
       requests += 1
@@ -207,7 +207,7 @@ describe('node', () => {
     const exchange = transport.request(
       requestTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
     )
-    // a caller that gives up does not wait for the answer, which may be that the transport was closed
+    // a caller that aborts does not wait for the result, which may be that the transport was closed
     exchange.answer.catch(() => {})
     exchange.abort()
     await pause(50)
@@ -222,7 +222,7 @@ describe('node', () => {
     await expect(exchange.answer).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
   })
 
-  test('rows over a connection that does not come about were not asked for', async () => {
+  test('a cursor whose connection fails was not sent', async () => {
     const db = createClient({ url: 'http://127.0.0.1:1' })
     onTestFinished(() => db.close())
     await expect(readRows(db, 'insert into t values (1)').next()).rejects.toMatchObject({

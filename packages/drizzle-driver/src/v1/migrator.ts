@@ -22,12 +22,12 @@ export type PendingConfig = PendingOptions & MigrationsAt<MigrationSource>
 
 /**
  * Applies all pending migrations in one transaction and one request; if none are pending, it sends one read-only request.
- * Foreign keys are off meanwhile. Migrations that increase the number of violating rows are rejected; for tables with a
+ * Foreign keys are off during the migrations. Migrations that increase the number of violating rows are rejected; for tables with a
  * foreign key that references a column that is not unique, it warns. May run concurrently. The table of an older Drizzle
  * version is upgraded with the first new migration.
  *
  * With `init: true` it marks the only migration as applied without running it, as Drizzle's own migrators do for a database
- * that already has its tables; `exitCode` tells why it did not.
+ * that already has its tables; otherwise `exitCode` gives the reason.
  *
  * Experimental, like all of `./v1`. It must not take more than 5 s while other writers wait: the server then takes the write
  * lock away.

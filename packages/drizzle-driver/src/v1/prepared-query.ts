@@ -9,7 +9,7 @@ import {
 import type { ArrayResult, QueryRunner } from '../query-runner.ts'
 import { objectRows, runResult } from '../values.ts'
 
-/** What preparing a query depends on. */
+/** Everything needed to prepare a query. */
 export interface QueryPlan {
   readonly query: Query
   readonly mode: 'arrays' | 'objects' | 'raw'

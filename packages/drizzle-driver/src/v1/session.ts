@@ -78,7 +78,6 @@ export class BatonSession<TRelations extends AnyRelations> extends SQLiteAsyncSe
     callback: (tx: BatonTransaction<TRelations>) => Promise<T>,
     { behavior }: SQLiteTransactionConfig = {},
   ): Promise<T> {
-    if (behavior === 'concurrent') throw new TypeError('the server does not support concurrent transactions')
     const { dialect, relations } = this.#context
     const run = (runner: QueryRunner): Promise<T> => {
       const session = new BatonSession<TRelations>(runner, this.#context)

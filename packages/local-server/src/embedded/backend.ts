@@ -21,13 +21,13 @@ import {
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
-  type EndedAccess,
   exportResponse,
   hasDatabaseFile,
   isExportRoute,
   type LoadResult,
   moveToQuarantine,
   type QueryUsage,
+  type RevokedAccess,
   type RunningExports,
   type RunningRequest,
   RunningRequests,
@@ -220,7 +220,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     await rm(this.#folderOf(id), { recursive: true, force: true })
   }
 
-  async endAccess(id: DatabaseId, access: EndedAccess): Promise<void> {
+  async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {
     if (access === 'all') this.#workers.endFeed(id)
     for (const stream of this.#streams.closeAll(id, access)) this.#workers.find(id)?.closeStream(stream)
     const left = await this.#running.end(id, access)

@@ -50,7 +50,7 @@ const run = async (backend: EmbeddedBackend, request: object): Promise<string> =
   (await send(backend, '/v3/pipeline', { baton: null, requests: [request, { type: 'close' }] }))
     .body as string
 
-test('nothing of it can be read by any way, and everything when it is open again', async () => {
+test('none of it can be read in any way, and all of it after the block is removed', async () => {
   const backend = await openBackend()
   await run(backend, { type: 'execute', stmt: { sql: 'create table t(secret)' } })
   const listener = await send(backend, '/beta/listen?table=t')
@@ -64,7 +64,7 @@ test('nothing of it can be read by any way, and everything when it is open again
       (await send(backend, '/export/1')).status === 200 ? 'given' : 'Operation was blocked',
   }
   await backend.applySettings(ID, BLOCKED)
-  await backend.endAccess(ID, 'all')
+  await backend.revokeAccess(ID, 'all')
   for (const [name, way] of Object.entries(ways))
     expect([name, await way()]).toEqual([name, expect.stringContaining('Operation was blocked')])
   // the change stream has ended, without a change of the time that was blocked

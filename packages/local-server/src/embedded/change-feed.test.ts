@@ -15,7 +15,7 @@ function listen(feed: ChangeFeed, table: string, ...actions: Action[]): Readable
   return feed.listen({ table, actions: new Set(actions.length === 0 ? ACTIONS : actions) })
 }
 
-/** What a listener has been sent so far. */
+/** The events sent to a listener so far. */
 function sent(stream: Readable): string {
   let text = ''
   const read = (): Buffer | null => stream.read() as Buffer | null
@@ -23,7 +23,7 @@ function sent(stream: Readable): string {
   return text
 }
 
-test('says that it is watched from the first listener to the last', async () => {
+test('reports that it is watched from the first listener to the last', async () => {
   const states: boolean[] = []
   const feed = new ChangeFeed((isWatched) => states.push(isWatched))
   const [one, other] = [listen(feed, 't'), listen(feed, 'u')]
@@ -35,7 +35,7 @@ test('says that it is watched from the first listener to the last', async () => 
   expect([states, feed.isWatched]).toEqual([[true, false], false])
 })
 
-test('reports a transaction, with all it did, to a listener of its table and one of its actions', () => {
+test('reports a transaction, with all its changes, to a listener of its table and one of its actions', () => {
   const feed = new ChangeFeed(() => {})
   const [all, deletes, others] = [listen(feed, 't'), listen(feed, 't', 'delete'), listen(feed, 'u')]
   feed.publish([{ ...NOTHING, table: 't', insert: 2, update: 1 }])
@@ -50,7 +50,7 @@ test('reports a transaction, with all it did, to a listener of its table and one
   expect([sent(all), sent(deletes), sent(others)]).toEqual([first + second, second, ''])
 })
 
-test('keeps a silent stream alive every 15 s', () => {
+test('sends a keep-alive to an idle stream every 15 s', () => {
   const feed = new ChangeFeed(() => {})
   const stream = listen(feed, 't')
   expect(sent(stream)).toBe('')
@@ -67,7 +67,7 @@ test('keeps a silent stream alive every 15 s', () => {
   expect(sent(stream)).toBe(':keep-alive\n\n')
 })
 
-test('a listener that is far behind hears that something was lost, and gets the rest', () => {
+test('a listener that is far behind is notified that changes were lost, and receives the rest', () => {
   const feed = new ChangeFeed(() => {})
   const stream = listen(feed, 't')
   stream.read(0)
@@ -79,7 +79,7 @@ test('a listener that is far behind hears that something was lost, and gets the 
   expect(events.at(-1)).toBe('event:changes\ndata:{"insert":3000}')
 })
 
-test('the end of the database ends the stream', async () => {
+test('removing the database ends the stream', async () => {
   const feed = new ChangeFeed(() => {})
   const stream = listen(feed, 't')
   const ended = new Promise((resolve) => stream.once('end', resolve))
@@ -88,7 +88,7 @@ test('the end of the database ends the stream', async () => {
   await ended
 })
 
-test('a listener that does not read when the database ends is sent nothing after it', async () => {
+test('a listener that does not read when the database is removed receives nothing more', async () => {
   const feed = new ChangeFeed(() => {})
   const stream = listen(feed, 't')
   const errors: Error[] = []

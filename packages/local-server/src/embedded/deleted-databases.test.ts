@@ -1,4 +1,4 @@
-// What is on its way when its database is deleted.
+// Requests in flight while their database is deleted.
 
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -43,7 +43,7 @@ function send(
   })
 }
 
-test('streams, cursors and dumps of deleted databases keep no places', async () => {
+test('streams, cursors and dumps of deleted databases occupy no slots', async () => {
   const backend = await openBackend()
   const kept = 'kept' as DatabaseId
   await backend.create(kept, { type: 'empty' }, DEFAULT_SETTINGS)

@@ -29,7 +29,7 @@ test('a new file is an empty database for every SQLite', async () => {
   expect(read('integrity_check')).toBe('ok')
 })
 
-test('a file with something in it stays as it is', async () => {
+test('a file that is not empty is left unchanged', async () => {
   const file = join(temporaryFolder(), 'data.db')
   writeFileSync(file, 'something')
   await ensureDatabaseFile(file, true)

@@ -42,7 +42,7 @@ async function send(
   return JSON.parse(body as string) as Awaited<ReturnType<typeof send>>
 }
 
-test('each is answered, again and again, and keeps what was written', async () => {
+test('each responds, again and again, and keeps its data', async () => {
   const backend = await openBackend()
   const everywhere = async (sql: string): Promise<string[]> =>
     await Promise.all(
@@ -53,7 +53,7 @@ test('each is answered, again and again, and keeps what was written', async () =
   for (const answer of await everywhere('SELECT count(*) FROM t')) expect(answer).toContain('"value":"2"')
 })
 
-test('open transactions keep their databases open, and no other database out', {
+test('open transactions keep their databases open, and do not block other databases', {
   timeout: 180_000,
 }, async () => {
   const backend = await openBackend()

@@ -36,7 +36,7 @@ test.each([
   ['CREATE TABLE t (a)', true, true],
   ['PRAGMA user_version = 7', true, true],
   ["this is 'no SQL", false, false],
-])('%s writes on a new stream: %s, on one that is continued: %s', (sql, onNew, onContinued) => {
+])('%s may write on a new stream: %s, on a continued one: %s', (sql, onNew, onContinued) => {
   for (const request of requestsOf(sql))
     expect([request.type, mayWrite([request], false), mayWrite([request], true)]).toEqual([
       request.type,
@@ -45,7 +45,7 @@ test.each([
     ])
 })
 
-test('a stored text, and one that is too long to be taken apart, may write', () => {
+test('stored SQL, and SQL that is too long to be parsed, may write', () => {
   const long = `SELECT '${'x'.repeat(200_000)}'`
   expect(mayWrite([{ type: 'execute', statement: statement(null, 1) }], false)).toBe(true)
   expect(mayWrite([{ type: 'sequence', sql: long, sqlId: null }], false)).toBe(true)

@@ -1,7 +1,7 @@
 import type { PipelineRequest, SqlReference } from '@batonsql/server-common/hrana'
 import { parseStatements } from '@batonsql/server-common/sql'
 
-/** A longer text counts as a write: parsing it here would delay requests to other databases. */
+/** Longer SQL counts as a write: parsing it here would delay requests to other databases. */
 const MAX_PARSED_CHARACTERS = 100_000
 
 /** Whether requests may write. @param continues whether they continue a stream, whose transaction they may commit */

@@ -84,7 +84,7 @@ async function family(children: readonly string[]): Promise<{ backend: EmbeddedB
   return opened
 }
 
-test('what changes a schema database changes its children', async () => {
+test('a change of a schema database is applied to its children', async () => {
   const { backend } = await family(['kid', 'kid2'])
   expect(await job(backend)).toEqual({ schema_version: 4, migrations: [] })
   expect(await run(backend, PARENT, execute('CREATE TABLE t(a)'))).toEqual([])
@@ -120,7 +120,7 @@ test('what changes a schema database changes its children', async () => {
   expect(await run(backend, 'late', execute('SELECT count(*) FROM t'))).toEqual([['2']])
 })
 
-test('children that are made and removed while the schema migrates miss nothing, and stop nothing', async () => {
+test('children that are created or removed during a migration miss no change, and do not stop it', async () => {
   const { backend } = await family(['kid'])
   const kept = ['kid']
   const migrations = async (): Promise<void> => {
@@ -162,7 +162,7 @@ test('arguments of every type reach the children', async () => {
   expect(results[0]?.response.result.rows.flat()).toEqual([...values, values[1]])
 })
 
-test('where one child cannot, nothing is changed in any', async () => {
+test('if it fails in one child, none is changed', async () => {
   const children = Array.from({ length: CHILDREN }, (_, at) => `kid-${at}`)
   const { backend } = await family(children)
   await run(backend, PARENT, execute('CREATE TABLE t(a)'))
@@ -181,7 +181,7 @@ test('where one child cannot, nothing is changed in any', async () => {
     expect(
       await run(backend, child, execute("SELECT count(*) FROM sqlite_schema WHERE name = 'ti'")),
     ).toEqual([['0']])
-  // nobody is blocked any more
+  // no database is blocked any longer
   expect(await run(backend, 'kid-7', execute('DELETE FROM t'))).toEqual([])
   expect(await run(backend, PARENT, execute('CREATE UNIQUE INDEX ti ON t(a)'))).toEqual([])
   for (const child of children)
@@ -190,7 +190,7 @@ test('where one child cannot, nothing is changed in any', async () => {
     ).toEqual([['1']])
 })
 
-test('what fails in the schema database itself is no job', async () => {
+test('a statement that fails in the schema database itself creates no job', async () => {
   const { backend } = await family(['kid'])
   await run(backend, PARENT, execute('CREATE TABLE t(a)'))
   const failure =
@@ -256,7 +256,7 @@ test('a child that is removed while its schema database is migrated', async () =
   expect(await run(backend, 'kid2', execute('SELECT count(*) FROM t'))).toEqual([['0']])
 })
 
-test('its other routes answer as recorded', async () => {
+test('its other routes respond as recorded', async () => {
   const { backend } = await family(['kid'])
   await backend.create('plain' as DatabaseId, { type: 'empty' }, DEFAULT_SETTINGS)
   expect(await send(backend, PARENT, '/dump')).toEqual({
@@ -278,7 +278,7 @@ test('its other routes answer as recorded', async () => {
   })
 })
 
-test('a family cannot be taken apart', async () => {
+test('a schema database and its children cannot be separated', async () => {
   const { backend } = await family(['kid'])
   await expect(backend.remove(PARENT)).rejects.toThrow('databases are still refering to it')
   const ofChild = { type: 'schema-child', parent: 'kid' as DatabaseId } as const

@@ -23,7 +23,7 @@ function failure(run: () => unknown): string {
   return 'none'
 }
 
-test('a baton has 64 characters, changes each time and is good once', async () => {
+test('a baton has 64 characters, changes each time and is valid once', async () => {
   const { table } = setUp()
   const first = table.release(await table.open(A)) as string
   expect(first).toMatch(/^[A-Za-z0-9+/]{64}$/)
@@ -33,7 +33,7 @@ test('a baton has 64 characters, changes each time and is good once', async () =
   expect(table.release(table.resume(second, A))).not.toBeNull()
 })
 
-test('while a request works on the stream its baton is used up', async () => {
+test('while a request uses the stream its baton is used up', async () => {
   const { table } = setUp()
   const baton = table.release(await table.open(A)) as string
   table.resume(baton, A)
@@ -84,7 +84,7 @@ test('the clock does not run while a request is in flight', async () => {
   expect(expired).toEqual([])
 })
 
-test('128 streams; a freed place goes to the one that has waited longest, else 429 after a second', async () => {
+test('128 streams; a released slot goes to the request that has waited longest, otherwise 429 after a second', async () => {
   const { clock, table } = setUp()
   const leases = await Promise.all(Array.from({ length: 128 }, () => table.open(A)))
   const order: string[] = []
@@ -101,7 +101,7 @@ test('128 streams; a freed place goes to the one that has waited longest, else 4
   expect([table.countOf(A), table.countOf(B)]).toEqual([128, 0])
 })
 
-test('a stream that has expired is known as such when its database is closed, an open one is gone', async () => {
+test('an expired stream is still reported as expired after its database is closed, an open one is not found', async () => {
   const { clock, table } = setUp()
   const expired = table.release(await table.open(A)) as string
   clock.advance(11_000)

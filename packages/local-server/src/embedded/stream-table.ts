@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { DatabaseId, EndedAccess } from '@batonsql/server-common/backend'
+import type { DatabaseId, RevokedAccess } from '@batonsql/server-common/backend'
 import type { Clock } from '@batonsql/server-common/base'
 import { PipelineFailure } from '@batonsql/server-common/hrana'
 import { BatonSigner } from './baton.ts'
@@ -125,7 +125,7 @@ export class StreamTable {
    * For write access, only those of senders who had it.
    * @returns the numbers of the removed streams
    */
-  closeAll(database: DatabaseId, access: EndedAccess = 'all'): readonly number[] {
+  closeAll(database: DatabaseId, access: RevokedAccess = 'all'): readonly number[] {
     const open = [...this.#streams.values()].filter(
       (stream) => stream.database === database && !stream.isExpired && (access === 'all' || stream.mayWrite),
     )

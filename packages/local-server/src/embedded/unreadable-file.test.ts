@@ -25,7 +25,7 @@ async function send(backend: EmbeddedBackend, sql: string): Promise<{ status: nu
   return { status, body: body as string }
 }
 
-test('requests are refused without new workers, and answered once the file can be opened', async () => {
+test('requests are rejected without new workers, and succeed once the file can be opened', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
   const backend = new EmbeddedBackend({ directory, isOpen: true, isKept: false })
   await backend.start()

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import type { StatementUsage } from '@batonsql/embedded-engine'
 import type { DatabaseId, QueryUsage } from '@batonsql/server-common/backend'
 
-/** Number of texts of a database that are counted individually; beyond it, those with the least usage are removed. */
+/** Maximum number of distinct queries counted per database; beyond it, those with the least usage are removed. */
 const MAX_QUERIES = 200
-/** Number of texts that are shown. */
+/** Number of queries that are shown. */
 const MAX_SHOWN = 20
 
 interface Count {
@@ -15,7 +15,7 @@ interface Count {
 
 /** Counts the usage of each database since the server started. */
 export class UsageCounters {
-  /** Distinguishes the counts of this start from earlier ones. */
+  /** Distinguishes the counts since this start from earlier ones. */
   readonly epoch = randomUUID()
   readonly #counts = new Map<DatabaseId, Count>()
 

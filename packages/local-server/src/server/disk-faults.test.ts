@@ -5,7 +5,7 @@ import { watchDiskFaults } from './disk-faults.ts'
 const answerWith = (code: string): string =>
   `{"results":[{"type":"error","error":{"message":"disk I/O error","code":"${code}"}}]}`
 
-/** What is reported of an answer that comes in pieces, and the answer. */
+/** Returns a response that arrives in chunks, and what is reported about it. */
 async function read(pieces: readonly (string | Buffer)[]): Promise<{ faults: string[]; text: string }> {
   const faults: string[] = []
   const body = watchDiskFaults(Readable.from(pieces, { objectMode: false }), (fault) => faults.push(fault))
@@ -18,7 +18,7 @@ test.each([
   ['SQLITE_FULL', 'SQLITE_FULL'],
   ['SQLITE_IOERR', 'SQLITE_IOERR'],
   ['SQLITE_IOERR_WRITE', 'SQLITE_IOERR'],
-])('%s is reported, wherever a streamed answer is cut', async (code, fault) => {
+])('%s is reported, wherever a streamed response is split', async (code, fault) => {
   const answer = answerWith(code)
   for (let at = 1; at < answer.length; at += 1) {
     const { faults, text } = await read([Buffer.from(answer.slice(0, at)), Buffer.from(answer.slice(at))])
@@ -32,7 +32,7 @@ test.each([
   expect(whole).toEqual([fault])
 })
 
-test('other errors are not, nor a value of that text', async () => {
+test('other errors are not, nor is a value with that text', async () => {
   for (const answer of [
     answerWith('SQLITE_CONSTRAINT'),
     JSON.stringify({ value: answerWith('SQLITE_FULL') }),
@@ -40,7 +40,7 @@ test('other errors are not, nor a value of that text', async () => {
     expect(await read([answer])).toEqual({ faults: [], text: answer })
 })
 
-test('an answer that nobody reads on is given up', async () => {
+test('a response that is no longer read is aborted', async () => {
   const source = Readable.from([Buffer.from('{'), Buffer.from('}')], { objectMode: false })
   const body = watchDiskFaults(source, () => {}) as Readable
   for await (const _ of body) break

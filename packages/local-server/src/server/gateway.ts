@@ -77,7 +77,13 @@ export class Gateway {
   constructor(options: GatewayOptions) {
     this.#options = options
     this.#feed = options.inspector ? new InspectorFeed({ version: options.version }) : null
-    this.#inspector = this.#feed === null ? null : new InspectorPage(this.#feed)
+    this.#inspector = this.#feed === null ? null : new InspectorPage(this.#feed, () => this.#databaseNames())
+  }
+
+  #databaseNames(): readonly string[] {
+    const { addresses, registry } = this.#options.controlPlane
+    const ready = registry.databases.rows.filter(({ state }) => state === 'ready')
+    return ready.map((row) => addresses.pathOf(row)).sort()
   }
 
   /** Returns the number of requests to one database, or to all. */
@@ -187,7 +193,9 @@ export class Gateway {
   /** Forwards a request, and records it while the request inspector is open. */
   #forwardSeen(target: Target, request: ServiceRequest): Promise<ServiceResponse> {
     const feed = this.#feed
-    if (feed === null || !feed.isWatched) return this.#forward(target, request)
+    // the page's own requests would hide those that it is there for
+    const isOfPage = request.headers['x-baton-inspector'] !== undefined
+    if (feed === null || !feed.isWatched || isOfPage) return this.#forward(target, request)
     return feed.watch(target.name, request, (seen) => this.#forward(target, seen))
   }
 
@@ -219,7 +227,7 @@ export class Gateway {
     const body = isOfStatements
       ? watchDiskFaults(response.body, (fault) => this.#noticeFault(record, fault))
       : response.body
-    // back ends only know ids; users know names
+    // back ends use ids; users see names
     if (response.status < 400 || typeof body !== 'string') return { ...response, body }
     return { ...response, body: body.replaceAll(record.id, name) }
   }

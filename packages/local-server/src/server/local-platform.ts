@@ -64,7 +64,7 @@ export class LocalPlatform {
     if (group === undefined) throw new Error(`group "${name}" does not exist`)
     registry.transaction(() => registry.groups.put({ ...group, isArchived: true }))
     const rows = registry.databases.rows.filter((row) => row.group === group.id && row.state !== 'deleting')
-    await databases.applyAll(rows, { ends: 'all' })
+    await databases.applyAll(rows, { revoked: 'all' })
   }
 }
 

@@ -13,7 +13,7 @@ interface Line {
   readonly isCutOff?: boolean
 }
 
-/** What a server with this level writes. */
+/** Returns the log of a server with this level. */
 async function logged(
   log: LogLevel,
   act: (urls: { url: string; platform: string; token: string }) => Promise<unknown>,
@@ -65,7 +65,7 @@ test('requests: all of them, with starts and stops, and no token', async () => {
   })
 })
 
-test('of a target as proxies are asked it is the path, without a host and a password', async () => {
+test('for an absolute request target, the path, without host and password', async () => {
   const ask = (url: string, path: string) =>
     new Promise<void>((resolve, reject) => {
       const asked = request(url, { path }, (answer) => answer.resume().on('end', resolve))
@@ -85,7 +85,7 @@ test('of a target as proxies are asked it is the path, without a host and a pass
   ])
 })
 
-test('errors: what failed or was refused, and starts and stops', async () => {
+test('errors: failed or rejected requests, and starts and stops', async () => {
   expect(seen(await logged('errors', act))).toEqual([
     ['info', 'start'],
     ['warn', 'request', '/v2/pipeline', 401],
@@ -98,7 +98,7 @@ test('none, the default: nothing', async () => {
   expect(await logged('none', act)).toEqual([])
 })
 
-test('a server that fails is an error, a client that leaves is cut off, and a path cannot begin a line', async () => {
+test('a server failure is an error, a disconnected client is marked as aborted, and a path cannot begin a line', async () => {
   const lines: string[] = []
   const log = new ServerLog('errors', (line) => lines.push(line))
   const http = createServer((_, to) => {
@@ -122,7 +122,7 @@ test('a server that fails is an error, a client that leaves is cut off, and a pa
   })
 })
 
-test('another level is refused', async () => {
+test('an unknown level is rejected', async () => {
   await expect(startLocalServer({ log: 'debug' as LogLevel })).rejects.toThrow(
     'startLocalServer: log must be one of none, errors, requests, not debug',
   )

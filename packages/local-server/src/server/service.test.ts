@@ -39,7 +39,7 @@ const insert = (service: Service) =>
     signal: new AbortController().signal,
   })
 
-test('a close that cannot write everything says so, and still lets go of the directory', async () => {
+test('a close that cannot write everything reports it, and still releases the directory', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-close-'))
   try {
     const service = await Service.start(optionsFor(directory))
@@ -57,7 +57,7 @@ test('a close that cannot write everything says so, and still lets go of the dir
   }
 })
 
-test('a close after which all is written says nothing', async () => {
+test('a close after which everything is written reports nothing', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-close-'))
   try {
     const service = await Service.start(optionsFor(directory))
@@ -68,7 +68,7 @@ test('a close after which all is written says nothing', async () => {
   }
 })
 
-test('a full disk is printed, once for its database; a value of that text, and a limit that was set, are not', async () => {
+test('a full disk is reported once per database; a value with that text, and a configured size limit, are not', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-full-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   const service = await Service.start(optionsFor(directory))

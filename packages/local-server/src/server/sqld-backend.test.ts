@@ -34,7 +34,7 @@ async function startKillable(dataDirectory: string) {
   await run('CREATE TABLE t(a)')
   const [group = ''] = await readdir(join(dataDirectory, 'sqld'))
   const file = join(dataDirectory, 'sqld', group, 'sqld.pid')
-  // the file is there as soon as there is a process again
+  // the file exists as soon as the process runs again
   const signal = (name: NodeJS.Signals) =>
     vi.waitFor(async () => {
       const { pid } = JSON.parse(await readFile(file, 'utf8')) as { pid: number }
@@ -44,7 +44,7 @@ async function startKillable(dataDirectory: string) {
 }
 
 test.skipIf(isMissing)(
-  'a server that has gone away is started again, with its data: the next request waits for it',
+  'a server that has exited is restarted with its data: the next request waits for it',
   async () => {
     const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
     try {
@@ -66,7 +66,7 @@ test.skipIf(isMissing)(
 )
 
 test.skipIf(isMissing)(
-  'a write that its end interrupts is answered with what is known; acknowledged ones stay',
+  'a write that is interrupted by its exit gets an error with the known outcome; acknowledged ones are kept',
   async () => {
     const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
     try {
@@ -98,7 +98,7 @@ test.skipIf(isMissing)(
 )
 
 test.skipIf(isMissing)(
-  'a data directory of a version with one server for all groups is refused, and left as it is',
+  'a data directory of a version with one server for all groups is rejected, and left unchanged',
   async () => {
     const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
     const old = join(dataDirectory, 'sqld', 'sqld', 'dbs', 'some-database')
@@ -109,7 +109,7 @@ test.skipIf(isMissing)(
   },
 )
 
-test.skipIf(isMissing)('a database behind a server that does not answer is not healthy', async () => {
+test.skipIf(isMissing)('a database of an unresponsive server is not healthy', async () => {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   try {
     const { server, signal } = await startKillable(dataDirectory)
@@ -130,81 +130,84 @@ test.skipIf(isMissing)('a database behind a server that does not answer is not h
   }
 })
 
-describe.skipIf(isMissing)('what the server refuses while it migrates a shared schema waits for that', () => {
-  test.each([
-    ['another connection writes to its own database', 'BEGIN IMMEDIATE', 'COMMIT'],
-    [
-      'the schema migrates',
-      'INSERT INTO jobs (schema, migration, status) SELECT schema, migration, 1 FROM jobs LIMIT 1',
-      'DELETE FROM jobs WHERE NOT finished',
-    ],
-  ])('%s', async (_, begin, end) => {
-    const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-    onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
-    const [controlKey, sqldPath, remote] = [newKeyPair(), undefined, undefined]
-    await using backend = new SqldBackend({
-      directory,
-      isOpen: true,
-      controlKey,
-      sqldPath,
-      remote,
-      onNotice: () => {},
-      conditions: new ReplicaConditions(),
-    })
-    await backend.start()
-    const run = async (id: DatabaseId, sql: string): Promise<string> => {
-      const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql } }, { type: 'close' }] })
-      const request = {
-        method: 'POST',
-        path: '/v2/pipeline',
-        query: '',
-        headers: {},
-        body: Readable.from([Buffer.from(body)]),
+describe.skipIf(isMissing)(
+  'requests that the server rejects during a migration of a shared schema wait for its end',
+  () => {
+    test.each([
+      ['another connection writes to its own database', 'BEGIN IMMEDIATE', 'COMMIT'],
+      [
+        'the schema migrates',
+        'INSERT INTO jobs (schema, migration, status) SELECT schema, migration, 1 FROM jobs LIMIT 1',
+        'DELETE FROM jobs WHERE NOT finished',
+      ],
+    ])('%s', async (_, begin, end) => {
+      const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+      onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+      const [controlKey, sqldPath, remote] = [newKeyPair(), undefined, undefined]
+      await using backend = new SqldBackend({
+        directory,
+        isOpen: true,
+        controlKey,
+        sqldPath,
+        remote,
+        onNotice: () => {},
+        conditions: new ReplicaConditions(),
+      })
+      await backend.start()
+      const run = async (id: DatabaseId, sql: string): Promise<string> => {
+        const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql } }, { type: 'close' }] })
+        const request = {
+          method: 'POST',
+          path: '/v2/pipeline',
+          query: '',
+          headers: {},
+          body: Readable.from([Buffer.from(body)]),
+        }
+        const { signal } = new AbortController()
+        const answer = await backend.handle(id, { ...request, signal, remoteAddress: undefined })
+        return await toResponse(answer).text()
       }
-      const { signal } = new AbortController()
-      const answer = await backend.handle(id, { ...request, signal, remoteAddress: undefined })
-      return await toResponse(answer).text()
-    }
-    const [schema, plain] = [newDatabaseId(), newDatabaseId()]
-    await backend.create(schema, { type: 'schema' }, DEFAULT_SETTINGS)
-    await backend.create(plain, { type: 'empty' }, DEFAULT_SETTINGS)
-    for (const id of [schema, plain]) await run(id, 'CREATE TABLE t(a)')
-    const [changed, removed, sources] = [
-      newDatabaseId(),
-      newDatabaseId(),
-      new Map<DatabaseId, DatabaseSource>(),
-    ]
-    for (const id of [changed, removed])
-      await backend.create(id, { type: 'schema-child', parent: schema }, DEFAULT_SETTINGS)
-    const file = join(directory, 'given.db')
-    await backend.exportTo(schema, file)
-    sources.set(newDatabaseId(), { type: 'schema-child', parent: schema })
-    sources.set(newDatabaseId(), { type: 'fork', from: plain })
-    sources.set(newDatabaseId(), { type: 'file', file })
-    const own = new DatabaseSync(join(directory, 'sqld/metastore/data'))
-    own.exec(begin)
-    const changes = Promise.all([
-      ...[...sources].map(([id, source]) => backend.create(id, source, DEFAULT_SETTINGS)),
-      backend.applySettings(changed, { ...DEFAULT_SETTINGS, blockWrites: true }),
-      backend.remove(removed),
-    ])
-    // the server answers within a tenth of a second that it does not take them
-    await sleep(300)
-    own.exec(end)
-    own.close()
-    await changes
-    for (const id of sources.keys())
-      expect(await run(id, 'SELECT count(*) FROM t'), sources.get(id)?.type).toContain('"value":"0"')
-    expect(await run(changed, 'INSERT INTO t VALUES (1)')).toContain('BLOCKED')
-    expect(await readdir(join(directory, 'sqld/dbs'))).not.toContain(removed)
-    // those that were made belong to the schema from now on
-    await run(schema, 'CREATE TABLE later(a)')
-    const [child] = sources.keys()
-    expect(await run(child as DatabaseId, 'SELECT count(*) FROM later')).toContain('"value":"0"')
-  })
-})
+      const [schema, plain] = [newDatabaseId(), newDatabaseId()]
+      await backend.create(schema, { type: 'schema' }, DEFAULT_SETTINGS)
+      await backend.create(plain, { type: 'empty' }, DEFAULT_SETTINGS)
+      for (const id of [schema, plain]) await run(id, 'CREATE TABLE t(a)')
+      const [changed, removed, sources] = [
+        newDatabaseId(),
+        newDatabaseId(),
+        new Map<DatabaseId, DatabaseSource>(),
+      ]
+      for (const id of [changed, removed])
+        await backend.create(id, { type: 'schema-child', parent: schema }, DEFAULT_SETTINGS)
+      const file = join(directory, 'given.db')
+      await backend.exportTo(schema, file)
+      sources.set(newDatabaseId(), { type: 'schema-child', parent: schema })
+      sources.set(newDatabaseId(), { type: 'fork', from: plain })
+      sources.set(newDatabaseId(), { type: 'file', file })
+      const own = new DatabaseSync(join(directory, 'sqld/metastore/data'))
+      own.exec(begin)
+      const changes = Promise.all([
+        ...[...sources].map(([id, source]) => backend.create(id, source, DEFAULT_SETTINGS)),
+        backend.applySettings(changed, { ...DEFAULT_SETTINGS, blockWrites: true }),
+        backend.remove(removed),
+      ])
+      // the server answers within a tenth of a second that it does not take them
+      await sleep(300)
+      own.exec(end)
+      own.close()
+      await changes
+      for (const id of sources.keys())
+        expect(await run(id, 'SELECT count(*) FROM t'), sources.get(id)?.type).toContain('"value":"0"')
+      expect(await run(changed, 'INSERT INTO t VALUES (1)')).toContain('BLOCKED')
+      expect(await readdir(join(directory, 'sqld/dbs'))).not.toContain(removed)
+      // those that were made belong to the schema from now on
+      await run(schema, 'CREATE TABLE later(a)')
+      const [child] = sources.keys()
+      expect(await run(child as DatabaseId, 'SELECT count(*) FROM later')).toContain('"value":"0"')
+    })
+  },
+)
 
-test('a database that was removed meanwhile has no streams, no usage and no answers', async () => {
+test('a database that was removed in the meantime has no streams, no usage and no responses', async () => {
   const groups = new SqldGroups({
     directory: '/nonexistent',
     isOpen: true,
@@ -217,7 +220,7 @@ test('a database that was removed meanwhile has no streams, no usage and no answ
     onNotice: () => {},
   })
   const id = newDatabaseId()
-  await groups.endAccess(id, 'all')
+  await groups.revokeAccess(id, 'all')
   expect(await groups.topQueries(id)).toEqual([])
   await expect(groups.sampleUsage(id)).rejects.toThrow('has not been used')
   const request = { method: 'GET', path: '/dump', query: '', headers: {}, body: Readable.from([]) }

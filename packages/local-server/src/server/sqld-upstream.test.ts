@@ -4,10 +4,10 @@ import { startLocalServer } from '@batonsql/local-server'
 import { startSqld } from '@batonsql/sqld-gateway/process'
 import { expect, onTestFinished, test } from 'vitest'
 
-/** Passes connections on to a port, and knows how many are open. */
+/** Forwards connections to a port, and counts the open ones. */
 class Connections {
   readonly open = new Set<net.Socket>()
-  /** What clients send waits for this. */
+  /** Data from clients is held back until this resolves. */
   #isLetThrough: Promise<void> = Promise.resolve()
   #letThrough = (): void => {}
   #wanted = 0

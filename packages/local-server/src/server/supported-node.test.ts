@@ -10,7 +10,7 @@ test.each([oldest, '22.20.1', '24.0.0', '100.1.0'])('node %s is new enough', (ve
   expect(oldNodeProblem(version)).toBeNull()
 })
 
-test.each(['22.18.0', '22.2.0', '20.19.5', '18.20.8', '8.17.0'])('node %s is refused', (version) => {
+test.each(['22.18.0', '22.2.0', '20.19.5', '18.20.8', '8.17.0'])('node %s is rejected', (version) => {
   expect(oldNodeProblem(version)).toBe(
     `@batonsql/local-server requires node ${engines.node.replace('>=', '')} or newer, but this is node ${version}`,
   )

@@ -70,7 +70,7 @@ describe('MikroORM', () => {
     expect(await orm.schema.getUpdateSchemaSQL()).toBe('')
   })
 
-  test('values come back as they were', async () => {
+  test('values are returned unchanged', async () => {
     const em = orm.em.fork()
     const settings = { theme: 'dark' }
     em.create(Author, { ...author('Ada'), settings, portrait: Buffer.from([0, 255]) })
@@ -113,7 +113,7 @@ describe('MikroORM', () => {
     expect(await orm.em.fork().count(Book)).toBe(0)
   })
 
-  test('a transaction that throws leaves nothing', async () => {
+  test('a transaction that throws leaves nothing behind', async () => {
     const failing = orm.em.fork().transactional(async (em) => {
       em.create(Author, author('Ada'))
       await em.flush()
@@ -124,7 +124,7 @@ describe('MikroORM', () => {
     expect(await orm.em.fork().count(Author)).toBe(0)
   })
 
-  test('a nested transaction is a savepoint: what it undoes is only its own', async () => {
+  test('a nested transaction is a savepoint: it undoes only its own changes', async () => {
     await orm.em.fork().transactional(async (em) => {
       em.create(Author, author('kept'))
       await em.flush()

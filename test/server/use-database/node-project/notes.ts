@@ -25,7 +25,7 @@ afterEach(async () => {
   assert.equal(new URL(database.url).pathname.startsWith('/test-'), true)
 })
 
-void test('a database with a test inside of the test', async (t) => {
+void test('a database with a test inside the test', async (t) => {
   assert.equal(await count(), 1)
   await t.test('which has the same one', async () => {
     assert.equal(await count(), 2)
@@ -46,7 +46,7 @@ void describe('a suite', () => {
   })
 })
 
-void test('each was another one', async () => {
+void test('each was a different one', async () => {
   assert.equal(await count(), 1)
   assert.equal(urls.size, 3)
 })

@@ -15,10 +15,8 @@ export function connectionAttributes(
   }
   if (url === undefined) return database
   const text = String(url)
-  if (!/^(libsql|https?):\/\//i.test(text) || !URL.canParse(text))
-    throw new TypeError(
-      'observeWithOpenTelemetry: url must be that of the client: libsql://…, https://… or http://…',
-    )
+  if (!/^\w+:\/\//.test(text) || !URL.canParse(text))
+    throw new TypeError('observeWithOpenTelemetry: url must be that of the client, such as libsql://…')
   const { protocol, hostname, port, searchParams } = new URL(text)
   const isPlain = protocol === 'http:' || searchParams.get('tls') === '0'
   const usual = isPlain ? 80 : 443

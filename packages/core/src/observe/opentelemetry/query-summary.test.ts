@@ -57,7 +57,7 @@ test.each([
   expect(summarize(sql)).toEqual({ text, table })
 })
 
-test('a summary is cut between names, at 255 characters', () => {
+test('a summary is truncated between names, at 255 characters', () => {
   const names = Array.from({ length: 50 }, (_, at) => `table_${at + 10}`)
   const { text } = summarize(`select * from ${names.join(', ')}`)
   expect(text).toBe(`SELECT ${names.slice(0, 27).join(' ')}`)

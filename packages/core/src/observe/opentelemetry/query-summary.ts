@@ -1,6 +1,6 @@
 import { BLANK, quotedBy } from '../../sql/verb.ts'
 
-/** What a statement does, and to what. */
+/** The operation of a statement, and its target. */
 export interface QuerySummary {
   /** Operations and what they act on, in their order, such as `INSERT invoice SELECT cart`; at most 255 characters. */
   readonly text: string
@@ -23,7 +23,7 @@ const TOKEN = new RegExp(
   ].join('|'),
   'g',
 )
-/** Only so much of a text is read: long ones are long because of their values. */
+/** Only this much of the SQL is read: long statements are long because of their values. */
 const MAX_LENGTH = 5_000
 const MAX_SUMMARY_LENGTH = 255
 

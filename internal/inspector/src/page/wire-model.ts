@@ -1,22 +1,94 @@
-/**
- * @typedef {{ sql: string, effects: readonly string[] }} Statement
- * @typedef {'ok' | 'skipped' | { code: string, message: string }} Outcome
- * @typedef {{ id: number, database: string, stream: number, begin: number, end: number | null,
- *   lockSince: number | null, trips: number, state: 'open' | 'committed' | 'rolled back' | 'lost' | 'expired' }} Span
- *   A transaction; `lockSince` is when it acquired the write lock.
- * @typedef {{ n: number, at: number, end: number | null, database: string, method: string, path: string,
- *   stream: number | null, bytes: number, responseBytes: number, statements: readonly Statement[], more: number,
- *   status: number | null, rows: number, rowsRead: number, rowsWritten: number, outcomes: readonly Outcome[],
- *   error: string | null, span: Span | null, waitedUntil: number | null }} WireRequest
- *   A request; `waitedUntil` is when it acquired the write lock, if it had to wait for it.
- * @typedef {{ number: number, database: string, opened: number, lastAt: number, inFlight: number,
- *   span: Span | null }} Stream
- * @typedef {{ type: 'response', n: number, at: number, status: number | null, bytes: number, rows: number,
- *   rowsRead: number, rowsWritten: number, outcomes: readonly Outcome[], error: string | null, isOpen: boolean,
- *   isAutocommit: boolean | null }} ResponseEvent
- * @typedef {{ type: 'request', n: number, at: number, database: string, method: string, path: string,
- *   stream: number | null, bytes: number, statements: readonly Statement[], more: number }} RequestEvent
- */
+/** A statement as the server saw it, with its effects on transactions and the write lock. */
+export interface Statement {
+  readonly sql: string
+  readonly effects: readonly string[]
+}
+
+/** What became of a statement. */
+export type Outcome = 'ok' | 'skipped' | { readonly code: string; readonly message: string }
+
+/** A transaction. Times are in ms since the Unix epoch. */
+export interface Span {
+  readonly id: number
+  readonly database: string
+  readonly stream: number
+  readonly begin: number
+  end: number | null
+  /** When it acquired the write lock. */
+  lockSince: number | null
+  trips: number
+  state: 'open' | 'committed' | 'rolled back' | 'lost' | 'expired'
+}
+
+/** A request. Times are in ms since the Unix epoch. */
+export interface WireRequest {
+  readonly n: number
+  readonly at: number
+  end: number | null
+  readonly database: string
+  readonly method: string
+  readonly path: string
+  stream: number | null
+  bytes: number
+  responseBytes: number
+  readonly statements: readonly Statement[]
+  /** Number of statements that are not listed. */
+  readonly more: number
+  status: number | null
+  rows: number
+  rowsRead: number
+  rowsWritten: number
+  outcomes: readonly Outcome[]
+  error: string | null
+  span: Span | null
+  /** When it acquired the write lock, if it had to wait for it. */
+  waitedUntil: number | null
+}
+
+/** An open stream. */
+export interface Stream {
+  readonly number: number
+  readonly database: string
+  readonly opened: number
+  lastAt: number
+  inFlight: number
+  span: Span | null
+}
+
+/** Sent by the server when a request has arrived. */
+export interface RequestEvent {
+  readonly type: 'request'
+  /** Also the number of the response. */
+  readonly n: number
+  readonly at: number
+  readonly database: string
+  readonly method: string
+  readonly path: string
+  /** Null for routes without streams. */
+  readonly stream: number | null
+  readonly bytes: number
+  readonly statements: readonly Statement[]
+  readonly more: number
+}
+
+/** Sent by the server when a response is complete. */
+export interface ResponseEvent {
+  readonly type: 'response'
+  readonly n: number
+  readonly at: number
+  /** Null if there was no response. */
+  readonly status: number | null
+  readonly bytes: number
+  readonly rows: number
+  readonly rowsRead: number
+  readonly rowsWritten: number
+  readonly outcomes: readonly Outcome[]
+  /** Error text instead of results. */
+  readonly error: string | null
+  /** Whether the stream can be continued. */
+  readonly isOpen: boolean
+  readonly isAutocommit: boolean | null
+}
 
 /** Time after which a transaction loses the write lock if another writer waits. */
 export const WINDOW_MS = 5_000
@@ -27,23 +99,20 @@ const MAX_SPANS = 500
 
 /** Tracks requests, streams and transactions by the observed traffic. */
 export class WireModel {
-  /** @type {Map<number, WireRequest>} oldest first */
-  requests = new Map()
-  /** @type {Map<number, Stream>} open streams */
-  streams = new Map()
-  /** @type {Span[]} oldest first */
-  spans = []
-  /** @type {Map<string, Span>} holders of the write lock, by database */
-  holders = new Map()
-  /** @type {Map<string, number>} time of the last release of the write lock, by database */
-  #released = new Map()
+  /** Oldest first. */
+  readonly requests = new Map<number, WireRequest>()
+  /** Open streams. */
+  readonly streams = new Map<number, Stream>()
+  /** Oldest first. */
+  spans: Span[] = []
+  /** Holders of the write lock, by database. */
+  readonly holders = new Map<string, Span>()
+  /** Time of the last release of the write lock, by database. */
+  readonly #released = new Map<string, number>()
   #lastSpan = 0
 
-  /**
-   * Adds a request.
-   * @param {RequestEvent} event
-   */
-  begin(event) {
+  /** Adds a request. */
+  begin(event: RequestEvent): void {
     const { n, at, database, method, path, stream: number, bytes, statements, more } = event
     const stream = number === null ? null : this.#streamOf(number, database, at)
     if (stream !== null && stream.span === null && effectsOf(statements).some(isBegin))
@@ -73,12 +142,8 @@ export class WireModel {
     })
   }
 
-  /**
-   * Adds a response.
-   * @param {ResponseEvent} event
-   * @returns {WireRequest | null} null for an unknown request
-   */
-  end(event) {
+  /** Adds a response. */
+  end(event: ResponseEvent): WireRequest | null {
     const request = this.requests.get(event.n)
     if (request === undefined) return null
     const { at, status, bytes, rows, rowsRead, rowsWritten, outcomes, error } = event
@@ -104,11 +169,8 @@ export class WireModel {
     return request
   }
 
-  /**
-   * Closes streams that have expired.
-   * @param {number} now
-   */
-  settle(now) {
+  /** Closes streams that have expired. */
+  settle(now: number): void {
     for (const stream of this.streams.values()) {
       if (stream.inFlight > 0 || stream.lastAt + IDLE_MS > now) continue
       this.#leave(stream, 'expired', stream.lastAt + IDLE_MS)
@@ -116,11 +178,8 @@ export class WireModel {
     }
   }
 
-  /**
-   * Returns the requests that wait for the write lock of a database, oldest first.
-   * @param {string} database
-   */
-  waiters(database) {
+  /** Returns the requests that wait for the write lock of a database, oldest first. */
+  waiters(database: string): WireRequest[] {
     const holder = this.holders.get(database)
     if (holder === undefined) return []
     return [...this.requests.values()].filter(
@@ -132,24 +191,16 @@ export class WireModel {
     )
   }
 
-  /** @param {WireRequest} request */
-  add(request) {
+  add(request: WireRequest): void {
     this.requests.set(request.n, request)
     if (this.requests.size <= MAX_REQUESTS) return
     const [oldest] = this.requests.keys()
     if (oldest !== undefined) this.requests.delete(oldest)
   }
 
-  /**
-   * @param {string} database
-   * @param {number} stream
-   * @param {number} at
-   * @returns {Span}
-   */
-  openSpan(database, stream, at) {
+  openSpan(database: string, stream: number, at: number): Span {
     this.#lastSpan += 1
-    /** @type {Span} */
-    const span = {
+    const span: Span = {
       id: this.#lastSpan,
       database,
       stream,
@@ -164,12 +215,7 @@ export class WireModel {
     return span
   }
 
-  /**
-   * @param {Span} span
-   * @param {Span['state']} state
-   * @param {number} at
-   */
-  closeSpan(span, state, at) {
+  closeSpan(span: Span, state: Span['state'], at: number): void {
     if (span.end !== null) return
     span.end = at
     span.state = state
@@ -178,13 +224,8 @@ export class WireModel {
     this.#released.set(span.database, at)
   }
 
-  /**
-   * Applies the effects of an answered request to its transaction.
-   * @param {WireRequest} request
-   * @param {Stream} stream
-   * @param {ResponseEvent} response
-   */
-  #apply(request, stream, { at, outcomes, isAutocommit }) {
+  /** Applies the effects of an answered request to its transaction. */
+  #apply(request: WireRequest, stream: Stream, { at, outcomes, isAutocommit }: ResponseEvent): void {
     let hasBegun = request.span !== null && request.span.begin < request.at
     for (const [index, { effects }] of request.statements.entries()) {
       const outcome = outcomes.length === 0 ? 'ok' : outcomes[index]
@@ -201,26 +242,15 @@ export class WireModel {
     if (isAutocommit === false) stream.span ??= this.openSpan(request.database, stream.number, request.at)
   }
 
-  /**
-   * @param {string} effect
-   * @param {WireRequest} request
-   * @param {Stream} stream
-   * @param {number} at
-   */
-  #effect(effect, request, stream, at) {
+  #effect(effect: string, request: WireRequest, stream: Stream, at: number): void {
     if (isBegin(effect)) stream.span ??= this.openSpan(request.database, stream.number, request.at)
     if (needsLock(effect)) this.#lock(request, stream.span, at)
     if (effect === 'commit') this.#leave(stream, 'committed', at)
     if (effect === 'rollback') this.#leave(stream, 'rolled back', at)
   }
 
-  /**
-   * Gives the write lock to a stream that has written; the previous holder has lost it. `span` is null outside of transactions.
-   * @param {WireRequest} request
-   * @param {Span | null} span
-   * @param {number} at
-   */
-  #lock(request, span, at) {
+  /** Gives the write lock to a stream that has written; the previous holder has lost it. `span` is null outside of transactions. */
+  #lock(request: WireRequest, span: Span | null, at: number): void {
     const { database, at: asked } = request
     const holder = this.holders.get(database)
     if (holder === span && span !== null) return
@@ -234,34 +264,20 @@ export class WireModel {
     this.holders.set(database, span)
   }
 
-  /**
-   * @param {Stream} stream
-   * @param {Span['state']} state
-   * @param {number} at
-   */
-  #leave(stream, state, at) {
+  #leave(stream: Stream, state: Span['state'], at: number): void {
     if (stream.span !== null) this.closeSpan(stream.span, state, at)
     stream.span = null
   }
 
-  /**
-   * Removes a requested transaction that has not begun.
-   * @param {Stream} stream
-   * @param {WireRequest} request
-   */
-  #forget(stream, request) {
+  /** Removes a requested transaction that has not begun. */
+  #forget(stream: Stream, request: WireRequest): void {
     if (stream.span === null) return
     this.spans = this.spans.filter((span) => span !== stream.span)
     stream.span = null
     request.span = null
   }
 
-  /**
-   * @param {number} number
-   * @param {string} database
-   * @param {number} at
-   */
-  #streamOf(number, database, at) {
+  #streamOf(number: number, database: string, at: number): Stream {
     const stream = this.streams.get(number) ?? {
       number,
       database,
@@ -279,18 +295,14 @@ export class WireModel {
 
 /**
  * Describes the error of a request in one line; null on success.
- * @param {WireRequest} request
  */
-export function problemOf({ outcomes, error, status, end }) {
+export function problemOf({ outcomes, error, status, end }: WireRequest): string | null {
   if (error !== null) return status === null ? error : `${status} ${error}`
   const failed = outcomes.find((outcome) => typeof outcome === 'object')
   if (typeof failed === 'object') return `${failed.code}: ${failed.message}`
   return end !== null && status !== null && status >= 400 ? `${status}` : null
 }
 
-/** @param {readonly Statement[]} statements */
-const effectsOf = (statements) => statements.flatMap(({ effects }) => effects)
-/** @param {string} effect */
-const isBegin = (effect) => effect === 'begin' || effect === 'begin-write'
-/** @param {string} effect */
-const needsLock = (effect) => effect === 'begin-write' || effect === 'write'
+const effectsOf = (statements: readonly Statement[]): string[] => statements.flatMap(({ effects }) => effects)
+const isBegin = (effect: string): boolean => effect === 'begin' || effect === 'begin-write'
+const needsLock = (effect: string): boolean => effect === 'begin-write' || effect === 'write'

@@ -1,17 +1,33 @@
-import { WireModel } from './model.js'
+import { type Span, WireModel, type WireRequest } from './wire-model.ts'
 
-/** @typedef {import('./model.js').WireRequest} WireRequest */
-/** @typedef {import('./model.js').Span} Span */
+/** An event of a client's `observe`, whose fields are checked where they are used. */
+interface ClientEvent {
+  readonly at?: unknown
+  readonly type?: unknown
+  readonly database?: unknown
+  readonly id?: unknown
+  readonly attempt?: unknown
+  readonly sql?: unknown
+  readonly inTransaction?: unknown
+  readonly rows?: unknown
+  readonly rowsRead?: unknown
+  readonly rowsWritten?: unknown
+  readonly error?: unknown
+  readonly requestBytes?: unknown
+  readonly responseBytes?: unknown
+  readonly status?: unknown
+}
 
 /** Maximum number of bytes that are read, from the end of a file. */
 const MAX_BYTES = 64 * 1_024 ** 2
 
 /**
  * Reads a file of `observe` events, one JSON object per line, each with its time in `at`.
- * @param {File} file
- * @returns {Promise<{ model: WireModel, events: number, skipped: number }>} `skipped`: lines that are not events with a time
+ * @returns `skipped`: the number of lines that are not events with a time
  */
-export async function readEventLog(file) {
+export async function readEventLog(
+  file: File,
+): Promise<{ readonly model: WireModel; readonly events: number; readonly skipped: number }> {
   const isCut = file.size > MAX_BYTES
   const lines = (await file.slice(isCut ? file.size - MAX_BYTES : 0).text()).split('\n')
   if (isCut) lines.shift()
@@ -25,8 +41,7 @@ export async function readEventLog(file) {
   return { model: log.model, events, skipped }
 }
 
-/** @param {string} line */
-function parsed(line) {
+function parsed(line: string): unknown {
   try {
     return JSON.parse(line)
   } catch {
@@ -35,25 +50,20 @@ function parsed(line) {
 }
 
 class EventLog {
-  model = new WireModel()
-  #fallback
-  /** @type {Map<number, WireRequest>} */
-  #calls = new Map()
-  /** @type {Map<number, Span>} */
-  #transactions = new Map()
+  readonly model = new WireModel()
+  readonly #fallback: string
+  readonly #calls = new Map<number, WireRequest>()
+  readonly #transactions = new Map<number, Span>()
   #extra = 0
 
-  /** @param {string} fallback name of the database for events that do not include it */
-  constructor(fallback) {
+  constructor(fallback: string) {
     this.#fallback = fallback
   }
 
-  /**
-   * @param {any} event
-   * @returns {boolean} whether it is an event with a time
-   */
-  take(event) {
-    const at = typeof event?.at === 'number' ? event.at : Date.parse(event?.at)
+  /** @returns whether it is an event with a time */
+  take(given: unknown): boolean {
+    const event = (given ?? {}) as ClientEvent
+    const at = typeof event.at === 'number' ? event.at : Date.parse(String(event.at))
     if (!Number.isFinite(at) || typeof event.type !== 'string') return false
     const database = typeof event.database === 'string' ? event.database : this.#fallback
     switch (event.type) {
@@ -65,7 +75,7 @@ class EventLog {
         this.#end(event, at)
         return true
       case 'transaction:begin':
-        this.#transactions.set(event.id, this.model.openSpan(database, event.id, at))
+        this.#transactions.set(Number(event.id), this.model.openSpan(database, Number(event.id), at))
         return true
       case 'transaction:commit':
       case 'transaction:rollback':
@@ -85,12 +95,7 @@ class EventLog {
     }
   }
 
-  /**
-   * @param {any} event
-   * @param {number} at
-   * @param {string} database
-   */
-  #begin(event, at, database) {
+  #begin(event: ClientEvent, at: number, database: string): void {
     const sql = Array.isArray(event.sql) ? event.sql.map(String) : []
     const request = newRequest(Number(event.id), at, database, sql)
     // an event does not contain its transaction
@@ -102,14 +107,10 @@ class EventLog {
     this.model.add(request)
   }
 
-  /**
-   * @param {any} event
-   * @param {number} at
-   */
-  #end(event, at) {
-    const request = this.#calls.get(event.id)
+  #end(event: ClientEvent, at: number): void {
+    const request = this.#calls.get(Number(event.id))
     if (request === undefined) return
-    this.#calls.delete(event.id)
+    this.#calls.delete(Number(event.id))
     const [rows, rowsRead, rowsWritten] = [event.rows, event.rowsRead, event.rowsWritten].map((n) =>
       Number(n ?? 0),
     )
@@ -117,24 +118,21 @@ class EventLog {
     if (event.type === 'query:error') request.error = errorText(event.error)
   }
 
-  /**
-   * @param {any} event
-   * @param {number} at
-   */
-  #close(event, at) {
-    const span = this.#transactions.get(event.id)
-    this.#transactions.delete(event.id)
-    const state = { 'transaction:commit': 'committed', 'transaction:rollback': 'rolled back' }[
-      String(event.type)
-    ]
-    if (span !== undefined) this.model.closeSpan(span, /** @type {Span['state']} */ (state ?? 'lost'), at)
+  #close(event: ClientEvent, at: number): void {
+    const span = this.#transactions.get(Number(event.id))
+    this.#transactions.delete(Number(event.id))
+    const ENDS: Record<string, Span['state']> = {
+      'transaction:commit': 'committed',
+      'transaction:rollback': 'rolled back',
+    }
+    const state = ENDS[String(event.type)]
+    if (span !== undefined) this.model.closeSpan(span, state ?? 'lost', at)
   }
 
   /**
    * Assigns a request to the call in flight, if there is exactly one.
-   * @param {any} event
    */
-  #trip(event) {
+  #trip(event: ClientEvent): void {
     const [call, ...others] = this.#calls.values()
     if (call === undefined || others.length > 0) return
     call.bytes += Number(event.requestBytes ?? 0)
@@ -143,27 +141,14 @@ class EventLog {
     if (call.span !== null) call.span.trips += 1
   }
 
-  /**
-   * @param {string} text
-   * @param {any} event
-   * @param {number} at
-   * @param {string} database
-   */
-  #note(text, event, at, database) {
+  #note(text: string, event: ClientEvent, at: number, database: string): void {
     this.#extra -= 1
     const request = newRequest(this.#extra, at, database, [])
     this.model.add({ ...request, path: text, end: at, error: errorText(event.error) })
   }
 }
 
-/**
- * @param {number} n
- * @param {number} at
- * @param {string} database
- * @param {string[]} sql
- * @returns {WireRequest}
- */
-function newRequest(n, at, database, sql) {
+function newRequest(n: number, at: number, database: string, sql: readonly string[]): WireRequest {
   const statements = sql.slice(0, 50).map((text) => ({ sql: text.slice(0, 2_000), effects: [] }))
   return {
     n,
@@ -188,9 +173,8 @@ function newRequest(n, at, database, sql) {
   }
 }
 
-/** @param {any} error */
-function errorText(error) {
+function errorText(error: unknown): string {
   if (typeof error === 'string') return error
-  const { code, name, message } = error ?? {}
+  const { code, name, message } = (error ?? {}) as Record<string, unknown>
   return [code ?? name, message].filter((part) => typeof part === 'string').join(': ') || 'failed'
 }

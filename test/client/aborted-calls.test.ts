@@ -6,7 +6,7 @@ import { ENDLESS_READ, ENDLESS_WRITE, holdWriteLock, settlesBefore } from '../su
 import { expectNoStall } from '../support/no-stall.ts'
 import { openTestServer } from '../support/test-server.ts'
 
-// A call that is given up settles at once, and no other call has to wait for it: the server keeps the write lock for up to 5 s
+// An aborted call settles at once, and no other call has to wait for it: the server keeps the write lock for up to 5 s
 // for a stream that is not closed.
 const server = await openTestServer()
 const database = await server.createDatabase()
@@ -35,27 +35,30 @@ function holding() {
   return { db: createClient({ ...database.config, url: proxy.url }), forgetChild, arrived: arrived.promise }
 }
 
-describe('a call that is given up while its answer is under way', () => {
-  test.each(['by a signal', 'by its time'])('%s: at once, and its write lock is free again', async (how) => {
-    const { db, forgetChild, arrived } = holding()
-    const controller = new AbortController()
-    const options = how === 'by a signal' ? { signal: controller.signal } : { timeoutMs: 200 }
-    const given = db.transaction((tx) => tx.execute('insert into t values (1)', [], options))
-    const rejected =
-      how === 'by a signal'
-        ? expect(given).rejects.toThrow('given up')
-        : expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST', cause: { code: 'TIMEOUT' } })
-    await arrived
-    controller.abort(new Error('given up'))
-    // while the answer is held
-    await rejected
-    forgetChild()
-    await nextWrite()
-    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 0 }])
-    await db.close()
-  })
+describe('a call that is aborted while its response is in flight', () => {
+  test.each(['by a signal', 'by its time'])(
+    '%s: rejects at once, and its write lock is released',
+    async (how) => {
+      const { db, forgetChild, arrived } = holding()
+      const controller = new AbortController()
+      const options = how === 'by a signal' ? { signal: controller.signal } : { timeoutMs: 200 }
+      const given = db.transaction((tx) => tx.execute('insert into t values (1)', [], options))
+      const rejected =
+        how === 'by a signal'
+          ? expect(given).rejects.toThrow('aborted')
+          : expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST', cause: { code: 'TIMEOUT' } })
+      await arrived
+      controller.abort(new Error('aborted'))
+      // while the answer is held
+      await rejected
+      forgetChild()
+      await nextWrite()
+      expect((await direct.execute('select a from t')).rows).toEqual([{ a: 0 }])
+      await db.close()
+    },
+  )
 
-  test('a commit: it may be there, and says so', async () => {
+  test('a commit: it may have taken effect, and the error says so', async () => {
     const { promise: until, resolve: forgetChild } = Promise.withResolvers<void>()
     proxy.next = (body) => (body.includes('COMMIT') ? { kind: 'hold-answer', until } : { kind: 'none' })
     await using db = createClient({ ...database.config, url: proxy.url })
@@ -81,7 +84,7 @@ describe('a call that is given up while its answer is under way', () => {
 })
 
 describe('close', () => {
-  test('in the middle of a write: the call rejects at once, with the outcome unknown', async () => {
+  test('in the middle of a write: the call rejects at once, with an unknown outcome', async () => {
     const db = createClient(database.config)
     const sent = database.requestCount()
     const call = db.execute(ENDLESS_WRITE)
@@ -124,8 +127,8 @@ describe('close', () => {
   })
 })
 
-describe('before a request has left', () => {
-  test('an abort while the token is fetched takes that call alone: the transaction goes on', async () => {
+describe('before a request is sent', () => {
+  test('an abort while the token is fetched affects only that call: the transaction continues', async () => {
     let isSlow = false
     const token = database.authToken ?? ''
     await using db = createClient({
@@ -146,7 +149,7 @@ describe('before a request has left', () => {
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 3 }])
   })
 
-  test('queued writes whose time is over do not leave: none of them is unknown', async () => {
+  test('queued writes that time out are not sent: none of them has an unknown outcome', async () => {
     await using db = createClient({ ...database.config, concurrency: 2 })
     const giveBack = await holdWriteLock(direct)
     const calls = await Promise.allSettled(
@@ -163,7 +166,7 @@ describe('before a request has left', () => {
 })
 
 describe('many transactions at once', () => {
-  test('of one client take turns here: no more than two of them are at the server', async () => {
+  test('of one client are queued here: at most two of them are on the server', async () => {
     let open = 0
     let most = 0
     proxy.next = (body) => {
@@ -178,7 +181,7 @@ describe('many transactions at once', () => {
     expect((await direct.execute('select count(*) as n from t')).rows).toEqual([{ n: 24 }])
   })
 
-  test('wait for their turn as long as their timeout, and name what they waited for', async () => {
+  test('wait in the queue until their timeout, and the error names what they waited for', async () => {
     await using db = createClient({ ...database.config, writeLockTimeoutMs: 120 })
     const { promise: isOver, resolve: end } = Promise.withResolvers<void>()
     const hold = () =>
@@ -196,7 +199,7 @@ describe('many transactions at once', () => {
     await Promise.all([first, second])
   })
 
-  test('that are given up while they wait leave no trace', async () => {
+  test('that are aborted while they are queued have no effect', async () => {
     await using db = createClient(database.config)
     const isHeld = Promise.withResolvers<void>()
     const isOver = Promise.withResolvers<void>()
@@ -217,24 +220,27 @@ describe('many transactions at once', () => {
   })
 })
 
-describe.runIf(inject('target') !== 'url')('a call inside a transaction that forgot its handle', () => {
+describe.runIf(inject('target') !== 'url')('a call inside a transaction without its handle', () => {
   test.each([
     ['a transaction', (db: Client) => db.transaction((tx) => tx.execute('insert into t values (2)'))],
     ['a statement', (db: Client) => db.execute('insert into t values (2)')],
     ['a batch', (db: Client) => db.batch(['insert into t values (2)'])],
-  ])('%s: the transaction expires and names it, and only the other write is there', async (_, call) => {
-    await using db = createClient({ ...database.config, transactionTimeoutMs: 300 })
-    const given = db.transaction(async (tx) => {
-      await tx.execute('insert into t values (1)')
-      await call(db)
-    })
-    await expect(given).rejects.toMatchObject({
-      code: 'TRANSACTION_EXPIRED',
-      outcome: 'not_applied',
-      message: expect.stringMatching(/another call of this client waited for the write lock.*own handle/),
-    })
-    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 2 }])
-  })
+  ])(
+    '%s: the transaction expires, the error names it, and only the other write took effect',
+    async (_, call) => {
+      await using db = createClient({ ...database.config, transactionTimeoutMs: 300 })
+      const given = db.transaction(async (tx) => {
+        await tx.execute('insert into t values (1)')
+        await call(db)
+      })
+      await expect(given).rejects.toMatchObject({
+        code: 'TRANSACTION_EXPIRED',
+        outcome: 'not_applied',
+        message: expect.stringMatching(/another call of this client waited for the write lock.*own handle/),
+      })
+      expect((await direct.execute('select a from t')).rows).toEqual([{ a: 2 }])
+    },
+  )
 
   const OWN = { timeoutMs: 300 }
   test.each([
@@ -244,7 +250,7 @@ describe.runIf(inject('target') !== 'url')('a call inside a transaction that for
     ],
     ['a statement', (db: Client) => db.execute('insert into t values (2)', [], OWN)],
     ['a batch', (db: Client) => db.batch(['insert into t values (2)'], OWN)],
-  ])('%s with a shorter time of its own: its error says so', async (_, call) => {
+  ])('%s with its own, shorter timeout: its error says so', async (_, call) => {
     for (const each of [undefined, coalesce]) {
       await using db = createClient({ ...database.config, coalesce: each })
       const given = db.transaction(async (tx) => {
@@ -257,7 +263,7 @@ describe.runIf(inject('target') !== 'url')('a call inside a transaction that for
     }
   })
 
-  test('a write that is not awaited there waits for the end of the transaction, however long that does something else', async () => {
+  test('a write that is not awaited there waits for the end of the transaction, even if the callback does other work', async () => {
     await using db = createClient(database.config)
     let write: Promise<unknown> | undefined
     let pragma: Promise<unknown> | undefined
@@ -271,7 +277,7 @@ describe.runIf(inject('target') !== 'url')('a call inside a transaction that for
     expect((await direct.execute('select a from t order by a')).rows).toEqual([{ a: 1 }, { a: 2 }])
   })
 
-  test('a write that is not awaited there takes effect behind the transaction', async () => {
+  test('a write that is not awaited there takes effect after the transaction', async () => {
     await using db = createClient(database.config)
     let behind: Promise<unknown> | undefined
     await db.transaction(async (tx) => {

@@ -1,5 +1,5 @@
-// What does it cost the others when a call is given up? Twelve writers, and the same with one transaction in twenty given up
-// within 20 ms, on both servers, through each client: npm run bench:giving-up [-- --count 1500] [-- --seed 1]
+// Measures what an aborted call costs the other calls: twelve writers, and the same with one transaction in twenty aborted
+// within 20 ms, on both servers, through each client: npm run bench:aborted-calls [-- --count 1500] [-- --seed 1]
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
@@ -12,9 +12,9 @@ const { values } = parseArgs({
   options: { count: { type: 'string', default: '1500' }, seed: { type: 'string', default: '1' } },
 })
 const WRITERS = 12
-const GIVEN_UP_WITHIN_MS = 20
+const ABORTED_WITHIN_MS = 20
 const LIMIT_MS = 120_000
-const INSERT = 'insert into giving_up values (1)'
+const INSERT = 'insert into aborted_calls values (1)'
 
 /** A transaction of two statements. @param signal ends it */
 type Writer = (signal: AbortSignal | undefined) => Promise<void>
@@ -33,7 +33,7 @@ const CLIENTS: Record<string, (address: Address) => Writer> = {
       })
     }
   },
-  // has no signals: to give up is to close the transaction under its statement
+  // has no signals: a transaction is aborted by closing it while its statement runs
   '@libsql/client': ({ url, authToken }) => {
     const db = createLibsqlClient({ url, ...(authToken !== undefined && { authToken }) })
     return async (signal) => {
@@ -50,9 +50,7 @@ const CLIENTS: Record<string, (address: Address) => Writer> = {
       }
       const left =
         signal &&
-        new Promise<void>((_, reject) =>
-          signal.addEventListener('abort', () => reject(new Error('given up'))),
-        )
+        new Promise<void>((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))))
       await Promise.race(left ? [run(), left] : [run()])
     }
   },
@@ -61,9 +59,9 @@ const CLIENTS: Record<string, (address: Address) => Writer> = {
 interface Account {
   readonly seconds: number
   readonly done: number
-  readonly givenUp: number
+  readonly aborted: number
   readonly failed: number
-  /** The longest time in which no transaction came to its end. */
+  /** The longest time in which no transaction ended. */
   readonly longestStallMs: number
 }
 
@@ -71,25 +69,25 @@ async function measure(writer: Writer, share: number): Promise<Account> {
   const random = seeded(Number(values.seed))
   const count = Number(values.count)
   const started = performance.now()
-  let [begun, done, givenUp, failed, longestStallMs, last] = [0, 0, 0, 0, 0, started]
+  let [begun, done, aborted, failed, longestStallMs, last] = [0, 0, 0, 0, 0, started]
   const lane = async (): Promise<void> => {
     while (begun < count && performance.now() - started < LIMIT_MS) {
       begun += 1
-      const isGivenUp = random() < share
-      const signal = isGivenUp ? AbortSignal.timeout(Math.floor(random() * GIVEN_UP_WITHIN_MS)) : undefined
+      const isAborted = random() < share
+      const signal = isAborted ? AbortSignal.timeout(Math.floor(random() * ABORTED_WITHIN_MS)) : undefined
       try {
         await writer(signal)
         done += 1
         longestStallMs = Math.max(longestStallMs, performance.now() - last)
         last = performance.now()
       } catch {
-        if (signal?.aborted) givenUp += 1
+        if (signal?.aborted) aborted += 1
         else failed += 1
       }
     }
   }
   await Promise.race([Promise.all(Array.from({ length: WRITERS }, lane)), pause(LIMIT_MS)])
-  return { seconds: (performance.now() - started) / 1_000, done, givenUp, failed, longestStallMs }
+  return { seconds: (performance.now() - started) / 1_000, done, aborted, failed, longestStallMs }
 }
 
 async function openServer(kind: string): Promise<{ address: Address; close(): Promise<unknown> }> {
@@ -98,7 +96,7 @@ async function openServer(kind: string): Promise<{ address: Address; close(): Pr
     return { address: { url: sqld.url }, close: () => sqld.close() }
   }
   const server = await startLocalServer()
-  return { address: await server.createDatabase('giving-up'), close: () => server.close() }
+  return { address: await server.createDatabase('aborted-calls'), close: () => server.close() }
 }
 
 for (const kind of ['embedded', 'libsql-server']) {
@@ -106,9 +104,9 @@ for (const kind of ['embedded', 'libsql-server']) {
     const server = await openServer(kind)
     const { url, authToken } = server.address
     const direct = createClient({ url, authToken })
-    await direct.execute('create table giving_up (a)')
+    await direct.execute('create table aborted_calls (a)')
     const writer = open({ url, authToken })
-    // alternating, so that what else the machine does meets both
+    // alternating, so that other load on the machine affects both
     const accounts: Account[][] = [[], []]
     for (let round = 0; round < 2; round++)
       for (const [at, share] of [0, 1 / 20].entries()) accounts[at]?.push(await measure(writer, share))
@@ -118,8 +116,8 @@ for (const kind of ['embedded', 'libsql-server']) {
     const sum = (of: (account: Account) => number): number =>
       withSome.reduce((total, each) => total + of(each), 0)
     console.log(
-      `${kind}, ${name}: ${rate(without).toFixed(0)} transactions/s, with one in twenty given up ${rate(withSome).toFixed(0)}: ` +
-        `ratio ${(rate(withSome) / rate(without)).toFixed(2)} (${sum(({ givenUp }) => givenUp)} given up, ${sum(({ failed }) => failed)} failed, ` +
+      `${kind}, ${name}: ${rate(without).toFixed(0)} transactions/s, with one in twenty aborted ${rate(withSome).toFixed(0)}: ` +
+        `ratio ${(rate(withSome) / rate(without)).toFixed(2)} (${sum(({ aborted }) => aborted)} aborted, ${sum(({ failed }) => failed)} failed, ` +
         `longest stall ${Math.max(...withSome.map(({ longestStallMs }) => longestStallMs)).toFixed(0)} ms)`,
     )
     await direct.close()

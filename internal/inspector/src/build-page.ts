@@ -1,0 +1,58 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { build } from 'vite'
+
+const SOURCES = fileURLToPath(new URL('page/', import.meta.url))
+
+let building: Promise<ReadonlyMap<string, string>> | null = null
+
+/** Builds the page from its sources, once: where the server runs from its sources. @returns a file of the page */
+export async function readPageFile(name: string): Promise<string> {
+  building ??= buildPage()
+  const text = (await building).get(name)
+  if (text === undefined) throw new Error(`the page has no ${name}`)
+  return text
+}
+
+/** Returns the files of the page by their names. */
+export async function buildPage(): Promise<ReadonlyMap<string, string>> {
+  const result = await build({
+    configFile: false,
+    logLevel: 'error',
+    root: SOURCES,
+    publicDir: false,
+    // the same whatever the process is for
+    mode: 'production',
+    oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+    build: {
+      write: false,
+      target: 'es2023',
+      modulePreload: false,
+      lib: { entry: join(SOURCES, 'page.tsx'), formats: ['es'], fileName: () => 'page.js' },
+      minify: true,
+    },
+  })
+  const [output] = [result].flat()
+  if (!output || !('output' in output)) throw new Error('vite has built nothing')
+  const [script] = output.output
+  const folders = new Set(
+    script.moduleIds.flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []),
+  )
+  const licences = await Promise.all([...folders].map(licenceOf))
+  return new Map([
+    ['page.js', `/*!\n${licences.join('\n')}*/\n${script.code}`],
+    ...(await Promise.all(
+      ['page.html', 'page.css'].map(
+        async (name): Promise<[string, string]> => [name, await readFile(join(SOURCES, name), 'utf8')],
+      ),
+    )),
+  ])
+}
+
+/** The licence of a library that the page contains. */
+async function licenceOf(folder: string): Promise<string> {
+  const read = (name: string): Promise<string> => readFile(join(folder, name), 'utf8')
+  const { name, version } = JSON.parse(await read('package.json')) as { name: string; version: string }
+  return `${name} ${version}\n\n${await read('LICENSE')}`
+}

@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest'
+import { ownStatements, skippedText } from './page/client-guards.ts'
+import type { Outcome, WireRequest } from './page/wire-model.ts'
+
+const request = (statements: readonly (readonly [sql: string, outcome: Outcome])[]): WireRequest =>
+  ({
+    statements: statements.map(([sql]) => ({ sql, effects: [] })),
+    outcomes: statements.map(([, outcome]) => outcome),
+  }) as unknown as WireRequest
+const sqlOf = (statements: readonly (readonly [string, Outcome])[]): string[] =>
+  ownStatements(request(statements)).map(({ sql }) => sql)
+
+test('a batch of three has three statements', () => {
+  const batch = [
+    ['BEGIN IMMEDIATE', 'ok'],
+    ['insert into t values (1)', 'ok'],
+    ['select 1', 'ok'],
+    ['select 2', 'ok'],
+    ['COMMIT', 'ok'],
+    ['ROLLBACK', 'skipped'],
+  ] as const
+  expect(sqlOf(batch)).toEqual(['insert into t values (1)', 'select 1', 'select 2'])
+  expect(skippedText({ sql: 'ROLLBACK', effects: [] }, request(batch))).toBe(
+    'not needed: the COMMIT took effect',
+  )
+})
+
+test("the end of a transaction is one COMMIT, without the client's guard", () => {
+  const end = [
+    ['COMMIT', 'ok'],
+    ['SELECT 1', 'skipped'],
+  ] as const
+  expect(sqlOf(end)).toEqual(['COMMIT'])
+  expect(skippedText({ sql: 'SELECT 1', effects: [] }, request(end))).toContain(
+    'only if the transaction was lost',
+  )
+})
+
+test('a program that asks for them gets them', () => {
+  expect(sqlOf([['select 1', 'ok']])).toEqual(['select 1'])
+  expect(
+    sqlOf([
+      ['rollback', 'ok'],
+      ['select 1', 'ok'],
+    ]),
+  ).toEqual(['select 1'])
+  expect(
+    sqlOf([
+      ['begin', 'ok'],
+      ['rollback', 'ok'],
+    ]),
+  ).toEqual(['begin', 'rollback'])
+})
+
+test('what is skipped after a failure is named so', () => {
+  const failed = request([
+    ['insert into t values (1)', { code: 'SQLITE_CONSTRAINT', message: 'UNIQUE' }],
+    ['COMMIT', 'skipped'],
+  ])
+  expect(skippedText({ sql: 'COMMIT', effects: [] }, failed)).toContain('an earlier statement failed')
+})

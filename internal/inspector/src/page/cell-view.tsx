@@ -1,0 +1,74 @@
+import type { JSX } from 'preact'
+import type { Cell } from './database-client.ts'
+import { bytesText } from './format.ts'
+import { copy } from './request-details.tsx'
+
+const LIST_CHARACTERS = 200
+/** Of a longer blob only the beginning is shown. */
+const MAX_HEX_BYTES = 64 * 1_024
+
+/** One line for a value in a list. @param length its length if it is cut */
+export function cellText(cell: Cell, length: number | null = null): string {
+  if (cell.type === 'null') return 'NULL'
+  if (cell.type === 'blob') return `blob, ${bytesText(length ?? byteLength(cell.base64))}`
+  if (cell.type === 'float') return realText(cell.value)
+  if (cell.type === 'integer') return cell.value
+  const isCut = length !== null || cell.value.length > LIST_CHARACTERS
+  return isCut ? `${cell.value.slice(0, LIST_CHARACTERS)}…` : cell.value
+}
+
+/** A REAL has a decimal point, so that it differs from an integer. */
+const realText = (value: number): string => {
+  const text = Object.is(value, -0) ? '-0' : String(value)
+  return /^-?\d+$/.test(text) ? `${text}.0` : text
+}
+
+const byteLength = (base64: string): number => Math.floor((base64.replace(/=+$/, '').length * 3) / 4)
+
+interface CellViewProps {
+  readonly name: string
+  readonly cell: Cell
+  readonly onClose: () => void
+}
+
+/** A whole value. */
+export function CellView({ name, cell, onClose }: CellViewProps): JSX.Element {
+  const text = fullText(cell)
+  return (
+    <section id="cell" class="panel" aria-label={`Value of ${name}`}>
+      <div class="panel-head">
+        <h2>{name}</h2>
+        <p class="quiet">{kindText(cell)}</p>
+        <button type="button" onClick={() => copy(text)}>
+          Copy
+        </button>
+        <button type="button" aria-label="Close value" onClick={onClose}>
+          ×
+        </button>
+      </div>
+      <pre class="content">{text}</pre>
+    </section>
+  )
+}
+
+function kindText(cell: Cell): string {
+  if (cell.type === 'text') return `text, ${cell.value.length.toLocaleString('en')} characters`
+  if (cell.type !== 'blob') return cell.type
+  const bytes = byteLength(cell.base64)
+  return `blob, ${bytesText(bytes)}${bytes > MAX_HEX_BYTES ? `, the first ${bytesText(MAX_HEX_BYTES)}` : ''}`
+}
+
+function fullText(cell: Cell): string {
+  if (cell.type === 'null') return 'NULL'
+  if (cell.type === 'float') return realText(cell.value)
+  return cell.type === 'blob' ? hexOf(cell.base64) : cell.value
+}
+
+/** Hexadecimal digits, 32 bytes on each line. */
+function hexOf(base64: string): string {
+  const bytes = atob(base64.slice(0, Math.ceil(MAX_HEX_BYTES / 3) * 4)).slice(0, MAX_HEX_BYTES)
+  const digits = Array.from(bytes, (byte) => byte.charCodeAt(0).toString(16).padStart(2, '0'))
+  const lines: string[] = []
+  for (let at = 0; at < digits.length; at += 32) lines.push(digits.slice(at, at + 32).join(' '))
+  return lines.join('\n')
+}

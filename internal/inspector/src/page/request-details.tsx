@@ -1,0 +1,92 @@
+import type { JSX } from 'preact'
+import { isControl, skippedText } from './client-guards.ts'
+import { bytesText, clockText, counted, durationText } from './format.ts'
+import { changes, currentModel, selected, status } from './state.ts'
+import { problemOf, type WireRequest } from './wire-model.ts'
+
+/** The selected request: its statements and what became of each. */
+export function RequestDetails(): JSX.Element | null {
+  const request = selectedRequest()
+  if (request === null) return null
+  const problem = problemOf(request)
+  return (
+    <aside id="details" class="panel" aria-label="Details of the selected request">
+      <div class="details-head">
+        <h2>Request</h2>
+        <button
+          type="button"
+          aria-label="Close details"
+          onClick={() => {
+            selected.value = null
+          }}
+        >
+          ×
+        </button>
+      </div>
+      {problem !== null && <p class="problem">{problem}</p>}
+      {request.statements.map((statement, at) => (
+        <div class={isControl(statement) ? 'statement control' : 'statement'} key={at}>
+          <pre>
+            <code>{statement.sql}</code>
+          </pre>
+          <button type="button" class="copy" onClick={() => copy(statement.sql)}>
+            Copy
+          </button>
+          {request.outcomes[at] === 'skipped' && <span class="quiet">{skippedText(statement, request)}</span>}
+        </div>
+      ))}
+      {request.more > 0 && <p class="quiet">and {counted(request.more, 'statement')} more</p>}
+      <dl>
+        {factsOf(request).map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </aside>
+  )
+}
+
+function selectedRequest(): WireRequest | null {
+  // reads the signal, so that a change of the request is shown
+  void changes.value
+  return selected.value === null ? null : (currentModel().requests.get(selected.value) ?? null)
+}
+
+function factsOf(request: WireRequest): readonly (readonly [string, string])[] {
+  const { at, end, database, method, path, stream, bytes, responseBytes, status: code, span } = request
+  const { waitedUntil, rows, rowsRead, rowsWritten } = request
+  return [
+    ['Database', database],
+    ['Request', `${method} ${path}`.trim()],
+    ['Stream', stream === null ? 'none' : `#${stream}`],
+    ['Transaction', span === null ? 'none' : `${span.state}, ${counted(span.trips, 'round trip')}`],
+    ['Started', clockText(at)],
+    ['Duration', end === null ? 'running' : durationText(end - at)],
+    ...(waitedUntil === null
+      ? []
+      : [['Write lock', `waited ${durationText(waitedUntil - at)} for it`] as const]),
+    ['Status', String(code ?? (end === null ? '' : 'no response'))],
+    ['Rows', `${rows} returned, ${rowsRead} read, ${rowsWritten} written`],
+    ['Bytes', `${bytesText(bytes)} sent, ${bytesText(responseBytes)} received`],
+  ]
+}
+
+export function copySelected(): void {
+  const text = selectedRequest()
+    ?.statements.map(({ sql }) => sql)
+    .join(';\n')
+  if (text) copy(text)
+}
+
+export function copy(text: string): void {
+  navigator.clipboard.writeText(text).then(
+    () => {
+      status.value = 'Copied'
+    },
+    () => {
+      status.value = 'Copying is not allowed by the browser'
+    },
+  )
+}

@@ -1,0 +1,340 @@
+import { Component, type JSX } from 'preact'
+import { ownStatements } from './client-guards.ts'
+import { bytesText, clockText, counted, durationText } from './format.ts'
+import { RequestDetails } from './request-details.tsx'
+import {
+  canMove,
+  changes,
+  currentModel,
+  isShown,
+  missed,
+  notices,
+  now,
+  pausedAt,
+  position,
+  range,
+  selected,
+} from './state.ts'
+import { Timeline } from './timeline.tsx'
+import { problemOf, type Span, WINDOW_MS, type WireRequest } from './wire-model.ts'
+
+const MAX_ROWS = 500
+const RANGES = [
+  ['5', '5 s'],
+  ['10', '10 s'],
+  ['30', '30 s'],
+  ['60', '1 min'],
+  ['300', '5 min'],
+  ['all', 'all'],
+] as const
+const LEGEND = [
+  ['transaction', 'transaction'],
+  ['locked', 'holds the write lock'],
+  ['overdue', 'past 5 s, can lose it'],
+  ['waiting', 'waits for it'],
+  ['request', 'request'],
+  ['failed', 'error'],
+] as const
+
+/** Requests as they arrive: a time line, write locks, streams, and a list with details. */
+export function RequestsTab(): JSX.Element {
+  return (
+    <>
+      {notices.value.length > 0 && (
+        <section class="panel" aria-labelledby="notices-title">
+          <div class="panel-head">
+            <h2 id="notices-title">Server</h2>
+          </div>
+          <ul class="content" role="log">
+            {notices.value.map(({ at, database, text }) => (
+              <li key={`${at}${text}`}>
+                {clockText(at)} {database}: {text}
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      <section class="panel" aria-labelledby="timeline-title">
+        <div class="panel-head">
+          <h2 id="timeline-title">Time line</h2>
+          <p class="legend" aria-hidden="true">
+            {LEGEND.map(([name, text]) => (
+              <span key={name} class={`key ${name}`}>
+                {text}
+              </span>
+            ))}
+          </p>
+          <TimelineRange />
+        </div>
+        <div class="timeline-scroll">
+          <Timeline />
+        </div>
+      </section>
+      <div class="columns">
+        <WriteLocks />
+        <OpenStreams />
+      </div>
+      <div class="requests">
+        <RequestList />
+        <RequestDetails />
+      </div>
+    </>
+  )
+}
+
+function TimelineRange(): JSX.Element {
+  return (
+    <>
+      <label>
+        Shown{' '}
+        <select
+          id="range"
+          value={range}
+          onChange={(event) => {
+            range.value = event.currentTarget.value
+          }}
+        >
+          {RANGES.map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label class="position">
+        <span class="hidden">Position</span>{' '}
+        <input
+          type="range"
+          min="0"
+          max="1000"
+          value={position}
+          disabled={!canMove()}
+          onInput={(event) => {
+            position.value = Number(event.currentTarget.value)
+          }}
+        />
+      </label>
+    </>
+  )
+}
+
+function WriteLocks(): JSX.Element {
+  void changes.value
+  const holders = [...currentModel().holders.values()]
+  return (
+    <section class="panel" aria-labelledby="lock-title">
+      <div class="panel-head">
+        <h2 id="lock-title">Write lock</h2>
+      </div>
+      <div id="locks" class="content">
+        {holders.length === 0 ? (
+          <p class="quiet">No stream holds a write lock.</p>
+        ) : (
+          holders.map((span) => <LockCard key={span.id} span={span} />)
+        )}
+      </div>
+    </section>
+  )
+}
+
+function LockCard({ span }: { span: Span }): JSX.Element {
+  const at = pausedAt.value ?? now.value
+  const held = at - (span.lockSince ?? span.begin)
+  const waiters = currentModel().waiters(span.database)
+  return (
+    <div class={held > WINDOW_MS ? 'lock overdue' : 'lock'}>
+      <p>
+        <b>
+          {span.database} #{span.stream}
+        </b>{' '}
+        has the write lock for {durationText(Math.max(held, 0))}
+      </p>
+      <progress
+        max={WINDOW_MS}
+        value={Math.min(Math.max(held, 0), WINDOW_MS)}
+        aria-label={`Time with the lock, of ${WINDOW_MS / 1_000} seconds`}
+      />
+      {waiters.length === 0 ? (
+        <p class="quiet">none waits</p>
+      ) : (
+        <ul class="waiters">
+          {waiters.map((request) => (
+            <li key={request.n}>
+              <b>#{request.stream}</b> waits {durationText(Math.max(at - request.at, 0))}{' '}
+              <code>{ownStatements(request)[0]?.sql.slice(0, 80)}</code>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  )
+}
+
+function OpenStreams(): JSX.Element {
+  void changes.value
+  const at = pausedAt.value ?? now.value
+  const streams = [...currentModel().streams.values()]
+  return (
+    <section class="panel" aria-labelledby="streams-title">
+      <div class="panel-head">
+        <h2 id="streams-title">
+          Open streams <span class="badge">{streams.length}</span>
+        </h2>
+      </div>
+      <ul id="streams" class="content">
+        {streams.length === 0 && <li class="quiet">none</li>}
+        {streams.map(({ database, number, span, inFlight, lastAt }) => (
+          <li key={number}>
+            <b>
+              {database} #{number}
+            </b>{' '}
+            {span !== null && 'in a transaction, '}
+            {inFlight > 0 ? 'at work' : `idle ${durationText(Math.max(at - lastAt, 0))}`}
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function RequestList(): JSX.Element {
+  void changes.value
+  const requests = [...currentModel().requests.values()].filter(isShown).slice(-MAX_ROWS).reverse()
+  const chosen = requests.some(({ n }) => n === selected.value) ? selected.value : null
+  const stop = chosen ?? requests[0]?.n
+  return (
+    <section class="panel list" aria-labelledby="requests-title">
+      <div class="panel-head">
+        <h2 id="requests-title">Requests</h2>
+        <p class="quiet">
+          {counted(requests.length, 'request')}
+          {missed.value > 0 && `, ${missed.value} events missed`}
+        </p>
+        <p class="keys quiet">
+          <kbd>↑</kbd>
+          <kbd>↓</kbd> select <kbd>c</kbd> copy <kbd>p</kbd> pause <kbd>/</kbd> filter
+        </p>
+      </div>
+      <div class="scroll">
+        <table class="request-table" role="grid" aria-labelledby="requests-title">
+          <thead>
+            <tr>
+              <th scope="col">Time</th>
+              <th scope="col">Database</th>
+              <th scope="col" class="number">
+                Stream
+              </th>
+              <th scope="col">Statements</th>
+              <th scope="col" class="number">
+                Duration
+              </th>
+              <th scope="col" class="number">
+                Rows
+              </th>
+              <th scope="col" class="number">
+                Bytes
+              </th>
+            </tr>
+          </thead>
+          <tbody id="rows">
+            {requests.map((request) => (
+              <RequestRow
+                key={request.n}
+                request={request}
+                end={request.end}
+                isSelected={request.n === chosen}
+                isStop={request.n === stop}
+              />
+            ))}
+          </tbody>
+        </table>
+        {requests.length === 0 && (
+          <p id="empty" class="content quiet">
+            No requests yet. Requests appear here live.
+          </p>
+        )}
+      </div>
+    </section>
+  )
+}
+
+interface RowProps {
+  readonly request: WireRequest
+  /** Of the request, which is changed in place. */
+  readonly end: number | null
+  readonly isSelected: boolean
+  /** Whether the Tab key stops here. */
+  readonly isStop: boolean
+}
+
+/** A row that is drawn again only when something of it has changed. */
+class RequestRow extends Component<RowProps> {
+  override shouldComponentUpdate({ end, isSelected, isStop }: RowProps): boolean {
+    const { props } = this
+    return end !== props.end || isSelected !== props.isSelected || isStop !== props.isStop
+  }
+
+  override render({ request, isSelected, isStop }: RowProps): JSX.Element {
+    const { n, at, end, database, stream, bytes, responseBytes, rows, more } = request
+    const problem = problemOf(request)
+    const own = ownStatements(request)
+    const count = own.length + more
+    return (
+      <tr
+        data-n={n}
+        tabIndex={isStop ? 0 : -1}
+        aria-selected={isSelected}
+        class={problem === null ? undefined : 'failed'}
+        onClick={() => {
+          selected.value = n
+        }}
+      >
+        <td class="time">{clockText(at)}</td>
+        <td>{database}</td>
+        <td class="number">{stream === null ? '' : `#${stream}`}</td>
+        <td class="sql">
+          {problem !== null && <span class="problem">{problem}</span>}
+          {count > 1 && (
+            <span class="more" title={counted(count, 'statement')}>
+              {count}
+            </span>
+          )}
+          <code>{lineOf(request)}</code>
+        </td>
+        <td class="number">{end === null ? 'running' : durationText(end - at)}</td>
+        <td class="number">{end === null ? '' : rows}</td>
+        <td class="number">{end === null ? '' : bytesText(bytes + responseBytes)}</td>
+      </tr>
+    )
+  }
+}
+
+/** Describes the statements of a request in one line. */
+function lineOf(request: WireRequest): string {
+  const { statements, path } = request
+  if (statements.length === 0) return path.endsWith('/pipeline') ? 'end of the stream' : path
+  const texts = ownStatements(request).map(({ sql }) => sql.replaceAll(/\s+/g, ' ').trim())
+  return texts.join('; ').slice(0, 400)
+}
+
+/** Selects another row. Arrow keys work anywhere on the page, other keys only in the list. */
+export function moveSelection(event: KeyboardEvent): void {
+  const body = document.getElementById('rows')
+  const focused = document.activeElement
+  const row = focused !== null && focused.parentElement === body ? focused : null
+  const isArrow = event.key === 'ArrowDown' || event.key === 'ArrowUp'
+  if (body === null || (row === null && !isArrow)) return
+  const from = row ?? body.querySelector(`tr[aria-selected=true]`)
+  const target = {
+    ArrowDown: from ? from.nextElementSibling : body.firstElementChild,
+    ArrowUp: from ? from.previousElementSibling : body.firstElementChild,
+    Home: body.firstElementChild,
+    End: body.lastElementChild,
+    Enter: row,
+  }[event.key]
+  if (!(target instanceof HTMLElement)) return
+  event.preventDefault()
+  target.focus()
+  target.click()
+  target.scrollIntoView({ block: 'nearest' })
+}

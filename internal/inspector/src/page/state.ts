@@ -1,0 +1,176 @@
+import { batch, signal } from '@preact/signals'
+import { readEventLog } from './event-log.ts'
+import { counted } from './format.ts'
+import {
+  problemOf,
+  type RequestEvent,
+  type ResponseEvent,
+  WireModel,
+  type WireRequest,
+} from './wire-model.ts'
+
+/** An event of the server of a database. Times are in ms since the Unix epoch. */
+export interface Notice {
+  readonly at: number
+  readonly database: string
+  readonly text: string
+}
+
+type FeedEvent =
+  | { readonly type: 'hello'; readonly version: string }
+  | { readonly type: 'missed'; readonly count: number }
+  | ({ readonly type: 'notice' } & Notice)
+  | RequestEvent
+  | ResponseEvent
+
+const FRAME_MS = 250
+
+export const tab = signal<'requests' | 'data'>('requests')
+export const connection = signal<'connecting' | 'open' | 'lost'>('connecting')
+export const serverVersion = signal('')
+export const status = signal('')
+export const filter = signal('')
+export const errorsOnly = signal(false)
+/** Seconds on the time line, or `all`. */
+export const range = signal('30')
+/** Position of a period that is not live, from 0 to 1,000. */
+export const position = signal(1_000)
+/** Time of the pause, in ms since the Unix epoch. */
+export const pausedAt = signal<number | null>(null)
+export const newWhilePaused = signal(0)
+/** Events that this page was too slow for. */
+export const missed = signal(0)
+export const notices = signal<readonly Notice[]>([])
+/** Number of the selected request. */
+export const selected = signal<number | null>(null)
+/** Name of the event log that is shown instead of live requests. */
+export const fileName = signal<string | null>(null)
+/** Changes with every event: the model itself is changed in place. */
+export const changes = signal(0)
+/** The time that is drawn, in ms since the Unix epoch. */
+export const now = signal(Date.now())
+
+/** Also updated while a file is shown. */
+let live = new WireModel()
+let shown = live
+
+/** What is shown: live requests, or an event log. */
+export const currentModel = (): WireModel => shown
+
+export function isShown(request: WireRequest): boolean {
+  if (pausedAt.value !== null && request.at > pausedAt.value) return false
+  if (errorsOnly.value && problemOf(request) === null) return false
+  const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean)
+  if (words.length === 0) return true
+  const { database, path, statements } = request
+  const text = [database, path, problemOf(request) ?? '', ...statements.map(({ sql }) => sql)]
+    .join('\n')
+    .toLowerCase()
+  return words.every((word) => text.includes(word))
+}
+
+/** The period on the time line. */
+export function visiblePeriod(): { readonly from: number; readonly to: number; readonly now: number } {
+  const isFile = fileName.value !== null
+  const end = isFile ? lastOf(shown) : (pausedAt.value ?? now.value)
+  const whole = wholePeriod(end)
+  const length = range.value === 'all' ? whole : Number(range.value) * 1_000
+  const back = canMove() ? (1 - position.value / 1_000) * (whole - length) : 0
+  return { from: end - back - length, to: end - back, now: end }
+}
+
+/** Whether the time line shows a part of a period that stands still. */
+export function canMove(): boolean {
+  const isFile = fileName.value !== null
+  if (range.value === 'all' || (!isFile && pausedAt.value === null)) return false
+  return Number(range.value) * 1_000 < wholePeriod(isFile ? lastOf(shown) : (pausedAt.value ?? now.value))
+}
+
+function wholePeriod(end: number): number {
+  const first = shown.requests.values().next().value?.at ?? end - 1_000
+  return Math.max(end - first, 1_000) * 1.02
+}
+
+function lastOf({ requests, spans }: WireModel): number {
+  let last = 0
+  for (const { at, end } of requests.values()) last = Math.max(last, end ?? at)
+  for (const { begin, end } of spans) last = Math.max(last, end ?? begin)
+  return last
+}
+
+export function togglePause(): void {
+  batch(() => {
+    pausedAt.value = pausedAt.value === null ? Date.now() : null
+    newWhilePaused.value = 0
+    position.value = 1_000
+  })
+}
+
+/** Shows an event log instead of live requests. */
+export async function openFile(file: File | undefined): Promise<void> {
+  if (file === undefined) return
+  const { model, events, skipped } = await readEventLog(file)
+  if (events === 0) {
+    status.value = `${file.name} has no events with a time; see "The request inspector" in the documentation`
+    return
+  }
+  batch(() => {
+    shown = model
+    fileName.value = file.name
+    pausedAt.value = null
+    range.value = 'all'
+    selected.value = null
+    changes.value += 1
+    const unread = skipped > 0 ? `, ${counted(skipped, 'line')} skipped` : ''
+    status.value = `${counted(events, 'event')} of ${file.name}${unread}`
+  })
+}
+
+export function backToLive(): void {
+  batch(() => {
+    shown = live
+    fileName.value = null
+    range.value = '30'
+    selected.value = null
+    changes.value += 1
+    status.value = ''
+  })
+}
+
+function take(event: FeedEvent): void {
+  if (event.type === 'hello') {
+    const wasLive = shown === live
+    live = new WireModel()
+    if (wasLive) shown = live
+    notices.value = []
+    serverVersion.value = event.version
+  } else if (event.type === 'missed') missed.value += event.count
+  else if (event.type === 'notice') notices.value = [...notices.value, event]
+  else if (event.type === 'response') live.end(event)
+  else {
+    live.begin(event)
+    if (pausedAt.value !== null) newWhilePaused.value += 1
+  }
+}
+
+/** Connects to the server, and keeps the time. */
+export function start(): void {
+  const events = new EventSource('/_baton/events')
+  events.addEventListener('open', () => {
+    connection.value = 'open'
+  })
+  events.addEventListener('error', () => {
+    connection.value = 'lost'
+  })
+  events.addEventListener('message', ({ data }) => {
+    batch(() => {
+      for (const event of JSON.parse(String(data)) as FeedEvent[]) take(event)
+      changes.value += 1
+    })
+  })
+  setInterval(() => {
+    // also while the page is hidden, so that expired streams are removed
+    live.settle(Date.now())
+    if (!document.hidden) now.value = Date.now()
+  }, FRAME_MS)
+}

@@ -1,0 +1,301 @@
+import { signal } from '@preact/signals'
+import type { JSX } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { ownStatements } from './client-guards.ts'
+import { clockText, counted, durationText, shortened } from './format.ts'
+import { changes, currentModel, isShown, selected, visiblePeriod } from './state.ts'
+import { problemOf, type Span, WINDOW_MS, type WireModel, type WireRequest } from './wire-model.ts'
+
+/** A transaction with its requests, or a request outside of one. */
+interface Bar {
+  readonly database: string
+  readonly from: number
+  readonly to: number
+  readonly span: Span | null
+  readonly requests: WireRequest[]
+}
+
+interface Lane {
+  readonly database: string
+  readonly bars: Bar[]
+  /** End of the last bar. */
+  until: number
+}
+
+interface View {
+  readonly from: number
+  readonly to: number
+  readonly now: number
+  readonly width: number
+}
+
+const GUTTER = 132
+const LANE = 26
+const TOP = 26
+const MAX_LANES = 30
+const STEPS = [
+  10, 50, 100, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000,
+]
+
+const width = signal(320)
+
+/** The traffic of a period: concurrent transactions in separate lanes, one database below another. */
+export function Timeline(): JSX.Element {
+  const svg = useRef<SVGSVGElement>(null)
+  useEffect(() => {
+    const parent = svg.current?.parentElement
+    if (!parent) return undefined
+    const observer = new ResizeObserver(() => {
+      width.value = Math.max(parent.clientWidth, 320)
+    })
+    observer.observe(parent)
+    return () => observer.disconnect()
+  }, [])
+  void changes.value
+  const model = currentModel()
+  const view: View = { ...visiblePeriod(), width: width.value }
+  const lanes = lanesOf(barsOf(model, view), view)
+  const height = TOP + Math.max(lanes.length, 1) * LANE + 8
+  const waiting = new Set([...model.holders.keys()].flatMap((database) => model.waiters(database)))
+  const count = lanes.flatMap(({ bars }) => bars).filter(({ span }) => span !== null).length
+  return (
+    <svg
+      ref={svg}
+      id="timeline"
+      role="img"
+      viewBox={`0 0 ${view.width} ${height}`}
+      width="100%"
+      height={height}
+    >
+      <title>{`${counted(count, 'transaction')} on the time line`}</title>
+      <Axis view={view} height={height} />
+      {lanes.map(({ database, bars }, at) => (
+        <g key={at}>
+          {lanes[at - 1]?.database !== database && (
+            <>
+              {at > 0 && (
+                <line x1={0} x2={view.width} y1={TOP + at * LANE} y2={TOP + at * LANE} class="rule" />
+              )}
+              <text x={12} y={TOP + at * LANE + 17} class="lane-name">
+                {shortened(database, 16)}
+              </text>
+            </>
+          )}
+          {bars.map((bar) => (
+            <BarMark
+              key={bar.span?.id ?? `r${bar.requests[0]?.n}`}
+              bar={bar}
+              y={TOP + at * LANE}
+              view={view}
+              waiting={waiting}
+            />
+          ))}
+        </g>
+      ))}
+    </svg>
+  )
+}
+
+const xOf = (at: number, { from, to, width: whole }: View): number =>
+  GUTTER + ((at - from) / (to - from)) * (whole - GUTTER - 12)
+
+function barsOf(model: WireModel, { from, to, now }: View): Bar[] {
+  const bySpan = new Map<Span, Bar>()
+  for (const span of model.spans) {
+    const { database, begin, end } = span
+    bySpan.set(span, { database, from: begin, to: end ?? now, span, requests: [] })
+  }
+  const bars: Bar[] = []
+  for (const request of model.requests.values()) {
+    if (!isShown(request)) continue
+    const bar = request.span === null ? undefined : bySpan.get(request.span)
+    const { database, at, end } = request
+    if (bar === undefined) bars.push({ database, from: at, to: end ?? now, span: null, requests: [request] })
+    else bar.requests.push(request)
+  }
+  for (const bar of bySpan.values()) if (bar.requests.length > 0) bars.push(bar)
+  return bars.filter((bar) => bar.to >= from && bar.from <= to).sort((a, b) => a.from - b.from)
+}
+
+function lanesOf(bars: readonly Bar[], { from, to, width: whole }: View): readonly Lane[] {
+  const gap = ((to - from) / whole) * 5
+  const byDatabase = new Map<string, Lane[]>()
+  for (const bar of bars) {
+    const lanes = byDatabase.get(bar.database) ?? []
+    byDatabase.set(bar.database, lanes)
+    let lane = lanes.find(({ until }) => until + gap <= bar.from)
+    if (lane === undefined) {
+      lane = { database: bar.database, bars: [], until: 0 }
+      lanes.push(lane)
+    }
+    lane.bars.push(bar)
+    lane.until = bar.to
+  }
+  const names = [...byDatabase.keys()].sort()
+  return names.flatMap((name) => byDatabase.get(name) ?? []).slice(0, MAX_LANES)
+}
+
+function Axis({ view, height }: { view: View; height: number }): JSX.Element {
+  const { from, to, width: whole } = view
+  const room = Math.max(2, Math.floor((whole - GUTTER) / 110))
+  const step = STEPS.find((candidate) => (to - from) / candidate <= room) ?? (to - from) / room
+  const ticks: number[] = []
+  for (let at = Math.ceil(from / step) * step; at <= to; at += step) ticks.push(at)
+  return (
+    <g>
+      {ticks.map((at) => {
+        const x = xOf(at, view)
+        const text = step < 1_000 ? clockText(at) : clockText(at).slice(0, 8)
+        return (
+          <g key={at}>
+            <line x1={x} x2={x} y1={TOP - 6} y2={height} class="tick" />
+            {x + 90 < whole && (
+              <text x={x + 4} y={14} class="tick-text">
+                {text}
+              </text>
+            )}
+          </g>
+        )
+      })}
+    </g>
+  )
+}
+
+interface BarProps {
+  readonly bar: Bar
+  readonly y: number
+  readonly view: View
+  readonly waiting: ReadonlySet<WireRequest>
+}
+
+function BarMark({ bar, y, view, waiting }: BarProps): JSX.Element {
+  const { span, from, to, requests } = bar
+  const shown = requests.filter(({ at, end }) => (end ?? view.now) >= view.from && at <= view.to)
+  const wide = clip(to, view) - clip(from, view) > 150
+  return (
+    <g class={span === null ? 'bar' : 'bar span'}>
+      {span !== null && <SpanMark span={span} from={from} to={to} y={y} view={view} />}
+      {shown.map((request) => (
+        <RequestMark
+          key={request.n}
+          request={request}
+          y={y}
+          view={view}
+          isWaiting={waiting.has(request)}
+          bottom={span === null ? 7 : 8}
+        />
+      ))}
+      {span !== null && wide && requests.length < 40 && (
+        <text x={clip(to, view) - 6} y={y + 15} class="span-text">
+          {`${span.state} · ${durationText(to - from)}`}
+        </text>
+      )}
+    </g>
+  )
+}
+
+const clip = (at: number, view: View): number => xOf(Math.min(Math.max(at, view.from), view.to), view)
+
+interface BoxProps {
+  readonly start: number
+  readonly end: number
+  readonly kind: string
+  readonly y: number
+  readonly view: View
+  readonly top?: number
+  readonly bottom?: number
+  readonly onClick?: () => void
+  readonly title?: string
+}
+
+function Box({ start, end, kind, y, view, top = 3, bottom = 3, onClick, title }: BoxProps): JSX.Element {
+  return (
+    <rect
+      x={clip(start, view)}
+      y={y + top}
+      width={Math.max(clip(end, view) - clip(start, view), 3)}
+      height={LANE - top - bottom}
+      rx={2}
+      class={kind}
+      onClick={onClick}
+    >
+      {title !== undefined && <title>{title}</title>}
+    </rect>
+  )
+}
+
+interface SpanProps {
+  readonly span: Span
+  readonly from: number
+  readonly to: number
+  readonly y: number
+  readonly view: View
+}
+
+function SpanMark({ span, from, to, y, view }: SpanProps): JSX.Element {
+  const { lockSince } = span
+  const late = lockSince === null ? null : lockSince + WINDOW_MS
+  const isPast = late !== null && to > late
+  const showsLimit = late !== null && late > view.from && late < view.to && (span.end === null || isPast)
+  const title = `transaction of stream ${span.stream}: ${span.state}, ${durationText(to - from)}, ${counted(span.trips, 'round trip')}`
+  return (
+    <>
+      <title>{title}</title>
+      <Box start={from} end={to} kind={`transaction ${span.state.replaceAll(' ', '-')}`} y={y} view={view} />
+      {lockSince !== null && (
+        <Box
+          start={lockSince}
+          end={Math.min(to, late ?? to)}
+          kind="locked"
+          y={y}
+          view={view}
+          top={LANE - 7}
+        />
+      )}
+      {late !== null && isPast && <Box start={late} end={to} kind="overdue" y={y} view={view} />}
+      {late !== null && showsLimit && (
+        <line x1={xOf(late, view)} x2={xOf(late, view)} y1={y + 1} y2={y + LANE - 1} class="limit" />
+      )}
+    </>
+  )
+}
+
+interface RequestProps {
+  readonly request: WireRequest
+  readonly y: number
+  readonly view: View
+  readonly isWaiting: boolean
+  readonly bottom: number
+}
+
+function RequestMark({ request, y, view, isWaiting, bottom }: RequestProps): JSX.Element {
+  const { at, waitedUntil } = request
+  const end = request.end ?? view.now
+  const since = waitedUntil ?? at
+  const text = ownStatements(request)[0]?.sql ?? request.path
+  return (
+    <>
+      {since > at && (
+        <Box start={at} end={since} kind="request waiting" y={y} view={view} top={7} bottom={bottom} />
+      )}
+      <Box
+        start={since}
+        end={end}
+        kind={`request ${isWaiting ? 'waiting' : stateOf(request)}`}
+        y={y}
+        view={view}
+        top={7}
+        bottom={bottom}
+        title={`${shortened(text, 200)}\n${durationText(end - at)}`}
+        onClick={() => {
+          selected.value = request.n
+        }}
+      />
+    </>
+  )
+}
+
+function stateOf(request: WireRequest): string {
+  if (problemOf(request) !== null) return 'failed'
+  return request.end === null ? 'running' : 'done'
+}

@@ -1,0 +1,7 @@
+import { readFile } from 'node:fs/promises'
+
+/** Beside the file that this one is built into. */
+const FOLDER = new URL('page/', import.meta.url)
+
+/** Returns a file of the built page. */
+export const readPageFile = (name: string): Promise<string> => readFile(new URL(name, FOLDER), 'utf8')

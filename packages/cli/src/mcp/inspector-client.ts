@@ -1,0 +1,81 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { WireModel } from '@batonsql/inspector/wire-model'
+
+const RECONNECT_MS = 1_000
+
+/**
+ * Reads the events of the request inspector of a local server. The server reports requests only while they are read, so this
+ * begins at once, and reconnects when the server was restarted.
+ */
+export class InspectorClient {
+  readonly #url: string
+  readonly #ending = new AbortController()
+  #model = new WireModel()
+  #since = 0
+  /** Why there is no connection; null if there is. */
+  #problem: string | null = 'not connected yet'
+
+  /** Returns null for a database that is not on this machine, where only pages of this machine may read it. */
+  static of(url: string): InspectorClient | null {
+    const { protocol, hostname } = new URL(url)
+    const isLocal = protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
+    return isLocal ? new InspectorClient(new URL('/_baton/events', url).href) : null
+  }
+
+  private constructor(url: string) {
+    this.#url = url
+    void this.#run()
+  }
+
+  /**
+   * Returns what was seen, and since when requests are reported (in ms since the epoch).
+   * @throws Error without a connection
+   */
+  read(): { readonly model: WireModel; readonly since: number } {
+    if (this.#problem !== null) throw new Error(`The request inspector cannot be read: ${this.#problem}`)
+    this.#model.settle(Date.now())
+    return { model: this.#model, since: this.#since }
+  }
+
+  close(): void {
+    this.#ending.abort()
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#ending
+    while (!signal.aborted) {
+      this.#problem = await this.#follow(signal).catch((error: Error) => messageOf(error))
+      await sleep(RECONNECT_MS, undefined, { signal, ref: false }).catch(() => {})
+    }
+  }
+
+  /** Reads events until the connection ends. @returns why it did */
+  async #follow(signal: AbortSignal): Promise<string> {
+    const { status, body } = await fetch(this.#url, { signal })
+    if (status !== 200 || body === null) {
+      await body?.cancel()
+      return `the server returned HTTP ${status} (\`baton dev\` has an inspector, but not with --auth, --platform-port or --no-inspector)`
+    }
+    this.#since = Date.now()
+    let text = ''
+    for await (const part of body.pipeThrough(new TextDecoderStream())) {
+      text += part
+      const events = text.split('\n\n')
+      text = events.pop() ?? ''
+      for (const event of events) this.#take(JSON.parse(event.slice('data: '.length)))
+      this.#problem = null
+    }
+    return 'the server ended the connection'
+  }
+
+  #take(events: readonly { readonly type: string }[]): void {
+    for (const event of events) {
+      if (event.type === 'hello') this.#model = new WireModel()
+      else if (event.type === 'request') this.#model.begin(event as never)
+      else if (event.type === 'response') this.#model.end(event as never)
+    }
+  }
+}
+
+/** `fetch` says only "fetch failed"; its cause says why. */
+const messageOf = ({ message, cause }: Error): string => (cause instanceof Error ? cause.message : message)

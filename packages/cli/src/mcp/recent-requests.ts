@@ -1,0 +1,73 @@
+import { problemOf, type Span, type WireModel, type WireRequest } from '@batonsql/inspector/wire-model'
+
+const MAX_SQL = 300
+
+/** Which requests to list. */
+export interface RequestFilter {
+  readonly limit: number
+  /** Only requests with this text in their database, path, statements or error. */
+  readonly contains: string
+}
+
+/** Lists the latest requests that the inspector saw, newest last: what they did, how long they took, and what they waited for. */
+export function recentRequests(
+  { model, since }: { readonly model: WireModel; readonly since: number },
+  { limit, contains }: RequestFilter,
+): object {
+  const shown = [...model.requests.values()].map((request) => describeRequest(request, model))
+  const wanted = shown.filter((request) =>
+    JSON.stringify(request).toLowerCase().includes(contains.toLowerCase()),
+  )
+  const locks = [...model.holders.values()].map((span) => ({
+    ...describeSpan(span),
+    waiting: model.waiters(span.database).map(({ n }) => n),
+  }))
+  return { seenSince: timeOf(since), requests: wanted.slice(-limit), writeLocks: locks }
+}
+
+function describeRequest(request: WireRequest, model: WireModel): object {
+  const { n, at, end, database, method, path, stream, statements, more, span, rows, waitedUntil } = request
+  const problem = problemOf(request)
+  return {
+    request: n,
+    at: timeOf(at),
+    database,
+    ...(statements.length === 0 ? { path: `${method} ${path}` } : { statements: textsOf(statements, more) }),
+    tookMs: end === null ? null : round(end - at),
+    ...(problem !== null ? { error: problem } : { rows }),
+    ...(stream !== null && { stream }),
+    ...(span !== null && { transaction: describeSpan(span) }),
+    ...(waitedUntil !== null && {
+      waitedForWriteLockMs: round(waitedUntil - at),
+      heldBy: holdersBetween(model, database, at, waitedUntil)
+        .filter((holder) => holder !== span)
+        .map(describeSpan),
+    }),
+  }
+}
+
+const textsOf = (statements: WireRequest['statements'], more: number): string[] => [
+  ...statements.map(({ sql }) => (sql.length > MAX_SQL ? `${sql.slice(0, MAX_SQL)}…` : sql)),
+  ...(more > 0 ? [`${more} more`] : []),
+]
+
+/** Transactions that had the write lock of a database at some time between two. */
+const holdersBetween = ({ spans }: WireModel, database: string, from: number, to: number): Span[] =>
+  spans.filter(
+    (span) =>
+      span.database === database && span.lockSince !== null && span.lockSince < to && (span.end ?? to) > from,
+  )
+
+const describeSpan = ({ id, database, stream, begin, end, lockSince, trips, state }: Span): object => ({
+  transaction: id,
+  database,
+  stream,
+  state,
+  began: timeOf(begin),
+  requests: trips,
+  ...(end !== null && { tookMs: round(end - begin) }),
+  ...(lockSince !== null && { heldWriteLockMs: end === null ? null : round(end - lockSince) }),
+})
+
+const timeOf = (at: number): string => new Date(at).toISOString().slice(11, 23)
+const round = (ms: number): number => Math.round(ms * 10) / 10

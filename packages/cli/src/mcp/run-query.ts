@@ -1,0 +1,77 @@
+import { type ArrayRow, type Client, describe, type InArgs, readRows, type Value } from '@batonsql/core'
+
+/** Limits of a result, so that it fits into the context of an agent. */
+const MAX_CHARACTERS = 60_000
+const MAX_CELL_CHARACTERS = 4_000
+
+/** A result for an agent. */
+export interface QueryResult {
+  readonly columns: readonly string[]
+  readonly rows: readonly (readonly unknown[])[]
+  /** Why not all rows are there; absent if they are. */
+  readonly incomplete?: string
+}
+
+/** Where a query runs, and how many rows it may give. */
+export interface QueryOptions {
+  readonly maxRows: number
+  readonly signal: AbortSignal
+}
+
+/**
+ * Runs a statement that reads. The server says whether it does: it prepares the statement, and nothing here looks at the text.
+ * It then runs in a transaction that is never committed.
+ * @throws Error for a statement that may write
+ */
+export async function runQuery(
+  db: Client,
+  sql: string,
+  args: InArgs,
+  { maxRows, signal }: QueryOptions,
+): Promise<QueryResult> {
+  const { isReadOnly, isExplain, columns } = await describe(db, sql, { signal })
+  if (!isReadOnly && !isExplain)
+    throw new Error('The server says that this statement may change the database.')
+  const rows: unknown[][] = []
+  let characters = 0
+  let incomplete: string | undefined
+  const read = db.transaction(
+    async (tx) => {
+      for await (const row of readRows(tx, sql, args, { rowMode: 'array', signal })) {
+        const cells = cellsOf(row)
+        characters += JSON.stringify(cells).length
+        if (rows.length === maxRows) incomplete = `There are more than ${maxRows} rows.`
+        else if (characters > MAX_CHARACTERS) incomplete = `Only the first ${rows.length} rows fit.`
+        if (incomplete !== undefined) break
+        rows.push(cells)
+      }
+      throw new RolledBack()
+    },
+    { mode: 'deferred' },
+  )
+  await read.catch((error: unknown) => {
+    if (!(error instanceof RolledBack)) throw error
+  })
+  const names = columns.map(({ name }) => name)
+  return incomplete === undefined ? { columns: names, rows } : { columns: names, rows, incomplete }
+}
+
+/** Thrown in a transaction so that it is rolled back. */
+class RolledBack extends Error {}
+
+/** Returns the values of a row for JSON: integers beyond 2^53 and infinities as text, blobs as base64, long values cut. */
+const cellsOf = (row: ArrayRow): unknown[] => Array.from(row, cellOf)
+
+function cellOf(value: Value): unknown {
+  if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value)
+  if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
+  if (typeof value === 'string') {
+    if (value.length <= MAX_CELL_CHARACTERS) return value
+    return { beginning: value.slice(0, MAX_CELL_CHARACTERS), characters: value.length }
+  }
+  if (!(value instanceof Uint8Array)) return value
+  const beginning = Buffer.from(value.subarray(0, MAX_CELL_CHARACTERS / 4)).toString('base64')
+  return value.length <= MAX_CELL_CHARACTERS / 4
+    ? { base64: beginning }
+    : { beginningInBase64: beginning, bytes: value.length }
+}

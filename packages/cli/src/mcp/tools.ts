@@ -1,0 +1,124 @@
+import { type Client, splitStatements } from '@batonsql/core'
+import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
+import type * as zod from 'zod'
+import type { InspectorClient } from './inspector-client.ts'
+import { recentRequests } from './recent-requests.ts'
+import { runQuery } from './run-query.ts'
+
+/** What the tools act on. */
+export interface ToolContext {
+  readonly z: typeof zod
+  readonly db: Client
+  /** Null for a database on another machine. */
+  readonly inspector: InspectorClient | null
+  readonly mayWrite: boolean
+}
+
+/** Tables and views with their columns, and the statements that created them, their indexes and triggers. */
+const SCHEMA = `select m.name as "table", m.type,
+    (select group_concat(trim(name || ' ' || type), ', ') from pragma_table_xinfo(m.name)) as columns,
+    (select group_concat(sql, ';' || char(10)) from sqlite_schema where tbl_name = m.name) as statements
+  from sqlite_schema as m
+  where m.type in ('table', 'view') and m.name not like 'sqlite\\_%' escape '\\' and m.name not like 'libsql\\_%' escape '\\'
+    and (?1 is null or m.name = ?1 collate nocase)
+  order by m.name`
+
+const READS = { readOnlyHint: true, openWorldHint: false } as const
+const DEFAULT_ROWS = 100
+const MAX_ROWS = 1_000
+const DEFAULT_REQUESTS = 20
+const MAX_REQUESTS = 200
+
+/** Registers the tools; what writes only if the user allowed it. */
+export function registerTools(server: McpServer, context: ToolContext): void {
+  registerReads(server, context)
+  registerRequests(server, context)
+  if (context.mayWrite) registerWrites(server, context)
+}
+
+function registerReads(server: McpServer, { z, db }: ToolContext): void {
+  const sql = z.string().describe('One SQLite statement')
+  const args = z
+    .array(z.union([z.string(), z.number(), z.null()]))
+    .default([])
+    .describe('Values of the parameters ?1, ?2, …')
+  const maxRows = z.int().min(1).max(MAX_ROWS).default(DEFAULT_ROWS).describe('Maximum number of rows')
+  server.registerTool(
+    'schema',
+    {
+      description: 'Lists tables and views with their columns, and the statements that created them.',
+      inputSchema: { table: z.string().optional().describe('Only this table or view') },
+      annotations: READS,
+    },
+    async ({ table = null }, { signal }) =>
+      textOf(await runQuery(db, SCHEMA, [table], { maxRows: MAX_ROWS, signal })),
+  )
+  server.registerTool(
+    'query',
+    {
+      description:
+        'Runs a statement that reads and returns its rows. Integers beyond 2^53 are text, blobs are base64, long values are cut: use substr() for the rest.',
+      inputSchema: { sql, args, maxRows },
+      annotations: READS,
+    },
+    async (input, { signal }) =>
+      textOf(await runQuery(db, input.sql, input.args, { maxRows: input.maxRows, signal })),
+  )
+  server.registerTool(
+    'query_plan',
+    {
+      description:
+        'Explains how SQLite would run a statement, without running it: which tables it scans, and which indexes it uses.',
+      inputSchema: { sql, args },
+      annotations: READS,
+    },
+    async (input, { signal }) => {
+      const explain = `explain query plan ${input.sql}`
+      return textOf(await runQuery(db, explain, input.args, { maxRows: MAX_ROWS, signal }))
+    },
+  )
+}
+
+function registerRequests(server: McpServer, { z, inspector }: ToolContext): void {
+  if (inspector === null) return
+  const limit = z
+    .int()
+    .min(1)
+    .max(MAX_REQUESTS)
+    .default(DEFAULT_REQUESTS)
+    .describe('Maximum number of requests')
+  const contains = z
+    .string()
+    .default('')
+    .describe('Only requests with this text, such as a table, an error or waitedForWriteLockMs')
+  server.registerTool(
+    'recent_requests',
+    {
+      description:
+        'Lists the latest requests of all clients to the local server, newest last: statements, duration, errors, transactions, how long each waited for the write lock and which transactions held it meanwhile; and who holds a write lock now. Requests are seen only since this tool is connected.',
+      inputSchema: { limit, contains },
+      annotations: READS,
+    },
+    (filter) => textOf(recentRequests(inspector.read(), filter)),
+  )
+}
+
+function registerWrites(server: McpServer, { z, db }: ToolContext): void {
+  server.registerTool(
+    'execute',
+    {
+      description:
+        'Runs statements that change the database, in one transaction: if one fails, none is kept. BEGIN and COMMIT are not needed.',
+      inputSchema: { sql: z.string().describe('One or more SQLite statements') },
+      annotations: { destructiveHint: true, openWorldHint: false },
+    },
+    async (input, { signal }) => {
+      const results = await db.transaction((tx) => tx.batch(splitStatements(input.sql), { signal }))
+      return textOf(results.map(({ rowsAffected }) => ({ rowsAffected })))
+    },
+  )
+}
+
+const textOf = (value: object): { content: { type: 'text'; text: string }[] } => ({
+  content: [{ type: 'text', text: JSON.stringify(value) }],
+})

@@ -1,0 +1,63 @@
+import type { Deadline } from '../base/deadline.ts'
+import type { Address, ResolvedConfig } from '../config.ts'
+import type { Events } from '../observe/events.ts'
+import type { Exchange, TransportHead, TransportRequest } from '../transport/transport.ts'
+import type { Lifetime } from './lifetime.ts'
+import type { Limiter, Place } from './limiter.ts'
+import type { RequestPolicy } from './policies.ts'
+
+/** How a request is sent. */
+export interface RequestOptions {
+  readonly signal?: AbortSignal | undefined
+  readonly deadline: Deadline
+  /** Limits concurrent requests; null for one that continues a stream, which would hold the write lock while it is queued. */
+  readonly limiter: Limiter | null
+  readonly policy: RequestPolicy
+  /** Whether its body carries the replication index, so that a replica first catches up with what this client has seen. */
+  readonly needsIndex?: boolean | undefined
+  /**
+   * Whether it may be repeated without the index, if the replica waits for one that it will never reach.
+   * @default policy.isIdempotent
+   */
+  readonly mayOmitIndex?: boolean | undefined
+  /** Called before it is sent again: none of it was executed, or it is idempotent. */
+  readonly onRetry?: (() => void) | undefined
+  /** The write permit of its own transaction. */
+  readonly permit?: Place | null | undefined
+}
+
+/** The outcome of a request. */
+export type Sent<R> = { readonly isOk: true; readonly value: R } | NotAnswered<R>
+
+/** A request without a usable response. */
+export interface NotAnswered<R> {
+  readonly isOk: false
+  readonly error: unknown
+  /** Whether it was sent, and may have run. */
+  readonly isSent: boolean
+  /** Reads the response that is still to come to a request that was left to finish; absent for any other. */
+  readLateResponse?: () => Promise<R>
+}
+
+/** A request that was not sent. */
+export const notSent = (error: unknown): Sent<never> => ({ isOk: false, error, isSent: false })
+
+/** A request, and how its response is read. */
+export interface Message<T extends TransportHead, R> {
+  readonly path: string
+  /** Null for a GET. @param index replication index, if the request carries one */
+  readonly body: ((index: string | null) => string) | null
+  readonly address: Address
+  send(request: TransportRequest): Exchange<T>
+  /** @throws HttpError for a status other than 2xx */
+  read(answer: T): R | Promise<R>
+}
+
+/** Sends the requests of a client. */
+export interface Sender {
+  readonly config: ResolvedConfig
+  readonly events: Events
+  readonly lifetime: Lifetime
+  /** Sends a request, and retries where the policy allows it. Never rejects. */
+  send<T extends TransportHead, R>(message: Message<T, R>, options: RequestOptions): Promise<Sent<R>>
+}

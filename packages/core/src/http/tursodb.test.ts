@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { ManualClock } from '../../test-support/manual-clock.ts'
+import { run } from '../client/run.ts'
+import { encodeBatch } from '../codec/statement.ts'
+import { resolveConfig } from '../config.ts'
+import { Http } from './http.ts'
+
+const locked = { message: 'database is locked' }
+
+/** Refuses everything because of the write lock, on streams with batons. */
+function lockedServer(clock: ManualClock): { http: Http; bodies: string[] } {
+  const bodies: string[] = []
+  const fetch = async (_: string, { body }: { body: string }): Promise<Response> => {
+    bodies.push(body)
+    const { requests } = JSON.parse(body) as { requests: { type: string; batch?: { steps: unknown[] } }[] }
+    const results = requests.map(({ type, batch }) => {
+      if (type === 'execute') return { type: 'error', error: locked }
+      const none = batch?.steps.map(() => null) ?? []
+      // the batch ends with a ROLLBACK
+      const noTransaction = { message: 'Transaction error: cannot rollback - no transaction is active' }
+      const result = { step_results: none, step_errors: [locked, ...none.slice(2), noTransaction] }
+      return { type: 'ok', response: { type, ...(batch && { result }) } }
+    })
+    return Response.json({ baton: null, base_url: null, results })
+  }
+  const config = resolveConfig({ url: 'http://tursodb.test', fetch: fetch as never })
+  return { http: new Http(config, clock), bodies }
+}
+
+test.each(['autocommit', 'atomic'] as const)('a write is refused until its deadline: %s', async (scope) => {
+  // loaded with the first error, which takes more than promises
+  await import('./unusual-errors.ts')
+  const clock = new ManualClock()
+  const { http, bodies } = lockedServer(clock)
+  const outcome = run(http, encodeBatch(['insert into t values (1)']), scope, { timeoutMs: 10_000 }).catch(
+    (error: unknown) => error,
+  )
+  await expect
+    .poll(async () => {
+      await clock.advance(1_000)
+      return bodies.length
+    })
+    .toBeGreaterThan(40)
+  await clock.advance(10_000)
+  expect(await outcome).toMatchObject({ code: 'SQLITE_BUSY', outcome: 'not_applied' })
+  const sent = bodies.length
+  // delays grow to a quarter of a second
+  expect(sent).toBeLessThan(90)
+  await clock.advance(10_000)
+  expect(bodies).toHaveLength(sent)
+})

@@ -1,0 +1,214 @@
+import type { Deadline } from '../base/deadline.ts'
+import { SqlError, TransportError } from '../base/errors.ts'
+import type { WireError } from '../base/wire.ts'
+import type { Address } from '../config.ts'
+import { timeoutError } from '../transport/failure.ts'
+import type { TransportHead } from '../transport/transport.ts'
+import { Limiter, type Place } from './limiter.ts'
+import { type Message, notSent, type RequestOptions, type Sender, type Sent } from './message.ts'
+import { backoffMs } from './retry.ts'
+import { lockHint } from './write-lock.ts'
+
+const IS_LOCKED = /^(?:database is locked|Database is busy)$/
+const NO_READONLY = /^near "READONLY": syntax error$/i
+
+/** First and longest delay between two attempts to acquire the write lock, in ms. */
+const FIRST_DELAY_MS = 5
+const LONGEST_DELAY_MS = 250
+
+/** The outcome of one statement. */
+interface Outcome {
+  readonly error?: WireError | undefined
+}
+
+interface Answer {
+  readonly error?: WireError
+  readonly response?: {
+    readonly type: string
+    readonly result?: { readonly step_results?: unknown[]; readonly step_errors?: (WireError | null)[] }
+  }
+}
+
+/** Returns the outcomes of the statements that were not skipped. */
+const outcomesOf = ({ error, response }: Answer): readonly Outcome[] => {
+  if (error) return [{ error }]
+  const { step_errors: errors, step_results: results } = response?.result ?? {}
+  if (!errors || !results) return response?.type === 'close' ? [] : [{}]
+  return errors.flatMap((each, at) => (each ? [{ error: each }] : results[at] ? [{}] : []))
+}
+
+/** Returns the error of a write that waited for a transaction of its client. */
+const lockTimeout = ({ address }: { readonly address: Address }, { timeoutMs }: Deadline): TransportError =>
+  timeoutError(timeoutMs, address.origin, false, lockHint('transaction of this client held'))
+
+/** Thrown when the engine executed nothing of a request, which may be sent again. */
+export class Refusal<R> {
+  readonly #engine: Tursodb
+  /** The response, as the caller reads it. */
+  readonly value: R
+  readonly error: SqlError
+  /** Continues the stream of the request. */
+  readonly baton: string | null
+
+  // oxlint-disable-next-line max-params
+  constructor(engine: Tursodb, value: R, error: WireError, baton: string | null) {
+    this.#engine = engine
+    this.value = value
+    this.error = new SqlError(error)
+    this.baton = baton
+  }
+
+  /** Whether the write lock is held by another; otherwise the request is changed before it is sent again. */
+  get isLocked(): boolean {
+    return this.error.code === 'SQLITE_BUSY'
+  }
+
+  /** Sends the request again. */
+  sendAgain<T extends TransportHead>(message: Message<T, R>, options: RequestOptions): Promise<Sent<R>> {
+    return this.#engine.send(message, options, this)
+  }
+}
+
+/**
+ * Sends the requests of a client to this engine, which has no queue for the write lock and rejects a writer at once. The writers of
+ * the client queue here; those of other clients are waited for by trying again.
+ */
+export class Tursodb {
+  readonly #http: Sender
+  readonly #lock: Limiter
+  /** Write permits of transactions that hold `#lock`. */
+  readonly #holders = new WeakSet<Place>()
+
+  constructor(http: Sender) {
+    this.#http = http
+    this.#lock = new Limiter(http.lifetime, 1, http.config.queueLimit)
+  }
+
+  /** Whether a writer of this client waits for another. */
+  get isContended(): boolean {
+    return this.#lock.queued > 0
+  }
+
+  /** Returns the value of a response. @throws Refusal if nothing was executed because of the write lock or `BEGIN READONLY` */
+  check<R>(value: R, text: string): R {
+    const { baton = null, results = [] } = JSON.parse(text) as { baton?: string | null; results?: Answer[] }
+    const outcomes = results.flatMap(outcomesOf)
+    const error = outcomes[0]?.error
+    const mayGoAgain = error && (IS_LOCKED.test(error.message) || NO_READONLY.test(error.message))
+    if (mayGoAgain && outcomes.every((outcome) => outcome.error)) throw new Refusal(this, value, error, baton)
+    return value
+  }
+
+  /**
+   * Sends a request when no earlier writer of this client holds the write lock. Never rejects.
+   * @param refusal how it was refused before
+   */
+  async send<T extends TransportHead, R>(
+    message: Message<T, R>,
+    options: RequestOptions,
+    refusal: Refusal<R> | null = null,
+  ): Promise<Sent<R>> {
+    const { deadline, limiter, permit, policy, signal } = options
+    const acquiresLock = policy.keepRunning && limiter !== null
+    if (!acquiresLock || (permit && this.#holders.has(permit)))
+      return await this.#sendUntilAccepted(message, options, refusal)
+    try {
+      const place = this.#lock.acquire(
+        permit
+          ? this.#permitLimits(signal)
+          : { deadline, signal, onTimeout: () => lockTimeout(message, deadline) },
+      )
+      if (permit) this.#holdWith(permit, place)
+      await place.waiter?.promise
+      if (permit && place.waiter) deadline.restart()
+      const sent = this.#sendUntilAccepted(message, options, refusal)
+      return await (permit ? sent : sent.finally(() => place.release()))
+    } catch (error) {
+      if (permit) {
+        this.#holders.delete(permit)
+        deadline.restart()
+      }
+      return notSent(error)
+    }
+  }
+
+  /** As for its permit, the time of a transaction begins when it has the lock. */
+  #permitLimits(signal: AbortSignal | undefined): Parameters<Limiter['acquire']>[0] {
+    const timeoutMs = this.#http.config.writeLockTimeoutMs
+    const onTimeout = (): Error =>
+      new TransportError(
+        'TIMEOUT',
+        `waited ${timeoutMs / 1_000} s for the write lock behind another writer of this client (writeLockTimeoutMs)`,
+        'not_applied',
+      )
+    return { deadline: { leftMs: timeoutMs, timeoutMs }, signal, onTimeout }
+  }
+
+  /** Holds the lock until the write permit of its transaction is released. */
+  #holdWith(permit: Place, place: Place): void {
+    const release = permit.release.bind(permit)
+    this.#holders.add(permit)
+    permit.release = () => {
+      place.release()
+      release()
+    }
+  }
+
+  /** Sends a request, and again until its deadline while another client holds the write lock. */
+  async #sendUntilAccepted<T extends TransportHead, R>(
+    message: Message<T, R>,
+    options: RequestOptions,
+    last: Refusal<R> | null,
+  ): Promise<Sent<R>> {
+    const { events, lifetime } = this.#http
+    const { deadline, signal, onRetry } = options
+    let refusal = last
+    for (let attempt = 0; ; attempt++) {
+      if (refusal) {
+        const { error, value } = refusal
+        const delayMs = refusal.isLocked ? backoffMs(attempt, FIRST_DELAY_MS, LONGEST_DELAY_MS) : 0
+        if (refusal.isLocked && delayMs >= deadline.leftMs) return { isOk: true, value }
+        events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
+        try {
+          await lifetime.sleep(delayMs, signal)
+        } catch (reason) {
+          return notSent(reason)
+        }
+        onRetry?.()
+      }
+      const sent = await this.#http.send(this.#accepted(message, refusal), options)
+      // the time was over before it could be sent again
+      if (refusal?.isLocked && !sent.isOk && !sent.isSent && deadline.leftMs <= 0)
+        return { isOk: true, value: refusal.value }
+      if (!sent.isOk || !(sent.value instanceof Refusal)) return sent as Sent<R>
+      refusal = sent.value
+    }
+  }
+
+  /** Returns a request as the engine accepts it. */
+  #accepted<T extends TransportHead, R>(
+    message: Message<T, R>,
+    refusal: Refusal<R> | null,
+  ): Message<T, R | Refusal<R>> {
+    return {
+      ...message,
+      body:
+        message.body &&
+        ((index) => {
+          const body =
+            message.body?.(index).replaceAll(/"sql":"begin\s+readonly\b/gi, '"sql":"BEGIN DEFERRED') ?? ''
+          if (!refusal) return body
+          const baton = refusal.baton === null ? '' : `"baton":${JSON.stringify(refusal.baton)},`
+          return `{${baton}${body.slice(body.indexOf('"requests":'))}`
+        }),
+      async read(answer) {
+        try {
+          return await message.read(answer)
+        } catch (error) {
+          if (error instanceof Refusal) return error as Refusal<R>
+          throw error
+        }
+      },
+    }
+  }
+}

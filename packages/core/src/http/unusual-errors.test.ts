@@ -1,0 +1,127 @@
+import { expect, test } from 'vitest'
+import type { WireError } from '../base/wire.ts'
+import { UNUSUAL_ERROR } from './http.ts'
+import { translateErrors } from './unusual-errors.ts'
+
+function translate(error: WireError): { error: WireError; isTursodb: boolean } {
+  const text = JSON.stringify({ results: [{ type: 'error', error }] })
+  let isTursodb = false
+  const translated = translateErrors(text, () => {
+    isTursodb = true
+  })
+  const { results } = JSON.parse(translated) as { results: [{ error: WireError }] }
+  return { error: results[0].error, isTursodb }
+}
+
+test.each<[message: string, text: string, code: string, extendedCode?: string]>([
+  // as the engine's library for JavaScript writes them, as the engine does, and as its next version does
+  [
+    'step failed: Runtime error: UNIQUE constraint failed: t.a (19)',
+    'UNIQUE constraint failed: t.a',
+    'SQLITE_CONSTRAINT',
+  ],
+  [
+    'Runtime error: UNIQUE constraint failed: t.(a, b c) (19)',
+    'UNIQUE constraint failed: t.a, t.b c',
+    'SQLITE_CONSTRAINT',
+  ],
+  ['UNIQUE constraint failed: t.a', 'UNIQUE constraint failed: t.a', 'SQLITE_CONSTRAINT'],
+  [
+    'Runtime error: immediate foreign key constraint failed',
+    'FOREIGN KEY constraint failed',
+    'SQLITE_CONSTRAINT',
+  ],
+  ['Runtime error: no "way" \\', 'no "way" \\', 'SQLITE_CONSTRAINT'],
+  ['Runtime error: integer overflow', 'integer overflow', 'SQLITE_UNKNOWN'],
+  ['database is locked', 'database is locked', 'SQLITE_BUSY'],
+  ['step failed: Database is busy', 'Database is busy', 'SQLITE_BUSY'],
+  ['Write-write conflict', 'Write-write conflict', 'SQLITE_BUSY', 'SQLITE_BUSY_SNAPSHOT'],
+  ['near "selec": syntax error', 'near "selec": syntax error', 'SQL_PARSE_ERROR'],
+  ['prepare failed: Parse error: no such column: a', 'no such column: a', 'SQL_INPUT_ERROR'],
+  ['Transaction error: no such savepoint: a', 'no such savepoint: a', 'SQLITE_UNKNOWN'],
+  ['Database is full: no room', 'Database is full: no room', 'SQLITE_FULL'],
+  ['step failed: I/O error: short write', 'I/O error: short write', 'SQLITE_IOERR'],
+])('Turso’s engine: %s', (message, text, code, extendedCode = null as unknown as string) => {
+  expect(UNUSUAL_ERROR.test(JSON.stringify({ message }))).toBe(true)
+  const expected = { error: { message: text, code, extended_code: extendedCode }, isTursodb: true }
+  expect(translate({ message })).toEqual(expected)
+  expect(translate({ message, code: 'SQLITE_UNKNOWN' })).toEqual(expected)
+})
+
+test('codes that the server of the engine gives stay', () => {
+  const coded = { code: 'SQLITE_CONSTRAINT', extended_code: 'SQLITE_CONSTRAINT_PRIMARYKEY' }
+  expect(translate({ message: 'Runtime error: UNIQUE constraint failed: t.a (19)', ...coded })).toEqual({
+    error: { message: 'UNIQUE constraint failed: t.a', ...coded },
+    isTursodb: true,
+  })
+  const bare = { message: 'UNIQUE constraint failed: t.a', ...coded }
+  expect(translate(bare)).toEqual({ error: bare, isTursodb: false })
+})
+
+test.each<[message: string, given: string, text: string, code: string]>([
+  [
+    'error executing a request on the primary: UNIQUE constraint failed: t.a',
+    'PROXY_ERROR',
+    'UNIQUE constraint failed: t.a',
+    'SQLITE_CONSTRAINT',
+  ],
+  [
+    'error executing a request on the primary: database is locked',
+    'PROXY_ERROR',
+    'database is locked',
+    'SQLITE_BUSY',
+  ],
+  [
+    'error executing a request on the primary: Transaction timed-out',
+    'PROXY_ERROR',
+    'Transaction timed-out',
+    'TRANSACTION_TIMEOUT',
+  ],
+  [
+    'error executing a request on the primary: SQLite error: no such table: t',
+    'PROXY_ERROR',
+    'SQLite error: no such table: t',
+    'SQLITE_UNKNOWN',
+  ],
+  [
+    'error executing a request on the primary: transport error',
+    'PROXY_ERROR',
+    'transport error',
+    'PROXY_ERROR',
+  ],
+])('a replica: %s', (message, given, text, code) => {
+  expect(UNUSUAL_ERROR.test(JSON.stringify({ message }))).toBe(true)
+  expect(translate({ message, code: given })).toEqual({ error: { message: text, code }, isTursodb: false })
+})
+
+test.each([
+  ['SQLite error: UNIQUE constraint failed: t.a', 'SQLITE_CONSTRAINT'],
+  ['SQLite error: database is locked', 'SQLITE_BUSY'],
+  ['SQL string could not be parsed: syntax error around L1:6: `selec`', 'SQL_PARSE_ERROR'],
+  ['SQL input error: no such column: a (at offset 7)', 'SQL_INPUT_ERROR'],
+  ['Transaction timed-out', 'TRANSACTION_TIMEOUT'],
+  ['Operation was blocked: not paid', 'BLOCKED'],
+  ['Arguments do not match SQL parameters', 'ARGS_INVALID'],
+  ['Response is too large', 'RESPONSE_TOO_LARGE'],
+])('libsql-server: %s stays, and loads nothing', (message, code) => {
+  expect(UNUSUAL_ERROR.test(JSON.stringify({ message, code }))).toBe(false)
+  expect(translate({ message, code })).toEqual({ error: { message, code }, isTursodb: false })
+})
+
+test('libsql-server names a mode that it rejects', () => {
+  const message = 'SQL string could not be parsed: syntax error around L1:17: `concurrent`'
+  const code = 'SQL_PARSE_ERROR'
+  expect(UNUSUAL_ERROR.test(JSON.stringify({ message, code }))).toBe(true)
+  expect(translate({ message, code }).error.message).toBe(
+    `mode 'concurrent' needs Turso's engine: ${message}`,
+  )
+})
+
+test('texts in values are left alone', () => {
+  const value = JSON.stringify({
+    type: 'text',
+    value: '{"message":"Runtime error: UNIQUE constraint failed: t.a (19)"}',
+  })
+  expect(UNUSUAL_ERROR.test(value)).toBe(false)
+  expect(translateErrors(value)).toBe(value)
+})

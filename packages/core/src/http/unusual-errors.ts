@@ -1,0 +1,108 @@
+import type { WireError } from '../base/wire.ts'
+import type { Sender } from './message.ts'
+import { Tursodb } from './tursodb.ts'
+
+// Errors that do not look like those of libsql-server are translated into its own, so that the rest of the client meets only these:
+// a primary's errors that a replica passes on, and those of Turso's engine ("tursodb"). Loaded with the first of them.
+
+/** A wire error in the text of a response: in a value, its quotes would be escaped. */
+const STRING = '"(?:[^"\\\\]|\\\\.)*"'
+const ERROR = new RegExp(`\\{"message":${STRING}(?:,"\\w+":(?:null|${STRING}))*\\}`, 'g')
+
+/** What the engine and its bindings write before the message. */
+const PREFIX =
+  /^(?:(?:step|prepare) failed: |failed to consume stmt: )?((?:Runtime|Parse|Transaction) error: )?/
+
+/** The codes that libsql-server gives for the engine's errors, by the text without prefix. */
+const CODES: readonly (readonly [RegExp, code: string, extendedCode?: string])[] = [
+  [/^(?:UNIQUE|NOT NULL|CHECK|FOREIGN KEY) constraint failed|^cannot store /, 'SQLITE_CONSTRAINT'],
+  [/^(?:database is locked|Database is busy)$/, 'SQLITE_BUSY'],
+  [
+    /^(?:Database snapshot is stale|Write-write conflict|Commit dependency aborted|Conflict: |Database schema conflict)/,
+    'SQLITE_BUSY',
+    'SQLITE_BUSY_SNAPSHOT',
+  ],
+  [/: syntax error$|^incomplete input$/, 'SQL_PARSE_ERROR'],
+  [/^no such column: | already exists$/, 'SQL_INPUT_ERROR'],
+  [/^datatype mismatch$/, 'SQLITE_MISMATCH'],
+  [/^string or blob too big$/, 'SQLITE_TOOBIG'],
+  [/^integer overflow$/, 'SQLITE_UNKNOWN'],
+  [/^Database is full/, 'SQLITE_FULL'],
+  [/^I\/O error/, 'SQLITE_IOERR'],
+]
+
+/** Translates an error of the engine; returns null for that of another server. */
+function ofTursodb({ message, code: given, extended_code: givenExtended }: WireError): WireError | null {
+  const [prefix = '', kind] = PREFIX.exec(message) ?? []
+  const text = message
+    .slice(prefix.length)
+    .replace(/ \(19\)$/, '')
+    .replace(/^(?:immediate|deferred) foreign key constraint failed.*/, 'FOREIGN KEY constraint failed')
+    // `table.(a, b)`
+    .replace(/^(UNIQUE .*: )(.*)\.\((.*)\)$/, (_, start: string, table: string, columns: string) => {
+      return start + columns.replaceAll(/(^|, )/g, `$1${table}.`)
+    })
+  const known = CODES.find(([pattern]) => pattern.test(text))
+  // the server that runs the engine may give codes itself
+  const isCoded = /^SQLITE_(?!UNKNOWN)/.test(given ?? '')
+  if (prefix === '' && (!known || (isCoded && known[1] !== 'SQLITE_BUSY'))) return null
+  // any other runtime error is the text of RAISE()
+  const [, code, extendedCode = null] =
+    known ?? ([null, kind === 'Runtime error: ' ? 'SQLITE_CONSTRAINT' : 'SQLITE_UNKNOWN'] as const)
+  const hint = text.startsWith('Concurrent transaction mode') ? ': run PRAGMA journal_mode = mvcc' : ''
+  return {
+    message: text + hint,
+    code: (isCoded && given) || code,
+    extended_code: givenExtended ?? extendedCode,
+  }
+}
+
+const PRIMARY_ERRORS = [
+  ['Transaction timed-out', 'TRANSACTION_TIMEOUT'],
+  ['Operation was blocked', 'BLOCKED'],
+  ['constraint failed', 'SQLITE_CONSTRAINT'],
+  ['database is locked', 'SQLITE_BUSY'],
+  ['disk is full', 'SQLITE_FULL'],
+  ['SQLite error: ', 'SQLITE_UNKNOWN'],
+] as const
+
+/** Restores the code of a primary's error, of which a replica passes on only the message. */
+function ofPrimary(error: WireError): WireError {
+  const message = error.message.replace('error executing a request on the primary: ', '')
+  const known = PRIMARY_ERRORS.find(([words]) => message.includes(words))
+  return { message, code: known?.[1] ?? 'PROXY_ERROR' }
+}
+
+/** Names the mode that libsql-server rejects as a syntax error. */
+function explained(error: WireError): WireError {
+  const isConcurrent = /^SQL string could not be parsed: .*`concurrent`$/i.test(error.message)
+  return isConcurrent
+    ? { ...error, message: `mode 'concurrent' needs Turso's engine: ${error.message}` }
+    : error
+}
+
+/** Translates the errors in the text of a response. @param onTursodb called if one is of Turso's engine */
+export const translateErrors = (text: string, onTursodb?: () => void): string =>
+  text.replace(ERROR, (json) => {
+    const error = JSON.parse(json) as WireError
+    if (error.code === 'PROXY_ERROR') return JSON.stringify(ofPrimary(error))
+    const translated = ofTursodb(error)
+    if (translated) onTursodb?.()
+    return JSON.stringify(translated ?? explained(error))
+  })
+
+/** Reads a response with unusual errors. @throws Refusal if Turso's engine executed nothing and the request may be sent again */
+export function readUnusual<R>(
+  http: Sender & { tursodb: Tursodb | null },
+  text: string,
+  read: (text: string) => R,
+): R {
+  let isTursodb = false
+  const translated = translateErrors(text, () => {
+    isTursodb = true
+  })
+  const value = read(translated)
+  if (!isTursodb) return value
+  http.tursodb ??= new Tursodb(http)
+  return http.tursodb.check(value, translated)
+}

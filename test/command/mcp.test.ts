@@ -1,0 +1,115 @@
+import { once } from 'node:events'
+import { createClient } from '@batonsql/core'
+import { startLocalServer } from '@batonsql/local-server'
+import { afterAll, expect, test, vi } from 'vitest'
+import { endOf, startBaton } from '../support/baton-command.ts'
+import { stablePort } from '../support/stable-port.ts'
+import { connectAgent, startAgent } from './mcp-agent.ts'
+
+// What of `baton mcp` does not depend on the server, and what only a local server has.
+
+const server = await startLocalServer({ inspector: true })
+afterAll(() => server.close())
+const guarded = await startLocalServer({ auth: true })
+afterAll(() => guarded.close())
+const agent = await startAgent([server.url])
+const other = await startAgent([guarded.url], {
+  BATON_AUTH_TOKEN: await guarded.createToken('default', { access: 'read-only' }),
+})
+
+interface Listed {
+  readonly statements?: readonly string[]
+  readonly stream?: number
+  readonly tookMs: number | null
+  readonly waitedForWriteLockMs?: number
+  readonly heldBy?: readonly object[]
+}
+
+/** Asks until the inspector has reported the requests and their responses. */
+async function requestsWith(contains: string, count: number): Promise<readonly Listed[]> {
+  return await vi.waitFor(async () => {
+    const { value, error } = await agent.call('recent_requests', { contains })
+    expect(error).toBeUndefined()
+    expect(value.requests).toHaveLength(count)
+    for (const { tookMs } of value.requests) expect(tookMs).not.toBeNull()
+    return value.requests as Listed[]
+  })
+}
+
+test('why a transaction waited: which one had the write lock, and since when', async () => {
+  const [first, second] = [createClient({ url: server.url }), createClient({ url: server.url })]
+  await vi.waitFor(async () => expect((await agent.call('recent_requests')).error).toBeUndefined())
+  await first.execute('create table note (text)')
+  let waiting: Promise<void> | undefined
+  await first.transaction(async (tx) => {
+    await tx.execute("insert into note values ('first')")
+    waiting = second.transaction(
+      async (own) => void (await own.execute("insert into note values ('second')")),
+    )
+    await vi.waitFor(async () => {
+      const { value } = await agent.call('recent_requests')
+      expect(value.writeLocks).toEqual([
+        expect.objectContaining({ database: 'default', state: 'open', waiting: [expect.any(Number)] }),
+      ])
+    })
+  })
+  await waiting
+  const [request] = await requestsWith("values ('second')", 1)
+  expect(request?.statements?.[0]).toMatch(/^BEGIN/)
+  expect(request?.waitedForWriteLockMs).toBeGreaterThan(0)
+  expect(request?.heldBy).toEqual([
+    expect.objectContaining({
+      state: 'committed',
+      requests: expect.any(Number),
+      heldWriteLockMs: expect.any(Number),
+    }),
+  ])
+  expect((await requestsWith("values ('first')", 1))[0]).not.toHaveProperty('waitedForWriteLockMs')
+  await first.execute('select missing').catch(() => {})
+  expect(await requestsWith('select missing', 1)).toEqual([
+    expect.objectContaining({ error: expect.stringContaining('no such column: missing') }),
+  ])
+  expect((await agent.call('recent_requests', { limit: 1 })).value.requests).toHaveLength(1)
+  await Promise.all([first.close(), second.close()])
+})
+
+test('a server without an inspector: an answer that says so, and the other tools work', async () => {
+  await vi.waitFor(async () => expect((await other.call('recent_requests')).error).toContain('HTTP 404'))
+  expect((await other.call('query', { sql: 'select 1 as one' })).value.rows).toEqual([[1]])
+})
+
+test('it may be started before the server, and follows one that is started again', async () => {
+  const port = await stablePort()
+  const early = await connectAgent([`http://127.0.0.1:${port}`])
+  expect((await early.call('query', { sql: 'select 1' })).error).toContain('ECONNREFUSED')
+  await vi.waitFor(async () => expect((await early.call('recent_requests')).error).toContain('ECONNREFUSED'))
+  for (const answer of [1, 2]) {
+    await using late = await startLocalServer({ port, inspector: true })
+    await vi.waitFor(
+      async () => {
+        expect((await early.call('query', { sql: `select ${answer}` })).value.rows).toEqual([[answer]])
+        const { value } = await early.call('recent_requests', { contains: `select ${answer}` })
+        expect(value.requests.length).toBeGreaterThan(0)
+      },
+      { timeout: 15_000 },
+    )
+    expect(late.requestCount('default')).toBeGreaterThan(0)
+  }
+  await early.client.close()
+})
+
+test('it ends with its input, and with Ctrl-C', async () => {
+  const ended = startBaton(['mcp', server.url])
+  ended.stdin.end()
+  expect(await endOf(ended)).toEqual({ code: 0, output: '', errors: '' })
+  const interrupted = startBaton(['mcp', server.url])
+  interrupted.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })}\n`)
+  await once(interrupted.stdout, 'data')
+  interrupted.kill('SIGINT')
+  expect(await once(interrupted, 'close')).toEqual([130, null])
+})
+
+test('it needs a database', async () => {
+  const { code, errors } = await endOf(startBaton(['mcp'], { DATABASE_URL: '' }))
+  expect([code, errors]).toEqual([2, expect.stringContaining('name a database')])
+})

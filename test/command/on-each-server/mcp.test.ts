@@ -1,0 +1,146 @@
+import { createClient } from '@batonsql/core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openTestServer } from '../../support/test-server.ts'
+import { startAgent } from '../mcp-agent.ts'
+
+const server = await openTestServer()
+const { url, authToken, config } = await server.createDatabase()
+const env = authToken === undefined ? {} : { BATON_AUTH_TOKEN: authToken }
+const db = createClient(config)
+const agent = await startAgent([url], env)
+const writer = await startAgent([url, '--write'], env)
+afterAll(() => db.close())
+
+beforeAll(async () => {
+  await db.batch([
+    'create table pet (id integer primary key, name text not null, "__proto__" blob)',
+    'create index pet_by_name on pet (name)',
+    'create view names as select name from pet',
+    "insert into pet values (9007199254740993, 'Rex', x'00ff'), (2, 'Mia', null)",
+  ])
+})
+
+const pets = async (): Promise<unknown> => (await db.execute('select count(*) as n from pet')).rows[0]
+
+test('the schema: columns, and the statements that made tables, indexes and views', async () => {
+  const { value } = await agent.call('schema')
+  expect(value).toEqual({
+    columns: ['table', 'type', 'columns', 'statements'],
+    rows: [
+      ['names', 'view', 'name TEXT', 'CREATE VIEW names as select name from pet'],
+      [
+        'pet',
+        'table',
+        'id INTEGER, name TEXT, __proto__ BLOB',
+        'CREATE TABLE pet (id integer primary key, name text not null, "__proto__" blob);\nCREATE INDEX pet_by_name on pet (name)',
+      ],
+    ],
+  })
+  expect((await agent.call('schema', { table: 'NAMES' })).value.rows).toHaveLength(1)
+  expect((await agent.call('schema', { table: "x' or 1" })).value.rows).toEqual([])
+})
+
+test('a query: exact values, arguments, columns of the same name, and how many rows fit', async () => {
+  expect(
+    (await agent.call('query', { sql: 'select *, 1.5 as x, 2 as x from pet where name = ?', args: ['Rex'] }))
+      .value,
+  ).toEqual({
+    columns: ['id', 'name', '__proto__', 'x', 'x'],
+    rows: [['9007199254740993', 'Rex', { base64: 'AP8=' }, 1.5, 2]],
+  })
+  const numbers = 'with recursive n(i) as (select 1 union all select i + 1 from n) select i from n'
+  expect((await agent.call('query', { sql: numbers, maxRows: 2 })).value).toEqual({
+    columns: ['i'],
+    rows: [[1], [2]],
+    incomplete: 'There are more than 2 rows.',
+  })
+  expect((await agent.call('query', { sql: `${numbers} limit 2`, maxRows: 2 })).value).not.toHaveProperty(
+    'incomplete',
+  )
+  const large = await agent.call('query', {
+    sql: `select printf('%.*c', 3000, 'x') from (${numbers})`,
+    maxRows: 1_000,
+  })
+  expect(large.value.incomplete).toMatch(/^Only the first \d+ rows fit\.$/)
+  const [[text, blob]] = (
+    await agent.call('query', { sql: "select printf('%.*c', 100000, 'y'), zeroblob(5000)" })
+  ).value.rows
+  expect([text.characters, text.beginning.length, blob.bytes]).toEqual([100_000, 4_000, 5_000])
+})
+
+test('a query plan, also of a statement that writes, which does not run', async () => {
+  const details = async (sql: string): Promise<string> =>
+    JSON.stringify((await agent.call('query_plan', { sql })).value.rows)
+  expect(await details("select * from pet where name = 'Rex'")).toContain('pet_by_name')
+  expect(await details('select * from pet where "__proto__" is null')).toContain('SCAN pet')
+  const before = await pets()
+  expect(await details('delete from pet where id > 0')).toContain('SEARCH pet')
+  expect(await pets()).toEqual(before)
+})
+
+test.each([
+  "insert into pet (name) values ('new')",
+  "with new as (select 'new') insert into pet (name) select * from new returning id",
+  'delete from pet',
+  'drop table pet',
+  'create table other (a)',
+  'pragma user_version = 7',
+  'select 1; delete from pet',
+  'begin immediate',
+  'commit; delete from pet',
+  '/* */ commit',
+  'rollback; delete from pet',
+  'end',
+  "attach 'other.db' as other",
+  'vacuum',
+  'explain select 1; delete from pet',
+])('%s changes nothing', async (sql) => {
+  const state = async (): Promise<unknown> => {
+    const results = await db.batch([
+      'select * from pet',
+      'select sql from sqlite_schema',
+      'pragma user_version',
+    ])
+    return results.map(({ rows }) => rows)
+  }
+  const before = await state()
+  expect(await agent.call('query', { sql })).toEqual({ error: expect.stringMatching(/./) })
+  expect(await agent.call('query_plan', { sql: `select 1; ${sql}` })).toEqual({
+    error: expect.stringMatching(/./),
+  })
+  expect(await state()).toEqual(before)
+  // nor is a write lock left behind
+  await db.execute("update pet set name = name where name = 'Mia'")
+})
+
+test('without --write there is no tool that writes', async () => {
+  const { tools } = await agent.client.listTools()
+  expect(tools.map(({ name, annotations }) => [name, annotations?.readOnlyHint])).toEqual(
+    ['schema', 'query', 'query_plan', 'recent_requests'].map((name) => [name, true]),
+  )
+  expect((await agent.call('execute', { sql: 'delete from pet' })).error).toContain('execute')
+})
+
+test('with --write, statements run in one transaction: all of them, or none', async () => {
+  const made = await writer.call('execute', {
+    sql: 'create table log (a); insert into log values (1), (2); update log set a = 3 where a = 1',
+  })
+  expect(made.value.map((each: { rowsAffected: number }) => each.rowsAffected)).toEqual([0, 2, 1])
+  const failed = await writer.call('execute', { sql: 'delete from log; insert into log values (9, 9)' })
+  expect(failed.error).toContain('log')
+  expect((await writer.call('execute', { sql: 'delete from log; commit; nonsense' })).error).toContain(
+    'COMMIT',
+  )
+  expect(
+    (await db.execute('select a from log order by a', [], { rowMode: 'array' })).rows.map(([a]) => a),
+  ).toEqual([2, 3])
+})
+
+test('wrong input, an unknown table and a syntax error are answers, and the next call works', async () => {
+  expect((await agent.call('query', { sql: 'select', maxRows: 0 })).error).toContain('maxRows')
+  expect((await agent.call('query', {})).error).toContain('sql')
+  expect((await agent.call('query', { sql: 'select * from nowhere' })).error).toContain('nowhere')
+  expect((await agent.call('query', { sql: 'selec 1' })).error).toContain('selec')
+  expect((await agent.call('query', { sql: '' })).error).toMatch(/statement/)
+  expect((await agent.call('query', { sql: 'select 1 as one' })).value.rows).toEqual([[1]])
+})

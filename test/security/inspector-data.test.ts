@@ -1,0 +1,237 @@
+import { createClient } from '@batonsql/core'
+import { type LocalServer, startLocalServer } from '@batonsql/local-server'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { query } from '../server/wire.ts'
+import { findBrowser } from '../support/browser.ts'
+import { ENDLESS_READ } from '../support/fixtures.ts'
+import { BACKENDS } from './attacked-server.ts'
+import { openInspector } from './inspector-browser.ts'
+
+// The Data tab of the request inspector.
+
+const { path: browserPath, unavailable } = await findBrowser()
+
+describe.skipIf(browserPath === null)(
+  `the data of the inspector${unavailable === null ? '' : `: ${unavailable}`}`,
+  () => {
+    let browser: Browser
+    beforeAll(async () => {
+      const args = ['--no-sandbox', '--disable-dev-shm-usage']
+      browser = await chromium.launch({ executablePath: browserPath as string, args })
+    }, 180_000)
+    afterAll(() => browser.close())
+
+    const openData = async (server: LocalServer) => {
+      const scene = await openInspector(browser, server)
+      await scene.page.getByRole('tab', { name: 'Data' }).click()
+      await scene.page.locator('#database option').first().waitFor({ state: 'attached' })
+      return scene
+    }
+    const choose = async (page: Page, table: string): Promise<void> => {
+      await page.getByRole('button', { name: table }).click()
+      await page.getByRole('heading', { name: table, exact: true }).waitFor()
+    }
+    const cells = (page: Page): Promise<string[]> => page.locator('.grid tbody td').allTextContents()
+    const run = async (page: Page, sql: string): Promise<void> => {
+      await page.fill('#sql', sql)
+      await page.keyboard.press('Control+Enter')
+    }
+
+    test.each(BACKENDS)('tables, pages of rows, and exact values: %s', async (backend) => {
+      await using server = await startLocalServer({ backend, inspector: true })
+      const { url } = await server.createDatabase('app')
+      const db = createClient({ url })
+      await db.batch([
+        'create table many (id integer primary key, text text)',
+        "insert into many with recursive n(i) as (select 1 union all select i + 1 from n where i < 100000) select i, 'row ' || i from n",
+        'create table exact (a, b, c, d, e)',
+        "insert into exact values (9007199254740993, 1.0, null, x'00ff', -0.5)",
+        'create view names as select text from many where id < 3',
+      ])
+      await db.close()
+      await using scene = await openData(server)
+      const { page, problems } = scene
+      await page.selectOption('#database', 'app')
+      await page.locator('#tables li').nth(2).waitFor()
+      expect(await page.locator('#tables li').allTextContents()).toEqual([
+        'exact1',
+        'many100,000',
+        'namesview ',
+      ])
+
+      await choose(page, 'many')
+      expect(await page.locator('#page').textContent()).toBe('rows 1 to 100 of 100,000')
+      expect((await cells(page)).slice(0, 2)).toEqual(['1', 'row 1'])
+      expect(await page.locator('#previous').isDisabled()).toBe(true)
+      await page.click('#next')
+      await page.getByText('rows 101 to 200').waitFor()
+      expect((await cells(page)).slice(-2)).toEqual(['200', 'row 200'])
+      await page.click('#previous')
+      await page.getByText('rows 1 to 100').waitFor()
+
+      await choose(page, 'exact')
+      expect(await cells(page)).toEqual(['9007199254740993', '1.0', 'NULL', 'blob, 2 B', '-0.5'])
+      await page.getByRole('button', { name: 'blob, 2 B' }).click()
+      expect(await page.locator('#cell pre').textContent()).toBe('00 ff')
+      await choose(page, 'names')
+      expect(await cells(page)).toEqual(['row 1', 'row 2'])
+      expect(await page.locator('#next').isDisabled()).toBe(true)
+      expect(problems).toEqual([])
+    })
+
+    test.each(BACKENDS)('a value of 1 MB is cut in the list and whole when opened: %s', async (backend) => {
+      await using server = await startLocalServer({ backend, inspector: true })
+      // rows come in another order than in the index
+      await query(server.url, 'create table doc (key text primary key, body text, size int) without rowid')
+      await query(server.url, 'create index by_body on doc (body)')
+      for (const [key, letter] of [
+        ['a', 'z'],
+        ['b', 'y'],
+      ])
+        await query(server.url, `insert into doc values ('${key}', printf('%.*c', 1000000, '${letter}'), 1)`)
+      await query(server.url, 'create table file (name text, body blob)')
+      await query(server.url, "insert into file values ('first', zeroblob(1000000)), ('second', x'01')")
+      await using scene = await openData(server)
+      const { page, problems } = scene
+      for (const [row, letter] of ['z', 'y'].entries()) {
+        await choose(page, 'doc')
+        const cell = page.locator('.grid tbody tr').nth(row).locator('button').nth(1)
+        expect(await cell.textContent()).toBe(`${letter.repeat(200)}…`)
+        await cell.click()
+        await page.getByText('1,000,000 characters').waitFor()
+        expect(await page.locator('#cell pre').textContent()).toBe(letter.repeat(1_000_000))
+      }
+      await choose(page, 'file')
+      expect(await cells(page)).toEqual(['first', 'blob, 976.6 KiB', 'second', 'blob, 1 B'])
+      await page.getByRole('button', { name: '976.6 KiB' }).click()
+      await page.getByText('the first 64.0 KiB').waitFor()
+      expect((await page.locator('#cell pre').textContent())?.replaceAll(/\s/g, '')).toBe(
+        '00'.repeat(64 * 1_024),
+      )
+      expect(problems).toEqual([])
+    })
+
+    test.each(BACKENDS)(
+      'a statement that writes is refused by what the server says of it: %s',
+      async (backend) => {
+        await using server = await startLocalServer({ backend, inspector: true })
+        await query(server.url, 'create table t (a)')
+        await query(server.url, 'insert into t values (1)')
+        const count = async (): Promise<unknown> => await query(server.url, 'select count(*) from t')
+        const before = await count()
+        await using scene = await openData(server)
+        const { page } = scene
+        for (const sql of [
+          'insert into t values (2)',
+          'with x as (select 2) insert into t select * from x returning a',
+          'drop table t',
+          'pragma user_version = 3',
+          'create table u (a)',
+        ]) {
+          await run(page, sql)
+          await page.getByText('This statement may change the database').waitFor()
+          await run(page, `explain query plan ${sql.startsWith('pragma') ? 'select 1' : sql}`)
+          await page.getByText('This statement may change the database').waitFor({ state: 'detached' })
+        }
+        for (const sql of ['commit', 'rollback', 'end', 'select 1; delete from t']) {
+          await run(page, sql)
+          await page.locator('#run').click()
+        }
+        expect(await count()).toEqual(before)
+        await page.check('#may-write')
+        await run(page, 'insert into t values (2), (3)')
+        await page.getByText('2 rows changed').waitFor()
+        await expect.poll(() => page.locator('#tables li').allTextContents()).toEqual(['t3'])
+        await page.uncheck('#may-write')
+        await run(page, 'delete from t')
+        await page.getByText('This statement may change the database').waitFor()
+        expect(await page.locator('#tables li').allTextContents()).toEqual(['t3'])
+      },
+    )
+
+    test.each(BACKENDS)('results, query plans and errors: %s', async (backend) => {
+      await using server = await startLocalServer({ backend, inspector: true })
+      await query(server.url, 'create table t (a integer primary key, b)')
+      await using scene = await openData(server)
+      const { page, problems } = scene
+      await run(page, 'select 1 as x, 2 as x, null as y')
+      await page.locator('#result-count').getByText('1 row,').waitFor()
+      expect(await page.locator('.grid th').allTextContents()).toEqual(['x', 'x', 'y'])
+      expect(await cells(page)).toEqual(['1', '2', 'NULL'])
+      // without an end: it is given up after the rows that are shown
+      await run(page, 'with recursive n(i) as (select 1 union all select i + 1 from n) select i from n')
+      await page.getByText('the first 1000 rows').waitFor()
+      expect(await page.locator('.grid tbody tr').count()).toBe(1_000)
+      // nor does a view without an end keep the list from being shown
+      await query(server.url, `create view endless as ${ENDLESS_READ}`)
+      await page.getByRole('button', { name: 'Refresh' }).click()
+      await page.getByRole('button', { name: 'endless' }).waitFor()
+      const before = server.requestCount('default')
+      await run(page, ENDLESS_READ)
+      await expect.poll(() => server.requestCount('default')).toBe(before + 2)
+      await page.click('#stop')
+      await page.locator('#run').waitFor()
+      expect(await page.getByRole('alert').count()).toBe(0)
+      await page.fill('#sql', 'select * from t where a = 1')
+      await page.click('#explain')
+      await page.getByText('SEARCH t USING INTEGER PRIMARY KEY').waitFor()
+      await run(page, 'select * from missing')
+      await page.getByRole('alert').getByText('no such table: missing').waitFor()
+      // nothing of it holds a lock, and none of it is among the requests of the programs
+      await query(server.url, 'insert into t values (1, 2)')
+      await page.getByRole('tab', { name: 'Requests' }).click()
+      await page.locator('#rows tr', { hasText: 'insert into t' }).waitFor()
+      expect(await page.locator('#rows tr').count()).toBe(1)
+      expect(problems).toEqual([])
+    })
+
+    test('hostile names and values stay text', async () => {
+      const hostile =
+        '<img src=x onerror="globalThis.attacked = 1"></script><script>globalThis.attacked = 1</script>'
+      const name = `"${hostile.replaceAll('"', '""')}"`
+      await using server = await startLocalServer({ inspector: true })
+      await query(server.url, `create table ${name} (${name} text, "__proto__" text)`)
+      await query(server.url, `insert into ${name} values ('${hostile}', '${hostile}')`)
+      await using scene = await openData(server)
+      const { page, problems } = scene
+      await page.locator('#tables button').click()
+      await page.locator('#page').getByText('rows 1 to 1').waitFor()
+      expect(await page.locator('.grid th').allTextContents()).toEqual([hostile, '__proto__'])
+      await page.locator('.grid td button').first().click()
+      expect(await page.locator('#cell pre').textContent()).toBe(hostile)
+      await run(page, `select * from ${name}`)
+      await page.locator('#result-count').waitFor()
+      await run(page, `select * from "${hostile.replaceAll('"', '')}x"`)
+      await page.getByRole('alert').waitFor()
+      expect(await page.locator('main img, main script').count()).toBe(0)
+      expect(await page.evaluate('globalThis.attacked')).toBeUndefined()
+      expect(problems).toEqual([])
+    })
+
+    test('with the keyboard, and on a narrow screen', async () => {
+      await using server = await startLocalServer({ inspector: true })
+      await query(
+        server.url,
+        `create table wide (${Array.from({ length: 40 }, (_, at) => `column_${at}`).join()})`,
+      )
+      await query(server.url, `insert into wide (column_0) values ('${'long '.repeat(100)}')`)
+      await using scene = await openInspector(browser, server)
+      const { page, problems } = scene
+      await page.setViewportSize({ width: 480, height: 800 })
+      await page.getByRole('tab', { name: 'Requests' }).focus()
+      await page.keyboard.press('ArrowRight')
+      expect(await page.getByRole('tab', { name: 'Data' }).getAttribute('aria-selected')).toBe('true')
+      await choose(page, 'wide')
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(480)
+      await page.getByRole('tab', { name: 'Data' }).focus()
+      await page.keyboard.press('ArrowLeft')
+      await query(server.url, 'select 1 as one')
+      await page.locator('#rows tr').first().click()
+      const box = await page.locator('#details').boundingBox()
+      expect(box && box.y + box.height).toBeLessThanOrEqual(800)
+      expect(await page.locator('.legend').isVisible()).toBe(true)
+      expect(problems).toEqual([])
+    })
+  },
+)

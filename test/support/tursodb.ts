@@ -1,0 +1,24 @@
+import { afterAll, beforeEach } from 'vitest'
+import { TursodbServer, tursodbProblem } from './tursodb-server.ts'
+
+const servers: TursodbServer[] = []
+const stopServers = async (): Promise<void> => {
+  for (const server of servers.splice(0)) await server.close()
+}
+afterAll(stopServers)
+
+/** Skips the tests of a file where the engine has no build, with the reason in the summary; stops its servers after them. */
+export function requireTursodb(): void {
+  // files that share a process import this one only once
+  afterAll(stopServers)
+  beforeEach((context) => {
+    if (tursodbProblem !== null) context.skip(tursodbProblem)
+  })
+}
+
+/** Starts a server with an empty database of Turso's engine, which is stopped after the file. */
+export async function startTursodb(): Promise<TursodbServer> {
+  const server = await TursodbServer.start()
+  servers.push(server)
+  return server
+}

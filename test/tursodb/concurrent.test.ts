@@ -1,0 +1,167 @@
+import { type Client, type ClientEvent, createClient, openStream, SqlError } from '@batonsql/core'
+import { expect, test } from 'vitest'
+import { requireTursodb, startTursodb } from '../support/tursodb.ts'
+
+requireTursodb()
+
+async function open(observe?: (event: ClientEvent) => void) {
+  const server = await startTursodb()
+  const db = createClient({ url: server.url, ...(observe && { observe }) })
+  await db.execute('pragma journal_mode = mvcc')
+  await db.batch([
+    'create table t (id integer primary key, n integer)',
+    'insert into t values (1, 0), (2, 0)',
+  ])
+  return { server, db }
+}
+
+const numbers = async (db: Client): Promise<unknown[]> =>
+  (await db.execute('select n from t order by id')).rows.map(({ n }) => n)
+
+test('transactions of one client overlap, and write different rows', async () => {
+  const { db, server } = await open()
+  const bothBegun = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const
+  const add = (at: 0 | 1): Promise<void> =>
+    db.transaction(
+      async (tx) => {
+        await tx.execute('update t set n = n + 1 where id = ?', [at + 1])
+        bothBegun[at].resolve()
+        // each holds its change until the other has made its own
+        await bothBegun[(1 - at) as 0 | 1].promise
+        await tx.execute('update t set n = n + 1 where id = ?', [at + 1])
+      },
+      { mode: 'concurrent' },
+    )
+  await Promise.all([add(0), add(1)])
+  expect(await numbers(db)).toEqual([2, 2])
+  expect(server.streamCount).toBe(0)
+  await db.close()
+})
+
+test('a conflict keeps nothing, and is an error that may be retried', async () => {
+  const { db, server } = await open()
+  await using other = createClient({ url: server.url })
+  const conflicting = db.transaction(
+    async (tx) => {
+      await tx.execute('update t set n = 10 where id = 2')
+      await other.execute('update t set n = 7 where id = 1')
+      await tx.execute('update t set n = 10 where id = 1')
+    },
+    { mode: 'concurrent' },
+  )
+  const error: unknown = await conflicting.catch((reason: unknown) => reason)
+  expect(error).toBeInstanceOf(SqlError)
+  expect(error).toMatchObject({
+    code: 'SQLITE_BUSY',
+    extendedCode: 'SQLITE_BUSY_SNAPSHOT',
+    outcome: 'not_applied',
+    message: 'Write-write conflict',
+  })
+  expect(await numbers(db)).toEqual([7, 0])
+  expect(server.streamCount).toBe(0)
+  await db.close()
+})
+
+test('a conflict that COMMIT finds', async () => {
+  const { db, server } = await open()
+  const insert = (n: number, wait: () => Promise<void>): Promise<void> =>
+    db.transaction(
+      async (tx) => {
+        await tx.execute('insert into t values (3, ?)', [n])
+        await wait()
+      },
+      { mode: 'concurrent' },
+    )
+  const late = insert(8, () => insert(9, async () => {}))
+  await expect(late).rejects.toMatchObject({ code: 'SQLITE_BUSY', outcome: 'not_applied' })
+  expect(await numbers(db)).toEqual([0, 0, 9])
+  expect(server.streamCount).toBe(0)
+  await db.close()
+})
+
+test('a transaction whose conflict was caught runs nothing more', async () => {
+  const { db, server } = await open()
+  await using other = createClient({ url: server.url })
+  const lost = db.transaction(
+    async (tx) => {
+      await tx.execute('select * from t')
+      await other.execute('update t set n = 7 where id = 1')
+      await tx.execute('update t set n = 10 where id = 1').catch(() => {})
+      await tx.execute('update t set n = 10 where id = 2')
+    },
+    { mode: 'concurrent' },
+  )
+  await expect(lost).rejects.toMatchObject({ code: 'TRANSACTION_LOST', outcome: 'not_applied' })
+  expect(await numbers(db)).toEqual([7, 0])
+  await db.close()
+})
+
+test('the option `retry` runs the callback again', async () => {
+  const retries: unknown[] = []
+  const { db, server } = await open((event) => {
+    if (event.type === 'retry') retries.push(event.error)
+  })
+  await using other = createClient({ url: server.url })
+  let runs = 0
+  await db.transaction(
+    async (tx) => {
+      runs += 1
+      const { rows } = await tx.execute<{ n: number }>('select n from t where id = 1')
+      if (runs === 1) await other.execute('update t set n = n + 5 where id = 1')
+      await tx.execute('update t set n = ? where id = 1', [(rows[0]?.n ?? 0) + 1])
+    },
+    { mode: 'concurrent', retry: 3 },
+  )
+  expect(runs).toBe(2)
+  expect(retries).toMatchObject([{ code: 'SQLITE_BUSY' }])
+  expect(await numbers(db)).toEqual([6, 0])
+  await db.close()
+})
+
+test('many at once: each is applied once', async () => {
+  const { db, server } = await open()
+  const clients = [db, createClient({ url: server.url }), createClient({ url: server.url })]
+  const add = (client: Client): Promise<void> =>
+    client.transaction(
+      async (tx) => {
+        const { rows } = await tx.execute<{ n: number }>('select n from t where id = 1')
+        await tx.execute('update t set n = ? where id = 1', [(rows[0]?.n ?? 0) + 1])
+      },
+      { mode: 'concurrent', retry: 100 },
+    )
+  await Promise.all(Array.from({ length: 12 }, (_, at) => add(clients[at % 3] as Client)))
+  expect(await numbers(db)).toEqual([12, 0])
+  expect(server.streamCount).toBe(0)
+  for (const client of clients) await client.close()
+})
+
+test('a batch, a stream, and savepoints', async () => {
+  const { db, server } = await open()
+  await db.batch(['update t set n = 1 where id = 1', 'update t set n = 2 where id = 2'], {
+    mode: 'concurrent',
+  })
+  await using stream = openStream(db)
+  stream.begin('begin concurrent')
+  await stream.execute('update t set n = n + 10')
+  stream.savepoint('s')
+  await stream.execute('update t set n = 0')
+  stream.rollbackTo('s')
+  await stream.commit()
+  expect(await numbers(db)).toEqual([11, 12])
+  expect(server.bodies.filter((body) => /begin concurrent/i.test(body))).toHaveLength(2)
+  await db.close()
+})
+
+test('it needs the journal mode mvcc, and no DDL', async () => {
+  const { db } = await open()
+  const create = (): Promise<unknown> =>
+    db.transaction((tx) => tx.execute('create table u (a)'), { mode: 'concurrent' })
+  await expect(create()).rejects.toThrow('DDL statements require an exclusive transaction')
+  await db.close()
+  await using without = createClient({ url: (await startTursodb()).url })
+  const begun = without.transaction((tx) => tx.execute('select 1'), { mode: 'concurrent', retry: 3 })
+  await expect(begun).rejects.toMatchObject({
+    name: 'SqlError',
+    message: expect.stringContaining('run PRAGMA journal_mode = mvcc'),
+  })
+})

@@ -1,0 +1,124 @@
+import { createClient, executeMultiple, openStream, readRows, restore, sql } from '@batonsql/core'
+import { expect, test } from 'vitest'
+import { collect, holdWriteLock } from '../support/fixtures.ts'
+import { requireTursodb, startTursodb } from '../support/tursodb.ts'
+
+// What docs/tursodb.md says of the engine. A test that fails with a newer version may be good news.
+
+requireTursodb()
+
+async function open() {
+  const server = await startTursodb()
+  const db = createClient({ url: server.url })
+  await db.execute('create table t (a integer primary key, b text)')
+  return { server, db }
+}
+
+test('foreign keys are enforced on connections that ask for it', async () => {
+  const { db } = await open()
+  await db.execute('create table c (a integer references t)')
+  await db.execute('insert into c values (77)')
+  await using stream = openStream(db)
+  await stream.execute('pragma foreign_keys = on')
+  await expect(stream.execute('insert into c values (78)')).rejects.toThrow('FOREIGN KEY')
+  await db.close()
+})
+
+test('what stands before a statement that does not parse runs', async () => {
+  const { db } = await open()
+  const names = async (): Promise<unknown[]> => (await db.execute('select b from t')).rows.map(({ b }) => b)
+  const statements = ["insert into t (b) values ('kept')", 'selec 1']
+  await expect(db.batch(statements)).rejects.toMatchObject({
+    code: 'SQL_PARSE_ERROR',
+    statementIndex: 1,
+    outcome: 'not_applied',
+  })
+  expect(await names()).toEqual([])
+  await db.transaction(async (tx) => {
+    await expect(tx.batch(statements)).rejects.toMatchObject({ outcome: 'unknown' })
+  })
+  expect(await names()).toEqual(['kept'])
+  await expect(executeMultiple(db, statements.join(';'))).rejects.toMatchObject({ outcome: 'unknown' })
+  expect(await names()).toEqual(['kept', 'kept'])
+  await db.close()
+})
+
+test('missing arguments are NULL, and unknown names in double quotes are texts', async () => {
+  const { db } = await open()
+  expect((await db.execute('select ? as a, ? as b', [1])).rows).toEqual([{ a: 1, b: null }])
+  await db.execute("insert into t values (1, 'x')")
+  expect((await db.execute(sql`select "nmae" as a from t`)).rows).toEqual([{ a: 'nmae' }])
+  await db.close()
+})
+
+test('RETURNING names its columns by their text', async () => {
+  const { db } = await open()
+  const { columns } = await db.execute(`insert into t (b) values ('x') returning a, "b", "b" as c`)
+  expect(columns).toEqual(['a', '"b"', 'c'])
+  await db.close()
+})
+
+test.each([
+  [
+    'with recursive n(i) as (select 1 union all select i + 1 from n where i < 3) select i from n',
+    'Recursive CTEs',
+  ],
+  ['create table w (a text primary key) without rowid', 'experimental'],
+  ['create table g (a integer, b generated always as (a + 1))', 'experimental'],
+  ['vacuum', 'experimental'],
+  ["attach 'other.db' as other", 'experimental'],
+  ['create index v on t (libsql_vector_idx(b))', 'libsql_vector_idx'],
+  ['begin readonly', 'not allowed here'],
+  ['select count(*) from pragma_foreign_key_check', 'no such table'],
+])('%s is rejected', async (text, message) => {
+  const { db } = await open()
+  await expect(db.execute(text)).rejects.toThrow(message)
+  await db.close()
+})
+
+test('pragma foreign_key_check finds nothing', async () => {
+  const { db } = await open()
+  await db.batch(['create table c (a integer references t)', 'insert into c values (77)'])
+  expect((await db.execute('pragma foreign_key_check')).rows).toEqual([])
+  await db.close()
+})
+
+test('a dump is restored into a database in the journal mode mvcc', async () => {
+  const db = createClient({ url: (await startTursodb()).url })
+  await db.execute('pragma journal_mode = mvcc')
+  const dump = 'BEGIN TRANSACTION;\ncreate table t (a);\ninsert into t values (1);\nCOMMIT;\n'
+  await restore(db, [dump])
+  expect((await db.execute('select a from t')).rows).toEqual([{ a: 1 }])
+  await expect(restore(db, [dump])).rejects.toThrow(TypeError)
+  await db.close()
+})
+
+test('in the journal mode mvcc, which stays, DDL makes a concurrent transaction fail', async () => {
+  const { db, server } = await open()
+  await db.execute('pragma journal_mode = mvcc')
+  await using other = createClient({ url: server.url })
+  expect((await other.execute('pragma journal_mode')).rows).toEqual([{ journal_mode: 'mvcc' }])
+  const conflicting = db.transaction(
+    async (tx) => {
+      await tx.execute('select * from t')
+      await other.execute('create table u (a)')
+      await tx.execute("insert into t values (1, 'x')")
+    },
+    { mode: 'concurrent' },
+  )
+  await expect(conflicting).rejects.toMatchObject({ code: 'SQLITE_BUSY', outcome: 'not_applied' })
+  await db.close()
+})
+
+test('a cursor and the later statements of a script do not wait for the lock', async () => {
+  const { db, server } = await open()
+  await using other = createClient({ url: server.url })
+  const release = await holdWriteLock(other)
+  const busy = { code: 'SQLITE_BUSY', outcome: 'not_applied' }
+  const insert = "insert into t values (1, 'x')"
+  await expect(executeMultiple(db, `select 1; ${insert}`)).rejects.toMatchObject(busy)
+  await expect(collect(readRows(db, `${insert} returning a`))).rejects.toMatchObject(busy)
+  await release()
+  expect((await db.execute('select * from t')).rows).toEqual([])
+  await db.close()
+})

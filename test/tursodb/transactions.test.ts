@@ -1,0 +1,227 @@
+import { type ClientEvent, createClient, openStream, SqlError } from '@batonsql/core'
+import { expect, test } from 'vitest'
+import { holdWriteLock } from '../support/fixtures.ts'
+import { requireTursodb, startTursodb } from '../support/tursodb.ts'
+
+requireTursodb()
+
+test('a read-only transaction', async () => {
+  const server = await startTursodb()
+  await using db = createClient({ url: server.url })
+  await db.execute('create table t (a)')
+  const read = (): Promise<unknown> =>
+    db.transaction(async (tx) => (await tx.execute('select count(*) as n from t')).rows, { mode: 'readonly' })
+  const requests = async (): Promise<number> => {
+    const before = server.requestCount()
+    expect(await read()).toEqual([{ n: 0 }])
+    return server.requestCount() - before
+  }
+  // only the first one is refused
+  expect(await requests()).toBe(3)
+  expect(await requests()).toBe(2)
+  expect(await db.batch(['select 1', 'select 2'], { mode: 'readonly' })).toHaveLength(2)
+  expect(server.bodies.filter((body) => body.includes('BEGIN READONLY'))).toHaveLength(1)
+  expect(server.streamCount).toBe(0)
+})
+
+test('a read-only batch that is the first call of a client', async () => {
+  const server = await startTursodb()
+  await using db = createClient({ url: server.url })
+  const [one, two] = await db.batch(['select 1 as a', 'select 2 as a'], { mode: 'readonly' })
+  expect([one?.rows, two?.rows]).toEqual([[{ a: 1 }], [{ a: 2 }]])
+  expect(server.requestCount()).toBe(2)
+  expect(server.streamCount).toBe(0)
+})
+
+test('BEGIN READONLY as a text, and a statement that mentions it', async () => {
+  const server = await startTursodb()
+  await using db = createClient({ url: server.url })
+  await using stream = openStream(db)
+  stream.begin('begin  readonly')
+  const { rows } = await stream.execute(`select '"sql":"BEGIN READONLY"' as a`)
+  expect(rows).toEqual([{ a: '"sql":"BEGIN READONLY"' }])
+  await stream.commit()
+})
+
+test('eight write transactions of one client run in the order of their calls', async () => {
+  const server = await startTursodb()
+  await using db = createClient({ url: server.url })
+  await db.execute('create table t (a integer primary key)')
+  const order: number[] = []
+  const insert = (a: number): Promise<void> =>
+    db.transaction(async (tx) => {
+      await tx.execute('insert into t values (?)', [a])
+      await tx.execute('select 1')
+      order.push(a)
+    })
+  for (const first of [0, 8]) await Promise.all(Array.from({ length: 8 }, (_, at) => insert(first + at)))
+  expect(order).toEqual(Array.from({ length: 16 }, (_, at) => at))
+  expect((await db.execute('select count(*) as n from t')).rows).toEqual([{ n: 16 }])
+  expect(server.streamCount).toBe(0)
+})
+
+test('once the engine is known, no request of a client is refused because of its own transactions', async () => {
+  const server = await startTursodb()
+  const events: ClientEvent[] = []
+  await using db = createClient({ url: server.url, observe: (event) => events.push(event) })
+  await db.execute('create table t (a)')
+  await expect(db.execute('select * from missing')).rejects.toThrow('no such table')
+  const tx = (): Promise<void> =>
+    db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      await tx.execute('insert into t values (1)')
+    })
+  await Promise.all([
+    tx(),
+    db.execute('insert into t values (2)'),
+    tx(),
+    db.batch(['insert into t values (3)', 'insert into t values (3)']),
+    tx(),
+    db.execute('select * from t'),
+    db.transaction((reading) => reading.execute('select * from t'), { mode: 'readonly' }),
+  ])
+  expect((await db.execute('select a, count(*) as n from t group by a order by a')).rows).toEqual([
+    { a: 1, n: 6 },
+    { a: 2, n: 1 },
+    { a: 3, n: 2 },
+  ])
+  expect(events.filter(({ type }) => type === 'retry')).toEqual([])
+})
+
+test('writers wait for the transaction of another client', async () => {
+  const server = await startTursodb()
+  await using other = createClient({ url: server.url })
+  const events: ClientEvent[] = []
+  const retried = Promise.withResolvers<void>()
+  await using db = createClient({
+    url: server.url,
+    observe(event) {
+      events.push(event)
+      if (events.filter(({ type }) => type === 'retry').length === 3) retried.resolve()
+    },
+  })
+  await db.execute('create table t (a)')
+  const release = await holdWriteLock(other)
+  const order: string[] = []
+  const writes = Promise.all([
+    db.execute("insert into t values ('execute')").then(() => order.push('execute')),
+    db.batch(["insert into t values ('batch')"]).then(() => order.push('batch')),
+    db.transaction((tx) => tx.execute("insert into t values ('transaction')")).then(() => order.push('tx')),
+  ])
+  await retried.promise
+  expect((await db.execute('select * from t')).rows).toEqual([])
+  await release()
+  await writes
+  expect(order).toHaveLength(3)
+  expect((await db.execute('select count(*) as n from t')).rows).toEqual([{ n: 3 }])
+  expect(server.streamCount).toBe(0)
+})
+
+test('a writer that is aborted leaves the queue', async () => {
+  const server = await startTursodb()
+  await using other = createClient({ url: server.url })
+  const controller = new AbortController()
+  const { signal } = controller
+  const reason = new Error('no longer wanted')
+  const wereSent = (): boolean =>
+    [1, 2, 3].every((a) => server.bodies.some((body) => body.includes(`(${a})`)))
+  await using db = createClient({
+    url: server.url,
+    // all have been refused, and wait for the first, which is about to wait for the other client
+    observe: ({ type }) => {
+      if (type === 'retry' && wereSent()) controller.abort(reason)
+    },
+  })
+  await db.execute('create table t (a)')
+  const release = await holdWriteLock(other)
+  const outcomes = await Promise.allSettled([
+    db.execute('insert into t values (1)', [], { signal }),
+    db.batch(['insert into t values (2)'], { signal }),
+    db.transaction((tx) => tx.execute('insert into t values (3)', [], { signal })),
+  ])
+  expect(outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason)).toEqual([
+    reason,
+    reason,
+    reason,
+  ])
+  const last = db.execute('insert into t values (4)')
+  await release()
+  await last
+  expect((await db.execute('select a from t')).rows).toEqual([{ a: 4 }])
+  await expect.poll(() => server.streamCount).toBe(0)
+})
+
+test('closing a client ends the writers that wait', async () => {
+  const server = await startTursodb()
+  await using other = createClient({ url: server.url })
+  const retried = Promise.withResolvers<void>()
+  const db = createClient({
+    url: server.url,
+    observe: ({ type }) => {
+      if (type === 'retry') retried.resolve()
+    },
+  })
+  await db.execute('create table t (a)')
+  const release = await holdWriteLock(other)
+  const writes = Promise.allSettled([
+    db.transaction((tx) => tx.execute('insert into t values (1)')),
+    db.execute('insert into t values (2)'),
+  ])
+  await retried.promise
+  await db.close()
+  expect((await writes).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  await release()
+  expect((await other.execute('select * from t')).rows).toEqual([])
+  expect(server.streamCount).toBe(0)
+})
+
+test('a write of a deferred transaction waits, but not with an old snapshot', async () => {
+  const server = await startTursodb()
+  await using other = createClient({ url: server.url })
+  const retried = Promise.withResolvers<void>()
+  await using db = createClient({
+    url: server.url,
+    observe: ({ type }) => {
+      if (type === 'retry') retried.resolve()
+    },
+  })
+  await db.execute('create table t (a)')
+  const write = async (change: boolean): Promise<unknown> => {
+    await using stream = openStream(db)
+    stream.begin('deferred')
+    await stream.execute('select * from t')
+    const holder = openStream(other)
+    holder.begin()
+    await holder.execute(change ? 'insert into t values (1)' : 'select 1')
+    const written = stream.execute('insert into t values (2)')
+    const settled = Promise.allSettled([written])
+    await retried.promise
+    await holder.commit()
+    await holder.close()
+    await settled
+    await written
+    return await stream.commit()
+  }
+  await write(false)
+  const error: unknown = await write(true).catch((reason: unknown) => reason)
+  expect(error).toBeInstanceOf(SqlError)
+  expect(error).toMatchObject({ code: 'SQLITE_BUSY', extendedCode: 'SQLITE_BUSY_SNAPSHOT' })
+  expect((await db.execute('select a from t order by a')).rows).toEqual([{ a: 1 }, { a: 2 }])
+})
+
+test('a call that the callback of a transaction awaits gets a hint', async () => {
+  const server = await startTursodb()
+  await using db = createClient({ url: server.url })
+  await db.execute('create table t (a)')
+  await expect(db.execute('select * from missing')).rejects.toThrow('no such table')
+  const inside = db.transaction(async (tx) => {
+    await tx.execute('insert into t values (1)')
+    await db.execute('insert into t values (2)', [], { timeoutMs: 50 })
+  })
+  await expect(inside).rejects.toMatchObject({
+    code: 'TIMEOUT',
+    outcome: 'not_applied',
+    message: expect.stringContaining("make it with the transaction's own handle"),
+  })
+  expect((await db.execute('select * from t')).rows).toEqual([])
+})
