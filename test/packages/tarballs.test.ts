@@ -1,12 +1,17 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, posix } from 'node:path'
+import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { ROOT, run } from './run.ts'
 import { FOLDERS, manifestOf, openTarball, pack, type Tarball } from './tarballs.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'baton-pack-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** The alias under which users of the drop-in keep the package that it replaces. */
+const ORIGINAL = 'libsql-client-original'
 
 /** Files that a field of package.json names, at any depth, but for the condition that only the workspace sets. */
 function targets(value: unknown): string[] {
@@ -56,6 +61,30 @@ describe.each(FOLDERS)('%s', (name) => {
     const named = targets([exports, imports, bin])
     expect(named.length).toBeGreaterThan(0)
     expect(named.filter((file) => !byNpm.files.includes(file))).toEqual([])
+  })
+
+  test('imports only what its manifest names', async () => {
+    const scripts = byNpm.files.filter((file) => /\.[cm]?js$/.test(file))
+    expect(scripts.length).toBeGreaterThan(0)
+    const { metafile } = await build({
+      absWorkingDir: join(ROOT, 'packages', name),
+      entryPoints: scripts.map((file, index) => ({ in: file, out: String(index) })),
+      bundle: true,
+      packages: 'external',
+      platform: 'node',
+      format: 'esm',
+      write: false,
+      outdir: 'unused',
+      metafile: true,
+    })
+    const imported = Object.values(metafile.inputs).flatMap(({ imports }) => imports.map(({ path }) => path))
+    const { name: ownName, dependencies, peerDependencies, imports } = byNpm.manifest
+    const named = [ownName, ORIGINAL, ...Object.keys({ ...dependencies, ...peerDependencies, ...imports })]
+    const isNamed = (path: string): boolean =>
+      named.some((each) => path === each || path.startsWith(`${each}/`))
+    expect(imported.filter((path) => !isBuiltin(path) && !scripts.includes(path) && !isNamed(path))).toEqual(
+      [],
+    )
   })
 
   test('carries no sources, no tests and no tarballs', () => {

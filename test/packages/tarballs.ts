@@ -10,6 +10,8 @@ export interface Manifest {
   readonly version: string
   readonly engines: { readonly node: string }
   readonly dependencies?: Readonly<Record<string, string>>
+  readonly peerDependencies?: Readonly<Record<string, string>>
+  readonly imports?: Readonly<Record<string, unknown>>
   readonly devDependencies?: Readonly<Record<string, string>>
   readonly [field: string]: unknown
 }

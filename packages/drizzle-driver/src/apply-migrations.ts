@@ -5,6 +5,7 @@ import {
   isFailedAssertion,
   openStream,
   SqlError,
+  type Stream,
 } from '@batonsql/core'
 import { countViolations, type ForeignKeys } from './foreign-key-queries.ts'
 import { type JournalLayout, type JournalState, MigrationJournal } from './migration-journal.ts'
@@ -190,12 +191,20 @@ interface CountedBatch {
 }
 
 /** Applies migrations in a transaction that is committed if they do not add violations, for an engine without a check. */
-async function applyAndCount(
-  client: Client,
+async function applyAndCount(client: Client, journal: MigrationJournal, batch: CountedBatch): Promise<void> {
+  const stream = openStream(client)
+  try {
+    await applyOn(stream, journal, batch)
+  } finally {
+    await stream.close()
+  }
+}
+
+async function applyOn(
+  stream: Stream,
   journal: MigrationJournal,
   { statements, foreignKeys: before, timeoutMs }: CountedBatch,
 ): Promise<void> {
-  await using stream = openStream(client)
   await stream.execute('PRAGMA foreign_keys = off', undefined, { timeoutMs })
   stream.begin()
   await stream.batch(statements, { timeoutMs })
