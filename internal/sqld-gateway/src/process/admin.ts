@@ -136,8 +136,13 @@ export class SqldAdmin {
     return JSON.parse(body) as SqldNamespaceStats
   }
 
-  /** Starts a WAL checkpoint that truncates the WAL unless a reader needs it. The response does not say whether it did. */
+  /**
+   * Starts a WAL checkpoint that truncates the WAL unless a reader needs it. The response does not say whether it did. The
+   * namespace is loaded first: a checkpoint of one that is not makes the server report it as missing until its next start.
+   */
   async checkpoint(namespace: string): Promise<void> {
+    const config = `/v1/namespaces/${namespace}/config`
+    checkAccepted('GET', config, await this.#send('GET', config))
     const path = `/v1/namespaces/${namespace}/checkpoint`
     checkAccepted('POST', path, await this.#send('POST', path, {}))
   }
@@ -173,8 +178,7 @@ export class SqldAdmin {
   }
 
   /**
-   * Repeats a lookup. The server sometimes reports an existing database as missing: with more in use than it keeps open, and,
-   * on a busy machine, after a restart.
+   * Repeats a lookup. The server sometimes reports an existing database as missing, if more are in use than it keeps open.
    */
   async #unlessMissing(ask: () => Promise<boolean>): Promise<boolean> {
     for (let attempt = 1; attempt < MISSING_ATTEMPTS; attempt += 1) {
