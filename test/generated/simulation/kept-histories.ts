@@ -531,6 +531,17 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     [[inTransaction(insert, { do: 'sleep', ms: 300 })], [{ ...insert, abortMs: 20, catches: true }, insert]],
     { server: { isTursodb: true } },
   ),
+  ...[true, false].map((ignoresAbort) =>
+    keep(
+      `a server that refuses writers: the response of an aborted cursor arrives late (${ignoresAbort ? 'the signal is ignored' : 'the request is aborted'})`,
+      [[inTransaction({ do: 'rows', sql: 'insert' }, { do: 'rows', sql: 'insert', abortMs: 0 })]],
+      {
+        server: { isTursodb: true },
+        client: { ignoresAbort },
+        faults: [{ request: 2, kind: 'late', value: 15_000 }],
+      },
+    ),
+  ),
   keep(
     'a server that refuses writers: it has no read-only transactions',
     [

@@ -229,7 +229,9 @@ class Exchange {
       await end()
     }
     const stream = new ReadableStream({ pull, cancel }, { highWaterMark: 0 })
-    this.#signal?.addEventListener('abort', () => void end(), { once: true })
+    // the client may have left while the response was on its way
+    if (this.#signal?.aborted) void end()
+    else this.#signal?.addEventListener('abort', () => void end(), { once: true })
     return stream
   }
 }

@@ -86,10 +86,11 @@ function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
 
 /** Sends a request whose response is streamed. Not a method, so that bundles of programs without cursors omit it. */
 export function openBody(transport: Transport, request: TransportRequest): Exchange<TransportBody> {
-  return exchange((transport as FetchTransport).fetch, request, (response, signal) => ({
-    ...headOf(response),
-    parts: readParts(response.body, request.origin, signal),
-  }))
+  return exchange((transport as FetchTransport).fetch, request, (response, signal) => {
+    // a `fetch` that ignores the signal has a response that nothing reads
+    if (signal.aborted) response.body?.cancel().catch(() => {})
+    return { ...headOf(response), parts: readParts(response.body, request.origin, signal) }
+  })
 }
 
 async function* readParts(
