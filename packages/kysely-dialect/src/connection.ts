@@ -4,21 +4,15 @@ import {
   type InStatement,
   type InValue,
   openStream,
-  type ResultSet,
   readRows,
   type Stream,
   StreamError,
   statementKind,
 } from '@batonsql/core'
-import {
-  type CompiledQuery,
-  type DatabaseConnection,
-  type QueryResult,
-  RawNode,
-  SelectQueryNode,
-} from 'kysely'
+import { type CompiledQuery, type DatabaseConnection, type QueryResult, RawNode } from 'kysely'
 import { ConnectionTransaction } from './connection-transaction.ts'
 import { type BatchCommand, commandOf, type DatabaseCommand } from './query-command.ts'
+import { mayRead, queryResult } from './query-result.ts'
 
 interface QueryOptions {
   readonly signal?: AbortSignal | undefined
@@ -181,31 +175,3 @@ const toStatement = ({ sql, parameters }: CompiledQuery): InStatement => ({
   sql,
   args: parameters as readonly InValue[],
 })
-
-/** Whether a query may be read-only. All builders except selects change something. */
-const mayRead = ({ query }: CompiledQuery): boolean => SelectQueryNode.is(query) || RawNode.is(query)
-
-function queryResult(query: CompiledQuery, result: ResultSet): QueryResult<unknown> {
-  const { rowsAffected, lastInsertRowid } = result
-  const rows = mayRead(query) ? result.rows : withPlainNames(result)
-  if (result.columns.length > 0)
-    return rowsAffected > 0 || !mayRead(query) ? { rows, numAffectedRows: BigInt(rowsAffected) } : { rows }
-  return {
-    rows,
-    numAffectedRows: BigInt(rowsAffected),
-    ...(lastInsertRowid !== null && { insertId: lastInsertRowid }),
-  }
-}
-
-/** A column that is named by its quoted reference. */
-const REFERENCE = /^(?:"(?:[^"]|"")*"\.)*"((?:[^"]|"")*)"$/
-
-/** Names the columns of RETURNING as SQLite does. Turso's engine names them by the text of the reference: `"pet"."name"`. */
-function withPlainNames({ columns, rows }: ResultSet): ResultSet['rows'] {
-  if (!columns.some((name) => REFERENCE.test(name))) return rows
-  const plain = (name: string): string =>
-    name.replace(REFERENCE, (_, column: string) => column.replaceAll('""', '"'))
-  return rows.map((row) =>
-    Object.fromEntries(Object.entries(row).map(([name, value]) => [plain(name), value])),
-  )
-}
