@@ -230,10 +230,10 @@ export class WorkerPool {
   #openWith(database: OpenedDatabase): DatabaseWorker {
     const worker = this.#spares.shift() ?? this.#start()
     worker.open(database)
-    // delayed, so that starting it does not compete with the current request
+    // a server with one database needs none; delayed, so that starting it does not compete with the current request
     setTimeout(() => {
-      if (!this.#isClosed && this.#spares.length === 0 && this.#open.size < MAX_OPEN)
-        this.#spares.push(this.#start())
+      const isUsed = this.#open.size > 1 && this.#open.size < MAX_OPEN
+      if (!this.#isClosed && this.#spares.length === 0 && isUsed) this.#spares.push(this.#start())
     }, SPARE_DELAY_MS).unref()
     return worker
   }
