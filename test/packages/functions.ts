@@ -78,7 +78,10 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       // what miniflare would otherwise fetch from Cloudflare
       mkdirSync(join(folder, 'node_modules/.mf'), { recursive: true })
       writeFileSync(join(folder, 'node_modules/.mf/cf.json'), '{}')
-      const env = { WRANGLER_SEND_METRICS: 'false', WRANGLER_LOG_PATH: folder }
+      const temporary = join(folder, 'temporary')
+      mkdirSync(temporary)
+      // where it notes when it last looked for a newer version
+      const env = { WRANGLER_SEND_METRICS: 'false', WRANGLER_LOG_PATH: folder, TMPDIR: temporary }
       const command = [
         join(bin, 'wrangler'),
         'dev',

@@ -182,7 +182,8 @@ describe.skipIf(browserPath === null)(
       await query(server.url, 'insert into t values (1, 2)')
       await page.getByRole('tab', { name: 'Requests' }).click()
       await page.locator('#rows tr', { hasText: 'insert into t' }).waitFor()
-      expect(await page.locator('#rows tr').count()).toBe(1)
+      await page.locator('#rows tr', { hasText: 'create view endless' }).waitFor()
+      expect(await page.locator('#rows tr').count()).toBe(2)
       expect(problems).toEqual([])
     })
 

@@ -214,12 +214,13 @@ function Editor(): JSX.Element {
         />
       </label>
       <div class="panel-head">
+        {/* two elements: one that turns into a submit button while it is clicked submits the form */}
         {isRunning.value ? (
-          <button id="stop" type="button" onClick={stop}>
+          <button key="stop" id="stop" type="button" onClick={stop}>
             Stop
           </button>
         ) : (
-          <button id="run" type="submit">
+          <button key="run" id="run" type="submit">
             Run
           </button>
         )}
