@@ -44,7 +44,7 @@ export class TestRun {
     const env = { ...process.env, TMPDIR: this.#temporary, BATON_TEST_SUMMARY: this.#summary }
     const child = spawn(process.execPath, [...VITEST, ...args], { stdio: 'inherit', env })
     const status = await new Promise((resolve) => child.on('close', (code) => resolve(code ?? 1)))
-    const counted = { passed: 0, failed: 0, skipped: 0, crashes: [] }
+    const counted = { passed: 0, failed: 0, skipped: 0 }
     try {
       return { ...counted, status, ...JSON.parse(readFileSync(this.#summary, 'utf8')) }
     } catch {

@@ -1,6 +1,8 @@
-// Runs the tests, or those of one part of the repository: `npm test -- core`. Other arguments go to vitest. A test process that
-// node itself ended (a failed check inside V8, for instance) says nothing about what was tested: its file is run once more, and
-// the end of the output says so. A run has a temporary directory of its own, removed with it. What is left there, or left running, at the end fails the run.
+// Runs the tests. A run has a temporary directory of its own, removed with it; what is left there, or left running, fails the run.
+//   npm test              on both servers
+//   npm test -- --all     also the packed packages, and the other versions of Kysely and Drizzle: what a change must pass
+//   npm test -- core      those of one part
+// All other arguments go to vitest.
 import { TestRun } from './test-run.mjs'
 
 /** The parts that can be tested by themselves in about a minute: where their tests lie, and on which servers they run. */
@@ -23,49 +25,41 @@ const PARTS = {
   },
 }
 
-const given = process.argv.slice(2)
-// every version of Kysely and of Drizzle on every server, and the suites of other projects, which a release needs
-if (given[0] === '--all-versions') {
-  given.shift()
-  process.env.TEST_RELEASE = '1'
+/** What takes as long as all the rest, and rarely fails alone. */
+const LEFT_OUT = {
+  text: 'the packed packages, and other versions of Kysely and Drizzle (npm test -- --all)',
+  projects: ['packages', '*-kysely-*', '*-drizzle-*'],
 }
-const [part, ...rest] = given
-const { projects, files } = Object.hasOwn(PARTS, part ?? '') ? PARTS[part] : { projects: [], files: [] }
-const args =
-  projects.length === 0 ? given : [...projects.flatMap((name) => ['--project', name]), ...files, ...rest]
+
+/** @returns the arguments of vitest */
+function vitestArguments([first, ...rest]) {
+  if (first === undefined) return LEFT_OUT.projects.flatMap((name) => ['--project', `!${name}`])
+  if (first === '--all' || first === '--all-versions') return rest
+  if (!Object.hasOwn(PARTS, first)) return [first, ...rest]
+  const { projects, files } = PARTS[first]
+  return [...projects.flatMap((name) => ['--project', name]), ...files, ...rest]
+}
+
+const given = process.argv.slice(2)
+if (given.length === 0) process.env.BATON_TEST_LEFT_OUT = LEFT_OUT.text
+// every version of Kysely and of Drizzle on every server, and the suites of other projects, which a release needs
+if (given[0] === '--all-versions') process.env.TEST_RELEASE = '1'
 
 const run = new TestRun()
-const first = await run.vitest(args)
-let { status } = first
-let { passed, failed, skipped } = first
-const lines = []
-if (status !== 0 && first.crashes.length > 0 && first.failed === first.crashes.length) {
-  status = 0
-  failed = 0
-  for (const { project, file, signal } of first.crashes) {
-    const again = await run.vitest(['--project', project, file])
-    status ||= again.status
-    passed += again.passed ?? 0
-    failed += again.failed ?? 1
-    skipped += again.skipped ?? 0
-    lines.push(
-      `${file} (${project}): node exited with ${signal}; run again: ${again.passed ?? 0} passed, ${again.failed ?? 1} failed`,
-    )
-  }
-}
+let { status, passed, failed, skipped } = await run.vitest(vitestArguments(given))
 const { entries, processes } = await run.end()
 const leftovers = [
   entries.length > 0 &&
     `left in the temporary directory: ${entries.length} entries: ${entries.slice(0, 5).join('; ')}`,
   processes.length > 0 && `left running: ${processes.join(', ')}`,
 ].filter(Boolean)
-// what a run that was interrupted or failed leaves says nothing about the tests
-if (status === 0 && leftovers.length > 0) {
-  status = 1
-  failed += 1
-}
-lines.push(...leftovers)
-for (const line of lines) console.log(line)
-if (lines.length > 0)
+if (leftovers.length > 0) {
+  for (const line of leftovers) console.log(line)
+  // what a run that was interrupted or failed leaves says nothing about the tests
+  if (status === 0) {
+    status = 1
+    failed += 1
+  }
   console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
+}
 process.exit(status)

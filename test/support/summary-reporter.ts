@@ -3,17 +3,6 @@ import type { Reporter, SerializedError, TestModule } from 'vitest/node'
 import { findBrowser } from './browser.ts'
 import { findTargets } from './targets.ts'
 
-/** Signals by which node ends itself: a failed check inside V8, memory that could not be had. */
-const CRASH =
-  /exited unexpectedly with signal (SIGTRAP|SIGABRT|SIGILL|SIGSEGV|SIGBUS)\b.*while running test file (.+)/
-
-/** A test process that ended by a signal of its own. */
-interface Crash {
-  readonly project: string
-  readonly file: string
-  readonly signal: string
-}
-
 /**
  * Says first which servers are tested against, and why not the others; last, how many tests passed on each, and the one
  * line that tools and people look for: `N passed, N failed`.
@@ -45,10 +34,12 @@ class SummaryReporter implements Reporter {
     if (summaryFile !== undefined) writeFileSync(summaryFile, JSON.stringify(summary))
     const { passed, failed, skipped } = summary
     const line = `${passed} passed, ${failed} failed`
+    const leftOut = process.env['BATON_TEST_LEFT_OUT']
     // after the default reporter's own closing lines
     process.on('exit', () => {
       for (const [name, passed] of perProject) console.log(`${name}: ${passed} passed`)
       if (this.#missing !== null) console.log(this.#missing)
+      if (leftOut !== undefined) console.log(`NOT run: ${leftOut}`)
       for (const [note, count] of notes) console.log(`${count} tests did NOT run: ${note}`)
       console.log(skipped > 0 ? `${line}, ${skipped} skipped` : line)
     })
@@ -60,16 +51,13 @@ interface Summary {
   readonly passed: number
   readonly failed: number
   readonly skipped: number
-  /** Each is one of those that failed. */
-  readonly crashes: readonly Crash[]
   readonly perProject: ReadonlyMap<string, number>
   /** Why tests were skipped, and how many. */
   readonly notes: ReadonlyMap<string, number>
 }
 
-/** Counts tests, but of a file whose process crashed those alone that had failed before: it is run again, see scripts/test.mjs. */
+/** Counts tests. A file whose process crashed has one error, and what it had not begun counts as skipped. */
 export function summaryOf(modules: readonly TestModule[], errors: readonly SerializedError[]): Summary {
-  const crashes = errors.flatMap((error) => crashOf(error, modules))
   const counts = { passed: 0, failed: errors.length, skipped: 0 }
   const perProject = new Map<string, number>()
   const notes = new Map<string, number>()
@@ -77,7 +65,6 @@ export function summaryOf(modules: readonly TestModule[], errors: readonly Seria
     const tests = [...testModule.children.allTests()]
     const failed = tests.filter((test) => test.result().state === 'failed').length
     counts.failed += failed
-    if (crashes.some((crash) => isOf(crash, testModule))) continue
     for (const test of tests) {
       const result = test.result()
       const { state } = result
@@ -90,21 +77,7 @@ export function summaryOf(modules: readonly TestModule[], errors: readonly Seria
     // a file that could not be loaded has no tests, and must not look like a pass
     if (testModule.state() === 'failed' && failed === 0) counts.failed += 1
   }
-  return { ...counts, crashes, perProject, notes }
-}
-
-function crashOf(error: SerializedError, modules: readonly TestModule[]): Crash[] {
-  const [, signal, path] = CRASH.exec(error.cause?.message ?? error.message) ?? []
-  // of the projects that have the file, the one that did not get to its end
-  const crashed = modules.find(({ moduleId, children }) => {
-    return moduleId === path && [...children.allTests()].some((test) => test.result().state === 'pending')
-  })
-  if (crashed === undefined || signal === undefined) return []
-  return [{ project: crashed.project.name, file: crashed.relativeModuleId, signal }]
-}
-
-function isOf({ project, file }: Crash, testModule: TestModule): boolean {
-  return testModule.project.name === project && testModule.relativeModuleId === file
+  return { ...counts, perProject, notes }
 }
 
 export default SummaryReporter

@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
-const HISTORIES = Number(process.env['SIMULATED_HISTORIES'] ?? 20_000)
+const HISTORIES = Number(process.env['SIMULATED_HISTORIES'] ?? 8_000)
 const SEED = process.env['SIMULATION_SEED'] ?? String(Math.floor(Math.random() * 2 ** 31))
 const PROGRAM = fileURLToPath(new URL('main.ts', import.meta.url))
 /** It takes a tenth of that where nothing else runs. */
