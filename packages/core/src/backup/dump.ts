@@ -9,13 +9,13 @@ import { readStatements } from './statement-reader.ts'
 export interface DumpOptions extends Omit<CallOptions, 'timeoutMs'> {
   /** Preserves the rowids of tables without an INTEGER PRIMARY KEY. @default false */
   readonly preserveRowIds?: boolean | undefined
-  /** Longest pause of the server in ms. @default the client's `requestTimeoutMs` */
+  /** Longest time without data from the server, in ms. @default the client's `requestTimeoutMs` */
   readonly timeoutMs?: number | undefined
 }
 
 /**
- * The SQL that recreates a database, streamed from one snapshot of it as it is consumed. Can be read once. Leaving the loop
- * ends the dump on the server.
+ * The SQL that recreates a database, streamed from one snapshot as it is consumed. Can be read only once. Leaving the loop ends
+ * the dump on the server.
  */
 export interface Dump extends AsyncIterable<string> {
   /** Yields statements, each with its semicolon and line break; concatenated they are the dump. */
@@ -37,10 +37,10 @@ export interface Dump extends AsyncIterable<string> {
 export function dump(db: Client, options: DumpOptions = {}): Dump {
   checkOptions(options, { ...CALL_OPTIONS, preserveRowIds: 'boolean' })
   const own = { ...options }
-  let isReadOnly = false
+  let wasRead = false
   const parts = (): AsyncGenerator<Uint8Array, void, undefined> => {
-    if (isReadOnly) throw new TypeError('a dump can be read once: call dump() again')
-    isReadOnly = true
+    if (wasRead) throw new TypeError('a dump can be read only once: call dump() again')
+    wasRead = true
     return readDump(db, own)
   }
   return {
@@ -59,7 +59,7 @@ async function* statementsOf(
   }
 }
 
-/** Characters kept of the beginning and of the end, to check that the dump is complete. */
+/** Number of characters kept from the beginning and the end, to check that the dump is complete. */
 const EDGE_LENGTH = 32
 
 /** Yields the parts of a dump. @throws ProtocolError if it is incomplete */

@@ -4,7 +4,7 @@ export const TRANSACTION_WINDOW_MS = 5_000
 /** Time after which the server closes a stream without requests, in ms (specification, section 8). */
 export const STREAM_IDLE_MS = 10_000
 
-/** Default time limit of a call, in ms. After a queue of writers libsql-server takes up to 27 s. */
+/** Default time limit of a call, in ms. Behind a queue of writers, libsql-server takes up to 27 s. */
 export const REQUEST_TIMEOUT_MS = 30_000
 
 /** Maximum number of concurrent reads, and of concurrent writes, of one client; a libsql-server serves 128 streams in all. */
@@ -39,11 +39,11 @@ export const CLOSE_TIMEOUT_MS = 2_000
 
 /**
  * How long an aborted request may take to finish, in ms. Long enough for the response to a request that acquires the write
- * lock, and short enough that an endless statement does not keep it: the server ends that when the connection closes.
+ * lock, and short enough that an endless statement does not keep the lock: the server ends it when the connection closes.
  */
 export const ABORTED_REQUEST_MS = 1_000
 
-/** Write transactions of one client at the server: the running one and the next, so that no time is lost. */
+/** How many write transactions of one client the server sees: the running one and the next, so that no time is lost. */
 export const WRITE_TRANSACTIONS = 2
 
 /** How long a transaction waits for a write permit of its client, in ms. */

@@ -8,7 +8,7 @@ export function findDatabaseError(error: unknown): DatabaseError | null {
   return null
 }
 
-/** Returns the constraint that a query has violated, with its table and columns, also from an ORM's error; null if none. */
+/** Returns the constraint that a query violated, with its table and columns, even if an ORM wraps the error; null if none. */
 export function findViolation(error: unknown): ConstraintViolation | null {
   const found = findDatabaseError(error)
   return found instanceof SqlError ? found.constraint : null

@@ -28,7 +28,7 @@ export interface TransactionOptions {
 export let httpOf: (db: Client) => Http
 
 /**
- * A client of one database over HTTP. Safe to share: calls run concurrently, each statement and batch in a request of its own.
+ * A client for one database over HTTP. Safe to share: calls run concurrently, each statement and batch in its own request.
  * Close it when you are done.
  */
 export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisposable {

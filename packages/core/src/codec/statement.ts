@@ -40,7 +40,7 @@ function encodeArgs(args: InArgs): string {
     throw new TypeError('expected args as an array or an object')
   }
   const named = args as Readonly<Record<string, InValue>>
-  // names as given: without its prefix, `@a` would bind `:a`, which the real server refuses
+  // names as given: without its prefix, `@a` would bind `:a`, which libsql-server rejects
   const json = Object.keys(named).map(
     (name) =>
       `{"name":${JSON.stringify(name)},"value":${encodeValue(named[name] as InValue, `parameter ${name}`)}}`,
@@ -59,7 +59,7 @@ export function encodeBatch(statements: readonly InStatement[]): EncodedStatemen
   })
 }
 
-/** Rejects BEGIN, COMMIT, END and ROLLBACK where they would affect a transaction other than the author expects. */
+/** Rejects BEGIN, COMMIT, END and ROLLBACK where they would affect a different transaction than the author expects. */
 export function refuseControl({ kind }: EncodedStatement): void {
   if (isControl(kind))
     throw new TypeError(

@@ -11,7 +11,7 @@ import { splitStatements } from '../sql/script.ts'
 
 /** The description of a statement. */
 export interface StatementDescription {
-  /** Parameters in order; a name is as written in the SQL, or null for `?`. */
+  /** Parameters in order; `name` is as written in the SQL, or null for `?`. */
   readonly params: readonly { readonly name: string | null }[]
   /** Columns of the result; `declaredType` is null for expressions. */
   readonly columns: readonly { readonly name: string; readonly declaredType: string | null }[]

@@ -89,7 +89,7 @@ export class AnswerBody implements AsyncIterable<Uint8Array> {
   }
 }
 
-/** Reads the beginning of a body that is the text of an error. */
+/** Reads the beginning of the body of an error response. */
 export async function errorTextOf(parts: AsyncIterable<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''

@@ -41,7 +41,7 @@ export class Http {
   readonly events: Events
   readonly lifetime: Lifetime
   readonly transport: Transport
-  /** Reads have a queue of their own: a transaction may await one while writes are queued for its write lock. */
+  /** Reads have their own queue: a transaction may await one while writes are queued for its write lock. */
   readonly reads: Limiter
   readonly writes: Limiter
   /**
@@ -50,7 +50,7 @@ export class Http {
    */
   readonly coalescedWrites: Limiter
   readonly writeLock: WriteLock
-  /** Set after an error has shown that the server is Turso's engine. */
+  /** Set after an error has shown that the server runs Turso's engine. */
   tursodb: Tursodb | null = null
   readonly #headers: Record<string, string>
   readonly #retries: RetryPolicy
@@ -59,7 +59,7 @@ export class Http {
     const { concurrency, queueLimit, minReplicationIndex, readYourWrites } = config
     this.config = config
     this.clock = clock
-    this.replica = new ReplicaIndex(clock, () => this.#askIndex(), minReplicationIndex, readYourWrites)
+    this.replica = new ReplicaIndex(clock, () => this.#fetchIndex(), minReplicationIndex, readYourWrites)
     this.events = new Events(config.observe)
     this.lifetime = new Lifetime(clock, config.address.origin)
     const limiter = (limit: number): Limiter => new Limiter(this.lifetime, limit, queueLimit)
@@ -173,7 +173,7 @@ export class Http {
       return { isOk: true, value }
     } catch (error) {
       failure = { isOk: false, error, isSent: isSent() }
-      // a read that waits for an index has not begun
+      // a read that was waiting for an index has not begun
       if (exchange && !isAnswered && policy.keepRunning && isSent() && error !== INDEX_RESET) {
         const { answer } = exchange
         this.#finishInBackground(exchange, place)
@@ -214,8 +214,8 @@ export class Http {
     return await this.send(message, options, attempt + 1)
   }
 
-  /** Asks the server for its replication index. */
-  async #askIndex(): Promise<string | number | null | undefined> {
+  /** Requests the server's replication index. */
+  async #fetchIndex(): Promise<string | number | null | undefined> {
     const probe = pipelineBody([`{"type":"execute","stmt":${PROBE.json}}`, CLOSE])
     const options = { deadline: this.deadline(REPLICA_WAIT_MS), limiter: null, policy: CONTINUE }
     return replicationIndexOf(
@@ -223,7 +223,7 @@ export class Http {
     )
   }
 
-  /** Lets an aborted request finish in the background; it keeps its place among the concurrent ones. */
+  /** Lets an aborted request finish in the background; it still counts as a concurrent request. */
   #finishInBackground(exchange: Exchange<TransportHead>, place: Place | null): void {
     const cancel = this.clock.after(ABORTED_REQUEST_MS, () => exchange.abort())
     const end = (): void => {
@@ -274,7 +274,7 @@ export class Http {
 /** Aborts a read that waits for an index which the replica will never reach. */
 const INDEX_RESET = Symbol('index reset')
 
-/** Matches a response with an error that does not begin like those of libsql-server. A value has its quotes escaped. */
+/** Matches a response with an error that does not begin like those of libsql-server. Quotes in values are escaped. */
 export const UNUSUAL_ERROR = /"message":"(?!SQL(?!.+`conc)|Re|Transaction t|Op|Ar)/i
 
 /** Returns the value of a request. @throws its error */

@@ -20,7 +20,7 @@ export interface RequestOptions {
    * @default policy.isIdempotent
    */
   readonly mayOmitIndex?: boolean | undefined
-  /** Called before it is sent again: none of it was executed, or it is idempotent. */
+  /** Called before the request is sent again: none of it was executed, or it is idempotent. */
   readonly onRetry?: (() => void) | undefined
   /** The write permit of its own transaction. */
   readonly permit?: Place | null | undefined
@@ -35,7 +35,7 @@ export interface NotAnswered<R> {
   readonly error: unknown
   /** Whether it was sent, and may have run. */
   readonly isSent: boolean
-  /** Reads the response that is still to come to a request that was left to finish; absent for any other. */
+  /** Reads the late response to an aborted request that was left running; absent for any other. */
   readLateResponse?: () => Promise<R>
 }
 

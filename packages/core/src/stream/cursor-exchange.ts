@@ -12,7 +12,7 @@ export interface Opening extends TransportHead {
   readonly text: string
 }
 
-/** A cursor request. Its response has begun with two lines: a replica that waits for an index sends only the first. */
+/** A cursor request. `answer` needs two lines of the response: a replica that waits for an index sends only the first. */
 export interface CursorExchange extends Exchange<Opening> {
   /** The first line, which has the baton. */
   readonly head: Promise<Opening>
@@ -55,7 +55,7 @@ export function refusal(
 
 async function* linesOf(parts: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder()
-  // a row may arrive in many parts, and each is searched once
+  // a row may arrive in many parts; each part is searched only once
   let begun: string[] = []
   for await (const part of parts) {
     const [first = '', ...lines] = decoder.decode(part, { stream: true }).split('\n')

@@ -31,7 +31,7 @@ const NO_TRANSACTION = /no transaction is active/
 const BATCH_SAVEPOINT = savepointStatement('baton_batch')
 const UNDO_BATCH = rollbackToStatement('baton_batch')
 
-/** Lays out the steps of a request, whose conditions are not used. */
+/** Lays out the steps of a request; their conditions are not used. */
 const LAYOUT: Guard = {
   next: () => '',
   proveLoss: (steps) => addStep(steps, PROBE.json),
@@ -49,7 +49,7 @@ async function detect(
   http: Http,
   options: Pick<RequestOptions, 'deadline' | 'signal'>,
 ): Promise<Sent<never> | null> {
-  const ask = (operation: string): Promise<Sent<Answers>> =>
+  const probe = (operation: string): Promise<Sent<Answers>> =>
     http.exchange(
       '/v2/pipeline',
       () => pipelineBody([operation, CLOSE]),
@@ -58,21 +58,21 @@ async function detect(
     )
   const isRefused = (sent: Sent<Answers>): boolean =>
     !sent.isOk && sent.error instanceof HttpError && sent.error.status === 400
-  const batch = await ask(`{"type":"batch","batch":{"steps":[{"stmt":${PROBE.json}}]}}`)
+  const batch = await probe(`{"type":"batch","batch":{"steps":[{"stmt":${PROBE.json}}]}}`)
   if (batch.isOk && batch.value[0]?.type === 'ok' && batch.value[0].response?.type === 'batch')
     http.isExecuteOnly = false
   if (!isRefused(batch)) return batch.isOk ? null : notSent(batch.error)
-  const executed = await ask(`{"type":"execute","stmt":${PROBE.json}}`)
+  const executed = await probe(`{"type":"execute","stmt":${PROBE.json}}`)
   if (!executed.isOk) return isRefused(executed) ? null : notSent(executed.error)
   http.isExecuteOnly = true
-  // the statements are sent where it was proved
+  // the statements are sent to `/v2`, where this was detected
   http.V2Guard = V2Guard
   return null
 }
 
 /**
  * Sends a request as single statements and returns the response that the server would have sent to its batch.
- * @param refused the response to the batch; null if the server is known to have no batches
+ * @param refused the response to the batch; null if the server is known not to support batches
  */
 export async function sendExecutes(
   stream: SendingStream,
@@ -83,7 +83,7 @@ export async function sendExecutes(
   const { request, signal } = sending
   if (refused && !http.isExecuteOnly) {
     const failed = await detect(http, { deadline: request.deadline, signal })
-    // without proof the server rejected the baton
+    // if this is not proven, the server rejected the baton
     if (failed || !http.isExecuteOnly) return (baton === null && failed) || refused
   }
   const execution = new Execution(stream, sending)
@@ -125,7 +125,7 @@ class Execution {
     if (scope === 'chain') return await this.#each(commands, at, close, call)
     if (scope === 'atomic') return await this.#atomic(call, commands, at, close)
     if (prefix.some(({ kind }) => kind === 'begin')) {
-      // nothing is known of the new transaction
+      // nothing is known about the new transaction
       unproven.delete(this.#stream)
       lost.delete(this.#stream)
     }
@@ -171,8 +171,8 @@ class Execution {
       if (!refused) continue
       unproven.add(this.#stream)
       const error = new SqlError(refused, sql)
-      // An error that is not the database's may come from something in between: the statement may have run, and its index would
-      // say that it has not.
+      // An error that is not the database's may come from a proxy: the statement may have run, although its index would imply that
+      // it has not.
       if (error.outcome === 'unknown' && error.constraint === null) chain?.reject(error)
       break
     }
@@ -208,8 +208,8 @@ class Execution {
   }
 
   /**
-   * Executes statements in one request, each after a BEGIN that must fail. If the server has time to take the lock away between
-   * a BEGIN and its statement, they are sent one by one: the first statement after a loss is not executed.
+   * Executes statements in one request, each after a BEGIN that must fail. Once the server could take the lock away between a
+   * BEGIN and its statement, they are sent one by one: the first statement after a loss is not executed.
    */
   async #group(
     call: QueuedCall,
@@ -313,7 +313,7 @@ class Execution {
     const encode = (index: string | null): string[] =>
       statements.map((json, at) => `{"type":"execute","stmt":${withIndex(json, at === 0 ? index : null)}}`)
     const sent = await this.#stream.post({ ...this.#sending, close }, encode)
-    // it must not be repeated as a whole: an earlier part of it was executed
+    // it must not be retried as a whole: an earlier part of it was executed
     if (!sent.isOk) {
       if (isFirst) return sent
       // a proxy may have sent it twice, and the second copy was rejected

@@ -150,7 +150,7 @@ export class ServerStream implements OpenStream, TransactionStream {
   }
 
   /**
-   * Prevents a deadlock: a loop over rows that awaits a statement which is queued after the cursor.
+   * Prevents a deadlock: a loop over rows that awaits a statement queued after the cursor.
    * @param owner only cursors of this handle @throws TypeError while a cursor is open
    */
   checkNoCursor(owner?: object): void {
@@ -232,7 +232,7 @@ export class ServerStream implements OpenStream, TransactionStream {
         this.#phase = 'waiting'
         this.#queue.watchAll(true)
         this.#skipToRollback()
-        // released meanwhile
+        // released in the meantime
         if (!(await acquired)) return
         this.#queue.restartTime()
       }
@@ -298,7 +298,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     }
   }
 
-  /** Handles a request without a usable response: the stream is lost, and its transaction too. */
+  /** Handles a request without a usable response: the stream and its transaction are lost. */
   fail(calls: readonly QueuedCall[], error: unknown, { startedAt, continuesStream }: SentAt): void {
     const failed = {
       error,
@@ -308,7 +308,7 @@ export class ServerStream implements OpenStream, TransactionStream {
       commits: calls[0]?.transactionEnd === 'commit',
     }
     const failure = classifyFailure(failed)
-    // unless the server has rejected the baton, it can still close the stream, which releases the write lock
+    // unless the server has rejected the baton, the stream can still be closed, which releases the write lock
     if (failure.isUnknownStream) this.connection.setBaton(null)
     else {
       this.#isUnresponsive = true

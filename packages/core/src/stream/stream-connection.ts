@@ -26,7 +26,7 @@ export class StreamConnection implements SendingStream {
   /** Continues the stream; null while the server has none, as far as the client knows. */
   baton: string | null = null
   readonly rowids = new InsertedRowids()
-  /** Set if the stream is bound to `/v2`, whatever is learned about the server later. */
+  /** Set if the stream is bound to `/v2`, whatever the client detects about the server later. */
   #V2Guard: Http['V2Guard']
   /** The closing of a stream whose request was aborted and is still in flight. */
   #pendingClose: Promise<void> | null = null
@@ -66,7 +66,7 @@ export class StreamConnection implements SendingStream {
     const sending = { request, close, lock, signal }
     const isBatch = request.calls[0]?.scope !== 'autocommit'
     let sent = http.isExecuteOnly && isBatch ? null : await this.post(sending)
-    // another call may have found out meanwhile
+    // another call may have detected `/v3` in the meantime
     if (isNew && sent && !sent.isOk && isMissing(sent.error) && !http.hasV3) {
       this.#V2Guard = (await import('../codec/v2-guard.ts')).V2Guard
       sent = await this.post(sending)
@@ -147,7 +147,7 @@ export class StreamConnection implements SendingStream {
     const body = pipelineBody([CLOSE_REQUEST], this.baton)
     // aborted earlier, it could leave the write lock held
     const timeoutMs = Math.max(http.config.requestTimeoutMs, CLOSE_TIMEOUT_MS)
-    // aborted only when the client is closed: it creates a DOMException with a stack, a fifth of a transaction's CPU time
+    // aborted only when the client is closed: an abort creates a DOMException with a stack, a fifth of a transaction's CPU time
     const controller = new AbortController()
     const { signal } = controller
     const options = { deadline: http.deadline(timeoutMs), signal, limiter: null, policy: CLOSE }
@@ -159,7 +159,7 @@ export class StreamConnection implements SendingStream {
       this.address,
     )
     http.lifetime.addBackground(done, () => controller.abort())
-    // not repeated, whether it was answered or not
+    // not retried, with or without a response
     await done
     this.setBaton(null)
   }
@@ -183,11 +183,14 @@ export class StreamConnection implements SendingStream {
   }
 }
 
-/** Whether the server does not support the path. For other missing things it responds with JSON. */
+/** Whether the server does not support the path. If something else is missing, it responds with JSON. */
 export const isMissing = (error: unknown): boolean =>
   error instanceof HttpError && error.status === 404 && error.body[0] !== '{'
 
-/** Returns the policy of a request on a stream. @param mayHoldLock whether the stream holds the write lock or the request acquires it */
+/**
+ * Returns the policy of a request on a stream.
+ * @param mayHoldLock whether the stream holds the write lock or the request may acquire it
+ */
 export function policyOf(
   { isReadOnly }: SqlRequest,
   baton: string | null,
