@@ -29,7 +29,7 @@ export class BatonDialect implements Dialect {
     const { client, url, transactionMode = 'immediate', ...others } = { ...config }
     if (client !== undefined && url !== undefined) throw new TypeError(`${EXPECTED}, not both`)
     if (client === undefined && url === undefined)
-      throw new TypeError(`${EXPECTED}; both are undefined: is the environment variable of \`url\` set?`)
+      throw new TypeError(`${EXPECTED}; both are undefined: is the environment variable for \`url\` set?`)
     const unknown = Object.keys(others).find((name) => name !== 'transactionalMigrations')
     if (client && unknown) throw new TypeError(`unknown option \`${unknown}\` beside \`client\``)
     if (transactionMode !== 'immediate' && transactionMode !== 'deferred')
