@@ -12,7 +12,7 @@ import {
 import { exactNumber, inexact } from '../exact-integer.ts'
 import { codecNameOf } from '../internals.ts'
 
-/** Converts values of the server to those of columns. */
+/** Converts the server's values to those of columns. */
 export const batonCodecs: SQLiteCodecs = refineSqliteCodecs({
   'integer:boolean': { normalize: (value: unknown) => Number(value) === 1 },
   'integer:timestamp': { normalize: dateFromStoredSeconds },
