@@ -10,7 +10,7 @@ export interface NewOrganization {
   readonly name: string
 }
 
-/** Changes of an organization; omitted fields are kept. `requireMfa` needs a caller who uses it. */
+/** Changes to an organization; omitted fields are kept. Only a caller who uses MFA can set `requireMfa`. */
 export type OrganizationChanges = models.Optional<Pick<models.Organization, 'overages' | 'requireMfa'>>
 
 export interface InvoicesOptions extends PlatformCallOptions {
@@ -29,11 +29,11 @@ export type NewInvite = { readonly role?: models.AssignableRole | undefined } & 
   | { readonly username: string; readonly email?: undefined }
 )
 
-/** Scope of an API token. By default all organizations of the caller, which the service intends to abolish. */
+/** Scope of an API token: by default all organizations of the caller, which the service intends to remove. */
 export interface ApiTokenOptions extends PlatformCallOptions {
-  /** Slug of its only organization. */
+  /** Slug of the only organization that it gives access to. */
   readonly organization?: string | undefined
-  /** Its only group; only admins and owners may create such a token. */
+  /** The only group that it gives access to; this requires an admin or owner. */
   readonly group?: string | undefined
   /** Its permissions in the group; or only `metrics`, without an organization, for the metrics of the local server. */
   readonly scopes?: readonly (models.Scope | models.ScopePreset | 'metrics')[] | undefined
@@ -50,8 +50,8 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
     /** Lists the organizations of the caller, including the personal account. */
     list: route('GET /v1/organizations', list<models.Organization>('organizations')),
     /**
-     * Creates an organization that the caller owns, by a route that the service does not document. Never retried if the request may have
-     * arrived.
+     * Creates an organization that the caller owns, using a route that the service does not document. Never retried if the request may
+     * have arrived.
      * @throws PlatformError with status 409 if the name is taken (`isAlreadyExists`)
      */
     create: route('POST /v1/organizations', one<models.Organization>('org', 'slug'), {
@@ -92,7 +92,7 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
       (answer: Answer) => ({ username: text('member')(answer), role: text<models.Role>('role')(answer) }),
       { body: (member: NewMember) => checkedBody(member, { string: ['username', 'role'] }) },
     ),
-    /** Returns a member by the user name. @throws PlatformError with status 404 if there is none */
+    /** Returns a member by user name. @throws PlatformError with status 404 if the member does not exist */
     get: route(`GET ${ONE}/members/{username}`, readMember),
     /** Changes the role of a member. @throws PlatformError with status 403 unless the caller is admin or owner */
     updateRole: route(`PATCH ${ONE}/members/{username}`, readMember, {
@@ -116,7 +116,7 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
     /** Withdraws an invitation. */
     delete: removal(`DELETE ${INVITATIONS}/{email}`),
   },
-  /** Actions in the organization. */
+  /** Audit logs of the organization. */
   auditLogs: {
     /**
      * Lists the actions in the organization, newest first, in numbered pages. New actions shift the pages, so that the last item of one may
@@ -138,7 +138,10 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
 export const accountRoutes = ({ route, removal }: Routes) => ({
   /** Tokens of the platform API. */
   apiTokens: {
-    /** Returns until when the client's own token is valid; null if it does not expire. @throws PlatformError with status 401 if it is invalid */
+    /**
+     * Returns when the client's own token expires; null if it does not.
+     * @throws PlatformError with status 401 if the token is invalid
+     */
     validate: route('GET /v1/auth/validate', (answer: Answer) => {
       const seconds = number('exp')(answer)
       return { expiresAt: seconds === -1 ? null : new Date(seconds * 1_000) }
