@@ -35,7 +35,7 @@ function cut(line: string, at: number): { shown: string; caret: string } {
   return { shown: prefix + shown, caret: `${' '.repeat(prefix.length + at - from)}^` }
 }
 
-/** Parses the position in an error of the server, relative to the statement; the beginning if there is none. */
+/** Parses the position in an error from the server, relative to the statement; the beginning if it has none. */
 function readPlace(message: string, sql: string): { reason: string; offset: number } {
   const byOffset = / \(at offset (\d+)\)$/.exec(message)
   if (byOffset)
