@@ -18,14 +18,14 @@ export interface DumpOptions extends Omit<CallOptions, 'timeoutMs'> {
  * the dump on the server.
  */
 export interface Dump extends AsyncIterable<string> {
-  /** Yields statements, each with its semicolon and line break; concatenated they are the dump. */
+  /** Yields statements, each with its semicolon and line break; concatenated, they make up the dump. */
   [Symbol.asyncIterator](): AsyncGenerator<string, void, undefined>
   /** Returns the dump as UTF-8 in chunks, for files and HTTP responses. Cancelling it ends the dump on the server. */
   bytes(): ReadableStream<Uint8Array>
 }
 
 /**
- * Dumps a database. Sends nothing before it is read.
+ * Dumps a database. Sends nothing until it is read.
  *
  * ```ts
  * for await (const statement of dump(db)) …

@@ -8,7 +8,7 @@ const BATCH_STATEMENTS = 20_000
 
 /** Statements that are applied in one transaction. */
 export interface RestoreBatch {
-  /** The statements, each with the number of the source statement it comes from, from 0. */
+  /** The statements, each with the number (from 0) of the source statement it comes from. */
   readonly statements: readonly { readonly sql: string; readonly at: number }[]
   /** Number of the first statement of the source after this batch. */
   readonly end: number

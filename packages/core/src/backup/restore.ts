@@ -41,8 +41,8 @@ const HAS_TABLES = `exists (select 1 from sqlite_schema
 /**
  * Applies a dump to an empty database: chunks of text or bytes, such as `dump(other)`, a file or the body of a response. A dump
  * of up to a million characters is applied as a whole or not at all. A longer one is applied in batches, each exactly once,
- * even if a response is lost; a table `baton_restore_progress` counts them until the end. Foreign keys are not checked meanwhile.
- * `timeoutMs` applies to each request.
+ * even if a response is lost; a table `baton_restore_progress` counts them until the end. Foreign keys are not checked during the
+ * restore. `timeoutMs` applies to each request.
  * @throws RestoreError with `applied` and the SqlError, TransportError or ProtocolError as its `cause`; TypeError for a database
  * that already has tables, or has an interrupted restore if `resume` is not set; the signal's reason
  */

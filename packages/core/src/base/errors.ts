@@ -1,9 +1,7 @@
 import { ERROR_TEXT_LENGTH } from './limits.ts'
 import type { WireError } from './wire.ts'
 
-/**
- * Whether a failed call took effect: `not_applied`, none of it did; `unknown`, some or all of it may have.
- */
+/** Whether a failed call took effect. `not_applied`: none of it did; `unknown`: some or all of it may have. */
 export type Outcome = 'not_applied' | 'unknown'
 
 /** A constraint violation, parsed from the server's message. */

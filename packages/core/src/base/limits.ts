@@ -19,7 +19,7 @@ export const REPLICA_WAIT_MS = 2_000
 /** Fraction of a transaction's time after which it is reported as expiring. */
 export const EXPIRING_AT = 0.8
 
-/** Longest server text kept on an error, in characters. */
+/** Maximum length of the server's text that an error keeps, in characters. */
 export const ERROR_TEXT_LENGTH = 4_096
 
 /** Maximum number of retries of one call. */
@@ -31,7 +31,7 @@ export const RETRY_BUDGET = 10
 /** Delay before the first retry, in ms. */
 export const RETRY_DELAY_MS = 50
 
-/** Characters of a script that are sent in one request. */
+/** Number of characters of a script that are sent in one request. */
 export const SCRIPT_REQUEST_LENGTH = 1_000_000
 
 /** How long closing a client waits for requests that may hold the write lock and for its streams to close, in ms. */
@@ -49,7 +49,7 @@ export const WRITE_TRANSACTIONS = 2
 /** How long a transaction waits for a write permit of its client, in ms. */
 export const WRITE_LOCK_TIMEOUT_MS = 60_000
 
-/** How long an idle connection is kept open, in ms: less than servers and gateways keep theirs. */
+/** How long an idle connection is kept open, in ms: shorter than servers and gateways keep theirs. */
 export const KEEP_ALIVE_MS = 4_000
 
 /** Maximum number of statements in one coalesced request; the server runs them one after the other. */

@@ -2,7 +2,7 @@ import { SqlError } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { failWhen } from './failed-assertion.ts'
 
-/** Fails before any other statement of a batch runs. The server parses all statements of a batch before it runs one. */
+/** Returns a statement that fails before any other of its batch runs; the server parses all statements before it runs one. */
 const failing = (): string => `select ${failWhen('true', 'parse only')}`
 
 /** Runs a batch: a client, a stream, a transaction, or an adapter's equivalent. */

@@ -20,7 +20,7 @@ const states = new WeakMap<Stream, ServerStream>()
 export const stateOf = (stream: Stream): ServerStream => states.get(stream) as ServerStream
 
 /**
- * A connection that the server keeps between requests. Statements called while a request is in flight are sent together in
+ * A connection that the server keeps between requests. Statements issued while a request is in flight are sent together in
  * the next one. The server closes a stream after 10 s without a request, and a transaction on it may lose the write lock
  * after 5 s; later calls reject with a StreamError.
  *

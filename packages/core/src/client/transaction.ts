@@ -14,7 +14,7 @@ export let actOn: <T>(
   act: (stream: ServerStream, handle: HandleCall) => Promise<T>,
 ) => Promise<T>
 
-/** @throws TypeError if the first argument is something else, such as a mode */
+/** Checks that the first argument is a callback. @throws TypeError for anything else, such as a mode */
 export function checkCallback(callback: unknown): void {
   if (typeof callback !== 'function')
     throw new TypeError(`expected a callback before the options, not ${kindOf(callback)}`)
@@ -22,7 +22,7 @@ export function checkCallback(callback: unknown): void {
 
 /**
  * The handle of a transaction, or of a savepoint inside one, while its callback runs. Statements are sent one request at a
- * time; those called together share a request. The server lets it hold the write lock for 5 s while other writers wait.
+ * time; those issued together share a request. The server lets it hold the write lock for 5 s while other writers wait.
  */
 export class Transaction extends SqlExecutor {
   readonly #stream: ServerStream

@@ -6,7 +6,7 @@ const UPSERT = /\bdo\s+update\b/i
 /**
  * Determines the rowid that a statement inserted, from the results of one stream in order. For statements that inserted nothing
  * the server repeats the rowid of an earlier one, or 0 on a new stream. An insert into a table WITHOUT ROWID cannot be
- * distinguished without another request; RETURNING works there.
+ * recognized without another request; use RETURNING for such a table.
  */
 export class InsertedRowids {
   #last: string | null | undefined = '0'

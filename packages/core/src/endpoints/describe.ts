@@ -33,7 +33,7 @@ type WireAnswer =
   | { readonly type: 'error'; readonly error: WireError }
 
 /**
- * Asks the server to describe a statement: its parameters and columns, and whether it is read-only. Runs nothing.
+ * Returns the server's description of a statement: its parameters and columns, and whether it is read-only. Runs nothing.
  * @throws SqlError if it does not parse, or names something that does not exist; TypeError unless it is a single statement
  */
 export async function describe(

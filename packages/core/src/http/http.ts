@@ -271,7 +271,7 @@ export class Http {
   }
 }
 
-/** Aborts a read that waits for an index which the replica will never reach. */
+/** Aborts a read that waits for an index that the replica will never reach. */
 const INDEX_RESET = Symbol('index reset')
 
 /** Matches a response with an error that does not begin like those of libsql-server. Quotes in values are escaped. */

@@ -26,7 +26,7 @@ export class Lifetime {
   readonly #streams = new Set<OpenStream>()
   /** Pending waits: for a free slot, a token, a response or a retry. */
   readonly #pending = new Map<{ reject(reason: unknown): void }, (() => boolean) | undefined>()
-  /** Aborted requests that are left to finish, and the functions that end them. */
+  /** Aborted requests that are left running, and the functions that end them. */
   readonly #background = new Map<Promise<unknown>, () => void>()
   /** Pending calls of `close`. */
   readonly #drainers = new Set<Deferred>()

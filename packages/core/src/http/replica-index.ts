@@ -45,8 +45,8 @@ export class ReplicaIndex {
   }
 
   /**
-   * Watches a read for which a replica waits until it has reached an index, and probes the server if this takes long. Aborting
-   * the read at that point instead would send every slow read twice.
+   * Watches a read that waits for an index on a replica, and probes the server if this takes long. Sending the read again at that
+   * point instead would send every slow read twice.
    * @param onReset called after the index was reset, so that the read can be sent without it @returns a function that ends the watch
    */
   watch(index: string, onReset: () => void): () => void {

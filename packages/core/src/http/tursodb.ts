@@ -100,7 +100,7 @@ export class Tursodb {
   }
 
   /**
-   * Sends a request when no earlier writer of this client holds the write lock. Never rejects.
+   * Sends a request once no earlier writer of this client holds the write lock. Never rejects.
    * @param refusal the engine's previous refusal of it, if any
    */
   async send<T extends TransportHead, R>(

@@ -60,7 +60,7 @@ export class Coalescer {
   }
 
   /**
-   * Divides calls among requests. Writes that return rows have requests of their own: if a row cannot be encoded as JSON, the
+   * Divides calls among requests. Writes that return rows are sent in separate requests: if a row cannot be encoded as JSON, the
    * server rejects the whole request, and the outcome of the other writes in it would be unknown.
    */
   #requests(entries: readonly Entry[]): Entry[][] {

@@ -23,8 +23,8 @@ export interface QueuedCall {
   /** One statement, or several that stop at the first failure. */
   readonly statements: readonly EncodedStatement[]
   /**
-   * `autocommit`: one statement outside of a transaction; `chain`: several of them, in order; `atomic`: as a transaction of their
-   * own; `transaction`: in the transaction of the stream.
+   * `autocommit`: one statement outside of a transaction; `chain`: several of them, in order; `atomic`: as their own transaction;
+   * `transaction`: in the transaction of the stream.
    */
   readonly scope: 'autocommit' | 'chain' | 'atomic' | 'transaction'
   /** Whether it commits or rolls back the transaction. */

@@ -37,7 +37,7 @@ const LAYOUT: Guard = {
   proveLoss: (steps) => addStep(steps, PROBE.json),
 }
 
-/** Streams on which a statement failed that may have ended the transaction. */
+/** Streams on which a statement failed and may have ended the transaction. */
 const unproven = new WeakSet<SendingStream>()
 /** When BEGIN was sent on a stream. */
 const begunAt = new WeakMap<SendingStream, number>()
@@ -143,7 +143,7 @@ class Execution {
       this.#isLost || prefix.length === 0
         ? null
         : await this.#group({ ...call, statements: [] }, prefix, at, false)
-    // proves why it was skipped
+    // proves why the COMMIT was skipped
     if (this.#isLost) this.#results[commit + 1] = NO_ROWS
     if (failed || this.#isLost || this.#hasFailed(at, prefix.length)) return failed
     const sent = await this.#send([COMMIT.json], close)
@@ -249,8 +249,8 @@ class Execution {
         if (provesTransaction(answer)) continue
         this.#isLost = true
         const message = answer?.type === 'error' ? answer.error.message : null
-        // It did not begin a transaction, so the next statement may have run outside of one. The server takes the lock away between
-        // two statements only if they are 5 s apart.
+        // The BEGIN failed for another reason and began no transaction, so the next statement may have run outside of one. The server
+        // takes the lock away between two statements only if they are 5 s apart.
         if (message !== null && !hasFailed)
           call.reject(new ProtocolError(`the transaction was lost: ${message}`))
       } else if (this.#isLost || hasFailed) continue

@@ -14,7 +14,7 @@ export interface TransactionHost {
 
 /** Tracks the time of an open transaction and emits its events. */
 export class OpenTransaction {
-  /** Its number in events. */
+  /** Its id in events. */
   readonly id = nextId()
   /** The COMMIT or ROLLBACK in flight; null while statements may follow. */
   ending: Promise<unknown> | null = null
