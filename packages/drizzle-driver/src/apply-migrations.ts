@@ -67,7 +67,7 @@ interface FailedStatement {
 const ATTEMPTS = 20
 const RETRY_MS = 250
 
-/** Applies the pending migrations; `migrate()` of both Drizzle versions. */
+/** Applies the pending migrations, for `migrate()` of both Drizzle versions. */
 export async function applyMigrations(
   client: Client,
   layout: JournalLayout,
@@ -100,7 +100,7 @@ export async function applyMigrations(
   }
 }
 
-/** Returns the tags of the pending migrations in order. Changes nothing; `pendingMigrations()` of both Drizzle versions. */
+/** Returns the tags of the pending migrations in order, for `pendingMigrations()` of both Drizzle versions. Changes nothing. */
 export async function findPending(
   client: Client,
   layout: JournalLayout,

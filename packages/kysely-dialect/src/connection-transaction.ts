@@ -82,7 +82,7 @@ export class ConnectionTransaction {
     const closed = this.#ownsStream ? stream.close() : undefined
     await Promise.allSettled([ended, closed])
     const result = await ended
-    if (!takesRequest || this.#readers > 0) await queuedQueriesToArrive()
+    if (!takesRequest || this.#readers > 0) await waitForQueuedQueries()
     this.#status = 'ended'
     return result
   }
@@ -92,7 +92,7 @@ export class ConnectionTransaction {
   }
 
   async stopReading(): Promise<void> {
-    if (this.#status !== 'open') await queuedQueriesToArrive()
+    if (this.#status !== 'open') await waitForQueuedQueries()
     this.#readers -= 1
   }
 }
@@ -101,7 +101,7 @@ export class ConnectionTransaction {
  * Waits for one turn of the event loop, in which the queries that Kysely has queued arrive and are rejected: each follows within
  * microtasks of the previous one. A request takes at least as long.
  */
-const queuedQueriesToArrive = (): Promise<void> => new Promise((resolve) => setTimeout(resolve))
+const waitForQueuedQueries = (): Promise<void> => new Promise((resolve) => setTimeout(resolve))
 
 /** Folds the case of a name as SQLite does: ASCII letters only. */
 const foldCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => letter.toLowerCase())

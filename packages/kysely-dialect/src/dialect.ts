@@ -24,7 +24,7 @@ const EXPECTED = 'expected a configuration with either `client` or `url`'
 export class BatonDialect implements Dialect {
   readonly #config: BatonDialectConfig
 
-  /** Opens nothing. @throws TypeError if neither or both of `client` and `url` are given, or another option beside `client` */
+  /** Opens nothing. @throws TypeError if neither or both of `client` and `url` are given, or an option of the client with `client` */
   constructor(config: BatonDialectConfig) {
     const { client, url, transactionMode = 'immediate', ...others } = { ...config }
     if (client !== undefined && url !== undefined) throw new TypeError(`${EXPECTED}, not both`)

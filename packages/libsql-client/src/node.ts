@@ -9,8 +9,8 @@ export * from '@libsql/core/api'
 export { baton } from './http.ts'
 
 /**
- * Creates a client: over HTTP for `libsql:`, `https:`, `http:`, `wss:` and `ws:`; for `file:` and `:memory:`, also with `syncUrl`, an
- * original client from the optional package `libsql-client-original`.
+ * Creates a client: over HTTP for `libsql:`, `https:`, `http:`, `wss:` and `ws:`; for `file:` and `:memory:`, also with `syncUrl`, the
+ * original's client, from the optional package `libsql-client-original`.
  * @throws LibsqlError for an invalid URL or option
  */
 export function createClient(config: ClientConfig): Client {

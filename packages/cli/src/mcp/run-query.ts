@@ -1,6 +1,6 @@
 import { type ArrayRow, type Client, describe, type InArgs, readRows, type Value } from '@batonsql/core'
 
-/** Limits of a result, so that it fits into the context of an agent. */
+/** Limits of a result, so that it fits into an agent's context. */
 const MAX_CHARACTERS = 60_000
 const MAX_CELL_CHARACTERS = 4_000
 
@@ -8,7 +8,7 @@ const MAX_CELL_CHARACTERS = 4_000
 export interface QueryResult {
   readonly columns: readonly string[]
   readonly rows: readonly (readonly unknown[])[]
-  /** Why rows are missing; absent if there are none missing. */
+  /** Why rows are missing; absent if none are. */
   readonly incomplete?: string
 }
 

@@ -29,7 +29,7 @@ const MAX_ROWS = 1_000
 const DEFAULT_REQUESTS = 20
 const MAX_REQUESTS = 200
 
-/** Registers the tools; the one that writes only if the user allowed it. */
+/** Registers the tools. The one that writes is registered only if the user allowed it. */
 export function registerTools(server: McpServer, context: ToolContext): void {
   registerReads(server, context)
   registerRequests(server, context)

@@ -122,7 +122,7 @@ export class StreamTable {
 
   /**
    * Removes the open streams of a database, for example because its engine has crashed; expired ones are kept for their error.
-   * For write access, only those of senders who had it.
+   * If only write access was revoked, removes only the streams of senders who had it.
    * @returns the numbers of the removed streams
    */
   closeAll(database: DatabaseId, access: RevokedAccess = 'all'): readonly number[] {

@@ -66,7 +66,7 @@ export interface GatewayOptions {
  */
 export class Gateway {
   readonly #options: GatewayOptions
-  /** Counts only for existing databases, so that requests for others cannot fill the memory. */
+  /** Has only existing databases, so that requests for others cannot fill the memory. */
   readonly #counts = new Map<DatabaseId, RequestCount>()
   /** Time of the last reported fault of a database. */
   readonly #faults = new Map<DatabaseId, number>()

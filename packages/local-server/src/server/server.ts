@@ -38,7 +38,7 @@ export interface LocalServerOptions {
   /** Whether requests to databases need a token. @default false, and true with `platform` */
   readonly auth?: boolean
   /**
-   * Which server the back end `embedded` imitates where the two real ones differ: `sqld` is libsql-server exactly, which
+   * Which server the back end `embedded` imitates where the two real ones differ: `sqld` behaves exactly like libsql-server, which
    * silently drops an incomplete statement that follows others; `cloud` is the front end of the hosted service.
    * @default libsql-server, except that every statement is executed or rejected
    */

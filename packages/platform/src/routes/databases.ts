@@ -15,7 +15,7 @@ export interface DatabaseSeed {
   readonly name?: string | undefined
   /** Point in time of the source: ISO 8601. @default the newest state */
   readonly timestamp?: string | Date | undefined
-  /** URL of an uploaded dump, by a route that the service does not document. */
+  /** URL of a dump that was uploaded with a route that the service does not document. */
   readonly url?: string | undefined
 }
 
@@ -98,7 +98,7 @@ export const MINT = {
   }),
 }
 
-/** Reads the total, which the service has called `usage` and `total`. */
+/** Reads the total, which the service has called both `usage` and `total`. */
 export function withTotal(usage: models.DatabaseUsage): models.DatabaseUsage {
   const { raw } = usage
   const total = raw['total'] ?? raw['usage']

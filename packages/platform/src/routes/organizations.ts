@@ -29,7 +29,7 @@ export type NewInvite = { readonly role?: models.AssignableRole | undefined } & 
   | { readonly username: string; readonly email?: undefined }
 )
 
-/** Scope of an API token: by default all organizations of the caller, which the service intends to remove. */
+/** Scope of an API token. The default is all organizations of the caller; the service intends to remove this default. */
 export interface ApiTokenOptions extends PlatformCallOptions {
   /** Slug of the only organization that it gives access to. */
   readonly organization?: string | undefined
@@ -167,7 +167,7 @@ export const accountRoutes = ({ route, removal }: Routes) => ({
   },
   /** Locations of groups. */
   locations: {
-    /** Returns descriptions of locations by their codes. */
+    /** Returns the descriptions of locations, keyed by their codes. */
     list: route('GET /v1/locations', map<Readonly<Record<string, string>>>('locations')),
   },
   /** The user of the token. */
