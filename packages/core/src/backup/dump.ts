@@ -2,7 +2,7 @@ import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
 import { ProtocolError } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, httpOf } from '../client/client.ts'
-import { AnswerBody } from '../http/answer-body.ts'
+import { ResponseBody } from '../http/response-body.ts'
 import type { CallOptions } from '../options.ts'
 import { readStatements } from './statement-reader.ts'
 
@@ -68,9 +68,9 @@ async function* readDump(db: Client, options: DumpOptions): AsyncGenerator<Uint8
   const { signal, preserveRowIds = false, timeoutMs = http.config.requestTimeoutMs } = options
   const path = `/dump${preserveRowIds ? '?preserve_row_ids=true' : ''}`
   http.lifetime.begin()
-  let body: AnswerBody | null = null
+  let body: ResponseBody | null = null
   try {
-    body = await AnswerBody.open(http, { path, signal, idleTimeoutMs: timeoutMs }, timeoutMs)
+    body = await ResponseBody.open(http, { path, signal, idleTimeoutMs: timeoutMs }, timeoutMs)
     // the checks need only ASCII
     const decoder = new TextDecoder('latin1')
     let start = ''

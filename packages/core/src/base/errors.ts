@@ -249,8 +249,8 @@ export function withOutcome(error: unknown, outcome: Outcome): unknown {
 
 /** Marks the error of a read as not applied, whether it was executed or not. */
 export function asNotApplied(error: unknown): unknown {
-  const hasNoAnswer = error instanceof TransportError || error instanceof HttpError
-  return hasNoAnswer ? withOutcome(error, 'not_applied') : error
+  const hasNoResponse = error instanceof TransportError || error instanceof HttpError
+  return hasNoResponse ? withOutcome(error, 'not_applied') : error
 }
 
 /** The response of the server violates the protocol. */

@@ -141,7 +141,7 @@ export class Transaction extends SqlExecutor {
       return result
     } finally {
       // the request in flight belongs to it
-      if (this.#end === 'rolled back') await stream.answered
+      if (this.#end === 'rolled back') await stream.lastRequest
       // unless its parent has ended it
       if (parent.#child === this) {
         if (this.#end === 'rolled back') stream.transaction.rollbackTo(name)

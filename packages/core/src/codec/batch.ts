@@ -43,8 +43,8 @@ export const V3_GUARD: Guard = {
 }
 
 /** Reads the response to a batch of `length` steps. @throws ProtocolError if it is malformed */
-export function decodeBatch(answer: unknown, length: number): WireBatchResult {
-  const batch = answer as WireBatchResult | undefined
+export function decodeBatch(value: unknown, length: number): WireBatchResult {
+  const batch = value as WireBatchResult | undefined
   const { step_results: results, step_errors: errors } = batch ?? {}
   if (
     !Array.isArray(results) ||

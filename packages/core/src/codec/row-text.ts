@@ -133,7 +133,7 @@ function endOfText(text: string, from: number): number {
 }
 
 /** Parses the JSON of a response, but keeps long rows as text. @throws SyntaxError if it is not JSON */
-export function parseAnswer(text: string): WirePipelineResponse | null {
+export function parseResponse(text: string): WirePipelineResponse | null {
   const found: RowText[] = []
   let rest = ''
   let from = 0
@@ -150,13 +150,13 @@ export function parseAnswer(text: string): WirePipelineResponse | null {
     found.push(new RowText(text, rows, from))
   }
   if (found.length === 0) return JSON.parse(text) as WirePipelineResponse | null
-  const answer = JSON.parse(rest + text.slice(from)) as WirePipelineResponse | null
-  for (const each of answer?.results ?? []) {
+  const response = JSON.parse(rest + text.slice(from)) as WirePipelineResponse | null
+  for (const each of response?.results ?? []) {
     const result = (each as { response?: { result?: unknown } | null } | null)?.response?.result
     const steps = (result as WireBatchResult | undefined)?.step_results
     for (const one of Array.isArray(steps) ? steps : [result]) putBack(one, found)
   }
-  return answer
+  return response
 }
 
 /** Replaces the placeholder number with the text of the rows. */

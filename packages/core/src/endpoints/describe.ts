@@ -28,7 +28,7 @@ interface WireDescription {
   readonly is_readonly: boolean
 }
 
-type WireAnswer =
+type WireDescribeResult =
   | { readonly type: 'ok'; readonly response: { readonly result: WireDescription } }
   | { readonly type: 'error'; readonly error: WireError }
 
@@ -68,14 +68,14 @@ export async function describe(
 
 function read(text: string, sql: string): StatementDescription {
   try {
-    const [answer] = decodePipeline(text).results as unknown as readonly WireAnswer[]
-    if (answer?.type === 'error') throw new SqlError(answer.error, sql)
+    const [result] = decodePipeline(text).results as unknown as readonly WireDescribeResult[]
+    if (result?.type === 'error') throw new SqlError(result.error, sql)
     const {
       params,
       cols,
       is_explain: isExplain,
       is_readonly: isReadOnly,
-    } = (answer as WireAnswer & { type: 'ok' }).response.result
+    } = (result as WireDescribeResult & { type: 'ok' }).response.result
     return {
       params: params.map(({ name }) => ({ name })),
       columns: cols.map(({ name, decltype }) => ({ name, declaredType: decltype ?? null })),

@@ -2,8 +2,8 @@ import { checkOptions, TIME } from '../base/check-options.ts'
 import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, httpOf } from '../client/client.ts'
-import { AnswerBody, type BodyRequest } from '../http/answer-body.ts'
 import type { Http } from '../http/http.ts'
+import { type BodyRequest, ResponseBody } from '../http/response-body.ts'
 import { backoffMs } from '../http/retry.ts'
 import { closedError } from '../transport/failure.ts'
 import { EventParser, type ServerSentEvent } from './event-parser.ts'
@@ -113,7 +113,7 @@ async function* connectionEvents(
   request: BodyRequest,
 ): AsyncGenerator<ChangeEvent, void, undefined> {
   if (http.lifetime.isClosed) throw closedError()
-  const body = await AnswerBody.open(http, request, http.config.requestTimeoutMs)
+  const body = await ResponseBody.open(http, request, http.config.requestTimeoutMs)
   try {
     yield { type: 'ready' }
     const parser = new EventParser()

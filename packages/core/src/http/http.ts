@@ -20,7 +20,7 @@ import type {
 } from '../transport/transport.ts'
 import { Lifetime } from './lifetime.ts'
 import { Limiter, type Place } from './limiter.ts'
-import { type Message, type NotAnswered, notSent, type RequestOptions, type Sent } from './message.ts'
+import { type Message, type NoResponse, notSent, type RequestOptions, type Sent } from './message.ts'
 import { CONTINUE } from './policies.ts'
 import { ReplicaIndex } from './replica-index.ts'
 import { RetryPolicy } from './retry.ts'
@@ -125,11 +125,11 @@ export class Http {
     const { path, address } = message
     const { origin, basePath } = address
     let exchange: Exchange<T> | null = null
-    let isAnswered = false
+    let isSettled = false
     let place: Place | null = null
     let index: string | null = null
     let stopWatch: (() => void) | undefined
-    let failure: NotAnswered<R>
+    let failure: NoResponse<R>
     const isSent = (): boolean => exchange?.isSent === true
     const onTimeout = (): Error => {
       const mayBeBlocked = policy.keepRunning && limiter && isSent()
@@ -157,13 +157,13 @@ export class Http {
         headers,
         body,
       })
-      exchange.answer.then(
+      exchange.response.then(
         (head) => {
-          isAnswered = true
+          isSettled = true
           waiter.resolve(head)
         },
         (error) => {
-          isAnswered = true
+          isSettled = true
           waiter.reject(error)
         },
       )
@@ -174,12 +174,12 @@ export class Http {
     } catch (error) {
       failure = { isOk: false, error, isSent: isSent() }
       // a read that was waiting for an index has not begun
-      if (exchange && !isAnswered && policy.keepRunning && isSent() && error !== INDEX_RESET) {
-        const { answer } = exchange
+      if (exchange && !isSettled && policy.keepRunning && isSent() && error !== INDEX_RESET) {
+        const { response } = exchange
         this.#finishInBackground(exchange, place)
         place = null
-        failure.readLateResponse = async () => message.read(await answer)
-      } else if (!isAnswered) exchange?.abort()
+        failure.readLateResponse = async () => message.read(await response)
+      } else if (!isSettled) exchange?.abort()
     } finally {
       stopWatch?.()
       place?.release()
@@ -192,7 +192,7 @@ export class Http {
     message: Message<T, R>,
     options: RequestOptions,
     attempt: number,
-    failure: NotAnswered<R>,
+    failure: NoResponse<R>,
     index: string | null,
   ): Promise<Sent<R>> {
     const { error } = failure
@@ -230,7 +230,7 @@ export class Http {
       cancel()
       place?.release()
     }
-    this.lifetime.addBackground(exchange.answer.then(end, end), () => exchange.abort())
+    this.lifetime.addBackground(exchange.response.then(end, end), () => exchange.abort())
   }
 
   #observed(request: TransportRequest): Exchange {
@@ -247,7 +247,7 @@ export class Http {
         responseBytes: byteLength(response?.text),
         durationMs: this.clock.now() - started,
       })
-    exchange.answer.then(report, () => report(null))
+    exchange.response.then(report, () => report(null))
     return exchange
   }
 

@@ -27,10 +27,10 @@ export interface RequestOptions {
 }
 
 /** The outcome of a request. */
-export type Sent<R> = { readonly isOk: true; readonly value: R } | NotAnswered<R>
+export type Sent<R> = { readonly isOk: true; readonly value: R } | NoResponse<R>
 
 /** A request without a usable response. */
-export interface NotAnswered<R> {
+export interface NoResponse<R> {
   readonly isOk: false
   readonly error: unknown
   /** Whether it was sent, and may have run. */
@@ -50,7 +50,7 @@ export interface Message<T extends TransportHead, R> {
   readonly address: Address
   send(request: TransportRequest): Exchange<T>
   /** @throws HttpError for a status other than 2xx */
-  read(answer: T): R | Promise<R>
+  read(response: T): R | Promise<R>
 }
 
 /** Sends the requests of a client. */

@@ -21,7 +21,7 @@ interface Outcome {
   readonly error?: WireError | undefined
 }
 
-interface Answer {
+interface OperationResult {
   readonly error?: WireError
   readonly response?: {
     readonly type: string
@@ -30,7 +30,7 @@ interface Answer {
 }
 
 /** Returns the outcomes of the statements that were not skipped. */
-const outcomesOf = ({ error, response }: Answer): readonly Outcome[] => {
+const outcomesOf = ({ error, response }: OperationResult): readonly Outcome[] => {
   if (error) return [{ error }]
   const { step_errors: errors, step_results: results } = response?.result ?? {}
   if (!errors || !results) return response?.type === 'close' ? [] : [{}]
@@ -91,7 +91,10 @@ export class Tursodb {
 
   /** Returns the value of a response. @throws Refusal if nothing was executed because of the write lock or `BEGIN READONLY` */
   check<R>(value: R, text: string): R {
-    const { baton = null, results = [] } = JSON.parse(text) as { baton?: string | null; results?: Answer[] }
+    const { baton = null, results = [] } = JSON.parse(text) as {
+      baton?: string | null
+      results?: OperationResult[]
+    }
     const outcomes = results.flatMap(outcomesOf)
     const error = outcomes[0]?.error
     const canRetry = error && (IS_LOCKED.test(error.message) || NO_READONLY.test(error.message))
@@ -201,9 +204,9 @@ export class Tursodb {
           const baton = refusal.baton === null ? '' : `"baton":${JSON.stringify(refusal.baton)},`
           return `{${baton}${body.slice(body.indexOf('"requests":'))}`
         }),
-      async read(answer) {
+      async read(response) {
         try {
-          return await message.read(answer)
+          return await message.read(response)
         } catch (error) {
           if (error instanceof Refusal) return error as Refusal<R>
           throw error

@@ -94,14 +94,14 @@ export class SqlRequest {
   }
 
   /** Settles the calls with their results. @throws ProtocolError if the response does not show what was executed */
-  settle(answer: WireStreamResult | undefined, context: SettleContext): Settled {
+  settle(result: WireStreamResult | undefined, context: SettleContext): Settled {
     const [call] = this.calls as [QueuedCall]
     try {
-      if (answer?.type === 'error') return this.#refused(answer.error, context)
+      if (result?.type === 'error') return this.#refused(result.error, context)
       if (call.scope === 'autocommit')
-        settle(call, () => [decode(answer?.response.result as WireResult, call, 0, context)])
+        settle(call, () => [decode(result?.response.result as WireResult, call, 0, context)])
       else {
-        const batch = decodeBatch(answer?.response.result, this.#length)
+        const batch = decodeBatch(result?.response.result, this.#length)
         this.#checkCommit(batch)
         for (const [at, own] of this.#steps.entries()) {
           const each = this.calls[at] as QueuedCall

@@ -334,10 +334,10 @@ export class RowReader implements Cursor {
     ])
     this.#sent = { startedAt: http.clock.now(), continuesStream: connection.baton !== null }
     const mayHoldLock = request.needsWriteLock || transaction.holdsLock
-    const [answer] = valueOf(
+    const [streamResult] = valueOf(
       await connection.send(request, false, { mayHoldLock, permit: transaction.permit }),
     )
-    request.settle(answer, { intMode: http.config.intMode, rowids: connection.rowids, markLost })
+    request.settle(streamResult, { intMode: http.config.intMode, rowids: connection.rowids, markLost })
     if (failure !== null) throw failure
     if (request.needsWriteLock) transaction.current?.gotLock()
     this.#whole = rows

@@ -16,7 +16,7 @@ import { type MarkLost, SqlRequest } from '../request/sql-request.ts'
 import { timeoutError } from '../transport/failure.ts'
 import { callError, classifyFailure } from './classify-failure.ts'
 import { nextAction } from './next-action.ts'
-import type { Answers } from './sending.ts'
+import type { StreamResults } from './sending.ts'
 import { StatementQueue } from './statement-queue.ts'
 import { StreamConnection } from './stream-connection.ts'
 import { rolledBack, TransactionControl, type TransactionStream } from './transaction-control.ts'
@@ -67,7 +67,7 @@ export class ServerStream implements OpenStream, TransactionStream {
   #endWaits = (): void => {}
   readonly #ended = new Promise<void>((resolve) => (this.#endWaits = resolve))
   /** Settles after the response to the last request. */
-  answered: Promise<void> = Promise.resolve()
+  lastRequest: Promise<void> = Promise.resolve()
 
   /** @param isTracked whether the client, when it is closed, waits for the call that opens this stream */
   constructor(http: Http, isTracked = false) {
@@ -212,9 +212,9 @@ export class ServerStream implements OpenStream, TransactionStream {
     if (!head && transaction.permit && queue.hasPendingBegin) transaction.releasePermit()
     if (action === 'idle') transaction.current?.startTimer()
     else if (action === 'acquirePermit') void this.#acquirePermit()
-    else if (action === 'send') this.answered = this.#send(queue.take(http.V2Guard ? V2_CALLS : Infinity))
+    else if (action === 'send') this.lastRequest = this.#send(queue.take(http.V2Guard ? V2_CALLS : Infinity))
     else if (!head) void this.#close()
-    else if (action === 'sendPrefix') this.answered = this.#send([queue.takePrefix(head)])
+    else if (action === 'sendPrefix') this.lastRequest = this.#send([queue.takePrefix(head)])
     else {
       queue.take(1)
       head.resolve([])
@@ -273,10 +273,10 @@ export class ServerStream implements OpenStream, TransactionStream {
     this.#resume()
   }
 
-  #settle(request: SqlRequest, [answer]: Answers, closes: boolean): void {
+  #settle(request: SqlRequest, [result]: StreamResults, closes: boolean): void {
     const { connection, markLost, transaction } = this
     const context = { intMode: this.http.config.intMode, rowids: connection.rowids, markLost }
-    const { again, prefix, ranNothing } = request.settle(answer, context)
+    const { again, prefix, ranNothing } = request.settle(result, context)
     if (request.calls[0]?.scope !== 'autocommit') this.http.isExecuteOnly ??= false
     if (again) this.#queue.putBack(again)
     if (prefix) this.#queue.passPrefix(prefix)

@@ -15,7 +15,7 @@ import type { OpenStream } from '../http/lifetime.ts'
 import { notSent, type Sent } from '../http/message.ts'
 import { CLOSE, CONTINUE, READ, type RequestPolicy, WRITE } from '../http/policies.ts'
 import type { SqlRequest } from '../request/sql-request.ts'
-import type { Answers, Encode, LockUse, Sending, SendingStream } from './sending.ts'
+import type { Encode, LockUse, Sending, SendingStream, StreamResults } from './sending.ts'
 
 /** Sends the requests of one stream: keeps its baton, and the address and protocol version that it is bound to. */
 export class StreamConnection implements SendingStream {
@@ -49,7 +49,7 @@ export class StreamConnection implements SendingStream {
    * Sends one request. Never rejects.
    * @param lock how it uses the write lock
    */
-  async send(request: SqlRequest, close: boolean, lock: LockUse): Promise<Sent<Answers>> {
+  async send(request: SqlRequest, close: boolean, lock: LockUse): Promise<Sent<StreamResults>> {
     const { http } = this
     const { lifetime } = http
     const isNew = this.baton === null
@@ -95,7 +95,7 @@ export class StreamConnection implements SendingStream {
   post(
     { close, lock: { mayHoldLock, permit }, request, signal }: Sending,
     encode?: Encode,
-  ): Promise<Sent<Answers>> {
+  ): Promise<Sent<StreamResults>> {
     const { http, baton } = this
     if (baton === null) this.#V2Guard ??= http.V2Guard
     const V2Guard = this.#V2Guard
@@ -117,7 +117,7 @@ export class StreamConnection implements SendingStream {
     )
   }
 
-  #read(text: string, close: boolean): Answers {
+  #read(text: string, close: boolean): StreamResults {
     const { config, replica } = this.http
     const response = decodePipeline(text)
     const { baton, base_url: baseUrl, results } = response
@@ -166,14 +166,14 @@ export class StreamConnection implements SendingStream {
 
   /**
    * Closes the stream of an aborted request after its response has arrived.
-   * @param answer sets the baton that continues the stream; rejects if there is no response
+   * @param response sets the baton that continues the stream; rejects if there is no response
    */
-  closeAfterLateResponse(answer: Promise<unknown>): void {
+  closeAfterLateResponse(response: Promise<unknown>): void {
     // meanwhile no other request may continue the stream
     const last = this.baton
     this.setBaton(null)
     const close = async (): Promise<void> => {
-      await answer.catch(() => {
+      await response.catch(() => {
         this.setBaton(this.baton ?? last)
       })
       await this.#close()

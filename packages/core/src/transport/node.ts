@@ -107,8 +107,8 @@ function requestError(error: unknown, origin: string, isSent: boolean): Transpor
 /** A request and its response; subclasses handle the body. */
 abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dispatcher.DispatchHandler {
   readonly request: TransportRequest
-  readonly answer: Promise<T>
-  resolve!: (answer: T) => void
+  readonly response: Promise<T>
+  resolve!: (response: T) => void
   reject!: (error: unknown) => void
   #controller: Dispatcher.DispatchController | undefined
   #connections: Connections | undefined
@@ -116,7 +116,7 @@ abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dis
 
   constructor(request: TransportRequest) {
     this.request = request
-    this.answer = new Promise((resolve, reject) => {
+    this.response = new Promise((resolve, reject) => {
       this.resolve = resolve
       this.reject = reject
     })
