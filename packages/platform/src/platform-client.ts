@@ -75,7 +75,7 @@ function clientOf(config: ResolvedConfig): PlatformClient {
       if (!METHODS.includes(method)) throw new TypeError(`method must be one of ${METHODS.join(', ')}`)
       const { query, body, isIdempotent, ...callOptions } = options
       const request = { method, path: checkPath(path), query, body, isIdempotent }
-      return call(config, request, callOptions, (answer) => answer.body as T)
+      return call(config, request, callOptions, (response) => response.body as T)
     },
   }
 }

@@ -48,9 +48,9 @@ export async function waitForDatabase(
     const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
     const headers = { 'content-type': 'application/json', ...authorization }
     const sent = { method: 'POST', headers, body: CLOSE, signal: sending, redirect: 'manual' } as const
-    const answer = await fetch(path, sent).catch(() => null)
-    await answer?.text().catch(() => {}) // read completely, to release the connection
-    return answer?.status ?? 0
+    const response = await fetch(path, sent).catch(() => null)
+    await response?.text().catch(() => {}) // read completely, to release the connection
+    return response?.status ?? 0
   }
   try {
     for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {

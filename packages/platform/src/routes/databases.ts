@@ -2,7 +2,7 @@ import type { PlatformCallOptions, ResolvedConfig } from '../config.ts'
 import { ensure } from '../ensure.ts'
 import type * as models from '../models.ts'
 import { callOf } from '../platform-call.ts'
-import { type Answer, fieldOf, list, nothing, one, text, whole } from '../readers.ts'
+import { fieldOf, list, nothing, one, type ParsedResponse, text, whole } from '../readers.ts'
 import { type WaitUntilReadyOptions, waitForDatabase } from '../readiness.ts'
 import { checkedBody, type PagedOptions, pathOf, type Routes, unsent } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
@@ -123,10 +123,10 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
   list: pages(
     `GET ${ALL}`,
     (cursor, limit) => ({ limit, cursor }),
-    () => (answer) => {
-      const next = fieldOf(fieldOf(answer.body, 'pagination'), 'next')
+    () => (response) => {
+      const next = fieldOf(fieldOf(response.body, 'pagination'), 'next')
       const isLast = typeof next !== 'string' || next === ''
-      return { items: list<models.Database>('databases')(answer), next: isLast ? null : next }
+      return { items: list<models.Database>('databases')(response), next: isLast ? null : next }
     },
     {
       rules: { group: 'string', parent: 'string', schema: 'string' },
@@ -173,15 +173,17 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
   /** Returns the usage of the database in the current month, or in the given period. */
   usage: route(
     `GET ${ONE}/usage`,
-    (answer) => withTotal(one<models.DatabaseUsage>('database', 'uuid')(answer)),
+    (response) => withTotal(one<models.DatabaseUsage>('database', 'uuid')(response)),
     {
       rules: { from: 'string or object', to: 'string or object' },
       send: ({ from, to }: UsageOptions) => ({ query: { from: timeText(from), to: timeText(to) } }),
     },
   ),
   /** Returns the queries that read and wrote the most rows; null if the service has no data. */
-  stats: route(`GET ${ONE}/stats`, (answer: Answer) =>
-    fieldOf(answer.body, 'top_queries') === null ? null : list<models.QueryStatistics>('top_queries')(answer),
+  stats: route(`GET ${ONE}/stats`, (response: ParsedResponse) =>
+    fieldOf(response.body, 'top_queries') === null
+      ? null
+      : list<models.QueryStatistics>('top_queries')(response),
   ),
 })
 
@@ -214,7 +216,7 @@ export function databasesOf(config: ResolvedConfig, routes: Routes): Databases {
     ...methods,
     create(database, options = {}) {
       const created = create(database, options).withResponse()
-      return callOf(created.then((answered) => ready(answered.data.hostname, options).then(() => answered)))
+      return callOf(created.then((result) => ready(result.data.hostname, options).then(() => result)))
     },
     async ensure(database, options = {}) {
       bodyOfDatabase(database) // checked even if there is nothing to create

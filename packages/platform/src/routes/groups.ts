@@ -95,7 +95,7 @@ export function groupsOf(config: ResolvedConfig, routes: Routes): Groups {
       const { wait, ...callOptions } = options
       if (!wait) return added
       const ready = async (): Promise<void> => await waitFor(name, location, callOptions)
-      return callOf(added.withResponse().then((answered) => ready().then(() => answered)))
+      return callOf(added.withResponse().then((result) => ready().then(() => result)))
     },
     async ensure(group, options = {}) {
       bodyOfGroup(group) // checked even if there is nothing to create

@@ -1,6 +1,6 @@
 import type { PlatformCallOptions } from '../config.ts'
 import type * as models from '../models.ts'
-import { type Answer, fieldOf, list, map, number, one, text } from '../readers.ts'
+import { fieldOf, list, map, number, one, type ParsedResponse, text } from '../readers.ts'
 import { checkedBody, type Routes } from '../route.ts'
 import { bodyOrNone, withRaw } from '../view.ts'
 import { withTotal } from './databases.ts'
@@ -64,9 +64,11 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
       body: (changes: OrganizationChanges) => checkedBody(changes, { boolean: ['overages', 'requireMfa'] }),
     }),
     /** Returns the usage of the organization in this period, and of each of its databases. */
-    usage: route(`GET ${ONE}/usage`, (answer: Answer): models.OrganizationUsage => {
-      const usage = one<models.OrganizationUsage>('organization', 'uuid')(answer)
-      const databases = list<models.DatabaseUsage>('databases')({ ...answer, body: usage.raw }).map(withTotal)
+    usage: route(`GET ${ONE}/usage`, (response: ParsedResponse): models.OrganizationUsage => {
+      const usage = one<models.OrganizationUsage>('organization', 'uuid')(response)
+      const databases = list<models.DatabaseUsage>('databases')({ ...response, body: usage.raw }).map(
+        withTotal,
+      )
       return withRaw({ ...usage, databases }, usage.raw)
     }),
     /** Lists the available plans with their quotas. */
@@ -89,7 +91,10 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
      */
     add: route(
       `POST ${ONE}/members`,
-      (answer: Answer) => ({ username: text('member')(answer), role: text<models.Role>('role')(answer) }),
+      (response: ParsedResponse) => ({
+        username: text('member')(response),
+        role: text<models.Role>('role')(response),
+      }),
       { body: (member: NewMember) => checkedBody(member, { string: ['username', 'role'] }) },
     ),
     /** Returns a member by user name. @throws PlatformError with status 404 if the member does not exist */
@@ -125,9 +130,9 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
     list: pages(
       `GET ${ONE}/audit-logs`,
       (at, size) => ({ page: Number(at ?? 1), page_size: size }),
-      (at) => (answer) => {
-        const items = list<models.AuditLog>('audit_logs', ['data'])(answer)
-        const count = fieldOf(fieldOf(answer.body, 'pagination'), 'total_pages') ?? 1
+      (at) => (response) => {
+        const items = list<models.AuditLog>('audit_logs', ['data'])(response)
+        const count = fieldOf(fieldOf(response.body, 'pagination'), 'total_pages') ?? 1
         const page = Number(at ?? 1)
         return { items, next: items.length > 0 && page < Number(count) ? String(page + 1) : null }
       },
@@ -142,8 +147,8 @@ export const accountRoutes = ({ route, removal }: Routes) => ({
      * Returns when the client's own token expires; null if it does not.
      * @throws PlatformError with status 401 if the token is invalid
      */
-    validate: route('GET /v1/auth/validate', (answer: Answer) => {
-      const seconds = number('exp')(answer)
+    validate: route('GET /v1/auth/validate', (response: ParsedResponse) => {
+      const seconds = number('exp')(response)
       return { expiresAt: seconds === -1 ? null : new Date(seconds * 1_000) }
     }),
     /** Lists the tokens that the caller has created. */
