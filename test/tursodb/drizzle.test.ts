@@ -100,7 +100,7 @@ describe('migrate() of Drizzle', () => {
   test('a key that cannot be checked: a new one is refused, of an old one a warning is given', async () => {
     const { db, close } = await open()
     const unknown = migration(1, 'create table p (id integer);create table c (p references p (missing))')
-    await expect(migrate(db, { migrations: [unknown] })).rejects.toThrow('cannot be checked: of c')
+    await expect(migrate(db, { migrations: [unknown] })).rejects.toThrow('cannot be checked, in c')
     await db.run(sql`create table p (id integer)`)
     await db.run(sql`create table c (p references p (missing))`)
     await db.run(sql.raw('create table "a ""quote""" (id integer)'))

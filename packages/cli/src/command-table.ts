@@ -74,7 +74,7 @@ export const COMMANDS: readonly Command[] = [
     words: ['mcp'],
     operands: [DATABASE],
     summary: 'Give an AI agent access to a database: an MCP server on standard input and output.',
-    details: `${WHICH_DATABASE} Its tools read the schema, run queries and explain their plans; on a local server, also list the latest requests and what they waited for. The database cannot be changed without --write. Needs the packages @modelcontextprotocol/sdk and zod.`,
+    details: `${WHICH_DATABASE} Its tools read the schema, run queries and explain their plans; on a local server, they also list the latest requests and what they waited for. The database cannot be changed without --write. Needs the packages @modelcontextprotocol/sdk and zod.`,
     options: MCP_OPTIONS,
     load: async () => (await import('./mcp/mcp.ts')).runMcp,
   }),
@@ -89,7 +89,7 @@ export const COMMANDS: readonly Command[] = [
   command({
     words: ['organizations', 'create'],
     operands: ['NAME'],
-    summary: 'Create an organization, which you own.',
+    summary: 'Create an organization that you own.',
     details: WHICH_ACCOUNT,
     options: ACCOUNT_OPTIONS,
     load: async () => (await import('./organizations.ts')).createOrganization,
@@ -121,7 +121,7 @@ export const COMMANDS: readonly Command[] = [
   command({
     words: ['databases', 'configure'],
     operands: ['NAME'],
-    summary: 'Change settings of a database and print all; without options, only print them.',
+    summary: 'Change settings of a database and print all of them; without options, only print them.',
     details: WHICH_API,
     options: CONFIGURE_DATABASE_OPTIONS,
     load: async () => (await import('./databases.ts')).configureDatabase,
@@ -153,7 +153,7 @@ export const COMMANDS: readonly Command[] = [
   command({
     words: ['groups', 'configure'],
     operands: ['NAME'],
-    summary: 'Change settings of a group and print all; without options, only print them.',
+    summary: 'Change settings of a group and print all of them; without options, only print them.',
     details: WHICH_API,
     options: CONFIGURE_GROUP_OPTIONS,
     load: async () => (await import('./groups.ts')).configureGroup,
@@ -169,7 +169,7 @@ export const COMMANDS: readonly Command[] = [
   command({
     words: ['usage'],
     operands: ['[DATABASE]'],
-    summary: 'Print the usage of this month, of a database or of an organization.',
+    summary: "Print this month's usage of a database or an organization.",
     details: WHICH_API,
     options: API_OPTIONS,
     load: async () => (await import('./usage.ts')).showUsage,
@@ -194,7 +194,7 @@ export const COMMANDS: readonly Command[] = [
     words: ['api-tokens', 'create'],
     operands: ['NAME'],
     summary: 'Create a token for the platform API and print it; it is shown only once.',
-    details: `${WHICH_API} Without --organization and --group it can access all that you can.`,
+    details: `${WHICH_API} Without --organization and --group it can access everything that you can.`,
     options: API_TOKEN_OPTIONS,
     load: async () => (await import('./api-tokens.ts')).createApiToken,
   }),

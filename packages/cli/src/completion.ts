@@ -49,7 +49,7 @@ function choices(commands: Commands): Map<string, readonly string[]> {
   return new Map(all.flatMap(([name, spec]) => (spec.choices ? [[`--${name}`, spec.choices] as const] : [])))
 }
 
-/** The common part of the scripts for bash and zsh: sets `candidates` by `previous` and by `line`, the words before the cursor. */
+/** The common part of the scripts for bash and zsh: sets `candidates` from `previous` and from `line`, the words before the cursor. */
 const cases = (commands: Commands): string =>
   [
     '  case "$previous" in',

@@ -1,6 +1,6 @@
 import { databaseUrl } from '@batonsql/platform'
 import type { CONFIGURE_DATABASE_OPTIONS, CREATE_DATABASE_OPTIONS, DESTROY_OPTIONS } from './option-table.ts'
-import { apiCommand, askBefore, fieldRows, readSwitch } from './platform-api.ts'
+import { apiCommand, confirmDeletion, fieldRows, readSwitch } from './platform-api.ts'
 
 /** Prints a line for each database, with name, group and URL. */
 export const listDatabases = apiCommand(async (platform, { signal }) => {
@@ -78,4 +78,4 @@ export const destroyDatabase = apiCommand<typeof DESTROY_OPTIONS>(async (platfor
   const [name] = operands as [string]
   await platform.databases.delete(name, { signal })
   return { json: { name, deleted: true }, text: `deleted ${name}` }
-}, askBefore('databases destroy'))
+}, confirmDeletion('databases destroy'))

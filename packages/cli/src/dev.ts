@@ -24,7 +24,7 @@ export async function runDev({ values: given }: CommandInput<typeof DEV_OPTIONS>
     const tokenFile = given['token-file']
     if (tokenFile !== undefined)
       await writeTokenFile(tokenFile, `${JSON.stringify(await describe(server, true))}\n`)
-    // output that is not a terminal may be stored: in the journal of the system, by a container engine, in a file
+    // output that is not a terminal may be stored: in the system journal, by a container engine, in a file
     const announcement = await describe(server, process.stdout.isTTY && tokenFile === undefined)
     if (given.json === true) console.log(JSON.stringify(announcement))
     else {
@@ -62,7 +62,7 @@ function checkDomains(server: LocalServer, { domains = {} }: LocalServerOptions)
   }
 }
 
-/** Returns the name of a file's database: that of the file, in the characters that names allow. */
+/** Returns the name of a file's database: the name of the file, with only the characters that database names allow. */
 function nameOf(file: string): string {
   const { name } = parsePath(file)
   return name
@@ -131,7 +131,7 @@ function readReplicas(given: DevValues): Pick<LocalServerOptions, 'replicas' | '
   return { replicas, replicaLagMs: readLag(lags) }
 }
 
-/** Reads the delay of replication: one of all replicas, or one of each location. */
+/** Reads the replication delay: one for all replicas, or one for each location. */
 function readLag(texts: readonly string[]): NonNullable<LocalServerOptions['replicaLagMs']> {
   const parts = texts.map((text) => {
     const [, location, ms] = /^(?:([a-z0-9-]+)=)?(\d{1,9})$/.exec(text) ?? []

@@ -29,14 +29,14 @@ async function writeWhole(
   parts: AsyncIterable<Uint8Array>,
   context: CommandContext,
 ): Promise<void> {
-  const held = await stat(file).catch(() => null)
+  const existing = await stat(file).catch(() => null)
   // writes to a pipe or a device, instead of replacing it with a file
-  if (held && !held.isFile()) return await writeParts(await open(file, 'w'), parts, context)
+  if (existing && !existing.isFile()) return await writeParts(await open(file, 'w'), parts, context)
   // preserves a link, and the permissions of the file
-  const target = held ? await realpath(file) : file
+  const target = existing ? await realpath(file) : file
   const unfinished = `${target}.unfinished`
   try {
-    const handle = await open(unfinished, 'w', held ? held.mode & 0o777 : 0o666)
+    const handle = await open(unfinished, 'w', existing ? existing.mode & 0o777 : 0o666)
     await writeParts(handle, parts, context)
     await rename(unfinished, target)
   } catch (error) {

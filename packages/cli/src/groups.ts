@@ -1,5 +1,5 @@
 import type { CONFIGURE_GROUP_OPTIONS, CREATE_GROUP_OPTIONS, DESTROY_OPTIONS } from './option-table.ts'
-import { apiCommand, askBefore, fieldRows, readSwitch } from './platform-api.ts'
+import { apiCommand, confirmDeletion, fieldRows, readSwitch } from './platform-api.ts'
 
 /** Prints a line for each group, with its name and locations, the primary first. */
 export const listGroups = apiCommand(async (platform, { signal }) => {
@@ -39,4 +39,4 @@ export const destroyGroup = apiCommand<typeof DESTROY_OPTIONS>(async (platform, 
   const [name] = operands as [string]
   await platform.groups.delete(name, { signal })
   return { json: { name, deleted: true }, text: `deleted ${name}` }
-}, askBefore('groups destroy'))
+}, confirmDeletion('groups destroy'))

@@ -13,7 +13,7 @@ export async function loadPeer<Entry>(
     return await load()
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    // not for a dependency of the package that is missing
+    // a missing dependency of the package is a different problem
     const isMissing = [`'${name}`, `"${name}`].some((quoted) => message.includes(quoted))
     if (code !== 'ERR_MODULE_NOT_FOUND' || !isMissing) throw error
     throw new Error(advice, { cause: error })

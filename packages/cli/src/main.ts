@@ -14,7 +14,7 @@ import { unknownOption } from './unknown-option.ts'
 import { UsageError } from './usage-error.ts'
 
 /**
- * Runs the command that the arguments name, and reports errors on the error output.
+ * Runs the command that the arguments name, and reports errors on stderr.
  * @returns the exit code: 0; 1 on failure; 2 for invalid arguments; 130 if interrupted
  */
 export async function main(args: readonly string[]): Promise<number> {

@@ -5,7 +5,7 @@ import { databaseUrl, type PlatformClient } from '@batonsql/platform'
 
 /** Lifetime of the token that reads a database. */
 const TOKEN_LIFE = '1h'
-/** Names that are safe as names of files. */
+/** Names that are safe as file names. */
 const IS_PLAIN = /^[a-z0-9][a-z0-9_-]*$/i
 
 /** A database of a running server. */
@@ -56,7 +56,7 @@ export async function exportOnline(
 /** Creates a file completely, or not at all, even if the process is killed. @throws Error if the file exists */
 async function writeNew(file: string, content: Readable): Promise<void> {
   const unfinished = `${file}.${process.pid}.unfinished`
-  content.on('error', () => {}) // also thrown to its reader, which may begin later
+  content.on('error', () => {}) // thrown again when it is read, which may begin later
   try {
     await mkdir(dirname(file), { recursive: true, mode: 0o700 })
     await checkAbsent(file)
@@ -67,7 +67,7 @@ async function writeNew(file: string, content: Readable): Promise<void> {
     } finally {
       await handle.close()
     }
-    // another export may have created it meanwhile
+    // another export may have created it in the meantime
     await checkAbsent(file)
     await rename(unfinished, file)
   } catch (error) {

@@ -43,7 +43,7 @@ export const DEV_OPTIONS = {
     type: 'string',
     multiple: true,
     value: 'NAME',
-    help: 'Also create a database of this name, besides "default". Can be repeated',
+    help: 'Also create a database with this name, in addition to "default". Can be repeated',
   },
   auth: { type: 'boolean', help: 'Require auth tokens (printed only on a terminal)' },
   'token-file': {
@@ -55,13 +55,13 @@ export const DEV_OPTIONS = {
     type: 'string',
     value: 'LEVEL',
     choices: ['none', 'errors', 'requests'],
-    help: 'Log to stderr in lines of JSON: errors (failed and rejected requests), requests (all requests) or none (default)',
+    help: 'Log to stderr as lines of JSON: errors (failed and rejected requests), requests (all requests) or none (default)',
   },
   'allow-origin': {
     type: 'string',
     multiple: true,
     value: 'ORIGIN',
-    help: 'Allow web pages of this origin, besides those on this machine. Can be repeated',
+    help: 'Allow web pages from this origin, in addition to those on this machine. Can be repeated',
   },
   domain: {
     type: 'string',
@@ -97,7 +97,7 @@ export const DEV_OPTIONS = {
     type: 'string',
     multiple: true,
     value: '[LOCATION=]MS',
-    help: 'Delay replication to the replicas of databases, or to those in this location, by this many milliseconds. With --backend sqld. Can be repeated',
+    help: 'Delay replication to all replicas, or to those in this location, by this many milliseconds. With --backend sqld. Can be repeated',
   },
   'platform-port': {
     type: 'string',
@@ -209,7 +209,7 @@ export const CREATE_GROUP_OPTIONS = {
 
 /** An option whose absence keeps the current value. */
 export const SWITCH = { type: 'string', value: 'on|off', choices: ['on', 'off'] } as const
-const DELETE_PROTECTION = { ...SWITCH, help: 'Whether deletion is refused' } as const
+const DELETE_PROTECTION = { ...SWITCH, help: 'Whether deletion is rejected' } as const
 
 export const CONFIGURE_DATABASE_OPTIONS = {
   'size-limit': {
@@ -218,8 +218,8 @@ export const CONFIGURE_DATABASE_OPTIONS = {
     help: 'Maximum size: 256mb, 1.5gb, or bytes; 0 for none',
   },
   'allow-attach': { ...SWITCH, help: 'Whether other databases of its group can attach it' },
-  'block-reads': { ...SWITCH, help: 'Whether reads are refused' },
-  'block-writes': { ...SWITCH, help: 'Whether writes are refused' },
+  'block-reads': { ...SWITCH, help: 'Whether reads are rejected' },
+  'block-writes': { ...SWITCH, help: 'Whether writes are rejected' },
   'delete-protection': DELETE_PROTECTION,
   'allowed-ips': {
     type: 'string',
@@ -240,7 +240,7 @@ export const DESTROY_OPTIONS = {
 } as const satisfies OptionTable
 
 export const API_TOKEN_OPTIONS = {
-  group: { type: 'string', value: 'NAME', help: 'Its only group; needs --scope' },
+  group: { type: 'string', value: 'NAME', help: 'Limit the token to this group; needs --scope' },
   scope: {
     type: 'string',
     multiple: true,
@@ -259,13 +259,13 @@ export const API_TOKEN_OPTIONS = {
       'group:rotate-creds',
       'metrics',
     ],
-    help: 'What it permits in the group: full-access, read-only (the same as read), db:create, db:delete, db:configure, db:mint-token, db:rotate-creds, group:configure, group:mint-token, group:rotate-creds. Without a group, only metrics: a token for /metrics of the local server. Can be repeated',
+    help: 'Permission in the group: full-access, read-only (the same as read), db:create, db:delete, db:configure, db:mint-token, db:rotate-creds, group:configure, group:mint-token, group:rotate-creds. Without a group, only metrics: a token for /metrics of the local server. Can be repeated',
   },
   ...API_OPTIONS,
   organization: {
     type: 'string',
     value: 'SLUG',
-    help: 'Its only organization (default: all of yours; with --group, the only one that --token can access)',
+    help: 'Limit the token to this organization (default: all of yours; with --group, the only one that --token can access)',
   },
 } as const satisfies OptionTable
 

@@ -27,20 +27,20 @@ interface ApiCall<Options extends OptionTable> {
   readonly signal: AbortSignal
 }
 
-type Ask<Options extends OptionTable> = (
+type Action<Options extends OptionTable> = (
   platform: PlatformClient,
   call: ApiCall<Options>,
 ) => Promise<CommandOutput>
 
 /** Creates a command that uses the platform API for the user of the token. */
 export function accountCommand<Options extends typeof ACCOUNT_OPTIONS>(
-  ask: Ask<Options>,
+  action: Action<Options>,
 ): (input: CommandInput<Options>) => Promise<void> {
   return async (input) => {
     const { operands, context } = input
     // includes the options of the platform API
     const values = input.values as ValuesOf<Options> & ValuesOf<typeof ACCOUNT_OPTIONS>
-    const { json, text } = await ask(platformOf(values, context), {
+    const { json, text } = await action(platformOf(values, context), {
       values,
       operands,
       signal: context.signal,
@@ -52,19 +52,19 @@ export function accountCommand<Options extends typeof ACCOUNT_OPTIONS>(
 
 /**
  * Creates a command that uses the platform API for an organization.
- * @param isSure asks for confirmation first
+ * @param confirm asks for confirmation first
  */
 export function apiCommand<Options extends typeof API_OPTIONS>(
-  ask: Ask<Options>,
-  isSure: (input: CommandInput<Options>) => Promise<void> = async () => {},
+  action: Action<Options>,
+  confirm: (input: CommandInput<Options>) => Promise<void> = async () => {},
 ): (input: CommandInput<Options>) => Promise<void> {
   const perform = accountCommand<Options>(async (platform, call) => {
     const { organization } = call.values as ValuesOf<typeof API_OPTIONS>
     const slug = organization ?? (await onlyOrganization(platform, call.signal))
-    return await ask(platform.forOrganization(slug), call)
+    return await action(platform.forOrganization(slug), call)
   })
   return async (input) => {
-    await isSure(input)
+    await confirm(input)
     await perform(input)
   }
 }
@@ -88,8 +88,8 @@ function inColumns(rows: readonly (readonly string[])[]): string[] {
   return rows.map((cells) => cells.map(pad).join('  ').trimEnd())
 }
 
-/** Asks in a terminal for confirmation of a deletion, by the name of the object. @param words such as `databases destroy` */
-export function askBefore(
+/** Asks the user in a terminal to confirm a deletion by typing the name of the object. @param words such as `databases destroy` */
+export function confirmDeletion(
   words: string,
 ): (
   input: CommandInput<

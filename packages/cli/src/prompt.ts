@@ -21,8 +21,8 @@ const IDLE_MS = 10_000
 
 const HELP = `Statements end with a semicolon and may span several lines. BEGIN opens a transaction for the statements that follow.
   .tables          tables and views
-  .schema [TABLE]  the statements that made them
-  .mode line       a line for each value, for rows that are too wide; .mode table goes back
+  .schema [TABLE]  the statements that created them
+  .mode line       a line for each value, for rows that are too wide; .mode table switches back
   .quit            leave, as quit, exit and Ctrl-D do; an open transaction is rolled back
 Ctrl-C cancels the input, or the running statement.`
 
@@ -191,7 +191,7 @@ class Prompt {
       )
   }
 
-  /** Runs something on the stream of the open transaction, or on a separate one. */
+  /** Runs work on the stream of the open transaction, or on a separate one. */
   async #whileRunning(work: (stream: Stream, signal: AbortSignal) => Promise<void>): Promise<void> {
     this.#stopTimers()
     const stream = this.#stream ?? openStream(this.#db)
@@ -213,7 +213,7 @@ class Prompt {
     }
   }
 
-  /** Warns before the open transaction times out, and reports when it has. */
+  /** Warns before the open transaction times out, and reports when it has timed out. */
   #watch(stream: Stream): void {
     if (!this.#hasBegun) return
     const { expiresAt } = stream
@@ -249,7 +249,7 @@ class Prompt {
 
 const count = (rows: number): string => `${rows} ${rows === 1 ? 'row' : 'rows'}`
 
-/** Returns the statements of a text that ends with a semicolon; null for an incomplete one, such as in an open quote. */
+/** Returns the statements of a text that ends with a semicolon; null for an incomplete one, such as one with an open quote. */
 function completeStatements(typed: string): ScriptStatement[] | null {
   try {
     const statements = splitStatements(typed)

@@ -46,7 +46,7 @@ test('baton sql: errors say what to do', async () => {
   expect(await sql([`${url}/nope`, 'select 1'], { 'auth-token': token })).toMatch(
     /^baton: .*HTTP 404.*\nIs the name of the database correct\?$/,
   )
-  expect(await sql([url, 'select 1'], { file: 'x.sql' })).toMatch(/^usage: .*exclude each other/)
+  expect(await sql([url, 'select 1'], { file: 'x.sql' })).toMatch(/^usage: .*not both/)
   expect(await sql([url], { file: '/nowhere.sql' })).toMatch(/^usage: .*ENOENT/)
   expect(await sql([url, 'select 1'], { timeout: 'soon' })).toMatch(/^usage: .*number of seconds, not soon/)
 })

@@ -29,13 +29,13 @@ export async function runSql({ values, operands, context }: CommandInput<typeof 
   const [statements] = rest
   const { file, json = false } = values
   if (statements !== undefined && file !== undefined)
-    throw new UsageError('baton sql: statements and --file exclude each other')
+    throw new UsageError('baton sql: give either statements or --file, not both')
   const isTerminal = context.input.isTTY === true && context.output.isTTY === true
   const isPrompt = statements === undefined && file === undefined && isTerminal
   if (isPrompt && json) throw new UsageError('baton sql: --json is not available in the prompt')
   // users are slower than programs; the prompt itself applies the server's limit of 10 s
   const patience = isPrompt ? { transactionTimeoutMs: Infinity } : {}
-  // so that every number is a REAL, even a whole one
+  // so that a number is always a REAL, even if it is whole
   const db = openDatabase(target, values, context, { intMode: 'bigint', ...patience })
   try {
     if (isPrompt) return await runPrompt(db, context)
@@ -111,7 +111,7 @@ async function runAsJson(
         await runStatements(stream, [statement], { signal, file, onResult: printRows })
         continue
       }
-      // without a limit, unlike a result as a whole, which has a maximum size
+      // streamed without a limit, because a whole result has a maximum size
       try {
         for await (const row of readRows(stream, statement.sql, [], { signal }))
           await print(context, jsonOf(row))

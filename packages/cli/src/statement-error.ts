@@ -35,7 +35,7 @@ function cut(line: string, at: number): { shown: string; caret: string } {
   return { shown: prefix + shown, caret: `${' '.repeat(prefix.length + at - from)}^` }
 }
 
-/** Parses the position in an error of the server, relative to the statement; the beginning if there is none. */
+/** Parses the position in an error from the server, relative to the statement; the beginning if it has none. */
 function readPlace(message: string, sql: string): { reason: string; offset: number } {
   const byOffset = / \(at offset (\d+)\)$/.exec(message)
   if (byOffset)
@@ -66,7 +66,7 @@ function readPlace(message: string, sql: string): { reason: string; offset: numb
 const withoutMatch = (message: string, { index, 0: text }: RegExpExecArray): string =>
   message.slice(0, index) + message.slice(index + text.length)
 
-/** Converts the server's line and column, which count from 1, the column in bytes. */
+/** Converts the server's line and column to an offset. Both count from 1, the column in bytes. */
 function positionOf(sql: string, line: number, column: number): number {
   const lines = sql.split('\n')
   const before = lines.slice(0, line - 1).reduce((length, text) => length + text.length + 1, 0)

@@ -8,5 +8,5 @@ export const visible = (text: string): string =>
     (mark) => ESCAPES[mark] ?? `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
 
-/** Does the same for a text of several lines, which are kept. */
+/** Like `visible`, but keeps line breaks. */
 export const visibleLines = (text: string): string => text.split('\n').map(visible).join('\n')

@@ -12,7 +12,7 @@ import type { IntMode } from './codec/value.ts'
 import type { Observe } from './observe/events.ts'
 import type { Fetch } from './transport/transport.ts'
 
-/** Settings of a client. Copied when the client is made. */
+/** Settings of a client. Copied when the client is created. */
 export interface ClientConfig {
   /** `libsql://` (or `turso://`), `https://` or `http://`, with port and base path if needed; may have `?authToken=` and `?tls=0`. */
   readonly url: string | URL
@@ -66,17 +66,21 @@ export interface ClientConfig {
   /** The same for the writes of another process: the `replicationIndex` of its client. */
   readonly minReplicationIndex?: string | number | bigint | undefined
   /**
-   * The function `coalesce`, which coalesces statements outside of transactions that are called in the same tick of the event loop into one request, which is
-   * several times as fast for many short ones. Each has its own result; a slow one delays those after it. Applies to SELECT,
-   * INSERT, UPDATE, DELETE and the like: statements that may change the connection, such as PRAGMA, are sent separately.
+   * The function `coalesce`, which sends statements outside of transactions that are called in the same tick of the event loop in one
+   * request. This is several times as fast for many short statements. Each has its own result; a slow one delays those after it.
+   * Applies to SELECT, INSERT, UPDATE, DELETE and the like: statements that may change the connection, such as PRAGMA, are sent
+   * separately.
    * @default none
    */
   readonly coalesce?: Coalesce | undefined
-  /** Called with events about queries, transactions, retries and requests. In node they are also published on the `diagnostics_channel` `baton`. */
+  /**
+   * Called with events about queries, transactions, retries and requests. In node they are also published on the
+   * `diagnostics_channel` `baton`.
+   */
   readonly observe?: Observe | undefined
 }
 
-/** The type of `coalesce`, which is imported so that programs without it are smaller. */
+/** The type of `coalesce`, a function that you import, so that bundles without it are smaller. */
 export type Coalesce = (http: never) => object
 
 /** The address of a server: scheme, host and port, and the base path of every route. */

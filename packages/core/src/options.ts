@@ -27,7 +27,7 @@ export interface BatchOptions extends StatementOptions {
   readonly mode?: TransactionMode | undefined
 }
 
-/** Settings of a batch that is a transaction of its own. */
+/** Settings of a batch that is its own transaction. */
 export interface AtomicBatchOptions extends BatchOptions {
   /**
    * `off` disables foreign key enforcement, which rebuilding a table needs. Check the result yourself:
@@ -58,9 +58,9 @@ export interface Executor<Options extends BatchOptions = BatchOptions> {
     options?: StatementOptions,
   ): Promise<ResultSet<Row>>
   /**
-   * Runs statements in one request and stops at the first failure. Outside of a transaction they are a transaction of their
-   * own: all of them take effect, or none; if all are certainly read-only, they do not wait for the write lock. Inside a
-   * transaction, earlier changes remain after a failure. An empty batch sends no request.
+   * Runs statements in one request and stops at the first failure. Outside of a transaction they are their own transaction:
+   * all of them take effect, or none; if all are certainly read-only, they do not wait for the write lock. Inside a transaction,
+   * earlier changes remain after a failure. An empty batch sends no request.
    * @throws SqlError with `statementIndex` and the `results` before it
    */
   batch(
@@ -68,9 +68,9 @@ export interface Executor<Options extends BatchOptions = BatchOptions> {
     options: Options & { readonly rowMode: 'array' },
   ): Promise<ResultSet<ArrayRow>[]>
   /**
-   * Runs statements in one request and stops at the first failure. Outside of a transaction they are a transaction of their
-   * own: all of them take effect, or none; if all are certainly read-only, they do not wait for the write lock. Inside a
-   * transaction, earlier changes remain after a failure. An empty batch sends no request.
+   * Runs statements in one request and stops at the first failure. Outside of a transaction they are their own transaction:
+   * all of them take effect, or none; if all are certainly read-only, they do not wait for the write lock. Inside a transaction,
+   * earlier changes remain after a failure. An empty batch sends no request.
    * @throws SqlError with `statementIndex` and the `results` before it
    */
   batch<const Statements extends readonly InStatement[]>(

@@ -20,8 +20,8 @@ export interface MigrateOptions {
    */
   readonly outOfOrder?: 'apply' | 'error' | undefined
   /**
-   * `false` applies one statement per request, for databases that reject transactions (schema databases). Foreign keys are not
-   * checked then, and migrations must not run concurrently.
+   * `false` applies one statement per request, for databases that reject transactions (schema databases). Foreign keys are then not
+   * checked, and migrations must not run concurrently.
    * @default true
    */
   readonly transaction?: boolean | undefined
@@ -30,7 +30,7 @@ export interface MigrateOptions {
    * @default console.warn
    */
   readonly onWarning?: ((message: string) => void) | undefined
-  /** Longest time for one request in ms. @default Infinity */
+  /** Time limit of one request in ms. @default Infinity */
   readonly timeoutMs?: number | undefined
 }
 
@@ -67,7 +67,7 @@ interface FailedStatement {
 const ATTEMPTS = 20
 const RETRY_MS = 250
 
-/** Applies the pending migrations; `migrate()` of both Drizzle versions. */
+/** Applies the pending migrations, for `migrate()` of both Drizzle versions. */
 export async function applyMigrations(
   client: Client,
   layout: JournalLayout,
@@ -95,12 +95,12 @@ export async function applyMigrations(
         'another migrator was applying migrations at the same time, on every attempt',
         {},
       )
-    // read again before the retry: concurrent losers would contend for the write lock
+    // the journal is read again before the retry: otherwise the losing migrators would contend for the write lock
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS * (0.5 + Math.random())))
   }
 }
 
-/** Returns the tags of the pending migrations in order. Changes nothing; `pendingMigrations()` of both Drizzle versions. */
+/** Returns the tags of the pending migrations in order, for `pendingMigrations()` of both Drizzle versions. Changes nothing. */
 export async function findPending(
   client: Client,
   layout: JournalLayout,
@@ -190,7 +190,7 @@ interface CountedBatch {
   readonly timeoutMs: number
 }
 
-/** Applies migrations in a transaction that is committed if they do not add violations, for an engine without a check. */
+/** For an engine without a foreign key check: applies migrations in a transaction, and commits it if they add no violations. */
 async function applyAndCount(client: Client, journal: MigrationJournal, batch: CountedBatch): Promise<void> {
   const stream = openStream(client)
   try {
@@ -211,12 +211,12 @@ async function applyOn(
   const after = await countViolations((queries) => journal.readOn(stream, queries))
   if (after.violations > before.violations) throw new MigrationError(BROKEN_KEYS, {})
   const uncheckable = after.uncheckable.filter(
-    // one with a quote in its name has a warning, and may be the table of migrations itself
+    // `onWarning` reports tables with a quote in their names, and the table of migrations itself may have one
     (table) => !before.uncheckable.includes(table) && !table.includes('"'),
   )
   if (uncheckable.length > 0)
     throw new MigrationError(
-      `the migrations would leave a foreign key that cannot be checked: of ${uncheckable.join(', ')}; nothing was applied`,
+      `the migrations would leave a foreign key that cannot be checked, in ${uncheckable.join(', ')}; nothing was applied`,
       {},
     )
   await stream.commit({ timeoutMs })
@@ -257,6 +257,6 @@ function failed(failure: FailedStatement): MigrationError {
   const which = typeof statementIndex === 'number' ? `, statement ${statementIndex + 1}` : ''
   const { message, code } = cause as { message: string; code?: string }
   const hint =
-    code === 'TRANSACTION_TIMEOUT' ? ' (they took over 5 s while another writer waited; split them)' : ''
+    code === 'TRANSACTION_TIMEOUT' ? ' (they took more than 5 s while another writer waited; split them)' : ''
   return new MigrationError(`${where}${which} failed: ${message}${hint}`, failure)
 }

@@ -92,7 +92,7 @@ function prepareBatch(queries: readonly BatchQuery[]): PreparedBatchQuery[] {
 }
 
 /**
- * The `batch` of a database or a transaction: runs queries in one request; all of them take effect, or none.
+ * Returns the `batch` method of a database or a transaction, which runs queries in one request: all of them take effect, or none.
  * @param wrap turns the client's error into Drizzle's
  */
 export const batchMethod = (runner: QueryRunner, logger: Logger, wrap: WrapError): BatchMethod =>

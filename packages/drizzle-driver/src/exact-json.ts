@@ -11,8 +11,8 @@ function parseExactly(text: string, reviveText: (text: string) => unknown): unkn
 }
 
 /**
- * Parses the nested rows of a relational query, which are JSON, before Drizzle would and round integers. `textOf` reverts it
- * for text that only looks like nested rows.
+ * Parses the nested rows of a relational query, which are JSON, before Drizzle can parse them and round integers. `textOf` reverts
+ * this for text that only looks like nested rows.
  */
 export class NestedRows {
   readonly #texts = new Map<unknown, string>()

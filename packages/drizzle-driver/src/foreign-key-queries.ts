@@ -27,7 +27,7 @@ interface ForeignKey {
   readonly columns: { readonly from: string; readonly to: string | undefined }[]
 }
 
-/** Counts the rows that violate a foreign key with a query for each key, for an engine without `pragma foreign_key_check`. */
+/** For an engine without `pragma foreign_key_check`: counts the rows that violate a foreign key, with a query for each key. */
 export async function countViolations(run: RunTogether): Promise<ForeignKeys> {
   const [columns, keys, others] = await run([COLUMNS, KEYS, OTHERS])
   if (!columns || !keys || !others) throw new Error('the foreign keys of the database cannot be listed')
@@ -61,7 +61,7 @@ const quote = (name = ''): string => `"${name.replaceAll('"', '""')}"`
 
 function countQuery({ table, parent, columns }: ForeignKey, parentExists: boolean): string {
   const isSet = columns.map(({ from }) => `c.${quote(from)} is not null`)
-  // the parent's column first: its collation decides
+  // the parent's column first: its collation applies
   const isReferenced = columns.map(({ from, to }) => `p.${quote(to)} = c.${quote(from)}`)
   const exists = parentExists
     ? ` and not exists (select 1 from ${quote(parent)} p where ${isReferenced.join(' and ')})`

@@ -2,7 +2,7 @@ import { Column, is, SQL } from 'drizzle-orm'
 import * as utils from 'drizzle-orm/utils'
 import type { ArrayResult } from './query-runner.ts'
 
-// The only access to internals of Drizzle that a driver needs and that its type declarations omit.
+// The only access to Drizzle's internals: a driver needs them, but the type declarations omit them.
 
 /** The methods that `db.batch` calls on its items. */
 export interface Runnable {

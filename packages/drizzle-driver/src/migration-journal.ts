@@ -47,7 +47,7 @@ const TRY_CHECK = "select count(*) from pragma_foreign_key_check('sqlite_schema'
 
 const TABLES = "select name from sqlite_schema where type = 'table'"
 
-/** Drizzle's table of applied migrations, the same that drizzle-kit and Drizzle's own migrators write. */
+/** Drizzle's table of applied migrations, which drizzle-kit and Drizzle's own migrators also write. */
 export class MigrationJournal {
   readonly #client: Client
   readonly #layout: JournalLayout
@@ -151,7 +151,7 @@ export class MigrationJournal {
   async #readTogether(statements: readonly InStatement[]): Promise<(ResultSet<ArrayRow> | null)[]> {
     const stream = openStream(this.#client)
     stream.begin('deferred')
-    // called in one tick, they share one request with the end of the stream
+    // called in one tick, so that the statements and the end of the stream share one request
     const reading = this.readOn(stream, statements)
     await stream.close()
     return await reading

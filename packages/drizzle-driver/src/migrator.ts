@@ -18,7 +18,7 @@ export type PendingConfig = PendingOptions & MigrationsAt<MigrationSource>
  * Foreign keys are off during the migrations. Migrations that increase the number of violating rows are rejected; for tables with a
  * foreign key that references a column that is not unique, it warns. May run concurrently.
  *
- * It must not take more than 5 s while other writers wait: the server then takes the write lock away.
+ * It must not take more than 5 s while other writers wait: after that, the server takes the write lock away.
  * @returns the tags of the migrations that were applied
  * @throws MigrationError if one fails
  */

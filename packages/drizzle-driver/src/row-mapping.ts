@@ -18,8 +18,8 @@ export function mapRow(
 }
 
 /**
- * Prepares a value for the decoder of its column. Number and date columns do not check it, so that a bigint would reach the
- * user typed as number. An `int64()` column accepts both.
+ * Prepares a value for the decoder of its column. Number and date columns do not check it, so a bigint would reach the user typed
+ * as number. An `int64()` column accepts both.
  * @throws RangeError for an integer in a number column that is not exact as a number
  */
 export function decodable<T>(value: T, column: Column): T | number {

@@ -17,7 +17,7 @@ export interface RunResult {
 export const toParam = (value: unknown): InValue =>
   value instanceof Date ? value.getTime() : (value as InValue)
 
-/** Returns rows keyed by column name. Of columns with the same name the last one wins; `values()` keeps them apart. */
+/** Returns rows keyed by column name. If columns have the same name, the last one wins; `values()` keeps them apart. */
 export const objectRows = ({ columns, rows }: ResultSet<ArrayRow>): ObjectRow[] =>
   // also defines a property named `__proto__`
   rows.map((row) => Object.fromEntries(row.map((value, at) => [columns[at], value])) as ObjectRow)

@@ -23,7 +23,7 @@ export class BatonAdapter extends SqliteAdapter {
     this.#locks.set(db, await MigrationLock.acquire(db, options))
   }
 
-  /** Never rejects. Does nothing unless the lock is held: Kysely calls it after a failed acquisition, too. */
+  /** Never rejects. Does nothing unless the lock is held: Kysely also calls it after a failed acquisition. */
   override async releaseMigrationLock(db: Kysely<unknown>): Promise<void> {
     await this.#locks.get(db)?.release()
     this.#locks.delete(db)

@@ -51,7 +51,7 @@ export interface BatchOptions {
  *   db.selectFrom('pet').selectAll(),
  * ])
  * ```
- * Kysely logs the batch as one query, and each of its queries.
+ * Kysely logs the batch as one query, and also each of its queries.
  * @throws SqlError with `statementIndex`; TypeError if `db` has another dialect, or a query belongs to another instance
  */
 export async function batch<const Q extends readonly Batchable[] | []>(
@@ -125,7 +125,7 @@ async function replay(
   return transformed
 }
 
-/** Makes a plugin that gives its query a prefetched result. */
+/** Creates a plugin that gives its query a prefetched result. */
 const usePrefetched = (result: Promise<QueryResult<UnknownRow>>): KyselyPlugin => ({
   // a copy: other executions of the builder share its node
   transformQuery: ({ node }) => prefetched({ ...node }, result),

@@ -1,14 +1,14 @@
 import { type Stream, StreamError } from '@batonsql/core'
 import type { SavepointCommand } from './query-command.ts'
 
-/** A transaction on a connection. When it ends, its queries that are still in Kysely's queue are refused. */
+/** A transaction on a connection. When it ends, its queries that are still in Kysely's queue are rejected. */
 export class ConnectionTransaction {
   readonly stream: Stream
-  /** Whether Kysely begins and ends it; otherwise BEGIN was a query. */
+  /** Whether Kysely begins and ends it; otherwise it was begun by a raw BEGIN. */
   readonly isManaged: boolean
-  /** The server does not enforce it. */
+  /** Whether writes are rejected; the server does not enforce this. */
   readonly isReadOnly: boolean
-  /** Whether a statement has had a response, so that BEGIN has been sent. */
+  /** Whether a statement has received a response, so that BEGIN has been sent. */
   hasRun = false
   readonly #ownsStream: boolean
   /** Names of the savepoints, the innermost last. */
@@ -27,7 +27,7 @@ export class ConnectionTransaction {
     this.#ownsStream = ownsStream
   }
 
-  /** Whether it has ended, and Kysely has no more of its queries. */
+  /** Whether it has ended, and Kysely has no more queries for it. */
   get isFinished(): boolean {
     return this.#status === 'ended' && this.#readers === 0
   }
@@ -47,8 +47,8 @@ export class ConnectionTransaction {
   }
 
   /**
-   * Queues a savepoint command for the next statement. @returns false for an unknown name, which the server must refuse at once:
-   * with the next statement its error would end the transaction
+   * Queues a savepoint command, which is sent with the next statement. @returns false for an unknown name: the server must reject
+   * that at once, because its error would end the transaction if it was sent with the next statement
    */
   queueSavepoint({ verb, name }: SavepointCommand): boolean {
     const { stream } = this
@@ -68,21 +68,21 @@ export class ConnectionTransaction {
   }
 
   /**
-   * Commits or rolls back. When COMMIT fails, queries are refused until the rollback or the next transaction.
-   * @param send calls the stream, at once
+   * Commits or rolls back. When COMMIT fails, queries are rejected until the rollback or the next transaction.
+   * @param send calls the stream synchronously
    */
   async end<T>(send: () => Promise<T>): Promise<T> {
     const { stream } = this
     const takesRequest = this.hasRun && stream.inTransaction
     const ended = send()
-    // refused before it was sent, like COMMIT while rows are read
+    // rejected before it was sent, like a COMMIT while rows are being read
     if (stream.inTransaction) return await ended
     this.#status = 'ending'
     // in the same tick, to share the request
     const closed = this.#ownsStream ? stream.close() : undefined
     await Promise.allSettled([ended, closed])
     const result = await ended
-    if (!takesRequest || this.#readers > 0) await queueRefused()
+    if (!takesRequest || this.#readers > 0) await waitForQueuedQueries()
     this.#status = 'ended'
     return result
   }
@@ -92,16 +92,16 @@ export class ConnectionTransaction {
   }
 
   async stopReading(): Promise<void> {
-    if (this.#status !== 'open') await queueRefused()
+    if (this.#status !== 'open') await waitForQueuedQueries()
     this.#readers -= 1
   }
 }
 
 /**
- * Waits for one turn of the event loop, in which the queries that Kysely has queued arrive and are refused: each follows within
+ * Waits for one turn of the event loop, in which the queries that Kysely has queued arrive and are rejected: each follows within
  * microtasks of the previous one. A request takes at least as long.
  */
-const queueRefused = (): Promise<void> => new Promise((resolve) => setTimeout(resolve))
+const waitForQueuedQueries = (): Promise<void> => new Promise((resolve) => setTimeout(resolve))
 
-/** Folds the case of a name as SQLite does: of ASCII letters only. */
+/** Folds the case of a name as SQLite does: ASCII letters only. */
 const foldCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => letter.toLowerCase())

@@ -19,8 +19,8 @@ interface QueryOptions {
 }
 
 /**
- * Sends each query in a request of its own, outside of transactions and until a statement such as `pragma … =` needs a session.
- * Kysely replaces its methods to log queries, and calls them one at a time.
+ * Outside of transactions, sends each query in its own request until a statement such as `pragma … =` needs a session. Kysely
+ * replaces its methods to log queries, and calls them one at a time.
  */
 export class BatonConnection implements DatabaseConnection {
   readonly #client: Client
@@ -50,7 +50,7 @@ export class BatonConnection implements DatabaseConnection {
 
   /**
    * Reads rows as they arrive, in chunks of `chunkSize`, no faster than they are consumed; leaving the loop ends the query.
-   * Returns when it is aborted, because Kysely itself throws.
+   * Returns when it is aborted; Kysely itself throws.
    */
   async *streamQuery<R>(
     query: CompiledQuery,
@@ -88,7 +88,7 @@ export class BatonConnection implements DatabaseConnection {
     await this.release()
   }
 
-  /** Closes the streams and refuses all further queries. Never rejects. */
+  /** Closes the streams and rejects all further queries. Its promise never rejects. */
   async release(): Promise<void> {
     this.#isReleased = true
     await this.#transaction?.stream.close()
@@ -169,7 +169,7 @@ export class BatonConnection implements DatabaseConnection {
   }
 }
 
-const MANAGED = 'a transaction of Kysely ends when its callback returns or throws, or by its own commit()'
+const MANAGED = "Kysely's transactions end when the callback returns or throws, or with their own commit()"
 
 const toStatement = ({ sql, parameters }: CompiledQuery): InStatement => ({
   sql,

@@ -9,8 +9,8 @@ export interface DialectOptions {
    */
   readonly transactionMode?: 'immediate' | 'deferred' | undefined
   /**
-   * Lets Kysely's Migrator run all pending migrations in one transaction. The server takes its write lock after 5 s if others
-   * wait, and `PRAGMA foreign_keys` has no effect in it.
+   * Lets Kysely's Migrator run all pending migrations in one transaction. The server takes the transaction's write lock after 5 s
+   * if others wait, and `PRAGMA foreign_keys` has no effect in it.
    * @default false
    */
   readonly transactionalMigrations?: boolean | undefined

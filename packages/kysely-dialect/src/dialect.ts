@@ -24,12 +24,12 @@ const EXPECTED = 'expected a configuration with either `client` or `url`'
 export class BatonDialect implements Dialect {
   readonly #config: BatonDialectConfig
 
-  /** Opens nothing. @throws TypeError if neither or both of `client` and `url` are given, or another option beside `client` */
+  /** Opens nothing. @throws TypeError if neither or both of `client` and `url` are given, or an option of the client with `client` */
   constructor(config: BatonDialectConfig) {
     const { client, url, transactionMode = 'immediate', ...others } = { ...config }
     if (client !== undefined && url !== undefined) throw new TypeError(`${EXPECTED}, not both`)
     if (client === undefined && url === undefined)
-      throw new TypeError(`${EXPECTED}; both are undefined: is the environment variable of \`url\` set?`)
+      throw new TypeError(`${EXPECTED}; both are undefined: is the environment variable for \`url\` set?`)
     const unknown = Object.keys(others).find((name) => name !== 'transactionalMigrations')
     if (client && unknown) throw new TypeError(`unknown option \`${unknown}\` beside \`client\``)
     if (transactionMode !== 'immediate' && transactionMode !== 'deferred')

@@ -30,7 +30,7 @@ export class BatonDriver implements Driver {
     return connection
   }
 
-  /** Ignores the isolation level: SQLite is serializable, which meets all of them. */
+  /** Ignores the isolation level: SQLite is serializable, which satisfies all of them. */
   async beginTransaction(connection: BatonConnection, { accessMode }: TransactionSettings): Promise<void> {
     const mode = accessMode ? MODES[accessMode] : this.#transactionMode
     await connection.executeQuery(BEGIN[mode])

@@ -20,7 +20,7 @@ type Integer = number | bigint | string
 interface ColumnRow {
   readonly table: string
   readonly isView: Integer
-  /** Whether the primary key has an index of its own, which every key has that is not the rowid. */
+  /** Whether the primary key has its own index, as every key except the rowid does. */
   readonly hasKeyIndex: Integer
   readonly name: string | null
   readonly type: string
@@ -67,7 +67,7 @@ export class BatonIntrospector extends SqliteIntrospector {
 
 /**
  * A fake database that has one table with one column: each method of its query builders returns the builder. With it, Kysely's own
- * introspector shows which keys the metadata of its version has.
+ * introspector reveals which keys the metadata has in the installed version.
  */
 const ONE_TABLE: Kysely<unknown> = new Proxy({} as Kysely<unknown>, {
   get: (_, name) =>

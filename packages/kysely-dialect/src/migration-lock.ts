@@ -2,7 +2,7 @@ import { failWhen, isFailedAssertion, SqlError } from '@batonsql/core'
 import { type Kysely, type MigrationLockOptions, type QueryResult, type RawBuilder, sql } from 'kysely'
 import { batchQuery } from './query-command.ts'
 
-/** How long a migrator that died blocks the others. */
+/** How long a migrator that has died blocks the others. */
 const LEASE_SECONDS = 30
 const RENEWAL_MS = (LEASE_SECONDS * 1000) / 3
 const FIRST_WAIT_MS = 20
@@ -10,8 +10,8 @@ const LONGEST_WAIT_MS = 500
 const WAIT_LIMIT_MS = 10 * 60_000
 
 /**
- * A lease in Kysely's lock table: `is_locked` holds the second, by the server's clock, at which it ends. It is renewed while it
- * is held, and only its owner can release it.
+ * A lease in Kysely's lock table: `is_locked` is the second at which it ends, by the server's clock. It is renewed while it is
+ * held, and only its owner can release it.
  */
 export class MigrationLock {
   readonly #db: Kysely<unknown>

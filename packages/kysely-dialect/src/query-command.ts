@@ -37,7 +37,7 @@ type QueryCommand =
   /** Returns a result that was obtained elsewhere. */
   | { readonly kind: 'prefetched'; readonly result: Promise<QueryResult<unknown>> }
 
-// by node: a builder with a prefetched result is compiled only later
+// keyed by node: a builder with a prefetched result is compiled only later
 const commands = new WeakMap<RootOperationNode, QueryCommand>()
 
 /** Returns the command that a query carries, if any. */

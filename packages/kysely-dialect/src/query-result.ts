@@ -17,10 +17,10 @@ export function queryResult(query: CompiledQuery, result: ResultSet): QueryResul
   }
 }
 
-/** A column that is named by its quoted reference. */
+/** Matches a column name that is a quoted reference. */
 const REFERENCE = /^(?:"(?:[^"]|"")*"\.)*"((?:[^"]|"")*)"$/
 
-/** Names the columns of RETURNING as SQLite does. Turso's engine names them by the text of the reference: `"pet"."name"`. */
+/** Names the columns of RETURNING as SQLite does. Turso's engine uses the text of the reference as the name: `"pet"."name"`. */
 function withPlainNames({ columns, rows }: ResultSet): ResultSet['rows'] {
   if (!columns.some((name) => REFERENCE.test(name))) return rows
   const plain = (name: string): string =>

@@ -22,8 +22,8 @@ const RAW_CODES: Readonly<Record<string, number>> = {
 }
 
 /**
- * Converts an error of Baton to that of @libsql/client, with the original as its `cause`. Others, such as a RangeError, are returned
- * as they are.
+ * Converts a Baton error to one of @libsql/client, with the Baton error as its `cause`. Others, such as a RangeError, are returned
+ * unchanged.
  * @param at index of the failed statement in its batch; null if there is none
  */
 function toLibsqlError(error: unknown, at: (error: SqlError) => number | null): unknown {
@@ -47,13 +47,13 @@ function codeOf(error: unknown): string | null {
     return error.cause instanceof SqlError ? error.cause.code : 'TRANSACTION_CLOSED'
   if (error instanceof HttpError) return error.serverCode ?? 'SERVER_ERROR'
   if (error instanceof ProtocolError) return 'HRANA_PROTO_ERROR'
-  // thrown when a script is split, which the original leaves to the server
+  // thrown when a script is split; the original leaves that to the server
   if (error instanceof SyntaxError) return 'SQL_PARSE_ERROR'
   if (error instanceof TransportError) return error.code === 'CLOSED' ? 'UNKNOWN' : error.code
   return null
 }
 
-/** Runs something, and converts its errors to those of @libsql/client. @param at by default the index in a batch */
+/** Runs a function and converts its errors to those of @libsql/client. @param at by default the index in a batch */
 export async function withLibsqlErrors<T>(
   run: () => Promise<T>,
   at: (error: SqlError) => number | null = ({ statementIndex }) => statementIndex,

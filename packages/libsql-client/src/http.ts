@@ -25,7 +25,7 @@ import { type AnyStatement, toStatement } from './values.ts'
 export * from '@libsql/core/api'
 export { HttpTransaction }
 
-/** Request timeout in ms; as long as `fetch` of Node.js waits for a response. */
+/** Request timeout in ms, the same as that of `fetch` in Node.js. */
 const REQUEST_TIMEOUT_MS = 300_000
 
 /** Shared by all copies of this package. */
@@ -33,7 +33,7 @@ const BATON = Symbol.for('@batonsql/libsql-client')
 
 const MODES = { write: 'immediate', read: 'readonly', deferred: 'deferred' } as const
 
-/** Configuration of a client. Undefined counts as not given, also with `exactOptionalPropertyTypes`. */
+/** Configuration of a client. Undefined counts as not given, even with `exactOptionalPropertyTypes`. */
 export type ClientConfig = Pick<Config, 'url'> & { [Name in keyof Config]: Config[Name] | undefined }
 
 /** Creates a client. @throws LibsqlError for an invalid URL or option */
@@ -60,7 +60,7 @@ export function _createClient(config: ExpandedConfig): HttpClient {
       `A "${scheme}:" URL cannot opt ${tls ? 'into TLS by using ?tls=1' : 'out of TLS by using ?tls=0'}`,
       'URL_INVALID',
     )
-  // relative to the last folder, like requests of the original
+  // relative to the last folder, as in the original
   return new HttpClient(new URL('.', encodeBaseUrl(isSecure ? 'https' : 'http', authority, path)), config)
 }
 
@@ -152,7 +152,7 @@ export class HttpClient implements Client {
     throw new LibsqlError('sync not supported in http mode', 'SYNC_NOT_SUPPORTED')
   }
 
-  /** Rejects new calls, and rolls open transactions back. Calls in flight continue. */
+  /** Rejects new calls, and rolls back open transactions. Calls in flight continue. */
   close(): void {
     this.#isClosed = true
     for (const transaction of this.#transactions) transaction.close()
@@ -173,7 +173,7 @@ export class HttpClient implements Client {
   }
 }
 
-/** A script has no index, unlike a batch. */
+/** An error of a script has no index, unlike that of a batch. */
 const noIndex = (): null => null
 
 function modeOf(mode: TransactionMode) {
@@ -182,11 +182,12 @@ function modeOf(mode: TransactionMode) {
 }
 
 /**
- * Returns the Baton client of a client of this package, so that a program can be migrated call by call. It is closed with that client.
+ * Returns the Baton client that a client of this package uses, so that a program can be migrated call by call. It is closed with
+ * that client.
  * @throws TypeError for any other client, such as that of a file
  */
 export function baton(client: Client): BatonClient {
   const found = (client as Partial<HttpClient>)[BATON]
-  if (!found) throw new TypeError('not a client over HTTP of @batonsql/libsql-client')
+  if (!found) throw new TypeError('not an HTTP client of @batonsql/libsql-client')
   return found
 }

@@ -9,8 +9,8 @@ export * from '@libsql/core/api'
 export { baton } from './http.ts'
 
 /**
- * Creates a client: over HTTP for `libsql:`, `https:`, `http:`, `wss:` and `ws:`; for `file:` and `:memory:`, also with `syncUrl`, that
- * of the original from the optional package `libsql-client-original`.
+ * Creates a client: over HTTP for `libsql:`, `https:`, `http:`, `wss:` and `ws:`; for `file:` and `:memory:`, also with `syncUrl`, the
+ * original's client, from the optional package `libsql-client-original`.
  * @throws LibsqlError for an invalid URL or option
  */
 export function createClient(config: ClientConfig): Client {
@@ -18,11 +18,11 @@ export function createClient(config: ClientConfig): Client {
   return expanded.scheme === 'file' ? createFileClient(expanded) : _createClient(expanded)
 }
 
-/** Loads the original only when needed, because it has a native part. */
+/** Loads the original only when it is needed, because it has native code. */
 function createFileClient(config: ExpandedConfig): Client {
   let original: { _createClient: typeof CreateFileClient }
   try {
-    // the ES modules, whose error classes are exported here
+    // the ES modules, because their error classes are the ones exported here
     const file = fileURLToPath(import.meta.resolve('libsql-client-original/sqlite3'))
     original = createRequire(import.meta.url)(file) as typeof original
   } catch (cause) {

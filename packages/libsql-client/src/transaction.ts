@@ -85,8 +85,8 @@ export class HttpTransaction implements Transaction {
 }
 
 /**
- * Returns the index of a failed statement. In the original, each call of a transaction is a batch, even of a single statement; a
- * statement that does not parse has no index, nor has the implicit BEGIN.
+ * Returns the index of a failed statement. In the original, each call in a transaction is a batch, even for a single statement. A
+ * statement that does not parse has no index, and neither does the implicit BEGIN.
  */
 const placeOf = ({ code, sql, statementIndex }: SqlError): number | null =>
   code.startsWith('SQL_') || sql?.startsWith('BEGIN ') ? statementIndex : (statementIndex ?? 0)

@@ -2,7 +2,7 @@ import type { AttemptEvent, PlatformCallOptions, ResolvedConfig } from './config
 import { type Query, queryText } from './path.ts'
 import { type Answered, callOf, type PlatformCall, type PlatformResponse } from './platform-call.ts'
 import { PlatformError, type PlatformErrorDetails } from './platform-error.ts'
-import type { Answer, Reader } from './readers.ts'
+import type { ParsedResponse, Reader } from './readers.ts'
 import { hintFor, readRefusal, requestIdOf } from './refusal.ts'
 import { causesOf, readRetryAfter, retryDelayMs, wasNeverConnected } from './retry-rules.ts'
 import { TimeLimit } from './time-limit.ts'
@@ -128,7 +128,7 @@ class Call {
     const body = this.#body
     this.#isSent = true
     try {
-      const answer = await fetch(url + this.#path, {
+      const response = await fetch(url + this.#path, {
         method,
         headers: {
           accept: 'application/json',
@@ -141,11 +141,11 @@ class Call {
         redirect: 'manual', // the token is sent only to the configured host
       })
       const received: Record<string, string> = {}
-      answer.headers.forEach((value, name) => {
+      response.headers.forEach((value, name) => {
         if (name !== 'set-cookie') received[name] = redact(value, this.#token)
       })
-      const { status } = answer
-      const text = await answer.text()
+      const { status } = response
+      const text = await response.text()
       const requestId = requestIdOf(received)
       return { response: { status, headers: received, requestId, attempts: this.#attempt }, text }
     } catch (error) {
@@ -157,7 +157,7 @@ class Call {
     }
   }
 
-  #parse(response: PlatformResponse, text: string): Answer {
+  #parse(response: PlatformResponse, text: string): ParsedResponse {
     const fail = (flaw: string): PlatformError => {
       const what = `returned HTTP ${response.status} with a body that ${flaw}`
       return this.#error(what, { ...response, code: 'DECODE', outcome: 'unknown' })

@@ -6,7 +6,7 @@ export const TIME = 'a positive number of milliseconds, or Infinity'
 export const FROM_0 = 'an integer >= 0'
 export const FROM_1 = 'an integer >= 1'
 const NUMBERS: Readonly<Record<string, (value: number) => boolean>> = {
-  // timers have 32 bits
+  // timers are limited to 32 bits
   [TIME]: (value) => value > 0 && (value < 2 ** 31 || value === Infinity),
   // Infinity is allowed, although it is not an integer
   [FROM_0]: (value) => value >= 0 && !(value % 1),
@@ -35,7 +35,7 @@ function meets(value: unknown, rule: string): boolean {
   return value !== null && rule.split(' or ').some((kind) => kinds.includes(kind))
 }
 
-/** Describes a value only where it cannot be secret: a word instead of another word, a number instead of another number. */
+/** Shows a value only if it cannot be a secret: a word where a word is expected, a number where a number is expected. */
 function shown(value: unknown, rule: string): string {
   if (typeof value === 'string' && rule.startsWith("'")) return `'${value}'`
   return typeof value === 'number' && rule in NUMBERS ? String(value) : kindOf(value)

@@ -62,7 +62,7 @@ export interface PlatformConfig {
    * @default 2
    */
   readonly maxRetries?: number | undefined
-  /** Receives an event for each attempt. Its errors are uncaught exceptions, and do not affect the call. */
+  /** Receives an event for each attempt. An error it throws becomes an uncaught exception and does not affect the call. */
   readonly observe?: ((event: PlatformEvent) => void) | undefined
 }
 

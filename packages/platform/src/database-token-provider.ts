@@ -48,7 +48,7 @@ export function databaseTokenProvider(
   options: DatabaseTokenOptions,
 ): DatabaseTokenProvider {
   checkOptions(options, { ...PERMISSIONS, ttl: 'string', database: 'string', group: 'string' })
-  const { ttl, database, group, ...rights } = options
+  const { ttl, database, group, ...permissions } = options
   if ((database === undefined) === (group === undefined))
     throw new TypeError('a token provider needs either database or group')
   const ttlMs = readTtl(ttl)
@@ -56,7 +56,7 @@ export function databaseTokenProvider(
 
   const mint = async (of: State): Promise<DatabaseToken> => {
     const age = stopwatch() // its lifetime begins before it arrives
-    const mintOptions = { ...rights, expiration: ttl }
+    const mintOptions = { ...permissions, expiration: ttl }
     const token =
       database === undefined
         ? await groups.createToken(group, mintOptions)

@@ -13,7 +13,7 @@ interface Parts<T> {
 }
 
 /**
- * Creates a resource unless it exists. Can be repeated, also after a lost response: it looks the resource up before and after
+ * Creates a resource unless it exists. Can be repeated, even after a lost response: it looks up the resource before and after
  * creating it.
  * @returns `isNew`: whether it did not exist at first
  */
@@ -22,7 +22,7 @@ export async function ensure<T>({ what, path, find, make, differencesOf, signal 
   readonly isNew: boolean
   readonly found: T
 }> {
-  const look = async (): Promise<T | null> => {
+  const lookUp = async (): Promise<T | null> => {
     let found: T
     try {
       found = await find()
@@ -35,14 +35,14 @@ export async function ensure<T>({ what, path, find, make, differencesOf, signal 
     const message = `${what} differs from the request: ${differences}`
     throw new PlatformError({ code: 'MISMATCH', outcome: 'not_applied', method: 'GET', path, message })
   }
-  const there = await look()
-  if (there !== null) return { created: false, isNew: false, found: there }
+  const existing = await lookUp()
+  if (existing !== null) return { created: false, isNew: false, found: existing }
   try {
     return { created: true, isNew: true, found: await make() }
   } catch (error) {
     const isTaken = isAlreadyExists(error)
     if (!isTaken && !(error instanceof PlatformError && error.outcome === 'unknown')) throw error
-    const found = signal?.aborted ? null : await look()
+    const found = signal?.aborted ? null : await lookUp()
     if (found === null) throw error
     return { created: !isTaken, isNew: true, found }
   }

@@ -307,13 +307,13 @@ describe('ensure', () => {
   })
 
   test.each([
-    ['in another group', { ...database, group: 'eu' }, asked, 'it is in group "eu" and not in "default"'],
+    ['in another group', { ...database, group: 'eu' }, asked, 'it is in group "eu", not "default"'],
     ['a branch', { ...database, parent: { name: 'old' } }, asked, 'it was branched from "old"'],
     [
       'not a branch',
       database,
       { ...asked, seed: { type: 'database', name: 'old' } } as const,
-      'it was not branched from any',
+      'it was not branched from another',
     ],
   ])('one that is %s is a mismatch', async (_, there, wanted, words) => {
     const { platform } = service(there, never)

@@ -1,6 +1,6 @@
 import type { Raw } from './view.ts'
 
-// Responses of the service, in camel case. Other fields are kept, too; see also `raw` of each object.
+// Responses of the service, in camel case. Other fields are kept too; see also `raw` on each object.
 
 /** A known word, or one that was added later. */
 export type Known<Words extends string> = Words | (string & {})
@@ -82,7 +82,7 @@ export interface Organization
     Flags<'overages' | 'requireMfa' | 'blockedReads' | 'blockedWrites'> {
   readonly type: Known<'personal' | 'team'>
   readonly planTimeline: Known<'monthly' | 'yearly'>
-  /** Marketplace that manages it; empty for none. */
+  /** Marketplace that manages it; empty if there is none. */
   readonly platform: string
 }
 

@@ -1,5 +1,5 @@
 /**
- * Replaces the parameters in braces of a pattern, such as `/v1/organizations/{organization}`, by encoded values.
+ * Replaces the parameters in braces in a pattern, such as `/v1/organizations/{organization}`, with encoded values.
  * @throws TypeError for a value that is not a string, is empty, or is `.` or `..`, which would lead to another route
  */
 export function fillPath(pattern: string, valueOf: (name: string) => unknown): string {
@@ -17,7 +17,7 @@ export function fillPath(pattern: string, valueOf: (name: string) => unknown): s
 export function checkPath(path: string): string {
   if (typeof path !== 'string' || !/^\/(?!\/)(?:[\w\-.~!$&'()*+,;=:@/]|%[\da-f]{2})*$/i.test(path))
     throw new TypeError(
-      'the path must begin with one "/", with its segments encoded; pass a query with the option query',
+      'the path must begin with one "/" and have its segments encoded; pass a query in the option query',
     )
   if (new URL(path, 'http://host').pathname !== path) throw new TypeError('the path cannot have "." or ".."')
   return path

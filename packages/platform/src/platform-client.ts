@@ -23,7 +23,7 @@ export interface PlatformRequestOptions
     Pick<Request, 'query' | 'body' | 'isIdempotent'> {}
 
 /**
- * Client of the platform API. Failed calls reject with a PlatformError: its `status` is that of the response, its `code` shows whether
+ * A client for the platform API. Failed calls reject with a PlatformError: its `status` is that of the response, its `code` shows whether
  * there was no response (`NETWORK`, `TIMEOUT`, `ABORTED`) or an undocumented one (`DECODE`). A client holds no resources and need not
  * be closed.
  */
@@ -35,13 +35,13 @@ export interface PlatformClient
   /** Returns the same client for another organization. @param slug its slug, or that of the personal account */
   forOrganization(slug: string): PlatformClient
   /**
-   * Returns a function that provides a valid token, for `createClient({ authToken })`. It creates short-lived tokens, one at a time, and
-   * the next one before the current one expires.
+   * Returns a function that provides a valid token, for `createClient({ authToken })`. It creates short-lived tokens one at a time,
+   * each before the previous one expires.
    * @throws TypeError for an invalid `ttl`; the function rejects with the PlatformError of the call that creates a token
    */
   databaseToken(options: DatabaseTokenOptions): DatabaseTokenProvider
   /**
-   * Sends a custom request, to a route without a method here, with the same token, retries and errors.
+   * Sends a custom request, to a route that has no method, with the same token, retries and errors.
    * @param path begins with `/` and a version; its segments are encoded
    * @returns the JSON of the response; undefined if it is empty
    */
@@ -55,7 +55,7 @@ export interface PlatformClient
 const REQUEST_OPTIONS = { ...CALL_OPTIONS, query: 'object', body: 'object', isIdempotent: 'boolean' }
 const METHODS: readonly Request['method'][] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
-/** Creates a client of the platform API, without sending anything. @throws TypeError with the invalid option */
+/** Creates a client for the platform API, without sending anything. @throws TypeError with the invalid option */
 export const createPlatformClient = (config: PlatformConfig): PlatformClient =>
   clientOf(resolveConfig(config))
 
@@ -75,7 +75,7 @@ function clientOf(config: ResolvedConfig): PlatformClient {
       if (!METHODS.includes(method)) throw new TypeError(`method must be one of ${METHODS.join(', ')}`)
       const { query, body, isIdempotent, ...callOptions } = options
       const request = { method, path: checkPath(path), query, body, isIdempotent }
-      return call(config, request, callOptions, (answer) => answer.body as T)
+      return call(config, request, callOptions, (response) => response.body as T)
     },
   }
 }

@@ -67,7 +67,7 @@ export class PlatformError extends Error {
   }
 }
 
-/** Whether a creation was rejected because the resource already exists: HTTP 409, or 400 with such a message. */
+/** Whether a creation was rejected because the resource already exists: HTTP 409, or 400 with a message that says so. */
 export const isAlreadyExists = (error: unknown): boolean =>
   error instanceof PlatformError &&
   (error.status === 409 || (error.status === 400 && /already exists/i.test(error.reason ?? '')))

@@ -2,7 +2,7 @@ import type { PlatformError } from './platform-error.ts'
 import { isObject, viewOf } from './view.ts'
 
 /** A successful response. */
-export interface Answer {
+export interface ParsedResponse {
   /** Undefined if the body is empty. */
   readonly body: unknown
   /** Creates the error for an undocumented body. */
@@ -10,7 +10,7 @@ export interface Answer {
 }
 
 /** Extracts the result of a method from a response. Missing data is an error, never an empty result. */
-export type Reader<T> = (answer: Answer) => T
+export type Reader<T> = (response: ParsedResponse) => T
 
 export const nothing: Reader<void> = () => {}
 

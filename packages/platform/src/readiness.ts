@@ -19,7 +19,7 @@ const LONGEST_WAIT_MS = 1_000
 /** A request without effect, on the route that clients use. */
 const CLOSE = '{"requests":[{"type":"close"}]}'
 
-/** Returns the URL of a database by its `hostname`: `http` on this machine, `https` elsewhere. */
+/** Returns the URL of a database from its `hostname`: `http` on this machine, `https` elsewhere. */
 export function databaseUrl(hostname: string): string {
   const isLocal = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\]|[^/]*\.localhost)(:|\/|$)/.test(hostname)
   return `${isLocal ? 'http' : 'https'}://${hostname}`
@@ -43,18 +43,18 @@ export async function waitForDatabase(
     ended('ABORTED', 'the wait for the database was aborted', { cause })
 
   const limit = new TimeLimit({ timeoutMs, signal, onTimeout, onAbort })
-  const look = async (sending: AbortSignal): Promise<number> => {
+  const probe = async (sending: AbortSignal): Promise<number> => {
     const token = typeof authToken === 'function' ? await authToken() : authToken
     const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
     const headers = { 'content-type': 'application/json', ...authorization }
     const sent = { method: 'POST', headers, body: CLOSE, signal: sending, redirect: 'manual' } as const
-    const answer = await fetch(path, sent).catch(() => null)
-    await answer?.text().catch(() => {}) // read completely, to release the connection
-    return answer?.status ?? 0
+    const response = await fetch(path, sent).catch(() => null)
+    await response?.text().catch(() => {}) // read completely, to release the connection
+    return response?.status ?? 0
   }
   try {
     for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
-      const status = await limit.within(look)
+      const status = await limit.within(probe)
       if (status > 0 && status !== 404 && status < 500) return
       last = status === 0 ? 'no response' : `HTTP ${status}`
       if (waitMs >= limit.leftMs) throw onTimeout()

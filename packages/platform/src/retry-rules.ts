@@ -12,7 +12,7 @@ const TRANSIENT = [408, 502, 503, 504]
 
 /**
  * Returns the delay before a retry, in ms; null if there is none. A conflict (409) is never retried, because it means that the resource
- * already exists. A creation, above all of a token, is retried only if it was certainly not executed.
+ * already exists. A creation, especially of a token, is retried only if it was certainly not executed.
  * @param attempt from 1
  */
 export function retryDelayMs(error: PlatformError, isIdempotent: boolean, attempt: number): number | null {

@@ -8,7 +8,7 @@ import { isNotFound } from './platform-error.ts'
 import type { Reader } from './readers.ts'
 import { bodyOf } from './view.ts'
 
-// A method of the client is a line of a table: `GET /path/{name}`, how its response is read, and its arguments besides the
+// Each method of the client is one entry in a table: `GET /path/{name}`, how its response is read, and its arguments besides the
 // parameters of its path. The types of its arguments and of its result are derived from these.
 
 /** Names of path parameters as arguments. The organization is that of the client. */
@@ -131,7 +131,7 @@ function method<R>(
   }
 }
 
-/** Returns a body of an object's fields. @param rules names of fields by type @throws TypeError for any other field or value */
+/** Returns a body with an object's fields. @param rules names of fields by type @throws TypeError for any other field or value */
 export function checkedBody<T extends object>(
   input: T,
   rules: { readonly [Rule in string]: readonly (keyof T & string)[] },

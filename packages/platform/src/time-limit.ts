@@ -6,7 +6,7 @@ interface TimeLimitOptions {
   readonly onAbort: (reason: unknown) => Error
 }
 
-/** Combines the timeout of a call and the signal of its caller. Also ends waiting for something that ignores its signal. */
+/** Combines the timeout of a call and the signal of its caller. Also stops waiting for work that ignores its signal. */
 export class TimeLimit {
   /** Releases the timer and the listener when the call has ended. */
   readonly stop: () => void
@@ -32,7 +32,7 @@ export class TimeLimit {
     return this.#endsAt - performance.now()
   }
 
-  /** Waits for something within the time limit. */
+  /** Starts work and waits for it within the time limit. */
   async within<T>(start: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { signal } = this.#controller
     signal.throwIfAborted()

@@ -24,7 +24,7 @@ export function readClaims(token: string): Readonly<Record<string, unknown>> | n
 /** Claims that only tokens of databases and groups have. */
 const DATABASE_CLAIMS = ['a', 'p', 'id', 'gid', 'rid', 'perm']
 
-/** @throws TypeError for an invalid token of the platform API, without any part of the token */
+/** @throws TypeError for an invalid token of the platform API; its message contains no part of the token */
 export function checkPlatformToken(token: unknown): asserts token is PlatformToken {
   if (typeof token !== 'string')
     throw new TypeError(`token must be a string, not ${kindOf(token)}: is its environment variable set?`)

@@ -34,7 +34,7 @@ function convert(value: unknown, opaque: readonly string[]): unknown {
   return isObject(value) ? viewOf(value, opaque) : value
 }
 
-/** Converts `DbId`, `block_reads`, `OrganizationID`, `ID` and `primaryRegion` to JavaScript's spelling. */
+/** Converts names such as `DbId`, `block_reads`, `OrganizationID`, `ID` and `primaryRegion` to camel case. */
 function camelCase(name: string): string {
   if (/^[A-Z]+$/.test(name)) return name.toLowerCase()
   return name
@@ -49,7 +49,7 @@ export function bodyOf(input: object): Record<string, unknown> {
   return Object.fromEntries(given.map(([name, value]) => [snakeCase(name), encode(value)]))
 }
 
-/** Does the same; undefined if the result is empty. */
+/** Like `bodyOf`, but returns undefined if the result is empty. */
 export function bodyOrNone(input: object): Record<string, unknown> | undefined {
   const body = bodyOf(input)
   return Object.keys(body).length > 0 ? body : undefined

@@ -433,7 +433,7 @@ describe('ownership', () => {
   test('exactly one of client and url has to be given', () => {
     const client = createClient({ url: database.url })
     for (const [config, message] of [
-      [{ url: undefined }, /either `client` or `url`.* is the environment variable of `url` set/],
+      [{ url: undefined }, /either `client` or `url`.* is the environment variable for `url` set/],
       [undefined, /either `client` or `url`/],
       [null, /either `client` or `url`/],
       ['libsql://h?authToken=secret', /^(?!.*secret).*either `client` or `url`/],

@@ -280,7 +280,7 @@ test.each([
 })
 
 test.each([
-  [{ url: 'app.example' }, /url must be that of the client/],
+  [{ url: 'app.example' }, /url must be the URL of the client/],
   [{ tracer: {} }, /unknown option tracer/],
   [{ queryText: 'yes' }, /queryText must be boolean/],
 ])('options %o are rejected', (options, message) => {

@@ -4,18 +4,18 @@ import { WireModel } from '@batonsql/inspector/wire-model'
 const RECONNECT_MS = 1_000
 
 /**
- * Reads the events of the request inspector of a local server. The server reports requests only while they are read, so this
- * begins at once, and reconnects when the server was restarted.
+ * Reads the events of the request inspector of a local server. The server reports requests only while a client reads them, so this
+ * connects at once, and reconnects after the server was restarted.
  */
 export class InspectorClient {
   readonly #url: string
   readonly #ending = new AbortController()
   #model = new WireModel()
   #since = 0
-  /** Why there is no connection; null if there is. */
+  /** Why it is not connected; null while it is. */
   #problem: string | null = 'not connected yet'
 
-  /** Returns null for a database that is not on this machine, where only pages of this machine may read it. */
+  /** Returns null for a database on another machine, whose inspector only that machine may read. */
   static of(url: string): InspectorClient | null {
     const { protocol, hostname } = new URL(url)
     const isLocal = protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
@@ -28,8 +28,8 @@ export class InspectorClient {
   }
 
   /**
-   * Returns what was seen, and since when requests are reported (in ms since the epoch).
-   * @throws Error without a connection
+   * Returns the requests seen so far, and since when they have been reported (in ms since the epoch).
+   * @throws Error if it is not connected
    */
   read(): { readonly model: WireModel; readonly since: number } {
     if (this.#problem !== null) throw new Error(`The request inspector cannot be read: ${this.#problem}`)
@@ -49,7 +49,7 @@ export class InspectorClient {
     }
   }
 
-  /** Reads events until the connection ends. @returns why it did */
+  /** Reads events until the connection ends. @returns why it ended */
   async #follow(signal: AbortSignal): Promise<string> {
     const { status, body } = await fetch(this.#url, { signal })
     if (status !== 200 || body === null) {
@@ -77,5 +77,5 @@ export class InspectorClient {
   }
 }
 
-/** `fetch` says only "fetch failed"; its cause says why. */
+/** The message of `fetch` is only "fetch failed"; its cause has the reason. */
 const messageOf = ({ message, cause }: Error): string => (cause instanceof Error ? cause.message : message)

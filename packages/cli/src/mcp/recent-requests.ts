@@ -51,7 +51,7 @@ const textsOf = (statements: WireRequest['statements'], more: number): string[] 
   ...(more > 0 ? [`${more} more`] : []),
 ]
 
-/** Transactions that had the write lock of a database at some time between two. */
+/** Returns the transactions that held the write lock of a database at any point between two times. */
 const holdersBetween = ({ spans }: WireModel, database: string, from: number, to: number): Span[] =>
   spans.filter(
     (span) =>

@@ -1,6 +1,6 @@
 import { type ArrayRow, type Client, describe, type InArgs, readRows, type Value } from '@batonsql/core'
 
-/** Limits of a result, so that it fits into the context of an agent. */
+/** Limits of a result, so that it fits into an agent's context. */
 const MAX_CHARACTERS = 60_000
 const MAX_CELL_CHARACTERS = 4_000
 
@@ -8,19 +8,19 @@ const MAX_CELL_CHARACTERS = 4_000
 export interface QueryResult {
   readonly columns: readonly string[]
   readonly rows: readonly (readonly unknown[])[]
-  /** Why not all rows are there; absent if they are. */
+  /** Why rows are missing; absent if none are. */
   readonly incomplete?: string
 }
 
-/** Where a query runs, and how many rows it may give. */
+/** How many rows a query may return, and the signal that aborts it. */
 export interface QueryOptions {
   readonly maxRows: number
   readonly signal: AbortSignal
 }
 
 /**
- * Runs a statement that reads. The server says whether it does: it prepares the statement, and nothing here looks at the text.
- * It then runs in a transaction that is never committed.
+ * Runs a read-only statement. The server determines whether it is read-only by preparing it; its text is not checked here. The
+ * statement then runs in a transaction that is never committed.
  * @throws Error for a statement that may write
  */
 export async function runQuery(
@@ -31,7 +31,7 @@ export async function runQuery(
 ): Promise<QueryResult> {
   const { isReadOnly, isExplain, columns } = await describe(db, sql, { signal })
   if (!isReadOnly && !isExplain)
-    throw new Error('The server says that this statement may change the database.')
+    throw new Error('According to the server, this statement may change the database.')
   const rows: unknown[][] = []
   let characters = 0
   let incomplete: string | undefined

@@ -5,7 +5,7 @@ import type { InspectorClient } from './inspector-client.ts'
 import { recentRequests } from './recent-requests.ts'
 import { runQuery } from './run-query.ts'
 
-/** What the tools act on. */
+/** The dependencies of the tools. */
 export interface ToolContext {
   readonly z: typeof zod
   readonly db: Client
@@ -29,7 +29,7 @@ const MAX_ROWS = 1_000
 const DEFAULT_REQUESTS = 20
 const MAX_REQUESTS = 200
 
-/** Registers the tools; what writes only if the user allowed it. */
+/** Registers the tools. The one that writes is registered only if the user allowed it. */
 export function registerTools(server: McpServer, context: ToolContext): void {
   registerReads(server, context)
   registerRequests(server, context)
@@ -57,7 +57,7 @@ function registerReads(server: McpServer, { z, db }: ToolContext): void {
     'query',
     {
       description:
-        'Runs a statement that reads and returns its rows. Integers beyond 2^53 are text, blobs are base64, long values are cut: use substr() for the rest.',
+        'Runs a read-only statement and returns its rows. Integers beyond 2^53 are text, blobs are base64, long values are cut: use substr() for the rest.',
       inputSchema: { sql, args, maxRows },
       annotations: READS,
     },
@@ -95,7 +95,7 @@ function registerRequests(server: McpServer, { z, inspector }: ToolContext): voi
     'recent_requests',
     {
       description:
-        'Lists the latest requests of all clients to the local server, newest last: statements, duration, errors, transactions, how long each waited for the write lock and which transactions held it meanwhile; and who holds a write lock now. Requests are seen only since this tool is connected.',
+        'Lists the latest requests of all clients to the local server, newest last: statements, duration, errors, transactions, how long each waited for the write lock and which transactions held it in the meantime; and which transactions hold write locks now. Includes only requests made since this tool connected.',
       inputSchema: { limit, contains },
       annotations: READS,
     },

@@ -66,7 +66,7 @@ test('nothing is sent before it is read, and it can be read once', async () => {
   expect(received).toEqual([])
   await stream.cancel()
   await all(source)
-  expect(() => source.bytes()).toThrow('a dump can be read once')
+  expect(() => source.bytes()).toThrow('a dump can be read only once')
   expect(() => dump(db, { preserveRowids: true } as object)).toThrow('preserveRowids')
 })
 

@@ -2,30 +2,30 @@ import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
 import { ProtocolError } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, httpOf } from '../client/client.ts'
-import { AnswerBody } from '../http/answer-body.ts'
+import { ResponseBody } from '../http/response-body.ts'
 import type { CallOptions } from '../options.ts'
 import { readStatements } from './statement-reader.ts'
 
 export interface DumpOptions extends Omit<CallOptions, 'timeoutMs'> {
   /** Preserves the rowids of tables without an INTEGER PRIMARY KEY. @default false */
   readonly preserveRowIds?: boolean | undefined
-  /** Longest pause of the server in ms. @default the client's `requestTimeoutMs` */
+  /** Longest time without data from the server, in ms. @default the client's `requestTimeoutMs` */
   readonly timeoutMs?: number | undefined
 }
 
 /**
- * The SQL that recreates a database, streamed from one snapshot of it as it is consumed. Can be read once. Leaving the loop
- * ends the dump on the server.
+ * The SQL that recreates a database, streamed from one snapshot as it is consumed. Can be read only once. Leaving the loop ends
+ * the dump on the server.
  */
 export interface Dump extends AsyncIterable<string> {
-  /** Yields statements, each with its semicolon and line break; concatenated they are the dump. */
+  /** Yields statements, each with its semicolon and line break; concatenated, they make up the dump. */
   [Symbol.asyncIterator](): AsyncGenerator<string, void, undefined>
   /** Returns the dump as UTF-8 in chunks, for files and HTTP responses. Cancelling it ends the dump on the server. */
   bytes(): ReadableStream<Uint8Array>
 }
 
 /**
- * Dumps a database. Sends nothing before it is read.
+ * Dumps a database. Sends nothing until it is read.
  *
  * ```ts
  * for await (const statement of dump(db)) …
@@ -37,10 +37,10 @@ export interface Dump extends AsyncIterable<string> {
 export function dump(db: Client, options: DumpOptions = {}): Dump {
   checkOptions(options, { ...CALL_OPTIONS, preserveRowIds: 'boolean' })
   const own = { ...options }
-  let isReadOnly = false
+  let wasRead = false
   const parts = (): AsyncGenerator<Uint8Array, void, undefined> => {
-    if (isReadOnly) throw new TypeError('a dump can be read once: call dump() again')
-    isReadOnly = true
+    if (wasRead) throw new TypeError('a dump can be read only once: call dump() again')
+    wasRead = true
     return readDump(db, own)
   }
   return {
@@ -59,7 +59,7 @@ async function* statementsOf(
   }
 }
 
-/** Characters kept of the beginning and of the end, to check that the dump is complete. */
+/** Number of characters kept from the beginning and the end, to check that the dump is complete. */
 const EDGE_LENGTH = 32
 
 /** Yields the parts of a dump. @throws ProtocolError if it is incomplete */
@@ -68,9 +68,9 @@ async function* readDump(db: Client, options: DumpOptions): AsyncGenerator<Uint8
   const { signal, preserveRowIds = false, timeoutMs = http.config.requestTimeoutMs } = options
   const path = `/dump${preserveRowIds ? '?preserve_row_ids=true' : ''}`
   http.lifetime.begin()
-  let body: AnswerBody | null = null
+  let body: ResponseBody | null = null
   try {
-    body = await AnswerBody.open(http, { path, signal, idleTimeoutMs: timeoutMs }, timeoutMs)
+    body = await ResponseBody.open(http, { path, signal, idleTimeoutMs: timeoutMs }, timeoutMs)
     // the checks need only ASCII
     const decoder = new TextDecoder('latin1')
     let start = ''

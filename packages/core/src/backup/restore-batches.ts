@@ -2,13 +2,13 @@ import { ProtocolError } from '../base/errors.ts'
 import { isControl, statementKind } from '../sql/statement-kind.ts'
 import { readStatements, type ScriptSource } from './statement-reader.ts'
 
-/** Maximum numbers of characters and statements in one request; the results must fit into one response of 10 MB. */
+/** Maximum number of characters and of statements in one request; the results must fit into one response of 10 MB. */
 const BATCH_LENGTH = 1_000_000
 const BATCH_STATEMENTS = 20_000
 
 /** Statements that are applied in one transaction. */
 export interface RestoreBatch {
-  /** The statements, each with the number of its statement in the source, from 0. */
+  /** The statements, each with the number (from 0) of the source statement it comes from. */
   readonly statements: readonly { readonly sql: string; readonly at: number }[]
   /** Number of the first statement of the source after this batch. */
   readonly end: number
@@ -18,7 +18,7 @@ export interface RestoreBatch {
 }
 
 /**
- * Divides a dump into batches, each a transaction, and translates its statements to ones that a server accepts from clients.
+ * Divides a dump into batches, each a transaction, and translates its statements into ones that a server accepts from clients.
  * @throws ProtocolError for a source that is truncated or rolls back
  */
 export async function* batchesOf(source: ScriptSource): AsyncGenerator<RestoreBatch, void, undefined> {
@@ -47,13 +47,13 @@ export async function* batchesOf(source: ScriptSource): AsyncGenerator<RestoreBa
   yield { statements, end, length, isLast: true }
 }
 
-/** Translates the statements of a dump to equivalents that are valid in a batch. */
+/** Translates the statements of a dump into equivalents that are valid in a batch. */
 class DumpTranslator {
   /** Whether a transaction of the dump is open. */
   isOpen = false
   readonly #virtualTables: string[] = []
 
-  /** @returns nothing for statements that the batch itself replaces @throws ProtocolError for statements that a complete dump does not have */
+  /** @returns no statements if the batch itself replaces this one @throws ProtocolError for a statement that no complete dump has */
   translate(sql: string): string[] {
     const kind = statementKind(sql)
     if (kind === 'rollback') throw new ProtocolError('the script rolls back: the dump had failed')
@@ -66,7 +66,7 @@ class DumpTranslator {
     if (PRAGMA.test(sql) || STATISTICS.test(sql)) return []
     // present if any table of the source ever used AUTOINCREMENT, even if it was dropped
     if (CLEAR_SEQUENCE.test(sql)) return [...MAKE_SEQUENCE, sql]
-    // a dump writes a virtual table into the schema, which clients may not, followed by its shadow tables
+    // a dump inserts a virtual table into the schema, which clients may not do, and then creates its shadow tables
     const [, name, virtual] = VIRTUAL_TABLE.exec(sql) ?? []
     if (name !== undefined && virtual !== undefined) {
       this.#virtualTables.push(unquoted(name))
@@ -74,7 +74,7 @@ class DumpTranslator {
     }
     const [, table = ''] = CREATE_TABLE.exec(sql) ?? []
     const isShadow = this.#virtualTables.some((each) => unquoted(table).startsWith(`${each}_`))
-    // created with the virtual table, including rows that the dump contains as well
+    // the virtual table has already created it, including rows that the dump contains as well
     return isShadow ? [sql, `delete from ${table}`] : [withReadableValues(sql)]
   }
 }
@@ -88,7 +88,7 @@ const MAKE_SEQUENCE = [
 ]
 const PRAGMA = /^pragma\s+(?:foreign_keys|writable_schema)\s*=/i
 const TEXT = `'[^']*(?:''[^']*)*'`
-// made by pure functions, so that bundles without restore() omit them
+// built by pure functions, so that bundles without restore() omit them
 const VIRTUAL_TABLE = /* @__PURE__ */ (() =>
   new RegExp(
     `^insert into sqlite_(?:schema|master)\\s*\\(type,\\s*name,\\s*tbl_name,\\s*rootpage,\\s*sql\\)\\s*values\\s*\\('table',\\s*(${TEXT}),\\s*${TEXT},\\s*0,\\s*(${TEXT})\\)$`,
@@ -103,10 +103,10 @@ const INSERT = /* @__PURE__ */ (() =>
     'i',
   ))()
 const VALUE = /* @__PURE__ */ (() => new RegExp(`${TEXT}|\\binf\\b`, 'gi'))()
-/** Matches literals of libsql-server's dumps that SQLite cannot parse: infinite numbers, and texts with U+0000. */
+/** Matches literals in libsql-server's dumps that SQLite cannot parse: infinite numbers, and text with U+0000. */
 const UNREADABLE = /\binf\b|\0/i
 
-/** Replaces such literals in an INSERT of a dump. */
+/** Replaces those literals in an INSERT of a dump. */
 function withReadableValues(sql: string): string {
   const [head] = (UNREADABLE.test(sql) && INSERT.exec(sql)) || []
   if (head === undefined) return sql

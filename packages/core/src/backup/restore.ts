@@ -25,13 +25,13 @@ export interface RestoreProgress {
 export interface RestoreOptions extends CallOptions {
   /** Called after each applied batch. */
   readonly onProgress?: ((progress: RestoreProgress) => void) | undefined
-  /** Resumes an interrupted restore from the same source; if there is none, it begins one. @default false */
+  /** Resumes an interrupted restore from the same source, or begins one if none was interrupted. @default false */
   readonly resume?: boolean | undefined
 }
 
 /**
- * Table with the progress of a restore, in the database itself, so that a batch and its count are committed together. Dropped
- * at the end. One transaction over a large dump would exceed the 5 s and outlive its stream.
+ * Table with the progress of a restore. It is in the database itself, so that a batch and its count are committed together, and is
+ * dropped at the end. A single transaction for a large dump would exceed the 5 s and outlive its stream.
  */
 const PROGRESS = 'baton_restore_progress'
 const HAS_TABLES = `exists (select 1 from sqlite_schema
@@ -40,9 +40,9 @@ const HAS_TABLES = `exists (select 1 from sqlite_schema
 
 /**
  * Applies a dump to an empty database: chunks of text or bytes, such as `dump(other)`, a file or the body of a response. A dump
- * of up to a million characters takes effect as a whole or not at all. A longer one is applied in batches, each exactly once,
- * even if a response is lost; a table `baton_restore_progress` counts them until the end. Foreign keys are not checked meanwhile.
- * `timeoutMs` applies to each request.
+ * of up to a million characters is applied as a whole or not at all. A longer one is applied in batches, each exactly once,
+ * even if a response is lost; a table `baton_restore_progress` counts them until the end. Foreign keys are not checked during the
+ * restore. `timeoutMs` applies to each request.
  * @throws RestoreError with `applied` and the SqlError, TransportError or ProtocolError as its `cause`; TypeError for a database
  * that already has tables, or has an interrupted restore if `resume` is not set; the signal's reason
  */
@@ -108,7 +108,7 @@ class Restore {
     return !isEarlier
   }
 
-  /** Drops the progress table. In a request of its own, so that a restore whose last response was lost can be recognized. */
+  /** Drops the progress table. Uses a separate request, so that a restore whose last response was lost can be recognized. */
   async finish(): Promise<void> {
     for (let attempt = 0; this.#hasCheckpoint; attempt++) {
       try {
@@ -165,10 +165,10 @@ class Restore {
 
   /** Returns the statements before and after a batch that make it apply exactly once. */
   #frame({ end, isLast }: RestoreBatch): { before: string[]; after: string[] } {
-    const isNotAsAsked = this.#hasCheckpoint
+    const isUnexpected = this.#hasCheckpoint
       ? `(select statements from ${PROGRESS}) <> ${this.#statements}`
       : HAS_TABLES
-    const before = [`select ${failWhen(isNotAsAsked, 'as asked')}`]
+    const before = [`select ${failWhen(isUnexpected, 'as expected')}`]
     if (this.#hasCheckpoint) return { before, after: [`update ${PROGRESS} set statements = ${end}`] }
     const count = isLast
       ? []
@@ -180,7 +180,7 @@ class Restore {
   async #readCheckpoint(): Promise<number | null> {
     try {
       const [row] = (await this.#execute(`select statements from ${PROGRESS}`)).rows
-      // in any `intMode` of the client
+      // whatever the client's `intMode`
       return row ? Number((row as ObjectRow)['statements']) : null
     } catch (error) {
       if (error instanceof SqlError && /no such table/i.test(error.message)) return null

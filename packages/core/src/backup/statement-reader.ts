@@ -8,7 +8,7 @@ export type ScriptSource =
   | AsyncIterable<string | Uint8Array>
   | ReadableStream<Uint8Array>
 
-/** Characters that are searched at once. */
+/** Number of characters that are scanned at once. */
 const CHUNK_LENGTH = 65_536
 
 /**
@@ -22,7 +22,7 @@ export async function* readStatements(
   // invalid UTF-8 must not be replaced
   const decoder = new TextDecoder('utf-8', { fatal: true })
   let text = ''
-  /** Length of the buffer at which it is searched again; otherwise a long statement would be searched for each chunk. */
+  /** Length at which the buffer is scanned again; otherwise a long statement would be scanned again with each chunk. */
   let enough = CHUNK_LENGTH
   for await (const piece of piecesOf(source)) {
     text += typeof piece === 'string' ? piece : decode(decoder, piece)

@@ -46,7 +46,7 @@ const namesOf = (rules: OptionRules): string => Object.keys(rules).join(', ')
 
 function meets(value: unknown, rule: string): boolean {
   const isNumber = typeof value === 'number'
-  // timers count in 32 bits
+  // timers are limited to 32 bits
   if (rule === TIME) return isNumber && value > 0 && (value < 2 ** 31 || value === Infinity)
   // Infinity is allowed, though it is not an integer
   if (rule === FROM_0 || rule === FROM_1)

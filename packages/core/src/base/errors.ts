@@ -1,9 +1,7 @@
 import { ERROR_TEXT_LENGTH } from './limits.ts'
 import type { WireError } from './wire.ts'
 
-/**
- * Whether a failed call took effect: `not_applied`, none of it did; `unknown`, some or all of it may have.
- */
+/** Whether a failed call took effect. `not_applied`: none of it did; `unknown`: some or all of it may have. */
 export type Outcome = 'not_applied' | 'unknown'
 
 /** A constraint violation, parsed from the server's message. */
@@ -251,8 +249,8 @@ export function withOutcome(error: unknown, outcome: Outcome): unknown {
 
 /** Marks the error of a read as not applied, whether it was executed or not. */
 export function asNotApplied(error: unknown): unknown {
-  const hasNoAnswer = error instanceof TransportError || error instanceof HttpError
-  return hasNoAnswer ? withOutcome(error, 'not_applied') : error
+  const hasNoResponse = error instanceof TransportError || error instanceof HttpError
+  return hasNoResponse ? withOutcome(error, 'not_applied') : error
 }
 
 /** The response of the server violates the protocol. */

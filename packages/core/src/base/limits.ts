@@ -4,7 +4,7 @@ export const TRANSACTION_WINDOW_MS = 5_000
 /** Time after which the server closes a stream without requests, in ms (specification, section 8). */
 export const STREAM_IDLE_MS = 10_000
 
-/** Default time limit of a call, in ms. After a queue of writers libsql-server takes up to 27 s. */
+/** Default time limit of a call, in ms. Behind a queue of writers, libsql-server takes up to 27 s. */
 export const REQUEST_TIMEOUT_MS = 30_000
 
 /** Maximum number of concurrent reads, and of concurrent writes, of one client; a libsql-server serves 128 streams in all. */
@@ -19,7 +19,7 @@ export const REPLICA_WAIT_MS = 2_000
 /** Fraction of a transaction's time after which it is reported as expiring. */
 export const EXPIRING_AT = 0.8
 
-/** Longest server text kept on an error, in characters. */
+/** Maximum length of the server's text that an error keeps, in characters. */
 export const ERROR_TEXT_LENGTH = 4_096
 
 /** Maximum number of retries of one call. */
@@ -31,7 +31,7 @@ export const RETRY_BUDGET = 10
 /** Delay before the first retry, in ms. */
 export const RETRY_DELAY_MS = 50
 
-/** Characters of a script that are sent in one request. */
+/** Number of characters of a script that are sent in one request. */
 export const SCRIPT_REQUEST_LENGTH = 1_000_000
 
 /** How long closing a client waits for requests that may hold the write lock and for its streams to close, in ms. */
@@ -39,17 +39,17 @@ export const CLOSE_TIMEOUT_MS = 2_000
 
 /**
  * How long an aborted request may take to finish, in ms. Long enough for the response to a request that acquires the write
- * lock, and short enough that an endless statement does not keep it: the server ends that when the connection closes.
+ * lock, and short enough that an endless statement does not keep the lock: the server ends it when the connection closes.
  */
 export const ABORTED_REQUEST_MS = 1_000
 
-/** Write transactions of one client at the server: the running one and the next, so that no time is lost. */
+/** How many write transactions of one client the server sees: the running one and the next, so that no time is lost. */
 export const WRITE_TRANSACTIONS = 2
 
 /** How long a transaction waits for a write permit of its client, in ms. */
 export const WRITE_LOCK_TIMEOUT_MS = 60_000
 
-/** How long an idle connection is kept open, in ms: less than servers and gateways keep theirs. */
+/** How long an idle connection is kept open, in ms: shorter than servers and gateways keep theirs. */
 export const KEEP_ALIVE_MS = 4_000
 
 /** Maximum number of statements in one coalesced request; the server runs them one after the other. */

@@ -1,6 +1,6 @@
 import { type ConstraintViolation, DatabaseError, SqlError } from './errors.ts'
 
-/** Finds the client's own error inside that of an ORM, which may wrap it as `cause`; null if there is none. */
+/** Finds the client's own error inside an ORM's error, which may wrap it as `cause`; null if there is none. */
 export function findDatabaseError(error: unknown): DatabaseError | null {
   // chains are short; the bound is for circular ones
   for (let at = 0, each = error; at < 10 && each instanceof Error; at++, each = each.cause)
@@ -8,7 +8,7 @@ export function findDatabaseError(error: unknown): DatabaseError | null {
   return null
 }
 
-/** Returns the constraint that a query has violated, with its table and columns, also from an ORM's error; null if none. */
+/** Returns the constraint that a query violated, with its table and columns, even if an ORM wraps the error; null if none. */
 export function findViolation(error: unknown): ConstraintViolation | null {
   const found = findDatabaseError(error)
   return found instanceof SqlError ? found.constraint : null

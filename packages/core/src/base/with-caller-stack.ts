@@ -9,7 +9,7 @@ const SQL_LENGTH = 300
 /**
  * Adds the SQL and the caller's frames to the stack of an error. Where a response is read, the caller is not on the stack; in
  * the `catch` block of an async function its awaiting callers are. Successful calls cost nothing.
- * @param statements those of the call, for errors that do not name the failed one; without their arguments
+ * @param statements of the call, without their arguments, for errors that do not name the failed one
  */
 export function withCallerStack(
   error: unknown,

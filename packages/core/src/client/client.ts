@@ -17,7 +17,7 @@ export interface TransactionOptions {
   /** @default 'immediate' */
   readonly mode?: TransactionMode | undefined
   /**
-   * How often the callback is run again after the transaction failed for a transient reason and kept nothing: SQLITE_BUSY,
+   * How many times the callback is run again if the transaction failed for a transient reason and kept nothing: SQLITE_BUSY,
    * a transaction that was lost or expired, HTTP 429. Never after a commit that may have taken effect.
    * @default 0
    */
@@ -28,7 +28,7 @@ export interface TransactionOptions {
 export let httpOf: (db: Client) => Http
 
 /**
- * A client of one database over HTTP. Safe to share: calls run concurrently, each statement and batch in a request of its own.
+ * A client for one database over HTTP. Safe to share: calls run concurrently, each statement and batch in its own request.
  * Close it when you are done.
  */
 export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisposable {
@@ -118,7 +118,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
   }
 }
 
-/** Creates a client. Sends nothing before the first call. @throws TypeError naming the invalid option */
+/** Creates a client. Sends nothing until the first call. @throws TypeError naming the invalid option */
 export function createClient(config: ClientConfig): Client {
   return new Client(config)
 }

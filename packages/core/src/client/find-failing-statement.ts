@@ -2,8 +2,8 @@ import { SqlError } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { failWhen } from './failed-assertion.ts'
 
-/** Fails before any other statement of a batch runs. The server parses all statements of a batch before it runs one. */
-const failing = (): string => `select ${failWhen('true', 'only to be read, not to be run')}`
+/** Returns a statement that fails before any other of its batch runs; the server parses all statements before it runs one. */
+const failing = (): string => `select ${failWhen('true', 'parse only')}`
 
 /** Runs a batch: a client, a stream, a transaction, or an adapter's equivalent. */
 interface BatchExecutor {
@@ -11,8 +11,8 @@ interface BatchExecutor {
 }
 
 /**
- * For adapters: finds the statement that does not parse. The server rejects the whole batch without naming it. Sends a request
- * for each halving of the batch, and executes none of it.
+ * For adapters: finds the statement that does not parse. The server rejects the whole batch without naming it. Bisects the
+ * batch, with one request per step, and executes none of it.
  * @param executor runs the batch, in the transaction that the failed one was part of, if any
  * @returns the error with its `statementIndex`; the same error when it is of another kind, or none is found
  */
@@ -31,16 +31,14 @@ export async function findFailingStatement(
       return isRefusal(reason)
     }
   }
-  let readable = 0
-  let refused = statements.length
-  while (refused - readable > 1) {
-    const middle = (readable + refused) >> 1
-    if (await isRefused(readable, middle)) refused = middle
-    else readable = middle
+  let low = 0
+  let high = statements.length
+  while (high - low > 1) {
+    const middle = (low + high) >> 1
+    if (await isRefused(low, middle)) high = middle
+    else low = middle
   }
-  return (await isRefused(readable, refused))
-    ? withCallerStack(located(error, statements[readable]?.sql, readable))
-    : error
+  return (await isRefused(low, high)) ? withCallerStack(located(error, statements[low]?.sql, low)) : error
 }
 
 // the parser's codes; SQLite's own begin with SQLITE_

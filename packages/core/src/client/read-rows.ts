@@ -20,7 +20,7 @@ import { actOn, Transaction } from './transaction.ts'
 /**
  * Streams the rows of one statement, for results that are too large for memory. Rows are fetched as the loop consumes them.
  * Leaving the loop early ends the statement, except for a write, which is read to its end. Takes two requests: the rows and the
- * end of the stream; inside a transaction one, or two as its first call. The request is sent by the first `next()`; statement,
+ * end of the stream; inside a transaction one, or two for its first call. The request is sent by the first `next()`; statement,
  * arguments and options are read when `readRows` is called. `timeoutMs` limits each wait for the server. A server without
  * `/v3/cursor` sends the whole result at once.
  *
@@ -83,7 +83,7 @@ async function* read(
     report = null
     throw withCallerStack(reason, [encoded])
   } finally {
-    // also after the loop was left early
+    // also when the loop is left early
     if (reader?.stoppedEarly) report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
     reader?.release()
     await own?.close()

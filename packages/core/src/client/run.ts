@@ -9,7 +9,7 @@ import { canShareConnection } from '../sql/statement-kind.ts'
 import { ServerStream } from '../stream/server-stream.ts'
 
 /**
- * Runs a statement, or a batch that is a transaction of its own, in one request.
+ * Runs a statement, or a batch that is its own transaction, in one request.
  * @param hasBegun whether it belongs to a call that may continue while the client is being closed
  */
 // oxlint-disable-next-line max-params

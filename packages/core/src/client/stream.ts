@@ -20,7 +20,7 @@ const states = new WeakMap<Stream, ServerStream>()
 export const stateOf = (stream: Stream): ServerStream => states.get(stream) as ServerStream
 
 /**
- * A connection that the server keeps between requests. Statements called while a request is in flight are sent together in
+ * A connection that the server keeps between requests. Statements issued while a request is in flight are sent together in
  * the next one. The server closes a stream after 10 s without a request, and a transaction on it may lose the write lock
  * after 5 s; later calls reject with a StreamError.
  *
@@ -56,7 +56,10 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     return this.#state.transaction.expiresAt
   }
 
-  /** Runs a statement; one that begins or ends a transaction as the method of that name does. @throws TypeError for SAVEPOINT outside of one; SyntaxError for text after COMMIT */
+  /**
+   * Runs a statement. BEGIN, COMMIT and ROLLBACK do what the methods of the same names do.
+   * @throws TypeError for SAVEPOINT outside of a transaction; SyntaxError for text after COMMIT
+   */
   async #execute(statements: EncodedStatement[], options: StatementOptions): Promise<Results> {
     const [statement] = statements as [EncodedStatement]
     const { kind, sql } = statement
@@ -71,7 +74,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
 
   /**
    * Runs statements outside a transaction in one request, each taking effect separately; stops at the first failure.
-   * @throws SqlError with `statementIndex` and the finished `results`, which stay
+   * @throws SqlError with `statementIndex` and the earlier `results`, whose changes are kept
    */
   async chain(statements: readonly InStatement[], options: StatementOptions = {}): Promise<ResultSet[]> {
     checkOptions(options, STATEMENT_OPTIONS)
@@ -94,7 +97,10 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     return this.#state.transaction.commit(options)
   }
 
-  /** Rolls back. Does not reject if the transaction no longer exists. @throws the signal's reason, or TransportError `TIMEOUT`, while a COMMIT is in flight */
+  /**
+   * Rolls back. Does not reject if the transaction no longer exists.
+   * @throws the signal's reason, or TransportError `TIMEOUT`, while a COMMIT is in flight
+   */
   rollback(options?: CallOptions): Promise<void> {
     return rollback(this.#state, options)
   }

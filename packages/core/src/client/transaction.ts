@@ -14,7 +14,7 @@ export let actOn: <T>(
   act: (stream: ServerStream, handle: HandleCall) => Promise<T>,
 ) => Promise<T>
 
-/** @throws TypeError if the first argument is something else, such as a mode */
+/** Checks that the first argument is a callback. @throws TypeError for anything else, such as a mode */
 export function checkCallback(callback: unknown): void {
   if (typeof callback !== 'function')
     throw new TypeError(`expected a callback before the options, not ${kindOf(callback)}`)
@@ -22,7 +22,7 @@ export function checkCallback(callback: unknown): void {
 
 /**
  * The handle of a transaction, or of a savepoint inside one, while its callback runs. Statements are sent one request at a
- * time; those called together share a request. The server lets it hold the write lock for 5 s while other writers wait.
+ * time; those issued together share a request. The server lets it hold the write lock for 5 s while other writers wait.
  */
 export class Transaction extends SqlExecutor {
   readonly #stream: ServerStream
@@ -32,7 +32,7 @@ export class Transaction extends SqlExecutor {
   /** Settles after the last queued call has acted; null when none is queued. */
   #last: Promise<void> | null = null
   #end: 'committed' | 'rolled back' | null = null
-  #tellEnded = (): void => {}
+  #resolveEnded = (): void => {}
   /** Settles when this savepoint no longer delays the handle around it. */
   #ended: Promise<void> | undefined
 
@@ -43,11 +43,11 @@ export class Transaction extends SqlExecutor {
     this.#parent = parent
     if (!parent) return
     this.#ended = new Promise((resolve) => {
-      this.#tellEnded = resolve
+      this.#resolveEnded = resolve
     })
   }
 
-  /** When a waiting writer may take the write lock over, in ms since the epoch; null before it was acquired. */
+  /** When a waiting writer may take over the write lock, in ms since the epoch; null before it was acquired. */
   get expiresAt(): number | null {
     return this.#stream.transaction.expiresAt
   }
@@ -74,22 +74,22 @@ export class Transaction extends SqlExecutor {
    */
   #whenFree<T>({ timeoutMs, signal }: CallOptions, act: (deadline: Deadline) => Promise<T>): Promise<T> {
     const deadline = this.#stream.http.deadline(timeoutMs)
-    if (this.#child || this.#last) return this.#actInTurn(deadline, signal, act)
+    if (this.#child || this.#last) return this.#actWhenFree(deadline, signal, act)
     this.#checkOpen()
     return act(deadline)
   }
 
-  /** Waits for the calls queued before and for the running savepoint. */
-  async #actInTurn<T>(
+  /** Waits for the calls queued earlier and for the running savepoint. */
+  async #actWhenFree<T>(
     deadline: Deadline,
     signal: AbortSignal | undefined,
     act: (deadline: Deadline) => Promise<T>,
   ): Promise<T> {
     const what = 'a savepoint (inside its callback use its own argument)'
     const before = this.#last
-    let letNext = (): void => {}
+    let releaseNext = (): void => {}
     const last = new Promise<void>((resolve) => {
-      letNext = () => {
+      releaseNext = () => {
         if (this.#last === last) this.#last = null
         resolve()
       }
@@ -97,7 +97,7 @@ export class Transaction extends SqlExecutor {
     this.#last = last
     let acted: Promise<T>
     try {
-      // the savepoint may wait for the cursor, and its loop for this call
+      // the savepoint may be waiting for the cursor, and the cursor's loop for this call
       this.#stream.checkNoCursor(this)
       if (before) await this.#stream.waitFor(before, what, deadline, signal)
       while (this.#child)
@@ -105,11 +105,11 @@ export class Transaction extends SqlExecutor {
       this.#checkOpen()
       acted = act(deadline)
     } catch (error) {
-      // the calls after it still wait for those before it
-      void (before ?? Promise.resolve()).then(letNext)
+      // the calls after this one still wait for those before it
+      void (before ?? Promise.resolve()).then(releaseNext)
       throw error
     }
-    letNext()
+    releaseNext()
     return await acted
   }
 
@@ -117,7 +117,7 @@ export class Transaction extends SqlExecutor {
    * Runs a callback in a savepoint: when it throws, its changes are undone and the transaction continues. Takes no extra
    * requests. Inside the callback use its own argument; this handle waits until the callback has finished. If this handle ends
    * first, as when the call is not awaited, the savepoint is undone.
-   * @param options `timeoutMs` and `signal` of the wait for a concurrent savepoint
+   * @param options `timeoutMs` and `signal` for the wait for a concurrent savepoint
    */
   async savepoint<T>(callback: (tx: Transaction) => Promise<T> | T, options: CallOptions = {}): Promise<T> {
     checkCallback(callback)
@@ -141,13 +141,13 @@ export class Transaction extends SqlExecutor {
       return result
     } finally {
       // the request in flight belongs to it
-      if (this.#end === 'rolled back') await stream.answered
+      if (this.#end === 'rolled back') await stream.lastRequest
       // unless its parent has ended it
       if (parent.#child === this) {
         if (this.#end === 'rolled back') stream.transaction.rollbackTo(name)
         stream.transaction.release(name)
         parent.#child = null
-        this.#tellEnded()
+        this.#resolveEnded()
       }
     }
   }
@@ -180,7 +180,7 @@ export class Transaction extends SqlExecutor {
     this.#child = null
     if (child === null) return
     child.#undo()
-    child.#tellEnded()
+    child.#resolveEnded()
   }
 
   #stopCursors(): boolean {
@@ -202,14 +202,14 @@ export class Transaction extends SqlExecutor {
       tx.#whenFree(options, (deadline) => act(tx.#stream, { deadline, cancelReason: tx.#cancelReason }))
   }
 
-  /** Whether it was rolled back, by itself or by a handle around it. */
+  /** Whether it was rolled back, by itself or by an enclosing handle. */
   get #isUndone(): boolean {
     return this.#end === 'rolled back' || (this.#parent !== null && this.#parent.#isUndone)
   }
 
   #endError(): StreamError {
     const what = this.#parent === null ? 'transaction' : 'savepoint'
-    return new StreamError('STREAM_CLOSED', `the ${what} was ${this.#end ?? 'rolled back'} already`)
+    return new StreamError('STREAM_CLOSED', `the ${what} was already ${this.#end ?? 'rolled back'}`)
   }
 
   #checkOpen(): void {

@@ -19,7 +19,7 @@ export const ifAll = (conditions: readonly string[]): string =>
 
 /**
  * Keeps the statements of a transaction inside it. The server may have ended the transaction (write lock taken over, disk full,
- * OR ROLLBACK, …); later statements would then run, and take effect, by themselves.
+ * OR ROLLBACK, …); later statements would then run, and take effect, on their own.
  */
 export interface Guard {
   /** Returns the condition under which the next statement may run. */
@@ -27,7 +27,7 @@ export interface Guard {
   /**
    * Adds a step that proves why a COMMIT was skipped. Without it, a response without any results would look as if the server
    * had ended the transaction.
-   * @param own the step of the COMMIT, after those of its control statements
+   * @param own the steps of the call: its control statements and then the COMMIT
    * @returns the step that succeeds only if the transaction was lost
    */
   proveLoss(steps: string[], own: readonly number[]): number
@@ -43,8 +43,8 @@ export const V3_GUARD: Guard = {
 }
 
 /** Reads the response to a batch of `length` steps. @throws ProtocolError if it is malformed */
-export function decodeBatch(answer: unknown, length: number): WireBatchResult {
-  const batch = answer as WireBatchResult | undefined
+export function decodeBatch(value: unknown, length: number): WireBatchResult {
+  const batch = value as WireBatchResult | undefined
   const { step_results: results, step_errors: errors } = batch ?? {}
   if (
     !Array.isArray(results) ||

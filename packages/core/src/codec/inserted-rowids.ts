@@ -5,8 +5,8 @@ const UPSERT = /\bdo\s+update\b/i
 
 /**
  * Determines the rowid that a statement inserted, from the results of one stream in order. For statements that inserted nothing
- * the server repeats the rowid of an earlier one, or 0 on a new stream. An insert into a table WITHOUT ROWID cannot be told apart
- * without another request; RETURNING can.
+ * the server repeats the rowid of an earlier one, or 0 on a new stream. An insert into a table WITHOUT ROWID cannot be
+ * recognized without another request; use RETURNING for such a table.
  */
 export class InsertedRowids {
   #last: string | null | undefined = '0'

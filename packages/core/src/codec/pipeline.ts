@@ -1,6 +1,6 @@
 import { ProtocolError } from '../base/errors.ts'
 import type { WireBatchResult, WirePipelineResponse, WireResult } from '../base/wire.ts'
-import { parseAnswer } from './row-text.ts'
+import { parseResponse } from './row-text.ts'
 
 export const CLOSE = '{"type":"close"}'
 
@@ -13,7 +13,7 @@ export function pipelineBody(requests: readonly string[], baton: string | null =
 export function decodePipeline(text: string): WirePipelineResponse {
   let response: WirePipelineResponse | null
   try {
-    response = parseAnswer(text)
+    response = parseResponse(text)
   } catch (cause) {
     throw new ProtocolError(`the response is not JSON: ${text.slice(0, 100)}`, { cause })
   }

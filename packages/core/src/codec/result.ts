@@ -3,7 +3,7 @@ import type { WireColumn, WireResult, WireValue } from '../base/wire.ts'
 import { RowText } from './row-text.ts'
 import { decodeValue, type IntMode, type Value } from './value.ts'
 
-/** A row as a plain object, keyed by column name. Of columns with the same name the last one wins. */
+/** A row as a plain object, keyed by column name. If columns have the same name, the last one wins. */
 export type ObjectRow = Record<string, Value>
 
 /** A row as an array, in the order of `columns`. */
@@ -86,7 +86,7 @@ export function decodeResult(
   rowMode?: RowMode,
   lastInsertRowid: bigint | null = null,
 ): ResultSet<ObjectRow | ArrayRow> {
-  if (!result?.cols || !result.rows) throw new ProtocolError('a result without rows')
+  if (!result?.cols || !result.rows) throw new ProtocolError('a result has no rows')
   return new ResultSet(result, decodeRows(result, intMode, rowMode), lastInsertRowid)
 }
 

@@ -5,8 +5,8 @@ import { decodeFloat, decodeInteger, type IntMode, type Value } from './value.ts
 // Parses the rows of long results from the text of the response. JSON.parse would spend most of its time on an object for each
 // cell, which no caller sees. Anything not formatted exactly as servers format it is left to JSON.parse.
 
-/** Shorter results are parsed as JSON, in characters. */
-const LEAST_LENGTH = 1_000
+/** Results with fewer characters are parsed as JSON. */
+const MIN_LENGTH = 1_000
 
 const ROWS = '"rows":[['
 const COLUMNS = '"cols":'
@@ -46,7 +46,7 @@ const BACKSLASH = 92
 const CLOSE = 93
 const END_OF_CELL = 125
 
-/** In V8 a substring from this length on keeps the whole text in memory. */
+/** In V8, a substring of at least this length keeps the whole text in memory. */
 const SHARED_FROM = 13
 
 /** The rows of one result as text: `[[cell, …], …]`. */
@@ -61,14 +61,14 @@ export class RowText {
     this.#end = end
   }
 
-  /** Parses it with JSON.parse. @throws SyntaxError */
+  /** Parses the rows with JSON.parse. @throws SyntaxError */
   parse(): WireValue[][] {
     return JSON.parse(this.#text.slice(this.#start, this.#end)) as WireValue[][]
   }
 
   /**
-   * Parses and decodes it in one pass. @param keys keys of the cells in a row @param names their names in errors
-   * @returns null if it is formatted differently @throws RangeError for an integer that is not exact in the mode
+   * Parses and decodes the rows in one pass. @param keys keys of the cells in a row @param names their names in errors
+   * @returns null if the text is formatted differently @throws RangeError for an integer that is not exact in the mode
    */
   read<Row extends object>(
     newRow: () => Row,
@@ -133,7 +133,7 @@ function endOfText(text: string, from: number): number {
 }
 
 /** Parses the JSON of a response, but keeps long rows as text. @throws SyntaxError if it is not JSON */
-export function parseAnswer(text: string): WirePipelineResponse | null {
+export function parseResponse(text: string): WirePipelineResponse | null {
   const found: RowText[] = []
   let rest = ''
   let from = 0
@@ -143,20 +143,20 @@ export function parseAnswer(text: string): WirePipelineResponse | null {
     if (end === -1) break
     // the end found may belong to another result, if a server orders the parts differently
     const next = text.indexOf(COLUMNS, rows)
-    if (end - rows < LEAST_LENGTH || (next !== -1 && next < end)) continue
+    if (end - rows < MIN_LENGTH || (next !== -1 && next < end)) continue
     rest += `${text.slice(from, rows)}${found.length}`
     from = end + 2
     start = end
     found.push(new RowText(text, rows, from))
   }
   if (found.length === 0) return JSON.parse(text) as WirePipelineResponse | null
-  const answer = JSON.parse(rest + text.slice(from)) as WirePipelineResponse | null
-  for (const each of answer?.results ?? []) {
+  const response = JSON.parse(rest + text.slice(from)) as WirePipelineResponse | null
+  for (const each of response?.results ?? []) {
     const result = (each as { response?: { result?: unknown } | null } | null)?.response?.result
     const steps = (result as WireBatchResult | undefined)?.step_results
     for (const one of Array.isArray(steps) ? steps : [result]) putBack(one, found)
   }
-  return answer
+  return response
 }
 
 /** Replaces the placeholder number with the text of the rows. */

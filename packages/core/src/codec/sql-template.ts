@@ -15,7 +15,7 @@ export class SqlFragment {
       pieces.push(part instanceof SqlFragment ? part.sql : '?', texts[at + 1] ?? '')
     let before = ''
     for (const [at, piece] of pieces.entries()) {
-      // otherwise a digit after a placeholder would be its number
+      // otherwise a digit after a placeholder would become its number
       if (before.endsWith('?') && /^\d/.test(piece)) pieces[at] = ` ${piece}`
       before = piece || before
     }
@@ -48,7 +48,7 @@ export interface SqlTemplate {
 }
 
 /**
- * Writes SQL as a template: `` db.execute<Pet>(sql`select * from pet where id = ${id}`) ``. Values become arguments and never
- * part of the text; fragments, also made with `sql`, do. Placeholders are not written by hand.
+ * Writes SQL as a template: `` db.execute<Pet>(sql`select * from pet where id = ${id}`) ``. Values become arguments, never part
+ * of the text; fragments, also made with `sql`, become part of the text. Do not write placeholders by hand.
  */
 export const sql: SqlTemplate = /* @__PURE__ */ Object.assign(template, { identifier, join })

@@ -2,7 +2,7 @@ import { kindOf } from '../base/check-options.ts'
 import { isControl, type StatementKind, statementKind } from '../sql/statement-kind.ts'
 import { encodeValue, type InValue } from './value.ts'
 
-/** Positional values for `?` and `?NNN`, or named ones for `:a`, `@a` and `$a`; a name may carry its prefix or not. */
+/** Positional values for `?` and `?NNN`, or named ones for `:a`, `@a` and `$a`; the prefix of a name is optional. */
 export type InArgs = readonly InValue[] | Readonly<Record<string, InValue>>
 
 /** One SQL statement: its text, or its text with arguments. */
@@ -40,7 +40,7 @@ function encodeArgs(args: InArgs): string {
     throw new TypeError('expected args as an array or an object')
   }
   const named = args as Readonly<Record<string, InValue>>
-  // names as given: without its prefix, `@a` would bind `:a`, which the real server refuses
+  // names as given: without its prefix, `@a` would bind `:a`, which libsql-server rejects
   const json = Object.keys(named).map(
     (name) =>
       `{"name":${JSON.stringify(name)},"value":${encodeValue(named[name] as InValue, `parameter ${name}`)}}`,
@@ -48,7 +48,7 @@ function encodeArgs(args: InArgs): string {
   return json.length === 0 ? '' : `,"named_args":[${json.join()}]`
 }
 
-/** Checks and encodes the statements of a batch, which is a transaction of its own or part of one. */
+/** Checks and encodes the statements of a batch, which is its own transaction or part of one. */
 export function encodeBatch(statements: readonly InStatement[]): EncodedStatement[] {
   if (!Array.isArray(statements))
     throw new TypeError(`expected an array of statements, not ${kindOf(statements)}`)
@@ -59,7 +59,7 @@ export function encodeBatch(statements: readonly InStatement[]): EncodedStatemen
   })
 }
 
-/** Rejects BEGIN, COMMIT, END and ROLLBACK where they would affect a transaction other than the author expects. */
+/** Rejects BEGIN, COMMIT, END and ROLLBACK where they would affect a different transaction than the author expects. */
 export function refuseControl({ kind }: EncodedStatement): void {
   if (isControl(kind))
     throw new TypeError(

@@ -17,7 +17,7 @@ export class V2Guard implements Guard {
   }
 
   proveLoss(_: string[], own: readonly number[]): number {
-    // the BEGIN that was tried before, which a ROLLBACK follows
+    // the BEGIN tried before these steps; its ROLLBACK is in between
     return (own[0] as number) - 2
   }
 

@@ -27,7 +27,7 @@ export type IntMode = 'auto' | 'number' | 'bigint' | 'string'
 const INT64_LIMIT = 2n ** 63n
 
 /**
- * Encodes a value as the server's JSON. Not with JSON.stringify, which turns -0 into 0.
+ * Encodes a value as the server's JSON. Does not use JSON.stringify, which turns -0 into 0.
  * @param name the parameter's name in errors, such as `parameter 2` or `parameter :id`
  */
 export function encodeValue(value: InValue, name: string): string {

@@ -1,4 +1,4 @@
-/** The numbers of a vector, stored with 32 bits each. */
+/** The numbers of a vector, stored as 32-bit floats. */
 export type InVector = Float32Array | readonly number[]
 
 /**

@@ -11,7 +11,7 @@ import { splitStatements } from '../sql/script.ts'
 
 /** The description of a statement. */
 export interface StatementDescription {
-  /** Parameters in order; a name is as written in the SQL, or null for `?`. */
+  /** Parameters in order; `name` is as written in the SQL, or null for `?`. */
   readonly params: readonly { readonly name: string | null }[]
   /** Columns of the result; `declaredType` is null for expressions. */
   readonly columns: readonly { readonly name: string; readonly declaredType: string | null }[]
@@ -28,12 +28,12 @@ interface WireDescription {
   readonly is_readonly: boolean
 }
 
-type WireAnswer =
+type WireDescribeResult =
   | { readonly type: 'ok'; readonly response: { readonly result: WireDescription } }
   | { readonly type: 'error'; readonly error: WireError }
 
 /**
- * Asks the server to describe a statement: its parameters and columns, and whether it is read-only. Runs nothing.
+ * Returns the server's description of a statement: its parameters and columns, and whether it is read-only. Runs nothing.
  * @throws SqlError if it does not parse, or names something that does not exist; TypeError unless it is a single statement
  */
 export async function describe(
@@ -68,14 +68,14 @@ export async function describe(
 
 function read(text: string, sql: string): StatementDescription {
   try {
-    const [answer] = decodePipeline(text).results as unknown as readonly WireAnswer[]
-    if (answer?.type === 'error') throw new SqlError(answer.error, sql)
+    const [result] = decodePipeline(text).results as unknown as readonly WireDescribeResult[]
+    if (result?.type === 'error') throw new SqlError(result.error, sql)
     const {
       params,
       cols,
       is_explain: isExplain,
       is_readonly: isReadOnly,
-    } = (answer as WireAnswer & { type: 'ok' }).response.result
+    } = (result as WireDescribeResult & { type: 'ok' }).response.result
     return {
       params: params.map(({ name }) => ({ name })),
       columns: cols.map(({ name, decltype }) => ({ name, declaredType: decltype ?? null })),

@@ -16,7 +16,7 @@ export type JobStatus =
   | 'RunFailure'
   | (string & {})
 
-/** Progress in one database. Servers that use the names of a job's status are translated. */
+/** Progress in one database. If a server uses the names of job statuses, they are translated. */
 export type TaskStatus =
   | 'Enqueued'
   | 'DryRunSuccess'
@@ -34,13 +34,13 @@ export interface JobList {
   readonly jobs: readonly { readonly id: number; readonly status: JobStatus | null }[]
 }
 
-/** A migration: a change of a schema database that is applied to its children. */
+/** A migration: a change to a schema database that is applied to its children. */
 export interface Job {
   readonly id: number
   readonly status: JobStatus
   /** Reason of the failure; null otherwise. */
   readonly error: string | null
-  /** One entry for each child. Its `error` is often only "aborted"; the reason is in the job's. */
+  /** One entry for each child. Its `error` is often only "aborted"; the job's `error` has the reason. */
   readonly progress: readonly {
     readonly database: string
     readonly status: TaskStatus | null
@@ -62,9 +62,9 @@ const TASK_STATUS: Readonly<Record<string, TaskStatus>> = {
   RunFailure: 'Failure',
 }
 
-/** Migrations of a multi-database schema, read from the schema database. HttpError 400 from any other database. */
+/** Migrations of a multi-database schema, read from the schema database. Any other database throws HttpError 400. */
 export const jobs = {
-  /** All jobs, newest first. */
+  /** Returns all jobs, newest first. */
   async list(db: Client, options?: CallOptions): Promise<JobList> {
     return read(await get(httpOf(db), '/v1/jobs', options), ({ schema_version: version, migrations }) => ({
       schemaVersion: version as number,
@@ -78,7 +78,7 @@ export const jobs = {
   },
 
   /**
-   * Waits until a job has finished. `timeoutMs` limits the whole wait; there is no limit by default.
+   * Waits until a job has finished. `timeoutMs` limits the whole wait; by default there is no limit.
    * @throws SqlError `SCHEMA_MIGRATION_ERROR` with the job's error if it failed: none of it is applied
    */
   async wait(db: Client, id: number, options: WaitForJobOptions = {}): Promise<Job> {

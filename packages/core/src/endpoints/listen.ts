@@ -2,8 +2,8 @@ import { checkOptions, TIME } from '../base/check-options.ts'
 import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, httpOf } from '../client/client.ts'
-import { AnswerBody, type BodyRequest } from '../http/answer-body.ts'
 import type { Http } from '../http/http.ts'
+import { type BodyRequest, ResponseBody } from '../http/response-body.ts'
 import { backoffMs } from '../http/retry.ts'
 import { closedError } from '../transport/failure.ts'
 import { EventParser, type ServerSentEvent } from './event-parser.ts'
@@ -35,7 +35,7 @@ export interface ListenOptions {
   readonly actions?: readonly ChangeAction[] | undefined
   /** Ends the listener; the loop throws the signal's reason. */
   readonly signal?: AbortSignal | undefined
-  /** Longest pause in ms before it reconnects; the server sends a keep-alive every 15 s. @default 40000 */
+  /** Time without data after which it reconnects, in ms; the server sends a keep-alive every 15 s. @default 40000 */
   readonly timeoutMs?: number | undefined
 }
 
@@ -49,13 +49,13 @@ const LONGEST_WAIT_MS = 10_000
 const STABLE_AFTER_MS = 5_000
 
 /**
- * Listens to the commits of a table: how many rows changed, not which. Reconnects without limit after a connection was lost or
- * paused for too long, and then emits `lost`, because the server keeps no history.
+ * Listens for commits that change a table: how many rows changed, but not which. Reconnects without limit after a connection was
+ * lost or paused for too long, and then emits `lost`, because the server keeps no history.
  *
  * ```ts
  * for await (const event of listen(db, { table: 'note' })) …
  * ```
- * The server counts by the rules of SQLite's update hook: neither changes of WITHOUT ROWID tables nor a DELETE without
+ * The server counts what SQLite's update hook reports: neither changes to WITHOUT ROWID tables nor a DELETE without
  * WHERE. Leaving the loop ends the listener; so does closing the client, with a TransportError `CLOSED`.
  * @throws HttpError if the server rejects the first or a later connection; TransportError if the first fails; ProtocolError if
  * the response is not an event stream; the signal's reason
@@ -113,7 +113,7 @@ async function* connectionEvents(
   request: BodyRequest,
 ): AsyncGenerator<ChangeEvent, void, undefined> {
   if (http.lifetime.isClosed) throw closedError()
-  const body = await AnswerBody.open(http, request, http.config.requestTimeoutMs)
+  const body = await ResponseBody.open(http, request, http.config.requestTimeoutMs)
   try {
     yield { type: 'ready' }
     const parser = new EventParser()

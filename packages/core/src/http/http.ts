@@ -20,7 +20,7 @@ import type {
 } from '../transport/transport.ts'
 import { Lifetime } from './lifetime.ts'
 import { Limiter, type Place } from './limiter.ts'
-import { type Message, type NotAnswered, notSent, type RequestOptions, type Sent } from './message.ts'
+import { type Message, type NoResponse, notSent, type RequestOptions, type Sent } from './message.ts'
 import { CONTINUE } from './policies.ts'
 import { ReplicaIndex } from './replica-index.ts'
 import { RetryPolicy } from './retry.ts'
@@ -41,7 +41,7 @@ export class Http {
   readonly events: Events
   readonly lifetime: Lifetime
   readonly transport: Transport
-  /** Reads have a queue of their own: a transaction may await one while writes are queued for its write lock. */
+  /** Reads have their own queue: a transaction may await one while writes are queued for its write lock. */
   readonly reads: Limiter
   readonly writes: Limiter
   /**
@@ -50,7 +50,7 @@ export class Http {
    */
   readonly coalescedWrites: Limiter
   readonly writeLock: WriteLock
-  /** Set after an error has shown that the server is Turso's engine. */
+  /** Set after an error has shown that the server runs Turso's engine. */
   tursodb: Tursodb | null = null
   readonly #headers: Record<string, string>
   readonly #retries: RetryPolicy
@@ -59,7 +59,7 @@ export class Http {
     const { concurrency, queueLimit, minReplicationIndex, readYourWrites } = config
     this.config = config
     this.clock = clock
-    this.replica = new ReplicaIndex(clock, () => this.#askIndex(), minReplicationIndex, readYourWrites)
+    this.replica = new ReplicaIndex(clock, () => this.#fetchIndex(), minReplicationIndex, readYourWrites)
     this.events = new Events(config.observe)
     this.lifetime = new Lifetime(clock, config.address.origin)
     const limiter = (limit: number): Limiter => new Limiter(this.lifetime, limit, queueLimit)
@@ -125,11 +125,11 @@ export class Http {
     const { path, address } = message
     const { origin, basePath } = address
     let exchange: Exchange<T> | null = null
-    let isAnswered = false
+    let isSettled = false
     let place: Place | null = null
     let index: string | null = null
     let stopWatch: (() => void) | undefined
-    let failure: NotAnswered<R>
+    let failure: NoResponse<R>
     const isSent = (): boolean => exchange?.isSent === true
     const onTimeout = (): Error => {
       const mayBeBlocked = policy.keepRunning && limiter && isSent()
@@ -157,13 +157,13 @@ export class Http {
         headers,
         body,
       })
-      exchange.answer.then(
+      exchange.response.then(
         (head) => {
-          isAnswered = true
+          isSettled = true
           waiter.resolve(head)
         },
         (error) => {
-          isAnswered = true
+          isSettled = true
           waiter.reject(error)
         },
       )
@@ -173,13 +173,13 @@ export class Http {
       return { isOk: true, value }
     } catch (error) {
       failure = { isOk: false, error, isSent: isSent() }
-      // a read that waits for an index has not begun
-      if (exchange && !isAnswered && policy.keepRunning && isSent() && error !== INDEX_RESET) {
-        const { answer } = exchange
+      // a read that was waiting for an index has not begun
+      if (exchange && !isSettled && policy.keepRunning && isSent() && error !== INDEX_RESET) {
+        const { response } = exchange
         this.#finishInBackground(exchange, place)
         place = null
-        failure.readLateResponse = async () => message.read(await answer)
-      } else if (!isAnswered) exchange?.abort()
+        failure.readLateResponse = async () => message.read(await response)
+      } else if (!isSettled) exchange?.abort()
     } finally {
       stopWatch?.()
       place?.release()
@@ -192,7 +192,7 @@ export class Http {
     message: Message<T, R>,
     options: RequestOptions,
     attempt: number,
-    failure: NotAnswered<R>,
+    failure: NoResponse<R>,
     index: string | null,
   ): Promise<Sent<R>> {
     const { error } = failure
@@ -214,8 +214,8 @@ export class Http {
     return await this.send(message, options, attempt + 1)
   }
 
-  /** Asks the server for its replication index. */
-  async #askIndex(): Promise<string | number | null | undefined> {
+  /** Requests the server's replication index. */
+  async #fetchIndex(): Promise<string | number | null | undefined> {
     const probe = pipelineBody([`{"type":"execute","stmt":${PROBE.json}}`, CLOSE])
     const options = { deadline: this.deadline(REPLICA_WAIT_MS), limiter: null, policy: CONTINUE }
     return replicationIndexOf(
@@ -223,14 +223,14 @@ export class Http {
     )
   }
 
-  /** Lets an aborted request finish in the background; it keeps its place among the concurrent ones. */
+  /** Lets an aborted request finish in the background; it still counts as a concurrent request. */
   #finishInBackground(exchange: Exchange<TransportHead>, place: Place | null): void {
     const cancel = this.clock.after(ABORTED_REQUEST_MS, () => exchange.abort())
     const end = (): void => {
       cancel()
       place?.release()
     }
-    this.lifetime.addBackground(exchange.answer.then(end, end), () => exchange.abort())
+    this.lifetime.addBackground(exchange.response.then(end, end), () => exchange.abort())
   }
 
   #observed(request: TransportRequest): Exchange {
@@ -247,7 +247,7 @@ export class Http {
         responseBytes: byteLength(response?.text),
         durationMs: this.clock.now() - started,
       })
-    exchange.answer.then(report, () => report(null))
+    exchange.response.then(report, () => report(null))
     return exchange
   }
 
@@ -271,10 +271,10 @@ export class Http {
   }
 }
 
-/** Aborts a read that waits for an index which the replica will never reach. */
+/** Aborts a read that waits for an index that the replica will never reach. */
 const INDEX_RESET = Symbol('index reset')
 
-/** Matches a response with an error that does not begin like those of libsql-server. A value has its quotes escaped. */
+/** Matches a response with an error that does not begin like those of libsql-server. Quotes in values are escaped. */
 export const UNUSUAL_ERROR = /"message":"(?!SQL(?!.+`conc)|Re|Transaction t|Op|Ar)/i
 
 /** Returns the value of a request. @throws its error */

@@ -4,14 +4,14 @@ import { Deferred, type DeferredOptions } from '../base/deferred.ts'
 import { CLOSE_TIMEOUT_MS } from '../base/limits.ts'
 import { closedError, timeoutError } from '../transport/failure.ts'
 
-/** A stream that the server holds. */
+/** A stream that is open on the server. */
 export interface OpenStream {
   /** Closes the stream. Never rejects. */
   abandon(): Promise<void>
 }
 
 export interface WaitOptions extends Omit<DeferredOptions, 'ms'> {
-  /** Absent: without a time limit. */
+  /** If absent, there is no time limit. */
   readonly deadline?: Pick<Deadline, 'leftMs' | 'timeoutMs'> | undefined
   /** Called when the wait ends early; returns whether the awaited work may have been executed. @default never */
   readonly mayHaveRun?: (() => boolean) | undefined
@@ -26,7 +26,7 @@ export class Lifetime {
   readonly #streams = new Set<OpenStream>()
   /** Pending waits: for a free slot, a token, a response or a retry. */
   readonly #pending = new Map<{ reject(reason: unknown): void }, (() => boolean) | undefined>()
-  /** Aborted requests that are left to finish, and the functions that end them. */
+  /** Aborted requests that are left running, and the functions that end them. */
   readonly #background = new Map<Promise<unknown>, () => void>()
   /** Pending calls of `close`. */
   readonly #drainers = new Set<Deferred>()
@@ -46,7 +46,7 @@ export class Lifetime {
     return this.#aborted !== undefined
   }
 
-  /** Counts a call, which may take several requests with waits between them. @throws TransportError after the client was closed */
+  /** Counts a call, which may take several requests with waits between them. @throws TransportError if the client is closed */
   begin(hasBegun = false): void {
     if (this.#aborted || (this.isClosed && !hasBegun)) throw closedError()
     this.#calls += 1
@@ -105,8 +105,8 @@ export class Lifetime {
   }
 
   /**
-   * Rejects new calls. Resolves when all pending ones have settled or the shortest `drainMs` of all calls of `close` has
-   * passed; then pending calls are aborted and open streams closed, so that none keeps the write lock.
+   * Rejects new calls. Waits until all pending ones have settled or the shortest `drainMs` of all calls of `close` has passed;
+   * then aborts pending calls and closes open streams, so that none keeps the write lock.
    */
   async close(drainMs: number): Promise<void> {
     this.isClosed = true

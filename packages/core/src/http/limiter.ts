@@ -29,7 +29,7 @@ export class Limiter {
 
   /**
    * Acquires a place, or queues for one.
-   * @throws TransportError `QUEUE_FULL`, or when the client is closed; the wait rejects as `options` say
+   * @throws TransportError `QUEUE_FULL`, or when the client is closed; the wait rejects according to `options`
    */
   acquire(options: Omit<WaitOptions, 'onEnd'>): Place {
     options.signal?.throwIfAborted()

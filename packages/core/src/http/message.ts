@@ -20,22 +20,22 @@ export interface RequestOptions {
    * @default policy.isIdempotent
    */
   readonly mayOmitIndex?: boolean | undefined
-  /** Called before it is sent again: none of it was executed, or it is idempotent. */
+  /** Called before the request is sent again: none of it was executed, or it is idempotent. */
   readonly onRetry?: (() => void) | undefined
   /** The write permit of its own transaction. */
   readonly permit?: Place | null | undefined
 }
 
 /** The outcome of a request. */
-export type Sent<R> = { readonly isOk: true; readonly value: R } | NotAnswered<R>
+export type Sent<R> = { readonly isOk: true; readonly value: R } | NoResponse<R>
 
 /** A request without a usable response. */
-export interface NotAnswered<R> {
+export interface NoResponse<R> {
   readonly isOk: false
   readonly error: unknown
   /** Whether it was sent, and may have run. */
   readonly isSent: boolean
-  /** Reads the response that is still to come to a request that was left to finish; absent for any other. */
+  /** Reads the late response to an aborted request that was left running; absent for any other. */
   readLateResponse?: () => Promise<R>
 }
 
@@ -50,7 +50,7 @@ export interface Message<T extends TransportHead, R> {
   readonly address: Address
   send(request: TransportRequest): Exchange<T>
   /** @throws HttpError for a status other than 2xx */
-  read(answer: T): R | Promise<R>
+  read(response: T): R | Promise<R>
 }
 
 /** Sends the requests of a client. */

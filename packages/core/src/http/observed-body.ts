@@ -34,7 +34,7 @@ export function openObservedBody(http: Http, request: TransportRequest): Exchang
       report()
     }
   }
-  const answer = exchange.answer.then(
+  const response = exchange.response.then(
     (head) => {
       status = head.status
       return { ...head, parts: counted(head.parts) }
@@ -45,7 +45,7 @@ export function openObservedBody(http: Http, request: TransportRequest): Exchang
     },
   )
   return {
-    answer,
+    response,
     get isSent() {
       return exchange.isSent
     },

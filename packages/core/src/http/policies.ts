@@ -3,8 +3,8 @@ export interface RequestPolicy {
   /** Whether it may be sent again after it may have been executed. */
   readonly isIdempotent?: true
   /**
-   * Whether it is left to finish when its call is aborted, so that its stream can be closed: otherwise the server would hold
-   * the write lock for the rest of its 5 s.
+   * Whether it is left running when its call is aborted, so that its stream can be closed: otherwise the stream would hold the
+   * write lock for the rest of its 5 s.
    */
   readonly keepRunning?: true
   /** Whether it continues while the client is being closed. */

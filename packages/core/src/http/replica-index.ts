@@ -6,29 +6,29 @@ type WireIndex = string | number | null | undefined
 
 /**
  * Keeps the newest replication index that a client has seen. Replicas wait for it before they respond, so that a client reads
- * its own writes. A database that was restored, or whose primary was restarted, may count from the beginning: a replica may
- * then never reach the index, and it is reset.
+ * its own writes. A database that was restored, or whose primary was restarted, may count from the beginning again. A replica
+ * may then never reach the index, so the index is reset.
  */
 export class ReplicaIndex {
   readonly #clock: Clock
   readonly #isUsed: boolean
-  readonly #ask: () => Promise<WireIndex>
+  readonly #fetchIndex: () => Promise<WireIndex>
   #index: bigint | null
-  /** The probe whether the server is behind an index, and until when its result is used. */
-  #asked: { readonly index: string; readonly isBehind: Promise<boolean>; until: number } | null = null
+  /** The last probe of whether the server is behind an index, and until when its result is used. */
+  #probe: { readonly index: string; readonly isBehind: Promise<boolean>; until: number } | null = null
 
   /**
    * @param minimum initial index @param readYourWrites whether indexes are used at all
-   * @param ask asks the server for its index
+   * @param fetchIndex requests the server's index
    */
   constructor(
     clock: Clock,
-    ask: () => Promise<WireIndex>,
+    fetchIndex: () => Promise<WireIndex>,
     minimum: string | number | bigint | undefined,
     readYourWrites: boolean,
   ) {
     this.#clock = clock
-    this.#ask = ask
+    this.#fetchIndex = fetchIndex
     this.#isUsed = readYourWrites
     this.#index = minimum === undefined || !readYourWrites ? null : BigInt(minimum)
   }
@@ -45,8 +45,8 @@ export class ReplicaIndex {
   }
 
   /**
-   * Watches a read that waits for an index at a replica, and probes the server after a time. Giving up at that time instead
-   * would send every slow read twice.
+   * Watches a read that waits for an index on a replica, and probes the server if this takes long. Sending the read again at that
+   * point instead would send every slow read twice.
    * @param onReset called after the index was reset, so that the read can be sent without it @returns a function that ends the watch
    */
   watch(index: string, onReset: () => void): () => void {
@@ -65,15 +65,15 @@ export class ReplicaIndex {
   /** Probes the server, once for all reads that wait for an index at the same time. */
   #isBehind(index: string): Promise<boolean> {
     const clock = this.#clock
-    if (this.#asked?.index === index && clock.now() < this.#asked.until) return this.#asked.isBehind
-    const isBehind = this.#ask()
+    if (this.#probe?.index === index && clock.now() < this.#probe.until) return this.#probe.isBehind
+    const isBehind = this.#fetchIndex()
       .then((seen) => seen != null && BigInt(seen) < BigInt(index))
       // a server that fails, or sends no valid index, may have reached it
       .catch(() => false)
-    const asked = { index, isBehind, until: Infinity }
-    this.#asked = asked
+    const probe = { index, isBehind, until: Infinity }
+    this.#probe = probe
     void isBehind.then(() => {
-      asked.until = clock.now() + REPLICA_WAIT_MS
+      probe.until = clock.now() + REPLICA_WAIT_MS
     })
     return isBehind
   }

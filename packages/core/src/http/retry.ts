@@ -29,7 +29,7 @@ export class RetryPolicy {
   }
 }
 
-/** A replica of a libsql-server answers the first reads of a database with 500 and this text, until it has received the database. */
+/** Text of the HTTP 500 with which a libsql-server replica rejects reads until it has received the database. */
 const REPLICA_NOT_READY = 'none given'
 
 function isRetryable(error: unknown, isIdempotent?: boolean): boolean | undefined {
@@ -48,7 +48,7 @@ export function isTransient(error: unknown): boolean {
   return error instanceof StreamError && error.code.startsWith('TRANSACTION_')
 }
 
-/** Returns the delay of an attempt in ms: doubled each time up to a limit, with jitter so that clients do not retry at once. */
+/** Returns the delay of an attempt in ms: doubled each time up to a limit, with jitter so that clients do not retry in step. */
 export function backoffMs(attempt: number, firstMs = RETRY_DELAY_MS, longestMs = 1_000): number {
   return Math.min(firstMs * 2 ** attempt, longestMs) * (0.5 + Math.random() / 2)
 }

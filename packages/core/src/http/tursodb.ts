@@ -21,7 +21,7 @@ interface Outcome {
   readonly error?: WireError | undefined
 }
 
-interface Answer {
+interface OperationResult {
   readonly error?: WireError
   readonly response?: {
     readonly type: string
@@ -30,7 +30,7 @@ interface Answer {
 }
 
 /** Returns the outcomes of the statements that were not skipped. */
-const outcomesOf = ({ error, response }: Answer): readonly Outcome[] => {
+const outcomesOf = ({ error, response }: OperationResult): readonly Outcome[] => {
   if (error) return [{ error }]
   const { step_errors: errors, step_results: results } = response?.result ?? {}
   if (!errors || !results) return response?.type === 'close' ? [] : [{}]
@@ -41,10 +41,10 @@ const outcomesOf = ({ error, response }: Answer): readonly Outcome[] => {
 const lockTimeout = ({ address }: { readonly address: Address }, { timeoutMs }: Deadline): TransportError =>
   timeoutError(timeoutMs, address.origin, false, lockHint('transaction of this client held'))
 
-/** Thrown when the engine executed nothing of a request, which may be sent again. */
+/** Thrown when the engine executed none of a request, so that it may be sent again. */
 export class Refusal<R> {
   readonly #engine: Tursodb
-  /** The response, as the caller reads it. */
+  /** The response, decoded for the caller. */
   readonly value: R
   readonly error: SqlError
   /** Continues the stream of the request. */
@@ -58,7 +58,7 @@ export class Refusal<R> {
     this.baton = baton
   }
 
-  /** Whether the write lock is held by another; otherwise the request is changed before it is sent again. */
+  /** Whether another writer holds the write lock; otherwise the request is changed before it is sent again. */
   get isLocked(): boolean {
     return this.error.code === 'SQLITE_BUSY'
   }
@@ -70,8 +70,8 @@ export class Refusal<R> {
 }
 
 /**
- * Sends the requests of a client to this engine, which has no queue for the write lock and rejects a writer at once. The writers of
- * the client queue here; those of other clients are waited for by trying again.
+ * Sends the requests of a client to Turso's engine, which has no queue for the write lock and rejects a writer at once. The writers
+ * of the client queue here; while another client holds the lock, they are sent again.
  */
 export class Tursodb {
   readonly #http: Sender
@@ -84,24 +84,27 @@ export class Tursodb {
     this.#lock = new Limiter(http.lifetime, 1, http.config.queueLimit)
   }
 
-  /** Whether a writer of this client waits for another. */
+  /** Whether a writer of this client is waiting for another. */
   get isContended(): boolean {
     return this.#lock.queued > 0
   }
 
   /** Returns the value of a response. @throws Refusal if nothing was executed because of the write lock or `BEGIN READONLY` */
   check<R>(value: R, text: string): R {
-    const { baton = null, results = [] } = JSON.parse(text) as { baton?: string | null; results?: Answer[] }
+    const { baton = null, results = [] } = JSON.parse(text) as {
+      baton?: string | null
+      results?: OperationResult[]
+    }
     const outcomes = results.flatMap(outcomesOf)
     const error = outcomes[0]?.error
-    const mayGoAgain = error && (IS_LOCKED.test(error.message) || NO_READONLY.test(error.message))
-    if (mayGoAgain && outcomes.every((outcome) => outcome.error)) throw new Refusal(this, value, error, baton)
+    const canRetry = error && (IS_LOCKED.test(error.message) || NO_READONLY.test(error.message))
+    if (canRetry && outcomes.every((outcome) => outcome.error)) throw new Refusal(this, value, error, baton)
     return value
   }
 
   /**
-   * Sends a request when no earlier writer of this client holds the write lock. Never rejects.
-   * @param refusal how it was refused before
+   * Sends a request once no earlier writer of this client holds the write lock. Never rejects.
+   * @param refusal the engine's previous refusal of it, if any
    */
   async send<T extends TransportHead, R>(
     message: Message<T, R>,
@@ -132,7 +135,7 @@ export class Tursodb {
     }
   }
 
-  /** As for its permit, the time of a transaction begins when it has the lock. */
+  /** As for its permit, the time limit of a transaction begins when it has the lock. */
   #permitLimits(signal: AbortSignal | undefined): Parameters<Limiter['acquire']>[0] {
     const timeoutMs = this.#http.config.writeLockTimeoutMs
     const onTimeout = (): Error =>
@@ -154,7 +157,7 @@ export class Tursodb {
     }
   }
 
-  /** Sends a request, and again until its deadline while another client holds the write lock. */
+  /** Sends a request, and retries it until its deadline while another client holds the write lock. */
   async #sendUntilAccepted<T extends TransportHead, R>(
     message: Message<T, R>,
     options: RequestOptions,
@@ -177,7 +180,7 @@ export class Tursodb {
         onRetry?.()
       }
       const sent = await this.#http.send(this.#accepted(message, refusal), options)
-      // the time was over before it could be sent again
+      // its deadline passed before it could be sent again
       if (refusal?.isLocked && !sent.isOk && !sent.isSent && deadline.leftMs <= 0)
         return { isOk: true, value: refusal.value }
       if (!sent.isOk || !(sent.value instanceof Refusal)) return sent as Sent<R>
@@ -185,7 +188,7 @@ export class Tursodb {
     }
   }
 
-  /** Returns a request as the engine accepts it. */
+  /** Returns a request in the form that the engine accepts. */
   #accepted<T extends TransportHead, R>(
     message: Message<T, R>,
     refusal: Refusal<R> | null,
@@ -201,9 +204,9 @@ export class Tursodb {
           const baton = refusal.baton === null ? '' : `"baton":${JSON.stringify(refusal.baton)},`
           return `{${baton}${body.slice(body.indexOf('"requests":'))}`
         }),
-      async read(answer) {
+      async read(response) {
         try {
-          return await message.read(answer)
+          return await message.read(response)
         } catch (error) {
           if (error instanceof Refusal) return error as Refusal<R>
           throw error

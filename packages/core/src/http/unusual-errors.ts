@@ -2,18 +2,18 @@ import type { WireError } from '../base/wire.ts'
 import type { Sender } from './message.ts'
 import { Tursodb } from './tursodb.ts'
 
-// Errors that do not look like those of libsql-server are translated into its own, so that the rest of the client meets only these:
-// a primary's errors that a replica passes on, and those of Turso's engine ("tursodb"). Loaded with the first of them.
+// Translates errors that do not look like libsql-server's into its own, so that the rest of the client handles only those: a
+// primary's errors that a replica passes on, and those of Turso's engine ("tursodb"). Loaded when the first of them arrives.
 
 /** A wire error in the text of a response: in a value, its quotes would be escaped. */
 const STRING = '"(?:[^"\\\\]|\\\\.)*"'
 const ERROR = new RegExp(`\\{"message":${STRING}(?:,"\\w+":(?:null|${STRING}))*\\}`, 'g')
 
-/** What the engine and its bindings write before the message. */
+/** The prefixes that the engine and its bindings add to messages. */
 const PREFIX =
   /^(?:(?:step|prepare) failed: |failed to consume stmt: )?((?:Runtime|Parse|Transaction) error: )?/
 
-/** The codes that libsql-server gives for the engine's errors, by the text without prefix. */
+/** libsql-server's codes for the engine's errors, by the text without its prefix. */
 const CODES: readonly (readonly [RegExp, code: string, extendedCode?: string])[] = [
   [/^(?:UNIQUE|NOT NULL|CHECK|FOREIGN KEY) constraint failed|^cannot store /, 'SQLITE_CONSTRAINT'],
   [/^(?:database is locked|Database is busy)$/, 'SQLITE_BUSY'],
@@ -31,7 +31,7 @@ const CODES: readonly (readonly [RegExp, code: string, extendedCode?: string])[]
   [/^I\/O error/, 'SQLITE_IOERR'],
 ]
 
-/** Translates an error of the engine; returns null for that of another server. */
+/** Translates an error of the engine; returns null for one of another server. */
 function ofTursodb({ message, code: given, extended_code: givenExtended }: WireError): WireError | null {
   const [prefix = '', kind] = PREFIX.exec(message) ?? []
   const text = message
@@ -43,7 +43,7 @@ function ofTursodb({ message, code: given, extended_code: givenExtended }: WireE
       return start + columns.replaceAll(/(^|, )/g, `$1${table}.`)
     })
   const known = CODES.find(([pattern]) => pattern.test(text))
-  // the server that runs the engine may give codes itself
+  // the server that runs the engine may already have set a code
   const isCoded = /^SQLITE_(?!UNKNOWN)/.test(given ?? '')
   if (prefix === '' && (!known || (isCoded && known[1] !== 'SQLITE_BUSY'))) return null
   // any other runtime error is the text of RAISE()
@@ -66,14 +66,14 @@ const PRIMARY_ERRORS = [
   ['SQLite error: ', 'SQLITE_UNKNOWN'],
 ] as const
 
-/** Restores the code of a primary's error, of which a replica passes on only the message. */
+/** Restores the code of a primary's error: a replica passes on only the message. */
 function ofPrimary(error: WireError): WireError {
   const message = error.message.replace('error executing a request on the primary: ', '')
   const known = PRIMARY_ERRORS.find(([words]) => message.includes(words))
   return { message, code: known?.[1] ?? 'PROXY_ERROR' }
 }
 
-/** Names the mode that libsql-server rejects as a syntax error. */
+/** Adds the reason when libsql-server rejects a transaction mode as a syntax error. */
 function explained(error: WireError): WireError {
   const isConcurrent = /^SQL string could not be parsed: .*`concurrent`$/i.test(error.message)
   return isConcurrent
@@ -81,7 +81,7 @@ function explained(error: WireError): WireError {
     : error
 }
 
-/** Translates the errors in the text of a response. @param onTursodb called if one is of Turso's engine */
+/** Translates the errors in the text of a response. @param onTursodb called if one comes from Turso's engine */
 export const translateErrors = (text: string, onTursodb?: () => void): string =>
   text.replace(ERROR, (json) => {
     const error = JSON.parse(json) as WireError

@@ -6,7 +6,7 @@ export const lockHint = (other: string): string =>
   `; another ${other} the write lock. If the transaction's callback awaits that call, make it with the transaction's own handle`
 
 /**
- * Queues the write transactions of one client. Queued at the server instead, they would wait in requests that time out, and
+ * Queues the write transactions of one client. Queued on the server instead, they would wait in requests that time out, and
  * the server could give the lock to a client that has exited.
  */
 export class WriteLock {

@@ -35,7 +35,7 @@ export type ClientEvent =
       readonly type: 'transaction:begin' | 'transaction:commit' | 'transaction:rollback'
       readonly id: number
     }
-  /** Four fifths of the time have passed after which a waiting writer may take the write lock over. */
+  /** Four fifths of the time after which a waiting writer may take over the write lock have passed. */
   | { readonly type: 'transaction:expiring'; readonly id: number; readonly remainingMs: number }
   | { readonly type: 'transaction:lost'; readonly id: number; readonly error: DatabaseError }
   /** A request, or with `retry` a whole transaction, is retried after `delayMs`; `attempt` counts from 1. */
@@ -93,7 +93,7 @@ export class Events {
   ): Promise<T> {
     const report = this.begin(statements, transaction)
     if (!report) return run()
-    // called at once, so that calls keep their order; an error thrown synchronously is reported, too
+    // called at once, so that calls keep their order; an error thrown synchronously is reported too
     const running = (async () => run())()
     return running.then(
       (results) => {
@@ -113,7 +113,10 @@ export class Events {
     )
   }
 
-  /** Reports the beginning of a call. @param transaction the id of its transaction @returns functions that report its end; null without a listener */
+  /**
+   * Reports the beginning of a call. @param transaction the id of its transaction
+   * @returns functions that report its end; null without a listener
+   */
   begin(statements: readonly EncodedStatement[], transaction: number | null): QueryReport | null {
     if (!this.isWatched) return null
     const id = nextId()

@@ -11,7 +11,7 @@ import { SqlRequest } from './sql-request.ts'
 /** A call that shares a request with others. */
 interface Entry {
   readonly operation: SqlRequest
-  /** The result, or error, of its caller. */
+  /** Settles with the result, or error, of the call. */
   readonly waiter: Deferred<Results>
   readonly characters: number
   /** Called when its caller aborts it, or its deadline passes. */
@@ -44,7 +44,7 @@ export class Coalescer {
     const operation = new SqlRequest([{ ...call, resolve: waiter.resolve, reject: waiter.reject }])
     const characters = call.statements[0]?.json.length ?? 0
     const entry: Entry = { operation, waiter, characters, onAbort: () => {} }
-    if (this.#waiting.push(entry) === 1) soon(this.#flush)
+    if (this.#waiting.push(entry) === 1) afterThisTick(this.#flush)
     return waiter.promise.then(resolve, (reason: unknown) => {
       reject(reason)
       entry.onAbort(reason)
@@ -60,7 +60,7 @@ export class Coalescer {
   }
 
   /**
-   * Divides calls among requests. Writes that return rows have requests of their own: if a row cannot be encoded as JSON, the
+   * Divides calls among requests. Writes that return rows are sent in separate requests: if a row cannot be encoded as JSON, the
    * server rejects the whole request, and the outcome of the other writes in it would be unknown.
    */
   #requests(entries: readonly Entry[]): Entry[][] {
@@ -86,7 +86,7 @@ export class Coalescer {
     const aborted = new AbortController()
     for (const entry of entries) {
       const onAbort = (reason: unknown): void => {
-        // unless its request was sent before, it leaves it
+        // removed from the request, unless that was already sent
         if (!entry.operation.isEncoded) operations.splice(operations.indexOf(entry.operation), 1)
         if (entries.every(({ waiter }) => waiter.isSettled)) aborted.abort(reason)
       }
@@ -97,15 +97,15 @@ export class Coalescer {
       await sendStateless(this.#http, operations, { deadline, signal: aborted.signal }, coalescedWrites)
     } catch (error) {
       const open = entries.filter(({ waiter }) => !waiter.isSettled)
-      const mayGoAlone = operations.every(({ isReadOnly }) => isReadOnly) && isOfOneResult(error)
-      // not by the number of open calls: an aborted one may have caused the error
-      if (operations.length > 1 && mayGoAlone) for (const entry of open) void this.#send([entry])
+      const canSendAlone = operations.every(({ isReadOnly }) => isReadOnly) && mayConcernOneResult(error)
+      // not the number of open calls: an aborted one may have caused the error
+      if (operations.length > 1 && canSendAlone) for (const entry of open) void this.#send([entry])
       else for (const call of calls) call.reject(copyOf(error))
     }
   }
 }
 
-/** For `coalesce` of {@link ClientConfig}: coalesces statements that are called in the same tick of the event loop. */
+/** For the option `coalesce` of {@link ClientConfig}: coalesces statements that are called in the same tick of the event loop. */
 export const coalesce: Coalesce = (http: Http) => new Coalescer(http)
 
 /** Whether a call may be a write that returns rows. */
@@ -113,11 +113,11 @@ const returnsRows = ({ operation }: Entry): boolean =>
   operation.needsWriteLock && /\breturning\b/i.test(operation.lastSql ?? '')
 
 /** Whether the result of one statement may have failed the whole request. */
-const isOfOneResult = (error: unknown): boolean =>
+const mayConcernOneResult = (error: unknown): boolean =>
   error instanceof ProtocolError || (error instanceof HttpError && error.status === 500)
 
 /** Calls back after this tick of the event loop. */
-function soon(callback: () => void): void {
+function afterThisTick(callback: () => void): void {
   if (typeof setImmediate === 'function') setImmediate(callback)
   else setTimeout(callback)
 }

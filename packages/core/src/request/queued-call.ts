@@ -14,7 +14,7 @@ export interface Cursor {
   readonly isStopped: boolean
   /** Whether its statement is read-only. */
   readonly isReadOnly: boolean
-  /** Ends it early. @param isOver whether the stream ends, too @param reason what the loop over the rows throws */
+  /** Ends it early. @param isOver whether the stream ends too @param reason the error that the loop over the rows throws */
   stop(isOver: boolean, reason: unknown): void
 }
 
@@ -23,7 +23,7 @@ export interface QueuedCall {
   /** One statement, or several that stop at the first failure. */
   readonly statements: readonly EncodedStatement[]
   /**
-   * `autocommit`: outside of a transaction; `chain`: several statements so, in order; `atomic`: as a transaction of their own;
+   * `autocommit`: one statement outside of a transaction; `chain`: several of them, in order; `atomic`: as their own transaction;
    * `transaction`: in the transaction of the stream.
    */
   readonly scope: 'autocommit' | 'chain' | 'atomic' | 'transaction'
@@ -64,7 +64,7 @@ export const batchPrefix = (
   beginStatement(mode ?? (isReadOnly ? 'deferred' : 'immediate')),
 ]
 
-/** Whether a call acquires the write lock, judging by its SQL. A concurrent transaction does without it. */
+/** Whether a call acquires the write lock, judging by its SQL. A concurrent transaction does not need it. */
 export const needsWriteLock = ({ isReadOnly, prefix }: QueuedCall): boolean =>
   !/^begin.+conc/i.test(prefix[0]?.sql as string) &&
   (!isReadOnly || prefix.some((statement) => statement.needsWriteLock))

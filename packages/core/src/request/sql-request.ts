@@ -24,11 +24,11 @@ export interface Settled {
 export interface SettleContext {
   readonly intMode: IntMode
   readonly rowids: InsertedRowids
-  /** Declares the transaction lost; absent where there can be none. */
+  /** Declares the transaction lost; absent where no transaction is possible. */
   readonly markLost?: MarkLost
 }
 
-/** Declares a stream and its transaction lost. @returns the error, the first one if it was lost before */
+/** Declares a stream and its transaction lost. @returns the error; if they were already lost, the first one */
 export type MarkLost = (code: StreamError['code'], message: string, cause?: unknown) => StreamError
 
 /** Encodes the SQL operation of one request and hands its results to the calls. */
@@ -94,14 +94,14 @@ export class SqlRequest {
   }
 
   /** Settles the calls with their results. @throws ProtocolError if the response does not show what was executed */
-  settle(answer: WireStreamResult | undefined, context: SettleContext): Settled {
+  settle(result: WireStreamResult | undefined, context: SettleContext): Settled {
     const [call] = this.calls as [QueuedCall]
     try {
-      if (answer?.type === 'error') return this.#refused(answer.error, context)
+      if (result?.type === 'error') return this.#refused(result.error, context)
       if (call.scope === 'autocommit')
-        settle(call, () => [decode(answer?.response.result as WireResult, call, 0, context)])
+        settle(call, () => [decode(result?.response.result as WireResult, call, 0, context)])
       else {
-        const batch = decodeBatch(answer?.response.result, this.#length)
+        const batch = decodeBatch(result?.response.result, this.#length)
         this.#checkCommit(batch)
         for (const [at, own] of this.#steps.entries()) {
           const each = this.calls[at] as QueuedCall
@@ -144,8 +144,8 @@ export class SqlRequest {
     if (call.transactionEnd === 'commit') throw unclearCommit(error)
     // statements that the server's parser rejects have not run
     const ranNothing = /^(SQL|ARGS)_/.test(error.code)
-    // Otherwise, as for a response that is too large, the server does not say what ran. It is certain only that reads changed
-    // nothing, and that the control statements before the first call ran, since they have no rows.
+    // Otherwise, as for a response that is too large, the server does not report what ran. All that is certain is that reads
+    // changed nothing, and that the control statements before the first call ran, since they have no rows.
     const isHarmless = ranNothing || (this.isReadOnly && others.every((each) => each.prefix.length === 0))
     if (isHarmless && others.length > 0) {
       // one call made the whole request fail: each is sent alone
@@ -207,7 +207,7 @@ function decode(
   return decodeResult(result, intMode, options.rowMode, rowid)
 }
 
-/** @throws SqlError with the results before it, for the first step that failed; the error of a transaction that was lost */
+/** @throws SqlError with the earlier results, for the first step that failed; the error of a transaction that was lost */
 function readSteps(
   own: readonly number[],
   call: QueuedCall,
@@ -263,7 +263,7 @@ function checkTransaction(
   }
 }
 
-/** Declares a transaction lost that exceeded its time while another writer waited. */
+/** Declares a transaction lost because it exceeded its time while another writer waited. */
 export const writeLockTakenOver = (cause: SqlError, markLost: MarkLost): StreamError =>
   markLost(
     'TRANSACTION_EXPIRED',

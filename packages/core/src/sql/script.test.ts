@@ -151,7 +151,7 @@ describe('partsOf', () => {
   })
 
   test.each([
-    ['begin;\n begin', 'line 2, column 2: a transaction is open already'],
+    ['begin;\n begin', 'line 2, column 2: a transaction is already open'],
     ['select 1; commit', 'line 1, column 11: no transaction is open'],
     ['rollback', 'line 1, column 1: no transaction is open'],
     ...['savepoint a', 'release a', 'rollback to a', 'ROLLBACK/**/TRANSACTION TO SAVEPOINT a'].map((sql) => [

@@ -25,7 +25,7 @@ const TOKEN = /* @__PURE__ */ (() =>
     'gy',
   ))()
 
-/** Number of words in `EXPLAIN QUERY PLAN CREATE TEMPORARY TRIGGER`. */
+/** More characters than `EXPLAIN QUERY PLAN CREATE TEMPORARY TRIGGER` has. */
 const HEAD_LENGTH = 50
 const TRIGGER = /^(?:EXPLAIN (?:QUERY PLAN )?)?CREATE (?:TEMP |TEMPORARY )?TRIGGER\b/
 
@@ -114,7 +114,7 @@ export function partsOf(statements: readonly ScriptStatement[]): ScriptPart[] {
       continue
     }
     if ((kind === 'begin') !== (open === null))
-      refuse(statement, open ? 'a transaction is open already' : 'no transaction is open')
+      refuse(statement, open ? 'a transaction is already open' : 'no transaction is open')
     checkControl(statement.sql, `line ${statement.line}, column ${statement.column}: `)
     cut(at, open && kind !== 'begin' ? { begin: open, end: kind } : null)
     open = kind === 'begin' ? statement : null

@@ -47,7 +47,7 @@ const SETS = new RegExp(`${START}pragma\\b[^=(]*(?:=|\\(\\s*(?:-?\\d|on|off|true
 const CHANGES = /\b(?:insert|update|delete|replace)\b/i
 const INSERTS = /\b(?:insert(?:\s+or\s+\w+)?|replace)\s+into\b/i
 
-/** Classifies a statement. Conservative: a word such as DELETE, even in quotes, makes a WITH a change. */
+/** Classifies a statement. Conservative: a WITH that contains a word such as DELETE, even in quotes, counts as a change. */
 export function statementKind(sql: string): StatementKind {
   const verb = verbOf(sql)
   if (verb === 'with' && CHANGES.test(sql)) return INSERTS.test(sql) ? 'insert' : 'change'

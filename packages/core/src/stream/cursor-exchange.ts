@@ -1,5 +1,5 @@
 import { HttpError, SqlError } from '../base/errors.ts'
-import { errorTextOf } from '../http/answer-body.ts'
+import { errorTextOf } from '../http/response-body.ts'
 import type { Exchange, TransportBody, TransportHead } from '../transport/transport.ts'
 
 export type Line = IteratorResult<string, void>
@@ -12,7 +12,7 @@ export interface Opening extends TransportHead {
   readonly text: string
 }
 
-/** A cursor request. Its response has begun with two lines: a replica that waits for an index sends only the first. */
+/** A cursor request. `response` needs two lines of the response: a replica that waits for an index sends only the first. */
 export interface CursorExchange extends Exchange<Opening> {
   /** The first line, which has the baton. */
   readonly head: Promise<Opening>
@@ -25,13 +25,13 @@ export function openCursor(exchange: Exchange<TransportBody>): CursorExchange {
     const lines = linesOf(parts)
     return { ...head, lines, first: [await lines.next()], text: '' }
   }
-  const head = exchange.answer.then(begin)
-  const answer = head.then(async (begun) =>
+  const head = exchange.response.then(begin)
+  const response = head.then(async (begun) =>
     begun.lines ? { ...begun, first: [...begun.first, await begun.lines.next()] } : begun,
   )
   return {
     head,
-    answer,
+    response,
     get isSent() {
       return exchange.isSent
     },
@@ -55,7 +55,7 @@ export function refusal(
 
 async function* linesOf(parts: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder()
-  // a row may arrive in many parts, and each is searched once
+  // a row may arrive in many parts; each part is searched only once
   let begun: string[] = []
   for await (const part of parts) {
     const [first = '', ...lines] = decoder.decode(part, { stream: true }).split('\n')

@@ -17,7 +17,7 @@ import { type Http } from '../http/http.ts'
 import { notSent, type RequestOptions, type Sent } from '../http/message.ts'
 import { READ } from '../http/policies.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
-import type { Answers, Sending, SendingStream } from './sending.ts'
+import type { Sending, SendingStream, StreamResults } from './sending.ts'
 
 // Batches and transactions on a server that supports only `execute` and `close`. There, a statement cannot depend on the previous
 // one: a server that lost the transaction would run the next statement outside of it. So a statement is sent alone, or after a BEGIN
@@ -31,13 +31,13 @@ const NO_TRANSACTION = /no transaction is active/
 const BATCH_SAVEPOINT = savepointStatement('baton_batch')
 const UNDO_BATCH = rollbackToStatement('baton_batch')
 
-/** Lays out the steps of a request, whose conditions are not used. */
+/** Lays out the steps of a request; their conditions are not used. */
 const LAYOUT: Guard = {
   next: () => '',
   proveLoss: (steps) => addStep(steps, PROBE.json),
 }
 
-/** Streams on which a statement failed that may have ended the transaction. */
+/** Streams on which a statement failed and may have ended the transaction. */
 const unproven = new WeakSet<SendingStream>()
 /** When BEGIN was sent on a stream. */
 const begunAt = new WeakMap<SendingStream, number>()
@@ -49,41 +49,41 @@ async function detect(
   http: Http,
   options: Pick<RequestOptions, 'deadline' | 'signal'>,
 ): Promise<Sent<never> | null> {
-  const ask = (operation: string): Promise<Sent<Answers>> =>
+  const probe = (operation: string): Promise<Sent<StreamResults>> =>
     http.exchange(
       '/v2/pipeline',
       () => pipelineBody([operation, CLOSE]),
       { ...options, limiter: null, policy: READ },
       (text) => decodePipeline(text).results,
     )
-  const isRefused = (sent: Sent<Answers>): boolean =>
+  const isRefused = (sent: Sent<StreamResults>): boolean =>
     !sent.isOk && sent.error instanceof HttpError && sent.error.status === 400
-  const batch = await ask(`{"type":"batch","batch":{"steps":[{"stmt":${PROBE.json}}]}}`)
+  const batch = await probe(`{"type":"batch","batch":{"steps":[{"stmt":${PROBE.json}}]}}`)
   if (batch.isOk && batch.value[0]?.type === 'ok' && batch.value[0].response?.type === 'batch')
     http.isExecuteOnly = false
   if (!isRefused(batch)) return batch.isOk ? null : notSent(batch.error)
-  const executed = await ask(`{"type":"execute","stmt":${PROBE.json}}`)
+  const executed = await probe(`{"type":"execute","stmt":${PROBE.json}}`)
   if (!executed.isOk) return isRefused(executed) ? null : notSent(executed.error)
   http.isExecuteOnly = true
-  // the statements are sent where it was proved
+  // the statements are sent to `/v2`, where this was detected
   http.V2Guard = V2Guard
   return null
 }
 
 /**
  * Sends a request as single statements and returns the response that the server would have sent to its batch.
- * @param refused the response to the batch; null if the server is known to have no batches
+ * @param refused the response to the batch; null if the server is known not to support batches
  */
 export async function sendExecutes(
   stream: SendingStream,
   sending: Sending,
-  refused: Sent<Answers> | null,
-): Promise<Sent<Answers>> {
+  refused: Sent<StreamResults> | null,
+): Promise<Sent<StreamResults>> {
   const { http, baton } = stream
   const { request, signal } = sending
   if (refused && !http.isExecuteOnly) {
     const failed = await detect(http, { deadline: request.deadline, signal })
-    // without proof the server rejected the baton
+    // if this is not proven, the server rejected the baton
     if (failed || !http.isExecuteOnly) return (baton === null && failed) || refused
   }
   const execution = new Execution(stream, sending)
@@ -117,7 +117,7 @@ class Execution {
   }
 
   /** Executes a call; does nothing once the transaction is lost. @returns the failure of a request; otherwise null */
-  async run(call: QueuedCall, close: boolean): Promise<Sent<Answers> | null> {
+  async run(call: QueuedCall, close: boolean): Promise<Sent<StreamResults> | null> {
     const { prefix, scope, statements, transactionEnd } = call
     const commands = [...prefix, ...statements]
     const at = this.#at
@@ -125,7 +125,7 @@ class Execution {
     if (scope === 'chain') return await this.#each(commands, at, close, call)
     if (scope === 'atomic') return await this.#atomic(call, commands, at, close)
     if (prefix.some(({ kind }) => kind === 'begin')) {
-      // nothing is known of the new transaction
+      // nothing is known about the new transaction
       unproven.delete(this.#stream)
       lost.delete(this.#stream)
     }
@@ -136,14 +136,14 @@ class Execution {
     return await this.#commit(call, at, close)
   }
 
-  async #commit(call: QueuedCall, at: number, close: boolean): Promise<Sent<Answers> | null> {
+  async #commit(call: QueuedCall, at: number, close: boolean): Promise<Sent<StreamResults> | null> {
     const { prefix } = call
     const commit = at + prefix.length
     const failed =
       this.#isLost || prefix.length === 0
         ? null
         : await this.#group({ ...call, statements: [] }, prefix, at, false)
-    // proves why it was skipped
+    // proves why the COMMIT was skipped
     if (this.#isLost) this.#results[commit + 1] = NO_ROWS
     if (failed || this.#isLost || this.#hasFailed(at, prefix.length)) return failed
     const sent = await this.#send([COMMIT.json], close)
@@ -162,7 +162,7 @@ class Execution {
     at: number,
     close: boolean,
     chain?: QueuedCall,
-  ): Promise<Sent<Answers> | null> {
+  ): Promise<Sent<StreamResults> | null> {
     for (const [index, { json, sql }] of commands.entries()) {
       const sent = await this.#send([json], close && index === commands.length - 1)
       if (!sent.isOk) return sent
@@ -171,8 +171,8 @@ class Execution {
       if (!refused) continue
       unproven.add(this.#stream)
       const error = new SqlError(refused, sql)
-      // An error that is not the database's may come from something in between: the statement may have run, and its index would
-      // say that it has not.
+      // An error that is not the database's may come from a proxy: the statement may have run, although its index would imply that
+      // it has not.
       if (error.outcome === 'unknown' && error.constraint === null) chain?.reject(error)
       break
     }
@@ -185,7 +185,7 @@ class Execution {
     commands: readonly EncodedStatement[],
     at: number,
     close: boolean,
-  ): Promise<Sent<Answers> | null> {
+  ): Promise<Sent<StreamResults> | null> {
     const failure = await this.#group(call, commands, at, false)
     if (failure) return failure
     const commit = at + commands.length
@@ -208,15 +208,15 @@ class Execution {
   }
 
   /**
-   * Executes statements in one request, each after a BEGIN that must fail. If the server has time to take the lock away between
-   * a BEGIN and its statement, they are sent one by one: the first statement after a loss is not executed.
+   * Executes statements in one request, each after a BEGIN that must fail. Once the server could take the lock away between a
+   * BEGIN and its statement, they are sent one by one: the first statement after a loss is not executed.
    */
   async #group(
     call: QueuedCall,
     commands: readonly EncodedStatement[],
     at: number,
     close: boolean,
-  ): Promise<Sent<Answers> | null> {
+  ): Promise<Sent<StreamResults> | null> {
     const { prefix, scope, statements } = call
     const now = this.#stream.http.clock.now()
     if (prefix.some(({ kind }) => kind === 'begin')) begunAt.set(this.#stream, now)
@@ -244,19 +244,19 @@ class Execution {
     if (!sent.isOk) return sent
     let hasFailed = false
     for (const [index, step] of steps.entries()) {
-      const answer = sent.value[index]
+      const result = sent.value[index]
       if (step === 'test') {
-        if (provesTransaction(answer)) continue
+        if (provesTransaction(result)) continue
         this.#isLost = true
-        const message = answer?.type === 'error' ? answer.error.message : null
-        // It did not begin a transaction, so the next statement may have run outside of one. The server takes the lock away between
-        // two statements only if they are 5 s apart.
+        const message = result?.type === 'error' ? result.error.message : null
+        // The BEGIN failed for another reason and began no transaction, so the next statement may have run outside of one. The server
+        // takes the lock away between two statements only if they are 5 s apart.
         if (message !== null && !hasFailed)
           call.reject(new ProtocolError(`the transaction was lost: ${message}`))
       } else if (this.#isLost || hasFailed) continue
-      else if (step === 'savepoint') hasFailed = answer?.type !== 'ok'
+      else if (step === 'savepoint') hasFailed = result?.type !== 'ok'
       else {
-        this.#record(step, answer)
+        this.#record(step, result)
         hasFailed = this.#errors[step] !== null
       }
     }
@@ -270,7 +270,7 @@ class Execution {
   }
 
   /** Undoes a batch, and executes again the statements before the one that failed. */
-  async #redo(statements: readonly EncodedStatement[], at: number): Promise<Sent<Answers> | null> {
+  async #redo(statements: readonly EncodedStatement[], at: number): Promise<Sent<StreamResults> | null> {
     const sent = await this.#send([UNDO_BATCH.json], false)
     if (!sent.isOk) return sent
     if (sent.value[0]?.type !== 'ok') {
@@ -286,7 +286,7 @@ class Execution {
   }
 
   /** Proves that the transaction exists, if a statement that failed may have ended it. */
-  async #prove(): Promise<Sent<Answers> | null> {
+  async #prove(): Promise<Sent<StreamResults> | null> {
     if (!unproven.has(this.#stream)) return null
     const sent = await this.#send([TEST_BEGIN.json], false)
     if (!sent.isOk) return sent
@@ -300,12 +300,12 @@ class Execution {
     return this.#results.slice(at, at + count).includes(null)
   }
 
-  #record(step: number, answer: WireStreamResult | undefined): void {
-    if (answer?.type === 'error') this.#errors[step] = answer.error
-    else this.#results[step] = answer?.response.result as WireResult
+  #record(step: number, result: WireStreamResult | undefined): void {
+    if (result?.type === 'error') this.#errors[step] = result.error
+    else this.#results[step] = result?.response.result as WireResult
   }
 
-  async #send(statements: readonly string[], close: boolean): Promise<Sent<Answers>> {
+  async #send(statements: readonly string[], close: boolean): Promise<Sent<StreamResults>> {
     const isFirst = this.#isFirst
     this.#isFirst = false
     // a new stream would not be in the transaction
@@ -313,7 +313,7 @@ class Execution {
     const encode = (index: string | null): string[] =>
       statements.map((json, at) => `{"type":"execute","stmt":${withIndex(json, at === 0 ? index : null)}}`)
     const sent = await this.#stream.post({ ...this.#sending, close }, encode)
-    // it must not be repeated as a whole: an earlier part of it was executed
+    // it must not be retried as a whole: an earlier part of it was executed
     if (!sent.isOk) {
       if (isFirst) return sent
       // a proxy may have sent it twice, and the second copy was rejected
@@ -321,7 +321,7 @@ class Execution {
       return { ...sent, isSent: true }
     }
     const isComplete =
-      sent.value.length >= statements.length && sent.value.slice(0, statements.length).every(isAnswer)
+      sent.value.length >= statements.length && sent.value.slice(0, statements.length).every(isResult)
     return isComplete ? sent : invalid('the response omits a result')
   }
 }
@@ -333,12 +333,12 @@ const invalid = (message: string): Sent<never> => ({
 })
 
 /** Whether a BEGIN failed because a transaction is open. */
-const provesTransaction = (answer: WireStreamResult | undefined): boolean =>
-  answer?.type === 'error' && IN_TRANSACTION.test(answer.error.message)
+const provesTransaction = (result: WireStreamResult | undefined): boolean =>
+  result?.type === 'error' && IN_TRANSACTION.test(result.error.message)
 
-function isAnswer(answer: WireStreamResult | undefined): boolean {
-  if (answer?.type === 'error') return isWireError(answer.error)
-  const { result } = (answer?.response ?? {}) as { result?: Partial<WireResult> | null }
+function isResult(value: WireStreamResult | undefined): boolean {
+  if (value?.type === 'error') return isWireError(value.error)
+  const { result } = (value?.response ?? {}) as { result?: Partial<WireResult> | null }
   return Array.isArray(result?.cols)
 }
 

@@ -14,14 +14,14 @@ export interface TransactionHost {
 
 /** Tracks the time of an open transaction and emits its events. */
 export class OpenTransaction {
-  /** Its number in events. */
+  /** Its id in events. */
   readonly id = nextId()
   /** The COMMIT or ROLLBACK in flight; null while statements may follow. */
   ending: Promise<unknown> | null = null
   readonly #http: Http
   readonly #host: TransactionHost
   readonly #begunAt: number
-  /** When the response arrived to the request that acquired the write lock; time spent in the queue does not count. */
+  /** When the request that acquired the write lock got its response; time spent in the queue does not count. */
   #lockedSince: number | null = null
   /** When the stream last became idle. */
   #idleSince = 0
@@ -29,8 +29,8 @@ export class OpenTransaction {
   /** Errors of statements whose outcome is unknown. */
   readonly #unclear: unknown[] = []
   /**
-   * Cancels the timer; null when none is set. One timer outlives several requests: setting one for each statement cost more than
-   * the statement's JSON.
+   * Cancels the timer; null when none is set. One timer outlives several requests: setting one for each statement would cost more
+   * than encoding the statement.
    */
   #cancelTimer: (() => void) | null = null
 
@@ -44,7 +44,7 @@ export class OpenTransaction {
     return Math.round(this.#http.clock.now() - this.#begunAt)
   }
 
-  /** When a waiting writer may take the write lock over, in ms since the epoch; null before it was acquired. */
+  /** When a waiting writer may take over the write lock, in ms since the epoch; null before it was acquired. */
   get expiresAt(): number | null {
     return this.#lockedSince && this.#lockedSince + TRANSACTION_WINDOW_MS
   }
@@ -53,7 +53,7 @@ export class OpenTransaction {
     this.#lockedSince ??= Math.floor(this.#http.clock.now())
   }
 
-  /** Stops all timeouts. */
+  /** Cancels the timer. */
   stopTimer(): void {
     this.#cancelTimer?.()
     this.#cancelTimer = null
@@ -64,7 +64,7 @@ export class OpenTransaction {
     if (error instanceof DatabaseError && error.outcome === 'unknown') this.#unclear.push(error)
   }
 
-  /** Ends it on this side. */
+  /** Ends it on the client's side. */
   end(type: 'transaction:commit' | 'transaction:rollback' | 'transaction:lost', error?: DatabaseError): void {
     this.stopTimer()
     // no timer is set after this
@@ -73,7 +73,7 @@ export class OpenTransaction {
     this.#http.events.emit({ type, id: this.id, ...(error && { error }) } as ClientEvent)
   }
 
-  /** Called whenever the stream becomes idle. A statement that follows at once precedes the timer, however late that is. */
+  /** Called whenever the stream becomes idle. A statement that follows at once is sent before the timer fires, however late it is. */
   startTimer(): void {
     this.#idleSince = this.#http.clock.now()
     this.#setTimer()
@@ -83,7 +83,7 @@ export class OpenTransaction {
     const since = this.#lockedSince
     if (since === null || this.#cancelTimer) return
     const { transactionTimeoutMs } = this.#http.config
-    // until then no other writer takes the write lock over
+    // until then no other writer takes over the write lock
     const windowMs = Math.min(transactionTimeoutMs, TRANSACTION_WINDOW_MS)
     if (!this.#isWarned) this.#wakeAt(since + windowMs * EXPIRING_AT, () => this.#warn(since + windowMs))
     else if (transactionTimeoutMs !== Infinity)
@@ -121,6 +121,6 @@ export class OpenTransaction {
   get #expiredMessage(): string {
     const { config, hasPendingWrites } = this.#http
     const hint = hasPendingWrites ? lockHint('call of this client waited for') : ''
-    return `idle when its ${config.transactionTimeoutMs} ms were over${hint}`
+    return `idle when its ${config.transactionTimeoutMs} ms ran out${hint}`
   }
 }

@@ -5,7 +5,7 @@ import { rolledBack } from './transaction-control.ts'
 /**
  * Rolls back the transaction of a stream. Does not reject if the transaction no longer exists. Not a method, so that bundles
  * omit it: `transaction()` closes its stream instead.
- * @throws the signal's reason; TransportError `TIMEOUT`: aborted while a COMMIT was in flight
+ * @throws the signal's reason, or TransportError `TIMEOUT`, while a COMMIT is in flight
  */
 export async function rollback(stream: ServerStream, options: CallOptions = {}): Promise<void> {
   const { http, transaction: control } = stream

@@ -41,7 +41,7 @@ const isUnusual = (line: string): boolean => !isRow(line) && UNUSUAL_ERROR.test(
 const translate = async (line: string): Promise<string> =>
   (await import('../http/unusual-errors.ts')).translateErrors(line)
 
-/** Servers that have no `/v3/cursor`. */
+/** Clients of servers that have no `/v3/cursor`. */
 const withoutCursors = new WeakSet<Http>()
 
 /** Reads the response to one cursor request. It has its stream to itself until `release`. */
@@ -59,7 +59,7 @@ export class RowReader implements Cursor {
   readonly #request: SqlRequest
   /** Aborted when no more rows are wanted: the handle that reads them has ended, and the stream can continue. */
   readonly #stopped = new AbortController()
-  /** Aborted as well when the stream ends. */
+  /** Aborted too if the stream ends. */
   readonly #over = new AbortController()
   /** Set after the request was sent. */
   #sent: SentAt | null = null
@@ -147,7 +147,7 @@ export class RowReader implements Cursor {
   /** Reports a failure to the stream. @returns the error that the loop over the rows throws */
   fail(error: unknown): unknown {
     if (!this.#sent) return error
-    // reported before, when the cursor was stopped
+    // already reported when the cursor was stopped
     if (this.#failure && this.#failure.error === error) return this.#failure.reason
     const reason = this.#reasonOf(error, this.#sent)
     this.#failure = { error, reason }
@@ -160,7 +160,7 @@ export class RowReader implements Cursor {
     const reject = (its: unknown): void => {
       reason = its
     }
-    // an error of the statement leaves the stream unchanged; an error of the stream was handled before
+    // an error of the statement leaves the stream unchanged; an error of the stream was already handled
     const isKnown = error instanceof SqlError || error instanceof StreamError
     if (this.#stream.cursor === this && !isKnown) this.#stream.fail([{ ...call, reject }], error, sent)
     if (this.#request.isReadOnly) return asNotApplied(reason)
@@ -172,7 +172,7 @@ export class RowReader implements Cursor {
   async *rows(): AsyncGenerator<Row, void, undefined> {
     const [stopped, over] = [this.#stopped, this.#over]
     const { signal } = this.#call.options
-    // aborted by the user's signal, the stream ends
+    // the user's signal ends the stream too
     const abortAll = (): void => {
       over.abort(signal?.reason)
       stopped.abort(signal?.reason)
@@ -270,7 +270,7 @@ export class RowReader implements Cursor {
       {
         path,
         body: (index) => {
-          // the time limit applies to each pause of the server
+          // the time limit applies to each wait for the server
           deadline.restart()
           return `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${request.encodeBatch(V3_GUARD, index)}}`
         },
@@ -285,7 +285,7 @@ export class RowReader implements Cursor {
           this.#lines = lines
           if (request.needsWriteLock) this.#stream.transaction.current?.gotLock()
           const [head, ...rest] = first
-          // the baton continues the stream, even if no rows are wanted any longer
+          // the baton continues the stream, even if no more rows are wanted
           if (head && !head.done) this.#read(head.value)
           return rest
         },
@@ -334,10 +334,10 @@ export class RowReader implements Cursor {
     ])
     this.#sent = { startedAt: http.clock.now(), continuesStream: connection.baton !== null }
     const mayHoldLock = request.needsWriteLock || transaction.holdsLock
-    const [answer] = valueOf(
+    const [streamResult] = valueOf(
       await connection.send(request, false, { mayHoldLock, permit: transaction.permit }),
     )
-    request.settle(answer, { intMode: http.config.intMode, rowids: connection.rowids, markLost })
+    request.settle(streamResult, { intMode: http.config.intMode, rowids: connection.rowids, markLost })
     if (failure !== null) throw failure
     if (request.needsWriteLock) transaction.current?.gotLock()
     this.#whole = rows

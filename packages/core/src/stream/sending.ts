@@ -5,7 +5,7 @@ import { type Sent } from '../http/message.ts'
 import type { SqlRequest } from '../request/sql-request.ts'
 
 /** The results of the operations of a request. */
-export type Answers = readonly (WireStreamResult | undefined)[]
+export type StreamResults = readonly (WireStreamResult | undefined)[]
 
 /** Encodes the operations of a request. @param index replication index, if the request carries one */
 export type Encode = (index: string | null) => readonly string[]
@@ -31,5 +31,5 @@ export interface SendingStream {
   /** Continues the stream; null while the server has none, as far as the client knows. */
   readonly baton: string | null
   /** Sends operations on the stream. @param encode encodes them; by default those of the request */
-  post(sending: Sending, encode?: Encode): Promise<Sent<Answers>>
+  post(sending: Sending, encode?: Encode): Promise<Sent<StreamResults>>
 }

@@ -16,7 +16,7 @@ import { type MarkLost, SqlRequest } from '../request/sql-request.ts'
 import { timeoutError } from '../transport/failure.ts'
 import { callError, classifyFailure } from './classify-failure.ts'
 import { nextAction } from './next-action.ts'
-import type { Answers } from './sending.ts'
+import type { StreamResults } from './sending.ts'
 import { StatementQueue } from './statement-queue.ts'
 import { StreamConnection } from './stream-connection.ts'
 import { rolledBack, TransactionControl, type TransactionStream } from './transaction-control.ts'
@@ -67,7 +67,7 @@ export class ServerStream implements OpenStream, TransactionStream {
   #endWaits = (): void => {}
   readonly #ended = new Promise<void>((resolve) => (this.#endWaits = resolve))
   /** Settles after the response to the last request. */
-  answered: Promise<void> = Promise.resolve()
+  lastRequest: Promise<void> = Promise.resolve()
 
   /** @param isTracked whether the client, when it is closed, waits for the call that opens this stream */
   constructor(http: Http, isTracked = false) {
@@ -150,7 +150,7 @@ export class ServerStream implements OpenStream, TransactionStream {
   }
 
   /**
-   * Prevents a deadlock: a loop over rows that awaits a statement which is queued after the cursor.
+   * Prevents a deadlock: a loop over rows that awaits a statement queued after the cursor.
    * @param owner only cursors of this handle @throws TypeError while a cursor is open
    */
   checkNoCursor(owner?: object): void {
@@ -212,9 +212,9 @@ export class ServerStream implements OpenStream, TransactionStream {
     if (!head && transaction.permit && queue.hasPendingBegin) transaction.releasePermit()
     if (action === 'idle') transaction.current?.startTimer()
     else if (action === 'acquirePermit') void this.#acquirePermit()
-    else if (action === 'send') this.answered = this.#send(queue.take(http.V2Guard ? V2_CALLS : Infinity))
+    else if (action === 'send') this.lastRequest = this.#send(queue.take(http.V2Guard ? V2_CALLS : Infinity))
     else if (!head) void this.#close()
-    else if (action === 'sendPrefix') this.answered = this.#send([queue.takePrefix(head)])
+    else if (action === 'sendPrefix') this.lastRequest = this.#send([queue.takePrefix(head)])
     else {
       queue.take(1)
       head.resolve([])
@@ -232,7 +232,7 @@ export class ServerStream implements OpenStream, TransactionStream {
         this.#phase = 'waiting'
         this.#queue.watchAll(true)
         this.#skipToRollback()
-        // released meanwhile
+        // released in the meantime
         if (!(await acquired)) return
         this.#queue.restartTime()
       }
@@ -273,10 +273,10 @@ export class ServerStream implements OpenStream, TransactionStream {
     this.#resume()
   }
 
-  #settle(request: SqlRequest, [answer]: Answers, closes: boolean): void {
+  #settle(request: SqlRequest, [result]: StreamResults, closes: boolean): void {
     const { connection, markLost, transaction } = this
     const context = { intMode: this.http.config.intMode, rowids: connection.rowids, markLost }
-    const { again, prefix, ranNothing } = request.settle(answer, context)
+    const { again, prefix, ranNothing } = request.settle(result, context)
     if (request.calls[0]?.scope !== 'autocommit') this.http.isExecuteOnly ??= false
     if (again) this.#queue.putBack(again)
     if (prefix) this.#queue.passPrefix(prefix)
@@ -298,7 +298,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     }
   }
 
-  /** Handles a request without a usable response: the stream is lost, and its transaction too. */
+  /** Handles a request without a usable response: the stream and its transaction are lost. */
   fail(calls: readonly QueuedCall[], error: unknown, { startedAt, continuesStream }: SentAt): void {
     const failed = {
       error,
@@ -308,7 +308,7 @@ export class ServerStream implements OpenStream, TransactionStream {
       commits: calls[0]?.transactionEnd === 'commit',
     }
     const failure = classifyFailure(failed)
-    // unless the server has rejected the baton, it can still close the stream, which releases the write lock
+    // unless the server has rejected the baton, the stream can still be closed, which releases the write lock
     if (failure.isUnknownStream) this.connection.setBaton(null)
     else {
       this.#isUnresponsive = true

@@ -11,7 +11,7 @@ export class StatementQueue {
   /** Control statements, such as BEGIN and SAVEPOINT, that are sent with the next call. */
   prefix: ControlStatement[] = []
   /** A cursor whose control statements are in flight. */
-  #behindPrefix: QueuedCall | null = null
+  #awaitingPrefix: QueuedCall | null = null
 
   /** @param onAbort called after a call was removed because of its deadline or its signal */
   constructor(http: Http, onAbort: () => void) {
@@ -19,7 +19,7 @@ export class StatementQueue {
     this.#onAbort = onAbort
   }
 
-  /** Whether BEGIN was not sent yet, so that the server has no transaction. */
+  /** Whether BEGIN has not been sent yet, so that the server has no transaction. */
   get hasPendingBegin(): boolean {
     return this.prefix[0]?.kind === 'begin'
   }
@@ -61,16 +61,16 @@ export class StatementQueue {
     return calls
   }
 
-  /** Takes the control statements of a cursor, to be sent in a request of their own: the cursor may be aborted before it opens. */
+  /** Takes the control statements of a cursor, to be sent in a separate request: the cursor may be aborted before it opens. */
   takePrefix(call: QueuedCall): QueuedCall {
     const { prefix } = call
     call.prefix = []
-    this.#behindPrefix = call
+    this.#awaitingPrefix = call
     this.watchAll()
-    // the request keeps the deadline; aborted by its signal, the cursor leaves the queue and the transaction continues
+    // the request keeps the deadline; if the cursor's signal is aborted, it leaves the queue and the transaction continues
     this.watch(call, true)
     const resolve = (): void => {
-      this.#behindPrefix = null
+      this.#awaitingPrefix = null
     }
     const reject = (error: unknown): void => {
       resolve()
@@ -89,7 +89,7 @@ export class StatementQueue {
 
   /** Rejects the queued calls, except a cursor whose control statements are in flight: it gets their error. */
   rejectAll(error: unknown): void {
-    for (const call of this.calls.slice()) if (call !== this.#behindPrefix) this.remove(call, error)
+    for (const call of this.calls.slice()) if (call !== this.#awaitingPrefix) this.remove(call, error)
   }
 
   /** Rejects the queued cursors. @param owner only those of this handle @returns whether there was one */
@@ -109,7 +109,7 @@ export class StatementQueue {
     call.reject(reason)
   }
 
-  /** Watches the deadlines and signals of queued calls. @param isHeld whether their time has not begun */
+  /** Watches the deadlines and signals of queued calls. @param isHeld whether their time limits have not started */
   watchAll(isHeld = false): void {
     for (const call of this.calls) if (isHeld || !call.stopWatch) this.watch(call, isHeld)
   }
@@ -126,7 +126,7 @@ export class StatementQueue {
     unwatch(call)
     const { deadline, options } = call
     const { lifetime } = this.#http
-    // once the client is closed, what is sent is rejected
+    // once the client is closed, every request is rejected
     if ((isHeld && !options.signal) || lifetime.isAborted) return
     const waiter = lifetime.wait({
       deadline: isHeld ? undefined : deadline,

@@ -15,7 +15,7 @@ import type { OpenStream } from '../http/lifetime.ts'
 import { notSent, type Sent } from '../http/message.ts'
 import { CLOSE, CONTINUE, READ, type RequestPolicy, WRITE } from '../http/policies.ts'
 import type { SqlRequest } from '../request/sql-request.ts'
-import type { Answers, Encode, LockUse, Sending, SendingStream } from './sending.ts'
+import type { Encode, LockUse, Sending, SendingStream, StreamResults } from './sending.ts'
 
 /** Sends the requests of one stream: keeps its baton, and the address and protocol version that it is bound to. */
 export class StreamConnection implements SendingStream {
@@ -26,7 +26,7 @@ export class StreamConnection implements SendingStream {
   /** Continues the stream; null while the server has none, as far as the client knows. */
   baton: string | null = null
   readonly rowids = new InsertedRowids()
-  /** Set if the stream is bound to `/v2`, whatever is learned about the server later. */
+  /** Set if the stream is bound to `/v2`, whatever the client detects about the server later. */
   #V2Guard: Http['V2Guard']
   /** The closing of a stream whose request was aborted and is still in flight. */
   #pendingClose: Promise<void> | null = null
@@ -49,7 +49,7 @@ export class StreamConnection implements SendingStream {
    * Sends one request. Never rejects.
    * @param lock how it uses the write lock
    */
-  async send(request: SqlRequest, close: boolean, lock: LockUse): Promise<Sent<Answers>> {
+  async send(request: SqlRequest, close: boolean, lock: LockUse): Promise<Sent<StreamResults>> {
     const { http } = this
     const { lifetime } = http
     const isNew = this.baton === null
@@ -66,7 +66,7 @@ export class StreamConnection implements SendingStream {
     const sending = { request, close, lock, signal }
     const isBatch = request.calls[0]?.scope !== 'autocommit'
     let sent = http.isExecuteOnly && isBatch ? null : await this.post(sending)
-    // another call may have found out meanwhile
+    // another call may have detected `/v3` in the meantime
     if (isNew && sent && !sent.isOk && isMissing(sent.error) && !http.hasV3) {
       this.#V2Guard = (await import('../codec/v2-guard.ts')).V2Guard
       sent = await this.post(sending)
@@ -95,7 +95,7 @@ export class StreamConnection implements SendingStream {
   post(
     { close, lock: { mayHoldLock, permit }, request, signal }: Sending,
     encode?: Encode,
-  ): Promise<Sent<Answers>> {
+  ): Promise<Sent<StreamResults>> {
     const { http, baton } = this
     if (baton === null) this.#V2Guard ??= http.V2Guard
     const V2Guard = this.#V2Guard
@@ -117,7 +117,7 @@ export class StreamConnection implements SendingStream {
     )
   }
 
-  #read(text: string, close: boolean): Answers {
+  #read(text: string, close: boolean): StreamResults {
     const { config, replica } = this.http
     const response = decodePipeline(text)
     const { baton, base_url: baseUrl, results } = response
@@ -147,7 +147,7 @@ export class StreamConnection implements SendingStream {
     const body = pipelineBody([CLOSE_REQUEST], this.baton)
     // aborted earlier, it could leave the write lock held
     const timeoutMs = Math.max(http.config.requestTimeoutMs, CLOSE_TIMEOUT_MS)
-    // aborted only when the client is closed: it creates a DOMException with a stack, a fifth of a transaction's CPU time
+    // aborted only when the client is closed: an abort creates a DOMException with a stack, a fifth of a transaction's CPU time
     const controller = new AbortController()
     const { signal } = controller
     const options = { deadline: http.deadline(timeoutMs), signal, limiter: null, policy: CLOSE }
@@ -159,21 +159,21 @@ export class StreamConnection implements SendingStream {
       this.address,
     )
     http.lifetime.addBackground(done, () => controller.abort())
-    // not repeated, whether it was answered or not
+    // not retried, with or without a response
     await done
     this.setBaton(null)
   }
 
   /**
    * Closes the stream of an aborted request after its response has arrived.
-   * @param answer sets the baton that continues the stream; rejects if there is no response
+   * @param response sets the baton that continues the stream; rejects if there is no response
    */
-  closeAfterLateResponse(answer: Promise<unknown>): void {
+  closeAfterLateResponse(response: Promise<unknown>): void {
     // meanwhile no other request may continue the stream
     const last = this.baton
     this.setBaton(null)
     const close = async (): Promise<void> => {
-      await answer.catch(() => {
+      await response.catch(() => {
         this.setBaton(this.baton ?? last)
       })
       await this.#close()
@@ -183,11 +183,14 @@ export class StreamConnection implements SendingStream {
   }
 }
 
-/** Whether the server does not support the path. For other missing things it responds with JSON. */
+/** Whether the server does not support the path. If something else is missing, it responds with JSON. */
 export const isMissing = (error: unknown): boolean =>
   error instanceof HttpError && error.status === 404 && error.body[0] !== '{'
 
-/** Returns the policy of a request on a stream. @param mayHoldLock whether the stream holds the write lock or the request acquires it */
+/**
+ * Returns the policy of a request on a stream.
+ * @param mayHoldLock whether the stream holds the write lock or the request may acquire it
+ */
 export function policyOf(
   { isReadOnly }: SqlRequest,
   baton: string | null,

@@ -36,14 +36,14 @@ export interface TransactionStream extends TransactionHost {
 export const rolledBack = (): StreamError =>
   new StreamError('STREAM_CLOSED', 'the transaction was rolled back')
 
-/** Begins and ends the transactions of a stream and holds their write permit. `rollback` is a function of its own. */
+/** Begins and ends the transactions of a stream and holds their write permit. `rollback` is a separate function. */
 export class TransactionControl {
   readonly #http: Http
   readonly #queue: StatementQueue
   readonly #stream: TransactionStream
   /** The transaction that was begun; its COMMIT or ROLLBACK may be in flight. */
   current: OpenTransaction | null = null
-  /** Held or waited for; released after the server has ended the transaction. */
+  /** Held or queued for; released after the server has ended the transaction. */
   permit: Place | null = null
 
   constructor(http: Http, queue: StatementQueue, stream: TransactionStream) {
@@ -57,7 +57,7 @@ export class TransactionControl {
     return this.current?.ending === null
   }
 
-  /** When other writers may take the write lock over, in ms since the epoch; null while no transaction holds it. */
+  /** When other writers may take over the write lock, in ms since the epoch; null while no transaction holds it. */
   get expiresAt(): number | null {
     return this.current?.expiresAt ?? null
   }
@@ -157,7 +157,7 @@ export class TransactionControl {
     return transaction.ending
   }
 
-  /** Ends the transaction on this side. Its permit is kept until the server has ended it, too. */
+  /** Ends the transaction on the client's side. Its permit is kept until the server has ended it too. */
   drop(type: 'transaction:commit' | 'transaction:rollback' | 'transaction:lost', error?: StreamError): void {
     const transaction = this.current
     this.current = null
@@ -166,7 +166,7 @@ export class TransactionControl {
 
   /**
    * Acquires a write permit.
-   * @returns null if one is free; otherwise a promise that resolves when it is held, or with false if it was released meanwhile
+   * @returns null if one is free; otherwise a promise of whether it is held, which is false if it was released in the meantime
    * @throws TransportError
    */
   acquirePermit(): Promise<boolean> | null {

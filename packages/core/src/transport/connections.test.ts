@@ -40,7 +40,7 @@ const send = (path: string): Exchange => {
   return transport.request({ method: 'GET', origin, path, headers: {}, body: null })
 }
 const get = async (): Promise<number> => {
-  expect((await send('/').answer).text).toBe('answer')
+  expect((await send('/').response).text).toBe('answer')
   return connections
 }
 const sendLater = async (): Promise<Exchange> => {
@@ -52,7 +52,7 @@ const sendLater = async (): Promise<Exchange> => {
 test('a request made right after a response uses its connection', async () => {
   for (let count = 0; count < 5; count++) expect(await get()).toBe(1)
   const caller = async (): Promise<void> => {
-    for (let count = 0; count < 10; count++) await send('/').answer
+    for (let count = 0; count < 10; count++) await send('/').response
   }
   await Promise.all(Array.from({ length: 8 }, caller))
   expect(connections).toBe(8)
@@ -69,8 +69,8 @@ test('a request made right after a response and aborted at once is not sent', as
 
 test('a request made right after a response when the client is closed is rejected, and was not sent', async () => {
   await get()
-  const { answer } = send('/later')
-  const refused = expect(answer).rejects.toMatchObject({ name: 'TransportError', outcome: 'not_applied' })
+  const { response } = send('/later')
+  const refused = expect(response).rejects.toMatchObject({ name: 'TransportError', outcome: 'not_applied' })
   await transport.close()
   await refused
   expect(kept).toEqual([])
@@ -92,10 +92,10 @@ test.each([KEEP_ALIVE_MS, 3_600_000, -1_000])('one that was last used %i ms ago 
 })
 
 test('a response counts as use', async () => {
-  const { answer } = await sendLater()
+  const { response } = await sendLater()
   aheadMs += KEEP_ALIVE_MS - 1_000
   kept[0]?.end('later')
-  expect((await answer).text).toBe('later')
+  expect((await response).text).toBe('later')
   aheadMs += KEEP_ALIVE_MS - 1_000
   expect(await get()).toBe(1)
 })
@@ -103,29 +103,29 @@ test('a response counts as use', async () => {
 test('a response that took long does not: it may have waited for a frozen process', async () => {
   // one connection that is idle, and one with the request
   const first = send('/')
-  const { answer } = await sendLater()
-  await first.answer
+  const { response } = await sendLater()
+  await first.response
   expect(connections).toBe(2)
   aheadMs += 3_600_000
   kept[0]?.end('late')
-  expect((await answer).text).toBe('late')
+  expect((await response).text).toBe('late')
   expect(await get()).toBe(3)
 })
 
 test('requests in flight on an old connection finish', async () => {
-  const { answer } = await sendLater()
+  const { response } = await sendLater()
   aheadMs += KEEP_ALIVE_MS
   expect(await get()).toBe(2)
   kept[0]?.end('late')
-  expect((await answer).text).toBe('late')
+  expect((await response).text).toBe('late')
   expect(await get()).toBe(2)
 })
 
 test('and are aborted when the client is closed', async () => {
-  const { answer } = await sendLater()
+  const { response } = await sendLater()
   aheadMs += KEEP_ALIVE_MS
   expect(await get()).toBe(2)
-  const cut = expect(answer).rejects.toMatchObject({ name: 'TransportError', outcome: 'unknown' })
+  const cut = expect(response).rejects.toMatchObject({ name: 'TransportError', outcome: 'unknown' })
   await transport.close()
   await cut
 })

@@ -22,7 +22,7 @@ export class FetchTransport implements Transport {
 
   request(request: TransportRequest): Exchange {
     return exchange(this.fetch, request, (response) =>
-      Promise.resolve(response.text()).then((text) => answerOf(response, text)),
+      Promise.resolve(response.text()).then((text) => responseOf(response, text)),
     )
   }
 
@@ -33,7 +33,7 @@ export function createTransport(): Transport {
   return new FetchTransport((url, init) => fetch(url, init))
 }
 
-function answerOf(response: Response, text: unknown): TransportResponse {
+function responseOf(response: Response, text: unknown): TransportResponse {
   if (typeof text !== 'string') throw new ProtocolError('the text of the response is not a string')
   return { ...headOf(response), text }
 }
@@ -52,7 +52,7 @@ function exchange<T extends TransportHead>(
   const controller = new AbortController()
   const { signal } = controller
   let abort = (): void => {}
-  const answer = new Promise<T>((resolve, reject) => {
+  const answered = new Promise<T>((resolve, reject) => {
     const fail = (error: unknown): void =>
       reject(error instanceof ProtocolError ? error : networkError(error, origin, true))
     abort = () => {
@@ -70,7 +70,7 @@ function exchange<T extends TransportHead>(
       .then((response) => read(response, signal))
       .then(resolve, fail)
   })
-  return { answer, isSent: true, abort }
+  return { response: answered, isSent: true, abort }
 }
 
 /** Settles as `work` does, or rejects if the signal is aborted first. */

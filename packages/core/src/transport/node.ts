@@ -88,7 +88,7 @@ class NodeTransport implements Transport {
 
 /**
  * Whether the connections may still be open. Their own timers close them after this time, but not while the process is frozen,
- * as serverless functions are between two calls; by then a gateway may have silently dropped them. undici compares a clock, too,
+ * as serverless functions are between two calls; by then a gateway may have silently dropped them. undici also checks a clock,
  * but one that stops while the machine sleeps.
  */
 function isFresh({ usedAt }: Connections): boolean {
@@ -107,8 +107,8 @@ function requestError(error: unknown, origin: string, isSent: boolean): Transpor
 /** A request and its response; subclasses handle the body. */
 abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dispatcher.DispatchHandler {
   readonly request: TransportRequest
-  readonly answer: Promise<T>
-  resolve!: (answer: T) => void
+  readonly response: Promise<T>
+  resolve!: (response: T) => void
   reject!: (error: unknown) => void
   #controller: Dispatcher.DispatchController | undefined
   #connections: Connections | undefined
@@ -116,7 +116,7 @@ abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dis
 
   constructor(request: TransportRequest) {
     this.request = request
-    this.answer = new Promise((resolve, reject) => {
+    this.response = new Promise((resolve, reject) => {
       this.resolve = resolve
       this.reject = reject
     })
@@ -138,13 +138,13 @@ abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dis
     }
   }
 
-  /** Delays the response until its connection can be reused by the requests that follow. */
+  /** Dispatches the request; first waits until it can reuse the connection of a response that has just ended. */
   dispatchSoon(connections: Connections): void {
     if (connections.isBeingFreed) setImmediate(() => this.dispatch(connections))
     else this.dispatch(connections)
   }
 
-  /** Settles the response. */
+  /** Called at the end of the response: its connection can soon be reused. */
   ended(): void {
     const connections = this.#connections
     if (!connections) return
@@ -207,7 +207,7 @@ class TextExchange extends NodeExchange<TransportResponse> {
   }
 }
 
-/** Bytes of a body that are buffered before reading from the connection pauses. */
+/** Number of bytes of a body that are buffered before reading from the connection pauses. */
 const READ_AHEAD_BYTES = 65_536
 
 /** A response whose body is streamed. */

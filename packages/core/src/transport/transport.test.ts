@@ -208,7 +208,7 @@ describe('node', () => {
       requestTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
     )
     // a caller that aborts does not wait for the result, which may be that the transport was closed
-    exchange.answer.catch(() => {})
+    exchange.response.catch(() => {})
     exchange.abort()
     await pause(50)
     expect([exchange.isSent, requests]).toEqual([false, 0])
@@ -219,7 +219,7 @@ describe('node', () => {
     await transport.close()
     await transport.close()
     const exchange = transport.request(requestTo('http://127.0.0.1:1'))
-    await expect(exchange.answer).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
+    await expect(exchange.response).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
   })
 
   test('a cursor whose connection fails was not sent', async () => {

@@ -41,10 +41,10 @@ export interface TransportBody extends TransportHead {
   readonly parts: AsyncIterable<Uint8Array>
 }
 
-/** A request in flight. It has no deadline of its own: its caller aborts it. */
+/** A request in flight. It has no deadline: its caller aborts it. */
 export interface Exchange<T extends TransportHead = TransportResponse> {
   /** Rejects with a TransportError if there is no response. */
-  readonly answer: Promise<T>
+  readonly response: Promise<T>
   /** Whether part of it may have reached the server. */
   readonly isSent: boolean
   /** Aborts the request. */

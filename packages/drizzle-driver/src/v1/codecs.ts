@@ -12,7 +12,7 @@ import {
 import { exactNumber, inexact } from '../exact-integer.ts'
 import { codecNameOf } from '../internals.ts'
 
-/** Converts values of the server to those of columns. */
+/** Converts the server's values to those of columns. */
 export const batonCodecs: SQLiteCodecs = refineSqliteCodecs({
   'integer:boolean': { normalize: (value: unknown) => Number(value) === 1 },
   'integer:timestamp': { normalize: dateFromStoredSeconds },
@@ -28,7 +28,7 @@ export const batonCodecs: SQLiteCodecs = refineSqliteCodecs({
 
 const OF_NUMBERS = new Set(['integer', 'integer:timestamp', 'integer:timestamp_ms', 'numeric:number'])
 
-/** Codecs that reject integers that are not exact as the numbers or dates of their columns, which may also hold other types. */
+/** Codecs that reject integers that are not exact in a number or date column. Values of other types are passed on. */
 export class ExactCodecs extends CodecsCollection<SQLiteType> {
   static override readonly [entityKind]: string = 'ExactCodecs'
 

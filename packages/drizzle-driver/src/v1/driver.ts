@@ -78,7 +78,7 @@ function construct<TRelations extends AnyRelations>(
  * Creates a Drizzle 1.0 database over HTTP: `drizzle(url)`, `drizzle(client)`, each with an optional Drizzle configuration as second
  * argument, or `drizzle({ connection, …config })` and `drizzle({ client, …config })`. Sends nothing.
  *
- * Experimental: made for 1.0.0-rc.5. Several release candidates of Drizzle have changed the interface for drivers.
+ * Experimental: written for 1.0.0-rc.5. Several release candidates of Drizzle have changed the interface for drivers.
  */
 export function drizzle<TRelations extends AnyRelations = EmptyRelations>(
   connection: string | URL | Client,

@@ -48,6 +48,6 @@ function match([hash, createdAt]: ArrayRow, migrations: readonly Migration[]): M
     sameSecond.length === 1 ? sameSecond[0] : migrations.find((migration) => migration.hash === hash)
   if (found) return found
   throw new Error(
-    `the database has a migration of ${new Date(Number(createdAt)).toISOString()} (hash ${String(hash)}) that is not among yours`,
+    `the database has a migration from ${new Date(Number(createdAt)).toISOString()} (hash ${String(hash)}) that is not among yours`,
   )
 }

@@ -29,8 +29,8 @@ export type PendingConfig = PendingOptions & MigrationsAt<MigrationSource>
  * With `init: true` it marks the only migration as applied without running it, as Drizzle's own migrators do for a database
  * that already has its tables; otherwise `exitCode` gives the reason.
  *
- * Experimental, like all of `./v1`. It must not take more than 5 s while other writers wait: the server then takes the write
- * lock away.
+ * Experimental, like all of `./v1`. It must not take more than 5 s while other writers wait: after that, the server takes the
+ * write lock away.
  * @returns the names of the migrations that were applied
  * @throws MigrationError if one fails; Error if the database has one from before 1.0 that was not passed
  */

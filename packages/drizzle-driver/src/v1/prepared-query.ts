@@ -60,7 +60,7 @@ export class BatonPreparedQuery extends SQLiteAsyncPreparedQuery<
     this.changes = changes
   }
 
-  /** Maps the query's result in a batch as the query itself does elsewhere. */
+  /** Maps the query's result in a batch as the query itself does outside of one. */
   mapResult(result: ArrayResult): unknown {
     const { executeMethod = 'all', mapper, mode } = this.#plan
     if (executeMethod === 'run') return runResult(result)

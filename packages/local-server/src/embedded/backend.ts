@@ -72,7 +72,7 @@ const MAX_ATTEMPTS = 5
 export interface EmbeddedOptions {
   /** Directory of the database files. */
   readonly directory: string
-  /** Whether everyone has full access without a token. */
+  /** Whether anyone has full access without a token. */
   readonly isOpen: boolean
   /** Whether acknowledged writes must survive a power failure. False for a temporary directory. @default true */
   readonly isKept?: boolean
@@ -97,7 +97,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   readonly #idOf: (from: DatabaseId, name: string) => DatabaseId | undefined
   readonly #schemas: SchemaStore
   readonly #migrations: SchemaMigrations
-  /** Number of the last internal stream; these do not count against the limit of clients. */
+  /** Number of the last internal stream; internal streams do not count against the clients' limit. */
   #lastOwnStream = 0
   readonly #exports: DatabaseExports
   readonly #runningExports: RunningExports = new Map()
@@ -181,7 +181,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (source.type === 'dump') await this.#load(id, source.file)
   }
 
-  /** Checks the size limit of a copy, which includes all rows of the original. @throws BackendRefusal */
+  /** Checks that a database may be copied, which reads all of its rows. @throws BackendRefusal if its reads are blocked */
   #checkCopied(id: DatabaseId): void {
     const refusal = this.#readRefusal(id)
     if (refusal !== null) throw new BackendRefusal(refusal)
@@ -227,7 +227,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (left.length > 0) await this.#workers.find(id)?.end()
   }
 
-  /** Cuts the requests of other databases that have this one attached, and closes their streams. */
+  /** Aborts the requests to other databases that have this one attached, and closes their streams. */
   async #endAttaching(id: DatabaseId): Promise<void> {
     const ended = this.#running.abortAttaching(id)
     for (const { database, stream } of this.#streams.closeAttaching(id))
@@ -322,7 +322,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       // without its client the stream cannot be continued, and must not keep the write lock
       const isClosed = outcome.isClosed || call.signal.aborted
       if (isClosed) this.#streams.close(lease)
-      // the worker may not have detected yet that the client has left
+      // the worker may not have detected yet that the client has disconnected
       if (isClosed && !outcome.isClosed) worker.closeStream(lease.stream)
       const baton = isClosed ? null : this.#streams.release(lease)
       return textResponse(200, 'application/json', `{${head(baton)},"results":${outcome.text}}`)
@@ -355,7 +355,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     })
   }
 
-  /** Closes the stream of a call that fails, for example because its database was deleted, so that it does not occupy a slot. */
+  /** Closes the stream of a call that fails, as when its database was deleted, so that the stream does not occupy a slot. */
   async #closingOnError<T>(lease: StreamLease, work: () => Promise<T>): Promise<T> {
     try {
       return await work()
@@ -380,7 +380,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     }
   }
 
-  /** Handles a request of a worker that concerns other databases. */
+  /** Handles a worker's request that concerns other databases. */
   async #reply(id: DatabaseId, request: WorkerRequest): Promise<Reply> {
     try {
       if (request.type === 'migrate') return await this.#migrations.migrate(id, request.program)
@@ -441,7 +441,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     return { id, stream: this.#lastOwnStream, permissions: MIGRATION, signal: new AbortController().signal }
   }
 
-  /** Responds with the output of a worker, once it has begun. */
+  /** Responds with the output of a worker once it has begun. */
   async #streamed(
     { call, lease, cursor, lines }: Streaming,
     headers: ServiceResponse['headers'],
@@ -472,7 +472,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     return textResponse(status, contentType, body)
   }
 
-  /** Returns the worker of a database. @throws PipelineFailure if the stream was closed meanwhile */
+  /** Returns the worker of a database. @throws PipelineFailure if the stream was closed in the meantime */
   async #workerFor(id: DatabaseId, lease: StreamLease): Promise<DatabaseWorker> {
     const worker = await this.#workers.get(id)
     if (!this.#streams.has(lease)) throw PipelineFailure.invalidBaton()
@@ -531,7 +531,7 @@ async function sizeOf(file: string): Promise<number> {
   )
 }
 
-/** The parts that all requests to a database have. */
+/** The parts that all requests to a database share. */
 interface ClientCall extends Omit<DatabaseCall, 'stream'> {
   readonly running: RunningRequest
 }
@@ -568,8 +568,8 @@ function head(baton: string | null): string {
 }
 
 /**
- * Retries a call once if the engine failed, because of another call, before it began. A stream that the baton refers to was
- * closed by the failure.
+ * Retries a call if the engine failed, because of another call, before it began. A call with a baton is not retried, because the
+ * failure has closed its stream.
  */
 async function retryUnlessBegun<T>(baton: string | null, call: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {

@@ -20,7 +20,7 @@ export class BatonSigner {
     return Buffer.concat([bytes, this.#hmac(bytes)]).toString('base64')
   }
 
-  /** Returns the contents of a baton; null unless this signer has signed it. */
+  /** Returns the contents of a baton; null if this signer has not signed it. */
   verify(baton: string): BatonContent | null {
     if (baton.length !== 64) return null
     const bytes = Buffer.from(baton, 'base64')

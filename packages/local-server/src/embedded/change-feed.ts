@@ -94,7 +94,7 @@ class Listener extends Readable {
     this.#handOver()
   }
 
-  /** Ends the stream after the events that are pending. */
+  /** Ends the stream after the events that were handed over; pending ones are dropped. */
   end(): void {
     if (this.#isOver) return
     this.push(null)

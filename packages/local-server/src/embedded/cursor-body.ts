@@ -1,7 +1,7 @@
 import { PassThrough, type Readable } from 'node:stream'
 import type { CursorListener, RunningCursor } from '@batonsql/embedded-engine'
 
-/** A body with text from a worker, read as fast as the client consumes it, after the text that `head` returns. */
+/** A body with the text that `head` returns, followed by text from a worker, read as fast as the client consumes it. */
 export class CursorBodyStream implements CursorListener {
   readonly #stream = new PassThrough()
   readonly #head: () => string

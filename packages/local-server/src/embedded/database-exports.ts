@@ -49,7 +49,7 @@ export class DatabaseExports {
   }
 }
 
-/** Renames the WAL of a copy as that of a database that is open here, so that it is not taken for that of another program. */
+/** Gives the WAL of a copy the name that this server uses for an open database, so that it is not taken for another program's. */
 export async function adoptWal(path: string): Promise<void> {
   if (existsSync(`${path}-wal`)) await rename(`${path}-wal`, `${path}.wal`)
 }

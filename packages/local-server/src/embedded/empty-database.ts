@@ -19,7 +19,7 @@ export async function ensureDatabaseFile(path: string, isKept: boolean): Promise
   }
 }
 
-/** Does the same for the databases in a directory of an older version. */
+/** Creates the missing files of the databases in a directory of an older version. */
 export async function completeDirectory(directory: string, isKept: boolean): Promise<void> {
   await mkdir(directory, { recursive: true })
   const entries = await readdir(directory, { withFileTypes: true })

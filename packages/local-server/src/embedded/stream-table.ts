@@ -18,7 +18,7 @@ interface Stream {
   sequence: bigint
   /** Whether a sender with write access has used it. */
   mayWrite: boolean
-  /** Databases that it has attached, including detached ones. */
+  /** Databases that it has attached, including those it has detached since. */
   readonly attached: DatabaseId[]
   cancelTimer: (() => void) | null
   isExpired: boolean
@@ -51,9 +51,9 @@ export class StreamTable {
     this.#onExpiry = onExpiry
   }
 
-  /** Opens a stream; waits up to a second for a place. */
+  /** Opens a stream; waits up to a second for a free slot. */
   async open(database: DatabaseId, mayWrite = true): Promise<StreamLease> {
-    if (this.#open >= MAX_STREAMS) await this.#waitForPlace()
+    if (this.#open >= MAX_STREAMS) await this.#waitForSlot()
     else this.#open += 1
     this.#lastNumber += 1
     const number = this.#lastNumber
@@ -72,7 +72,7 @@ export class StreamTable {
 
   /**
    * Continues the stream of a baton, which cannot be used again.
-   * @param mayAttach whether the sender may attach a database now; the stream is not continued without those that it has attached
+   * @param mayAttach whether the sender may attach a database now; this must hold for all that the stream has attached
    */
   resume(
     baton: string,
@@ -95,7 +95,7 @@ export class StreamTable {
     return { stream: stream.number }
   }
 
-  /** Returns the baton for the next request, and starts the idle time. Null if the stream has ended meanwhile. */
+  /** Returns the baton for the next request, and starts the idle time. Null if the stream has ended in the meantime. */
   release({ stream: number }: StreamLease): string | null {
     const stream = this.#streams.get(number)
     if (stream === undefined) return null
@@ -117,12 +117,12 @@ export class StreamTable {
     if (stream === undefined) return
     stream.cancelTimer?.()
     this.#streams.delete(number)
-    if (!stream.isExpired) this.#freePlace()
+    if (!stream.isExpired) this.#freeSlot()
   }
 
   /**
    * Removes the open streams of a database, for example because its engine has crashed; expired ones are kept for their error.
-   * For write access, only those of senders who had it.
+   * If only write access was revoked, removes only the streams of senders who had it.
    * @returns the numbers of the removed streams
    */
   closeAll(database: DatabaseId, access: RevokedAccess = 'all'): readonly number[] {
@@ -174,18 +174,18 @@ export class StreamTable {
   #expire(stream: Stream): void {
     stream.isExpired = true
     stream.cancelTimer = this.#clock.after(REMEMBER_EXPIRED_MS, () => this.#streams.delete(stream.number))
-    this.#freePlace()
+    this.#freeSlot()
     this.#onExpiry(stream.database, stream.number)
   }
 
-  #freePlace(): void {
-    // the place is given to the next waiting request, so that no other request can take it
+  #freeSlot(): void {
+    // passed directly to the next waiting request, so that no other request can take it
     const granted = this.#waiting.shift()
     if (granted === undefined) this.#open -= 1
     else granted()
   }
 
-  async #waitForPlace(): Promise<void> {
+  async #waitForSlot(): Promise<void> {
     if (this.#waiting.length >= MAX_WAITING)
       throw PipelineFailure.service(429, 'Too many concurrent requests')
     await new Promise<void>((resolve, reject) => {

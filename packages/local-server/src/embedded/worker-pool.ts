@@ -23,13 +23,13 @@ const SWEEP_MS = 1_000
 /** Maximum number of open databases; beyond it the least recently used one is closed. */
 const MAX_OPEN = 16
 /**
- * Maximum number of those that were not closed for another one a short time ago. Requests for hundreds of databases in turn then use
- * few threads, each of which takes about 20 MB, and leave open what is used again and again.
+ * Maximum number of open databases that were not evicted recently. Requests for hundreds of databases in turn then use few threads,
+ * each of which takes about 20 MB, and do not close the databases that are used again and again.
  */
 const MAX_NEW = Math.min(MAX_OPEN, Math.max(4, availableParallelism()))
-/** Number of databases closed for others that are remembered. */
+/** Number of evicted databases that are remembered. */
 const MAX_EVICTED = 64
-/** How long a database waits for another one to be closed before an additional worker is started, and if there are few. */
+/** How long a database waits for another one to be closed before an additional worker is started; shorter if few are open. */
 const MAX_WAIT_MS = 200
 const SHORT_WAIT_MS = 20
 const WAIT_STEP_MS = 1
@@ -43,7 +43,7 @@ export interface WorkerPoolOptions {
   roleOf(id: DatabaseId): SchemaRole
   readonly isKept: boolean
   readonly dialect: Dialect | null
-  /** Handles a request of a worker that concerns other databases. Never rejects. */
+  /** Handles a worker's request that concerns other databases. Never rejects. */
   onRequest(id: DatabaseId, request: WorkerRequest): Promise<Reply>
   /** Whether the database has no open stream. */
   isIdle(id: DatabaseId): boolean
@@ -68,7 +68,7 @@ export class WorkerPool {
   readonly #migrating = new Set<DatabaseId>()
   #module: WebAssembly.Module | null = null
   #spares: DatabaseWorker[] = []
-  /** The last database opening that waits for a free place; they proceed one at a time. */
+  /** The last opening of a database that waits for room; they proceed one at a time. */
   #opening: Promise<unknown> = Promise.resolve()
   #waiting = 0
   #sweeper: NodeJS.Timeout | null = null
@@ -151,7 +151,7 @@ export class WorkerPool {
     return this.#open.size < MAX_OPEN && (this.#evicted.has(id) || this.#new.size < MAX_NEW)
   }
 
-  /** Closes the least recently used database, preferably a new one. Gives up if all are in use. */
+  /** Closes the least recently used database, preferably a new one. Closes none if all are in use. */
   async #makeRoom(id: DatabaseId): Promise<void> {
     const due = performance.now() + (this.#open.size < MAX_OPEN ? SHORT_WAIT_MS : MAX_WAIT_MS)
     while (!this.#hasRoom(id) && performance.now() < due && !this.#isClosed) {

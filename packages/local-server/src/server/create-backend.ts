@@ -46,8 +46,8 @@ export function createBackend(
   // ATTACH accepts names and ids, within the same group
   const idOf = (from: DatabaseId, name: string): DatabaseId | undefined => {
     const group = databases.get(from)?.group
-    const isMeant = (row: DatabaseRow): boolean => row.name === name || row.id === name
-    return databases.rows.find((row) => row.group === group && row.state === 'ready' && isMeant(row))?.id
+    const matches = (row: DatabaseRow): boolean => row.name === name || row.id === name
+    return databases.rows.find((row) => row.group === group && row.state === 'ready' && matches(row))?.id
   }
   // `allowed_ips` also applies to ATTACH
   const reachable: ReachableDatabases = (from, attach, address) => {

@@ -6,8 +6,8 @@ import { makeUser, type NewPlatformUser } from './local-platform.ts'
 import { startLocalServer } from './server.ts'
 
 /**
- * Exports a database from the data directory of a stopped server to a new SQLite file. Rejects if a server uses the directory,
- * or if the file exists.
+ * Exports a database from the data directory of a stopped server to a new SQLite file. Rejects if a server is using the
+ * directory, or if the file exists.
  */
 export async function exportFromDirectory(directory: string, name: string, file: string): Promise<void> {
   checkDirectory(directory)
@@ -23,8 +23,8 @@ export async function exportFromDirectory(directory: string, name: string, file:
 }
 
 /**
- * Creates a user of the platform API in the data directory of a stopped server. Rejects if a server uses the directory, or if the
- * name is taken.
+ * Creates a user of the platform API in the data directory of a stopped server. Rejects if a server is using the directory, or if
+ * the name is taken.
  * @returns the user's API token
  */
 export async function createUserInDirectory(directory: string, user: NewPlatformUser): Promise<string> {

@@ -1,6 +1,6 @@
 import { type ServiceResponse, watchBody } from '@batonsql/server-common/http'
 
-/** Log texts of SQLite errors that are caused by the disk. */
+/** Log messages for SQLite errors that are caused by the disk. */
 export const DISK_FAULTS = {
   SQLITE_FULL: 'a statement failed because the disk is full (SQLITE_FULL)',
   SQLITE_IOERR: 'a statement failed because the disk could not be read or written (SQLITE_IOERR)',
@@ -13,10 +13,10 @@ export type DiskFault = keyof typeof DISK_FAULTS
 const FAULT = /"code":"(SQLITE_FULL|SQLITE_IOERR)/
 /** The common prefix of the codes. */
 const PREFIX = '"code":"SQLITE_'
-/** Exceeds the length of a match, which may be divided between two chunks. */
+/** Exceeds the length of a match, which may be split between two chunks. */
 const OVERLAP = 32
 
-/** Reports disk errors in a response body, also while it is streamed. */
+/** Reports disk errors in a response body, even while it is streamed. */
 export function watchDiskFaults(
   body: ServiceResponse['body'],
   report: (fault: DiskFault) => void,

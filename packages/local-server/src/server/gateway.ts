@@ -24,7 +24,7 @@ export const DEFAULT_DATABASE = 'default'
 
 const GREETING = 'Hello, this is HTTP API v2 (Hrana over HTTP)'
 
-/** Shortest time between two printed faults of one database. */
+/** Minimum time between two reported faults of one database. */
 const FAULT_INTERVAL_MS = 60_000
 
 type Method = 'POST' | 'GET,HEAD'
@@ -66,9 +66,9 @@ export interface GatewayOptions {
  */
 export class Gateway {
   readonly #options: GatewayOptions
-  /** Only of existing databases, so that requests for others cannot fill the memory. */
+  /** Has only existing databases, so that requests for others cannot fill the memory. */
   readonly #counts = new Map<DatabaseId, RequestCount>()
-  /** Time of the last printed fault of a database. */
+  /** Time of the last reported fault of a database. */
   readonly #faults = new Map<DatabaseId, number>()
   readonly #feed: InspectorFeed | null
   readonly #inspector: InspectorPage | null
@@ -173,12 +173,12 @@ export class Gateway {
       default: {
         const isRead = isExportRoute(path) || JOB.test(path)
         const allow = DATABASE_ROUTES.get(path) ?? (isRead ? 'GET,HEAD' : null)
-        return allow && { allow, handle: () => this.#forwardSeen(target, request) }
+        return allow && { allow, handle: () => this.#forwardObserved(target, request) }
       }
     }
   }
 
-  /** Reports by the status alone whether a database exists and accepts requests. */
+  /** Reports whether a database exists and accepts requests, with the status alone. */
   async #health({ name, record, location }: Target): Promise<ServiceResponse> {
     const { databases, registry, backend } = this.#options.controlPlane
     // the bare URL reports on the server, which may have no default database
@@ -191,12 +191,12 @@ export class Gateway {
   }
 
   /** Forwards a request, and records it while the request inspector is open. */
-  #forwardSeen(target: Target, request: ServiceRequest): Promise<ServiceResponse> {
+  #forwardObserved(target: Target, request: ServiceRequest): Promise<ServiceResponse> {
     const feed = this.#feed
-    // the page's own requests would hide those that it is there for
+    // the page's own requests would hide those that it is meant to show
     const isOfPage = request.headers['x-baton-inspector'] !== undefined
     if (feed === null || !feed.isWatched || isOfPage) return this.#forward(target, request)
-    return feed.watch(target.name, request, (seen) => this.#forward(target, seen))
+    return feed.watch(target.name, request, (observed) => this.#forward(target, observed))
   }
 
   async #forward({ name, record, location }: Target, request: ServiceRequest): Promise<ServiceResponse> {
@@ -243,7 +243,7 @@ export class Gateway {
     return errorResponse(403, `\`${name}\` cannot be reached from this address`)
   }
 
-  /** Reports a full or failing disk on the server, too. */
+  /** Also reports a full or failing disk on the server. */
   #noticeFault({ id, configuration }: DatabaseRow, fault: DiskFault): void {
     // reaching a configured size limit is not a disk fault
     if (fault === 'SQLITE_FULL' && configuration.sizeLimitBytes !== null) return
@@ -268,7 +268,7 @@ export class Gateway {
     return { name: named ?? this.#byHost(request) ?? this.#byToken(request) ?? DEFAULT_DATABASE, path }
   }
 
-  /** The vendor's command line exports from the bare host, whatever the path of the database is. */
+  /** The vendor's command line exports from the bare host, whatever the path of the database. */
   #byToken(request: ServiceRequest): string | null {
     if (!isExportRoute(request.path)) return null
     const id = claimedDatabase(request)
@@ -298,7 +298,7 @@ interface Target {
   readonly location: string | null
 }
 
-/** Rejects a body on methods that have none: it could be parsed as the next request. */
+/** Rejects a body for methods that have none: it could be parsed as the next request. */
 function refusalOfBody({ method, headers }: ServiceRequest): ServiceResponse | null {
   const length = headers['content-length'] ?? '0'
   // other methods are rejected by the route

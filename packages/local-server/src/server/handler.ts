@@ -21,7 +21,7 @@ export interface LocalHandlerOptions {
   readonly auth?: boolean
   /** Maps host names (without port) to databases. @default {} */
   readonly domains?: Readonly<Record<string, string>>
-  /** Origins of web pages that may use it, besides pages of this machine, such as `https://app.example`. @default [] */
+  /** Origins of web pages that may use it, in addition to pages on this machine, such as `https://app.example`. @default [] */
   readonly allowOrigins?: readonly string[]
 }
 
@@ -48,7 +48,7 @@ export class LocalHandler implements AsyncDisposable {
     this.#options = options
   }
 
-  /** Handles a request like the server. Has the signature of the global `fetch`, and works without its object. */
+  /** Handles a request as the server does. Has the signature of the global `fetch`, and works without its object. */
   readonly fetch = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
     const service = await this.#start()
     const request = input instanceof Request && init === undefined ? input : new Request(input, init)

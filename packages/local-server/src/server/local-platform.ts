@@ -20,7 +20,7 @@ export interface NewPlatformUser {
 
 const USERNAME = /^[a-z0-9][a-z0-9-]{0,38}$/
 
-/** The platform API of a local server, and the operations that the cloud performs on its web pages or by itself. */
+/** The platform API of a local server, and operations that the cloud offers on its web pages or performs automatically. */
 export class LocalPlatform {
   readonly #controlPlane: ControlPlane
   readonly url: string

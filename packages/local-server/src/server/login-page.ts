@@ -1,8 +1,8 @@
 import { escapeHtml, htmlResponse, type ServiceResponse } from '@batonsql/server-common/http'
 
-/** Parameters with which the vendor's command line opens a browser. */
+/** Parameters of the page that the vendor's command line opens in a browser. */
 export interface LoginRequest {
-  /** Port on which the command listens on this machine; null if it does not. */
+  /** Port on which the command listens on this machine; null if it does not listen. */
   readonly port: number | null
   readonly state: string
 }

@@ -1,7 +1,7 @@
 import type { ControlPlane } from '@batonsql/control-plane'
-/** Counts requests to a database since the server started. */
 import type { DatabaseId } from '@batonsql/server-common/backend'
 
+/** Counts requests to a database since the server started. */
 export interface RequestCount {
   requests: number
   /** Responses with status 500 or above. */

@@ -35,7 +35,7 @@ export interface PlatformOptions {
    * TLS proxy. By default databases are at `127.0.0.1:PORT/<database>`.
    */
   readonly domain?: string
-  /** How long a database created through the API first answers 404, in ms, as in the cloud. @default 0 */
+  /** How long a database created through the API first responds with 404, in ms, as in the cloud. @default 0 */
   readonly readyDelayMs?: number
   /** Status for a name that is taken: 409 is documented, 400 was observed. @default 409 */
   readonly takenNameStatus?: 400 | 409
@@ -56,9 +56,9 @@ export function checkPlatformOptions(options: PlatformOptions): void {
       'platform: domain is a host name in lower case, such as "db.example" or "db.example:8443"',
     )
   if (!Number.isInteger(readyDelayMs) || readyDelayMs < 0)
-    throw new RangeError('platform: readyDelayMs is a whole number of milliseconds')
+    throw new RangeError('platform: readyDelayMs must be a whole number of milliseconds')
   if (takenNameStatus !== 400 && takenNameStatus !== 409)
-    throw new RangeError('platform: takenNameStatus is 400 or 409')
+    throw new RangeError('platform: takenNameStatus must be 400 or 409')
 }
 
 /** Dependencies of the platform API's server. */
@@ -131,7 +131,7 @@ interface Handler extends Pick<PlatformParts, 'access' | 'controlPlane' | 'metri
 async function handle(handler: Handler, request: Request, from: IncomingMessage): Promise<Response> {
   const refusal = handler.access.refusalOf(from) ?? refusalOfTarget(from.url ?? '/')
   const response = refusal === null ? await route(handler, request, from) : toResponse(refusal)
-  // the rest of a refused upload is not received
+  // the rest of a rejected upload is not received
   if (!from.complete) response.headers.set('connection', 'close')
   return response
 }
@@ -145,7 +145,7 @@ async function route(handler: Handler, request: Request, from: IncomingMessage):
   }
   const { pathname } = new URL(request.url)
   if (pathname === '/' || pathname === '/signup') return toResponse(await login(handler, request))
-  if (pathname === '/metrics') return toResponse(answerMetrics(handler, request))
+  if (pathname === '/metrics') return toResponse(metricsResponse(handler, request))
   // the vendor's command line sends a body with this GET request, which a `Request` cannot have
   const isTemplate = request.method === 'GET' && pathname.endsWith('/jwks-template')
   const response = await api(isTemplate ? asPost(request, from) : request)
@@ -159,8 +159,8 @@ function failureResponse(error: unknown): Response {
   return Response.json({ error: text }, { status, headers: { connection: 'close' } })
 }
 
-/** Returns the metrics, only to the operator, because they name the databases of all organizations. */
-function answerMetrics({ controlPlane, metrics }: Handler, request: Request): ServiceResponse {
+/** Returns the metrics, but only to the operator, because they name the databases of all organizations. */
+function metricsResponse({ controlPlane, metrics }: Handler, request: Request): ServiceResponse {
   if (request.method !== 'GET') return errorResponse(405, 'GET only')
   try {
     const { user, token } = controlPlane.apiTokens.check(request.headers.get('authorization') ?? undefined)

@@ -27,7 +27,7 @@ import {
 
 /** Options of {@link startLocalServer}. */
 export interface LocalServerOptions {
-  /** `embedded` runs libSQL in processes of this package, `sqld` runs the real libsql-server. @default 'embedded' */
+  /** `embedded` runs libSQL in threads of this process, `sqld` runs the real libsql-server. @default 'embedded' */
   readonly backend?: 'embedded' | 'sqld'
   /** Directory of databases, names and the signing key. By default a temporary one, removed by `close()`. */
   readonly dataDirectory?: string
@@ -38,7 +38,7 @@ export interface LocalServerOptions {
   /** Whether requests to databases need a token. @default false, and true with `platform` */
   readonly auth?: boolean
   /**
-   * Which server the back end `embedded` imitates where the two real ones differ: `sqld` is libsql-server exactly, which
+   * Which server the back end `embedded` imitates where the two real ones differ: `sqld` behaves exactly like libsql-server, which
    * silently drops an incomplete statement that follows others; `cloud` is the front end of the hosted service.
    * @default libsql-server, except that every statement is executed or rejected
    */
@@ -47,7 +47,7 @@ export interface LocalServerOptions {
   readonly platform?: PlatformOptions
   /** Path of the libsql-server program, for the back end `sqld`; by default found by `findSqld`. */
   readonly sqldPath?: string
-  /** A libsql-server that is already running with `--enable-namespaces`, instead of one that is started. */
+  /** Uses a libsql-server that is already running with `--enable-namespaces`, instead of starting one. */
   readonly sqld?: RemoteSqldOptions
   /**
    * Locations in which the databases of the group `default` have replicas, such as `['fra']`. They are kept in the data directory.
@@ -55,14 +55,14 @@ export interface LocalServerOptions {
    */
   readonly replicas?: readonly string[]
   /**
-   * Delays replication to the replicas of databases, in ms: of every replica, or by location, such as `{ fra: 500 }`. For the back
-   * end `sqld`. @default 0
+   * Delays replication to the replicas, in ms: for all of them, or by location, such as `{ fra: 500 }`. For the back end `sqld`.
+   * @default 0
    */
   readonly replicaLagMs?: ReplicaLag
   /** Maps host names (without port) to databases. @default {} */
   readonly domains?: Readonly<Record<string, string>>
   /**
-   * Origins of web pages that may use the server, such as `https://app.example`, besides pages on this machine
+   * Origins of web pages that may use the server, such as `https://app.example`, in addition to pages on this machine
    * (`http://localhost:3000` and the like). All others are rejected. @default []
    */
   readonly allowOrigins?: readonly string[]
@@ -290,8 +290,8 @@ export class LocalServer implements AsyncDisposable {
   }
 
   /**
-   * Makes the replicas in a location lag, stops them, or lets them return; what is not given stays as it is. A new lag applies to
-   * what has not been replicated yet. Needs the back end `sqld` without a URL.
+   * Makes the replicas in a location lag, stops them, or brings them back; conditions that are not given stay unchanged. A new lag
+   * applies to changes that have not been replicated yet. Needs the back end `sqld` without a URL.
    */
   async setReplica(location: string, condition: ReplicaCondition): Promise<void> {
     checkCondition('setReplica', condition)
@@ -347,9 +347,9 @@ export class LocalServer implements AsyncDisposable {
 }
 
 async function serve(service: Service, from: IncomingMessage, to: ServerResponse): Promise<void> {
-  const left = new AbortController()
+  const disconnected = new AbortController()
   to.once('close', () => {
-    if (!to.writableFinished) left.abort()
+    if (!to.writableFinished) disconnected.abort()
   })
   try {
     const target = readTarget(from)
@@ -362,7 +362,7 @@ async function serve(service: Service, from: IncomingMessage, to: ServerResponse
             headers: from.headers,
             body: from,
             remoteAddress: from.socket.remoteAddress,
-            signal: left.signal,
+            signal: disconnected.signal,
           })
     await respond(to, response, from.method === 'HEAD')
   } catch (error) {
@@ -374,7 +374,7 @@ async function serve(service: Service, from: IncomingMessage, to: ServerResponse
   }
 }
 
-/** Parses the request target. Null if its two host names contradict each other. */
+/** Parses the request target. Null if it and the headers name different hosts. */
 function readTarget(from: IncomingMessage): { path: string; query: string } | null {
   if (hasSeveralHosts(from.rawHeaders)) return null
   const target = from.url ?? '/'
@@ -387,26 +387,26 @@ function readTarget(from: IncomingMessage): { path: string; query: string } | nu
   return { path: path === '' ? '/' : path, query: mark < 0 ? '' : relative.slice(mark) }
 }
 
-/** Sends a body, until it ends or the client leaves. Rejects if it breaks off. */
+/** Sends a body until it ends or the client disconnects. Rejects if the body fails. */
 function send(body: Readable, to: ServerResponse): Promise<void> {
   return new Promise((resolve, reject) => {
     body.once('error', reject)
     body.once('close', () => {
       if (!body.readableEnded) to.destroy()
     })
-    const leave = (): void => {
+    const stop = (): void => {
       body.destroy()
       resolve()
     }
-    if (to.destroyed) return leave()
-    to.once('close', leave)
-    // of a part that was written when the client had just left
+    if (to.destroyed) return stop()
+    to.once('close', stop)
+    // for a part that was written when the client had just disconnected
     to.on('error', reject)
     body.pipe(to)
   })
 }
 
-/** @param headers names and values in turn */
+/** @param headers alternating names and values */
 function hasSeveralHosts(headers: readonly string[]): boolean {
   let count = 0
   for (let at = 0; at < headers.length; at += 2) {

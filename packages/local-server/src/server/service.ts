@@ -42,7 +42,7 @@ export interface ServiceOptions extends BackendChoice {
   readonly organization: string
   /** Suffix of host names after `<database>-<organization>.`; null for none. */
   readonly domain: string | null
-  /** Locations of replicas that the default group has. */
+  /** Locations in which the default group has replicas. */
   readonly replicas: readonly string[]
   /** Whether to serve the request inspector. */
   readonly inspector: boolean
@@ -69,16 +69,16 @@ export interface DatabaseOptions {
 /** Initial content and settings of a database. */
 export interface NewDatabaseOptions extends DatabaseOptions {
   /**
-   * Path of an SQLite file to copy; no other program may write to it meanwhile. The back end `sqld` needs the default page size
-   * of 4,096 bytes; a libsql-server given by URL cannot import files.
+   * Path of an SQLite file to copy; no other program may write to it in the meantime. The back end `sqld` needs the default page
+   * size of 4,096 bytes; a libsql-server given by URL cannot import files.
    */
   readonly fromFile?: string
   /**
-   * Whether other databases can share its schema: changes to it are then applied to them, too (see `/v1/jobs`).
+   * Whether other databases can share its schema: changes to it are then also applied to them (see `/v1/jobs`).
    * @default false
    */
   readonly isSchema?: boolean
-  /** Name of the database whose schema it shares, and of which it begins as a copy. */
+  /** Name of the database whose schema it shares; the new database begins as a copy of it. */
   readonly schema?: string
 }
 
@@ -220,7 +220,7 @@ export class Service implements AsyncDisposable {
     if (isSchema) given.push({ type: 'schema' })
     if (schema !== undefined) given.push({ type: 'schema-child', parent: this.#database(schema).id })
     if (given.length > 1)
-      throw new TypeError('createDatabase: fromFile, isSchema and schema exclude each other')
+      throw new TypeError('createDatabase: give only one of fromFile, isSchema and schema')
     return given[0] ?? { type: 'empty' }
   }
 
@@ -294,7 +294,7 @@ export class Service implements AsyncDisposable {
     return await this.#gateway.handle(request)
   }
 
-  /** Rejects changes of databases from now on. */
+  /** Rejects changes to databases from now on. */
   refuseChanges(): void {
     this.#isClosed = true
   }

@@ -2,7 +2,7 @@
 const OLDEST = [22, 19] as const
 
 /**
- * Describes that a version of Node.js is too old; null if it is supported.
+ * Returns an error message for a version of Node.js that is too old; null if it is supported.
  * @param version as in `process.versions.node`
  */
 export function oldNodeProblem(version: string): string | null {

@@ -15,7 +15,7 @@ export function welcomePage(
   const url = hostName(request) === null ? 'this address' : `http://${String(request.headers['host'])}`
   const content = `<h1>Baton local server</h1>
 <p>${escapeHtml(version)}</p>
-<p>This is a database server; its clients are programs. Give one of them this URL:</p>
+<p>This is a database server for programs. To connect one, give it this URL:</p>
 <pre>DATABASE_URL=${escapeHtml(url)}</pre>
 <p>Other databases have the URLs <code>${escapeHtml(url)}/NAME/</code>. <a href="/version">/version</a> and
 <a href="/health">/health</a> need no token.</p>${hasInspector ? '\n<p><a href="/_baton">/_baton</a> shows live requests, on this machine only.</p>' : ''}`

@@ -13,8 +13,8 @@ interface RunnerGlobals extends Partial<TestHooks> {
 }
 
 /**
- * Returns the hooks of the test runner: vitest, one with global hooks like jest, or node:test. They must be registered while a test
- * file is loaded, so that nothing is awaited here.
+ * Returns the hooks of the test runner: vitest, one with global hooks like jest, or node:test. Synchronous, because hooks must be
+ * registered while a test file is loaded.
  * @throws Error if the runner's hooks cannot be found
  */
 export function hooksOfRunner(): TestHooks {

@@ -2,11 +2,11 @@ import { join } from 'node:path'
 import { TemporaryDirectory } from '@batonsql/server-common/base'
 import { type DatabaseAddress, type LocalServer, startLocalServer } from '../server/server.ts'
 
-/** Fills the database that is copied for tests, or the path of an SQLite file to copy. */
+/** A function that fills the database that is copied for tests, or the path of an SQLite file to copy. */
 export type Template = ((config: DatabaseAddress) => unknown) | string
 
 /** The database of a test. */
-export interface MadeDatabase {
+export interface CreatedDatabase {
   readonly name: string
   readonly address: DatabaseAddress
 }
@@ -36,15 +36,15 @@ class SeededServer {
   }
 
   /** Creates a database as a copy of a template, or empty. @throws Error with the name of a template that failed */
-  async create(template: Template | undefined): Promise<MadeDatabase> {
+  async create(template: Template | undefined): Promise<CreatedDatabase> {
     const fromFile = template === undefined ? undefined : await this.#seedOf(template)
     const name = `test-${(this.#count += 1)}`
     const address = await this.#server.createDatabase(name, fromFile === undefined ? {} : { fromFile })
     return { name, address }
   }
 
-  /** Removes a database, aborting what a test has left open. The next test does not wait for it. */
-  discard({ name }: MadeDatabase): void {
+  /** Removes a database, aborting requests and transactions that a test has left open. The next test does not wait for this. */
+  discard({ name }: CreatedDatabase): void {
     const removal = this.#server
       .removeDatabase(name)
       .catch(() => {}) // removed later with the server's directory
@@ -89,7 +89,7 @@ class SeededServer {
 let running: Promise<SeededServer> | null = null
 let users = 0
 
-/** Returns the server of this process, started for its first user. Each call needs a `releaseServer`. */
+/** Returns the server of this process, started for its first user. Each call must be followed by one of `releaseServer`. */
 export function acquireServer(): Promise<SeededServer> {
   users += 1
   running ??= SeededServer.start()

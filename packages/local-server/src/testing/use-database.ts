@@ -1,7 +1,7 @@
 import { checkOptionNames } from '@batonsql/server-common/base'
 import type { DatabaseAddress } from '../server/server.ts'
 import { hooksOfRunner, type TestHooks } from './runner-hooks.ts'
-import { acquireServer, type MadeDatabase, releaseServer, type Template } from './seeded-server.ts'
+import { acquireServer, type CreatedDatabase, releaseServer, type Template } from './seeded-server.ts'
 
 /** Options of {@link useDatabase}. */
 export interface UseDatabaseOptions {
@@ -28,7 +28,7 @@ const OPTION_NAMES = ['template', 'scope', 'hooks'] as const
 
 /**
  * Gives each test a fresh database, on an embedded server in the process of the tests. Call it while a test file is loaded, or in a
- * `describe`; hooks of the runner remove the databases and close the server.
+ * `describe`; the runner's hooks remove the databases and close the server.
  *
  * @returns the address of the database; reading it throws outside of tests and hooks, and if the template has failed
  * @throws TypeError for unknown options
@@ -36,26 +36,26 @@ const OPTION_NAMES = ['template', 'scope', 'hooks'] as const
 export function useDatabase(options: UseDatabaseOptions = {}): TestDatabase {
   checkOptions(options)
   const { template, scope = 'test', hooks = hooksOfRunner() } = options
-  const turn = new DatabaseTurn(template)
+  const databases = new DatabaseSequence(template)
   const isShared = scope === 'file'
   hooks.beforeAll(async () => {
-    turn.begin()
+    databases.begin()
     // hooks of the file may use the database; its error is thrown in each test
-    if (isShared) await turn.renew().catch(() => {})
+    if (isShared) await databases.renew().catch(() => {})
   })
   hooks.beforeEach(async () => {
-    if (isShared) turn.check()
-    else await turn.start()
+    if (isShared) databases.check()
+    else await databases.start()
   })
   // registered first, so that later hooks of the file still have the database
-  if (!isShared) hooks.afterEach(async () => turn.finish())
-  hooks.afterAll(() => turn.end())
+  if (!isShared) hooks.afterEach(async () => databases.finish())
+  hooks.afterAll(() => databases.end())
   return {
     get config(): DatabaseAddress {
-      return turn.address
+      return databases.address
     },
     get url(): string {
-      return turn.address.url
+      return databases.address.url
     },
   }
 }
@@ -69,11 +69,11 @@ function checkOptions(options: UseDatabaseOptions): void {
     throw new TypeError(`useDatabase: scope must be "test" or "file", not ${JSON.stringify(scope)}`)
 }
 
-/** Creates the databases of one `useDatabase` in sequence. */
-class DatabaseTurn {
+/** Creates the databases of one `useDatabase`, one after the other. */
+class DatabaseSequence {
   readonly #template: Template | undefined
   #server: ReturnType<typeof acquireServer> | null = null
-  #current: MadeDatabase | null = null
+  #current: CreatedDatabase | null = null
   #failure: unknown = null
   #testsRunning = 0
 
@@ -108,7 +108,7 @@ class DatabaseTurn {
     this.#testsRunning -= 1
   }
 
-  /** Replaces the previous database by a fresh one. */
+  /** Replaces the previous database with a fresh one. */
   async renew(): Promise<void> {
     const server = await this.#discard()
     this.#failure = null

@@ -2,7 +2,7 @@ import type { PlatformCallOptions, ResolvedConfig } from '../config.ts'
 import { ensure } from '../ensure.ts'
 import type * as models from '../models.ts'
 import { callOf } from '../platform-call.ts'
-import { type Answer, fieldOf, list, nothing, one, text, whole } from '../readers.ts'
+import { fieldOf, list, nothing, one, type ParsedResponse, text, whole } from '../readers.ts'
 import { type WaitUntilReadyOptions, waitForDatabase } from '../readiness.ts'
 import { checkedBody, type PagedOptions, pathOf, type Routes, unsent } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
@@ -15,7 +15,7 @@ export interface DatabaseSeed {
   readonly name?: string | undefined
   /** Point in time of the source: ISO 8601. @default the newest state */
   readonly timestamp?: string | Date | undefined
-  /** URL of an uploaded dump, by a route that the service does not document. */
+  /** URL of a dump that was uploaded with a route that the service does not document. */
   readonly url?: string | undefined
 }
 
@@ -49,7 +49,7 @@ export interface ListDatabasesOptions extends PagedOptions {
   readonly schema?: string | undefined
 }
 
-/** Changes of a configuration; omitted fields are kept. An empty list clears a list. */
+/** Changes to a configuration; omitted fields are kept. An empty list clears a list. */
 export type DatabaseConfigurationInput = models.Optional<Omit<models.DatabaseConfiguration, 'raw'>>
 
 export interface UsageOptions extends PlatformCallOptions {
@@ -98,7 +98,7 @@ export const MINT = {
   }),
 }
 
-/** Reads the total, which the service has called `usage` and `total`. */
+/** Reads the total, which the service has called both `usage` and `total`. */
 export function withTotal(usage: models.DatabaseUsage): models.DatabaseUsage {
   const { raw } = usage
   const total = raw['total'] ?? raw['usage']
@@ -123,10 +123,10 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
   list: pages(
     `GET ${ALL}`,
     (cursor, limit) => ({ limit, cursor }),
-    () => (answer) => {
-      const next = fieldOf(fieldOf(answer.body, 'pagination'), 'next')
+    () => (response) => {
+      const next = fieldOf(fieldOf(response.body, 'pagination'), 'next')
       const isLast = typeof next !== 'string' || next === ''
-      return { items: list<models.Database>('databases')(answer), next: isLast ? null : next }
+      return { items: list<models.Database>('databases')(response), next: isLast ? null : next }
     },
     {
       rules: { group: 'string', parent: 'string', schema: 'string' },
@@ -134,7 +134,7 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
     },
   ),
   /**
-   * Creates a database. It may take seconds until it can be reached: see `wait`. Never retried if the request may have arrived; see
+   * Creates a database. It may take a few seconds to become reachable: see `wait`. Never retried if the request may have arrived; see
    * `ensure` for a call that can be repeated.
    * @throws PlatformError with status 409 or 400 if the name is taken (`isAlreadyExists`), 400 if the group does not exist
    */
@@ -149,7 +149,7 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
   delete: removal(`DELETE ${ONE}`),
   /** Returns the configuration: limits, blocks and protection. */
   getConfiguration: route(`GET ${ONE}/configuration`, whole<models.DatabaseConfiguration>()),
-  /** Changes a part of the configuration. @returns the whole configuration */
+  /** Changes part of the configuration. @returns the whole configuration */
   updateConfiguration: route(`PATCH ${ONE}/configuration`, whole<models.DatabaseConfiguration>(), {
     body: (configuration: DatabaseConfigurationInput) =>
       checkedBody(configuration, {
@@ -164,8 +164,8 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
   /** Returns an instance by its name. */
   getInstance: route(`GET ${ONE}/instances/{instance}`, one<models.Instance>('instance', 'uuid')),
   /**
-   * Creates a token for the database. Single tokens can be neither listed nor revoked: use a short lifetime (`databaseToken`), or rotate.
-   * Never retried if the request may have arrived.
+   * Creates a token for the database. Individual tokens can be neither listed nor revoked: use a short lifetime (`databaseToken`), or
+   * rotate. Never retried if the request may have arrived.
    */
   createToken: route(`POST ${ONE}/auth/tokens`, text<DatabaseToken>('jwt'), MINT),
   /** Invalidates all tokens of the database by rotating its key. Never retried if the request may have arrived. */
@@ -173,22 +173,24 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
   /** Returns the usage of the database in the current month, or in the given period. */
   usage: route(
     `GET ${ONE}/usage`,
-    (answer) => withTotal(one<models.DatabaseUsage>('database', 'uuid')(answer)),
+    (response) => withTotal(one<models.DatabaseUsage>('database', 'uuid')(response)),
     {
       rules: { from: 'string or object', to: 'string or object' },
       send: ({ from, to }: UsageOptions) => ({ query: { from: timeText(from), to: timeText(to) } }),
     },
   ),
   /** Returns the queries that read and wrote the most rows; null if the service has no data. */
-  stats: route(`GET ${ONE}/stats`, (answer: Answer) =>
-    fieldOf(answer.body, 'top_queries') === null ? null : list<models.QueryStatistics>('top_queries')(answer),
+  stats: route(`GET ${ONE}/stats`, (response: ParsedResponse) =>
+    fieldOf(response.body, 'top_queries') === null
+      ? null
+      : list<models.QueryStatistics>('top_queries')(response),
   ),
 })
 
 /** Databases of the organization. Methods with a name reject with a PlatformError with status 404 if it does not exist. */
 export interface Databases extends ReturnType<typeof databaseRoutes> {
   /**
-   * Creates a database unless it exists in that group and was branched from that seed. Can be repeated, also after a lost response.
+   * Creates a database unless it exists in that group and was branched from that seed. Can be repeated, even after a lost response.
    * @param options `wait`: for a new database
    * @returns `created`: whether this call created it; also true if the response was lost and it exists now
    * @throws PlatformError with code `MISMATCH` if a database of that name is in another group or has another parent
@@ -198,8 +200,8 @@ export interface Databases extends ReturnType<typeof databaseRoutes> {
     options?: CreateDatabaseOptions,
   ): Promise<{ readonly created: boolean; readonly database: models.Database }>
   /**
-   * Waits until the database responds at its host, which may take seconds after its creation: HTTP 404, 5xx or no response means that it
-   * is not ready yet. @throws PlatformError with code `TIMEOUT` after `timeoutMs` (by default 30,000)
+   * Waits until the database responds at its host, which may take a few seconds after its creation: HTTP 404, 5xx or no response means
+   * that it is not ready yet. @throws PlatformError with code `TIMEOUT` after `timeoutMs` (by default 30,000)
    */
   waitUntilReady(database: string | models.CreatedDatabase, options?: WaitUntilReadyOptions): Promise<void>
 }
@@ -214,7 +216,7 @@ export function databasesOf(config: ResolvedConfig, routes: Routes): Databases {
     ...methods,
     create(database, options = {}) {
       const created = create(database, options).withResponse()
-      return callOf(created.then((answered) => ready(answered.data.hostname, options).then(() => answered)))
+      return callOf(created.then((result) => ready(result.data.hostname, options).then(() => result)))
     },
     async ensure(database, options = {}) {
       bodyOfDatabase(database) // checked even if there is nothing to create
@@ -225,7 +227,7 @@ export function databasesOf(config: ResolvedConfig, routes: Routes): Databases {
         path: pathOf(ONE, config, [name]),
         find: () => get(name, callOptions),
         make: () => create(database, options).then(() => get(name, callOptions)),
-        differencesOf: (there) => differencesOf(there, database),
+        differencesOf: (existing) => differencesOf(existing, database),
         signal: options.signal,
       })
       if (isNew) await ready(found.hostname, options)
@@ -239,13 +241,13 @@ export function databasesOf(config: ResolvedConfig, routes: Routes): Databases {
   }
 }
 
-function differencesOf({ group, parent }: models.Database, asked: NewDatabase): string[] {
+function differencesOf({ group, parent }: models.Database, requested: NewDatabase): string[] {
   const differences: string[] = []
-  if (group !== asked.group) differences.push(`it is in group "${group}" and not in "${asked.group}"`)
-  const { seed } = asked
+  if (group !== requested.group) differences.push(`it is in group "${group}", not "${requested.group}"`)
+  const { seed } = requested
   const wanted = seed?.type === 'database' ? (seed.name ?? null) : null
   const isKnown = parent !== undefined && (seed === undefined || wanted !== null)
   if (isKnown && (parent?.name ?? null) !== wanted)
-    differences.push(parent ? `it was branched from "${parent.name}"` : 'it was not branched from any')
+    differences.push(parent ? `it was branched from "${parent.name}"` : 'it was not branched from another')
   return differences
 }

@@ -15,7 +15,7 @@ export interface NewGroup {
   readonly extensions?: 'all' | readonly string[] | undefined
 }
 
-/** Changes of a configuration; omitted fields are kept. */
+/** Changes to a configuration; omitted fields are kept. */
 export type GroupConfigurationInput = Optional<Omit<GroupConfiguration, 'raw'>>
 
 export interface AddLocationOptions extends PlatformCallOptions {
@@ -74,7 +74,7 @@ const groupRoutes = ({ route, removal }: Routes) => ({
 /** Groups of the organization. Methods with a name reject with a PlatformError with status 404 if it does not exist. */
 export interface Groups extends ReturnType<typeof groupRoutes> {
   /**
-   * Creates a group unless it exists with its primary in that location. Can be repeated, also after a lost response.
+   * Creates a group unless it exists with its primary in that location. Can be repeated, even after a lost response.
    * @returns `created`: whether this call created it; also true if the response was lost and it exists now
    * @throws PlatformError with code `MISMATCH` if its primary is elsewhere
    */
@@ -95,7 +95,7 @@ export function groupsOf(config: ResolvedConfig, routes: Routes): Groups {
       const { wait, ...callOptions } = options
       if (!wait) return added
       const ready = async (): Promise<void> => await waitFor(name, location, callOptions)
-      return callOf(added.withResponse().then((answered) => ready().then(() => answered)))
+      return callOf(added.withResponse().then((result) => ready().then(() => result)))
     },
     async ensure(group, options = {}) {
       bodyOfGroup(group) // checked even if there is nothing to create
@@ -106,7 +106,7 @@ export function groupsOf(config: ResolvedConfig, routes: Routes): Groups {
         find: () => methods.get(name, options),
         make: () => methods.create(group, options),
         differencesOf: ({ primary }) =>
-          primary === location ? [] : [`its primary is in "${primary}" and not in "${location}"`],
+          primary === location ? [] : [`its primary is in "${primary}", not "${location}"`],
         signal: options.signal,
       })
       return { created, group: found }

@@ -1,6 +1,6 @@
 import type { PlatformCallOptions } from '../config.ts'
 import type * as models from '../models.ts'
-import { type Answer, fieldOf, list, map, number, one, text } from '../readers.ts'
+import { fieldOf, list, map, number, one, type ParsedResponse, text } from '../readers.ts'
 import { checkedBody, type Routes } from '../route.ts'
 import { bodyOrNone, withRaw } from '../view.ts'
 import { withTotal } from './databases.ts'
@@ -10,7 +10,7 @@ export interface NewOrganization {
   readonly name: string
 }
 
-/** Changes of an organization; omitted fields are kept. `requireMfa` needs a caller who uses it. */
+/** Changes to an organization; omitted fields are kept. Only a caller who uses MFA can set `requireMfa`. */
 export type OrganizationChanges = models.Optional<Pick<models.Organization, 'overages' | 'requireMfa'>>
 
 export interface InvoicesOptions extends PlatformCallOptions {
@@ -29,11 +29,11 @@ export type NewInvite = { readonly role?: models.AssignableRole | undefined } & 
   | { readonly username: string; readonly email?: undefined }
 )
 
-/** Scope of an API token. By default all organizations of the caller, which the service intends to abolish. */
+/** Scope of an API token. The default is all organizations of the caller; the service intends to remove this default. */
 export interface ApiTokenOptions extends PlatformCallOptions {
-  /** Slug of its only organization. */
+  /** Slug of the only organization that it gives access to. */
   readonly organization?: string | undefined
-  /** Its only group; only admins and owners may create such a token. */
+  /** The only group that it gives access to; this requires an admin or owner. */
   readonly group?: string | undefined
   /** Its permissions in the group; or only `metrics`, without an organization, for the metrics of the local server. */
   readonly scopes?: readonly (models.Scope | models.ScopePreset | 'metrics')[] | undefined
@@ -50,8 +50,8 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
     /** Lists the organizations of the caller, including the personal account. */
     list: route('GET /v1/organizations', list<models.Organization>('organizations')),
     /**
-     * Creates an organization that the caller owns, by a route that the service does not document. Never retried if the request may have
-     * arrived.
+     * Creates an organization that the caller owns, using a route that the service does not document. Never retried if the request may
+     * have arrived.
      * @throws PlatformError with status 409 if the name is taken (`isAlreadyExists`)
      */
     create: route('POST /v1/organizations', one<models.Organization>('org', 'slug'), {
@@ -64,9 +64,11 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
       body: (changes: OrganizationChanges) => checkedBody(changes, { boolean: ['overages', 'requireMfa'] }),
     }),
     /** Returns the usage of the organization in this period, and of each of its databases. */
-    usage: route(`GET ${ONE}/usage`, (answer: Answer): models.OrganizationUsage => {
-      const usage = one<models.OrganizationUsage>('organization', 'uuid')(answer)
-      const databases = list<models.DatabaseUsage>('databases')({ ...answer, body: usage.raw }).map(withTotal)
+    usage: route(`GET ${ONE}/usage`, (response: ParsedResponse): models.OrganizationUsage => {
+      const usage = one<models.OrganizationUsage>('organization', 'uuid')(response)
+      const databases = list<models.DatabaseUsage>('databases')({ ...response, body: usage.raw }).map(
+        withTotal,
+      )
       return withRaw({ ...usage, databases }, usage.raw)
     }),
     /** Lists the available plans with their quotas. */
@@ -89,10 +91,13 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
      */
     add: route(
       `POST ${ONE}/members`,
-      (answer: Answer) => ({ username: text('member')(answer), role: text<models.Role>('role')(answer) }),
+      (response: ParsedResponse) => ({
+        username: text('member')(response),
+        role: text<models.Role>('role')(response),
+      }),
       { body: (member: NewMember) => checkedBody(member, { string: ['username', 'role'] }) },
     ),
-    /** Returns a member by the user name. @throws PlatformError with status 404 if there is none */
+    /** Returns a member by user name. @throws PlatformError with status 404 if the member does not exist */
     get: route(`GET ${ONE}/members/{username}`, readMember),
     /** Changes the role of a member. @throws PlatformError with status 403 unless the caller is admin or owner */
     updateRole: route(`PATCH ${ONE}/members/{username}`, readMember, {
@@ -116,7 +121,7 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
     /** Withdraws an invitation. */
     delete: removal(`DELETE ${INVITATIONS}/{email}`),
   },
-  /** Actions in the organization. */
+  /** Audit logs of the organization. */
   auditLogs: {
     /**
      * Lists the actions in the organization, newest first, in numbered pages. New actions shift the pages, so that the last item of one may
@@ -125,9 +130,9 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
     list: pages(
       `GET ${ONE}/audit-logs`,
       (at, size) => ({ page: Number(at ?? 1), page_size: size }),
-      (at) => (answer) => {
-        const items = list<models.AuditLog>('audit_logs', ['data'])(answer)
-        const count = fieldOf(fieldOf(answer.body, 'pagination'), 'total_pages') ?? 1
+      (at) => (response) => {
+        const items = list<models.AuditLog>('audit_logs', ['data'])(response)
+        const count = fieldOf(fieldOf(response.body, 'pagination'), 'total_pages') ?? 1
         const page = Number(at ?? 1)
         return { items, next: items.length > 0 && page < Number(count) ? String(page + 1) : null }
       },
@@ -138,9 +143,12 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
 export const accountRoutes = ({ route, removal }: Routes) => ({
   /** Tokens of the platform API. */
   apiTokens: {
-    /** Returns until when the client's own token is valid; null if it does not expire. @throws PlatformError with status 401 if it is invalid */
-    validate: route('GET /v1/auth/validate', (answer: Answer) => {
-      const seconds = number('exp')(answer)
+    /**
+     * Returns when the client's own token expires; null if it does not.
+     * @throws PlatformError with status 401 if the token is invalid
+     */
+    validate: route('GET /v1/auth/validate', (response: ParsedResponse) => {
+      const seconds = number('exp')(response)
       return { expiresAt: seconds === -1 ? null : new Date(seconds * 1_000) }
     }),
     /** Lists the tokens that the caller has created. */
@@ -164,7 +172,7 @@ export const accountRoutes = ({ route, removal }: Routes) => ({
   },
   /** Locations of groups. */
   locations: {
-    /** Returns descriptions of locations by their codes. */
+    /** Returns the descriptions of locations, keyed by their codes. */
     list: route('GET /v1/locations', map<Readonly<Record<string, string>>>('locations')),
   },
   /** The user of the token. */

@@ -2,7 +2,7 @@ import type { Attributes } from '@opentelemetry/api'
 import { verbOf } from '../../sql/verb.ts'
 import { summarize } from './query-summary.ts'
 
-// Names of OpenTelemetry's semantic conventions for database clients (1.45).
+// Names from OpenTelemetry's semantic conventions for database clients (1.45).
 
 /** Returns the attributes of all spans and measurements of a client. @throws TypeError for an invalid URL */
 export function connectionAttributes(
@@ -16,7 +16,7 @@ export function connectionAttributes(
   if (url === undefined) return database
   const text = String(url)
   if (!/^\w+:\/\//.test(text) || !URL.canParse(text))
-    throw new TypeError('observeWithOpenTelemetry: url must be that of the client, such as libsql://…')
+    throw new TypeError('observeWithOpenTelemetry: url must be the URL of the client, such as libsql://…')
   const { protocol, hostname, port, searchParams } = new URL(text)
   const isPlain = protocol === 'http:' || searchParams.get('tls') === '0'
   const usual = isPlain ? 80 : 443

@@ -53,7 +53,7 @@ export function observeWithOpenTelemetry(options: OpenTelemetryOptions = {}): Ob
 /** A pending call. */
 interface Operation {
   readonly span: Span
-  /** Where it began. */
+  /** The context in which it began. */
   readonly context: Context
   /** Attributes of its measurements. */
   readonly attributes: Attributes
@@ -156,7 +156,7 @@ class Reporter {
     span.end()
   }
 
-  /** Adds an event to the span of its call or, if several began in the same context, to the span around them. */
+  /** Adds an event to the span of its call or, if several began in the same context, to their parent span. */
   #retry({ attempt, delayMs, error }: EventOf<'retry'>): void {
     const active = context.active()
     const own = [...this.#operations.values()].filter((operation) => operation.context === active)

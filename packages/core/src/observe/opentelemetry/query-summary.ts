@@ -2,7 +2,7 @@ import { BLANK, quotedBy } from '../../sql/verb.ts'
 
 /** The operation of a statement, and its target. */
 export interface QuerySummary {
-  /** Operations and what they act on, in their order, such as `INSERT invoice SELECT cart`; at most 255 characters. */
+  /** Operations and their tables, in order, such as `INSERT invoice SELECT cart`; at most 255 characters. */
   readonly text: string
   /** The table that it reads or changes, if it is known to be only one. */
   readonly table: string | null
@@ -14,7 +14,7 @@ const NAME = [
   quotedBy('`'),
   String.raw`\[[^\]]*\]`,
 ].join('|')
-/** Whitespace and comments have no group. A quote without an end hides the rest, which may be a value. */
+/** Whitespace and comments have no group. An unterminated quote hides the rest, which may be a value. */
 const TOKEN = new RegExp(
   [
     BLANK,
@@ -33,14 +33,14 @@ const OBJECT = /^(?:TABLE|INDEX|VIEW|TRIGGER)$/
 /** After these words, UPDATE and DELETE are part of a clause: `on conflict do update`, `on delete cascade`, `after update`. */
 const BEFORE_CLAUSE = /^(?:DO|ON|OF|OR|AFTER|BEFORE)$/
 const BEFORE_TABLE = /^(?:FROM|JOIN|INTO)$/
-/** Words between those and the name. */
+/** Words between one of those and the name. */
 const SKIPPED = /^(?:IF|NOT|EXISTS|OR|ABORT|FAIL|IGNORE|REPLACE|ROLLBACK)$/
-/** After these words, a comma is not followed by a table. SELECT ends a list, too. */
+/** After these words, a comma is not followed by a table. SELECT ends a list too. */
 const ENDS_LIST = /^(?:WHERE|ON|GROUP|WINDOW|ORDER|LIMIT|VALUES|RETURNING|[()])$/
 
 /**
- * Summarizes a statement by its words, without parsing it. Keywords are in upper case, names as written. What is in single quotes
- * is never taken for a name, although SQLite sometimes does, because it may be a value that must not be recorded.
+ * Summarizes a statement by its words, without parsing it. Keywords are in upper case, names as written. Text in single quotes is
+ * never taken for a name, although SQLite sometimes does so, because it may be a value that must not be recorded.
  */
 export function summarize(sql: string): QuerySummary {
   const words: string[] = []

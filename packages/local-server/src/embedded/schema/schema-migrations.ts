@@ -55,8 +55,8 @@ export class SchemaMigrations {
   }
 
   /**
-   * Runs migrations, and changes of which databases share a schema, one at a time: no database joins or leaves during a migration, and
-   * none misses one.
+   * Runs migrations, and changes to the set of databases that share a schema, one at a time: no database joins or leaves during a
+   * migration, and none misses one.
    */
   async enqueue<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#last.then(async () => {
@@ -103,7 +103,7 @@ export class SchemaMigrations {
     await this.#store.save()
   }
 
-  /** Applies a migration whose dry run succeeded in all databases, which have been blocked for writes since. */
+  /** Applies a migration whose dry run succeeded in all databases. Their writes have been blocked since then. */
   async #apply(job: Job): Promise<string | null> {
     job.error = null
     await this.#each(
@@ -127,11 +127,11 @@ export class SchemaMigrations {
 
   async #each(tasks: readonly Task[], act: (task: Task) => Promise<void>): Promise<void> {
     let next = 0
-    const lane = async (): Promise<void> => {
+    const actOnNext = async (): Promise<void> => {
       for (let task = tasks[next++]; task !== undefined && !this.#isClosed; task = tasks[next++])
         await act(task)
     }
-    await Promise.all(Array.from({ length: CONCURRENT_TASKS }, lane))
+    await Promise.all(Array.from({ length: CONCURRENT_TASKS }, actOnNext))
   }
 }
 

@@ -134,7 +134,7 @@ export class SchemaStore {
     return job
   }
 
-  /** Must be called after a job or a task has changed. Saves one at a time; each writes the state at its beginning. */
+  /** Must be called after a job or a task has changed. Saves run one at a time; each writes the state at the time it begins. */
   save(): Promise<void> {
     this.#saving = this.#saving
       .catch(() => {}) // reported to its caller

@@ -18,7 +18,7 @@ export interface BodyRequest {
  * The response to a GET, read as it arrives and no faster than it is consumed. The caller closes it. Every wait ends when
  * the signal is aborted, the time limit is reached, or the client is closed.
  */
-export class AnswerBody implements AsyncIterable<Uint8Array> {
+export class ResponseBody implements AsyncIterable<Uint8Array> {
   readonly #http: Http
   readonly #request: BodyRequest
   readonly #exchange: Exchange<TransportBody>
@@ -29,18 +29,18 @@ export class AnswerBody implements AsyncIterable<Uint8Array> {
   private constructor(
     http: Http,
     request: BodyRequest,
-    { exchange, answer }: { exchange: Exchange<TransportBody>; answer: TransportBody },
+    { exchange, response }: { exchange: Exchange<TransportBody>; response: TransportBody },
   ) {
     this.#http = http
     this.#request = request
     this.#exchange = exchange
-    this.#parts = answer.parts[Symbol.asyncIterator]()
+    this.#parts = response.parts[Symbol.asyncIterator]()
     // also between two parts
     request.signal?.addEventListener('abort', this.#abort)
   }
 
   /** Sends the request, with retries. @throws HttpError for a status other than 200 */
-  static async open(http: Http, request: BodyRequest, timeoutMs: number): Promise<AnswerBody> {
+  static async open(http: Http, request: BodyRequest, timeoutMs: number): Promise<ResponseBody> {
     const { path, signal } = request
     const { address } = http.config
     signal?.throwIfAborted()
@@ -53,14 +53,19 @@ export class AnswerBody implements AsyncIterable<Uint8Array> {
         exchange = openObservedBody(http, sent)
         return exchange
       },
-      read: async (answer) => {
-        const body = new AnswerBody(http, request, { exchange, answer })
-        if (answer.status === 200) return body
-        throw new HttpError(answer.status, urlOf(address, path), await errorTextOf(body), answer.retryAfter)
+      read: async (response) => {
+        const body = new ResponseBody(http, request, { exchange, response })
+        if (response.status === 200) return body
+        throw new HttpError(
+          response.status,
+          urlOf(address, path),
+          await errorTextOf(body),
+          response.retryAfter,
+        )
       },
-    } satisfies Parameters<typeof http.send<TransportBody, AnswerBody>>[0]
+    } satisfies Parameters<typeof http.send<TransportBody, ResponseBody>>[0]
     const options = { signal, deadline: http.deadline(timeoutMs), limiter: http.reads, policy: READ }
-    return valueOf(await http.send<TransportBody, AnswerBody>(message, options))
+    return valueOf(await http.send<TransportBody, ResponseBody>(message, options))
   }
 
   /** Yields its parts. @throws TransportError `TIMEOUT` after too long a pause */
@@ -89,7 +94,7 @@ export class AnswerBody implements AsyncIterable<Uint8Array> {
   }
 }
 
-/** Reads the beginning of a body that is the text of an error. */
+/** Reads the beginning of the body of an error response. */
 export async function errorTextOf(parts: AsyncIterable<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
