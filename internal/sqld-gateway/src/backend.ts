@@ -3,7 +3,7 @@ import { mkdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type ReachableDatabases, TokenCheck } from '@batonsql/server-common/auth'
 import {
-  accessEnded,
+  accessRevoked,
   BackendRefusal,
   checkLoaded,
   type DatabaseBackend,
@@ -417,7 +417,7 @@ export class SqldBackend implements DatabaseBackend {
         await this.#respond(id, { ...request, signal: running.signal }, running, location),
       )
     } catch (error) {
-      if (running.isAborted) return accessEnded()
+      if (running.isAborted) return accessRevoked()
       if (error instanceof MissingFileError) throw error
       if (error instanceof BackendRefusal) return errorResponse(400, error.message)
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)

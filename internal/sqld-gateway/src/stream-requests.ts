@@ -1,5 +1,5 @@
 import {
-  accessEndedBefore,
+  accessRevokedBeforeStart,
   type DatabaseId,
   type RevokedAccess,
   type RunningRequest,
@@ -81,7 +81,7 @@ export class StreamRequests {
     const given = await readText(request.body)
     running.isReceiving = false
     const { permissions, migrationRefusal, idOf: idOfName, ...rules } = rulesNow()
-    if (running.isEnding) return accessEndedBefore()
+    if (running.isRevoked) return accessRevokedBeforeStart()
     const named: string[] = []
     const idOf: IdOfName = (name) => {
       const other = idOfName(name)
@@ -211,7 +211,7 @@ export class StreamRequests {
   /** Remembers the stream of a response. It cannot be continued if its access was revoked meanwhile. */
   #batonWatcher({ id, running }: Continued, facts: StreamFacts): BodyWatcher {
     return this.#batons.watcher(facts, {
-      isGood: () => !running.isEnding,
+      isGood: () => !running.isRevoked,
       drop: (baton: string) => void this.#internal.closeStream(id, baton).catch(() => {}),
     })
   }

@@ -1,6 +1,6 @@
 import {
   type BatchStep,
-  logWords,
+  internalMessage,
   MIGRATION,
   type Permissions,
   PipelineFailure,
@@ -187,7 +187,7 @@ export class Session {
         if (!(error instanceof ResultError)) throw error
         if (error.code === 'RESPONSE_TOO_LARGE') throw error
         errors[index] = error
-        left -= Buffer.byteLength(logWords(error, prepared[index]?.statement.sql ?? ''))
+        left -= Buffer.byteLength(internalMessage(error, prepared[index]?.statement.sql ?? ''))
         if (left < 0) throw tooLarge()
       }
       await this.pause()

@@ -1,6 +1,6 @@
 import type { Server } from 'node:http'
 
-/** Listens on a port. @throws Error that describes why this is not possible */
+/** Listens on a port. @throws Error with the reason if this is not possible */
 export async function listen(http: Server, port: number, host: string): Promise<void> {
   try {
     await new Promise<void>((resolve, reject) => {

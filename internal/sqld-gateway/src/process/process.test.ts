@@ -84,19 +84,22 @@ test.skipIf(isMissing || process.platform !== 'linux')(
   },
 )
 
-test.skipIf(isMissing)('a checkpoint of a database that is not loaded yet does not make it missing', async () => {
-  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  const config = { allow_attach: false, block_reads: false, block_writes: false }
-  const first = await startSqld({ dataDirectory, namespaces: true })
-  await first.admin.create('app', config)
-  await first.close()
-  await using second = await startSqld({ dataDirectory, namespaces: true })
-  await second.admin.checkpoint('app')
-  expect(await second.admin.configureIfThere('app', { ...config, block_reads: true })).toBe(true)
-  await expect(second.admin.checkpoint('other')).rejects.toThrow("doesn't exist")
-  await second.close()
-  await rm(dataDirectory, { recursive: true })
-})
+test.skipIf(isMissing)(
+  'a checkpoint of a database that is not loaded yet does not make it missing',
+  async () => {
+    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    const config = { allow_attach: false, block_reads: false, block_writes: false }
+    const first = await startSqld({ dataDirectory, namespaces: true })
+    await first.admin.create('app', config)
+    await first.close()
+    await using second = await startSqld({ dataDirectory, namespaces: true })
+    await second.admin.checkpoint('app')
+    expect(await second.admin.configureIfThere('app', { ...config, block_reads: true })).toBe(true)
+    await expect(second.admin.checkpoint('other')).rejects.toThrow("doesn't exist")
+    await second.close()
+    await rm(dataDirectory, { recursive: true })
+  },
+)
 
 test.skipIf(isMissing)('the empty version file of a server that was killed at once is harmless', async () => {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))

@@ -70,12 +70,12 @@ function senderOf({ hadAttached, ...sender }: BodyRules, baton: string | null, a
 /**
  * Builds the response for a client.
  * @param watchers are shown its body
- * @param whenLeft what happens to the response if the client no longer reads it
+ * @param onDisconnect what happens to the response if the client no longer reads it
  */
 export async function finish(
   response: UpstreamResponse,
   watchers: readonly BodyWatcher[] = [],
-  whenLeft: 'destroy' | 'drain' = 'destroy',
+  onDisconnect: 'destroy' | 'drain' = 'destroy',
 ): Promise<ServiceResponse> {
   const { status } = response
   const headers: Record<string, string | string[]> = {}
@@ -83,7 +83,7 @@ export async function finish(
     const value = response.headers[name]
     if (value !== undefined) headers[name] = value
   }
-  const body = watchBody(response.body, watchers, whenLeft)
+  const body = watchBody(response.body, watchers, onDisconnect)
   if (status < 400) return { status, headers, body }
   return { status, headers, body: (await bytesOf({ ...response, body })).toString('utf8') }
 }

@@ -12,8 +12,8 @@ import {
 } from '@batonsql/embedded-engine'
 import { type ReachableDatabases, TokenCheck } from '@batonsql/server-common/auth'
 import {
-  accessEnded,
-  accessEndedBefore,
+  accessRevoked,
+  accessRevokedBeforeStart,
   BackendRefusal,
   checkResult,
   copyDatabaseFile,
@@ -256,7 +256,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       // a change stream ends with its feed
       return request.path === '/beta/listen' ? response : running.respond(response)
     } catch (error) {
-      if (running.isAborted) return accessEnded()
+      if (running.isAborted) return accessRevoked()
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return this.#refusal(error)
       throw error
@@ -287,7 +287,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     running.isReceiving = false
     // checked again: the token may have been revoked while the body was read
     call = { ...call, permissions: this.#tokens.permissionsOf(request, id) }
-    if (running.isEnding) return accessEndedBefore()
+    if (running.isRevoked) return accessRevokedBeforeStart()
     if (request.path === '/v3/cursor') {
       const body = decodeCursorBody(text)
       const requests = [{ type: 'batch', steps: body.steps }] as const
