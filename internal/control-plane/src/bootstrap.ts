@@ -22,7 +22,7 @@ export function openHome(registry: Registry, slug: string): Home {
   const organization = registry.organizations.get(registry.setting('home') ?? '')
   const owner = registry.users.get(registry.setting('owner') ?? '')
   if (organization === undefined || owner === undefined)
-    throw new Error('the organization of the server is missing in the registry')
+    throw new Error('the organization of the server is missing from the registry')
   if (known !== undefined && organization.slug !== slug)
     throw new Error(`the data directory belongs to the organization "${organization.slug}", not "${slug}"`)
   return { organization, owner }
@@ -36,11 +36,11 @@ export function claimBackend(registry: Registry, kind: string): void {
   const known = registry.setting('backend')
   if (known === kind) return
   if (known !== undefined && registry.databases.rows.length > 0)
-    throw new Error(`the databases of this data directory are held by the back end "${known}", not "${kind}"`)
+    throw new Error(`the databases of this data directory belong to the back end "${known}", not "${kind}"`)
   registry.putSetting('backend', kind)
 }
 
-/** Returns the key pair with a name, and creates it if it does not exist. */
+/** Returns the key pair stored under a name, creating it if necessary. */
 export function keyNamed(registry: Registry, name: string): KeyPair {
   const known = registry.setting(name)
   if (known !== undefined) return JSON.parse(known) as KeyPair

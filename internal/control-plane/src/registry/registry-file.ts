@@ -12,7 +12,7 @@ export type RegistryValue = string | number | null
 export class RegistryFile {
   readonly #database: DatabaseSync
 
-  /** Opens the file, or creates it, readable only by its owner, because it contains private keys. */
+  /** Opens the file, or creates it readable only by its owner, because it contains private keys. */
   constructor(path: string) {
     closeSync(openSync(path, 'a', 0o600))
     unmark(path)

@@ -23,7 +23,7 @@ export function readExpiration(text: string): number | null {
     (sum, { groups }) => sum + Number(groups?.['count']) * (SECONDS[groups?.['unit'] ?? ''] ?? 0),
     0,
   )
-  // verifiers of tokens accept only whole numbers
+  // token verifiers accept only whole numbers
   if (seconds === 0 || !Number.isSafeInteger(seconds)) throw new Refusal(400, 'Invalid expiration format')
   return seconds
 }
