@@ -19,7 +19,7 @@ export interface Grant {
   readonly tables?: TableAuthorizer | null
 }
 
-/** The exports of the module that are used: functions of SQLite and of `engine/*.c`. */
+/** The exports of the module that are used: functions of SQLite and of `wasm/*.c`. */
 interface EngineExports {
   readonly memory: WebAssembly.Memory
   _initialize(): void
@@ -82,9 +82,9 @@ const SCRATCH_BYTES = 8
 
 /** Receives changes while a statement runs. Must not call the engine. */
 export interface ChangeWatcher {
-  /** Called when a row was changed. @param action SQLite's code @param savepoints number of open ones, with that of the statement */
+  /** Called when a row was changed. @param action SQLite's code @param savepoints number of open ones, including the statement's */
   changed(action: number, table: string, savepoints: number): void
-  /** Called when the changes since a savepoint were undone or kept. @param index that of the savepoint; -1 for all changes */
+  /** Called when the changes since a savepoint were undone or kept. @param index index of the savepoint; -1 for all changes */
   savepoint(index: number, isUndone: boolean): void
   /** Called before the changes are committed. */
   committing(): void
@@ -95,8 +95,8 @@ export interface EngineParts {
   readonly files: DatabaseFiles
   readonly state: SharedCallState
   /**
-   * Called when a call of the engine has thrown: its memory may be in any state, and must not be written to the file. Ends the thread
-   * at once, before any other call; even ending the statement could commit it. @default throws the error
+   * Called when an engine call has thrown: the engine's memory may be in any state, and must not be written to the file. Ends the
+   * thread at once, before any other call; even ending the statement could commit changes. @default throws the error
    */
   readonly fail?: (error: unknown) => never
 }

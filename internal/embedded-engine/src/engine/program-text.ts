@@ -39,17 +39,17 @@ function checked(
 ): readonly Statement[] {
   const kept: Statement[] = []
   const known = new Set<string>()
-  let wasLeftOut = false
+  let wasDropped = false
   for (const statement of statements) {
     // statements of a dump are repetitive
     const isKnown = known.has(statement.sql)
     const problem = isKnown ? null : findProblem(text, statement, kept.length === 0, check)
     if (problem !== null) {
-      if (!dropsIncomplete || kept.length === 0 || !problem.isIncomplete || wasLeftOut) throw problem.error
-      wasLeftOut = true
+      if (!dropsIncomplete || kept.length === 0 || !problem.isIncomplete || wasDropped) throw problem.error
+      wasDropped = true
       continue
     }
-    wasLeftOut = false
+    wasDropped = false
     if (statement.kind === 'unknown') throw parseError(`unsupported statement: ${text}`)
     known.add(statement.sql)
     kept.push(statement)
@@ -67,7 +67,7 @@ function findProblem(
     check(statement.sql)
     return null
   } catch (error) {
-    // the connection for syntax checks has no tables, so that only the syntax matters
+    // the connection for syntax checks has no tables, so only syntax errors matter
     if (error instanceof DeniedError) return null
     if (!(error instanceof SqliteError)) throw error
     return syntaxProblem(error.message, text, statement, isFirst)

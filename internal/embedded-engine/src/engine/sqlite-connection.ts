@@ -27,10 +27,10 @@ export class SqliteError extends Error {
   }
 }
 
-/** A string in a result is not valid UTF-8, so it has no JSON form. */
+/** Thrown if a string in a result is not valid UTF-8, so it has no JSON form. */
 export class TextEncodingError extends Error {}
 
-/** A statement was denied by its permissions. */
+/** Thrown if a statement lacks a permission. */
 export class DeniedError extends Error {}
 
 export interface SqliteColumn {
@@ -62,7 +62,7 @@ export interface RowsOptions {
 export interface ConnectionOptions {
   /** The value of `libsql_server_database_name()`. */
   readonly name: string
-  /** A name of `DatabaseFiles`, or `:memory:`. */
+  /** A file name of `DatabaseFiles`, or `:memory:`. */
   readonly file: string
 }
 
@@ -88,7 +88,7 @@ export class SqliteConnection {
     return this.#engine.api.sqlite3_get_autocommit(this.#pointer) === 0
   }
 
-  /** Number of rows that the last change has affected. */
+  /** Number of rows that the last change affected. */
   get changes(): number {
     return Number(this.#engine.api.sqlite3_changes64(this.#pointer))
   }
@@ -103,7 +103,7 @@ export class SqliteConnection {
   }
 
   /**
-   * Compiles SQL text with a single statement; null if it has none. Compiling a change of a vector index already executes it, so that
+   * Compiles SQL text with a single statement; null if it has none. Compiling a change to a vector index already executes it, so
    * only statements that will be executed may be compiled.
    * @throws SqliteError, and DeniedError without permission
    */
@@ -134,7 +134,7 @@ export class SqliteConnection {
     this.#statements.delete(statement)
   }
 
-  /** Runs work of the engine for the call. */
+  /** Runs engine work for the current call. */
   work<T>(run: () => T): T {
     return this.#engine.work(this.call, run)
   }

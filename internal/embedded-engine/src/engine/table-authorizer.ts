@@ -40,7 +40,7 @@ const SCHEMA_TABLES: ReadonlySet<string> = new Set([
   'sqlite_temp_master',
   'sqlite_temp_schema',
 ])
-/** Table functions, which have no data of the database. */
+/** Table functions, which contain no data of the database. */
 const TABLE_FUNCTIONS = /^(?:json_each|json_tree|generate_series|pragma_\w+)$/
 
 /** Checks a statement against a token with permissions for tables. */
