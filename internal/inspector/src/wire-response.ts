@@ -50,7 +50,7 @@ interface CursorLine extends WireResult {
   readonly error?: WireError
 }
 
-/** Parses a response with status 200. Null if that is not possible. */
+/** Parses a response with status 200. Returns null if that is not possible. */
 export function readResponse(text: string, request: SeenRequest): SeenResponse | null {
   try {
     const reader = new ResponseReader()

@@ -1,10 +1,10 @@
-/** A statement as the server saw it, with its effects on transactions and the write lock. */
+/** A statement as received by the server, with its effects on transactions and the write lock. */
 export interface Statement {
   readonly sql: string
   readonly effects: readonly string[]
 }
 
-/** What became of a statement. */
+/** The outcome of a statement. */
 export type Outcome = 'ok' | 'skipped' | { readonly code: string; readonly message: string }
 
 /** A transaction. Times are in ms since the Unix epoch. */
@@ -97,7 +97,7 @@ const IDLE_MS = 11_000
 const MAX_REQUESTS = 1_000
 const MAX_SPANS = 500
 
-/** Tracks requests, streams and transactions by the observed traffic. */
+/** Tracks requests, streams and transactions, based on the observed traffic. */
 export class WireModel {
   /** Oldest first. */
   readonly requests = new Map<number, WireRequest>()
@@ -224,7 +224,7 @@ export class WireModel {
     this.#released.set(span.database, at)
   }
 
-  /** Applies the effects of an answered request to its transaction. */
+  /** Applies the effects of a completed request to its transaction. */
   #apply(request: WireRequest, stream: Stream, { at, outcomes, isAutocommit }: ResponseEvent): void {
     let hasBegun = request.span !== null && request.span.begin < request.at
     for (const [index, { effects }] of request.statements.entries()) {
@@ -249,16 +249,16 @@ export class WireModel {
     if (effect === 'rollback') this.#leave(stream, 'rolled back', at)
   }
 
-  /** Gives the write lock to a stream that has written; the previous holder has lost it. `span` is null outside of transactions. */
+  /** Assigns the write lock to a stream that has written; the previous holder has lost it. `span` is null outside transactions. */
   #lock(request: WireRequest, span: Span | null, at: number): void {
-    const { database, at: asked } = request
+    const { database, at: requestedAt } = request
     const holder = this.holders.get(database)
     if (holder === span && span !== null) return
     const isResponding = holder !== undefined && (this.streams.get(holder.stream)?.inFlight ?? 0) > 0
-    // its own response will contain more information
+    // the response of a responding holder will contain more information
     if (holder !== undefined && !isResponding) this.closeSpan(holder, 'lost', at)
-    const since = Math.max(asked, this.#released.get(database) ?? 0)
-    if (since > asked && span?.lockSince == null) request.waitedUntil ??= since
+    const since = Math.max(requestedAt, this.#released.get(database) ?? 0)
+    if (since > requestedAt && span?.lockSince == null) request.waitedUntil ??= since
     if (span === null || span.end !== null) return
     span.lockSince ??= since
     this.holders.set(database, span)
@@ -269,7 +269,7 @@ export class WireModel {
     stream.span = null
   }
 
-  /** Removes a requested transaction that has not begun. */
+  /** Removes a requested transaction that did not begin. */
   #forget(stream: Stream, request: WireRequest): void {
     if (stream.span === null) return
     this.spans = this.spans.filter((span) => span !== stream.span)
