@@ -1,9 +1,10 @@
-// Runs the tests, or those of one part of the repository: `npm test -- core`. Other arguments go to vitest. A test process that
-// node itself ended (a failed check inside V8, for instance) says nothing about what was tested: its file is run once more, and
-// the end of the output says so. A run has a temporary directory of its own, removed with it. What is left there, or left running, at the end fails the run.
+// Runs the tests, or those of one part of the repository: `npm test -- core`. Other arguments are passed to vitest. If node itself
+// crashed in a test process (for instance, because a check inside V8 failed), that is not a failure of the tests: the file is run
+// once more, and the end of the output reports that. Each run has its own temporary directory, which is removed afterwards.
+// Leftover files in it, and processes that are still running, make the run fail.
 import { TestRun } from './test-run.mjs'
 
-/** The parts that can be tested by themselves in about a minute: where their tests lie, and on which servers they run. */
+/** The parts that can be tested separately in about a minute, with the locations of their tests and the servers they run on. */
 const PARTS = {
   core: { projects: ['unit', 'embedded'], files: ['packages/core/', 'test/client/'] },
   kysely: { projects: ['unit', 'embedded'], files: ['packages/kysely-dialect/', 'test/adapters/kysely/'] },
@@ -24,7 +25,7 @@ const PARTS = {
 }
 
 const given = process.argv.slice(2)
-// every version of Kysely and of Drizzle on every server, and the suites of other projects, which a release needs
+// before a release: every version of Kysely and Drizzle on every server, and the suites of other projects
 if (given[0] === '--all-versions') {
   given.shift()
   process.env.TEST_RELEASE = '1'
@@ -59,7 +60,7 @@ const leftovers = [
     `left in the temporary directory: ${entries.length} entries: ${entries.slice(0, 5).join('; ')}`,
   processes.length > 0 && `left running: ${processes.join(', ')}`,
 ].filter(Boolean)
-// what a run that was interrupted or failed leaves says nothing about the tests
+// leftovers of an interrupted or failed run do not matter
 if (status === 0 && leftovers.length > 0) {
   status = 1
   failed += 1
