@@ -71,7 +71,7 @@ export class Addresses {
   }
 
   /**
-   * Returns what follows `http://` in a URL: a host name if there is a domain, otherwise `origin/<path>`.
+   * Returns the part of a URL after `http://`: a host name if there is a domain, otherwise `origin/<path>`.
    * @param location location of a replica; null for the primary
    */
   hostnameOf(row: DatabaseRow, origin: string, location: string | null = null): string {

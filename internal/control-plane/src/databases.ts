@@ -168,10 +168,10 @@ export class Databases {
     const place = { group: group.id, organization: group.organization, key: newKeyPair() }
     const check = (): DatabaseRow => {
       checkReceiver()
-      const [now, there] = [registry.databases.get(id), registry.groups.get(group.id)]
-      const isAsBefore =
+      const [now, target] = [registry.databases.get(id), registry.groups.get(group.id)]
+      const isUnchanged =
         now?.state === 'ready' && now.group === row.group && now.organization === row.organization
-      if (isAsBefore && there?.organization === group.organization) return now
+      if (isUnchanged && target?.organization === group.organization) return now
       throw new Refusal(409, `database ${row.name} or its group was changed in the meantime`)
     }
     const commit = (): void => {

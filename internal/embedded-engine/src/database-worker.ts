@@ -167,7 +167,7 @@ export class DatabaseWorker {
   }
 
   /**
-   * Closes the database, so that the worker can be given another one; calls in flight fail. `keep: false` means that the files are
+   * Closes the database, so that the worker can be given another; calls in flight fail. `keep: false` means that the files are
    * about to be removed. Later calls are rejected with a `NotBegunError`.
    */
   async release({ keep }: { readonly keep: boolean }): Promise<void> {
@@ -187,13 +187,13 @@ export class DatabaseWorker {
    */
   async end(): Promise<void> {
     if (this.#isDead) return
-    const gone = once(this.#worker, 'exit')
+    const exited = once(this.#worker, 'exit')
     this.#isEnding = true
     this.#worker.ref()
     this.#state.end()
     this.#send({ type: 'end' })
     const timer = setTimeout(() => this.#terminate(), CLOSE_GRACE_MS)
-    await gone
+    await exited
     clearTimeout(timer)
   }
 

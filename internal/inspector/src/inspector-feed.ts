@@ -173,7 +173,7 @@ class WatchedCall {
       this.#ended(status, {
         bytes,
         text: body.slice(0, MAX_PARSED_BYTES),
-        isWhole: bytes <= MAX_PARSED_BYTES,
+        isComplete: bytes <= MAX_PARSED_BYTES,
       })
       return response
     }
@@ -186,9 +186,9 @@ class WatchedCall {
     this.#emit({ ...this.#noResults(null, 0), error: readRefusal(message) })
   }
 
-  #begun({ bytes, text, isWhole }: Copy): void {
+  #begun({ bytes, text, isComplete }: Copy): void {
     this.#isReported = true
-    const body = this.#request.method === 'POST' && isWhole ? readBody(text) : null
+    const body = this.#request.method === 'POST' && isComplete ? readBody(text) : null
     if (body !== null) {
       this.#stream = this.#streams.take(body.baton)
       this.#seen = readRequest(body, this.#stream.stored)
@@ -211,10 +211,10 @@ class WatchedCall {
     })
   }
 
-  #ended(status: number, { bytes, text, isWhole }: Copy): void {
+  #ended(status: number, { bytes, text, isComplete }: Copy): void {
     const event = this.#noResults(status, bytes)
     if (status !== 200) return this.#emit({ ...event, error: readRefusal(text) })
-    const response = isWhole && this.#seen !== null ? readResponse(text, this.#seen) : null
+    const response = isComplete && this.#seen !== null ? readResponse(text, this.#seen) : null
     const { baton, ...results } = response ?? { baton: batonAtStart(text) }
     if (baton !== null && this.#stream !== null) this.#streams.keep(baton, this.#stream)
     this.#emit({ ...event, ...results, isOpen: baton !== null })
@@ -244,10 +244,10 @@ interface Copy {
   /** Beginning of the body. */
   readonly text: string
   /** Whether `text` is the whole body. */
-  readonly isWhole: boolean
+  readonly isComplete: boolean
 }
 
-const NOTHING: Copy = { bytes: 0, text: '', isWhole: true }
+const NOTHING: Copy = { bytes: 0, text: '', isComplete: true }
 
 /** Copies the beginning of a body, and reports it when the body ends or is aborted. */
 function copying(done: (copy: Copy) => void): BodyWatcher {
@@ -259,7 +259,7 @@ function copying(done: (copy: Copy) => void): BodyWatcher {
       bytes += part.length
     },
     onEnd: () =>
-      done({ bytes, text: Buffer.concat(parts).toString('utf8'), isWhole: bytes <= MAX_PARSED_BYTES }),
+      done({ bytes, text: Buffer.concat(parts).toString('utf8'), isComplete: bytes <= MAX_PARSED_BYTES }),
   }
 }
 

@@ -145,7 +145,7 @@ function outcomeOf({ code, message }: WireError): Outcome {
   }
 }
 
-/** Returns the text of a response with another status, as it is shown. */
+/** Returns the text to show for a response with another status. */
 export function readRefusal(text: string): string {
   return text.slice(0, MAX_MESSAGE)
 }

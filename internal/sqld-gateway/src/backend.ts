@@ -340,8 +340,8 @@ export class SqldBackend implements DatabaseBackend {
   /** Starts the missing replicas in these locations, and removes all others. */
   async changeReplicas(given: readonly string[]): Promise<void> {
     const locations = given.filter((location) => !this.#options.conditions.isDown(location))
-    const gone = [...this.#replicas.keys()].filter((location) => !locations.includes(location))
-    for (const location of gone) {
+    const removed = [...this.#replicas.keys()].filter((location) => !locations.includes(location))
+    for (const location of removed) {
       const replica = await this.#replicas.get(location)?.catch(() => null)
       this.#replicas.delete(location)
       await replica?.[Symbol.asyncDispose]()

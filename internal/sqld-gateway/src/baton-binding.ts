@@ -24,7 +24,7 @@ interface StreamOwner {
   readonly seenAt: number
 }
 
-/** Attributes of a stream, besides its baton. */
+/** Attributes of a stream, except its baton. */
 export type StreamFacts = Pick<StreamOwner, 'database' | 'mayWrite' | 'hasAttached' | 'attached' | 'writes'>
 
 /** Decides whether a response's stream may be continued. */

@@ -95,8 +95,8 @@ export class SqldGroups implements DatabaseBackend {
       }),
     )
     for (const [at, group] of groups.entries()) {
-      const isKept = this.#options.hasGroup(group) || moved[at]?.length !== 0
-      if (!isKept && (await this.#isEmpty(group))) await this.endGroup(group)
+      const mustKeep = this.#options.hasGroup(group) || moved[at]?.length !== 0
+      if (!mustKeep && (await this.#isEmpty(group))) await this.endGroup(group)
     }
     return moved.flat()
   }
@@ -267,7 +267,7 @@ export class SqldGroups implements DatabaseBackend {
     return entry.running
   }
 
-  /** Starts a server. If a database's settings cannot be applied, for example to a damaged file, only that database fails. */
+  /** Starts a server. If one database's settings cannot be applied, for example to a damaged file, only it fails. */
   async #startServer(group: string, entry: GroupServer): Promise<SqldBackend> {
     const directory = this.#folderOf(group)
     const servesReplicas = this.#options.replicasOf(group).length > 0

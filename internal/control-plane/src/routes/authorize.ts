@@ -43,7 +43,7 @@ export function authorize(registry: Registry, { access, caller, named }: AccessR
   return { caller, organization, role, group: token.group }
 }
 
-/** Returns the caller's role in an organization; undefined if the user is not a member, or the token is for another one. */
+/** Returns the caller's role in an organization; undefined if the user is not a member, or the token is for another organization. */
 export function roleIn(
   registry: Registry,
   { token, user }: Caller,

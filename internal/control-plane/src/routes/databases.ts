@@ -263,17 +263,17 @@ export async function deleteDatabase(call: Call): Promise<string> {
   return row.name
 }
 
-const NO_FORM = 'a dump must be sent as the field `file` of a form'
+const FORM_REQUIRED = 'a dump must be sent as the field `file` of a form'
 
 /** Reads a form with a dump. @throws Refusal */
 async function readForm({ body, headers }: Request, share: ByteShare): Promise<FormData> {
   const type = headers.get('content-type')
-  if (body === null || type === null) throw new Refusal(400, NO_FORM)
+  if (body === null || type === null) throw new Refusal(400, FORM_REQUIRED)
   const limited = limitBytes(body, MAX_DUMP_BYTES, share)
   return await new Response(limited, { headers: { 'content-type': type } })
     .formData()
     .catch((error: unknown) => {
-      throw error instanceof Refusal ? error : new Refusal(400, NO_FORM)
+      throw error instanceof Refusal ? error : new Refusal(400, FORM_REQUIRED)
     })
 }
 
@@ -282,7 +282,7 @@ async function uploadDump(call: Call) {
   const share = dumps.share()
   try {
     const file = (await readForm(call.request.raw, share)).get('file')
-    if (file === null || typeof file === 'string') throw new Refusal(400, NO_FORM)
+    if (file === null || typeof file === 'string') throw new Refusal(400, FORM_REQUIRED)
     const path = await dumps.keep(call.organization.id, new Uint8Array(await file.arrayBuffer()))
     return { dump_url: `${url()}${path}` }
   } finally {

@@ -45,8 +45,8 @@ export class ExternalTokens {
       throw unauthorized(describeInvalid(error))
     })
     // a set may have been removed while keys were fetched or the signature was verified
-    const areSame = sets.every(({ id, url }) => this.#registry.keySets.get(id)?.url === url)
-    if (claims === null || !areSame) throw unauthorized('The JWT is invalid')
+    const areUnchanged = sets.every(({ id, url }) => this.#registry.keySets.get(id)?.url === url)
+    if (claims === null || !areUnchanged) throw unauthorized('The JWT is invalid')
     const permitted = permittedClaims(claims, row)
     const isPlain = Array.isArray(permitted['perm'])
       ? permitted['perm'].length === 0

@@ -42,9 +42,9 @@ export function unclaimFile(path: string): void {
 function mark(path: string): void {
   withFile(path, (file) => {
     const header = Buffer.alloc(HEADER_BYTES)
-    const isWhole = readSync(file, header, 0, HEADER_BYTES, 0) === HEADER_BYTES
+    const isComplete = readSync(file, header, 0, HEADER_BYTES, 0) === HEADER_BYTES
     // in rollback mode, a program that has cached the first page reads it again only if these counters have changed
-    if (isWhole && header[WRITE_VERSION] === ROLLBACK_JOURNAL) {
+    if (isComplete && header[WRITE_VERSION] === ROLLBACK_JOURNAL) {
       for (const at of CHANGE_COUNTERS) {
         header.writeUInt32BE((header.readUInt32BE(at) + 1) >>> 0, at)
         writeSync(file, header, at, 4, at)

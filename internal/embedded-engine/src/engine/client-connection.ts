@@ -142,7 +142,7 @@ export class ClientConnection implements Writer {
    */
   async prepare(statement: Statement, permissions: StatementPermissions): Promise<RunningStatement> {
     const startedAt = performance.now()
-    let isUndone = false
+    let mustUndo = false
     if (this.#events.isWatched() !== (this.#changes !== null)) this.#watch()
     try {
       if (changesSchema(statement)) {
@@ -151,7 +151,7 @@ export class ClientConnection implements Writer {
       }
       if (statement.kind === 'explain' && changesSchema(statement)) {
         this.#engine.run(`SAVEPOINT ${UNDONE}`)
-        isUndone = true
+        mustUndo = true
       }
       const grant = {
         write: isWriting(statement),
@@ -162,14 +162,14 @@ export class ClientConnection implements Writer {
       const run = new RunningStatement(this, this.#engine, prepared, {
         statement,
         grant,
-        isUndone,
+        mustUndo,
         startedAt,
       })
       run.checkAgreement()
       this.#active = run
       return run
     } catch (error) {
-      this.settle(isUndone)
+      this.settle(mustUndo)
       throw error
     }
   }
@@ -200,9 +200,9 @@ export class ClientConnection implements Writer {
   }
 
   /** Called when a statement has ended: releases the write lock unless a transaction is open. */
-  settle(isUndone: boolean): void {
+  settle(mustUndo: boolean): void {
     this.#active = null
-    if (isUndone) this.#undo()
+    if (mustUndo) this.#undo()
     this.#releaseLock()
   }
 
@@ -289,7 +289,7 @@ interface RunContext {
   readonly statement: Statement
   readonly grant: Grant
   /** Whether it is in a savepoint, to undo effects of compiling it. */
-  readonly isUndone: boolean
+  readonly mustUndo: boolean
   readonly startedAt: number
 }
 
@@ -415,7 +415,7 @@ export class RunningStatement {
     if (this.#hasEnded) return
     this.#hasEnded = true
     this.#prepared.finalize()
-    this.#connection.settle(this.#context.isUndone)
+    this.#connection.settle(this.#context.mustUndo)
   }
 }
 

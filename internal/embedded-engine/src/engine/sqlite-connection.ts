@@ -214,7 +214,7 @@ export class SqliteStatement {
   readonly #grant: Grant
   #pointer: Pointer
   /** Whether it has returned rows and has more. */
-  #isHalfRun = false
+  #hasMoreRows = false
 
   /** Called only by `SqliteConnection.prepare`. */
   constructor(connection: SqliteConnection, engine: EngineInstance, pointer: Pointer, grant: Grant) {
@@ -276,7 +276,7 @@ export class SqliteStatement {
     const code = this.#connection.work(() =>
       api.baton_rows(this.#pointer, limitBytes, Number(asLines), maxValueBytes),
     )
-    this.#isHalfRun = code === ROW
+    this.#hasMoreRows = code === ROW
     if (code === DONE || code === ROW) {
       const text = this.#engine.textOf(api.baton_output(), api.baton_output_length())
       const [count, sizeBytes] = [api.baton_row_count(), api.baton_result_size()]
@@ -333,7 +333,7 @@ export class SqliteStatement {
 
   /** Ends the statement, and rolls it back unless it was finished. */
   abort(): void {
-    if (this.#isHalfRun) {
+    if (this.#hasMoreRows) {
       this.#connection.interrupt()
       this.#engine.api.sqlite3_step(this.#pointer)
     }

@@ -111,7 +111,7 @@ export interface StatementUsage {
 /** A message from a worker to the server. */
 export type FromWorker =
   | { readonly type: 'ready'; readonly sqliteVersion: string }
-  /** The worker has closed its database, and can be given another one. */
+  /** The worker has closed its database, and can be given another. */
   | { readonly type: 'released' }
   | {
       readonly type: 'outcome'

@@ -13,8 +13,8 @@ export function cellText(cell: Cell, length: number | null = null): string {
   if (cell.type === 'blob') return `blob, ${bytesText(length ?? byteLength(cell.base64))}`
   if (cell.type === 'float') return realText(cell.value)
   if (cell.type === 'integer') return cell.value
-  const isCut = length !== null || cell.value.length > LIST_CHARACTERS
-  return isCut ? `${cell.value.slice(0, LIST_CHARACTERS)}…` : cell.value
+  const isTruncated = length !== null || cell.value.length > LIST_CHARACTERS
+  return isTruncated ? `${cell.value.slice(0, LIST_CHARACTERS)}…` : cell.value
 }
 
 /** Formats a REAL with a decimal point, to distinguish it from an integer. */

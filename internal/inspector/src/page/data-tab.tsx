@@ -242,8 +242,8 @@ function Editor(): JSX.Element {
 
 function QueryResult(): JSX.Element | null {
   if (result.value === null) return null
-  const { columns, rows: found, rowsAffected, isCut } = result.value.result
-  const count = isCut ? `the first ${counted(found.length, 'row')}` : counted(found.length, 'row')
+  const { columns, rows: found, rowsAffected, isTruncated } = result.value.result
+  const count = isTruncated ? `the first ${counted(found.length, 'row')}` : counted(found.length, 'row')
   const changed = rowsAffected > 0 ? `, ${counted(rowsAffected, 'row')} changed` : ''
   return (
     <section class="panel" aria-labelledby="result-title">

@@ -13,7 +13,7 @@ export interface Result {
   readonly rows: readonly (readonly Cell[])[]
   readonly rowsAffected: number
   /** Whether there are more rows than were read. */
-  readonly isCut: boolean
+  readonly isTruncated: boolean
 }
 
 interface WireResult {
@@ -81,7 +81,7 @@ export async function executeAll(
   return results.slice(0, statements.length).map((outcome) => {
     if (outcome.type === 'error') throw new Error(outcome.error.message)
     const { cols, rows, affected_row_count: rowsAffected } = outcome.response.result
-    return { columns: cols.map(({ name }) => name ?? ''), rows, rowsAffected, isCut: false }
+    return { columns: cols.map(({ name }) => name ?? ''), rows, rowsAffected, isTruncated: false }
   })
 }
 
@@ -150,11 +150,11 @@ async function readCursor(
     } else if (entry.type === 'step_error' || entry.type === 'error') throw new Error(entry.error.message)
     else if (entry.type === 'step_end' && current === step) rowsAffected = entry.affected_row_count
     else if (entry.type === 'row') {
-      if (rows.length === maxRows) return { columns, rows, rowsAffected, isCut: true }
+      if (rows.length === maxRows) return { columns, rows, rowsAffected, isTruncated: true }
       rows.push(entry.row)
     }
   }
-  return { columns, rows, rowsAffected, isCut: false }
+  return { columns, rows, rowsAffected, isTruncated: false }
 }
 
 /** Yields the entries of a cursor's response, skipping the first line, which describes the stream. */

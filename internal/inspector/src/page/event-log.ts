@@ -28,9 +28,9 @@ const MAX_BYTES = 64 * 1_024 ** 2
 export async function readEventLog(
   file: File,
 ): Promise<{ readonly model: WireModel; readonly events: number; readonly skipped: number }> {
-  const isCut = file.size > MAX_BYTES
-  const lines = (await file.slice(isCut ? file.size - MAX_BYTES : 0).text()).split('\n')
-  if (isCut) lines.shift()
+  const isTruncated = file.size > MAX_BYTES
+  const lines = (await file.slice(isTruncated ? file.size - MAX_BYTES : 0).text()).split('\n')
+  if (isTruncated) lines.shift()
   const log = new EventLog(file.name)
   let [events, skipped] = [0, 0]
   for (const line of lines) {

@@ -163,7 +163,8 @@ export class WireModel {
     stream.lastAt = at
     if (status === 200) this.#apply(request, stream, event)
     const isGone = !event.isOpen
-    if (isGone && stream.span !== null) this.#leave(stream, status === 200 ? 'rolled back' : 'lost', at)
+    if (isGone && stream.span !== null)
+      this.#endTransaction(stream, status === 200 ? 'rolled back' : 'lost', at)
     if (isGone) this.streams.delete(stream.number)
     request.span ??= stream.span
     return request
@@ -173,7 +174,7 @@ export class WireModel {
   settle(now: number): void {
     for (const stream of this.streams.values()) {
       if (stream.inFlight > 0 || stream.lastAt + IDLE_MS > now) continue
-      this.#leave(stream, 'expired', stream.lastAt + IDLE_MS)
+      this.#endTransaction(stream, 'expired', stream.lastAt + IDLE_MS)
       this.streams.delete(stream.number)
     }
   }
@@ -230,7 +231,7 @@ export class WireModel {
     for (const [index, { effects }] of request.statements.entries()) {
       const outcome = outcomes.length === 0 ? 'ok' : outcomes[index]
       if (typeof outcome === 'object' && outcome.code === 'TRANSACTION_TIMEOUT')
-        this.#leave(stream, 'lost', at)
+        this.#endTransaction(stream, 'lost', at)
       if (outcome !== 'ok') continue
       for (const effect of effects) {
         hasBegun ||= isBegin(effect)
@@ -238,15 +239,15 @@ export class WireModel {
       }
     }
     if (!hasBegun) this.#forget(stream, request)
-    if (isAutocommit === true) this.#leave(stream, 'rolled back', at)
+    if (isAutocommit === true) this.#endTransaction(stream, 'rolled back', at)
     if (isAutocommit === false) stream.span ??= this.openSpan(request.database, stream.number, request.at)
   }
 
   #effect(effect: string, request: WireRequest, stream: Stream, at: number): void {
     if (isBegin(effect)) stream.span ??= this.openSpan(request.database, stream.number, request.at)
     if (needsLock(effect)) this.#lock(request, stream.span, at)
-    if (effect === 'commit') this.#leave(stream, 'committed', at)
-    if (effect === 'rollback') this.#leave(stream, 'rolled back', at)
+    if (effect === 'commit') this.#endTransaction(stream, 'committed', at)
+    if (effect === 'rollback') this.#endTransaction(stream, 'rolled back', at)
   }
 
   /** Assigns the write lock to a stream that has written; the previous holder has lost it. `span` is null outside transactions. */
@@ -264,7 +265,7 @@ export class WireModel {
     this.holders.set(database, span)
   }
 
-  #leave(stream: Stream, state: Span['state'], at: number): void {
+  #endTransaction(stream: Stream, state: Span['state'], at: number): void {
     if (stream.span !== null) this.closeSpan(stream.span, state, at)
     stream.span = null
   }

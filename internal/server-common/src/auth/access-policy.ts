@@ -12,7 +12,7 @@ export interface AccessOptions {
   readonly domains: Readonly<Record<string, string>>
   /** Suffix of the host names of databases; null for none. May include a port. */
   readonly domain: string | null
-  /** Origins of allowed web pages, besides those on this machine. */
+  /** Origins of allowed web pages, in addition to those on this machine. */
   readonly allowOrigins: readonly string[]
 }
 

@@ -16,7 +16,7 @@ export class RunningRequest {
   readonly #controller = new AbortController()
   readonly #client: AbortSignal
   readonly #remove: (request: RunningRequest) => void
-  readonly #leave = (): void => this.#controller.abort(this.#client.reason)
+  readonly #onClientAbort = (): void => this.#controller.abort(this.#client.reason)
   #holds = 1
   #body: Readable | null = null
   #waiting: (() => void)[] = []
@@ -37,8 +37,8 @@ export class RunningRequest {
   constructor(client: AbortSignal, remove: (request: RunningRequest) => void) {
     this.#client = client
     this.#remove = remove
-    if (client.aborted) this.#leave()
-    else client.addEventListener('abort', this.#leave, { once: true })
+    if (client.aborted) this.#onClientAbort()
+    else client.addEventListener('abort', this.#onClientAbort, { once: true })
   }
 
   /** Aborted when the client disconnects or the request is aborted. */
@@ -63,7 +63,7 @@ export class RunningRequest {
   release(): void {
     this.#holds -= 1
     if (this.#holds > 0) return
-    this.#client.removeEventListener('abort', this.#leave)
+    this.#client.removeEventListener('abort', this.#onClientAbort)
     this.#remove(this)
     for (const ended of this.#waiting) ended()
   }

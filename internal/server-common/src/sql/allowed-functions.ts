@@ -55,7 +55,7 @@ export const ALLOWED_FUNCTIONS: ReadonlySet<string> = new Set(
     .split(/\s+/),
 )
 
-/** Table-valued functions, besides those of pragmas (`pragma_…`), in lower case. */
+/** Table-valued functions, in addition to those of pragmas (`pragma_…`), in lower case. */
 export const ALLOWED_TABLE_FUNCTIONS: ReadonlySet<string> = new Set([
   'dbstat',
   'fts3tokenize',

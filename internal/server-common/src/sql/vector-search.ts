@@ -55,8 +55,8 @@ function rowsOfSearches(sql: string, tokens: readonly Token[]): { start: number;
     else if (sign === ')') {
       const { isSearch: isOne = false, commas = [] } = open.pop() ?? {}
       const first = tokens[(commas.at(-1) ?? at) + 1]
-      const isWhole = commas.length === ARGUMENTS - 1 && first !== token
-      if (isOne && isWhole) found.push({ start: first?.start ?? 0, end: tokens[at - 1]?.end ?? 0 })
+      const isComplete = commas.length === ARGUMENTS - 1 && first !== token
+      if (isOne && isComplete) found.push({ start: first?.start ?? 0, end: tokens[at - 1]?.end ?? 0 })
     }
   }
   return found

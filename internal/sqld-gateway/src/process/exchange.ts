@@ -135,7 +135,7 @@ export async function bytesOf({ body }: UpstreamResponse): Promise<Buffer> {
   return body instanceof Readable ? await readBytes(body) : body
 }
 
-/** Reads the rest of a response, if there is one, without keeping it. */
+/** Reads and discards the rest of a response, if any. */
 export function discard({ body }: UpstreamResponse): void {
   if (body instanceof Readable) body.on('error', () => {}).resume()
 }

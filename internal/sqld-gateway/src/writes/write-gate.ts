@@ -1,6 +1,6 @@
 import type { StoredEffects, WriteEffect } from '../request/write-effect.ts'
 
-/** How long the server leaves the write lock to a transaction while another one waits. */
+/** How long the server leaves the write lock to a transaction while another waits. */
 const WINDOW_MS = 5_000
 /** After this time the server has closed an idle stream and rolled its transaction back. */
 const STREAM_GONE_MS = 11_000
@@ -13,7 +13,7 @@ export class StreamWrites {
   isOpen = false
   /** When its last response arrived; null while a request is in flight. */
   idleSince: number | null = null
-  /** Whether it has begun a transaction. As its end cannot be detected reliably, such a stream is never held back. */
+  /** Whether it has begun a transaction. Because its end cannot be detected reliably, such a stream is never held back. */
   hasBegun = false
   /** When it acquired the write lock; null if it does not hold it, or until its first write has been executed. */
   lockedSince: number | null = null
@@ -61,24 +61,24 @@ export class WriteGate {
     stream.hasBegun ||= effect.opens
     stream.idleSince = null
     if (effect.mayWrite) this.#stalledSince ??= performance.now()
-    // if the server took the lock from its transaction, the stream may have begun another one
+    // if the server took the lock from its transaction, the stream may have begun another
     if (effect.opens || !isWriter) stream.lockedSince = null
     if (effect.mayWrite) this.#writers.add(stream)
   }
 
   #untilOpen(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      const pass = (): void => {
+      const proceed = (): void => {
         signal.removeEventListener('abort', onAbort)
         resolve()
       }
       const onAbort = (): void => {
-        this.#waiting = this.#waiting.filter((each) => each !== pass)
+        this.#waiting = this.#waiting.filter((each) => each !== proceed)
         reject(signal.reason)
       }
       if (signal.aborted) return onAbort()
       signal.addEventListener('abort', onAbort, { once: true })
-      this.#waiting.push(pass)
+      this.#waiting.push(proceed)
       this.#changed()
     })
   }
@@ -163,6 +163,6 @@ export class WriteGate {
     this.#isClosed = false
     const waiting = this.#waiting
     this.#waiting = []
-    for (const pass of waiting) pass()
+    for (const proceed of waiting) proceed()
   }
 }
