@@ -29,8 +29,8 @@ export function openHome(registry: Registry, slug: string): Home {
 }
 
 /**
- * Records the kind of the back end that holds the databases. To a back end of another kind all databases would appear lost, and
- * interrupted creations and removals would never be finished. @throws Error if another kind is recorded
+ * Records the kind of back end that stores the databases. A back end of another kind would treat all databases as lost, and would
+ * never finish interrupted creations and removals. @throws Error if another kind is recorded
  */
 export function claimBackend(registry: Registry, kind: string): void {
   const known = registry.setting('backend')

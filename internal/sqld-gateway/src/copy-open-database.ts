@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { BackendRefusal, copyDatabaseFile } from '@batonsql/server-common/backend'
 import { sqliteModule } from '@batonsql/server-common/base'
 
-/** Copies all pages in one step: with several, a writer between them would restart the copy. */
+/** Copies all pages in one step: with several steps, a write between them would restart the copy. */
 const ALL_PAGES = 0x7f_ff_ff_ff
 const BUSY_MS = 5_000
 /** The page size of libsql-server, which crashes on databases with any other. */

@@ -32,7 +32,7 @@ export const NewDatabaseBody = v.object({
     v.object({
       type: v.string(),
       name: v.nullish(v.string()),
-      // name of the field in requests of the command line
+      // the command line's name for `name`
       value: v.nullish(v.string()),
       url: v.nullish(v.string()),
       timestamp: v.nullish(v.string()),

@@ -66,7 +66,7 @@ function createOrganization(call: Call) {
   const slug = slugOf(name)
   if (registry.findOrganization(slug) !== undefined)
     throw new Refusal(409, `organization ${slug} already exists`)
-  // the command line expects the slug of the name
+  // the command line expects a slug derived from the name
   const organization = newOrganization(slug, name, 'team', 'scaler')
   if (call.query('dry_run') !== 'true') {
     const owner = newMember(organization.id, call.caller.user.id, 'owner' as const)

@@ -57,7 +57,7 @@ export class ExternalTokens {
   }
 }
 
-/** The id of the key that a token claims to be signed with, which may be of any type; undefined for text that is not a token. */
+/** Returns the id of the key that a token claims to be signed with, of any type; undefined for text that is not a token. */
 function keyIdOf(token: string): unknown {
   try {
     return decodeProtectedHeader(token).kid

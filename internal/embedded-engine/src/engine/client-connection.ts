@@ -321,7 +321,7 @@ export class RunningStatement {
     return this.#prepared.columns
   }
 
-  /** Rejects a statement that the engine parses differently, because permissions were decided by the text. */
+  /** Rejects a statement that the engine parses differently, because permissions were determined from the text. */
   checkAgreement(): void {
     const { statement } = this.#context
     const isAgreed =
@@ -419,7 +419,7 @@ export class RunningStatement {
   }
 }
 
-/** Whether the text of the statement allows it to change something. */
+/** Whether a statement may write, according to its text. */
 function isWriting(statement: Statement): boolean {
   return statement.needsWriteLock || statement.access === 'write' || statement.kind === 'explain'
 }

@@ -31,7 +31,7 @@ const FULL = 2
  * The files that the engine can access: the database and its two journals, under fixed names. SQL cannot name any other file on the
  * disk.
  *
- * The engine's locks are in its memory, where other programs do not see them. To prevent other programs from changing the file or
+ * The engine's locks are in its memory, where other programs cannot see them. To prevent other programs from changing the file or
  * removing its journal while it is open here, the file is marked and its WAL is renamed, so that SQLite does not recognize a database.
  * The mark is removed when the file is closed; after a crash or a power failure, when it is opened and closed again. The WAL of
  * another program is never modified.
@@ -132,7 +132,7 @@ export class DatabaseFiles {
     for (const descriptor of this.#descriptors.keys()) this.close(descriptor)
   }
 
-  /** Returns the number of bytes read, less at the end of the file; -1 for an error. */
+  /** Returns the number of bytes read, fewer at the end of the file; -1 for an error. */
   read(descriptor: number, into: Uint8Array, offset: number): number {
     try {
       let done = 0

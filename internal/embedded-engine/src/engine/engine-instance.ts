@@ -102,8 +102,8 @@ export interface EngineParts {
 }
 
 /**
- * An engine with its own memory, for all connections to one database. Calls block the thread; long ones regularly check in the shared
- * state whether they were interrupted.
+ * An engine with its own memory, for all connections to one database. Calls block the thread; long ones regularly check the shared
+ * state for interruptions.
  */
 export class EngineInstance {
   readonly api: EngineExports
@@ -128,7 +128,7 @@ export class EngineInstance {
     return this.text(this.api.sqlite3_libversion())
   }
 
-  /** Runs work for a call, which the shared state shows as running. */
+  /** Runs work for a call, which is the current one in the shared state meanwhile. */
   work<T>(call: number, run: () => T): T {
     this.#state.current = call
     try {
@@ -159,7 +159,7 @@ export class EngineInstance {
     return bytes.toString('utf8', at, bytes.indexOf(0, at))
   }
 
-  /** Returns the text of some bytes at an address. */
+  /** Returns the text of `length` bytes at an address. */
   textOf(at: Pointer, length: number): string {
     return Buffer.from(this.api.memory.buffer, at, length).toString('utf8')
   }

@@ -84,7 +84,7 @@ export class OpenDatabase {
     if (this.#state.isEnding) return // retried in another worker
     let outcome: CallOutcome
     try {
-      // recorded first: a call that the shared state does not show counts as not begun
+      // recorded first: a call that is not in the shared state counts as not begun
       this.#state.begin(call)
       const session = this.#sessionFor(stream)
       this.#running.set(call, session)

@@ -5,7 +5,7 @@ import { DeniedError, SqliteError } from './sqlite-connection.ts'
 const CACHE_ENTRIES = 1_000
 const CACHE_TEXT_LENGTH = 10_000
 
-/** Compiles a statement where that has no effect; throws its error. */
+/** Compiles a statement without side effects; throws its error. */
 export type SyntaxCheck = (sql: string) => unknown
 
 /** Parses SQL text, and caches the result, because applications usually repeat the same few statements. */

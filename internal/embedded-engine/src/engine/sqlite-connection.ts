@@ -40,7 +40,7 @@ export interface SqliteColumn {
 
 /** Rows of a statement as JSON. */
 export interface SqliteRows {
-  /** Separated by commas, or one line of a cursor each. */
+  /** Separated by commas, or one cursor line each. */
   readonly text: string
   readonly count: number
   /** Size of columns and rows that counts towards the limit of a response; 0 for a cursor, which has no limit. */

@@ -1,6 +1,6 @@
 import type { TableAction, TablePermission } from '@batonsql/server-common/hrana'
 
-/** SQLite's codes of actions on tables. */
+/** SQLite's codes for actions on tables. */
 const ACTIONS: ReadonlyMap<number, { readonly action: TableAction; readonly table: 'first' | 'second' }> =
   new Map([
     [20, { action: 'data_read', table: 'first' }],

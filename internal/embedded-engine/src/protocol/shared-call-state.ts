@@ -5,7 +5,7 @@ const FIRST_SLOT = 3
 const SLOTS = 1_024
 
 /**
- * State that the server and a worker share in memory, because a busy worker reads no messages: the call that its engine executes, the
+ * State that the server and a worker share in memory, because a busy worker does not read messages: the call that its engine executes, the
  * calls it has begun, and those to interrupt. Calls are numbered in the order in which they are sent.
  */
 export class SharedCallState {

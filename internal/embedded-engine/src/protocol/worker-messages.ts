@@ -79,7 +79,7 @@ export type WorkerRequest =
   /** Migrates the children of this schema database, and then the database itself, after a dry run here. */
   | { readonly type: 'migrate'; readonly program: string }
 
-/** Null on success; otherwise the error, for ATTACH the missing permission, or empty. */
+/** Null on success; otherwise the error. For ATTACH, `not permitted` means that the client lacks the permission. */
 export type Reply = string | null
 
 /** The outcome of a call: text for the client, or the error. */

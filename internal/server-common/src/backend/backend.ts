@@ -29,7 +29,7 @@ export const DEFAULT_SETTINGS: DatabaseSettings = {
   keys: [],
 }
 
-/** Access that was revoked: all of it, or write access. */
+/** Access that was revoked: all of it, or only write access. */
 export type RevokedAccess = 'all' | 'writes'
 
 /** Initial content of a database. */

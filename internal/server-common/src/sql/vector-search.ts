@@ -40,7 +40,7 @@ export function boundSearches(sql: string): string {
 
 interface OpenBracket {
   readonly isSearch: boolean
-  /** Positions, in tokens, of the arguments after the first. */
+  /** Token positions of the commas between its arguments. */
   readonly commas: number[]
 }
 

@@ -84,7 +84,7 @@ const BROKEN: ReadonlySet<string | undefined> = new Set([
 ])
 /** The client limits the number of requests and their duration. Idle connections are closed after 4 s. */
 const POOL_OPTIONS = { allowH2: false, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 } as const
-/** With this interval of 31 years the server makes no checkpoints until it stops, not even after a COMMIT. */
+/** With this interval of 31 years, the server runs no checkpoints until it stops, not even after a COMMIT. */
 const NO_OWN_CHECKPOINTS = ['--checkpoint-interval-s', '1000000000']
 
 /** Sends requests to one libsql-server, and restarts it when it has exited unexpectedly. */

@@ -1,6 +1,6 @@
 import type { WriteGate } from './write-gate.ts'
 
-/** Size above which the WAL is truncated; a page has 4 KiB. */
+/** Size above which the WAL is truncated; a page is 4 KiB. */
 const WAL_BYTES = 8 * 1_024 ** 2
 /** Minimum interval between two checks of the size. */
 const CHECK_INTERVAL_MS = 100

@@ -2,7 +2,7 @@ import type { BodyWatcher } from '@batonsql/server-common/http'
 import type { WriteEffect } from '../request/write-effect.ts'
 import type { StreamWrites, WriteGate } from './write-gate.ts'
 
-/** Only errors have this key in a response; in values from the database its quotes are escaped. */
+/** Only errors have this key in a response; inside database values, its quotes are escaped. */
 const ERROR = '"message":"'
 /** The beginning of a response whose stream remains open. */
 const CONTINUED = '{"baton":"'
