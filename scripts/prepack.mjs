@@ -1,10 +1,10 @@
-// Runs before `npm pack`, `npm publish` and pnpm's: what is packed is what the sources say. Under turbo they are built.
+// Runs before `npm pack` and `npm publish`, and those of pnpm: builds the packages from the sources. Under turbo, they are already built.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 if (process.env.TURBO_HASH === undefined) {
   const task = fileURLToPath(new URL('task.mjs', import.meta.url))
-  // what `npm pack` prints is the name of the file
+  // prints to stderr, because `npm pack` prints the name of the file to stdout
   const { status } = spawnSync(
     process.execPath,
     [task, 'turbo', 'run', 'build', '--output-logs=errors-only'],

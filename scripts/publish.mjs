@@ -1,5 +1,5 @@
-// Publishes the packages whose version the registry does not have, core before what depends on it, with a signed statement of
-// where they come from. Can be run again: published versions are skipped. `--dry-run` sends nothing.
+// Publishes the packages whose version is not in the registry yet, each after its dependencies, with a signed statement of their
+// provenance. Can be run again: published versions are skipped. `--dry-run` sends nothing.
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -22,14 +22,14 @@ for (const folder of FOLDERS) {
     console.log(`${name}@${version} is already published`)
     continue
   }
-  // only a workflow can sign
+  // provenance can be signed only in a workflow
   const options = isDryRun ? ['--dry-run'] : ['--provenance']
   const { status } = spawnSync('npm', ['publish', '--access', 'public', ...options], {
     cwd,
     stdio: 'inherit',
   })
   if (status !== 0) {
-    console.error(`${name}@${version} was not published, nor what comes after it`)
+    console.error(`${name}@${version} was not published, nor were the packages after it`)
     process.exit(1)
   }
   // changesets/action reads this line to create tags

@@ -1,13 +1,13 @@
-// Runs a command of this repository from any machine that has node >= 20.19 and npm: borrows the pinned pnpm, and a
-// newer node where the machine's own is too old, for this one run. Nothing is installed outside the checkout
-// and npm's cache. `pnpm exec` installs the dependencies first if they are out of date.
+// Runs a command of this repository on any machine that has node >= 20.19 and npm: borrows the pinned pnpm, and a newer node if the
+// machine's own is too old, for this run only. Nothing is installed outside the checkout and npm's cache. `pnpm exec` installs the
+// dependencies first if they are out of date.
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { NPX, nodePackage, withoutNpm } from './borrow.mjs'
 
 const MINIMUM = [22, 22]
-/** The oldest that can borrow a newer one; `engines` in package.json says the same. */
+/** The oldest node that can borrow a newer one; the same as `engines` in package.json. */
 const OLDEST = [20, 19]
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 const isAtLeast = (version) => major > version[0] || (major === version[0] && minor >= version[1])
@@ -17,7 +17,7 @@ function fail(message) {
   process.exit(1)
 }
 
-/** Puts pnpm, and a node that is new enough, on the path of a command. */
+/** Returns a command that runs pnpm with a node that is new enough. */
 function borrow() {
   const { packageManager } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
   const packages = ['--package', packageManager]
@@ -25,7 +25,7 @@ function borrow() {
     const node = nodePackage(readFileSync(new URL('../.node-version', import.meta.url), 'utf8').trim())
     if (node === null)
       fail(
-        `Baton's tools need node >= ${MINIMUM.join('.')}; this is ${process.version} on ${process.platform}-${process.arch}, for which none can be borrowed. Install a newer node and try again.`,
+        `Baton's tools need node >= ${MINIMUM.join('.')}; this is ${process.version} on ${process.platform}-${process.arch}, for which no newer one can be downloaded. Install a newer node and try again.`,
       )
     packages.push('--package', node)
   }

@@ -12,33 +12,32 @@ const VITEST = [
   'native',
 ]
 
-/** Runs the long forms of tests, which `env` asks for unless the environment says otherwise, and ends the process. */
+/** Runs the long forms of tests with the settings in `env`, which the environment can override, and exits. */
 export function runLong(env, args) {
   const options = { stdio: 'inherit', env: { ...env, ...process.env } }
   const { status } = spawnSync(process.execPath, [...VITEST, ...args, ...process.argv.slice(2)], options)
   process.exit(status ?? 1)
 }
 
-/** Caches that tools of others keep there. */
+/** Caches that third-party tools keep in the temporary directory. */
 const CACHES = /^(?:tsx-\d+|jest_\d+|jiti|node-compile-cache|v8-compile-cache-\d+|\.?com\.google\..*)$/
 
 /**
- * One run of the tests, with a temporary directory of its own, which is gone after it, also when the run fails or is
- * interrupted.
+ * A run of the tests, with its own temporary directory, which is removed at the end, even if the run fails or is interrupted.
  */
 export class TestRun {
-  // short: sockets lie in it, whose paths may have about 100 characters
+  // short, because it contains sockets, whose paths are limited to about 100 characters
   #directory = mkdtempSync(join(tmpdir(), 'bt-'))
   #temporary = join(this.#directory, 't')
   #summary = join(this.#directory, 'summary.json')
 
   constructor() {
     mkdirSync(this.#temporary)
-    // vitest hears of Ctrl-C by itself, and ends; then the directory goes
+    // vitest receives Ctrl-C, too, and exits; then the directory is removed
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {})
   }
 
-  /** Runs vitest. Resolves with its exit code and what test/support/summary-reporter.ts has counted. */
+  /** Runs vitest. Resolves with its exit code and the counts of test/support/summary-reporter.ts. */
   async vitest(args) {
     rmSync(this.#summary, { force: true })
     const env = { ...process.env, TMPDIR: this.#temporary, BATON_TEST_SUMMARY: this.#summary }
@@ -48,15 +47,15 @@ export class TestRun {
     try {
       return { ...counted, status, ...JSON.parse(readFileSync(this.#summary, 'utf8')) }
     } catch {
-      return { ...counted, status } // it has not got as far as that
+      return { ...counted, status } // it exited before writing the summary
     }
   }
 
-  /** Ends the run. @returns what it has left: entries of the temporary directory, and processes, which are killed */
+  /** Ends the run and kills leftover processes. @returns these, and the leftover entries of the temporary directory */
   async end() {
     let processes = this.#processes()
-    // what was killed may take a moment to be gone
-    for (let look = 0; processes.length > 0 && look < 50; look += 1) {
+    // killed processes may take a moment to exit
+    for (let check = 0; processes.length > 0 && check < 50; check += 1) {
       await sleep(100)
       processes = this.#processes()
     }
@@ -72,13 +71,13 @@ export class TestRun {
     return { entries, processes: processes.map(({ pid, command }) => `${pid} (${command})`) }
   }
 
-  /** Processes that have the temporary directory of this run, if the system provides that. */
+  /** Returns the processes that use the temporary directory of this run, if the system can list them. */
   #processes() {
     const read = (pid, file) => {
       try {
         return readFileSync(`/proc/${pid}/${file}`, 'utf8')
       } catch {
-        return '' // it has ended, or is another user's; or there is no such directory
+        return '' // it has exited, or belongs to another user
       }
     }
     const pids = process.platform === 'linux' ? readdirSync('/proc').filter((name) => /^\d+$/.test(name)) : []

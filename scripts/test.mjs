@@ -1,11 +1,12 @@
-// Runs the tests. A run has a temporary directory of its own, removed with it; what is left there, or left running, fails the run.
+// Runs the tests. Each run has its own temporary directory, which is removed afterwards; leftover files in it, and processes that
+// are still running, make the run fail.
 //   npm test              on both servers
-//   npm test -- --all     also the packed packages, and the other versions of Kysely and Drizzle: what a change must pass
-//   npm test -- core      those of one part
-// All other arguments go to vitest.
+//   npm test -- --all     also the packed packages and the other versions of Kysely and Drizzle, which a change must pass
+//   npm test -- core      the tests of one part
+// All other arguments are passed to vitest.
 import { TestRun } from './test-run.mjs'
 
-/** The parts that can be tested by themselves in about a minute: where their tests lie, and on which servers they run. */
+/** The parts that can be tested separately in about a minute, with the locations of their tests and the servers they run on. */
 const PARTS = {
   core: { projects: ['unit', 'embedded'], files: ['packages/core/', 'test/client/'] },
   kysely: { projects: ['unit', 'embedded'], files: ['packages/kysely-dialect/', 'test/adapters/kysely/'] },
@@ -25,7 +26,7 @@ const PARTS = {
   },
 }
 
-/** What takes as long as all the rest, and rarely fails alone. */
+/** Projects that take as long as all others together, and rarely fail alone. */
 const LEFT_OUT = {
   text: 'the packed packages, and other versions of Kysely and Drizzle (npm test -- --all)',
   projects: ['packages', '*-kysely-*', '*-drizzle-*'],
@@ -42,7 +43,7 @@ function vitestArguments([first, ...rest]) {
 
 const given = process.argv.slice(2)
 if (given.length === 0) process.env.BATON_TEST_LEFT_OUT = LEFT_OUT.text
-// every version of Kysely and of Drizzle on every server, and the suites of other projects, which a release needs
+// before a release: every version of Kysely and Drizzle on every server, and the suites of other projects
 if (given[0] === '--all-versions') process.env.TEST_RELEASE = '1'
 
 const run = new TestRun()
@@ -55,7 +56,7 @@ const leftovers = [
 ].filter(Boolean)
 if (leftovers.length > 0) {
   for (const line of leftovers) console.log(line)
-  // what a run that was interrupted or failed leaves says nothing about the tests
+  // leftovers of an interrupted or failed run do not matter
   if (status === 0) {
     status = 1
     failed += 1

@@ -1,9 +1,10 @@
-// No test compares elapsed time with a bound: it would depend on the speed of the machine. `expectNoStall` is the one exception.
+// Rejects tests that compare elapsed time with a bound, because they depend on the machine's speed. `expectNoStall` is the only
+// exception.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
 const ALLOWED = 'test/support/no-stall.ts'
-/** A difference of two readings of a clock, or a variable that is named for one, given to a matcher of sizes. */
+/** Matches a comparison of a time difference, or of a variable named like one, with a bound. */
 const COMPARED =
   /expect(?:\.poll)?\([^\n]*(?:now\(\)|[Ee]lapsed|[Dd]urationMs|AfterMs|[tT]ookMs)[^\n]*\)\s*\.(?:not\.)?toBe(?:Less|Greater)Than(?!OrEqual\(0\)|\(0\))/
 
@@ -18,7 +19,7 @@ let found = 0
 for (const file of files.trim().split('\n')) {
   if (!file.endsWith('.ts') || file === ALLOWED) continue
   if (!file.startsWith('test/') && !file.endsWith('.test.ts')) continue
-  // a call may be written over several lines
+  // a call may span several lines
   const text = readFileSync(file, 'utf8').replace(/\n\s*(?=\.to)/g, '')
   for (const line of text.split('\n')) {
     if (!COMPARED.test(line)) continue

@@ -1,4 +1,4 @@
-// Words that readers of other languages stumble over, or that say nothing, are in no shipped line: sources, docs, READMEs.
+// Rejects words in shipped files (sources, docs, READMEs) that non-native readers stumble over, or that have no meaning.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 

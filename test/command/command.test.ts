@@ -130,7 +130,7 @@ test('a port in use; --host, --domain and --allow-origin are passed to the serve
   const second = await runBaton(['dev', '--port', port, '--host', '0.0.0.0'])
   expect([second.code, second.errors]).toEqual([
     1,
-    `baton: port ${port} of 0.0.0.0 is in use by another program; port 0 selects a free one\n`,
+    `baton: port ${port} on 0.0.0.0 is in use by another program; use port 0 to select a free one\n`,
   ])
   const third = await runBaton(['dev', '--port', '0', '--platform-port', port, '--host', '0.0.0.0'])
   expect([third.code, third.errors]).toEqual([second.code, second.errors])

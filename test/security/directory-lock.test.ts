@@ -180,7 +180,7 @@ describe('a lock that has changed', () => {
     await rm(join(dataDirectory, 'baton.lock.db'))
     await writeFile(join(dataDirectory, 'baton.lock.db'), '')
     expect(await gone).toEqual([null, 'SIGKILL'])
-    expect(errors.join('')).toContain(`another server has the directory ${dataDirectory}`)
+    expect(errors.join('')).toContain(`another server is using the directory ${dataDirectory}`)
   })
 
   test('a process that reads the file, which drops its own lock, keeps the directory', async () => {

@@ -156,12 +156,12 @@ describe.skipIf(browserPath === null)(
       const locks = page.locator('#locks')
       expect(await locks.textContent()).toContain('No stream holds')
       const holder = await pipeline(server.url, [execute('begin'), execute('insert into t values (1)')])
-      await locks.getByText('has the write lock').waitFor()
-      expect(await locks.textContent()).toContain('none waits')
+      await locks.getByText('has held the write lock').waitFor()
+      expect(await locks.textContent()).toContain('no requests waiting')
       // it takes the lock away when the five seconds are over
       const waiter = query(server.url, 'insert into t values (2)')
       await locks.getByText('insert into t values (2)').waitFor()
-      expect(await locks.textContent()).toMatch(/default #1.*#2 waits/)
+      expect(await locks.textContent()).toMatch(/default #1.*#2 waiting for/)
       expect(await page.locator('#timeline rect.waiting').count()).toBe(1)
       expect(await page.locator('#streams li').count()).toBe(2)
       await waiter
@@ -314,7 +314,7 @@ describe.skipIf(browserPath === null)(
           data.items.add(new File([${JSON.stringify(lines.slice(0, 4).join('\n'))}], 'dropped.jsonl'))
           document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))
         }`)
-        await page.getByText('4 events of dropped.jsonl').waitFor()
+        await page.getByText('4 events from dropped.jsonl').waitFor()
         // events in the meantime appear afterwards
         await query(server.url, 'select 9 as meanwhile')
         await page.click('#back')
@@ -336,7 +336,7 @@ describe.skipIf(browserPath === null)(
       expect(ground).toBe(colorScheme === 'dark' ? 'rgb(17, 22, 28)' : 'rgb(244, 245, 247)')
       await shopScene(server)
       await using lock = await lockScene(server.urlOf('app'))
-      await page.getByText('waits').first().waitFor()
+      await page.locator('#locks').getByText('waiting for').first().waitFor()
       // long enough to be seen
       await page.waitForTimeout(1_200)
       expect(scene.problems).toEqual([])

@@ -14,15 +14,15 @@ export interface Addressed {
 }
 
 /**
- * Resolves the addresses of databases: a name in the home organization, or `<database>-<organization>` in any. Names contain
- * dashes, so that these are only compared as a whole, never split. `<location>_` before one of them addresses a replica.
+ * Resolves the addresses of databases: a name in the home organization, or `<database>-<organization>` in any. Names may contain
+ * dashes, so addresses are only compared as a whole, never split. `<location>_` before one of them addresses a replica.
  */
 export class Addresses {
   readonly #registry: Registry
   readonly #home: OrganizationRow
   readonly #domain: string | null
 
-  /** @param domain suffix of host names, with its port if there is one */
+  /** @param domain suffix of host names, including its port, if any */
   constructor(registry: Registry, home: OrganizationRow, domain: string | null) {
     this.#registry = registry
     this.#home = home
@@ -64,15 +64,15 @@ export class Addresses {
 
   /**
    * Returns the shortest address of a database, for paths.
-   * @param location that of a replica; null for the primary
+   * @param location location of a replica; null for the primary
    */
   pathOf(row: DatabaseRow, location: string | null = null): string {
     return prefixOf(location) + (row.organization === this.#home.id ? row.name : this.#labelOf(row))
   }
 
   /**
-   * Returns what follows `http://` in a URL: a host name if there is a domain, otherwise `origin/<path>`.
-   * @param location that of a replica; null for the primary
+   * Returns the part of a URL after `http://`: a host name if there is a domain, otherwise `origin/<path>`.
+   * @param location location of a replica; null for the primary
    */
   hostnameOf(row: DatabaseRow, origin: string, location: string | null = null): string {
     return this.#domain === null

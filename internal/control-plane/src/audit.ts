@@ -53,7 +53,7 @@ export class AuditLog {
     this.#registry = registry
   }
 
-  /** Adds an entry. Within a transaction of the caller, it is committed or rolled back with it. */
+  /** Adds an entry. If the caller has a transaction open, the entry is committed or rolled back with it. */
   add(
     organization: string,
     { username, origin, token }: AuditAuthor,

@@ -22,25 +22,25 @@ export function openHome(registry: Registry, slug: string): Home {
   const organization = registry.organizations.get(registry.setting('home') ?? '')
   const owner = registry.users.get(registry.setting('owner') ?? '')
   if (organization === undefined || owner === undefined)
-    throw new Error('the organization of the server is missing in the registry')
+    throw new Error('the organization of the server is missing from the registry')
   if (known !== undefined && organization.slug !== slug)
     throw new Error(`the data directory belongs to the organization "${organization.slug}", not "${slug}"`)
   return { organization, owner }
 }
 
 /**
- * Records the kind of the back end that holds the databases. To a back end of another kind all databases would appear lost, and
- * interrupted creations and removals would never be finished. @throws Error if another kind is recorded
+ * Records the kind of back end that stores the databases. A back end of another kind would treat all databases as lost, and would
+ * never finish interrupted creations and removals. @throws Error if another kind is recorded
  */
 export function claimBackend(registry: Registry, kind: string): void {
   const known = registry.setting('backend')
   if (known === kind) return
   if (known !== undefined && registry.databases.rows.length > 0)
-    throw new Error(`the databases of this data directory are held by the back end "${known}", not "${kind}"`)
+    throw new Error(`the databases of this data directory belong to the back end "${known}", not "${kind}"`)
   registry.putSetting('backend', kind)
 }
 
-/** Returns the key pair with a name, and creates it if it does not exist. */
+/** Returns the key pair stored under a name, creating it if necessary. */
 export function keyNamed(registry: Registry, name: string): KeyPair {
   const known = registry.setting(name)
   if (known !== undefined) return JSON.parse(known) as KeyPair

@@ -31,7 +31,7 @@ interface RunningParts {
   readonly usage: Usage
 }
 
-/** Manages organizations, users, groups, databases and tokens, below the platform API. */
+/** Manages organizations, users, groups, databases and tokens; the platform API is built on it. */
 export class ControlPlane {
   readonly registry: Registry
   readonly home: Home
@@ -68,7 +68,7 @@ export class ControlPlane {
     }
   }
 
-  /** Starts the back end, and finishes changes that a crash has interrupted. @returns the version of the back end */
+  /** Starts the back end, and finishes changes that a crash interrupted. @returns the version of the back end */
   async start(backend: DatabaseBackend): Promise<string> {
     const usage = new Usage(this.registry, backend)
     const databases = new Databases({

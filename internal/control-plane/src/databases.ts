@@ -13,7 +13,7 @@ import { Refusal } from './refusal.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } from './registry/rows.ts'
 
-/** Number of concurrent back-end calls when all databases are visited. */
+/** Maximum number of concurrent back-end calls when many databases are processed. */
 const CONCURRENCY = 16
 
 export const NEW_CONFIGURATION: DatabaseConfiguration = {
@@ -31,12 +31,12 @@ export const NEW_CONFIGURATION: DatabaseConfiguration = {
 export interface NewDatabase {
   readonly organization: OrganizationRow
   readonly group: GroupRow
-  /** Validated and free. */
+  /** Validated and not yet taken. */
   readonly name: string
   readonly source: DatabaseSource
   readonly configuration: DatabaseConfiguration
   readonly parent?: DatabaseRow
-  /** How long the database is not ready after its creation, in ms. */
+  /** How long the database takes to become ready after its creation, in ms. */
   readonly readyDelayMs: number
   /** Called in the transaction that makes it ready. */
   readonly onReady?: () => void
@@ -46,7 +46,7 @@ export interface NewDatabase {
 export interface ApplyOptions {
   /** Access that was revoked: requests that use it are aborted, with their streams and transactions. @default null */
   readonly revoked?: RevokedAccess | null
-  /** Whether a database that the back end does not have is marked as lost, instead of an error. @default false */
+  /** Whether a database that the back end does not have is marked as lost instead of causing an error. @default false */
   readonly markMissingAsLost?: boolean
 }
 
@@ -121,7 +121,7 @@ export class Databases {
       // reads of the source may have been blocked while it was copied
       this.#checkReadable(source)
     } catch (error) {
-      // a failed removal is retried; the caller needs the reason why the database does not exist
+      // a failed removal is retried; the caller receives the error of the creation
       await this.remove(row).catch(() => {})
       throw error instanceof BackendRefusal ? new Refusal(400, error.message) : error
     }
@@ -159,7 +159,7 @@ export class Databases {
 
   /**
    * Moves a database to a group, possibly of another organization, and aborts its requests in flight. `checkReceiver` is called
-   * when the data has been copied.
+   * first, and again once the data has been copied.
    * @throws Refusal if the database was changed in the meantime; in that case it is not moved
    */
   async move(row: DatabaseRow, group: GroupRow, checkReceiver: () => void): Promise<void> {
@@ -168,10 +168,10 @@ export class Databases {
     const place = { group: group.id, organization: group.organization, key: newKeyPair() }
     const check = (): DatabaseRow => {
       checkReceiver()
-      const [now, there] = [registry.databases.get(id), registry.groups.get(group.id)]
-      const isAsBefore =
+      const [now, target] = [registry.databases.get(id), registry.groups.get(group.id)]
+      const isUnchanged =
         now?.state === 'ready' && now.group === row.group && now.organization === row.organization
-      if (isAsBefore && there?.organization === group.organization) return now
+      if (isUnchanged && target?.organization === group.organization) return now
       throw new Refusal(409, `database ${row.name} or its group was changed in the meantime`)
     }
     const commit = (): void => {
@@ -183,7 +183,7 @@ export class Databases {
       if (backend.move === undefined) commit()
       else await backend.move(id, group.id, this.#settingsOf({ ...row, ...place }), commit)
     })
-    // in the old group or the new one
+    // applies to the old group or the new one
     await moved.catch(() => {})
     await this.apply(id, { revoked: 'all' })
     await moved
@@ -209,7 +209,7 @@ export class Databases {
   }
 
   /**
-   * Removes a database. Its name is free at once; resolves when its data is removed.
+   * Removes a database. Its name becomes free at once; resolves when its data has been removed.
    * @throws Refusal if it is protected, or if others share its schema
    */
   async remove(row: DatabaseRow): Promise<void> {
@@ -227,17 +227,17 @@ export class Databases {
       throw new Refusal(400, `cannot delete \`${name}\` because databases are still refering to it`)
   }
 
-  /** Begins a removal, within a transaction of the caller. */
+  /** Begins a removal, within the caller's transaction. */
   markDeleting(row: DatabaseRow): void {
     this.#options.registry.databases.put({ ...row, state: 'deleting' })
   }
 
-  /** Finishes several removals: those of databases with a shared schema before that of the schema. */
+  /** Finishes several removals. Databases that share a schema are removed before their schema database. */
   async finishRemovals(rows: readonly DatabaseRow[]): Promise<void> {
     const failures: unknown[] = []
     for (const isSchema of [false, true]) {
       const these = rows.filter((row) => row.isSchema === isSchema)
-      // each is attempted, so that each failure is retried
+      // all are attempted, so that every failure is retried
       await eachOf(these, (row) => this.finishRemoval(row)).catch((error: unknown) => failures.push(error))
     }
     if (failures.length > 0) throw failures[0]
@@ -261,17 +261,17 @@ export class Databases {
     await this.finishGroup(group)
   }
 
-  /** Removes what the back end keeps for a removed group, after the last of its databases. */
+  /** Removes what the back end still stores for a removed group, once its last database is gone. */
   async finishGroup(group: string): Promise<void> {
     const { registry, backend } = this.#options
     const isRemoved =
       registry.groups.get(group) === undefined && !registry.databases.rows.some((row) => row.group === group)
-    // what remains is removed at the next start
+    // anything left is removed at the next start
     if (isRemoved) await backend.endGroup?.(group).catch((error: unknown) => console.error(String(error)))
   }
 
   /**
-   * Finishes changes that a crash has interrupted; called once the back end has started. Failures are logged and retried later, and
+   * Finishes changes that a crash interrupted; called once the back end has started. Failures are logged and retried later, and
    * do not affect other databases.
    */
   async reconcile(): Promise<void> {
@@ -356,14 +356,14 @@ export class Databases {
   }
 }
 
-/** Returns the allowed addresses of a copy, which are those of its source. */
+/** Returns the allowed addresses that a copy inherits from its source. */
 function addressesOf({
   configuration: { allowedIps, allowedAwsVpcIds },
 }: DatabaseRow): Pick<DatabaseConfiguration, 'allowedIps' | 'allowedAwsVpcIds'> {
   return { allowedIps, allowedAwsVpcIds }
 }
 
-/** Returns the access that a change of the configuration revokes. */
+/** Returns the access that a configuration change revokes. */
 export function accessRevokedBy(
   before: DatabaseConfiguration | undefined,
   { blockReads, blockWrites, allowedIps }: DatabaseConfiguration,
@@ -381,7 +381,7 @@ function isServed({ state }: DatabaseRow): boolean {
   return state === 'ready' || state === 'lost'
 }
 
-/** Calls `work` for each item. Rejects with the first failure when all are done. */
+/** Calls `work` for each item. Rejects with the first failure once all are done. */
 async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const left = [...items].reverse()
   const failures: unknown[] = []

@@ -85,7 +85,7 @@ export class PendingChanges {
   }
 }
 
-/** Returns the access that includes both. */
+/** Returns the access that covers both. */
 export function widest(one: RevokedAccess | null, other: RevokedAccess | null): RevokedAccess | null {
   return one === 'all' || other === 'all' ? 'all' : (one ?? other)
 }

@@ -5,7 +5,7 @@ import type { Registry } from './registry/registry.ts'
 import type { DatabaseRow } from './registry/rows.ts'
 
 const HOUR_MS = 3_600_000
-/** libsql-server reports the size of a database about a second late. */
+/** How long a database is sampled after its last use: libsql-server updates the size of a database about a second late. */
 const COUNTED_AFTER_MS = 3_000
 
 /** Usage in a period, and the current storage. */
@@ -23,8 +23,8 @@ export interface Period {
 }
 
 /**
- * Records the usage of databases by the hour. The counts of a back end restart with its process, so that the differences are
- * recorded regularly.
+ * Records the usage of databases by the hour. A back end's counts restart with its process, so differences are recorded
+ * regularly.
  */
 export class Usage {
   readonly #registry: Registry
@@ -39,7 +39,7 @@ export class Usage {
     this.#backend = backend
   }
 
-  /** Adds bytes of a database that were sent in an export. */
+  /** Adds bytes that an export of a database has sent. */
   addBytesSynced(id: DatabaseId, bytes: number): void {
     this.touch(id)
     this.#bytesSynced.set(id, (this.#bytesSynced.get(id) ?? 0) + bytes)
@@ -66,7 +66,7 @@ export class Usage {
 
   /** Records the current usage of databases. If the back end does not respond, the next sample includes it. */
   async sample(rows: readonly DatabaseRow[]): Promise<void> {
-    // sequentially: an older count that is recorded after a newer one would look like a restart of the count
+    // sequentially: an older count recorded after a newer one would look like a restart of the counter
     const sampled = this.#last.then(async () => {
       for (const { id } of rows) await this.#sampleOne(id)
     })

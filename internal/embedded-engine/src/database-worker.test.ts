@@ -26,7 +26,7 @@ test('messages about a database that is being released do not affect its worker'
       settings: DEFAULT_SETTINGS,
       role: 'plain',
       dialect: null,
-      isKept: false,
+      isDurable: false,
     })
   const close = (id: DatabaseId) => {
     const call = { id, stream: 2, permissions: OWNER, signal: new AbortController().signal }

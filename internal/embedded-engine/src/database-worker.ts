@@ -26,10 +26,10 @@ const WATCH_INTERVAL_MS = 200
 const LOG_TAIL_CHARACTERS = 2_000
 /** SQLite is recursive, for example once for each wildcard of a LIKE; the largest accepted input needs less. */
 const STACK_MB = 32
-/** Call numbers fit into the cells of the shared state. */
+/** Call numbers must fit into the cells of the shared state. */
 const LAST_CALL = 0x7fffffff
 
-/** The worker ended or was given another database before it began a call, so that the call can be retried. */
+/** Thrown if the worker exited or was given another database before it began a call. The call can be retried. */
 export class NotBegunError extends Error {}
 
 /** Receives the text of a cursor while it runs. */
@@ -38,19 +38,19 @@ export interface CursorListener {
   lines(text: string): void
 }
 
-/** The parts that all calls have. */
+/** Properties common to all calls. */
 export interface DatabaseCall {
   /** The database that the worker must have open. */
   readonly id: DatabaseId
   readonly stream: number
   readonly permissions: Permissions
-  /** Aborted when the client leaves. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal
 }
 
-/** Receives messages of a worker that belong to no call. */
+/** Receives messages of a worker that do not belong to a call. */
 export interface WorkerListener {
-  /** Called when the worker has closed its database, or has ended. */
+  /** Called when the worker has closed its database, or has exited. */
   onClosed(worker: DatabaseWorker, database: DatabaseId | null): void
   /** Called when a transaction of a watched database was committed. */
   onChanges(database: DatabaseId, changes: readonly TableChanges[]): void
@@ -147,7 +147,7 @@ export class DatabaseWorker {
     this.#send({ type: 'settings', settings })
   }
 
-  /** Runs a call. Its outcome rejects with a `PipelineFailure` if the worker ends meanwhile. */
+  /** Runs a call. Its outcome rejects with a `PipelineFailure` if the worker exits meanwhile. */
   run(call: DatabaseCall, work: CallWork): Promise<CallOutcome> {
     return this.#call(call, work, null).outcome
   }
@@ -167,8 +167,8 @@ export class DatabaseWorker {
   }
 
   /**
-   * Closes the database, so that the worker can be given another one; calls in flight fail. With `keep: false` the files are about to
-   * be removed. Later calls are rejected with a `NotBegunError`.
+   * Closes the database, so that the worker can be given another; calls in flight fail. `keep: false` means that the files are
+   * about to be removed. Later calls are rejected with a `NotBegunError`.
    */
   async release({ keep }: { readonly keep: boolean }): Promise<void> {
     if (this.#isDead) return
@@ -187,13 +187,13 @@ export class DatabaseWorker {
    */
   async end(): Promise<void> {
     if (this.#isDead) return
-    const gone = once(this.#worker, 'exit')
+    const exited = once(this.#worker, 'exit')
     this.#isEnding = true
     this.#worker.ref()
     this.#state.end()
     this.#send({ type: 'end' })
     const timer = setTimeout(() => this.#terminate(), CLOSE_GRACE_MS)
-    await gone
+    await exited
     clearTimeout(timer)
   }
 
@@ -217,7 +217,7 @@ export class DatabaseWorker {
       // calls to a worker that is being released fail when the release is done
       if (this.#release === null) {
         this.#send({ ...work, call: number, stream, permissions })
-        this.#watch ??= setInterval(() => this.#look(), WATCH_INTERVAL_MS).unref()
+        this.#watch ??= setInterval(() => this.#checkProgress(), WATCH_INTERVAL_MS).unref()
         if (signal.aborted) abandon()
         else signal.addEventListener('abort', abandon)
       }
@@ -225,7 +225,7 @@ export class DatabaseWorker {
     return { outcome, abandon, readMore }
   }
 
-  /** Called when the client of a call has left: interrupts its statement, and skips those that have not begun. */
+  /** Called when the client of a call has disconnected: interrupts its statement, and skips those that have not begun. */
   #abandon(number: number): void {
     if (!this.#calls.has(number)) return // already finished
     this.#state.abandon(number)
@@ -255,7 +255,7 @@ export class DatabaseWorker {
   }
 
   /** Interrupts a statement that blocks others for too long, and terminates the worker if that has no effect. */
-  #look(): void {
+  #checkProgress(): void {
     const call = this.#state.current
     const now = Date.now()
     if (call === 0) this.#busy = null

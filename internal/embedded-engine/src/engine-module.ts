@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { setFlagsFromString } from 'node:v8'
 import type { EngineModule } from './webassembly-types.ts'
 
-/** Beside this file, and beside the file that it is built into. */
+/** Next to this file, and next to the file that it is bundled into. */
 const MODULE = new URL('libsql.wasm', import.meta.url)
 
 let compiled: Promise<EngineModule> | null = null
@@ -22,8 +22,8 @@ async function compile(): Promise<EngineModule> {
 }
 
 /**
- * Prevents V8 from replacing machine code of WebAssembly by a better version. If threads share a module, V8 may free the code of an
- * imported function twice and abort the process: https://github.com/nodejs/node/issues/64500
+ * Prevents V8 from freeing replaced WebAssembly machine code. If threads share a module, V8 may free the code of an imported
+ * function twice and abort the process: https://github.com/nodejs/node/issues/64500
  */
 function keepMachineCode(): void {
   try {

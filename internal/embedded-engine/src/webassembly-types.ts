@@ -1,5 +1,5 @@
 /*
- * The types of WebAssembly that are used; TypeScript has them only in those of the browser.
+ * The WebAssembly types that are used here; TypeScript declares them only in its library for browsers.
  */
 declare global {
   namespace WebAssembly {

@@ -1,7 +1,7 @@
-// Builds libsql.wasm from the sources of libSQL as they are published on the crates registry, and the C files
-// beside this one. Needs cargo, clang, lld, wasi-libc and libclang-rt-dev-wasm32 (Debian's packages) and binaryen;
-// the result is kept in the repository, so they are not needed to use or to test it. With `--verify` nothing is written: it fails
-// if the result is not the file in the repository (`npm run engine:verify`).
+// Builds libsql.wasm from the sources of libSQL as published on crates.io, and the C files next to this one. Needs cargo, clang,
+// lld, wasi-libc and libclang-rt-dev-wasm32 (Debian's packages) and binaryen. The result is kept in the repository, so using or
+// testing it requires none of them. `--verify` writes nothing, and fails unless the result is identical to the file in the
+// repository (`npm run engine:verify`).
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,11 +10,11 @@ import { basename, join } from 'node:path'
 import { ALLOWED_FUNCTIONS } from '@batonsql/server-common/sql'
 import { changeSource } from './source-changes.mjs'
 
-// the release whose SQLite is that of libsql-server 0.24.32, to the commit
+// the release with exactly the same SQLite (same commit) as libsql-server 0.24.32
 const CRATE = 'libsql-ffi'
 const CRATE_VERSION = '0.9.30'
 
-// what libsql-server is compiled with, as far as the host has it
+// the options that libsql-server is compiled with, as far as the host supports them
 const OPTIONS = [
   'SQLITE_CORE',
   'SQLITE_OS_OTHER=1',
@@ -36,10 +36,10 @@ const OPTIONS = [
   'SQLITE_MAX_MMAP_SIZE=0',
   'SQLITE_OMIT_LOAD_EXTENSION',
 ]
-// of SQLite3 Multiple Ciphers, which libsql-server is built with; without those that reach files or raw memory
+// extensions of SQLite3 Multiple Ciphers, which libsql-server is built with, except those that access files or raw memory
 const EXTENSIONS = ['series', 'shathree', 'uuid']
-// what SQL may call here besides: those are safe with the changes of `source-changes.mjs`, `load_extension` is our own, the
-// others only SQLite itself can call
+// additional functions allowed here: the first ones are safe with the changes in `source-changes.mjs`, `load_extension` is our own,
+// and only SQLite itself can call the others
 const ALLOWED_HERE = [
   'vector8',
   'vector16',
@@ -81,7 +81,7 @@ const flags = [
   ...OPTIONS.map((option) => `-D${option}`),
 ]
 
-// the extensions are written to be part of one file with SQLite, whose private names they use
+// the extensions use private names of SQLite, so they are compiled in one file with it
 const amalgamation = join(work, 'amalgamation.c')
 const extensionSource = (name) => join(sources, `SQLite3MultipleCiphers/src/${name}.c`)
 const regexp = changed(extensionSource('regexp'))
@@ -97,7 +97,7 @@ const included = [
   join(here, 'functions.c'),
   regexp,
   ...EXTENSIONS.map(extensionSource),
-  // last, because of what it defines
+  // last, because it redefines mathematical functions
   join(here, 'math-errors.h'),
   extensionSource('extensionfunctions'),
 ]
@@ -106,7 +106,7 @@ const files = [
   [amalgamation, ['-w']],
   ...['vfs', 'output', 'rows', 'dump', 'connection', 'memory'].map((name) => [
     join(here, `${name}.c`),
-    // elsewhere the compiler would put the instructions in the place of the calls
+    // in the other files, the compiler would replace calls with these instructions
     ['-Wall', '-Wextra', '-Werror', ...(name === 'memory' ? ['-mbulk-memory'] : [])],
   ]),
 ]
@@ -128,7 +128,7 @@ run('clang', [
   '-o',
   linked,
   '-Wl,--strip-all',
-  // below the data, where an overflow traps instead of writing over it
+  // puts the stack below the data, so that an overflow traps instead of overwriting it
   '-Wl,--stack-first',
   '-Wl,-z,stack-size=8388608',
   '-Wl,--max-memory=1073741824',
@@ -150,19 +150,19 @@ const digest = createHash('sha256').update(bytes).digest('hex')
 console.log(`libsql.wasm: ${bytes.length} bytes, SHA-256 ${digest}`)
 if (!verifies) writeFileSync(`${target}.sha256`, `${digest}  libsql.wasm\n`)
 else if (!bytes.equals(readFileSync(kept)) || !readFileSync(`${kept}.sha256`, 'utf8').startsWith(digest)) {
-  console.error('libsql.wasm in the repository is not built from these sources, or with other compilers:')
+  console.error('libsql.wasm in the repository was built from other sources, or with other compilers:')
   for (const command of ['clang', 'wasm-ld', 'wasm-opt']) run(command, ['--version'])
   process.exitCode = 1
 }
 
-/** A copy of a source with our changes. */
+/** Copies a source with our changes. @returns the path of the copy */
 function changed(path) {
   const copy = join(work, basename(path))
   writeFileSync(copy, changeSource(basename(path), readFileSync(path, 'utf8')))
   return copy
 }
 
-/** A program of this machine that runs statements, and ends when memory is used that must not be. */
+/** Builds a native program that runs statements, and aborts on an invalid memory access. */
 function buildSanitized(target) {
   const checks = [
     '-fsanitize=address,undefined',
@@ -181,7 +181,7 @@ function buildSanitized(target) {
   run('clang', [...native, ...includes, ...sources, '-lm', '-o', target])
 }
 
-/** The folder `bundled` of the crate, fetched by cargo. */
+/** Fetches the crate with cargo. @returns its folder `bundled` */
 function fetchSources() {
   mkdirSync(join(work, 'src'))
   writeFileSync(join(work, 'src/lib.rs'), '')
@@ -198,7 +198,7 @@ function fetchSources() {
       // another registry's folder
     }
   }
-  throw new Error(`cargo has not fetched ${CRATE} ${CRATE_VERSION}`)
+  throw new Error(`cargo did not fetch ${CRATE} ${CRATE_VERSION}`)
 }
 
 function run(command, args) {

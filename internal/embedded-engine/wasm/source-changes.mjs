@@ -1,5 +1,5 @@
-/** Lets a function of JSON that calls itself do so as often as JSON may be deep, and no more. */
-const shallow = (result, name, parameters, names, tooDeep) => [
+/** Limits the recursion of a JSON function to the maximum depth of JSON. */
+const limitDepth = (result, name, parameters, names, tooDeep) => [
   `static ${result} ${name}(\n`,
   `static int ${name}Depth = 0;\nstatic ${result} ${name}Once(${parameters});\n` +
     `static ${result} ${name}(${parameters}){\n  ${result} rc;\n` +
@@ -9,8 +9,8 @@ const shallow = (result, name, parameters, names, tooDeep) => [
 ]
 
 /**
- * What is changed in the sources, so that no argument makes a function use memory that is not its own, and so that changes which a
- * savepoint or a failed statement undoes are not reported.
+ * Changes to the sources. With them, no argument makes a function access memory out of bounds, and row changes undone by a
+ * savepoint or a failed statement are not reported.
  */
 const CHANGES = {
   'sqlite3.c': [
@@ -21,33 +21,33 @@ const CHANGES = {
         'SQLITE_PRIVATE int sqlite3BtreeSavepoint(Btree *p, int op, int iSavepoint){\n  int rc = SQLITE_OK;\n' +
         '  if( p && p->inTrans==TRANS_WRITE ){\n    baton_savepoint(p->db, op, iSavepoint);\n',
     ],
-    shallow(
+    limitDepth(
       'u32',
       'jsonTranslateBlobToText',
       'const JsonParse *p, u32 i, JsonString *out',
       'p, i, out',
       'out->eErr |= JSTRING_MALFORMED; return p->nBlob+1;',
     ),
-    shallow(
+    limitDepth(
       'u32',
       'jsonLookupStep',
       'JsonParse *p, u32 root, const char *path, u32 label',
       'p, root, path, label',
       'return JSON_LOOKUP_PATHERROR;',
     ),
-    shallow(
+    limitDepth(
       'int',
       'jsonMergePatch',
       'JsonParse *target, u32 at, const JsonParse *patch, u32 patchAt',
       'target, at, patch, patchAt',
       'return JSON_MERGE_BADPATCH;',
     ),
-    // the text behind its last character is printed
+    // the error would also print memory after the end of the text
     [
       'if( iBuf > MAX_FLOAT_CHAR_SZ ){\n        *pzErrMsg = sqlite3_mprintf("vector: float string',
       'if( iBuf >= MAX_FLOAT_CHAR_SZ ){\n        *pzErrMsg = sqlite3_mprintf("vector: float string',
     ],
-    // a size below zero, of which too little memory is made
+    // too little memory would be allocated for a negative size
     [
       '"vector: unexpected binary type: %d", *pType);\n    return SQLITE_ERROR;\n  }\n  return SQLITE_OK;',
       '"vector: unexpected binary type: %d", *pType);\n    return SQLITE_ERROR;\n  }\n' +
@@ -55,7 +55,7 @@ const CHANGES = {
         '    *pzErrMsg = sqlite3_mprintf("vector: broken vector blob");\n    return SQLITE_ERROR;\n  }\n' +
         '  return SQLITE_OK;',
     ],
-    // what is behind a NUL is counted, but not read: memory that nothing was written to is answered
+    // elements after a NUL would be counted but not read, so uninitialized memory would be returned
     [
       "for(iText = 0; iText < textBytes; iText++){\n    if( text[iText] == ',' ){",
       "for(iText = 0; iText < textBytes && text[iText]; iText++){\n    if( text[iText] == ',' ){",
@@ -65,7 +65,7 @@ const CHANGES = {
       '  if( argc>0 ) sqlite3_result_value(context, argv[0]);\n}\n\n/*\n** Register vector functions.',
     ],
   ],
-  // how deep it calls itself, and how large a program it makes of a pattern
+  // limits the depth of its recursion, and the size of a compiled pattern
   'regexp.c': [
     ['struct ReCompiled {\n', 'struct ReCompiled {\n  int groups;\n'],
     [
@@ -87,10 +87,10 @@ const CHANGES = {
   ],
 }
 
-/** A source with its changes. @throws when it is not the source they were written for */
+/** Applies the changes to a source. @throws Error if it is not the source they were written for */
 export function changeSource(name, source) {
   return CHANGES[name].reduce((text, [from, to]) => {
-    if (text.split(from).length !== 2) throw new Error(`${name} has not exactly one ${from}`)
+    if (text.split(from).length !== 2) throw new Error(`${name} does not contain exactly one ${from}`)
     return text.replace(from, () => to)
   }, source)
 }

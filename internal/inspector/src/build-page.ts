@@ -7,7 +7,7 @@ const SOURCES = fileURLToPath(new URL('page/', import.meta.url))
 
 let building: Promise<ReadonlyMap<string, string>> | null = null
 
-/** Builds the page from its sources, once: where the server runs from its sources. @returns a file of the page */
+/** Returns a file of the page, for a server that runs from its sources. Builds the page once. */
 export async function readPageFile(name: string): Promise<string> {
   building ??= buildPage()
   const text = (await building).get(name)
@@ -15,14 +15,14 @@ export async function readPageFile(name: string): Promise<string> {
   return text
 }
 
-/** Returns the files of the page by their names. */
+/** Builds the page. @returns its files by name */
 export async function buildPage(): Promise<ReadonlyMap<string, string>> {
   const result = await build({
     configFile: false,
     logLevel: 'error',
     root: SOURCES,
     publicDir: false,
-    // the same whatever the process is for
+    // regardless of the mode of this process
     mode: 'production',
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
     build: {
@@ -34,7 +34,7 @@ export async function buildPage(): Promise<ReadonlyMap<string, string>> {
     },
   })
   const [output] = [result].flat()
-  if (!output || !('output' in output)) throw new Error('vite has built nothing')
+  if (!output || !('output' in output)) throw new Error('vite built nothing')
   const [script] = output.output
   const folders = new Set(
     script.moduleIds.flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []),
@@ -50,7 +50,7 @@ export async function buildPage(): Promise<ReadonlyMap<string, string>> {
   ])
 }
 
-/** The licence of a library that the page contains. */
+/** Returns the licence of a library that the page contains. */
 async function licenceOf(folder: string): Promise<string> {
   const read = (name: string): Promise<string> => readFile(join(folder, name), 'utf8')
   const { name, version } = JSON.parse(await read('package.json')) as { name: string; version: string }

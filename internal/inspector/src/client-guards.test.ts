@@ -21,7 +21,7 @@ test('a batch of three has three statements', () => {
   ] as const
   expect(sqlOf(batch)).toEqual(['insert into t values (1)', 'select 1', 'select 2'])
   expect(skippedText({ sql: 'ROLLBACK', effects: [] }, request(batch))).toBe(
-    'not needed: the COMMIT took effect',
+    'not needed: the COMMIT succeeded',
   )
 })
 

@@ -1,4 +1,4 @@
-/** Keeps the latest events as JSON strings, up to a number and a total length. */
+/** Keeps the latest events as JSON strings, up to a maximum number and total length. */
 export class EventRing {
   readonly #maxEvents: number
   readonly #maxCharacters: number

@@ -11,7 +11,7 @@ import { readBody, readRequest, type SeenRequest } from './wire-request.ts'
 import { batonAtStart, readRefusal, readResponse } from './wire-response.ts'
 import { type SeenStream, WireStreams } from './wire-streams.ts'
 
-/** Sent to pages for an event of the server of a database. */
+/** Reports an event of a database's server to pages. */
 interface NoticeEvent {
   readonly type: 'notice'
   readonly at: number
@@ -19,8 +19,8 @@ interface NoticeEvent {
   readonly text: string
 }
 
-/** Maximum number of bytes of a body that are parsed; of longer bodies only the size is shown. */
-const MAX_LOOKED_AT = 1_024 ** 2
+/** Maximum number of bytes of a body that are parsed; for longer bodies, only the size is shown. */
+const MAX_PARSED_BYTES = 1_024 ** 2
 /** Limits of the events that are kept for new pages: number and total length. */
 const MAX_EVENTS = 2_000
 const MAX_CHARACTERS = 2 * 1_024 ** 2
@@ -33,8 +33,7 @@ const FLUSH_MS = 50
 const HEARTBEAT_MS = 15_000
 
 /**
- * Sends the traffic to pages. Without an open page, bodies are neither copied nor read. With one, copies of bodies are read, and
- * responses are unchanged.
+ * Sends the server's traffic to pages. Bodies are copied and parsed only while a page is open; responses are never changed.
  */
 export class InspectorFeed {
   readonly #hello: string
@@ -63,11 +62,11 @@ export class InspectorFeed {
     viewer.send([this.#hello, ...this.#ring.all])
     this.#viewers.add(viewer)
     this.#beating ??= setInterval(() => this.#beat(), HEARTBEAT_MS).unref()
-    viewer.body.once('close', () => this.#leave(viewer))
+    viewer.body.once('close', () => this.#remove(viewer))
     return viewer.body
   }
 
-  /** Handles a request with `run`, and reports both request and response. Called only while a page is open. */
+  /** Handles a request with `run`, and reports both the request and the response. Called only while a page is open. */
   async watch(
     database: string,
     request: ServiceRequest,
@@ -85,7 +84,7 @@ export class InspectorFeed {
     }
   }
 
-  /** Reports an event of the server of a database, also to pages that are opened later. */
+  /** Reports an event of a database's server, including to pages that are opened later. */
   notice(database: string, text: string): void {
     this.#emit({ type: 'notice', at: now(), database, text })
   }
@@ -110,7 +109,7 @@ export class InspectorFeed {
     for (const viewer of this.#viewers) viewer.send([])
   }
 
-  #leave(viewer: Viewer): void {
+  #remove(viewer: Viewer): void {
     this.#viewers.delete(viewer)
     if (this.isWatched || this.#beating === null) return
     clearInterval(this.#beating)
@@ -145,7 +144,7 @@ class WatchedCall {
   readonly #emit: (event: RequestEvent | ResponseEvent) => void
   #stream: SeenStream | null = null
   #seen: SeenRequest | null = null
-  #isTold = false
+  #isReported = false
 
   constructor(
     n: number,
@@ -161,31 +160,35 @@ class WatchedCall {
     this.#emit = emit
   }
 
-  /** Returns a stream of the same bytes, which are read only when it is. */
+  /** Returns a stream of the same bytes. Reads the body only while the stream is being read. */
   copyOf(body: Readable): Readable {
     return watchBody(body, [copying((copy) => this.#begun(copy))])
   }
 
   onResponse(response: ServiceResponse): ServiceResponse {
-    if (!this.#isTold) this.#begun(NOTHING)
+    if (!this.#isReported) this.#begun(NOTHING)
     const { status, body } = response
     if (typeof body === 'string') {
       const bytes = Buffer.byteLength(body)
-      this.#ended(status, { bytes, text: body.slice(0, MAX_LOOKED_AT), isWhole: bytes <= MAX_LOOKED_AT })
+      this.#ended(status, {
+        bytes,
+        text: body.slice(0, MAX_PARSED_BYTES),
+        isComplete: bytes <= MAX_PARSED_BYTES,
+      })
       return response
     }
     return { ...response, body: watchBody(body, [copying((copy) => this.#ended(status, copy))]) }
   }
 
   failed(error: unknown): void {
-    if (!this.#isTold) this.#begun(NOTHING)
+    if (!this.#isReported) this.#begun(NOTHING)
     const message = error instanceof Error ? error.message : String(error)
     this.#emit({ ...this.#noResults(null, 0), error: readRefusal(message) })
   }
 
-  #begun({ bytes, text, isWhole }: Copy): void {
-    this.#isTold = true
-    const body = this.#request.method === 'POST' && isWhole ? readBody(text) : null
+  #begun({ bytes, text, isComplete }: Copy): void {
+    this.#isReported = true
+    const body = this.#request.method === 'POST' && isComplete ? readBody(text) : null
     if (body !== null) {
       this.#stream = this.#streams.take(body.baton)
       this.#seen = readRequest(body, this.#stream.stored)
@@ -208,10 +211,10 @@ class WatchedCall {
     })
   }
 
-  #ended(status: number, { bytes, text, isWhole }: Copy): void {
+  #ended(status: number, { bytes, text, isComplete }: Copy): void {
     const event = this.#noResults(status, bytes)
     if (status !== 200) return this.#emit({ ...event, error: readRefusal(text) })
-    const response = isWhole && this.#seen !== null ? readResponse(text, this.#seen) : null
+    const response = isComplete && this.#seen !== null ? readResponse(text, this.#seen) : null
     const { baton, ...results } = response ?? { baton: batonAtStart(text) }
     if (baton !== null && this.#stream !== null) this.#streams.keep(baton, this.#stream)
     this.#emit({ ...event, ...results, isOpen: baton !== null })
@@ -241,22 +244,22 @@ interface Copy {
   /** Beginning of the body. */
   readonly text: string
   /** Whether `text` is the whole body. */
-  readonly isWhole: boolean
+  readonly isComplete: boolean
 }
 
-const NOTHING: Copy = { bytes: 0, text: '', isWhole: true }
+const NOTHING: Copy = { bytes: 0, text: '', isComplete: true }
 
-/** Copies the beginning of a body, and reports it at its end, also when it is aborted. */
+/** Copies the beginning of a body, and reports it when the body ends or is aborted. */
 function copying(done: (copy: Copy) => void): BodyWatcher {
   const parts: Buffer[] = []
   let bytes = 0
   return {
     onPart(part) {
-      if (bytes < MAX_LOOKED_AT) parts.push(part.subarray(0, MAX_LOOKED_AT - bytes))
+      if (bytes < MAX_PARSED_BYTES) parts.push(part.subarray(0, MAX_PARSED_BYTES - bytes))
       bytes += part.length
     },
     onEnd: () =>
-      done({ bytes, text: Buffer.concat(parts).toString('utf8'), isWhole: bytes <= MAX_LOOKED_AT }),
+      done({ bytes, text: Buffer.concat(parts).toString('utf8'), isComplete: bytes <= MAX_PARSED_BYTES }),
   }
 }
 

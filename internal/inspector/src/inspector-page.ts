@@ -74,7 +74,7 @@ function refusalOf(request: ServiceRequest): string | null {
   const address = remoteAddress?.replace(/^::ffff:/i, '') ?? ''
   const isForwarded = headers['x-forwarded-for'] !== undefined || headers['forwarded'] !== undefined
   const host = hostName(request) ?? ''
-  // names below localhost belong to databases, and to other programs
+  // names under localhost belong to databases and other programs
   const isOwnName = isLoopback(host) && !/\.localhost$/i.test(host)
   if (!isLoopback(address) || !isOwnName || isForwarded)
     return 'The request inspector is limited to this machine'

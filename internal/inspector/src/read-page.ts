@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 
-/** Beside the file that this one is built into. */
+/** Next to the file that this one is bundled into. */
 const FOLDER = new URL('page/', import.meta.url)
 
 /** Returns a file of the built page. */

@@ -36,10 +36,10 @@ const MAX_PARSED = 64 * 1_024
 /** Maximum number of remembered statements per stream. */
 const MAX_STORED = 64
 
-/** Texts that a client has stored on its stream, by their number. */
+/** SQL texts that a client has stored on its stream, by number. */
 export type StoredTexts = Map<number | null, string>
 
-/** Parses a body; null if the server rejects it. */
+/** Parses a body. Returns null for one that the server rejects. */
 export function readBody(text: string): PipelineBody | CursorBody | null {
   for (const decode of [decodePipelineBody, decodeCursorBody]) {
     try {

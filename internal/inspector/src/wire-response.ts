@@ -50,7 +50,7 @@ interface CursorLine extends WireResult {
   readonly error?: WireError
 }
 
-/** Parses a response with status 200. Null if that is not possible. */
+/** Parses a response with status 200. Returns null if that is not possible. */
 export function readResponse(text: string, request: SeenRequest): SeenResponse | null {
   try {
     const reader = new ResponseReader()
@@ -145,7 +145,7 @@ function outcomeOf({ code, message }: WireError): Outcome {
   }
 }
 
-/** Returns the text of a response with another status, as it is shown. */
+/** Returns the text to show for a response with another status. */
 export function readRefusal(text: string): string {
   return text.slice(0, MAX_MESSAGE)
 }

@@ -15,7 +15,7 @@ export class WireStreams {
   readonly #byBaton = new Map<string, SeenStream>()
   #last = 0
 
-  /** Returns the stream of a request: a new one without a baton, or with one from before a page was open. */
+  /** Returns the stream of a request: a new one if it has no baton, or one issued before a page was open. */
   take(baton: string | null): SeenStream {
     const known = baton === null ? undefined : this.#byBaton.get(baton)
     if (baton !== null) this.#byBaton.delete(baton)
@@ -24,7 +24,7 @@ export class WireStreams {
     return { number: this.#last, stored: new Map() }
   }
 
-  /** Records the baton with which the stream can be continued. */
+  /** Records the baton that continues a stream. */
   keep(baton: string, stream: SeenStream): void {
     this.#byBaton.set(baton, stream)
     if (this.#byBaton.size <= MAX_BATONS) return

@@ -21,8 +21,8 @@ export { moveToQuarantine } from './backend/quarantine.ts'
 export { type ReplicaCondition, ReplicaConditions, type ReplicaLag } from './backend/replica-conditions.ts'
 export { RESERVED_NAMES } from './backend/reserved-names.ts'
 export {
-  accessEnded,
-  accessEndedBefore,
+  accessRevoked,
+  accessRevokedBeforeStart,
   type RunningRequest,
   RunningRequests,
   within,

@@ -1,6 +1,6 @@
 import type { Clock } from './base/clock.ts'
 
-/** A clock that only advances when a test says so. */
+/** A clock that advances only when a test calls `advance`. */
 export class TestClock implements Clock {
   #now = 0
   readonly #timers = new Set<{ at: number; callback: () => void }>()
@@ -15,7 +15,7 @@ export class TestClock implements Clock {
     return () => this.#timers.delete(timer)
   }
 
-  /** Advances the time, and runs the timers that are due in their order. */
+  /** Advances the time and runs due timers in order. */
   advance(ms: number): void {
     const end = this.#now + ms
     for (;;) {

@@ -3,7 +3,7 @@ import { mkdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type ReachableDatabases, TokenCheck } from '@batonsql/server-common/auth'
 import {
-  accessEnded,
+  accessRevoked,
   BackendRefusal,
   checkLoaded,
   type DatabaseBackend,
@@ -36,7 +36,7 @@ import {
 } from '@batonsql/server-common/http'
 import { copyOpenDatabase, importFile } from './copy-open-database.ts'
 import {
-  isEnding,
+  isStopping,
   isTransientRejection,
   retryTransient,
   type SqldAdmin,
@@ -58,7 +58,7 @@ import { WriteService } from './writes/write-service.ts'
 export interface SqldBackendOptions extends UpstreamOptions {
   /** Receives notices about the server of a database. */
   readonly onNotice: (id: DatabaseId, text: string) => void
-  /** Times after which a server that responds to no write counts as stalled. @default STALL_TIMES */
+  /** How long a server may leave writes without a response before it counts as stalled. @default STALL_TIMES */
   readonly stallTimes?: StallTimes
   /** Resolves a name in ATTACH. By default databases are attached only by id. */
   readonly idOf?: (from: DatabaseId, name: string) => DatabaseId | undefined
@@ -69,9 +69,9 @@ export interface SqldBackendOptions extends UpstreamOptions {
 
 /** Practically unlimited; for the server, null means "unchanged". */
 const NO_SIZE_LIMIT = '1000pb'
-/** Number of attempts to apply settings, if the server is restarted meanwhile. */
+/** Maximum number of attempts to apply settings while the server is being restarted. */
 const APPLY_ATTEMPTS = 5
-const ENDED = 'libsql-server ended while it ran this request: it is unknown whether the request took effect'
+const ENDED = 'libsql-server exited while running this request; it is unknown whether the request was applied'
 
 interface Counts {
   readonly rowsRead: number
@@ -80,7 +80,7 @@ interface Counts {
 
 const NOTHING: Counts = { rowsRead: 0, rowsWritten: 0 }
 
-/** Serves the database API with a libsql-server, which has a namespace for each database. */
+/** Serves the database API from one libsql-server, with a namespace for each database. */
 export class SqldBackend implements DatabaseBackend {
   readonly kind = 'sqld' as const
   readonly hasTablePermissions = false
@@ -92,13 +92,13 @@ export class SqldBackend implements DatabaseBackend {
   readonly #streams: StreamRequests
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
   readonly #running = new RunningRequests()
-  /** Replicas by location; they start with the first request. */
+  /** Replicas by location; each starts on its first request. */
   readonly #replicas = new Map<string, Promise<Replica>>()
   #restarting: Promise<void> | null = null
   readonly #runningExports: RunningExports = new Map()
   /** Distinguishes the counts of the current process from earlier ones. */
   #epoch = ''
-  /** Counts of a database when they were first read from the current process; they survive restarts. */
+  /** Counts of each database when first read from the current process, because the server keeps them across restarts. */
   readonly #bases = new Map<DatabaseId, Promise<Counts>>()
 
   constructor(options: SqldBackendOptions) {
@@ -142,7 +142,7 @@ export class SqldBackend implements DatabaseBackend {
         other,
         "SELECT name FROM sqlite_schema WHERE name = 'baton_probe'",
       )
-      if (tables.includes('"value":"baton_probe"')) throw new Error('its databases are one')
+      if (tables.includes('"value":"baton_probe"')) throw new Error('two names refer to the same database')
     } catch (error) {
       throw new Error(
         'this libsql-server does not keep databases separate; start it with --enable-namespaces',
@@ -164,20 +164,20 @@ export class SqldBackend implements DatabaseBackend {
     return join(this.#options.directory, 'sqld', 'dbs')
   }
 
-  /** The files of a remote server are not visible, so that the database counts as existing. */
+  /** The files of a remote server are not visible, so its databases are assumed to exist. */
   async #hasFiles(id: DatabaseId): Promise<boolean> {
     if (this.#options.remote !== undefined) return true
     return await hasDatabaseFile(this.#fileOf(id))
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
-    const { admin } = await this.#upstream.alive()
+    const { admin } = await this.#upstream.ensureRunning()
     this.#bases.set(id, Promise.resolve(NOTHING))
     await retryTransient(async () => {
       try {
         await this.#make(admin, id, source, this.#config(settings))
       } catch (error) {
-        // the rejected database exists already, and may lack the migration that it waited for
+        // the server has already created the rejected database, possibly without the pending migration
         if (isTransientRejection(error)) await admin.remove(id)
         throw error
       }
@@ -195,7 +195,7 @@ export class SqldBackend implements DatabaseBackend {
     if (source.type === 'fork') {
       await this.#baseOf(source.from)
       await admin.fork(source.from, id)
-      // the fork begins with the keys of the original
+      // the fork starts with the original's keys
       await admin.configure(id, config)
     } else if (source.type === 'file') {
       await this.#import(id, source.file, () => admin.create(id, config))
@@ -205,7 +205,7 @@ export class SqldBackend implements DatabaseBackend {
   /** Creates a database whose file is already in place. */
   async #import(id: DatabaseId, from: string, create: () => Promise<void>): Promise<void> {
     const to = this.#fileOf(id)
-    // remove what an interrupted removal has left
+    // remove what an interrupted removal left behind
     await rm(dirname(to), { recursive: true, force: true })
     await mkdir(dirname(to), { recursive: true })
     try {
@@ -220,7 +220,7 @@ export class SqldBackend implements DatabaseBackend {
 
   /** @throws BackendRefusal for a remote server */
   async exportTo(id: DatabaseId, file: string): Promise<void> {
-    await this.#upstream.alive()
+    await this.#upstream.ensureRunning()
     await copyOpenDatabase(this.#fileOf(id), file)
   }
 
@@ -232,7 +232,7 @@ export class SqldBackend implements DatabaseBackend {
     return { path, remove: async () => await rm(path, { force: true }) }
   }
 
-  /** Files that a killed process has left here are removed at the start. */
+  /** Files left here by a killed process are removed at startup. */
   get #temporaryFolder(): string {
     return join(this.#options.directory, 'exports')
   }
@@ -248,21 +248,21 @@ export class SqldBackend implements DatabaseBackend {
     this.#configured(id, settings)
     if (wasBlocked && !settings.blockReads)
       for (const replica of await this.#startedReplicas()) replica.onUnblock(id)
-    const isThere = await this.#applyToServer(id, settings)
+    const exists = await this.#applyToServer(id, settings)
     if (!this.#isAttachable(id)) await this.#running.abortAttaching(id)
-    return isThere
+    return exists
   }
 
   async #applyToServer(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
-    // without its file, the server would create the database again, empty
+    // if the file were missing, the server would create an empty database
     if (!(await this.#hasFiles(id))) return false
     for (let attempt = 1; ; attempt += 1) {
-      const { admin } = await this.#upstream.alive()
+      const { admin } = await this.#upstream.ensureRunning()
       try {
-        return await admin.configureIfThere(id, this.#config(settings))
+        return await admin.configureIfExists(id, this.#config(settings))
       } catch (error) {
         // the server was stopped meanwhile
-        const mayRepeat = isBroken(error) || isEnding(error)
+        const mayRepeat = isBroken(error) || isStopping(error)
         if (!mayRepeat || this.#options.remote !== undefined || attempt === APPLY_ATTEMPTS) throw error
       }
     }
@@ -272,13 +272,13 @@ export class SqldBackend implements DatabaseBackend {
     this.#tokens.forget(id)
     this.#running.abort(id)
     await this.#running.abortAttaching(id)
-    // otherwise they would occupy slots of the process until they expire
+    // open streams would occupy slots of the process until they expire
     const streams = [this.#streams, ...(await this.#startedReplicas()).map((each) => each.streams)]
     await Promise.all(streams.map((each) => each.closeAll(id, 'all')))
     this.#settings.delete(id)
     this.#bases.delete(id)
     this.#writes.remove(id)
-    await (await this.#upstream.alive()).admin.remove(id)
+    await (await this.#upstream.ensureRunning()).admin.remove(id)
     for (const replica of await this.#startedReplicas()) await replica.remove(id)
   }
 
@@ -309,18 +309,18 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async #restartAll(): Promise<void> {
-    // a replica would forward again what the primary did not finish
+    // a replica would forward unfinished requests to the primary again
     const replicas = await this.#startedReplicas()
     await Promise.all([this.#upstream, ...replicas].map((server) => server.restart()))
   }
 
-  /** Returns the replicas whose start was successful. */
+  /** Returns the replicas that have started successfully. */
   async #startedReplicas(): Promise<readonly Replica[]> {
     const started = await Promise.all([...this.#replicas.values()].map((each) => each.catch(() => null)))
     return started.filter((replica) => replica !== null)
   }
 
-  /** Returns the replica in a location, and starts it if necessary. */
+  /** Returns the replica in a location, starting it if necessary. */
   #replicaIn(location: string): Promise<Replica> {
     const known = this.#replicas.get(location)
     if (known !== undefined) return known
@@ -332,7 +332,7 @@ export class SqldBackend implements DatabaseBackend {
       attachable: (to, allowed) => this.#attachable(to, allowed),
     })
     this.#replicas.set(location, replica)
-    // retried with the next request
+    // retried on the next request
     replica.catch(() => this.#replicas.delete(location))
     return replica
   }
@@ -340,8 +340,8 @@ export class SqldBackend implements DatabaseBackend {
   /** Starts the missing replicas in these locations, and removes all others. */
   async changeReplicas(given: readonly string[]): Promise<void> {
     const locations = given.filter((location) => !this.#options.conditions.isDown(location))
-    const gone = [...this.#replicas.keys()].filter((location) => !locations.includes(location))
-    for (const location of gone) {
+    const removed = [...this.#replicas.keys()].filter((location) => !locations.includes(location))
+    for (const location of removed) {
       const replica = await this.#replicas.get(location)?.catch(() => null)
       this.#replicas.delete(location)
       await replica?.[Symbol.asyncDispose]()
@@ -350,7 +350,7 @@ export class SqldBackend implements DatabaseBackend {
     await Promise.all(locations.map((location) => this.#replicaIn(location)))
   }
 
-  /** Blocks writes until settings are applied again, and aborts everything that clients have in flight. */
+  /** Blocks writes until settings are applied again, and aborts all client requests in flight. */
   async freeze(id: DatabaseId, blockReason: string): Promise<void> {
     const settings = this.#settings.get(id) ?? DEFAULT_SETTINGS
     await this.applySettings(id, { ...settings, blockWrites: true, blockReason })
@@ -370,7 +370,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
-    const { admin } = await this.#upstream.alive()
+    const { admin } = await this.#upstream.ensureRunning()
     const base = await this.#baseOf(id)
     const stats = await admin.stats(id)
     return {
@@ -381,24 +381,24 @@ export class SqldBackend implements DatabaseBackend {
     }
   }
 
-  /** Reads the first counts. The start time of a remote server is unknown. */
+  /** Returns the counts to subtract: zero for a remote server, because its start time is unknown. */
   async #baseOf(id: DatabaseId): Promise<Counts> {
     if (this.#options.remote !== undefined) return NOTHING
     const known = this.#bases.get(id)
     if (known !== undefined) return await known
-    const { admin } = await this.#upstream.alive()
+    const { admin } = await this.#upstream.ensureRunning()
     if (!(await this.#hasFiles(id))) throw new MissingFileError()
     const base = admin
       .stats(id)
       .then((stats) => ({ rowsRead: stats.rows_read_count, rowsWritten: stats.rows_written_count }))
     this.#bases.set(id, base)
-    // retried with the next request
+    // retried on the next request
     base.catch(() => this.#bases.delete(id))
     return await base
   }
 
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
-    const { top_queries: queries = [] } = await (await this.#upstream.alive()).admin.stats(id)
+    const { top_queries: queries = [] } = await (await this.#upstream.ensureRunning()).admin.stats(id)
     return queries.map(({ query, rows_read, rows_written }) => ({
       query,
       rowsRead: rows_read,
@@ -417,7 +417,7 @@ export class SqldBackend implements DatabaseBackend {
         await this.#respond(id, { ...request, signal: running.signal }, running, location),
       )
     } catch (error) {
-      if (running.isAborted) return accessEnded()
+      if (running.isAborted) return accessRevoked()
       if (error instanceof MissingFileError) throw error
       if (error instanceof BackendRefusal) return errorResponse(400, error.message)
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
@@ -438,24 +438,23 @@ export class SqldBackend implements DatabaseBackend {
   ): Promise<ServiceResponse> {
     const permissions = this.#tokens.permissionsOf(request, id)
     const rulesNow = () => this.#rulesNow(id, request)
-    // changes of the schema, dumps and change streams are of the primary, and a block reaches replicas late
+    // only the primary serves migration jobs, dumps and change streams; blocks reach replicas late
     if (location !== null && request.method === 'POST' && this.#settings.get(id)?.blockReads !== true) {
       if (this.#options.conditions.isDown(location)) return errorResponse(503, downText(location))
       const replica = await this.#replicaIn(location)
       if (replica.reportsExit())
-        this.#options.onNotice(id, `the replica in ${location} has exited; starting it again`)
+        this.#options.onNotice(id, `the replica in ${location} has exited; restarting it`)
       if (!(await replica.stillBlocks(id)))
         return await replica.streams.handle(id, { request, running }, rulesNow)
     }
-    if (this.#upstream.reportsExit())
-      this.#options.onNotice(id, 'libsql-server has exited; starting it again')
-    await this.#upstream.alive()
-    // before the counts include this request
+    if (this.#upstream.reportsExit()) this.#options.onNotice(id, 'libsql-server has exited; restarting it')
+    await this.#upstream.ensureRunning()
+    // read before the counts include this request
     await this.#baseOf(id).catch((error: unknown) => {
       if (error instanceof MissingFileError) throw error
     })
     const settings = this.#settings.get(id) ?? DEFAULT_SETTINGS
-    // the server itself would allow it
+    // the server itself does not block these
     const readsAll = request.path === '/dump' || isExportRoute(request.path)
     if (settings.blockReads && (readsAll || request.path === '/beta/listen'))
       return errorResponse(403, blockedText(settings))
@@ -501,10 +500,10 @@ export class SqldBackend implements DatabaseBackend {
     }
   }
 
-  /** Includes the keys of tokens for a remote server, because clients may send requests to its replicas directly. */
+  /** For a remote server, includes the keys of client tokens, because clients may send requests to its replicas directly. */
   #keysOf({ keys }: DatabaseSettings): string | undefined {
     const { isOpen, remote, controlKey } = this.#options
-    // the key of the server; only without a key of its own does a database accept what its replicas forward
+    // undefined selects the server's key: a database with its own key would reject what its replicas forward
     if (remote === undefined) return undefined
     return isOpen ? undefined : [...keys, controlKey.publicPem].join('')
   }
@@ -520,7 +519,7 @@ export class SqldBackend implements DatabaseBackend {
     const { method, path } = call.request
     if (method !== 'GET' || !path.startsWith('/v1/jobs/') || response.status !== 200)
       return await finish(response)
-    // the server leaves out the error of a job that has not failed
+    // the server omits the error of a job that has not failed
     const { job_id, status, error = null, ...rest } = JSON.parse((await bytesOf(response)).toString('utf8'))
     return textResponse(200, 'application/json', JSON.stringify({ job_id, status, error, ...rest }))
   }
@@ -562,7 +561,7 @@ function blockedText({ blockReason }: DatabaseSettings): string {
   return `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`
 }
 
-/** Converts the source of a database to the admin API's. */
+/** Converts a database's source to that of the admin API. */
 function namespaceSource(source: Exclude<DatabaseSource, { type: 'fork' | 'file' }>): SqldNamespaceSource {
   switch (source.type) {
     case 'empty':

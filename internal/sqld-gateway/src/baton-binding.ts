@@ -18,32 +18,32 @@ interface StreamOwner {
   readonly mayWrite: boolean
   /** Whether the stream has another database attached. */
   readonly hasAttached: boolean
-  /** Ids of the attached databases that are known. */
+  /** Known ids of the attached databases. */
   readonly attached: readonly string[]
   readonly writes: StreamWrites
   readonly seenAt: number
 }
 
-/** Attributes of a stream, besides its baton. */
+/** Attributes of a stream, except its baton. */
 export type StreamFacts = Pick<StreamOwner, 'database' | 'mayWrite' | 'hasAttached' | 'attached' | 'writes'>
 
 /** Decides whether a response's stream may be continued. */
 export interface BatonGate {
   /** Whether the stream may be continued. */
-  isGood(): boolean
+  mayContinue(): boolean
   /** Closes a stream that may not be continued. */
   drop(baton: string): void
 }
 
 /**
- * Tracks to which database each stream belongs and whether a sender with write permission has used it. The server itself
- * continues a stream for every holder of its baton, for any database and token. The first 8 bytes of a baton identify the
+ * Tracks which database each stream belongs to, and whether a sender with write permission has used it. The server itself
+ * lets anyone who holds a baton continue the stream, with any database and token. The first 8 bytes of a baton identify the
  * stream.
  */
 export class BatonBinding {
   readonly #owners = new Map<string, StreamOwner>()
 
-  /** Whether a baton is of this database, and not of a sender with more permissions. */
+  /** Whether a baton belongs to this database, and not to a sender with more permissions. */
   allows(baton: string, database: DatabaseId, mayWrite: boolean): boolean {
     if (!BATON.test(baton)) return false
     const owner = this.#owners.get(streamOf(baton))
@@ -77,7 +77,7 @@ export class BatonBinding {
         if (baton === null) return
         // only once
         head = head.padEnd(HEAD_LENGTH)
-        if (gate.isGood()) this.#remember(baton, { ...facts, baton, seenAt: performance.now() })
+        if (gate.mayContinue()) this.#remember(baton, { ...facts, baton, seenAt: performance.now() })
         else gate.drop(baton)
       },
     }
@@ -85,7 +85,7 @@ export class BatonBinding {
 
   /**
    * Forgets the streams of a database, so that they cannot be continued; for write access, only those of senders who had it.
-   * @returns a baton of each
+   * @returns the latest baton of each
    */
   drop(database: DatabaseId, access: RevokedAccess): readonly string[] {
     const batons: string[] = []

@@ -4,17 +4,17 @@ import { join } from 'node:path'
 import { BackendRefusal, copyDatabaseFile } from '@batonsql/server-common/backend'
 import { sqliteModule } from '@batonsql/server-common/base'
 
-/** Copies all pages in one step: with several, a writer between them would restart the copy. */
+/** Copies all pages in one step: with several steps, a write between them would restart the copy. */
 const ALL_PAGES = 0x7f_ff_ff_ff
 const BUSY_MS = 5_000
-/** The page size of libsql-server, which crashes on databases with another one. */
+/** The page size of libsql-server, which crashes on databases with any other. */
 const PAGE_BYTES = 4_096
 
 /**
- * Copies a snapshot of a database that the server has open to a new file, while writes continue. Never overwrites a file.
+ * Copies a snapshot of a database to a new file while the server has it open and writes continue. Never overwrites a file.
  */
 export async function copyOpenDatabase(from: string, to: string): Promise<void> {
-  // read-only: the last writer that closes a file moves its WAL into it, which must be left to the server
+  // read-only: the last writer to close a file checkpoints its WAL, which must be left to the server
   await copyPages(from, to, true)
 }
 
@@ -44,7 +44,7 @@ async function checkPageSize(name: string, path: string): Promise<void> {
     if (size !== PAGE_BYTES)
       throw new BackendRefusal(
         `${name} has pages of ${size === 1 ? 65_536 : size} bytes, but libsql-server needs ${PAGE_BYTES}: ` +
-          `run PRAGMA page_size = ${PAGE_BYTES} and VACUUM on a copy of it, not in journal mode WAL`,
+          `run PRAGMA page_size = ${PAGE_BYTES} and VACUUM on a copy that is not in WAL mode`,
       )
   } finally {
     await file.close()

@@ -47,14 +47,14 @@ interface GroupServer {
   /** Null until the server is first needed. */
   running: Promise<SqldBackend> | null
   readonly pending: Map<DatabaseId, DatabaseSettings>
-  /** Databases with a reported failure. */
+  /** Databases whose failure has been reported. */
   readonly reported: Set<DatabaseId>
 }
 
 /**
- * Runs libsql-server with a process and a folder of its own for each group, so that one group's clients (128 concurrent
- * streams, an endless statement, a crash) do not affect another group. A process starts with the first request for one of the
- * group's databases, and is stopped with the server or when the group is removed.
+ * Runs a separate libsql-server process with its own folder for each group, so that one group's clients (128 concurrent
+ * streams, an endless statement, a crash) do not affect another group. A process starts on the first request for one of the
+ * group's databases, and stops with the local server or when the group is removed.
  */
 export class SqldGroups implements DatabaseBackend {
   readonly kind = 'sqld' as const
@@ -74,7 +74,7 @@ export class SqldGroups implements DatabaseBackend {
     if (await exists(join(directory, DATABASES)))
       throw new Error(
         'the data directory has databases of an older version, which had one libsql-server for all groups: ' +
-          'dump them with that version and create them again',
+          'dump them with that version and recreate them',
       )
     return await versionOf(await findSqld(sqldPath === undefined ? {} : { sqldPath }))
   }
@@ -89,14 +89,14 @@ export class SqldGroups implements DatabaseBackend {
     const groups = names.filter((name) => IS_GROUP.test(name))
     const moved = await Promise.all(
       groups.map((group) => {
-        // includes copies that an interrupted move has left in another group
+        // also moves copies that an interrupted move left in another group
         const own = [...known].filter((id) => this.#options.groupOf(id) === group)
         return moveToQuarantine(join(this.#folderOf(group), DATABASES), new Set(own))
       }),
     )
     for (const [at, group] of groups.entries()) {
-      const isKept = this.#options.hasGroup(group) || moved[at]?.length !== 0
-      if (!isKept && (await this.#isEmpty(group))) await this.endGroup(group)
+      const mustKeep = this.#options.hasGroup(group) || moved[at]?.length !== 0
+      if (!mustKeep && (await this.#isEmpty(group))) await this.endGroup(group)
     }
     return moved.flat()
   }
@@ -124,11 +124,11 @@ export class SqldGroups implements DatabaseBackend {
     }
   }
 
-  /** Blocks writes meanwhile, and aborts what clients have open in the old group. */
+  /** Blocks writes during the move, and aborts client requests and streams in the old group. */
   async move(id: DatabaseId, group: string, settings: DatabaseSettings, commit: () => void): Promise<void> {
     const from = await this.#serverOf(id)
     const to = await this.#serverOfGroup(group)
-    // remove what a failed move has left
+    // remove what a failed move left behind
     await to.remove(id)
     try {
       await from.freeze(id, MOVING)
@@ -138,7 +138,7 @@ export class SqldGroups implements DatabaseBackend {
       await to.remove(id).catch(() => {})
       throw error
     }
-    // if this fails, the next start sets the database aside
+    // if this fails, the next start quarantines the old copy
     await from.remove(id).catch((error: unknown) => console.error(String(error)))
   }
 
@@ -146,7 +146,7 @@ export class SqldGroups implements DatabaseBackend {
     await (await this.#serverOf(id)).exportTo(id, file)
   }
 
-  /** Stores settings for a server that is not running until it starts. */
+  /** If the server is not running, keeps the settings until it starts. */
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     const group = this.#groupOf(id)
     const entry = this.#entry(group)
@@ -183,7 +183,7 @@ export class SqldGroups implements DatabaseBackend {
     return (await (await this.#runningOf(id))?.healthProblem(id, location)) ?? null
   }
 
-  /** Replicas of a group whose server does not run start when they are needed. */
+  /** If the group's server is not running, its replicas start when they are needed. */
   async setReplicas(group: string): Promise<void> {
     await (await this.#servers.get(group)?.running)?.changeReplicas(this.#options.replicasOf(group))
   }
@@ -213,7 +213,7 @@ export class SqldGroups implements DatabaseBackend {
     await (await running?.catch(() => null))?.[Symbol.asyncDispose]()
     const folder = this.#folderOf(group)
     if (!(await exists(folder))) return
-    // at once, so that a folder whose removal was interrupted is not taken for a group
+    // renamed first, so that a partly removed folder is not mistaken for a group
     await rename(folder, `${folder}${REMOVED}`)
     await removeFolder(`${folder}${REMOVED}`)
   }
@@ -248,7 +248,7 @@ export class SqldGroups implements DatabaseBackend {
     return group === undefined ? null : await this.#entry(group).running
   }
 
-  /** Returns the server of a database's group, and starts it if necessary. Rejects if the database's settings cannot be applied. */
+  /** Returns the server of a database's group, starting it if necessary. Rejects if the database's settings cannot be applied. */
   async #serverOf(id: DatabaseId): Promise<SqldBackend> {
     const group = this.#groupOf(id)
     const server = await this.#serverOfGroup(group)
@@ -260,14 +260,14 @@ export class SqldGroups implements DatabaseBackend {
     const entry = this.#entry(group)
     if (this.#isClosed) return Promise.reject(new Error('the server is closed'))
     entry.running ??= this.#startServer(group, entry).catch((error: unknown) => {
-      // retried with the next request
+      // retried on the next request
       entry.running = null
       throw error
     })
     return entry.running
   }
 
-  /** Starts a server. A database whose settings cannot be applied, for example with a damaged file, fails alone. */
+  /** Starts a server. If one database's settings cannot be applied, for example to a damaged file, only it fails. */
   async #startServer(group: string, entry: GroupServer): Promise<SqldBackend> {
     const directory = this.#folderOf(group)
     const servesReplicas = this.#options.replicasOf(group).length > 0
@@ -283,7 +283,7 @@ export class SqldGroups implements DatabaseBackend {
     }
   }
 
-  /** Whether a database's settings are applied; without them it must not be used. */
+  /** Applies a database's pending settings. @returns whether this succeeded; otherwise the database must not be used */
   async #tryToApply(server: SqldBackend, entry: GroupServer, id: DatabaseId): Promise<boolean> {
     try {
       await applyPending(server, entry, id)
@@ -304,7 +304,7 @@ export class SqldGroups implements DatabaseBackend {
   }
 }
 
-/** Applies the pending settings of a database; false if the server has no such database. */
+/** Applies the pending settings of a database. @returns false if the server does not have the database */
 async function applyPending(server: SqldBackend, { pending }: GroupServer, id: DatabaseId): Promise<boolean> {
   const settings = pending.get(id)
   if (settings === undefined) return true

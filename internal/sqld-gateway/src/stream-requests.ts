@@ -1,5 +1,5 @@
 import {
-  accessEndedBefore,
+  accessRevokedBeforeStart,
   type DatabaseId,
   type RevokedAccess,
   type RunningRequest,
@@ -25,7 +25,7 @@ import { StreamWrites } from './writes/write-gate.ts'
 import type { WriteService } from './writes/write-service.ts'
 import type { WriteTicket } from './writes/write-ticket.ts'
 
-/** How long a request that may hold the write lock continues after its client has left. */
+/** How long a request that may hold the write lock continues after its client has disconnected. */
 const ABANDONED_MS = 5_000
 /** How long to wait for the server to close streams; a busy stream responds only when its statement is done. */
 const CLOSE_MS = 2_000
@@ -47,7 +47,7 @@ interface Continued {
   readonly running: RunningRequest
 }
 
-/** Permissions that apply when the body of a request has been received. */
+/** Rules that apply once the body of a request has been received. */
 export interface StreamRules {
   readonly permissions: SenderPermissions
   readonly blockReads: boolean
@@ -81,7 +81,7 @@ export class StreamRequests {
     const given = await readText(request.body)
     running.isReceiving = false
     const { permissions, migrationRefusal, idOf: idOfName, ...rules } = rulesNow()
-    if (running.isEnding) return accessEndedBefore()
+    if (running.isRevoked) return accessRevokedBeforeStart()
     const named: string[] = []
     const idOf: IdOfName = (name) => {
       const other = idOfName(name)
@@ -118,7 +118,7 @@ export class StreamRequests {
     const ticket = await this.#writes.enter(id, facts.writes, effect, request.signal)
     const response = await this.#sendToEnd(ticket, call, body.text)
     if (response.status !== 200 && known === undefined) ticket.onStreamClosed()
-    // a pipeline was executed when its response begins
+    // once the response to a pipeline begins, the pipeline has been executed
     if (request.path !== '/v3/cursor' || response.status !== 200) running.mayWrite = () => false
     const watchers = [...ticket.watchers(), this.#batonWatcher(call, facts)]
     if (!running.mayWrite()) return await finish(response, watchers)
@@ -129,7 +129,7 @@ export class StreamRequests {
     return await finish(response, [...watchers, { onEnd }], 'drain')
   }
 
-  /** Closes the streams of a database that were opened with an access. They cannot be continued even if the server does not respond. */
+  /** Closes a database's streams that used the revoked access. They cannot be continued even if the server does not respond. */
   async closeAll(id: DatabaseId, access: RevokedAccess): Promise<void> {
     const batons = this.#batons.drop(id, access)
     const closed = Promise.all(batons.map((baton) => this.#internal.closeStream(id, baton).catch(() => {})))
@@ -148,8 +148,8 @@ export class StreamRequests {
   }
 
   /**
-   * Sends a request. If it may hold or acquire the write lock, waits for the response even after the client has left: an aborted
-   * request would leave the lock to a stream that no client can use, and block all writers.
+   * Sends a request. If it may hold or acquire the write lock, waits for the response even after the client has disconnected: an
+   * aborted request would leave the lock to a stream that no client can use, and block all writers.
    */
   async #sendToEnd(
     ticket: WriteTicket,
@@ -159,7 +159,7 @@ export class StreamRequests {
     const { request, running } = call
     const { mayHoldLock } = ticket
     try {
-      const signal = mayHoldLock ? lateSignal(running, ABANDONED_MS) : request.signal
+      const signal = mayHoldLock ? delayedSignal(running, ABANDONED_MS) : request.signal
       const response = await this.#upstream.send({ ...call, request: { ...request, signal } }, body)
       ticket.onResponse()
       if (!mayHoldLock || !request.signal.aborted) return response
@@ -189,7 +189,7 @@ export class StreamRequests {
   }
 
   /**
-   * Sends a read-only cursor. The server truncates the response if it writes, which the client receives as a rejection.
+   * Sends a read-only cursor. If it writes, the server truncates the response, which is reported to the client as a rejection.
    */
   async #readOnlyCursor(
     call: ClientCall & RunningCall,
@@ -211,7 +211,7 @@ export class StreamRequests {
   /** Remembers the stream of a response. It cannot be continued if its access was revoked meanwhile. */
   #batonWatcher({ id, running }: Continued, facts: StreamFacts): BodyWatcher {
     return this.#batons.watcher(facts, {
-      isGood: () => !running.isEnding,
+      mayContinue: () => !running.isRevoked,
       drop: (baton: string) => void this.#internal.closeStream(id, baton).catch(() => {}),
     })
   }
@@ -222,12 +222,12 @@ function noWritePermission(id: DatabaseId): string {
 }
 
 /** Returns a signal that aborts with a delay, so that an abandoned request may still finish. */
-function lateSignal(running: RunningRequest, delayMs: number): AbortSignal {
+function delayedSignal(running: RunningRequest, delayMs: number): AbortSignal {
   const { signal } = running
-  const late = new AbortController()
-  running.onForced = () => late.abort(signal.reason)
-  const abort = (): void => void setTimeout(() => late.abort(signal.reason), delayMs).unref()
+  const delayed = new AbortController()
+  running.onForced = () => delayed.abort(signal.reason)
+  const abort = (): void => void setTimeout(() => delayed.abort(signal.reason), delayMs).unref()
   if (signal.aborted) abort()
   else signal.addEventListener('abort', abort, { once: true })
-  return late.signal
+  return delayed.signal
 }

@@ -12,7 +12,7 @@ export type RegistryValue = string | number | null
 export class RegistryFile {
   readonly #database: DatabaseSync
 
-  /** Opens the file, or creates it, readable only by its owner, because it contains private keys. */
+  /** Opens the file, or creates it readable only by its owner, because it contains private keys. */
   constructor(path: string) {
     closeSync(openSync(path, 'a', 0o600))
     unmark(path)
@@ -61,7 +61,7 @@ export class RegistryFile {
 
 /**
  * Repairs the file of an earlier version, which marked the file while it was open and renamed its WAL; both remain if the process
- * was killed. The WAL is renamed first: an unmarked file is expected to have its WAL beside it.
+ * was killed. The WAL is renamed first: an unmarked file is expected to have its WAL next to it.
  */
 function unmark(path: string): void {
   if (existsSync(`${path}.wal`)) renameSync(`${path}.wal`, `${path}-wal`)

@@ -19,8 +19,8 @@ import { Table } from './table.ts'
 export const REGISTRY_FILE = 'registry.db'
 
 /**
- * Stores what the control plane manages: users, organizations, and databases with their state. It is held in an SQLite file and in
- * memory, so that lookups for a request do not read the file.
+ * Stores what the control plane manages: users, organizations, and databases with their state. Everything is kept both in an
+ * SQLite file and in memory, so that lookups during a request do not read the file.
  */
 export class Registry {
   readonly file: RegistryFile

@@ -1,7 +1,7 @@
 import type { KeyPair } from '@batonsql/server-common/auth'
 import type { DatabaseId } from '@batonsql/server-common/backend'
 
-/** Role of a member: a viewer reads, a member manages databases, an admin also manages members, an owner everything. */
+/** Role of a member: a viewer reads, a member manages databases, an admin also manages members, an owner can do everything. */
 export type Role = 'viewer' | 'member' | 'admin' | 'owner'
 
 /** A permission of a group-scoped token. */
@@ -73,8 +73,8 @@ export interface GroupRow {
 }
 
 /**
- * `creating` and `deleting` while the back end creates or removes it; `ready`; `lost` if the back end no longer has it: it is never
- * silently created again under the same name.
+ * `creating` and `deleting` while the back end creates or removes it; `ready`; `lost` if the back end no longer has it. A lost
+ * database is never silently recreated under the same name.
  */
 export type DatabaseState = 'creating' | 'ready' | 'deleting' | 'lost'
 
@@ -97,12 +97,12 @@ export interface DatabaseRow {
   readonly name: string
   readonly state: DatabaseState
   readonly configuration: DatabaseConfiguration
-  /** The database of which it was created as a copy. */
+  /** The database that it was copied from. */
   readonly parent: { readonly id: string; readonly name: string; readonly branchedAt: number } | null
   readonly isSchema: boolean
   /** Id of the database whose schema it shares. */
   readonly schema: string | null
-  /** Locations of its replicas, besides those of the group. Absent in rows of older versions. */
+  /** Locations of its replicas, in addition to those of the group. Absent in rows of older versions. */
   readonly replicas?: readonly string[]
   /** Signs tokens for this database only. */
   readonly key: KeyPair

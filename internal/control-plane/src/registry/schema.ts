@@ -52,12 +52,12 @@ export function migrate(file: RegistryFile): void {
   })
 }
 
-/** Upgrades to version 3, in which an hour can be divided between organizations. */
+/** Upgrades to version 4, in which an hour can be split between organizations. */
 function splitUsage(file: RegistryFile): void {
   file.run('ALTER TABLE usage_hour RENAME TO old_usage_hour')
   file.run(USAGE_HOUR)
   file.run('INSERT INTO usage_hour SELECT * FROM old_usage_hour')
-  // drops its index, too
+  // also drops its index
   file.run('DROP TABLE old_usage_hour')
   file.run(USAGE_INDEX)
 }

@@ -75,7 +75,7 @@ export class Table<Row extends { readonly id: string }> {
     if (row === undefined) return
     for (const { keyOf, rows } of this.#indexes) {
       const key = keyOf(row)
-      // if two rows have had the key, the index contains the later one
+      // if two rows have had this key, the index contains the later row
       if (key !== null && rows.get(key)?.id === id) rows.delete(key)
     }
   }

@@ -3,8 +3,9 @@ import type { Caller } from '../tokens/api-tokens.ts'
 
 /**
  * Access requirement of a route.
- * `none`: no token. `any`: any API token; one of a group needs the scope, if given. `user`: an unrestricted token, for the user's own data.
- * `organization`: a token for the whole organization, of a member with the role. `group`: also a token of a group with the scope.
+ * `none`: no token. `any`: any API token; if it is scoped to a group, it needs the scope, if given. `user`: an unrestricted token,
+ * for the user's own data. `organization`: a token for the whole organization, from a member with the role. `group`: the same, or
+ * a group-scoped token with the scope.
  */
 export type RouteAccess =
   | { readonly level: 'none' }
@@ -18,7 +19,7 @@ export const ANY_TOKEN: RouteAccess = { level: 'any', scope: null }
 export const ANY_READER: RouteAccess = { level: 'any', scope: 'read' }
 export const OWN_USER: RouteAccess = { level: 'user' }
 
-/** Returns the requirement for `read`, for example: a token of a group with this scope, or a member with the viewer role. */
+/** Returns the requirement for a scope. For `read`: the viewer role and, if the token is scoped to a group, this scope. */
 export function scoped(scope: Scope): RouteAccess {
   return { level: 'group', role: scope === 'read' ? 'viewer' : 'member', scope }
 }

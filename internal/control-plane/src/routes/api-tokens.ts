@@ -147,7 +147,7 @@ function invalidateAll(call: Call) {
   return { ValidFrom: Math.floor(Date.now() / 1_000) }
 }
 
-/** Returns all tokens scoped to the organization for admins, and for others only their own. */
+/** Returns all tokens scoped to the organization for admins; for others, only their own. */
 function tokensOf({ plane: { registry }, organization, caller, role }: Call): readonly ApiTokenRow[] {
   const seesAll = role !== null && isAtLeast(role, 'admin')
   return registry.apiTokens.rows.filter(

@@ -19,7 +19,7 @@ export function createPlatformApp(platform: Platform): (request: Request) => Pro
   const wholePaths = new Set(ROUTES.map(({ method, path }) => `${method} ${path}`))
   for (const route of ROUTES) {
     app.on(route.method, route.path, ({ req }) => respond(platform, route, req.raw, req.param()))
-    // without a selected organization, clients omit it from the path, or its slug, and mean the user's own
+    // clients without a selected organization omit it, or only its slug, from the path and mean the user's own
     for (const short of [route.path.replace(OWN_PREFIX, '$1'), route.path.replace(OWN_PREFIX, '$1$2')])
       if (short !== route.path && !wholePaths.has(`${route.method} ${short}`))
         app.on(route.method, short, ({ req }) => respond(platform, route, req.raw, req.param()))
@@ -80,7 +80,7 @@ function refusalResponse(error: unknown): Response {
   if (error instanceof Refusal) return errorJson(error.status, error.message, error.code)
   if (error instanceof v.ValiError)
     return errorJson(400, describeIssues(error.issues as v.BaseIssue<unknown>[]))
-  // for the operator only: the message may contain paths or names of others
+  // logged for the operator only: the message may contain paths or other users' names
   console.error(error)
   return errorJson(500, 'internal error')
 }

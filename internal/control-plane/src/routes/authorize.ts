@@ -14,8 +14,8 @@ export interface AccessRequest {
 }
 
 /**
- * Checks whether a caller may use a route. The restriction of group tokens to their group is applied where databases and groups
- * are looked up.
+ * Checks whether a caller may use a route. Group-scoped tokens are restricted to their group where databases and groups are
+ * looked up.
  * @throws Refusal 403 for a token of the wrong kind, 404 for an organization that does not exist or that the caller is not in
  */
 export function authorize(registry: Registry, { access, caller, named }: AccessRequest): Grant {
@@ -43,7 +43,7 @@ export function authorize(registry: Registry, { access, caller, named }: AccessR
   return { caller, organization, role, group: token.group }
 }
 
-/** Returns the caller's role in an organization; undefined if the user is not a member, or the token is for another one. */
+/** Returns the caller's role in an organization; undefined if the user is not a member, or the token is for another organization. */
 export function roleIn(
   registry: Registry,
   { token, user }: Caller,

@@ -39,7 +39,7 @@ const LIST_INVOICES: RouteSchemas = {
 const PORTAL: RouteSchemas = { response: v.object({ portal: v.object({ url: v.string() }) }) }
 const METHODS: RouteSchemas = { response: v.object({ exists: v.boolean() }) }
 
-/** Nothing is billed: the routes exist for programs that call them before they provision. */
+/** Nothing is billed: the routes exist for programs that call them before provisioning. */
 export const billingRoutes: readonly Route[] = [
   documented('GET', `${ORGANIZATION}/plans`, VIEWER, LIST_PLANS, listPlans),
   undocumented('GET', '/v1/plans', ANY_TOKEN, LIST_PLANS, listPlans),

@@ -1,6 +1,6 @@
 import { Refusal } from '../refusal.ts'
 
-/** Limits the bytes that all callers hold together. */
+/** Limits the total number of bytes that callers hold. */
 export class ByteBudget {
   readonly #max: number
   #used = 0

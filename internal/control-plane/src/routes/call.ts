@@ -17,7 +17,7 @@ export interface Platform {
   readonly url: () => string
   /** How long a new database takes to become ready, in ms. */
   readonly readyDelayMs: number
-  /** Status of a request with a name that is taken: 409 according to the documentation, 400 in practice. */
+  /** Status of the response if a name is already taken: 409 according to the documentation, 400 in practice. */
   readonly takenNameStatus: 400 | 409
   /** Version of libsql-server, such as `v0.24.32`. */
   readonly version: string
@@ -95,7 +95,7 @@ export class Call {
     return row
   }
 
-  /** Does the same for a name. */
+  /** Like {@link database}, for a given name. */
   databaseNamed(name: string): DatabaseRow {
     const row = this.plane.registry.findDatabase(this.organization.id, name)
     if (row === undefined || row.state === 'creating' || !this.#reaches(row.group))
@@ -111,7 +111,7 @@ export class Call {
       : this.#groupIfReached(this.plane.registry.groups.get(id))
   }
 
-  /** Does the same for a name. */
+  /** Like {@link group}, for a given name. */
   groupNamed(name: string): GroupRow {
     return this.#groupIfReached(this.plane.registry.findGroup(this.organization.id, name))
   }
@@ -137,12 +137,12 @@ export class Call {
   commit(entry: AuditEntry | null, change: () => void, organization = this.#granted.organization?.id): void {
     this.plane.registry.transaction(() => {
       change()
-      if (entry !== null) this.note(entry, organization)
+      if (entry !== null) this.addAuditEntry(entry, organization)
     })
   }
 
-  /** Adds an audit entry, within a transaction of the caller. */
-  note(entry: AuditEntry, organization = this.#granted.organization?.id): void {
+  /** Adds an audit entry, within the caller's transaction. */
+  addAuditEntry(entry: AuditEntry, organization = this.#granted.organization?.id): void {
     if (organization !== undefined) this.plane.audit.add(organization, this.#author, entry)
   }
 

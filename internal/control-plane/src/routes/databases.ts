@@ -15,12 +15,12 @@ import { limitBytes } from './read-body.ts'
 import { DATABASE, documented, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
 import { databaseView, hostnameOf } from './views.ts'
 
-/** Limit of a list without `limit`, as in the service. */
+/** Default and maximum `limit` of a list, as in the service. */
 const MAX_LISTED = 1_000
 
 export const NewDatabaseBody = v.object({
   name: v.string(),
-  // one of these, except for a copy of another database
+  // one of these is required, except for a copy of another database
   group: v.nullish(v.string()),
   group_id: v.nullish(v.string()),
   size_limit: v.nullish(v.string()),
@@ -32,7 +32,7 @@ export const NewDatabaseBody = v.object({
     v.object({
       type: v.string(),
       name: v.nullish(v.string()),
-      // name of the field in requests of the command line
+      // the command line's name for `name`
       value: v.nullish(v.string()),
       url: v.nullish(v.string()),
       timestamp: v.nullish(v.string()),
@@ -91,21 +91,21 @@ export const databaseRoutes: readonly Route[] = [
 function listDatabases(call: Call) {
   const { group, schema, parent, type } = Object.fromEntries(call.request.query)
   if (type !== undefined && type !== 'logical' && type !== 'schema')
-    throw new Refusal(400, 'invalid type: it is logical or schema')
+    throw new Refusal(400, 'invalid type: expected logical or schema')
   const { rows, ...pagination } = pageOfDatabases(call, (row) => {
     const view = databaseView(call, row)
     return (
       (group === undefined || view.group === group) &&
       (schema === undefined || schema === '' || view.schema === schema) &&
       (parent === undefined || view.parent?.id === parent) &&
-      // each database is of the type logical
+      // every database has the type logical
       (type !== 'schema' || view.is_schema)
     )
   })
   return { databases: rows.map((row) => databaseView(call, row)), ...pagination }
 }
 
-/** Returns the wanted databases after the cursor of the query, at most as many as its limit, in order of creation. */
+/** Returns a page of the wanted databases in order of creation: those after the query's cursor, up to its limit. */
 export function pageOfDatabases(
   call: Call,
   isWanted: (row: DatabaseRow) => boolean,
@@ -171,7 +171,8 @@ export async function createDatabase(call: Call): Promise<DatabaseRow> {
       source,
       configuration,
       readyDelayMs: platform.readyDelayMs,
-      onReady: () => call.note({ code: 'db-create', message: `created database ${body.name}`, data }),
+      onReady: () =>
+        call.addAuditEntry({ code: 'db-create', message: `created database ${body.name}`, data }),
       ...(parent !== undefined && { parent }),
     })
   } finally {
@@ -179,7 +180,7 @@ export async function createDatabase(call: Call): Promise<DatabaseRow> {
   }
 }
 
-/** Returns the given group of a new database, or that of the database of which it is a copy. @throws Refusal */
+/** Returns the given group of a new database, or the group of the database that it copies. @throws Refusal */
 function groupOfNew(call: Call, { group: name, group_id: id, seed }: NewDatabaseBody): GroupRow {
   const isGiven = name != null || id != null
   if (!isGiven && seed?.type !== 'database') throw new Refusal(400, 'group is missing')
@@ -210,7 +211,7 @@ async function readSource(call: Call, body: NewDatabaseBody, group: GroupRow): P
   const { seed, schema, is_schema: isSchema } = body
   const isChild = schema != null && schema !== ''
   if ([seed != null, isChild, isSchema === true].filter(Boolean).length > 1)
-    throw new Refusal(400, 'seed, schema and is_schema exclude each other')
+    throw new Refusal(400, 'seed, schema and is_schema cannot be combined')
   if (isSchema === true) return { source: { type: 'schema' } }
   if (isChild) {
     const parent = call.databaseNamed(schema)
@@ -262,15 +263,17 @@ export async function deleteDatabase(call: Call): Promise<string> {
   return row.name
 }
 
+const FORM_REQUIRED = 'a dump must be sent as the field `file` of a form'
+
 /** Reads a form with a dump. @throws Refusal */
 async function readForm({ body, headers }: Request, share: ByteShare): Promise<FormData> {
   const type = headers.get('content-type')
-  if (body === null || type === null) throw new Refusal(400, 'a dump is sent as the file of a form')
+  if (body === null || type === null) throw new Refusal(400, FORM_REQUIRED)
   const limited = limitBytes(body, MAX_DUMP_BYTES, share)
   return await new Response(limited, { headers: { 'content-type': type } })
     .formData()
     .catch((error: unknown) => {
-      throw error instanceof Refusal ? error : new Refusal(400, 'a dump is sent as the file of a form')
+      throw error instanceof Refusal ? error : new Refusal(400, FORM_REQUIRED)
     })
 }
 
@@ -279,8 +282,7 @@ async function uploadDump(call: Call) {
   const share = dumps.share()
   try {
     const file = (await readForm(call.request.raw, share)).get('file')
-    if (file === null || typeof file === 'string')
-      throw new Refusal(400, 'a dump is sent as the file of a form')
+    if (file === null || typeof file === 'string') throw new Refusal(400, FORM_REQUIRED)
     const path = await dumps.keep(call.organization.id, new Uint8Array(await file.arrayBuffer()))
     return { dump_url: `${url()}${path}` }
   } finally {

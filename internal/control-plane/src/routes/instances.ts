@@ -98,7 +98,7 @@ function replicaView(call: Call, row: DatabaseRow, location: string) {
   }
 }
 
-/** Returns an id that is always the same for a database and a location. */
+/** Returns an id that is stable for a database and a location. */
 function instanceId({ id }: DatabaseRow, location: string): string {
   const hex = createHash('sha256').update(`${id}/${location}`).digest('hex')
   // version 8 (custom) and the variant of RFC 9562

@@ -67,7 +67,7 @@ export const inviteRoutes: readonly Route[] = [
       invites: invitesOf(call).map((row) => oldInviteView(call, row)),
     }),
   ),
-  // the command line omits a letter
+  // the command line uses `invite`
   ...['invites', 'invite'].map((name) =>
     undocumented(
       'POST',

@@ -32,7 +32,7 @@ const Template = v.object({
   perm: v.array(v.object({ t: v.nullish(v.array(v.string())), a: v.array(v.picklist(TABLE_ACTIONS)) })),
 })
 
-/** Manages issuers, by their key sets (JWKS), whose tokens the databases of an organization accept. */
+/** Manages the key sets (JWKS) of issuers whose tokens the databases of an organization accept. */
 export const keySetRoutes: readonly Route[] = [
   undocumented('GET', `${ORGANIZATION_2}/jwks`, organizationWide('viewer'), LIST, (call) => ({
     jwks: setsOf(call).map(({ name, url }) => ({ jwks_name: name, jwks_url: url })),
@@ -102,7 +102,7 @@ function checkUrl(text: string): void {
 /** Returns the claims that tokens of an issuer must have. */
 function makeTemplate(call: Call) {
   const { database, group, scope, permissions } = call.body(TemplateBody)
-  if ((database == null) === (group == null)) throw new Refusal(400, 'name a database or a group')
+  if ((database == null) === (group == null)) throw new Refusal(400, 'specify either a database or a group')
   if (permissions != null && permissions.length > 0 && !call.plane.backend.hasTablePermissions)
     throw notSupported(`permissions are not supported by the back end "${call.plane.backend.kind}"`)
   const subject =

@@ -5,7 +5,7 @@ import { ANY_READER, scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { documented, ORGANIZATION_2, type Route, type RouteSchemas, undocumented } from './route.ts'
 
-/** By code. */
+/** Descriptions by location code. */
 const Descriptions = v.record(v.string(), v.string())
 const Location = v.object({
   code: v.string(),

@@ -87,7 +87,7 @@ function updateMember(call: Call) {
   return { member: memberView(user, changed) }
 }
 
-/** Removes a member, and the tokens that the member has created for the organization. */
+/** Removes a member and the member's tokens for the organization. */
 function removeMember(call: Call) {
   const { organization, plane } = call
   const { registry } = plane

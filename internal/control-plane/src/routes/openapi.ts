@@ -14,7 +14,7 @@ const CONVERSION: ConversionConfig = {
   overrideRef: ({ referenceId }) => `#/components/schemas/${referenceId}`,
 }
 
-/** Describes routes as an OpenAPI document. @param version of the server */
+/** Describes routes as an OpenAPI document. @param version version of the server */
 export function openApiDocument(routes: readonly Route[], version: string): object {
   const paths: Record<string, Record<string, object>> = {}
   for (const route of routes) {

@@ -66,7 +66,7 @@ function createOrganization(call: Call) {
   const slug = slugOf(name)
   if (registry.findOrganization(slug) !== undefined)
     throw new Refusal(409, `organization ${slug} already exists`)
-  // the command line expects the slug of the name
+  // the command line expects a slug derived from the name
   const organization = newOrganization(slug, name, 'team', 'scaler')
   if (call.query('dry_run') !== 'true') {
     const owner = newMember(organization.id, call.caller.user.id, 'owner' as const)
@@ -87,7 +87,7 @@ function updateOrganization(call: Call) {
   const changed = {
     ...organization,
     overages: wanted.overages ?? organization.overages,
-    // stored without effect, because there is no second factor here
+    // stored but not enforced, because this server has no second factor
     requireMfa: wanted.require_mfa ?? organization.requireMfa,
   }
   const data = { overages: changed.overages }
@@ -103,13 +103,13 @@ function deleteOrganization(call: Call): void {
   const { registry } = plane
   if (organization.type === 'personal') throw new Refusal(400, 'a personal organization cannot be deleted')
   if (call.groups().length > 0) throw new Refusal(400, 'delete the groups of the organization first')
-  const isIts = (row: { readonly organization: string | null }): boolean =>
+  const belongsToOrganization = (row: { readonly organization: string | null }): boolean =>
     row.organization === organization.id
   call.commit(null, () => {
-    for (const { id } of registry.apiTokens.rows.filter(isIts)) registry.apiTokens.delete(id)
-    for (const { id } of registry.keySets.rows.filter(isIts)) registry.keySets.delete(id)
-    for (const { id } of registry.members.rows.filter(isIts)) registry.members.delete(id)
-    for (const { id } of registry.invites.rows.filter(isIts)) registry.invites.delete(id)
+    for (const { id } of registry.apiTokens.rows.filter(belongsToOrganization)) registry.apiTokens.delete(id)
+    for (const { id } of registry.keySets.rows.filter(belongsToOrganization)) registry.keySets.delete(id)
+    for (const { id } of registry.members.rows.filter(belongsToOrganization)) registry.members.delete(id)
+    for (const { id } of registry.invites.rows.filter(belongsToOrganization)) registry.invites.delete(id)
     registry.organizations.delete(organization.id)
   })
 }

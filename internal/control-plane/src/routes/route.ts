@@ -22,7 +22,7 @@ export interface Route {
   readonly access: RouteAccess
   /** Whether the service documents it; the others are used by its command line. */
   readonly isDocumented: boolean
-  /** Null for a route that this server lacks. */
+  /** Null for a route that this server does not support. */
   readonly schemas: RouteSchemas | null
   /** Returns the JSON of the response; undefined for no body. */
   readonly handle: (call: Call) => unknown

@@ -31,7 +31,7 @@ export const transferRoutes: readonly Route[] = [
   ),
 ]
 
-/** Transfers a group to another organization, and invalidates its tokens of all kinds. */
+/** Transfers a group to another organization, and invalidates all of its tokens. */
 async function transferGroup(call: Call) {
   // usage until now belongs to the sender
   await call.plane.usage.sample(databasesOf(call, call.group()))
@@ -53,7 +53,7 @@ async function transferGroup(call: Call) {
   return groupView(call, moved)
 }
 
-/** Moves a database to another group, which a group's token need not reach. Invalidates the tokens of the database. */
+/** Moves a database to another group, even one that a group-scoped token cannot access. Invalidates the database's tokens. */
 async function transferDatabase(call: Call): Promise<void> {
   const row = call.database()
   const { org: slug, group: wanted } = call.body(DatabaseTransferBody)
@@ -77,7 +77,7 @@ async function transferDatabase(call: Call): Promise<void> {
   await databases.move(row, group, checkReceiver)
 }
 
-/** Returns the group with a name; without one that of the same name, or else the oldest of the organization. */
+/** Returns the requested group; if none is requested, the one with the same name, or else the organization's oldest. */
 function receivingGroup(
   call: Call,
   row: DatabaseRow,
@@ -88,7 +88,7 @@ function receivingGroup(
   const group = registry.findGroup(id, wanted ?? registry.groups.get(row.group)?.name ?? '')
   if (group !== undefined) return group
   if (wanted !== null && id === call.organization.id) throw new Refusal(404, 'group not found')
-  if (wanted !== null) throw new Refusal(400, `${slug} has no group of that name`)
+  if (wanted !== null) throw new Refusal(400, `${slug} has no group with that name`)
   const [oldest] = registry.groups.rows
     .filter(({ organization }) => organization === id)
     .sort((a, b) => a.createdAt - b.createdAt)

@@ -8,7 +8,7 @@ const SEED = 'a database is seeded when it is created: POST the seed with its na
 const OAUTH =
   'OAuth is not supported by this server; create an API token with POST /v1/auth/api-tokens/{name}'
 
-/** Routes of the service that this server lacks. They are rejected explicitly, so that no request is silently ignored. */
+/** Routes of the service that this server does not support. They are rejected explicitly, so that no request is silently ignored. */
 export const unsupportedRoutes: readonly Route[] = [
   unsupported('POST', `${DATABASE}/seed`, scoped('db:create'), SEED),
   unsupported('POST', `${GROUP}/aws/migration/start`, MEMBER, AWS),

@@ -8,7 +8,7 @@ import { DatabaseById, Group } from './models.ts'
 import { type Route, type RouteSchemas, undocumented } from './route.ts'
 import { databaseView, groupView } from './views.ts'
 
-// Version 3 names organizations, groups and databases by their ids instead of their names.
+// Version 3 identifies organizations, groups and databases by id instead of by name.
 
 const ORGANIZATION_3 = '/v3/organizations/:organizationId'
 const DATABASE_3 = `${ORGANIZATION_3}/databases/:databaseId`
@@ -62,7 +62,7 @@ function listDatabases(call: Call) {
   return { databases: rows.map((row) => viewById(call, row)), ...pagination }
 }
 
-/** Describes a database with those settings that have no route of their own in this version. */
+/** Describes a database, including the settings that have no separate route in this version. */
 function viewById(call: Call, row: DatabaseRow) {
   const { Name: name, DbId: dbId, Hostname: hostname, ...others } = databaseView(call, row)
   const { allowedIps, allowedAwsVpcIds } = row.configuration

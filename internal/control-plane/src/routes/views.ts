@@ -10,7 +10,7 @@ export function timeText(ms: number): string {
   return new Date(ms).toISOString()
 }
 
-/** Returns the host of a database's primary, or of its replica in a location, which follows the scheme in a URL. */
+/** Returns the part after `http://` in the URL of a database's primary, or of its replica in a location. */
 export function hostnameOf(
   { platform, plane }: Call,
   row: DatabaseRow,
@@ -100,7 +100,7 @@ export function usageView({ rowsRead, rowsWritten, storageBytes, bytesSynced }: 
   }
 }
 
-/** Returns the quotas in the fields of a usage; 0 means unlimited. */
+/** Returns a plan's quotas in the form of a usage; 0 means unlimited. */
 export function allowanceView({ quotas }: Plan) {
   const { rowsRead, rowsWritten, storage, bytesSynced, databases, groups, locations } = quotas
   const used = { rowsRead, rowsWritten, storageBytes: storage, bytesSynced }

@@ -12,7 +12,7 @@ const DURATION = /^(?:\d{1,9}[smhdwy])+$/
 const FOREVER: ReadonlySet<string> = new Set(['never', 'none', 'default', ''])
 
 /**
- * Parses the lifetime of a token, such as `2w1d30m`, to seconds; null if the token does not expire.
+ * Parses a token lifetime, such as `2w1d30m`, into seconds; null if the token does not expire.
  * @throws Refusal for any other text
  */
 export function readExpiration(text: string): number | null {
@@ -23,7 +23,7 @@ export function readExpiration(text: string): number | null {
     (sum, { groups }) => sum + Number(groups?.['count']) * (SECONDS[groups?.['unit'] ?? ''] ?? 0),
     0,
   )
-  // verifiers of tokens accept only whole numbers
+  // token verifiers accept only whole numbers
   if (seconds === 0 || !Number.isSafeInteger(seconds)) throw new Refusal(400, 'Invalid expiration format')
   return seconds
 }

@@ -15,7 +15,7 @@ export function readPeriod(from: string | undefined, to: string | undefined, now
   return period
 }
 
-/** Parses a time with a zone to ms since the Unix epoch. @throws Refusal */
+/** Parses a time with a zone into ms since the Unix epoch. @throws Refusal */
 function readTime(name: string, text: string): number {
   const time = TIME.test(text) ? Date.parse(text) : Number.NaN
   if (Number.isNaN(time)) {

@@ -2,7 +2,7 @@ import type { Role } from '../registry/rows.ts'
 
 const RANKS: readonly Role[] = ['viewer', 'member', 'admin', 'owner']
 
-/** Whether a role includes the permissions of another one. */
+/** Whether a role includes the permissions of another. */
 export function isAtLeast(role: Role, needed: Role): boolean {
   return RANKS.indexOf(role) >= RANKS.indexOf(needed)
 }

@@ -3,7 +3,7 @@ import { Refusal } from '../refusal.ts'
 const UNITS = ['', 'k', 'm', 'g', 't'] as const
 const SIZE = /^(?<number>\d+(?:\.\d+)?)\s*(?<unit>[kmgt]?)i?b?$/i
 
-/** Parses a size such as `256mb`, `1.5gb` or `1048576` to bytes; null (no limit) for an empty string and `0`. @throws Refusal */
+/** Parses a size such as `256mb`, `1.5gb` or `1048576` into bytes; null (no limit) for an empty string and `0`. @throws Refusal */
 export function readSizeLimit(text: string): number | null {
   if (text === '') return null
   const { number = '', unit = '' } = SIZE.exec(text.trim())?.groups ?? {}

@@ -23,14 +23,14 @@ export class ApiTokens {
     this.#key = key
   }
 
-  /** Returns the row of a new token, which the caller stores. @throws Refusal if the user already has one of that name */
+  /** Returns the row of a new token, which the caller stores. @throws Refusal if the user already has one with that name */
   make(user: UserRow, wanted: NewApiToken): ApiTokenRow {
     if (this.#registry.findToken(user.id, wanted.name) !== undefined)
       throw new Refusal(409, `an API token with name ${wanted.name} already exists`)
     return { id: newTokenId(), user: user.id, createdAt: Date.now(), ...wanted }
   }
 
-  /** Returns the secret of a token, which is derived from the registry. */
+  /** Returns the secret of a token, which is derived from its row. */
   secretOf({ id, organization, createdAt }: ApiTokenRow): string {
     const claims = { jti: id, ...(organization !== null && { org_id: organization }) }
     return mintToken(this.#key, claims, createdAt)
@@ -54,7 +54,7 @@ export class ApiTokens {
     const { jti, exp } = claims ?? {}
     if (typeof exp === 'number' && exp <= Date.now() / 1_000) throw new Refusal(401, 'the token has expired')
     if (typeof jti === 'string') return jti
-    // a database token was used for the platform
+    // a database token was used for the platform API
     throw new Refusal(401, 'could not parse jwt id')
   }
 }

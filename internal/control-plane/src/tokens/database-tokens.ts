@@ -27,8 +27,8 @@ export function mintDatabaseToken(database: DatabaseRow, request: TokenRequest):
 }
 
 /**
- * Creates a token for all databases of a group, signed with the group's key. It includes databases created later, unless it names
- * databases to attach: then all databases must be listed.
+ * Creates a token for all databases of a group, signed with the group's key. It also covers databases created later, unless it
+ * names databases to attach, because it must then list the group's databases, too.
  */
 export function mintGroupToken(
   group: GroupRow,

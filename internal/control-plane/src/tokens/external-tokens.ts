@@ -8,7 +8,7 @@ import type { Registry } from '../registry/registry.ts'
 import type { DatabaseRow } from '../registry/rows.ts'
 
 /**
- * Exchanges valid tokens of issuers that an organization has named by their key sets for tokens of the database's own key,
+ * Exchanges valid tokens of issuers whose key sets an organization has registered for tokens signed with the database's own key,
  * with the same permissions and expiry, because back ends do not support issuers.
  */
 export class ExternalTokens {
@@ -19,15 +19,15 @@ export class ExternalTokens {
     this.#registry = registry
   }
 
-  /** Has a key set fetched again the next time it is needed. */
+  /** Removes a key set from the cache, so that it is fetched again when it is needed. */
   forget(url: string): void {
     this.#sets.forget(url)
   }
 
   /**
-   * Returns the request with a token of the database's own key in place of one of an issuer; other requests as they are.
+   * Returns the request with an issuer's token replaced by one signed with the database's own key; other requests unchanged.
    * @param hasTablePermissions whether the back end enforces them
-   * @throws Refusal 401 for an invalid token, 404 for one of another database
+   * @throws Refusal 401 for an invalid token, 404 for a token of another database
    */
   async exchange(
     row: DatabaseRow,
@@ -37,16 +37,16 @@ export class ExternalTokens {
     const sets = this.#registry.keySets.rows.filter(({ organization }) => organization === row.organization)
     const token = sets.length === 0 ? null : claimedToken(request)
     const keyId = token === null ? undefined : keyIdOf(token)
-    // tokens of our own do not name their key
+    // our own tokens have no key id
     if (token === null || keyId === undefined) return request
     if (typeof keyId !== 'string' || keyId === '') throw unauthorized('The JWT is invalid')
     const urls = sets.map(({ url }) => url)
     const claims = await this.#sets.verify(urls, token).catch((error: unknown) => {
       throw unauthorized(describeInvalid(error))
     })
-    // one may have been removed while keys were fetched or the signature was verified
-    const areSame = sets.every(({ id, url }) => this.#registry.keySets.get(id)?.url === url)
-    if (claims === null || !areSame) throw unauthorized('The JWT is invalid')
+    // a set may have been removed while keys were fetched or the signature was verified
+    const areUnchanged = sets.every(({ id, url }) => this.#registry.keySets.get(id)?.url === url)
+    if (claims === null || !areUnchanged) throw unauthorized('The JWT is invalid')
     const permitted = permittedClaims(claims, row)
     const isPlain = Array.isArray(permitted['perm'])
       ? permitted['perm'].length === 0
@@ -57,7 +57,7 @@ export class ExternalTokens {
   }
 }
 
-/** The id of the key that a token claims to be signed with, which may be of any type; undefined for text that is not a token. */
+/** Returns the id of the key that a token claims to be signed with, of any type; undefined for text that is not a token. */
 function keyIdOf(token: string): unknown {
   try {
     return decodeProtectedHeader(token).kid
@@ -72,9 +72,9 @@ function describeInvalid(error: unknown): string {
   return isEarly ? 'The JWT is not valid yet' : 'The JWT is invalid'
 }
 
-/** Returns the claims for the database. Permissions must be explicit: an issuer signs many tokens that are not about databases. */
+/** Returns the claims for the database. Permissions must be explicit: an issuer also signs tokens for other purposes. */
 function permittedClaims({ id, gid, a, exp, aud, p, perm }: JWTPayload, row: DatabaseRow): Claims {
-  // `1e999` is a number in JSON, and infinite here
+  // `1e999` is valid JSON, and parsed as Infinity
   if (!Number.isFinite(exp)) throw unauthorized('The JWT is invalid')
   // meant for another service
   if (aud !== undefined) throw unauthorized('Authentication failed')

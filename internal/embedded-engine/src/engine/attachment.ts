@@ -1,6 +1,6 @@
 /** A copy of another database that the engine can open. */
 export interface Attachment {
-  /** The name for the engine. */
+  /** Name by which the engine opens it. */
   readonly name: string
   /** Removes the copy; called when it is closed. */
   remove(): void

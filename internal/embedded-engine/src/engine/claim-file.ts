@@ -15,13 +15,13 @@ const ROLLBACK_JOURNAL = 1
 const CHANGE_COUNTERS = [24, 92]
 const HEADER_BYTES = 100
 
-/** Another program has the database file open. */
+/** Thrown if another program has the database file open. */
 export class FileInUseError extends Error {}
 
 /**
- * Marks a database file as open here, so that other programs cannot open it as a database. While it is marked, the file is locked as
- * SQLite does it: this detects a program that has the file open and would continue to write its own WAL, and moves the WAL that a
- * program has left into the file. The mark may not be on the disk yet (see {@link syncMark}).
+ * Marks a database file as open here, so that other programs cannot open it as a database. The file is locked with SQLite's own
+ * locks meanwhile: this detects a program that has the file open and would continue to write its own WAL, and checkpoints a WAL
+ * that a program has left behind. The mark may not be on disk yet (see {@link syncMark}).
  * @returns false if it is already marked
  * @throws FileInUseError if another program has the file open
  */
@@ -34,7 +34,7 @@ export function claimFile(path: string): boolean {
   return true
 }
 
-/** Removes the mark, so that all programs can open the file again. A power cut may bring it back. */
+/** Removes the mark, so that all programs can open the file again. After a power failure it may reappear. */
 export function unclaimFile(path: string): void {
   if (beginsWith(path, IN_USE)) withFile(path, (file) => writeHead(file, MAGIC))
 }
@@ -42,9 +42,9 @@ export function unclaimFile(path: string): void {
 function mark(path: string): void {
   withFile(path, (file) => {
     const header = Buffer.alloc(HEADER_BYTES)
-    const isWhole = readSync(file, header, 0, HEADER_BYTES, 0) === HEADER_BYTES
+    const isComplete = readSync(file, header, 0, HEADER_BYTES, 0) === HEADER_BYTES
     // in rollback mode, a program that has cached the first page reads it again only if these counters have changed
-    if (isWhole && header[WRITE_VERSION] === ROLLBACK_JOURNAL) {
+    if (isComplete && header[WRITE_VERSION] === ROLLBACK_JOURNAL) {
       for (const at of CHANGE_COUNTERS) {
         header.writeUInt32BE((header.readUInt32BE(at) + 1) >>> 0, at)
         writeSync(file, header, at, 4, at)
@@ -75,7 +75,7 @@ function whileLocked(path: string, work: () => void): void {
 }
 
 const IN_USE_ELSEWHERE =
-  'the database file is open in another program; requests are accepted again after it was closed there'
+  'the database file is open in another program; requests are accepted again once it is closed there'
 
 function beginsWith(path: string, head: Buffer): boolean {
   return (
@@ -86,7 +86,7 @@ function beginsWith(path: string, head: Buffer): boolean {
   )
 }
 
-/** Waits until the mark of a file is on the disk. */
+/** Waits until the mark of a file is on disk. */
 export function syncMark(path: string): void {
   withFile(path, fsyncSync)
 }

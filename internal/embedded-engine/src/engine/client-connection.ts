@@ -38,13 +38,13 @@ export interface ConnectionEvents {
   /** Receives the changes of a transaction, if they are watched. */
   onChanges(changes: readonly TableChanges[]): void
   /** Called when the connection was closed, and its engine connection can be reused after a reset. */
-  onUnused(engine: SqliteConnection): void
+  onReusable(engine: SqliteConnection): void
 }
 
-/** The client of a call has left: pending statements are skipped, and waits end. */
-export class ClientLeftError extends Error {
+/** Thrown if the client of a call has disconnected: pending statements are skipped, and waits end. */
+export class ClientDisconnectedError extends Error {
   constructor() {
-    super('the client has left')
+    super('the client has disconnected')
   }
 }
 
@@ -54,8 +54,7 @@ export class ClientConnection implements Writer {
   readonly #queue: WriteQueue
   readonly #events: ConnectionEvents
   #isTimedOut = false
-  /** Whether no setting was changed that a later client could see. */
-  #isUnused = true
+  #isReusable = true
   /** The statement that was prepared and has not ended. */
   #active: RunningStatement | null = null
   /** Null unless changes are watched. */
@@ -68,9 +67,9 @@ export class ClientConnection implements Writer {
     this.#events = events
   }
 
-  /** Whether no setting was changed that a later client could see. */
-  get isUnused(): boolean {
-    return this.#isUnused
+  /** Whether a later client can reuse the engine connection: no setting that it would see has changed. */
+  get isReusable(): boolean {
+    return this.#isReusable
   }
 
   /** Whether `changes()`, `total_changes()` and `last_insert_rowid()` are those of a new connection. */
@@ -84,7 +83,7 @@ export class ClientConnection implements Writer {
 
   /** The engine connection for internal statements. It is not reused afterwards, because they may change its settings. */
   get own(): SqliteConnection {
-    this.#isUnused = false
+    this.#isReusable = false
     return this.#engine
   }
 
@@ -110,7 +109,7 @@ export class ClientConnection implements Writer {
     this.#rollback()
   }
 
-  /** Runs something during which the write lock cannot be preempted. */
+  /** Runs work during which the write lock cannot be preempted. */
   async working<T>(run: () => Promise<T>): Promise<T> {
     this.isRunning = true
     try {
@@ -121,7 +120,7 @@ export class ClientConnection implements Writer {
     }
   }
 
-  /** Within `working`: waits for the server or the client, during which the write lock can be preempted. */
+  /** Waits for the server or the client within `working`; the write lock can be preempted meanwhile. */
   async waiting<T>(wait: () => Promise<T>): Promise<T> {
     this.isRunning = false
     this.#queue.requestEnded(this)
@@ -132,18 +131,18 @@ export class ClientConnection implements Writer {
     }
   }
 
-  /** Cancels a wait for the write lock, because the client has left. */
+  /** Cancels a wait for the write lock, because the client has disconnected. */
   stopWaiting(): void {
-    this.#queue.cancel(this, new ClientLeftError())
+    this.#queue.cancel(this, new ClientDisconnectedError())
   }
 
   /**
-   * Compiles a statement, to be started with `begin`. `permissions` are those of the client. Compiling a change of the schema may already
-   * execute it, so the write lock is acquired first.
+   * Compiles a statement, to be started with `begin`. `permissions` are those of the client. Compiling a schema change may
+   * already execute it, so the write lock is acquired first.
    */
   async prepare(statement: Statement, permissions: StatementPermissions): Promise<RunningStatement> {
     const startedAt = performance.now()
-    let isUndone = false
+    let mustUndo = false
     if (this.#events.isWatched() !== (this.#changes !== null)) this.#watch()
     try {
       if (changesSchema(statement)) {
@@ -152,7 +151,7 @@ export class ClientConnection implements Writer {
       }
       if (statement.kind === 'explain' && changesSchema(statement)) {
         this.#engine.run(`SAVEPOINT ${UNDONE}`)
-        isUndone = true
+        mustUndo = true
       }
       const grant = {
         write: isWriting(statement),
@@ -163,23 +162,23 @@ export class ClientConnection implements Writer {
       const run = new RunningStatement(this, this.#engine, prepared, {
         statement,
         grant,
-        isUndone,
+        mustUndo,
         startedAt,
       })
       run.checkAgreement()
       this.#active = run
       return run
     } catch (error) {
-      this.settle(isUndone)
+      this.settle(mustUndo)
       throw error
     }
   }
 
-  /** Compiles a statement without executing it, and passes it to `look`. */
+  /** Compiles a statement without executing it, and passes it to `inspect`. */
   async examine<T>(
     statement: Statement,
     permissions: StatementPermissions,
-    look: (prepared: SqliteStatement) => T,
+    inspect: (prepared: SqliteStatement) => T,
   ): Promise<T> {
     const mustUndo = changesSchema(statement)
     if (mustUndo) {
@@ -190,7 +189,7 @@ export class ClientConnection implements Writer {
     try {
       const prepared = this.#prepare(statement, { write: mustUndo, attach: true, tables: permissions.tables })
       try {
-        return look(prepared)
+        return inspect(prepared)
       } finally {
         prepared.finalize()
       }
@@ -201,9 +200,9 @@ export class ClientConnection implements Writer {
   }
 
   /** Called when a statement has ended: releases the write lock unless a transaction is open. */
-  settle(isUndone: boolean): void {
+  settle(mustUndo: boolean): void {
     this.#active = null
-    if (isUndone) this.#undo()
+    if (mustUndo) this.#undo()
     this.#releaseLock()
   }
 
@@ -218,13 +217,13 @@ export class ClientConnection implements Writer {
     this.#rollback()
     this.#queue.release(this)
     this.#engine.watch(null)
-    if (this.#isUnused) this.#events.onUnused(this.#engine)
+    if (this.#isReusable) this.#events.onReusable(this.#engine)
     else this.#engine.close()
   }
 
   #prepare(statement: Statement, grant: Grant): SqliteStatement {
-    // many pragmas take effect when they are compiled
-    if (['pragma', 'attach'].includes(statement.explains ?? statement.kind)) this.#isUnused = false
+    // compiling a pragma often already executes it
+    if (['pragma', 'attach'].includes(statement.explains ?? statement.kind)) this.#isReusable = false
     const prepared = this.#engine.prepare(boundSearches(statement.source), grant)
     if (prepared === null) throw new DeniedError('the engine found no statement in the text')
     return prepared
@@ -237,14 +236,14 @@ export class ClientConnection implements Writer {
 
   /** Acquires the write lock. @returns whether it had to wait */
   async #lock(): Promise<boolean> {
-    const turn = this.#queue.acquire(this)
-    if (turn === null) return false
-    await turn
+    const acquired = this.#queue.acquire(this)
+    if (acquired === null) return false
+    await acquired
     return true
   }
 
   /**
-   * Acquires the write lock and reads the schema again. Compiling a change of a vector index executes internal statements; if these
+   * Acquires the write lock and reads the schema again. Compiling a change to a vector index executes internal statements; if they
    * detect that the schema was changed, the engine continues with memory that they have freed.
    */
   async #lockForSchema(): Promise<void> {
@@ -254,14 +253,14 @@ export class ClientConnection implements Writer {
 
   #releaseLock(): void {
     if (this.#engine.inTransaction || !this.#queue.isHeldBy(this)) return
-    // the result of the statement does not show it: one with OR FAIL fails, but its earlier changes are committed
+    // the statement's result does not show this: with OR FAIL it fails, but its earlier changes are committed
     const hasCommitted = this.#events.hasCommitted()
     const changes = this.#changes?.take(hasCommitted) ?? []
     if (changes.length > 0) this.#events.onChanges(changes)
     this.#queue.release(this)
   }
 
-  /** Undoes the effects of compiling a change of the schema. */
+  /** Undoes the effects of compiling a schema change. */
   #undo(): void {
     if (!this.#engine.inTransaction) return // not begun, or preempted meanwhile
     this.#engine.run(`ROLLBACK TO ${UNDONE}`)
@@ -290,7 +289,7 @@ interface RunContext {
   readonly statement: Statement
   readonly grant: Grant
   /** Whether it is in a savepoint, to undo effects of compiling it. */
-  readonly isUndone: boolean
+  readonly mustUndo: boolean
   readonly startedAt: number
 }
 
@@ -322,7 +321,7 @@ export class RunningStatement {
     return this.#prepared.columns
   }
 
-  /** Rejects a statement that the engine parses differently, because permissions were decided by the text. */
+  /** Rejects a statement that the engine parses differently, because permissions were determined from the text. */
   checkAgreement(): void {
     const { statement } = this.#context
     const isAgreed =
@@ -369,7 +368,7 @@ export class RunningStatement {
       return run()
     } catch (error) {
       this.#end()
-      // the snapshot of the transaction is outdated: it can still read, and the lock is free for others
+      // the transaction's snapshot is outdated: it can still read, but others may acquire the lock
       if (this.#tookLock && error instanceof SqliteError && (error.code & 0xff) === BUSY)
         this.#connection.unlock()
       throw error
@@ -416,24 +415,24 @@ export class RunningStatement {
     if (this.#hasEnded) return
     this.#hasEnded = true
     this.#prepared.finalize()
-    this.#connection.settle(this.#context.isUndone)
+    this.#connection.settle(this.#context.mustUndo)
   }
 }
 
-/** Whether the text of the statement allows it to change something. */
+/** Whether a statement may write, according to its text. */
 function isWriting(statement: Statement): boolean {
   return statement.needsWriteLock || statement.access === 'write' || statement.kind === 'explain'
 }
 
 /**
- * Whether compiling the statement, or the one it explains, may change the schema. In libSQL a change of a vector index does, even if
- * the authorizer then denies it.
+ * Whether compiling the statement, or the one it explains, may change the schema. In libSQL, compiling a change to a vector index
+ * does, even if the authorizer then denies it.
  */
 function changesSchema(statement: Statement): boolean {
   return MAY_CHANGE_SCHEMA.has(statement.explains ?? statement.kind)
 }
 
-/** Called before compiling: the authorizer would deny the statement, too, but its rollback would leave traces in the WAL. */
+/** Called before compiling: the authorizer would also deny the statement, but its rollback would leave traces in the WAL. */
 function checkMayWrite(mayWrite: boolean): void {
   if (!mayWrite) throw new DeniedError('the schema cannot be changed')
 }

@@ -4,7 +4,7 @@ import type { SqliteConnection, SqliteStatement } from './sqlite-connection.ts'
 /** Counts the transactions that have changed a database; sent to clients as `replication_index`. */
 export class CommitCounter {
   #count: bigint
-  /** A separate connection, which detects changes by the one that writes. */
+  /** A separate connection, which detects changes made by the connections that write. */
   readonly #observer: SqliteConnection
   readonly #dataVersion: SqliteStatement
   #lastVersion: number
@@ -23,8 +23,8 @@ export class CommitCounter {
     return this.#count
   }
 
-  /** Called when a transaction that may have changed something has ended. @returns whether it has */
-  look(): boolean {
+  /** Called when a transaction that may have changed something has ended. @returns whether it has changed anything */
+  detectCommit(): boolean {
     const version = this.#dataVersion.readInteger()
     const hasChanged = version !== this.#lastVersion
     if (hasChanged) this.#count += 1n

@@ -12,7 +12,7 @@ import type { SqliteColumn } from './sqlite-connection.ts'
 
 const CHUNK_CHARACTERS = 64 * 1_024
 
-/** Receives a chunk of a cursor's text; resolves when the next one is requested. @throws ClientLeftError if none will be */
+/** Receives a chunk of a cursor's text; resolves when the next one is requested. @throws ClientDisconnectedError if none will be */
 export type CursorOutput = (text: string) => Promise<void>
 
 /** The batch of a cursor. */

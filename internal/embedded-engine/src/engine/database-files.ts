@@ -17,10 +17,10 @@ import { dirname, join } from 'node:path'
 import type { Attachment } from './attachment.ts'
 import { claimFile, IN_USE, MAGIC, syncMark, unclaimFile } from './claim-file.ts'
 
-/** Name of the database file for the engine. */
+/** Name by which the engine opens the database file. */
 export const MAIN_FILE = '/main.db'
 const WAL_FILE = `${MAIN_FILE}-wal`
-/** Folder, for the engine, of read-only copies of other databases. */
+/** Folder in which the engine finds read-only copies of other databases. */
 const ATTACHED = '/attached/'
 const ATTACHED_FOLDER = 'attached'
 
@@ -31,49 +31,49 @@ const FULL = 2
  * The files that the engine can access: the database and its two journals, under fixed names. SQL cannot name any other file on the
  * disk.
  *
- * The engine's locks are in its memory, where other programs do not see them. To prevent other programs from changing the file or
+ * The engine's locks are in its memory, where other programs cannot see them. To prevent other programs from changing the file or
  * removing its journal while it is open here, the file is marked and its WAL is renamed, so that SQLite does not recognize a database.
- * The mark is removed when the file is closed; after a crash or a power cut, when it is opened and closed again. The WAL of another program is never
- * modified.
+ * The mark is removed when the file is closed; after a crash or a power failure, when it is opened and closed again. The WAL of
+ * another program is never modified.
  */
 export class DatabaseFiles {
   readonly #paths = new Map<string, string>()
   readonly #descriptors = new Map<number, string>()
-  /** New files whose directory entries may not be on the disk yet. */
+  /** New files whose directory entries may not be on disk yet. */
   readonly #created = new Set<number>()
 
-  readonly #isKept: boolean
-  /** Whether the file's mark is on the disk. */
-  #isMarkKept = true
+  readonly #isDurable: boolean
+  /** Whether the file's mark is on disk. */
+  #isMarkSynced = true
   #attachments = 0
 
   /**
    * @param path path of the database file; null for an engine without files
-   * @param isKept whether to wait until writes are on the disk
+   * @param isDurable whether to wait until writes are on disk
    * @throws FileInUseError if another program has the file open
    */
-  constructor(path: string | null, isKept = true) {
-    this.#isKept = isKept
+  constructor(path: string | null, isDurable = true) {
+    this.#isDurable = isDurable
     if (path === null) return
     this.#paths.set(MAIN_FILE, path)
     this.#paths.set(`${MAIN_FILE}-journal`, `${path}-journal`)
     this.#paths.set(WAL_FILE, `${path}.wal`)
-    // removes copies that a killed process has left
+    // removes copies left by a killed process
     rmSync(join(dirname(path), ATTACHED_FOLDER), { recursive: true, force: true })
     // no other program can have opened a marked file: this WAL is from an interrupted release
-    if (claimFile(path)) this.#isMarkKept = false
+    if (claimFile(path)) this.#isMarkSynced = false
     else if (existsSync(`${path}-wal`) && !existsSync(`${path}.wal`)) renameSync(`${path}-wal`, `${path}.wal`)
   }
 
   /** Makes the file available to other programs again. Called when all connections are closed. */
   release(): void {
     const log = this.#paths.get(WAL_FILE)
-    // it could not be moved to the file, for example on a full disk
+    // the WAL could not be checkpointed, for example because the disk is full
     if (log !== undefined && existsSync(log)) renameSync(log, log.replace(/\.wal$/, '-wal'))
     unclaimFile(this.#paths.get(MAIN_FILE) ?? '')
   }
 
-  /** Creates the copy of another database, with `fetch`, and returns its name. The copy is removed if that fails. */
+  /** Creates a copy of another database with `fetch`, and returns its name. If that fails, the copy is removed. */
   async attach(fetch: (path: string) => Promise<void>): Promise<Attachment> {
     this.#attachments += 1
     const file = `${this.#attachments}.db`
@@ -127,12 +127,12 @@ export class DatabaseFiles {
     closeSync(descriptor)
   }
 
-  /** Closes all open files, without the engine. */
+  /** Closes all open files, bypassing the engine. */
   closeAll(): void {
     for (const descriptor of this.#descriptors.keys()) this.close(descriptor)
   }
 
-  /** Returns the number of bytes read, less at the end of the file; -1 for an error. */
+  /** Returns the number of bytes read, fewer at the end of the file; -1 for an error. */
   read(descriptor: number, into: Uint8Array, offset: number): number {
     try {
       let done = 0
@@ -167,11 +167,11 @@ export class DatabaseFiles {
   }
 
   sync(descriptor: number): number {
-    if (!this.#isKept) return 0
+    if (!this.#isDurable) return 0
     return failureOf(() => {
-      // before there is a WAL that other programs would not read
-      if (!this.#isMarkKept) syncMark(this.#paths.get(MAIN_FILE) ?? '')
-      this.#isMarkKept = true
+      // before a WAL exists that other programs would not read
+      if (!this.#isMarkSynced) syncMark(this.#paths.get(MAIN_FILE) ?? '')
+      this.#isMarkSynced = true
       fsyncSync(descriptor)
       if (!this.#created.delete(descriptor)) return
       const folder = dirname(this.#paths.get(MAIN_FILE) ?? '')

@@ -24,8 +24,8 @@ export interface DatabaseOptions {
   readonly role: SchemaRole
   /** Null for libsql-server without its statement-dropping behavior. */
   readonly dialect: Dialect | null
-  /** Whether each commit is on the disk before it is acknowledged. */
-  readonly isKept: boolean
+  /** Whether each commit is on disk before it is acknowledged. */
+  readonly isDurable: boolean
   readonly clock: Clock
   /** Called when a transaction that changed rows was committed, while `isWatched` is set. */
   onChanges(changes: readonly TableChanges[]): void
@@ -42,7 +42,7 @@ export class Database {
   readonly #queue: WriteQueue
   /** A connection without a database, where compiling a statement has no effect. */
   readonly #scratch: SqliteConnection
-  readonly #isKept: boolean
+  readonly #isDurable: boolean
   readonly #onChanges: DatabaseOptions['onChanges']
   /** Whether changes are reported. */
   isWatched = false
@@ -63,7 +63,7 @@ export class Database {
     this.#settings = settings
     this.#queue = new WriteQueue(clock)
     this.#scratch = new SqliteConnection(engine, { name: '', file: ':memory:' })
-    this.#isKept = options.isKept
+    this.#isDurable = options.isDurable
     this.#commits = this.#countCommits(clock)
   }
 
@@ -71,7 +71,7 @@ export class Database {
     return this.#settings
   }
 
-  /** Applies settings to the next statement; a size limit only to connections that are opened later. */
+  /** Applies settings from the next statement on; a size limit applies only to connections opened later. */
   applySettings(settings: DatabaseSettings): void {
     this.#settings = settings
     for (const spare of this.#spares.splice(0)) spare.close()
@@ -93,9 +93,9 @@ export class Database {
     const settings = this.#settings
     return new ClientConnection(this.#spares.pop() ?? this.#open(), this.#queue, {
       isWatched: () => this.isWatched,
-      hasCommitted: () => this.#commits.look(),
+      hasCommitted: () => this.#commits.detectCommit(),
       onChanges: this.#onChanges,
-      onUnused: (engine) => this.#keep(engine, settings),
+      onReusable: (engine) => this.#keep(engine, settings),
     })
   }
 
@@ -104,7 +104,7 @@ export class Database {
     const settings = this.#settings
     const engine = this.#spares.pop() ?? this.#open()
     engine.call = call
-    engine.limitLength(2 ** 30) // includes longer values from other sources
+    engine.limitLength(2 ** 30) // the database may have longer values from other sources
     this.#dumps.add(engine)
     try {
       engine.run('BEGIN')
@@ -171,7 +171,7 @@ export class Database {
   #open(): SqliteConnection {
     const engine = this.#connection()
     engine.limitLength(MAX_VALUE_BYTES)
-    engine.run(`PRAGMA synchronous = ${this.#isKept ? 'FULL' : 'NORMAL'}`)
+    engine.run(`PRAGMA synchronous = ${this.#isDurable ? 'FULL' : 'NORMAL'}`)
     const { sizeLimitBytes } = this.#settings
     if (sizeLimitBytes !== null) {
       const pageBytes = engine.readInteger('PRAGMA page_size')

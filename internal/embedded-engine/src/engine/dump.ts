@@ -95,7 +95,7 @@ function freeRowId(columns: readonly string[]): string | null {
   return ROW_IDS.find((name) => !taken.has(name)) ?? null
 }
 
-/** Appends a semicolon to a statement, outside of a comment at its end. */
+/** Appends a semicolon to a statement, outside any comment at its end. */
 function ended(sql: string): string {
   const rest = sql.slice(scanSql(sql).at(-1)?.end ?? 0)
   return rest.includes('--') ? `${sql}\n;\n` : `${sql};\n`

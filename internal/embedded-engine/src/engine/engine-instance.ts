@@ -19,7 +19,7 @@ export interface Grant {
   readonly tables?: TableAuthorizer | null
 }
 
-/** The exports of the module that are used: functions of SQLite and of `engine/*.c`. */
+/** The exports of the module that are used: functions of SQLite and of `wasm/*.c`. */
 interface EngineExports {
   readonly memory: WebAssembly.Memory
   _initialize(): void
@@ -82,9 +82,9 @@ const SCRATCH_BYTES = 8
 
 /** Receives changes while a statement runs. Must not call the engine. */
 export interface ChangeWatcher {
-  /** Called when a row was changed. @param action SQLite's code @param savepoints number of open ones, with that of the statement */
+  /** Called when a row was changed. @param action SQLite's code @param savepoints number of open ones, including the statement's */
   changed(action: number, table: string, savepoints: number): void
-  /** Called when the changes since a savepoint were undone or kept. @param index that of the savepoint; -1 for all changes */
+  /** Called when the changes since a savepoint were undone or kept. @param index index of the savepoint; -1 for all changes */
   savepoint(index: number, isUndone: boolean): void
   /** Called before the changes are committed. */
   committing(): void
@@ -95,15 +95,15 @@ export interface EngineParts {
   readonly files: DatabaseFiles
   readonly state: SharedCallState
   /**
-   * Called when a call of the engine has thrown: its memory may be in any state, and must not be written to the file. Ends the thread
-   * at once, before any other call; even ending the statement could commit it. @default throws the error
+   * Called when an engine call has thrown: the engine's memory may be in any state, and must not be written to the file. Ends the
+   * thread at once, before any other call; even ending the statement could commit changes. @default throws the error
    */
   readonly fail?: (error: unknown) => never
 }
 
 /**
- * An engine with its own memory, for all connections to one database. Calls block the thread; long ones regularly check in the shared
- * state whether they were interrupted.
+ * An engine with its own memory, for all connections to one database. Calls block the thread; long ones regularly check the shared
+ * state for interruptions.
  */
 export class EngineInstance {
   readonly api: EngineExports
@@ -128,7 +128,7 @@ export class EngineInstance {
     return this.text(this.api.sqlite3_libversion())
   }
 
-  /** Runs work for a call, which the shared state shows as running. */
+  /** Runs work for a call, which is the current one in the shared state meanwhile. */
   work<T>(call: number, run: () => T): T {
     this.#state.current = call
     try {
@@ -159,7 +159,7 @@ export class EngineInstance {
     return bytes.toString('utf8', at, bytes.indexOf(0, at))
   }
 
-  /** Returns the text of some bytes at an address. */
+  /** Returns the text of `length` bytes at an address. */
   textOf(at: Pointer, length: number): string {
     return Buffer.from(this.api.memory.buffer, at, length).toString('utf8')
   }

@@ -44,7 +44,7 @@ const EXTENDED_CODES: Readonly<Record<number, string>> = {
   517: 'SQLITE_BUSY_SNAPSHOT',
 }
 
-/** Converts an error of the engine to that of a client. */
+/** Converts an engine error to an error for the client. */
 export function resultErrorOf({ code, message, offset }: SqliteError): ResultError {
   const primary = code & 0xff
   const extended = EXTENDED_CODES[code] ?? null
@@ -56,14 +56,14 @@ export function resultErrorOf({ code, message, offset }: SqliteError): ResultErr
     : new ResultError('SQL_INPUT_ERROR', `SQL input error: ${message} (at offset ${offset})`)
 }
 
-/** The position of a syntax error. */
+/** A syntax error. */
 export interface SyntaxProblem {
   readonly error: ResultError
   /** Whether the statement is merely incomplete, which the service ignores unless it is the first of the SQL text. */
   readonly isIncomplete: boolean
 }
 
-/** Returns the syntax error in an error of the engine; null for all other errors. */
+/** Returns the syntax error that an engine message describes; null for all other errors. */
 export function syntaxProblem(
   message: string,
   text: string,
@@ -98,7 +98,7 @@ export function syntaxProblem(
   }
   const near = /^near "(.*)": syntax error$/s.exec(message)?.[1]
   if (near === undefined) return null
-  // the service's parser accepts these clauses, its engine does not
+  // the service's parser accepts these clauses, but its engine does not
   if ((statement.explains ?? statement.kind) === 'change' && /^(?:LIMIT|ORDER)$/i.test(near)) return null
   if (near.startsWith('#')) return null
   let at = tokens.findLastIndex((token) => sql.slice(token.start, token.end) === near)

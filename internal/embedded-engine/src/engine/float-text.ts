@@ -1,5 +1,5 @@
 /**
- * Formats a double as the service does: the shortest digits that are parsed as the same number, with `.0` for whole numbers and
+ * Formats a double as the service does: the shortest digits that parse to the same number, with `.0` for whole numbers and
  * exponents from 1e16 (`1.0`, `-0.0`, `1e20`, `1.5e-7`). Infinities and NaN are `null`.
  */
 export function floatText(value: number): string {

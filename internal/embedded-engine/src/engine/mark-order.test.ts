@@ -21,13 +21,13 @@ afterAll(() => {
   syncBuiltinESMExports()
 })
 
-function opened(isKept: boolean): { files: DatabaseFiles; path: string } {
+function opened(isDurable: boolean): { files: DatabaseFiles; path: string } {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const path = join(folder, 'data.db')
   writeFileSync(path, 'SQLite format 3\0and the rest')
   synced.length = 0
-  return { files: new DatabaseFiles(path, isKept), path }
+  return { files: new DatabaseFiles(path, isDurable), path }
 }
 
 test('the mark is on the disk before the first change, and without a change nothing waits for the disk', () => {

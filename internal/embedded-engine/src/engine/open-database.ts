@@ -13,7 +13,7 @@ import type {
 } from '../protocol/worker-messages.ts'
 import type { EngineModule } from '../webassembly-types.ts'
 import { FileInUseError } from './claim-file.ts'
-import { ClientLeftError } from './client-connection.ts'
+import { ClientDisconnectedError } from './client-connection.ts'
 import { type CursorProgram, runCursor } from './cursor.ts'
 import { Database } from './database.ts'
 import { DatabaseFiles } from './database-files.ts'
@@ -25,8 +25,8 @@ import { dryRunMigration, failureOf, runMigration } from './run-migration.ts'
 import { Session } from './session.ts'
 import { StoredTexts } from './stored-texts.ts'
 
-/** Status for a client that has left; it is never sent. */
-const CLIENT_LEFT = 499
+/** Status for a client that has disconnected; it is never sent. */
+const CLIENT_DISCONNECTED = 499
 
 const DONE = { type: 'results', text: '', isClosed: true } as const
 
@@ -55,10 +55,10 @@ export class OpenDatabase {
   #lastRequest = 0
 
   constructor(opened: OpenedDatabase, parts: WorkerParts) {
-    const { path, isKept } = opened
+    const { path, isDurable } = opened
     this.#state = parts.state
     this.#send = parts.send
-    this.#files = new DatabaseFiles(path, isKept)
+    this.#files = new DatabaseFiles(path, isDurable)
     try {
       const engine = new EngineInstance(parts.module, { ...parts, files: this.#files })
       const onChanges = (changes: readonly TableChanges[]): void => this.#send({ type: 'changes', changes })
@@ -84,7 +84,7 @@ export class OpenDatabase {
     if (this.#state.isEnding) return // retried in another worker
     let outcome: CallOutcome
     try {
-      // recorded first: a call that the shared state does not show counts as not begun
+      // recorded first: a call that is not in the shared state counts as not begun
       this.#state.begin(call)
       const session = this.#sessionFor(stream)
       this.#running.set(call, session)
@@ -94,7 +94,7 @@ export class OpenDatabase {
       outcome = failureOutcome(error)
     }
     this.#running.delete(call)
-    // if the client left during a pipeline, it does not know the next baton; a cursor sends its baton in the first line
+    // a client that disconnected during a pipeline has not received the next baton; a cursor sends it in the first line
     const isLost = this.#state.isAbandoned(call) && message.type === 'pipeline'
     this.#send({ type: 'outcome', call, outcome, usage: this.#database.meter.take() })
     if (isLost || outcome.type === 'failure' || outcome.isClosed) this.closeSession(stream)
@@ -112,7 +112,7 @@ export class OpenDatabase {
     this.#requests.delete(number)
   }
 
-  /** Called when the client of a call has left. */
+  /** Called when the client of a call has disconnected. */
   abandon(call: number): void {
     this.#running.get(call)?.stopWaiting(call)
     this.readMore(call)
@@ -145,10 +145,10 @@ export class OpenDatabase {
         isAbandoned: (call) => this.#state.isAbandoned(call),
         attach: (name, allowed) =>
           this.#files.attach(async (path) => {
-            const refusal = await this.#ask({ type: 'attach', stream, name, allowed, path })
+            const refusal = await this.#request({ type: 'attach', stream, name, allowed, path })
             if (refusal !== null) throw attachRefused(name, refusal !== 'not permitted')
           }),
-        migrate: (program) => this.#ask({ type: 'migrate', program }),
+        migrate: (program) => this.#request({ type: 'migrate', program }),
       })
       this.#sessions.set(stream, session)
     }
@@ -194,8 +194,8 @@ export class OpenDatabase {
         runCursor(session, this.#database, { ...batch, onReady }, this.#outputOf(call, session)),
       )
     } catch (error) {
-      // the client has had the baton since the first line, so that the stream can be continued
-      if (!(error instanceof ClientLeftError && hasBegun)) throw error
+      // the client received the baton in the first line, so the stream can be continued
+      if (!(error instanceof ClientDisconnectedError && hasBegun)) throw error
     }
   }
 
@@ -214,7 +214,7 @@ export class OpenDatabase {
     }
   }
 
-  #ask(request: WorkerRequest): Promise<Reply> {
+  #request(request: WorkerRequest): Promise<Reply> {
     this.#lastRequest += 1
     const number = this.#lastRequest
     return new Promise((resolve) => {
@@ -223,14 +223,14 @@ export class OpenDatabase {
     })
   }
 
-  /** Returns a function that sends text and waits until more is requested. @throws ClientLeftError if the client has left */
+  /** Returns a function that sends text and waits until more is requested. @throws ClientDisconnectedError if the client has disconnected */
   #outputOf(call: number, session: Session): (text: string) => Promise<void> {
     return async (text) => {
       if (!this.#state.isAbandoned(call)) {
         this.#send({ type: 'cursor-lines', call, text })
         await session.waiting(() => new Promise<void>((resolve) => this.#cursorReaders.set(call, resolve)))
       }
-      if (this.#state.isAbandoned(call)) throw new ClientLeftError()
+      if (this.#state.isAbandoned(call)) throw new ClientDisconnectedError()
     }
   }
 }
@@ -245,7 +245,7 @@ function asFailure(error: unknown): PipelineFailure {
   if (error instanceof PipelineFailure) return error
   const text = error instanceof ResultError || error instanceof FileInUseError ? error.message : String(error)
   return PipelineFailure.service(
-    error instanceof ClientLeftError ? CLIENT_LEFT : 500,
+    error instanceof ClientDisconnectedError ? CLIENT_DISCONNECTED : 500,
     `Internal Error: \`${text}\``,
   )
 }

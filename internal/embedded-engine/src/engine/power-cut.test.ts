@@ -16,7 +16,7 @@ function temporaryFolder(): string {
 }
 
 /** A database whose files remember what a power cut would leave of them. */
-async function open(path: string, isKept: boolean) {
+async function open(path: string, isDurable: boolean) {
   const files = new DatabaseFiles(path)
   onTestFinished(() => files.closeAll())
   const names = new Map<number, string>()
@@ -45,7 +45,7 @@ async function open(path: string, isKept: boolean) {
     settings: {} as never,
     role: 'plain',
     dialect: null,
-    isKept,
+    isDurable,
     clock: SYSTEM_CLOCK,
     onChanges: () => {},
   })
@@ -53,8 +53,8 @@ async function open(path: string, isKept: boolean) {
 }
 
 /** Returns how many of the acknowledged rows survive a power cut, in the worst case. */
-async function rowsAfterCut(isKept: boolean): Promise<number> {
-  const { connection, onDisk } = await open(join(temporaryFolder(), 'data.db'), isKept)
+async function rowsAfterCut(isDurable: boolean): Promise<number> {
+  const { connection, onDisk } = await open(join(temporaryFolder(), 'data.db'), isDurable)
   connection.own.run('CREATE TABLE t(a)')
   for (let row = 0; row < 50; row += 1) connection.own.run(`INSERT INTO t VALUES (${row})`)
   const folder = join(temporaryFolder(), 'after')

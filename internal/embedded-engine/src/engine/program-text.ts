@@ -5,7 +5,7 @@ import { DeniedError, SqliteError } from './sqlite-connection.ts'
 const CACHE_ENTRIES = 1_000
 const CACHE_TEXT_LENGTH = 10_000
 
-/** Compiles a statement where that has no effect; throws its error. */
+/** Compiles a statement without side effects; throws its error. */
 export type SyntaxCheck = (sql: string) => unknown
 
 /** Parses SQL text, and caches the result, because applications usually repeat the same few statements. */
@@ -39,17 +39,17 @@ function checked(
 ): readonly Statement[] {
   const kept: Statement[] = []
   const known = new Set<string>()
-  let wasLeftOut = false
+  let wasDropped = false
   for (const statement of statements) {
     // statements of a dump are repetitive
     const isKnown = known.has(statement.sql)
     const problem = isKnown ? null : findProblem(text, statement, kept.length === 0, check)
     if (problem !== null) {
-      if (!dropsIncomplete || kept.length === 0 || !problem.isIncomplete || wasLeftOut) throw problem.error
-      wasLeftOut = true
+      if (!dropsIncomplete || kept.length === 0 || !problem.isIncomplete || wasDropped) throw problem.error
+      wasDropped = true
       continue
     }
-    wasLeftOut = false
+    wasDropped = false
     if (statement.kind === 'unknown') throw parseError(`unsupported statement: ${text}`)
     known.add(statement.sql)
     kept.push(statement)
@@ -67,7 +67,7 @@ function findProblem(
     check(statement.sql)
     return null
   } catch (error) {
-    // the connection for syntax checks has no tables, so that only the syntax matters
+    // the connection for syntax checks has no tables, so only syntax errors matter
     if (error instanceof DeniedError) return null
     if (!(error instanceof SqliteError)) throw error
     return syntaxProblem(error.message, text, statement, isFirst)

@@ -10,7 +10,7 @@ export function checkPermissions(statement: Statement, permissions: Permissions,
   if (statement.access === 'write' && !permissions.write) throw forbidden('Write', databaseId)
 }
 
-/** Rejects a change of a shared schema. @throws PipelineFailure with status 403 */
+/** Rejects a change to a shared schema. @throws PipelineFailure with status 403 */
 export function checkSharedSchema(
   statement: Statement,
   { changeSharedSchema }: Permissions,
@@ -48,7 +48,7 @@ export function transactionTimeout(): ResultError {
   return new ResultError('TRANSACTION_TIMEOUT', 'Transaction timed out')
 }
 
-/** Converts any error of a statement to that of a client; failures of the pipeline are returned as they are. */
+/** Converts any error of a statement to an error for the client; pipeline failures are returned unchanged. */
 export function toClientError(error: unknown, permissions: Permissions, databaseId: string): unknown {
   if (error instanceof TextEncodingError) return PipelineFailure.service(500, error.message)
   if (error instanceof DeniedError) {
@@ -64,7 +64,7 @@ export function attachTarget(statement: Statement): string {
   return identifier(statement.sql, targetToken(statement)) ?? ''
 }
 
-/** Returns the statement with the name of the database for the engine. */
+/** Returns the statement with the name by which the engine opens the database. */
 export function withAttachTarget(statement: Statement, file: string): Statement {
   const { start, end } = targetToken(statement) as Token
   const source = `${statement.sql.slice(0, start)}'${file}'${statement.sql.slice(end)}`

@@ -14,7 +14,10 @@ const CREATE_TASKS = `CREATE TABLE IF NOT EXISTS ${TASKS} (
             )`
 const SUCCESS = 4
 
-/** Runs a migration with the permissions of its sender, and rolls it back. @returns the results of its statements as JSON @throws MigrationError */
+/**
+ * Runs a migration with the permissions of its sender, and rolls it back. @returns the results of its statements as JSON
+ * @throws MigrationError
+ */
 export async function dryRunMigration(
   session: Session,
   program: MigrationProgram,
@@ -61,7 +64,7 @@ async function inTransaction<T>(
   end: 'COMMIT' | 'ROLLBACK',
   run: () => Promise<T>,
 ): Promise<T> {
-  // the pragma has no effect inside of a transaction
+  // the pragma has no effect inside a transaction
   if (turnsForeignKeysOff(program)) session.own.run('PRAGMA foreign_keys = off')
   await session.control('BEGIN IMMEDIATE')
   try {

@@ -13,7 +13,7 @@ import type { Session, Step } from './session.ts'
 export type ProgramRequest = Extract<PipelineRequest, { readonly type: 'execute' | 'batch' | 'sequence' }>
 
 /**
- * Runs a request that changes a schema database as a migration: first of all its children, then of the database itself.
+ * Runs a request that changes a schema database as a migration: first on all of its children, then on the database itself.
  * @returns the results of its statements as JSON, from a dry run; null for a read-only request
  * @throws ResultError; nothing is changed then
  */

@@ -1,6 +1,6 @@
 import {
   type BatchStep,
-  logWords,
+  internalMessage,
   MIGRATION,
   type Permissions,
   PipelineFailure,
@@ -12,7 +12,7 @@ import type { Attachment } from './attachment.ts'
 
 import {
   type ClientConnection,
-  ClientLeftError,
+  ClientDisconnectedError,
   type RunningStatement,
   type StatementPermissions,
 } from './client-connection.ts'
@@ -47,9 +47,9 @@ export interface Step {
   readonly request: StatementRequest
 }
 
-/** Services outside of a session. */
+/** Services that the worker provides to a session. */
 export interface SessionHost {
-  /** Whether the client of a call has left. */
+  /** Whether the client of a call has disconnected. */
   isAbandoned(call: number): boolean
   /** @throws PipelineFailure if the database does not exist, or does not allow it */
   attach(database: string, allowed: Permissions['attach']): Promise<Attachment>
@@ -97,28 +97,28 @@ export class Session {
   }
 
   /**
-   * Runs one call at a time, because a cursor may still be running when the next request arrives. Meanwhile the write lock cannot be
-   * preempted.
+   * Runs one call at a time, because a cursor may still be running when the next request arrives. The write lock cannot be preempted
+   * during a call.
    */
   exclusive<T>(call: number, run: () => Promise<T>): Promise<T> {
-    const turn = this.#last.then(() => {
+    const outcome = this.#last.then(() => {
       this.#lastPause = performance.now()
       this.#call = call
       this.#connection.call = call
       return this.#connection.working(run)
     })
-    this.#last = turn.catch(() => {})
-    return turn
+    this.#last = outcome.catch(() => {})
+    return outcome
   }
 
-  /** Waits for the client, during which the write lock can be preempted. */
+  /** Waits for the client; the write lock can be preempted meanwhile. */
   waiting<T>(wait: () => Promise<T>): Promise<T> {
     return this.#connection.waiting(wait)
   }
 
   /**
-   * Called between two statements. Lets messages in after some time, so that other sessions can proceed.
-   * @throws ClientLeftError if the client has left: later statements are skipped
+   * Called between two statements. Lets the worker receive messages from time to time, so that other sessions can proceed.
+   * @throws ClientDisconnectedError if the client has disconnected: later statements are skipped
    */
   async pause(): Promise<void> {
     if (performance.now() - this.#lastPause >= PAUSE_AFTER_MS) {
@@ -130,10 +130,10 @@ export class Session {
   }
 
   #checkNotAbandoned(): void {
-    if (this.#host.isAbandoned(this.#call)) throw new ClientLeftError()
+    if (this.#host.isAbandoned(this.#call)) throw new ClientDisconnectedError()
   }
 
-  /** Cancels all waits of a call, because its client has left. */
+  /** Cancels all waits of a call, because its client has disconnected. */
   stopWaiting(call: number): void {
     if (this.#call === call) this.#connection.stopWaiting()
     this.#inner?.stopWaiting(call)
@@ -145,9 +145,9 @@ export class Session {
 
   /** Whether the session is indistinguishable from a new one. */
   get isPristine(): boolean {
-    const { isUnused, hasInitialCounts } = this.#connection
+    const { isReusable, hasInitialCounts } = this.#connection
     const hasNoState = this.texts.isEmpty && this.#attached.length === 0
-    return this.isAutocommit && hasNoState && isUnused && hasInitialCounts
+    return this.isAutocommit && hasNoState && isReusable && hasInitialCounts
   }
 
   get #isCloud(): boolean {
@@ -187,7 +187,7 @@ export class Session {
         if (!(error instanceof ResultError)) throw error
         if (error.code === 'RESPONSE_TOO_LARGE') throw error
         errors[index] = error
-        left -= Buffer.byteLength(logWords(error, prepared[index]?.statement.sql ?? ''))
+        left -= Buffer.byteLength(internalMessage(error, prepared[index]?.statement.sql ?? ''))
         if (left < 0) throw tooLarge()
       }
       await this.pause()
@@ -195,7 +195,7 @@ export class Session {
     return { results, errors }
   }
 
-  /** Runs a batch, whose rows are sent while they are read. */
+  /** Runs a batch, sending rows as they are read. */
   async cursor(
     steps: readonly BatchStep[],
     permissions: Permissions,
@@ -203,7 +203,7 @@ export class Session {
     onReady: () => void,
   ): Promise<void> {
     const prepared = await this.prepareBatch(steps, 3, permissions)
-    // rows that are sent at once cannot be those of a dry run
+    // rows that are sent immediately cannot come from a dry run
     const isChange = prepared.some(
       ({ statement: { access, kind } }) => access === 'write' || kind === 'begin',
     )
@@ -214,7 +214,7 @@ export class Session {
     const results: (string | null)[] = []
     for (const [index, { condition }] of steps.entries()) {
       results.push(null)
-      // the transaction may have been preempted while the reader was waited for; later steps must not run without it
+      // the transaction may have been preempted during the wait for the reader; later steps must not run without it
       isTimedOut = this.#connection.takeTimeout() || isTimedOut
       if (isTimedOut) await sink.stepError(index, transactionTimeout())
       if (isTimedOut || !this.#isMet(condition, results)) continue
@@ -264,7 +264,7 @@ export class Session {
     }
   }
 
-  /** Prepares the steps of a batch, all of which the client must be allowed to run. @throws PipelineFailure; ResultError */
+  /** Prepares the steps of a batch. @throws PipelineFailure if the client may not run all of them; ResultError */
   async prepareBatch(
     steps: readonly BatchStep[],
     version: 2 | 3,
@@ -278,7 +278,7 @@ export class Session {
     return await this.#admit(prepared, permissions)
   }
 
-  /** Prepares the statements of the SQL text, all of which the client must be allowed to run. @throws PipelineFailure; ResultError */
+  /** Prepares the statements of the SQL text. @throws PipelineFailure if the client may not run all of them; ResultError */
   async prepareSequence(text: string, permissions: Permissions): Promise<readonly Step[]> {
     const steps = this.#parse(text).map((statement) => ({ statement, request: NO_ARGUMENTS }))
     return await this.#admit(steps, permissions)
@@ -312,15 +312,15 @@ export class Session {
     const attachment = await this.waiting(() => this.#host.attach(attachTarget(statement), attach))
     if (this.#isClosed) {
       attachment.remove()
-      throw new ClientLeftError()
+      throw new ClientDisconnectedError()
     }
     this.#attached.push(attachment)
     return { statement: withAttachTarget(statement, attachment.name), request }
   }
 
   /**
-   * Executes the statements of a migration in the open transaction. @returns their results as JSON, null for those whose condition is
-   * not met @throws MigrationError of the first that fails
+   * Executes the statements of a migration in the open transaction. @returns their results as JSON; null for those whose condition is
+   * not met @throws MigrationError for the first that fails
    */
   async runMigration(
     { steps }: MigrationProgram,
@@ -354,7 +354,7 @@ export class Session {
     return this.#connection.own
   }
 
-  /** Runs something in a separate session, for the same call. */
+  /** Runs work in a separate session, for the same call. */
   async within<T>(database: Database, run: (session: Session) => Promise<T>): Promise<T> {
     const session = new Session(database, this.texts, this.#host)
     this.#inner = session
@@ -366,7 +366,7 @@ export class Session {
     }
   }
 
-  /** Migrates the children of this schema database, and then itself. @returns its error; null on success */
+  /** Migrates the children of this schema database, and then the database itself. @returns its error; null on success */
   migrate(program: MigrationProgram): Promise<string | null> {
     return this.waiting(() => this.#host.migrate(encodeMigration(program)))
   }
@@ -452,7 +452,7 @@ export class Session {
   async #begin(run: RunningStatement, request: StatementRequest, permissions: Permissions): Promise<void> {
     try {
       await run.begin(this.#isCloud ? withBareNames(request) : request)
-      // the client may have left during the wait for the write lock
+      // the client may have disconnected during the wait for the write lock
       this.#checkNotAbandoned()
     } catch (error) {
       run.stop()
@@ -460,7 +460,7 @@ export class Session {
     }
   }
 
-  /** Converts errors of the engine to those of a client. */
+  /** Converts engine errors to errors for the client. */
   #withClientErrors<T>(permissions: Permissions, run: () => T): T {
     try {
       return run()

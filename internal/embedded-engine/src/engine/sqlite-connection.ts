@@ -27,10 +27,10 @@ export class SqliteError extends Error {
   }
 }
 
-/** A string in a result is not valid UTF-8, so it has no JSON form. */
+/** Thrown if a string in a result is not valid UTF-8, so it has no JSON form. */
 export class TextEncodingError extends Error {}
 
-/** A statement was denied by its permissions. */
+/** Thrown if a statement lacks a permission. */
 export class DeniedError extends Error {}
 
 export interface SqliteColumn {
@@ -40,7 +40,7 @@ export interface SqliteColumn {
 
 /** Rows of a statement as JSON. */
 export interface SqliteRows {
-  /** Separated by commas, or one line of a cursor each. */
+  /** Separated by commas, or one cursor line each. */
   readonly text: string
   readonly count: number
   /** Size of columns and rows that counts towards the limit of a response; 0 for a cursor, which has no limit. */
@@ -62,7 +62,7 @@ export interface RowsOptions {
 export interface ConnectionOptions {
   /** The value of `libsql_server_database_name()`. */
   readonly name: string
-  /** A name of `DatabaseFiles`, or `:memory:`. */
+  /** A file name of `DatabaseFiles`, or `:memory:`. */
   readonly file: string
 }
 
@@ -88,7 +88,7 @@ export class SqliteConnection {
     return this.#engine.api.sqlite3_get_autocommit(this.#pointer) === 0
   }
 
-  /** Number of rows that the last change has affected. */
+  /** Number of rows that the last change affected. */
   get changes(): number {
     return Number(this.#engine.api.sqlite3_changes64(this.#pointer))
   }
@@ -103,7 +103,7 @@ export class SqliteConnection {
   }
 
   /**
-   * Compiles SQL text with a single statement; null if it has none. Compiling a change of a vector index already executes it, so that
+   * Compiles SQL text with a single statement; null if it has none. Compiling a change to a vector index already executes it, so
    * only statements that will be executed may be compiled.
    * @throws SqliteError, and DeniedError without permission
    */
@@ -134,7 +134,7 @@ export class SqliteConnection {
     this.#statements.delete(statement)
   }
 
-  /** Runs work of the engine for the call. */
+  /** Runs engine work for the current call. */
   work<T>(run: () => T): T {
     return this.#engine.work(this.call, run)
   }
@@ -214,7 +214,7 @@ export class SqliteStatement {
   readonly #grant: Grant
   #pointer: Pointer
   /** Whether it has returned rows and has more. */
-  #isHalfRun = false
+  #hasMoreRows = false
 
   /** Called only by `SqliteConnection.prepare`. */
   constructor(connection: SqliteConnection, engine: EngineInstance, pointer: Pointer, grant: Grant) {
@@ -276,7 +276,7 @@ export class SqliteStatement {
     const code = this.#connection.work(() =>
       api.baton_rows(this.#pointer, limitBytes, Number(asLines), maxValueBytes),
     )
-    this.#isHalfRun = code === ROW
+    this.#hasMoreRows = code === ROW
     if (code === DONE || code === ROW) {
       const text = this.#engine.textOf(api.baton_output(), api.baton_output_length())
       const [count, sizeBytes] = [api.baton_row_count(), api.baton_result_size()]
@@ -333,7 +333,7 @@ export class SqliteStatement {
 
   /** Ends the statement, and rolls it back unless it was finished. */
   abort(): void {
-    if (this.#isHalfRun) {
+    if (this.#hasMoreRows) {
       this.#connection.interrupt()
       this.#engine.api.sqlite3_step(this.#pointer)
     }

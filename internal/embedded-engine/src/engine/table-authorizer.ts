@@ -1,6 +1,6 @@
 import type { TableAction, TablePermission } from '@batonsql/server-common/hrana'
 
-/** SQLite's codes of actions on tables. */
+/** SQLite's codes for actions on tables. */
 const ACTIONS: ReadonlyMap<number, { readonly action: TableAction; readonly table: 'first' | 'second' }> =
   new Map([
     [20, { action: 'data_read', table: 'first' }],
@@ -40,7 +40,7 @@ const SCHEMA_TABLES: ReadonlySet<string> = new Set([
   'sqlite_temp_master',
   'sqlite_temp_schema',
 ])
-/** Table functions, which have no data of the database. */
+/** Table functions, which contain no data of the database. */
 const TABLE_FUNCTIONS = /^(?:json_each|json_tree|generate_series|pragma_\w+)$/
 
 /** Checks a statement against a token with permissions for tables. */

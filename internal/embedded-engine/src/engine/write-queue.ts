@@ -2,13 +2,13 @@ import type { Clock } from '@batonsql/server-common/base'
 
 /** A holder of the write lock. */
 export interface Writer {
-  /** Whether a request of the writer is being executed; then it keeps the lock. */
+  /** Whether a request of the writer is being executed, in which case it keeps the lock. */
   readonly isRunning: boolean
   /** Called when the lock was preempted: rolls the transaction back. */
   onPreempted(): void
 }
 
-/** How long a writer may hold the lock while another one waits. */
+/** How long a writer may hold the lock while another waits. */
 const TRANSACTION_WINDOW_MS = 5_000
 
 interface Waiter {
@@ -36,7 +36,7 @@ export class WriteQueue {
     return this.#holder === writer
   }
 
-  /** Acquires the lock; null if it is free. Rejects if the wait is cancelled. */
+  /** Acquires the lock. Returns null if it did not have to wait. Rejects if the wait is cancelled. */
   acquire(writer: Writer): Promise<void> | null {
     if (this.#holder === writer) return null
     if (this.#holder === null) {
@@ -87,7 +87,7 @@ export class WriteQueue {
     this.#cancelTimer = this.#clock.after(Math.max(0, left), () => {
       this.#cancelTimer = null
       const holder = this.#holder
-      // without waiting writers, or checked again when the holder's request ends
+      // no writer is waiting, or this is checked again when the holder's request ends
       if (holder === null || holder.isRunning || this.#waiting.length === 0) return
       holder.onPreempted()
       this.#next()

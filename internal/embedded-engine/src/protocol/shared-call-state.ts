@@ -5,7 +5,7 @@ const FIRST_SLOT = 3
 const SLOTS = 1_024
 
 /**
- * State that the server and a worker share in memory, because a busy worker reads no messages: the call that its engine executes, the
+ * State that the server and a worker share in memory, because a busy worker does not read messages: the call that its engine executes, the
  * calls it has begun, and those to interrupt. Calls are numbered in the order in which they are sent.
  */
 export class SharedCallState {
@@ -26,7 +26,7 @@ export class SharedCallState {
     Atomics.store(this.#cells, CURRENT, call)
   }
 
-  /** Whether the current call is to be interrupted. */
+  /** Whether the current call must be interrupted. */
   get isInterrupted(): boolean {
     const call = this.current
     return call !== 0 && (this.isEnding || Math.abs(Atomics.load(this.#cells, interruptSlot(call))) === call)
@@ -36,7 +36,7 @@ export class SharedCallState {
     Atomics.store(this.#cells, interruptSlot(call), call)
   }
 
-  /** Interrupts a call whose client has left, and prevents its remaining statements. */
+  /** Interrupts a call whose client has disconnected, and skips its remaining statements. */
   abandon(call: number): void {
     Atomics.store(this.#cells, interruptSlot(call), -call)
   }
@@ -46,16 +46,16 @@ export class SharedCallState {
   }
 
   hasBegun(call: number): boolean {
-    // the difference, so that numbers may wrap around
+    // compares the difference, so that numbers may wrap around
     return ((Atomics.load(this.#cells, LAST_BEGUN) - call) | 0) >= 0
   }
 
-  /** Called before anything of the call is executed. */
+  /** Called before any part of the call is executed. */
   begin(call: number): void {
     Atomics.store(this.#cells, LAST_BEGUN, call)
   }
 
-  /** Whether the worker is to end: no call is begun, and running ones are interrupted. */
+  /** Whether the worker is about to exit: no more calls are begun, and running ones are interrupted. */
   get isEnding(): boolean {
     return Atomics.load(this.#cells, ENDING) !== 0
   }
@@ -65,7 +65,7 @@ export class SharedCallState {
   }
 }
 
-/** Returns the cell for the number of an interrupted call, negative if its client has left. Fewer calls than cells run at a time. */
+/** Returns the cell for the number of an interrupted call, negative if its client is gone. Fewer calls than cells run at once. */
 function interruptSlot(call: number): number {
   return FIRST_SLOT + (call % SLOTS)
 }

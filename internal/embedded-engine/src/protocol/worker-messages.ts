@@ -22,7 +22,7 @@ export type ToWorker =
   /** Starts or stops reporting committed changes, with `changes`. */
   | { readonly type: 'watch'; readonly isWatched: boolean }
   | { readonly type: 'cursor-read'; readonly call: number }
-  /** The client of a call has left. */
+  /** The client of a call has disconnected. */
   | { readonly type: 'abandon'; readonly call: number }
   | { readonly type: 'close-stream'; readonly stream: number }
   /** The response to a `request`. */
@@ -39,8 +39,8 @@ export interface OpenedDatabase {
   readonly settings: DatabaseSettings
   readonly role: SchemaRole
   readonly dialect: Dialect | null
-  /** Whether each commit is on the disk before it is acknowledged. */
-  readonly isKept: boolean
+  /** Whether each commit is on disk before it is acknowledged. */
+  readonly isDurable: boolean
 }
 
 /** The work of a call. */
@@ -66,7 +66,7 @@ export type StreamCall = CallWork & {
   readonly permissions: Permissions
 }
 
-/** A request of a worker to the server, because it concerns other databases. */
+/** A worker's request to the server that concerns other databases. */
 export type WorkerRequest =
   /** Requests a copy of a database that a statement attaches. */
   | {
@@ -76,10 +76,10 @@ export type WorkerRequest =
       readonly allowed: Permissions['attach']
       readonly path: string
     }
-  /** Migrates the children of this schema database, and then itself, after a dry run here. */
+  /** Migrates the children of this schema database, and then the database itself, after a dry run here. */
   | { readonly type: 'migrate'; readonly program: string }
 
-/** Null on success; otherwise the error, for ATTACH the missing permission, or empty. */
+/** Null on success; otherwise the error. For ATTACH, `not permitted` means that the client lacks the permission. */
 export type Reply = string | null
 
 /** The outcome of a call: text for the client, or the error. */
@@ -111,7 +111,7 @@ export interface StatementUsage {
 /** A message from a worker to the server. */
 export type FromWorker =
   | { readonly type: 'ready'; readonly sqliteVersion: string }
-  /** The worker has closed its database, and can be given another one. */
+  /** The worker has closed its database, and can be given another. */
   | { readonly type: 'released' }
   | {
       readonly type: 'outcome'

@@ -76,7 +76,7 @@ function sourceText(): string {
 const connectionText = (): string =>
   ({ connecting: 'connecting', open: 'connected', lost: 'not connected' })[connection.value]
 
-/** Arrow keys move between tabs. */
+/** Moves between tabs with the arrow keys. */
 function onTabKey(event: KeyboardEvent): void {
   if (event.key !== 'ArrowLeft' && event.key !== 'ArrowRight') return
   event.preventDefault()
@@ -135,7 +135,7 @@ function RequestTools(): JSX.Element {
   )
 }
 
-/** Listens for keys, and for files that are dropped on the page. */
+/** Listens for key presses and for files dropped on the page. */
 function listen(): () => void {
   const ending = new AbortController()
   const { signal } = ending

@@ -4,20 +4,20 @@ import { bytesText } from './format.ts'
 import { copy } from './request-details.tsx'
 
 const LIST_CHARACTERS = 200
-/** Of a longer blob only the beginning is shown. */
+/** Only this much of a longer blob is shown. */
 const MAX_HEX_BYTES = 64 * 1_024
 
-/** One line for a value in a list. @param length its length if it is cut */
+/** Formats a value as one line of a list. @param length its full length if it is truncated */
 export function cellText(cell: Cell, length: number | null = null): string {
   if (cell.type === 'null') return 'NULL'
   if (cell.type === 'blob') return `blob, ${bytesText(length ?? byteLength(cell.base64))}`
   if (cell.type === 'float') return realText(cell.value)
   if (cell.type === 'integer') return cell.value
-  const isCut = length !== null || cell.value.length > LIST_CHARACTERS
-  return isCut ? `${cell.value.slice(0, LIST_CHARACTERS)}…` : cell.value
+  const isTruncated = length !== null || cell.value.length > LIST_CHARACTERS
+  return isTruncated ? `${cell.value.slice(0, LIST_CHARACTERS)}…` : cell.value
 }
 
-/** A REAL has a decimal point, so that it differs from an integer. */
+/** Formats a REAL with a decimal point, to distinguish it from an integer. */
 const realText = (value: number): string => {
   const text = Object.is(value, -0) ? '-0' : String(value)
   return /^-?\d+$/.test(text) ? `${text}.0` : text
@@ -31,7 +31,7 @@ interface CellViewProps {
   readonly onClose: () => void
 }
 
-/** A whole value. */
+/** Shows a whole value. */
 export function CellView({ name, cell, onClose }: CellViewProps): JSX.Element {
   const text = fullText(cell)
   return (
@@ -64,7 +64,7 @@ function fullText(cell: Cell): string {
   return cell.type === 'blob' ? hexOf(cell.base64) : cell.value
 }
 
-/** Hexadecimal digits, 32 bytes on each line. */
+/** Formats bytes as hexadecimal digits, 32 bytes per line. */
 function hexOf(base64: string): string {
   const bytes = atob(base64.slice(0, Math.ceil(MAX_HEX_BYTES / 3) * 4)).slice(0, MAX_HEX_BYTES)
   const digits = Array.from(bytes, (byte) => byte.charCodeAt(0).toString(16).padStart(2, '0'))

@@ -27,14 +27,14 @@ const problem = signal<string | null>(null)
 const sql = signal('')
 const mayWrite = signal(false)
 const result = signal<{ readonly result: Result; readonly tookMs: number } | null>(null)
-/** A value that is shown as a whole, with the name of its column. */
+/** The value that is shown in full, with the name of its column. */
 const shownCell = signal<{ readonly name: string; readonly cell: Cell } | null>(null)
 /** Whether a statement of the user is running. */
 const isRunning = signal(false)
-/** Ends the latest action; a new one ends those before it. */
+/** Aborts the latest action; every new action aborts the previous one. */
 let latest = new AbortController()
 
-/** Tables and rows of a database, and a SQL editor. */
+/** Shows the tables and rows of a database, and an SQL editor. */
 export function DataTab(): JSX.Element {
   useEffect(() => void act(refreshDatabases), [])
   return (
@@ -63,7 +63,7 @@ export function DataTab(): JSX.Element {
   )
 }
 
-/** Runs an action instead of the one before it, and shows its error. */
+/** Aborts the previous action, runs a new one, and shows its error. */
 async function act(action: (signal: AbortSignal) => Promise<void>): Promise<void> {
   latest.abort()
   latest = new AbortController()
@@ -243,8 +243,8 @@ function Editor(): JSX.Element {
 
 function QueryResult(): JSX.Element | null {
   if (result.value === null) return null
-  const { columns, rows: found, rowsAffected, isCut } = result.value.result
-  const count = isCut ? `the first ${counted(found.length, 'row')}` : counted(found.length, 'row')
+  const { columns, rows: found, rowsAffected, isTruncated } = result.value.result
+  const count = isTruncated ? `the first ${counted(found.length, 'row')}` : counted(found.length, 'row')
   const changed = rowsAffected > 0 ? `, ${counted(rowsAffected, 'row')} changed` : ''
   return (
     <section class="panel" aria-labelledby="result-title">
@@ -310,7 +310,7 @@ function openCell(of: Table, row: TableRow, name: string, column: number): void 
   void act(async (own) => {
     const listed = row.cells[column] ?? null
     const cell = row.lengths[column] === null ? listed : await readCell(database.value, of, row, name)
-    if (cell === null) throw new Error('This row is not there any more.')
+    if (cell === null) throw new Error('This row no longer exists.')
     if (!own.aborted) shownCell.value = { name, cell }
   })
 }
@@ -318,12 +318,12 @@ function openCell(of: Table, row: TableRow, name: string, column: number): void 
 interface GridProps {
   readonly columns: readonly string[]
   readonly rows: readonly (readonly Cell[])[]
-  /** Lengths of values that are cut. */
+  /** Full lengths of truncated values. */
   readonly lengths?: readonly (readonly (number | null)[])[]
   readonly onOpen: (row: number, column: number) => void
 }
 
-/** A table of values, each of which can be opened. */
+/** Shows a table of values, which can be opened individually. */
 function Grid({ columns, rows: shown, lengths, onOpen }: GridProps): JSX.Element {
   return (
     <div class="scroll">

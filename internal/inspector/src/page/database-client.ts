@@ -1,6 +1,6 @@
-// Sends statements to a database of this server, over its own protocol.
+// Sends statements to a database of this server, over the server's own protocol.
 
-/** A value as the protocol has it: an integer is text, so that it is exact. */
+/** A value in the protocol's format; integers are text, which keeps them exact. */
 export type Cell =
   | { readonly type: 'null' }
   | { readonly type: 'integer'; readonly value: string }
@@ -13,7 +13,7 @@ export interface Result {
   readonly rows: readonly (readonly Cell[])[]
   readonly rowsAffected: number
   /** Whether there are more rows than were read. */
-  readonly isCut: boolean
+  readonly isTruncated: boolean
 }
 
 interface WireResult {
@@ -26,7 +26,7 @@ interface WireError {
   readonly message: string
 }
 
-type WireAnswer =
+type WireOutcome =
   | { readonly type: 'ok'; readonly response: { readonly result: WireResult & Description } }
   | { readonly type: 'error'; readonly error: WireError }
 
@@ -35,7 +35,7 @@ interface Description {
   readonly is_explain: boolean
 }
 
-/** An entry of the response of a cursor. */
+/** An entry of a cursor's response. */
 type CursorEntry =
   | { readonly type: 'step_begin'; readonly step: number; readonly cols: WireResult['cols'] }
   | { readonly type: 'row'; readonly row: readonly Cell[] }
@@ -43,7 +43,7 @@ type CursorEntry =
   | { readonly type: 'step_error'; readonly error: WireError }
   | { readonly type: 'error'; readonly error: WireError }
 
-/** The inspector does not list the requests of its own page. */
+/** Marks requests of this page, which the inspector does not list. */
 const HEADERS = { 'content-type': 'application/json', 'x-baton-inspector': '1' }
 
 async function post(database: string, path: string, body: object, signal?: AbortSignal): Promise<Response> {
@@ -59,53 +59,53 @@ async function post(database: string, path: string, body: object, signal?: Abort
 
 const statementOf = (sql: string, args: readonly Cell[]): object => ({ sql, args, want_rows: true })
 
-/** Names of the databases of this server. */
+/** Returns the names of the server's databases. */
 export async function databaseNames(): Promise<readonly string[]> {
   return (await (await fetch('/_baton/databases')).json()) as string[]
 }
 
-/** Runs a statement of this page. */
+/** Runs one of the page's own statements. */
 export async function execute(database: string, sql: string, args: readonly Cell[] = []): Promise<Result> {
   const [result] = await executeAll(database, [[sql, args]])
   return result as Result
 }
 
-/** Runs statements of this page in one request. @throws Error for the first that fails */
+/** Runs several of the page's own statements in one request. @throws Error for the first that fails */
 export async function executeAll(
   database: string,
   statements: readonly (readonly [sql: string, args: readonly Cell[]])[],
 ): Promise<readonly Result[]> {
   const requests = statements.map(([sql, args]) => ({ type: 'execute', stmt: statementOf(sql, args) }))
   const response = await post(database, '/v2/pipeline', { requests: [...requests, { type: 'close' }] })
-  const { results } = (await response.json()) as { results: readonly WireAnswer[] }
-  return results.slice(0, statements.length).map((answer) => {
-    if (answer.type === 'error') throw new Error(answer.error.message)
-    const { cols, rows, affected_row_count: rowsAffected } = answer.response.result
-    return { columns: cols.map(({ name }) => name ?? ''), rows, rowsAffected, isCut: false }
+  const { results } = (await response.json()) as { results: readonly WireOutcome[] }
+  return results.slice(0, statements.length).map((outcome) => {
+    if (outcome.type === 'error') throw new Error(outcome.error.message)
+    const { cols, rows, affected_row_count: rowsAffected } = outcome.response.result
+    return { columns: cols.map(({ name }) => name ?? ''), rows, rowsAffected, isTruncated: false }
   })
 }
 
-/** Whether a statement only reads: the server has prepared it, and nothing here looks at its text. */
-async function onlyReads(database: string, sql: string, signal: AbortSignal): Promise<boolean> {
+/** Whether a statement is read-only according to the server, which prepares it. Its text is not examined here. */
+async function isReadOnly(database: string, sql: string, signal: AbortSignal): Promise<boolean> {
   const body = { requests: [{ type: 'describe', sql }, { type: 'close' }] }
   const response = await post(database, '/v2/pipeline', body, signal)
-  const [answer] = ((await response.json()) as { results: readonly WireAnswer[] }).results
-  if (answer?.type === 'error') throw new Error(answer.error.message)
-  const result = answer?.response.result
+  const [outcome] = ((await response.json()) as { results: readonly WireOutcome[] }).results
+  if (outcome?.type === 'error') throw new Error(outcome.error.message)
+  const result = outcome?.response.result
   return result?.is_readonly === true || result?.is_explain === true
 }
 
-/** How a statement of the user is run. */
+/** Options for running a user's statement. */
 export interface RunOptions {
   readonly mayWrite: boolean
   readonly maxRows: number
-  /** Ends the statement on the server, too. */
+  /** Aborting it also ends the statement on the server. */
   readonly signal: AbortSignal
 }
 
 /**
- * Runs a statement of the user. Without `mayWrite` the server must call it read-only, and it runs in a transaction that is never
- * committed.
+ * Runs a user's statement. Without `mayWrite`, it must be read-only according to the server, and it runs in a transaction that is
+ * never committed.
  * @throws Error for a statement that fails, or may write without `mayWrite`
  */
 export async function runStatement(
@@ -113,7 +113,7 @@ export async function runStatement(
   sql: string,
   { mayWrite, maxRows, signal }: RunOptions,
 ): Promise<Result> {
-  if (!mayWrite && !(await onlyReads(database, sql, signal)))
+  if (!mayWrite && !(await isReadOnly(database, sql, signal)))
     throw new Error('This statement may change the database. Check "Allow changes" to run it.')
   const stmt = statementOf(sql, [])
   const ok = { type: 'ok', step: 0 }
@@ -150,14 +150,14 @@ async function readCursor(
     } else if (entry.type === 'step_error' || entry.type === 'error') throw new Error(entry.error.message)
     else if (entry.type === 'step_end' && current === step) rowsAffected = entry.affected_row_count
     else if (entry.type === 'row') {
-      if (rows.length === maxRows) return { columns, rows, rowsAffected, isCut: true }
+      if (rows.length === maxRows) return { columns, rows, rowsAffected, isTruncated: true }
       rows.push(entry.row)
     }
   }
-  return { columns, rows, rowsAffected, isCut: false }
+  return { columns, rows, rowsAffected, isTruncated: false }
 }
 
-/** The lines of a cursor's response, without the first, which is about the stream. */
+/** Yields the entries of a cursor's response, skipping the first line, which describes the stream. */
 async function* entriesOf({ body }: Response): AsyncGenerator<CursorEntry> {
   if (body === null) return
   const reader = body.pipeThrough(new TextDecoderStream()).getReader()

@@ -23,14 +23,14 @@ const MAX_BYTES = 64 * 1_024 ** 2
 
 /**
  * Reads a file of `observe` events, one JSON object per line, each with its time in `at`.
- * @returns `skipped`: the number of lines that are not events with a time
+ * @returns `skipped`: the number of lines that are not events with a timestamp
  */
 export async function readEventLog(
   file: File,
 ): Promise<{ readonly model: WireModel; readonly events: number; readonly skipped: number }> {
-  const isCut = file.size > MAX_BYTES
-  const lines = (await file.slice(isCut ? file.size - MAX_BYTES : 0).text()).split('\n')
-  if (isCut) lines.shift()
+  const isTruncated = file.size > MAX_BYTES
+  const lines = (await file.slice(isTruncated ? file.size - MAX_BYTES : 0).text()).split('\n')
+  if (isTruncated) lines.shift()
   const log = new EventLog(file.name)
   let [events, skipped] = [0, 0]
   for (const line of lines) {
@@ -98,7 +98,7 @@ class EventLog {
   #begin(event: ClientEvent, at: number, database: string): void {
     const sql = Array.isArray(event.sql) ? event.sql.map(String) : []
     const request = newRequest(Number(event.id), at, database, sql)
-    // an event does not contain its transaction
+    // an event does not identify its transaction
     const open = [...this.#transactions.values()].filter((span) => span.database === database)
     if (event.inTransaction === true && open.length === 1) request.span = open[0] ?? null
     request.stream = request.span?.stream ?? null

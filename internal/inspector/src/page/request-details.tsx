@@ -4,7 +4,7 @@ import { bytesText, clockText, counted, durationText } from './format.ts'
 import { changes, currentModel, selected, status } from './state.ts'
 import { problemOf, type WireRequest } from './wire-model.ts'
 
-/** The selected request: its statements and what became of each. */
+/** Shows the selected request, with its statements and their outcomes. */
 export function RequestDetails(): JSX.Element | null {
   const request = selectedRequest()
   if (request === null) return null
@@ -49,7 +49,7 @@ export function RequestDetails(): JSX.Element | null {
 }
 
 function selectedRequest(): WireRequest | null {
-  // reads the signal, so that a change of the request is shown
+  // reading the signal subscribes to it, so that changes to the request are shown
   void changes.value
   return selected.value === null ? null : (currentModel().requests.get(selected.value) ?? null)
 }
@@ -86,7 +86,7 @@ export function copy(text: string): void {
       status.value = 'Copied'
     },
     () => {
-      status.value = 'Copying is not allowed by the browser'
+      status.value = 'The browser does not allow copying'
     },
   )
 }

@@ -31,12 +31,12 @@ const LEGEND = [
   ['transaction', 'transaction'],
   ['locked', 'holds the write lock'],
   ['overdue', 'past 5 s, can lose it'],
-  ['waiting', 'waits for it'],
+  ['waiting', 'waiting for it'],
   ['request', 'request'],
   ['failed', 'error'],
 ] as const
 
-/** Requests as they arrive: a time line, write locks, streams, and a list with details. */
+/** Shows requests as they arrive: a timeline, write locks, streams, and a list with details. */
 export function RequestsTab(): JSX.Element {
   return (
     <>
@@ -56,7 +56,7 @@ export function RequestsTab(): JSX.Element {
       )}
       <section class="panel" aria-labelledby="timeline-title">
         <div class="panel-head">
-          <h2 id="timeline-title">Time line</h2>
+          <h2 id="timeline-title">Timeline</h2>
           <p class="legend" aria-hidden="true">
             {LEGEND.map(([name, text]) => (
               <span key={name} class={`key ${name}`}>
@@ -147,20 +147,20 @@ function LockCard({ span }: { span: Span }): JSX.Element {
         <b>
           {span.database} #{span.stream}
         </b>{' '}
-        has the write lock for {durationText(Math.max(held, 0))}
+        has held the write lock for {durationText(Math.max(held, 0))}
       </p>
       <progress
         max={WINDOW_MS}
         value={Math.min(Math.max(held, 0), WINDOW_MS)}
-        aria-label={`Time with the lock, of ${WINDOW_MS / 1_000} seconds`}
+        aria-label={`Time with the lock, out of ${WINDOW_MS / 1_000} seconds`}
       />
       {waiters.length === 0 ? (
-        <p class="quiet">none waits</p>
+        <p class="quiet">no requests waiting</p>
       ) : (
         <ul class="waiters">
           {waiters.map((request) => (
             <li key={request.n}>
-              <b>#{request.stream}</b> waits {durationText(Math.max(at - request.at, 0))}{' '}
+              <b>#{request.stream}</b> waiting for {durationText(Math.max(at - request.at, 0))}{' '}
               <code>{ownStatements(request)[0]?.sql.slice(0, 80)}</code>
             </li>
           ))}
@@ -189,7 +189,7 @@ function OpenStreams(): JSX.Element {
               {database} #{number}
             </b>{' '}
             {span !== null && 'in a transaction, '}
-            {inFlight > 0 ? 'at work' : `idle ${durationText(Math.max(at - lastAt, 0))}`}
+            {inFlight > 0 ? 'busy' : `idle ${durationText(Math.max(at - lastAt, 0))}`}
           </li>
         ))}
       </ul>
@@ -260,14 +260,14 @@ function RequestList(): JSX.Element {
 
 interface RowProps {
   readonly request: WireRequest
-  /** Of the request, which is changed in place. */
+  /** End of the request; a separate property, because the request is changed in place. */
   readonly end: number | null
   readonly isSelected: boolean
   /** Whether the Tab key stops here. */
   readonly isStop: boolean
 }
 
-/** A row that is drawn again only when something of it has changed. */
+/** A row that is rendered again only if it has changed. */
 class RequestRow extends Component<RowProps> {
   override shouldComponentUpdate({ end, isSelected, isStop }: RowProps): boolean {
     const { props } = this

@@ -9,7 +9,7 @@ import {
   type WireRequest,
 } from './wire-model.ts'
 
-/** An event of the server of a database. Times are in ms since the Unix epoch. */
+/** An event of a database's server. Times are in ms since the Unix epoch. */
 export interface Notice {
   readonly at: number
   readonly database: string
@@ -31,30 +31,30 @@ export const serverVersion = signal('')
 export const status = signal('')
 export const filter = signal('')
 export const errorsOnly = signal(false)
-/** Seconds on the time line, or `all`. */
+/** Seconds on the timeline, or `all`. */
 export const range = signal('30')
-/** Position of a period that is not live, from 0 to 1,000. */
+/** Position of the visible period while it is not live, from 0 to 1,000. */
 export const position = signal(1_000)
 /** Time of the pause, in ms since the Unix epoch. */
 export const pausedAt = signal<number | null>(null)
 export const newWhilePaused = signal(0)
-/** Events that this page was too slow for. */
+/** Number of events that this page was too slow to receive. */
 export const missed = signal(0)
 export const notices = signal<readonly Notice[]>([])
 /** Number of the selected request. */
 export const selected = signal<number | null>(null)
 /** Name of the event log that is shown instead of live requests. */
 export const fileName = signal<string | null>(null)
-/** Changes with every event: the model itself is changed in place. */
+/** Incremented when events arrive, because the model itself is changed in place. */
 export const changes = signal(0)
-/** The time that is drawn, in ms since the Unix epoch. */
+/** The current time of the page, in ms since the Unix epoch. */
 export const now = signal(Date.now())
 
-/** Also updated while a file is shown. */
+/** Live requests; also updated while a file is shown. */
 let live = new WireModel()
 let shown = live
 
-/** What is shown: live requests, or an event log. */
+/** Returns the model that is shown: live requests, or an event log. */
 export const currentModel = (): WireModel => shown
 
 export function isShown(request: WireRequest): boolean {
@@ -69,7 +69,7 @@ export function isShown(request: WireRequest): boolean {
   return words.every((word) => text.includes(word))
 }
 
-/** The period on the time line. */
+/** Returns the period on the timeline. */
 export function visiblePeriod(): { readonly from: number; readonly to: number; readonly now: number } {
   const isFile = fileName.value !== null
   const end = isFile ? lastOf(shown) : (pausedAt.value ?? now.value)
@@ -79,7 +79,7 @@ export function visiblePeriod(): { readonly from: number; readonly to: number; r
   return { from: end - back - length, to: end - back, now: end }
 }
 
-/** Whether the time line shows a part of a period that stands still. */
+/** Whether the timeline shows only part of a fixed period, so that it can be moved. */
 export function canMove(): boolean {
   const isFile = fileName.value !== null
   if (range.value === 'all' || (!isFile && pausedAt.value === null)) return false
@@ -122,7 +122,7 @@ export async function openFile(file: File | undefined): Promise<void> {
     selected.value = null
     changes.value += 1
     const unread = skipped > 0 ? `, ${counted(skipped, 'line')} skipped` : ''
-    status.value = `${counted(events, 'event')} of ${file.name}${unread}`
+    status.value = `${counted(events, 'event')} from ${file.name}${unread}`
   })
 }
 
@@ -153,7 +153,7 @@ function take(event: FeedEvent): void {
   }
 }
 
-/** Connects to the server, and keeps the time. */
+/** Connects to the server, and updates the time. */
 export function start(): void {
   const events = new EventSource('/_baton/events')
   events.addEventListener('open', () => {
@@ -169,7 +169,7 @@ export function start(): void {
     })
   })
   setInterval(() => {
-    // also while the page is hidden, so that expired streams are removed
+    // even while the page is hidden, so that expired streams are removed
     live.settle(Date.now())
     if (!document.hidden) now.value = Date.now()
   }, FRAME_MS)

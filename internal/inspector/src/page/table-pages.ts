@@ -4,13 +4,13 @@ import { type Cell, execute, executeAll, type Result } from './database-client.t
 export interface Table {
   readonly name: string
   readonly type: string
-  /** Null for views, which may take any time, and for a table that cannot be counted. */
+  /** Null for views, which may take arbitrarily long to count, and for tables that cannot be counted. */
   readonly count: number | null
   /** Whether its rows have a rowid. */
   readonly hasRowid: boolean
 }
 
-/** A page of rows, whose long values are cut. */
+/** A page of rows, whose long values are truncated. */
 export interface TablePage {
   readonly columns: readonly string[]
   readonly rows: readonly TableRow[]
@@ -18,7 +18,7 @@ export interface TablePage {
 
 export interface TableRow {
   readonly cells: readonly Cell[]
-  /** Length of each value that is cut: characters of a text, bytes of a blob; otherwise null. */
+  /** Full length of each truncated value, in characters of text or bytes of a blob; null for other values. */
   readonly lengths: readonly (number | null)[]
   /** Null if the row has none. */
   readonly rowid: Cell | null
@@ -27,7 +27,7 @@ export interface TableRow {
 }
 
 export const PAGE_ROWS = 100
-/** Values are cut to this length in the list. */
+/** Values are truncated to this length in the list. */
 const LIST_LENGTH = 200
 
 const TABLES = `select name, type, wr = 0 and type = 'table' and not exists
@@ -42,7 +42,7 @@ const textOf = (cell: Cell | undefined): string => (cell && 'value' in cell ? St
 const text = (value: string): Cell => ({ type: 'text', value })
 const integer = (value: number): Cell => ({ type: 'integer', value: String(value) })
 
-/** Lists tables, with the number of their rows, and views. */
+/** Lists tables with their row counts, and views. */
 export async function listTables(database: string): Promise<readonly Table[]> {
   const { rows } = await execute(database, TABLES)
   return await Promise.all(
@@ -107,7 +107,7 @@ export async function readCell(
   column: string,
 ): Promise<Cell | null> {
   const from = quoted(table.name)
-  // all columns, so that rows come in the same order as in the list, and not in that of an index
+  // selects all columns, so that rows come in the same order as in the list, not in the order of an index
   const [result] = await executeAll(database, [
     row.rowid === null
       ? [`select * from (select * from ${from} limit 1 offset ?)`, [integer(row.offset)]]

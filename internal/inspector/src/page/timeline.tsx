@@ -6,7 +6,7 @@ import { clockText, counted, durationText, shortened } from './format.ts'
 import { changes, currentModel, isShown, selected, visiblePeriod } from './state.ts'
 import { problemOf, type Span, WINDOW_MS, type WireModel, type WireRequest } from './wire-model.ts'
 
-/** A transaction with its requests, or a request outside of one. */
+/** A transaction with its requests, or a request outside a transaction. */
 interface Bar {
   readonly database: string
   readonly from: number
@@ -39,7 +39,7 @@ const STEPS = [
 
 const width = signal(320)
 
-/** The traffic of a period: concurrent transactions in separate lanes, one database below another. */
+/** Shows the traffic of a period, grouped by database, with concurrent transactions in separate lanes. */
 export function Timeline(): JSX.Element {
   const svg = useRef<SVGSVGElement>(null)
   useEffect(() => {
@@ -67,7 +67,7 @@ export function Timeline(): JSX.Element {
       width="100%"
       height={height}
     >
-      <title>{`${counted(count, 'transaction')} on the time line`}</title>
+      <title>{`${counted(count, 'transaction')} on the timeline`}</title>
       <Axis view={view} height={height} />
       {lanes.map(({ database, bars }, at) => (
         <g key={at}>

@@ -1,10 +1,10 @@
-/** A statement as the server saw it, with its effects on transactions and the write lock. */
+/** A statement as received by the server, with its effects on transactions and the write lock. */
 export interface Statement {
   readonly sql: string
   readonly effects: readonly string[]
 }
 
-/** What became of a statement. */
+/** The outcome of a statement. */
 export type Outcome = 'ok' | 'skipped' | { readonly code: string; readonly message: string }
 
 /** A transaction. Times are in ms since the Unix epoch. */
@@ -97,7 +97,7 @@ const IDLE_MS = 11_000
 const MAX_REQUESTS = 1_000
 const MAX_SPANS = 500
 
-/** Tracks requests, streams and transactions by the observed traffic. */
+/** Tracks requests, streams and transactions, based on the observed traffic. */
 export class WireModel {
   /** Oldest first. */
   readonly requests = new Map<number, WireRequest>()
@@ -163,7 +163,8 @@ export class WireModel {
     stream.lastAt = at
     if (status === 200) this.#apply(request, stream, event)
     const isGone = !event.isOpen
-    if (isGone && stream.span !== null) this.#leave(stream, status === 200 ? 'rolled back' : 'lost', at)
+    if (isGone && stream.span !== null)
+      this.#endTransaction(stream, status === 200 ? 'rolled back' : 'lost', at)
     if (isGone) this.streams.delete(stream.number)
     request.span ??= stream.span
     return request
@@ -173,7 +174,7 @@ export class WireModel {
   settle(now: number): void {
     for (const stream of this.streams.values()) {
       if (stream.inFlight > 0 || stream.lastAt + IDLE_MS > now) continue
-      this.#leave(stream, 'expired', stream.lastAt + IDLE_MS)
+      this.#endTransaction(stream, 'expired', stream.lastAt + IDLE_MS)
       this.streams.delete(stream.number)
     }
   }
@@ -224,13 +225,13 @@ export class WireModel {
     this.#released.set(span.database, at)
   }
 
-  /** Applies the effects of an answered request to its transaction. */
+  /** Applies the effects of a completed request to its transaction. */
   #apply(request: WireRequest, stream: Stream, { at, outcomes, isAutocommit }: ResponseEvent): void {
     let hasBegun = request.span !== null && request.span.begin < request.at
     for (const [index, { effects }] of request.statements.entries()) {
       const outcome = outcomes.length === 0 ? 'ok' : outcomes[index]
       if (typeof outcome === 'object' && outcome.code === 'TRANSACTION_TIMEOUT')
-        this.#leave(stream, 'lost', at)
+        this.#endTransaction(stream, 'lost', at)
       if (outcome !== 'ok') continue
       for (const effect of effects) {
         hasBegun ||= isBegin(effect)
@@ -238,38 +239,38 @@ export class WireModel {
       }
     }
     if (!hasBegun) this.#forget(stream, request)
-    if (isAutocommit === true) this.#leave(stream, 'rolled back', at)
+    if (isAutocommit === true) this.#endTransaction(stream, 'rolled back', at)
     if (isAutocommit === false) stream.span ??= this.openSpan(request.database, stream.number, request.at)
   }
 
   #effect(effect: string, request: WireRequest, stream: Stream, at: number): void {
     if (isBegin(effect)) stream.span ??= this.openSpan(request.database, stream.number, request.at)
     if (needsLock(effect)) this.#lock(request, stream.span, at)
-    if (effect === 'commit') this.#leave(stream, 'committed', at)
-    if (effect === 'rollback') this.#leave(stream, 'rolled back', at)
+    if (effect === 'commit') this.#endTransaction(stream, 'committed', at)
+    if (effect === 'rollback') this.#endTransaction(stream, 'rolled back', at)
   }
 
-  /** Gives the write lock to a stream that has written; the previous holder has lost it. `span` is null outside of transactions. */
+  /** Assigns the write lock to a stream that has written; the previous holder has lost it. `span` is null outside transactions. */
   #lock(request: WireRequest, span: Span | null, at: number): void {
-    const { database, at: asked } = request
+    const { database, at: requestedAt } = request
     const holder = this.holders.get(database)
     if (holder === span && span !== null) return
     const isResponding = holder !== undefined && (this.streams.get(holder.stream)?.inFlight ?? 0) > 0
-    // its own response will contain more information
+    // the response of a responding holder will contain more information
     if (holder !== undefined && !isResponding) this.closeSpan(holder, 'lost', at)
-    const since = Math.max(asked, this.#released.get(database) ?? 0)
-    if (since > asked && span?.lockSince == null) request.waitedUntil ??= since
+    const since = Math.max(requestedAt, this.#released.get(database) ?? 0)
+    if (since > requestedAt && span?.lockSince == null) request.waitedUntil ??= since
     if (span === null || span.end !== null) return
     span.lockSince ??= since
     this.holders.set(database, span)
   }
 
-  #leave(stream: Stream, state: Span['state'], at: number): void {
+  #endTransaction(stream: Stream, state: Span['state'], at: number): void {
     if (stream.span !== null) this.closeSpan(stream.span, state, at)
     stream.span = null
   }
 
-  /** Removes a requested transaction that has not begun. */
+  /** Removes a requested transaction that did not begin. */
   #forget(stream: Stream, request: WireRequest): void {
     if (stream.span === null) return
     this.spans = this.spans.filter((span) => span !== stream.span)

@@ -12,7 +12,7 @@ export interface AccessOptions {
   readonly domains: Readonly<Record<string, string>>
   /** Suffix of the host names of databases; null for none. May include a port. */
   readonly domain: string | null
-  /** Origins of allowed web pages, besides those on this machine. */
+  /** Origins of allowed web pages, in addition to those on this machine. */
   readonly allowOrigins: readonly string[]
 }
 
@@ -21,8 +21,8 @@ const LOOPBACK_NAME = /^(?:localhost|[^.]+\.localhost|127(?:\.\d{1,3}){3}|\[::1\
 const VARY = 'origin, access-control-request-method, access-control-request-headers'
 
 /**
- * Rejects requests of web pages, because any page in a browser on this machine can send requests to the server. A page is
- * recognized by its origin, and one that has pointed its own host name here (DNS rebinding) by the requested host.
+ * Rejects requests from foreign web pages, because any page in a browser on this machine can send requests to the server. A
+ * page is recognized by its origin, or by the requested host if it has pointed its own host name here (DNS rebinding).
  */
 export class AccessPolicy {
   readonly #options: AccessOptions
@@ -35,24 +35,24 @@ export class AccessPolicy {
     this.#isPublic = !isLoopback(options.listenHost)
   }
 
-  /** Returns the error for a request that is not allowed; null for others. */
+  /** Returns the error for a request that is not allowed, or null. */
   refusalOf(request: Headers): ServiceResponse | null {
     const name = hostName(request)
     if (name === null) return errorResponse(400, 'Invalid host header')
     if (!this.#allowsHost(name)) {
-      const remedy = 'name the host in `domains` (`baton dev --domain HOST=DATABASE`) if it should be'
-      return errorResponse(403, `This server is not \`${name}\`; ${remedy}`)
+      const remedy = 'to allow it, add the host to `domains` (`baton dev --domain HOST=DATABASE`)'
+      return errorResponse(403, `This server does not serve the host \`${name}\`; ${remedy}`)
     }
     const origin = originOf(request)
     if (origin === null || this.#allowsOrigin(origin, request)) return null
-    const remedy = 'name the origin in `allowOrigins` (`baton dev --allow-origin ORIGIN`) if they should be'
+    const remedy = 'to allow them, add the origin to `allowOrigins` (`baton dev --allow-origin ORIGIN`)'
     return errorResponse(
       403,
-      `Pages of \`${origin.slice(0, 200)}\` are not allowed to use this server; ${remedy}`,
+      `Pages from \`${origin.slice(0, 200)}\` are not allowed to use this server; ${remedy}`,
     )
   }
 
-  /** Whether a page of another site loads this with a tag, for which browsers send no origin. */
+  /** Whether a page of another site loads this through an HTML tag; browsers then send no `Origin` header. */
   isCrossSiteLoad({ headers }: Headers): boolean {
     return headers['origin'] === undefined && headers['sec-fetch-site'] === 'cross-site'
   }
@@ -80,7 +80,7 @@ export class AccessPolicy {
     if (LOOPBACK_NAME.test(name) || Object.hasOwn(this.#options.domains, name)) return true
     const { domain } = this.#options
     if (domain !== null && name.endsWith(`.${domain.replace(/:\d+$/, '')}`)) return true
-    // the owner of a name can point it here, which is not possible with an address
+    // the owner of a host name can point it here, but an address cannot be redirected
     const isAddress = isIP(name.replace(/^\[|\]$/g, '')) !== 0
     return this.#isPublic && (isAddress || name.toLowerCase() === this.#options.listenHost.toLowerCase())
   }
@@ -99,7 +99,7 @@ export function isLoopback(host: string): boolean {
   return LOOPBACK_NAME.test(isIP(host) === 6 ? `[${host}]` : host)
 }
 
-/** Returns the requested host without its port; null if there is none. */
+/** Returns the requested host without its port; null if the header is missing or invalid. */
 export function hostName({ headers }: Headers): string | null {
   const header = headers['host']
   return (typeof header === 'string' && HOST.exec(header)?.groups?.['name']) || null
@@ -113,6 +113,6 @@ function originOf({ headers }: Headers): string | null {
 function checkOrigin(origin: string): void {
   if (origin === 'null' || /^[a-z][a-z0-9+.-]*:\/\/[^/?#@\s*]+$/.test(origin)) return
   throw new TypeError(
-    `allowOrigins: "${origin}" is not the origin of a page; expected for example "https://app.example" or "http://192.168.1.5:3000"`,
+    `allowOrigins: "${origin}" is not the origin of a page; use a form like "https://app.example" or "http://192.168.1.5:3000"`,
   )
 }

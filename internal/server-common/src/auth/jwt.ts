@@ -21,7 +21,7 @@ export function newKeyPair(): KeyPair {
   }
 }
 
-/** Signs a token (JWT, EdDSA). `exp` is in seconds since 1970. */
+/** Signs a token (JWT, EdDSA). `exp` is in seconds since the Unix epoch. */
 export function mintToken(key: KeyPair, claims: Claims, issuedAtMs = Date.now()): string {
   const text = `${HEADER}.${encodePart({ ...claims, iat: Math.floor(issuedAtMs / 1_000) })}`
   const privateKey = privateKeys.get(key) ?? createPrivateKey(key.privatePem)
@@ -29,7 +29,7 @@ export function mintToken(key: KeyPair, claims: Claims, issuedAtMs = Date.now())
   return `${text}.${sign(null, Buffer.from(text), privateKey).toString('base64url')}`
 }
 
-/** Returns the claims of a token that one of the keys has signed; null for any other text. Times are not validated. */
+/** Returns the claims of a token signed with one of the keys; null for any other text. Times are not validated. */
 export function readToken(token: string, keys: readonly KeyObject[]): Claims | null {
   const [head, body, encodedSignature, ...rest] = token.split('.')
   const claims = decodePart(body)
@@ -40,7 +40,7 @@ export function readToken(token: string, keys: readonly KeyObject[]): Claims | n
   return keys.some((key) => verify(null, signed, key, signature)) ? claims : null
 }
 
-/** Returns the claims of a token whose signature is not verified. */
+/** Returns the claims of a token without verifying its signature. */
 export function claimsOf(token: string): Claims | null {
   return decodePart(token.split('.')[1])
 }
@@ -58,7 +58,7 @@ function decodePart(part: string | undefined): Claims | null {
   }
 }
 
-/** Decodes canonical base64url only: Buffer skips invalid characters. */
+/** Decodes only canonical base64url; Buffer skips invalid characters. */
 function decodeBase64Url(text: string | undefined): Buffer | null {
   const bytes = Buffer.from(text ?? '', 'base64url')
   return bytes.toString('base64url') === text ? bytes : null

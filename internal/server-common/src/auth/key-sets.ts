@@ -5,13 +5,13 @@ import { jwtVerify } from 'jose/jwt/verify'
 
 /** Cache lifetimes and time limits of a key set, in ms. */
 interface KeySetTimes {
-  /** A set is used without fetching it again. */
+  /** How long a set is used without being fetched again. */
   readonly freshMs: number
-  /** A set is used while its issuer is unreachable. */
+  /** How long a set is used while its issuer is unreachable. */
   readonly keptMs: number
-  /** Between two requests for a set: tokens with unknown keys must not cause a request each. */
+  /** Minimum time between two requests for a set, so that tokens with unknown keys do not cause a request each. */
   readonly pauseMs: number
-  /** Of one request. */
+  /** Time limit of one request. */
   readonly timeoutMs: number
 }
 
@@ -26,7 +26,7 @@ const VERIFY_OPTIONS: JWTVerifyOptions = {
 interface CachedSet {
   /** Finds the key of a token; null before the first successful fetch. */
   getKey: JWTVerifyGetKey | null
-  /** By the monotonic clock, as `triedAt`: a removed key must not stay valid because the system clock was set back. */
+  /** On the monotonic clock, like `triedAt`: a removed key must not stay valid because the system clock was set back. */
   fetchedAt: number
   triedAt: number
   fetching: Promise<void> | null
@@ -42,8 +42,8 @@ export class KeySets {
   }
 
   /**
-   * Returns the claims of a token that a key of one of the sets has signed; null for any other token. A fresh set that has the
-   * key is used alone; otherwise all are fetched again, because a key may be new, or replaced under its name.
+   * Returns the claims of a token signed with a key in one of the sets; null for any other token. If no fresh set verifies it,
+   * all sets are fetched again: the key may be new, or may have replaced one with the same id.
    * @throws JWTExpired or JWTClaimValidationFailed for a signed token that is not valid now
    */
   async verify(urls: readonly string[], token: string): Promise<JWTPayload | null> {
@@ -54,7 +54,7 @@ export class KeySets {
     return await this.#verifyWithin(keptMs, urls, token)
   }
 
-  /** Removes what was fetched from a URL. */
+  /** Removes the cached set of a URL. */
   forget(url: string): void {
     this.#cache.delete(url)
   }
@@ -115,15 +115,15 @@ async function verifyWith(getKey: JWTVerifyGetKey, token: string): Promise<JWTPa
 }
 
 async function fetchText(url: string, timeoutMs: number): Promise<string> {
-  // a redirect would lead to an unapproved host
-  const answer = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(timeoutMs) })
+  // a redirect could lead to an unapproved host
+  const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(timeoutMs) })
   const parts: Uint8Array[] = []
   let size = 0
-  for await (const part of answer.body ?? []) {
+  for await (const part of response.body ?? []) {
     size += part.length
     if (size > MAX_BYTES) throw new Error('it is too large')
     parts.push(part)
   }
-  if (answer.status !== 200) throw new Error(`HTTP ${answer.status}`)
+  if (response.status !== 200) throw new Error(`HTTP ${response.status}`)
   return Buffer.concat(parts).toString('utf8')
 }

@@ -11,10 +11,10 @@ const LEEWAY_SECONDS = 60
 /** Permissions of a token without tables. Changing a shared schema requires an explicit permission at every level. */
 const FULL: Permissions = { ...OWNER, changeSharedSchema: false, attach: [] }
 const READ: Permissions = { ...FULL, write: false }
-/** Number of verified tokens that are remembered for a database. */
+/** Maximum number of verified tokens remembered per database. */
 const MAX_VERIFIED = 1_000
 
-/** The keys of a database, and the claims of tokens that one of them has signed. */
+/** The keys of a database, and the claims of the tokens verified with them. */
 interface Keys {
   readonly keys: readonly KeyObject[]
   readonly verified: Map<string, Claims>
@@ -43,7 +43,7 @@ export class TokenCheck {
 
   /** Sets the public keys (PEM) that verify tokens for a database. */
   configure(database: DatabaseId, keys: readonly string[]): void {
-    // forgets tokens that the previous keys have signed
+    // forgets tokens verified with the previous keys
     this.#keys.set(database, { keys: keys.map((pem) => createPublicKey(pem)), verified: new Map() })
   }
 
@@ -51,7 +51,7 @@ export class TokenCheck {
     this.#keys.delete(database)
   }
 
-  /** @throws PipelineFailure 401 for an invalid token, 404 for one of another database */
+  /** @throws PipelineFailure 401 for an invalid token, 404 for a token of another database */
   permissionsOf(request: ServiceRequest, database: DatabaseId): Permissions {
     if (this.#isOpen) return OWNER
     const claims = readClaims(bearerToken(request), this.#keys.get(database) ?? NO_KEYS)
@@ -95,7 +95,7 @@ export function claimedDatabase(request: Pick<ServiceRequest, 'headers'>): strin
 
 function readClaims(token: string, { keys, verified }: Keys): Claims {
   const claims = verified.get(token) ?? readToken(token, keys)
-  if (claims === null || !hasSoundTypes(claims)) throw unauthorized('The JWT is invalid')
+  if (claims === null || !hasValidTypes(claims)) throw unauthorized('The JWT is invalid')
   const expires = claims['exp']
   if (typeof expires === 'number' && expires < Date.now() / 1_000 - LEEWAY_SECONDS) {
     throw unauthorized('The JWT has expired')
@@ -106,7 +106,7 @@ function readClaims(token: string, { keys, verified }: Keys): Claims {
   return claims
 }
 
-function hasSoundTypes({ exp, id, a, p, perm }: Claims): boolean {
+function hasValidTypes({ exp, id, a, p, perm }: Claims): boolean {
   return (
     (perm === undefined || perm === null || (Array.isArray(perm) && perm.every(isTableClaim))) &&
     (exp === undefined || exp === null || (Number.isInteger(exp) && Number(exp) >= 0)) &&
@@ -122,12 +122,12 @@ function permissionsFrom({ id, a, p, perm }: Claims, database: DatabaseId): Perm
     typeof p === 'object' && p !== null
       ? scopedPermissions(p as Claims, database)
       : legacyPermissions(id, a, database)
-  // tokens without such limits have an empty list
+  // a token without table permissions has an empty list
   if (granted === null || !Array.isArray(perm) || perm.length === 0) return granted
   return { ...granted, attach: [], tables: (perm as readonly TableClaim[]).map(tablePermission) }
 }
 
-/** Permissions for tables: `t` are their names (null or none = all), `a` the actions. */
+/** Permissions for tables: `t` lists their names (null or empty for all tables), `a` the actions. */
 interface TableClaim {
   readonly t?: readonly string[] | null
   readonly a: readonly TableAction[]

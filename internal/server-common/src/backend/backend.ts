@@ -19,7 +19,7 @@ export interface DatabaseSettings {
   readonly keys: readonly string[]
 }
 
-/** The settings of a database for which nothing was set. */
+/** The default settings of a database. */
 export const DEFAULT_SETTINGS: DatabaseSettings = {
   sizeLimitBytes: null,
   allowAttach: false,
@@ -29,13 +29,13 @@ export const DEFAULT_SETTINGS: DatabaseSettings = {
   keys: [],
 }
 
-/** Access that was revoked: all of it, or write access. */
+/** Access that was revoked: all of it, or only write access. */
 export type RevokedAccess = 'all' | 'writes'
 
 /** Initial content of a database. */
 export type DatabaseSource =
   | { readonly type: 'empty' }
-  /** Copies an SQLite file that no other program writes to meanwhile. */
+  /** Copies an SQLite file that no other program is writing to. */
   | { readonly type: 'file'; readonly file: string }
   /** Executes a file of SQL statements. */
   | { readonly type: 'dump'; readonly file: string }
@@ -45,9 +45,9 @@ export type DatabaseSource =
   | { readonly type: 'schema' }
   | { readonly type: 'schema-child'; readonly parent: DatabaseId }
 
-/** Usage of a database since its count began. */
+/** Usage of a database since counting began. */
 export interface UsageSample {
-  /** Identifies the count: a count with another epoch started at zero. */
+  /** Identifies a run of the counters: they start at zero in each epoch. */
   readonly epoch: string
   readonly rowsRead: number
   readonly rowsWritten: number
@@ -61,20 +61,20 @@ export interface QueryUsage {
   readonly rowsWritten: number
 }
 
-/** An operation that the back end does not support, or not with these arguments; the message is for the caller. */
+/** Thrown if the back end does not support an operation, or not with these arguments. The message is meant for the caller. */
 export class BackendRefusal extends Error {
   override readonly name = 'BackendRefusal'
 }
 
-/** Role of a database in schema sharing: changes of a schema database are applied to its children. */
+/** Role of a database in schema sharing: changes to a schema database are applied to its children. */
 export type SchemaRole = 'plain' | 'schema' | 'child'
 
-/** An engine that holds databases by opaque ids, independent of names and of the owners of tokens. */
+/** An engine that hosts databases under opaque ids, independent of their names and of token owners. */
 export interface DatabaseBackend extends AsyncDisposable {
   readonly kind: 'embedded' | 'sqld'
   /** Whether tokens can have permissions for tables (claim `perm`). */
   readonly hasTablePermissions: boolean
-  /** Moves unknown databases on the disk to quarantine, before the start. @returns their ids */
+  /** Quarantines unknown databases on disk. Called before `start`. @returns their ids */
   quarantineUnknown(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]>
   /** Starts the engine. @returns the response to `GET /version` */
   start(): Promise<string>
@@ -87,39 +87,39 @@ export interface DatabaseBackend extends AsyncDisposable {
   create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void>
   /** Writes a database to a new SQLite file. @throws BackendRefusal if this is not supported */
   exportTo(id: DatabaseId, file: string): Promise<void>
-  /** Replaces all settings; false if the database does not exist. */
+  /** Replaces all settings. @returns false if the database does not exist */
   applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean>
   /**
    * Moves a database to another group, if the back end separates groups. `commit` changes its group, or throws. Settings must be
-   * applied afterwards, also if it rejects and the database stays in its group.
+   * applied afterwards, even if this rejects and the database stays in its group.
    */
   move?(id: DatabaseId, group: string, settings: DatabaseSettings, commit: () => void): Promise<void>
   /** Removes a database, if it exists. */
   remove(id: DatabaseId): Promise<void>
-  /** Removes what the back end keeps for a removed group without databases. */
+  /** Removes what the back end still stores for a removed group that has no databases. */
   endGroup?(group: string): Promise<void>
   /**
-   * Aborts whatever uses revoked access: requests, streams with their transactions, change streams. Resolves when none of it can
-   * read or write.
+   * Aborts everything that uses revoked access: requests, streams with their transactions, change streams. Resolves once none of
+   * it can still read or write.
    */
   revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void>
-  /** Aborts all requests before the server stops, if their usage is counted only at their end. */
+  /** Aborts all requests before the server stops. Present if usage is counted only when a request ends. */
   endRequests?(): Promise<void>
   sampleUsage(id: DatabaseId): Promise<UsageSample>
   /** Describes why the engine of a database, or its replica in a location, does not respond; null if it is healthy. */
   healthProblem?(id: DatabaseId, location?: string | null): Promise<string | null>
   /** Called when the locations of a group's replicas have changed. Absent if databases cannot have replicas. */
   setReplicas?(group: string): Promise<void>
-  /** Returns the statements that have read and written the most rows since the count began. */
+  /** Returns the statements that have read and written the most rows since counting began. */
   topQueries(id: DatabaseId): Promise<readonly QueryUsage[]>
   /**
    * Handles a request to a route of a database; `request.path` is relative to the database.
-   * @param location that of a replica; null for the primary
+   * @param location location of a replica; null for the primary
    */
   handle(id: DatabaseId, request: ServiceRequest, location?: string | null): Promise<ServiceResponse>
 }
 
-/** Addresses of a remote libsql-server. They use plain HTTP, so that it must be on this machine or in a trusted network. */
+/** Addresses of a remote libsql-server. Connections use plain HTTP, so it must be on this machine or in a trusted network. */
 export interface RemoteSqldOptions {
   /** URL of its HTTP API, such as `http://10.0.0.5:8080`. */
   readonly url: string

@@ -5,8 +5,8 @@ const MAGIC = 'SQLite format 3\0'
 const IN_USE = 'in use by Baton\0'
 
 /**
- * Copies an SQLite file that no other program is writing to, including its journals. An empty file is an empty database. Never
- * overwrites a file.
+ * Copies an SQLite file that no other program is writing to, including its journals. An empty file counts as an empty database.
+ * Never overwrites a file.
  */
 export async function copyDatabaseFile(from: string, to: string): Promise<void> {
   await checkHead(from)

@@ -1,14 +1,14 @@
 import { stat } from 'node:fs/promises'
 import { BackendRefusal } from './backend.ts'
 
-/** The file of a database is missing or empty. It is never created again, because that would hide the loss of data. */
+/** Thrown if the file of a database is missing or empty. It is never recreated, because that would hide the data loss. */
 export class MissingFileError extends BackendRefusal {
   constructor() {
     super('the file of this database is missing or empty')
   }
 }
 
-/** Whether a database has a file with content; every database has one from its creation. */
+/** Whether a database has a non-empty file, as every database does from its creation on. */
 export async function hasDatabaseFile(path: string): Promise<boolean> {
   return await stat(path).then(
     ({ size }) => size > 0,

@@ -14,7 +14,7 @@ export function checkLoaded(status: number, body: string): void {
   checkResult((JSON.parse(body) as { results: readonly LoadResult[] }).results)
 }
 
-/** Checks only the results. */
+/** Like {@link checkLoaded}, for decoded results. */
 export function checkResult([result]: readonly LoadResult[]): void {
   if (result?.type !== 'ok')
     throw new BackendRefusal(`the dump could not be loaded: ${result?.error.message ?? 'not executed'}`)

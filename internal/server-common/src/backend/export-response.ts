@@ -22,7 +22,7 @@ const MAX_AT_ONCE = 4
 /** Number of running exports by database. */
 export type RunningExports = Map<DatabaseId, number>
 
-/** Responds to a route that exports a database as a file. @param make writes the database to a new file */
+/** Handles a request to a route that exports a database as a file. @param make writes the database to a new file */
 export async function exportResponse(
   { method, path, signal }: Pick<ServiceRequest, 'method' | 'path' | 'signal'>,
   id: DatabaseId,
@@ -31,7 +31,7 @@ export async function exportResponse(
 ): Promise<ServiceResponse> {
   if (path !== '/info' && path !== `/export/${GENERATION}`)
     return errorResponse(404, 'nothing newer than the exported file')
-  // a client that only checks for the export
+  // the client only checks whether the export exists
   if (method === 'HEAD') return textResponse(200, 'application/octet-stream', '')
   if (path === '/info')
     return textResponse(200, 'application/json', JSON.stringify({ current_generation: GENERATION }))
@@ -55,7 +55,7 @@ export async function exportResponse(
   }
 }
 
-/** @param end called when the file was removed, unless this rejects */
+/** @param end called when the body is closed; not called if this rejects */
 async function fileResponse(
   made: ExportedFile,
   signal: AbortSignal,
@@ -65,15 +65,15 @@ async function fileResponse(
     const file = await open(made.path)
     const { size } = await file.stat()
     const body = file.createReadStream()
-    const leave = (): unknown => body.destroy()
+    const onAbort = (): unknown => body.destroy()
     body.once('close', () => {
-      signal.removeEventListener('abort', leave)
+      signal.removeEventListener('abort', onAbort)
       void made.remove() // again, if the open file could not be removed
       end()
     })
-    signal.addEventListener('abort', leave, { once: true })
-    if (signal.aborted) leave()
-    // the file exists until it is closed
+    signal.addEventListener('abort', onAbort, { once: true })
+    if (signal.aborted) onAbort()
+    // the data stays readable until the file is closed
     await made.remove().catch(() => {})
     const headers = { 'content-type': 'application/octet-stream', 'content-length': String(size) }
     return { status: 200, headers, body }

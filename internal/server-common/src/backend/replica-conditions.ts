@@ -2,13 +2,13 @@ import { EventEmitter } from 'node:events'
 
 /** How the replicas in one location behave. */
 export interface ReplicaCondition {
-  /** Delay of replication in ms, at most 2^31 - 1. @default 0 */
+  /** Replication delay in ms, at most 2^31 - 1. @default 0 */
   readonly lagMs?: number
   /** Whether they are stopped and reject requests with status 503. @default false */
   readonly isDown?: boolean
 }
 
-/** Delay of replication in ms: of every replica, or by location. */
+/** Replication delay in ms: for all replicas, or by location. */
 export type ReplicaLag = number | Readonly<Record<string, number>>
 
 /** The conditions of all replicas, which tests can change. */

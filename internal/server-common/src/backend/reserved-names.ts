@@ -1,4 +1,4 @@
-/** First path segments of routes, which databases cannot have as their names. */
+/** First path segments of routes; databases cannot have these names. */
 export const RESERVED_NAMES: ReadonlySet<string> = new Set([
   'v1',
   'v2',

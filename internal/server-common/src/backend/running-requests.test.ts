@@ -34,7 +34,7 @@ test('a request that only reads is aborted, one that may write has time to finis
   const running = new RunningRequests()
   const [read, write] = [reader(running), writer(running)]
   const end = running.end(ID, 'all')
-  expect([read.isAborted, read.signal.aborted, write.isAborted, write.isEnding]).toEqual([
+  expect([read.isAborted, read.signal.aborted, write.isAborted, write.isRevoked]).toEqual([
     true,
     true,
     false,
@@ -68,7 +68,7 @@ test('the end of write access leaves readers, later requests and other databases
   const later = writer(running)
   write.release()
   expect(await end).toEqual([])
-  expect([read, elsewhere, later].map(({ isEnding }) => isEnding)).toEqual([false, false, false])
+  expect([read, elsewhere, later].map(({ isRevoked }) => isRevoked)).toEqual([false, false, false])
 })
 
 test('a stream that may have written is not continued after write access has ended, even if its request only reads', async () => {
@@ -76,7 +76,7 @@ test('a stream that may have written is not continued after write access has end
   const read = reader(running)
   read.hasWriteAccess = true
   expect(await running.end(ID, 'writes')).toEqual([])
-  expect([read.isEnding, read.isAborted]).toEqual([true, false])
+  expect([read.isRevoked, read.isAborted]).toEqual([true, false])
 })
 
 test('two concurrent changes wait for the same request', async () => {
@@ -93,7 +93,7 @@ test('a request whose body is being received is not awaited, and is marked as en
   const request = reader(running)
   request.isReceiving = true
   expect(await running.end(ID, 'all')).toEqual([])
-  expect([request.isAborted, request.isEnding]).toEqual([false, true])
+  expect([request.isAborted, request.isRevoked]).toEqual([false, true])
 })
 
 test('a body keeps its request running, and is destroyed when the request is aborted', async () => {

@@ -7,48 +7,48 @@ const FINISH_MS = 2_000
 /** How long an aborted request may take to end. */
 const ABORT_MS = 1_000
 
-const ACCESS_ENDED = 'access to the database was revoked'
+const ACCESS_REVOKED = 'access to the database was revoked'
 
 const NEVER = (): boolean => false
 
-/** A request of a client to a database, until its response was sent and the engine has finished with it. */
+/** A client's request to a database, until its response has been sent and the engine has finished with it. */
 export class RunningRequest {
   readonly #controller = new AbortController()
   readonly #client: AbortSignal
   readonly #remove: (request: RunningRequest) => void
-  readonly #leave = (): void => this.#controller.abort(this.#client.reason)
+  readonly #onClientAbort = (): void => this.#controller.abort(this.#client.reason)
   #holds = 1
   #body: Readable | null = null
   #waiting: (() => void)[] = []
   #isAborted = false
-  #isEnding = false
-  /** Whether it may still write. None of it is executed before a back end sets this. */
+  #isRevoked = false
+  /** Whether it may still write. Nothing is executed before a back end sets this. */
   mayWrite: () => boolean = NEVER
-  /** Whether its sender has write access, so that its stream may have written before. */
+  /** Whether its sender has write access, in which case its stream may already have written. */
   hasWriteAccess = false
-  /** Whether its body is being received: none of it was executed, and its access is checked again afterwards. */
+  /** Whether its body is still being received: nothing has been executed yet, and its access is checked again afterwards. */
   isReceiving = false
   /** Other databases that it may read. */
   attached: readonly string[] = []
-  /** Aborts what continues without its client, because the engine is about to be stopped. */
+  /** Aborts work that continues without the client, because the engine is about to be stopped. */
   onForced: () => void = () => {}
 
   /** Created only by {@link RunningRequests}. */
   constructor(client: AbortSignal, remove: (request: RunningRequest) => void) {
     this.#client = client
     this.#remove = remove
-    if (client.aborted) this.#leave()
-    else client.addEventListener('abort', this.#leave, { once: true })
+    if (client.aborted) this.#onClientAbort()
+    else client.addEventListener('abort', this.#onClientAbort, { once: true })
   }
 
-  /** Aborts when the client leaves, and when the request is aborted. */
+  /** Aborted when the client disconnects or the request is aborted. */
   get signal(): AbortSignal {
     return this.#controller.signal
   }
 
-  /** Whether its access was revoked, so that its stream must not be continued. */
-  get isEnding(): boolean {
-    return this.#isEnding
+  /** Whether its access was revoked; its stream must then not be continued. */
+  get isRevoked(): boolean {
+    return this.#isRevoked
   }
 
   get isAborted(): boolean {
@@ -63,12 +63,12 @@ export class RunningRequest {
   release(): void {
     this.#holds -= 1
     if (this.#holds > 0) return
-    this.#client.removeEventListener('abort', this.#leave)
+    this.#client.removeEventListener('abort', this.#onClientAbort)
     this.#remove(this)
     for (const ended of this.#waiting) ended()
   }
 
-  /** Returns the response to send. A body keeps the request running; an aborted request returns an error. */
+  /** Returns the response to send, or an error if the request was aborted. A streamed body keeps the request running. */
   respond(response: ServiceResponse): ServiceResponse {
     const { body } = response
     if (body instanceof Readable) {
@@ -80,21 +80,21 @@ export class RunningRequest {
         body.once('close', () => this.release())
       }
     }
-    return this.#isAborted ? accessEnded() : response
+    return this.#isAborted ? accessRevoked() : response
   }
 
-  /** Marks its access as revoked. @returns whether it has begun */
-  beginEnding(): boolean {
-    this.#isEnding = true
+  /** Marks its access as revoked. @returns whether its execution may have begun */
+  markRevoked(): boolean {
+    this.#isRevoked = true
     return !this.isReceiving
   }
 
-  /** Aborts the request: sends nothing more to the client, and begins nothing more. */
+  /** Aborts the request: nothing more is executed or sent to the client. */
   abort(): void {
     this.#isAborted = true
     this.#controller.abort()
-    // with an error, because a pipe does not detect that a body was destroyed without one before its end
-    this.#body?.destroy(new Error(ACCESS_ENDED))
+    // with an error, because a pipe does not detect that an incomplete body was destroyed without one
+    this.#body?.destroy(new Error(ACCESS_REVOKED))
   }
 
   async ended(): Promise<void> {
@@ -103,19 +103,19 @@ export class RunningRequest {
 }
 
 /** Returns the response to an aborted request. */
-export function accessEnded(): ServiceResponse {
+export function accessRevoked(): ServiceResponse {
   return errorResponse(
     502,
-    `${ACCESS_ENDED} while this request ran: it is unknown whether the request took effect`,
+    `${ACCESS_REVOKED} while this request was running; it is unknown whether it was applied`,
   )
 }
 
 /** Returns the response to a request whose access was revoked while its body was being received. */
-export function accessEndedBefore(): ServiceResponse {
-  return errorResponse(403, `${ACCESS_ENDED} before this request ran`)
+export function accessRevokedBeforeStart(): ServiceResponse {
+  return errorResponse(403, `${ACCESS_REVOKED} before this request started`)
 }
 
-/** The requests in flight, so that they can be aborted when their access is revoked. */
+/** Tracks the requests in flight, so that they can be aborted when their access is revoked. */
 export class RunningRequests {
   readonly #requests = new Map<DatabaseId, Set<RunningRequest>>()
 
@@ -142,7 +142,7 @@ export class RunningRequests {
     // a stream that may have written is not continued, even after a read-only request
     const ended = requests.filter(
       (request) =>
-        (access === 'all' || request.hasWriteAccess || writers.has(request)) && request.beginEnding(),
+        (access === 'all' || request.hasWriteAccess || writers.has(request)) && request.markRevoked(),
     )
     const ending = access === 'all' ? ended : ended.filter((request) => writers.has(request))
     for (const request of ending) if (!writers.has(request)) request.abort()
@@ -154,7 +154,7 @@ export class RunningRequests {
   /** Aborts all requests of a database at once. */
   abort(id: DatabaseId): void {
     for (const request of this.#of(id)) {
-      if (!request.beginEnding()) continue
+      if (!request.markRevoked()) continue
       request.abort()
       request.onForced()
     }

@@ -7,7 +7,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { processIdentity } from './process-identity.ts'
 import { sqliteModule } from './sqlite-module.ts'
 
-/** An empty file that is locked. It is not removed, because a new file of that name would be a different lock. */
+/** The empty file that is locked. It is never removed, because a new file with that name would be a different lock. */
 const LOCK_NAME = 'baton.lock.db'
 /** Describes the owner of the lock, in readable form. */
 const OWNER_NAME = 'baton.lock'
@@ -24,9 +24,9 @@ interface Owner {
 }
 
 /**
- * Prevents two servers from using one data directory, in which case the engines would silently lose data. It is the lock of the
- * operating system that every SQLite takes: it applies to processes in other containers with the same directory, and is released
- * when its process ends for any reason.
+ * Prevents two servers from using the same data directory, which would silently lose data. Uses the operating system's file
+ * lock, like SQLite itself: it also applies to processes in other containers that share the directory, and is released when the
+ * process ends for any reason.
  */
 export class DirectoryLock implements AsyncDisposable {
   readonly #directory: string
@@ -36,16 +36,16 @@ export class DirectoryLock implements AsyncDisposable {
   private constructor(directory: string, held: Held) {
     this.#directory = directory
     this.#held = held
-    // one check at a time: a slow one would mistake its own new file for that of another server
-    let looking: Promise<void> | null = null
+    // one check at a time: a slow check would mistake its own new file for another server's
+    let checking: Promise<void> | null = null
     this.#watch = setInterval(() => {
-      looking ??= this.#look().finally(() => {
-        looking = null
+      checking ??= this.#check().finally(() => {
+        checking = null
       })
     }, WATCH_MS).unref()
   }
 
-  /** Rejects if another server uses the directory, or if it cannot be written. */
+  /** Rejects if another server uses the directory, or if it is not writable. */
   static async acquire(directory: string): Promise<DirectoryLock> {
     await prepareDirectory(directory)
     try {
@@ -73,8 +73,8 @@ export class DirectoryLock implements AsyncDisposable {
     await this.release()
   }
 
-  /** Creates and locks the file again if it was removed. If another server was faster, this one must no longer write. */
-  async #look(): Promise<void> {
+  /** Recreates and locks the file if it was removed. If another server locked it first, this one must no longer write. */
+  async #check(): Promise<void> {
     const { database, file, note } = this.#held
     const found = await fileAt(join(this.#directory, LOCK_NAME))
     const noted = await readFile(join(this.#directory, OWNER_NAME), 'utf8').catch(() => '')
@@ -92,13 +92,13 @@ export class DirectoryLock implements AsyncDisposable {
   /** Exits as if killed, because closing the files would write to them. */
   #die(): void {
     console.error(
-      `another server has the directory ${this.#directory}, because the lock of this one was removed: this process exits, so that it does not overwrite data of that server`,
+      `another server is using the directory ${this.#directory}, because this server's lock was removed; exiting so as not to overwrite its data`,
     )
     process.kill(process.pid, 'SIGKILL')
   }
 }
 
-/** A held lock, with the identity of its file and the owner in it, which show whether it is still held. */
+/** A held lock. The identity of its file and the owner note show whether it is still held. */
 interface Held {
   readonly database: DatabaseSync
   readonly file: string | null
@@ -112,9 +112,9 @@ async function hold(directory: string): Promise<Held> {
   try {
     // nothing is ever written, so nothing has to be rolled back
     database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
-    // in POSIX, a process that merely opens and closes the file drops its own lock
+    // on POSIX, a process that merely opens and closes the file loses its lock, so the owner file is checked too
     if (await isHeldByNote(directory))
-      throw Object.assign(new Error('its owner lives'), { errcode: SQLITE_BUSY })
+      throw Object.assign(new Error('its owner is still running'), { errcode: SQLITE_BUSY })
     const identity = await processIdentity(process.pid)
     const owner: Owner = { pid: process.pid, host: hostname(), identity }
     const note = JSON.stringify(owner)
@@ -148,7 +148,7 @@ async function noteOf(directory: string): Promise<Partial<Owner>> {
   return JSON.parse(await readFile(join(directory, OWNER_NAME), 'utf8')) as Partial<Owner>
 }
 
-/** Whether the file names another running process, on this machine and with a visible id. */
+/** Whether the owner file names another running process on this machine whose id is visible here. */
 async function isHeldByNote(directory: string): Promise<boolean> {
   const { pid, host, identity } = await noteOf(directory).catch((): Partial<Owner> => ({}))
   if (pid === undefined || pid === process.pid || host !== hostname() || typeof identity !== 'string')
@@ -180,13 +180,13 @@ async function prepareDirectory(directory: string): Promise<void> {
   }
 }
 
-/** Like `mkdir` with `recursive`, which never returns if no directory can be created, such as in `/proc`. */
+/** Replaces `mkdir` with `recursive`, which hangs where no directory can be created, such as in `/proc`. */
 async function makeDirectory(path: string): Promise<void> {
   if (existsSync(path)) return
   const parent = dirname(path)
   if (parent !== path) await makeDirectory(parent)
   await mkdir(path).catch((error: NodeJS.ErrnoException) => {
-    // another process was faster
+    // another process created it first
     if (error.code !== 'EEXIST') throw error
   })
 }

@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer } from 'node:net'
 
-/** Returns a TCP port that was free a moment ago. Another program may take it, so that callers must be able to retry. */
+/** Returns a TCP port that was free a moment ago. Another program may take it, so callers must be able to retry. */
 export async function freePort(host: string): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve, reject) => {

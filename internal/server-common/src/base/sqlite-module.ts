@@ -1,8 +1,8 @@
 import type * as SqliteModule from 'node:sqlite'
 
 /**
- * Loads the SQLite of the runtime, which locks files like every SQLite, unlike the embedded engine. Suppresses the warning of
- * Node.js 22 that it is experimental. @throws Error if it does not exist, for example on Bun before 1.4
+ * Loads the runtime's SQLite, which uses SQLite's usual file locks; the embedded engine does not. Suppresses the warning of
+ * Node.js 22 that the module is experimental. @throws Error if the runtime does not have it, for example Bun before 1.4
  */
 export function sqliteModule(): typeof SqliteModule {
   const emitWarning = process.emitWarning.bind(process)

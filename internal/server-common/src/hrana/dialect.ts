@@ -1,6 +1,6 @@
 /**
- * Which server the embedded one imitates where they differ: `sqld` is libsql-server exactly, `cloud` the front end of the hosted
- * service, according to its protocol's documentation.
+ * Which server the embedded server imitates where the two differ: `sqld` is exactly libsql-server; `cloud` is the hosted
+ * service's front end, according to the documentation of its protocol.
  */
 export type Dialect = 'sqld' | 'cloud'
 

@@ -1,4 +1,4 @@
-/** The body of a request violates the protocol; the message has the service's prefix. */
+/** Thrown if a request body violates the protocol. The message has the service's prefix. */
 export class JsonShapeError extends Error {
   constructor(detail: string) {
     super(`Cannot deserialize client message from JSON: ${detail}`)
@@ -52,7 +52,7 @@ export function asString(value: unknown, expected = 'a string'): string {
   return value
 }
 
-/** Returns a number, also from a string: the service's documentation allows that, although libsql-server rejects it. */
+/** Returns a number. Also accepts a string, which the service's documentation allows although libsql-server rejects it. */
 export function asNumber(value: unknown): number {
   const isText = typeof value === 'string' && /^[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(value)
   if (typeof value !== 'number' && !isText) throw wrongType(value, 'f64')

@@ -10,5 +10,5 @@ export const OWNER: Permissions = {
   ignoresBlocks: false,
 }
 
-/** All permissions, also while the database is blocked. */
+/** All permissions, even while the database is blocked. */
 export const MIGRATION: Permissions = { ...OWNER, ignoresBlocks: true }

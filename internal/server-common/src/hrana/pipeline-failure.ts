@@ -1,6 +1,6 @@
 export type FailureContentType = 'text/plain' | 'text/plain; charset=utf-8' | 'application/json'
 
-/** Fails a whole pipeline and closes its stream. The body has one of the service's three formats, according to its content type. */
+/** Fails a whole pipeline and closes its stream. The body has one of the service's three formats, depending on its content type. */
 export class PipelineFailure extends Error {
   readonly status: number
   readonly contentType: FailureContentType
@@ -21,12 +21,12 @@ export class PipelineFailure extends Error {
     this.lostStream = lostStream
   }
 
-  /** Returns the error for a violation of the protocol, a plain sentence. */
+  /** Returns the error for a violation of the protocol, as a plain sentence. */
   static protocol(sentence: string): PipelineFailure {
     return new PipelineFailure(400, 'text/plain', sentence)
   }
 
-  /** Returns the error for a malformed query. */
+  /** Returns the error for a malformed query string. */
   static query(reason: string): PipelineFailure {
     const sentence = `Failed to deserialize query string: ${reason}`
     return new PipelineFailure(400, 'text/plain; charset=utf-8', sentence)

@@ -1,9 +1,9 @@
 import type { TableAction } from './table-actions.ts'
 
-/** A value of the engine: text is a string, a blob is bytes, an integer is always a bigint. */
+/** An engine value: text is a string, a blob is bytes, an integer is always a bigint. */
 export type EngineValue = null | bigint | number | string | Uint8Array
 
-/** The state of the primary that a replica must have before it executes something; ignored by a primary. */
+/** The primary's state that a replica must have reached before it executes this; ignored by a primary. */
 export interface AwaitedIndex {
   /** Decimal digits. */
   readonly replicationIndex?: string
@@ -15,7 +15,7 @@ export interface StatementRequest extends AwaitedIndex {
   readonly sqlId: number | null
   readonly args: readonly EngineValue[]
   readonly namedArgs: readonly (readonly [name: string, value: EngineValue])[]
-  /** False to omit the rows, which only the cloud supports. */
+  /** False to omit the rows; supported only by the `cloud` dialect. */
   readonly wantRows?: boolean
 }
 
@@ -56,7 +56,7 @@ export interface Permissions {
   readonly attach: 'all' | readonly string[]
   /** Permissions for tables; null for no further limits. */
   readonly tables: readonly TablePermission[] | null
-  /** Whether blocks do not apply, for migrations while the database is blocked for others. */
+  /** Whether blocks do not apply: a migration runs while the database is blocked for other requests. */
   readonly ignoresBlocks: boolean
 }
 

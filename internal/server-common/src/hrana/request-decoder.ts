@@ -83,7 +83,7 @@ function decodeRequest(value: unknown): PipelineRequest {
     case 'execute':
       return { type, statement: decodeStatement(required(request, 'stmt')) }
     case 'batch':
-      // root, requests, request, batch
+      // nesting: root, requests, request, batch
       return { type, ...decodeBatch(required(request, 'batch'), 4) }
     case 'sequence':
     case 'describe':
@@ -177,7 +177,7 @@ function decodeBlob(value: unknown): Buffer {
   const text = asString(value, 'a borrowed string')
   const bare = text.replace(/=+$/, '')
   const bytes = Buffer.from(bare, 'base64')
-  // Buffer skips invalid characters and ignores stray bits: the string is valid only if encoding the bytes again gives the same string
+  // Buffer skips invalid characters and ignores stray bits: the text is valid only if the bytes encode to it again
   if (bytes.toString('base64').replace(/=+$/, '') === bare) return bytes
   throw new JsonShapeError(
     `invalid value: string ${JSON.stringify(text)}, expected binary data encoded as base64`,
@@ -190,7 +190,7 @@ function decodeBatch(value: unknown, depth: number): AwaitedIndex & { readonly s
     const step = asObject(entry, 'struct BatchStep')
     return {
       statement: decodeStatement(required(step, 'stmt')),
-      // includes the array of steps and the step
+      // three levels deeper: steps, step, condition
       condition: optional(step, 'condition', (given) => decodeCondition(given, depth + 3)),
     }
   })

@@ -8,7 +8,7 @@ import type {
 } from './pipeline-types.ts'
 import type { CursorBody, PipelineBody } from './request-decoder.ts'
 
-/** Encodes a pipeline request in canonical form, which all parsers read alike. */
+/** Encodes a pipeline request in canonical form, which all parsers read the same way. */
 export function encodePipelineBody({ baton, requests }: PipelineBody): string {
   return `{${head(baton)}"requests":[${requests.map(encodeRequest).join()}]}`
 }

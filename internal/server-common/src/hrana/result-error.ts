@@ -1,6 +1,6 @@
 import type { Dialect } from './dialect.ts'
 
-/** An error in a result, after which the pipeline continues. Code and message are those of the wire. */
+/** An error in a result, after which the pipeline continues. Its code and message are those sent to the client. */
 export class ResultError extends Error {
   readonly code: string
   /** Name of SQLite's extended code; null if it adds nothing. */
@@ -13,7 +13,7 @@ export class ResultError extends Error {
   }
 }
 
-/** Codes with another name in the cloud. */
+/** Codes that have a different name in the `cloud` dialect. */
 const CLOUD_CODES: Readonly<Record<string, string>> = {
   SQL_NO_STATEMENT: 'SQL_PARSE_ERROR',
   ARGS_INVALID: 'SQL_INPUT_ERROR',
@@ -29,8 +29,11 @@ export function encodeError({ message, code, extendedCode }: ResultError, dialec
   })
 }
 
-/** Returns an error as libsql-server words it internally. @param sql text of the statement */
-export function logWords({ code, message }: Pick<ResultError, 'code' | 'message'>, sql: string): string {
+/** Returns the text that libsql-server uses for an error internally. @param sql text of the statement */
+export function internalMessage(
+  { code, message }: Pick<ResultError, 'code' | 'message'>,
+  sql: string,
+): string {
   const input = /^SQL input error: (.*) \(at offset (\d+)\)$/s.exec(message)
   if (code === 'SQL_INPUT_ERROR' && input !== null) return `${input[1]} in ${sql} at offset ${input[2]}`
   if (code !== 'ARGS_INVALID') return message.replace(/^SQLite error: /, '')

@@ -19,21 +19,21 @@ test('a body has a limit, and is not read beyond it', async () => {
   expect(parts).toBeLessThan(40)
 })
 
-const watched = (body: Readable, whenLeft: 'destroy' | 'drain') => {
+const watched = (body: Readable, onDisconnect: 'destroy' | 'drain') => {
   const seen: unknown[] = []
   const watcher = {
     onPart: (part: Buffer) => void seen.push(String(part)),
     onEnd: (isComplete: boolean) => void seen.push(isComplete),
   }
-  const passedOn = watchBody(body, [watcher], whenLeft)
+  const passedOn = watchBody(body, [watcher], onDisconnect)
   passedOn.on('error', () => {})
   return { passedOn, seen }
 }
 
 test.each(['destroy', 'drain'] as const)(
   'a body that is read completely is complete: %s',
-  async (whenLeft) => {
-    const { passedOn, seen } = watched(Readable.from([Buffer.from('a'), Buffer.from('b')]), whenLeft)
+  async (onDisconnect) => {
+    const { passedOn, seen } = watched(Readable.from([Buffer.from('a'), Buffer.from('b')]), onDisconnect)
     expect(Buffer.concat(await passedOn.toArray()).toString()).toBe('ab')
     expect(seen).toEqual(['a', 'b', true])
     const whole = Buffer.from('c')
@@ -62,21 +62,21 @@ test('a body is read no faster than its reader consumes it', async () => {
 })
 
 test('a body whose reader leaves is destroyed, or read completely before it is closed', async () => {
-  for (const whenLeft of ['destroy', 'drain'] as const) {
+  for (const onDisconnect of ['destroy', 'drain'] as const) {
     const source = new PassThrough()
-    const { passedOn, seen } = watched(source, whenLeft)
+    const { passedOn, seen } = watched(source, onDisconnect)
     source.write('a')
     await once(passedOn, 'readable')
     passedOn.read()
     passedOn.destroy()
     const closed = once(passedOn, 'close')
-    expect(passedOn.closed).toBe(whenLeft === 'destroy')
-    if (whenLeft === 'drain') {
+    expect(passedOn.closed).toBe(onDisconnect === 'destroy')
+    if (onDisconnect === 'drain') {
       source.write('b')
       source.end('c')
     }
     await closed
-    const isDrained = whenLeft === 'drain'
+    const isDrained = onDisconnect === 'drain'
     expect([source.readableEnded, source.destroyed, seen]).toEqual([
       isDrained,
       true,
@@ -85,9 +85,9 @@ test('a body whose reader leaves is destroyed, or read completely before it is c
   }
 })
 
-test.each(['destroy', 'drain'] as const)('a truncated body is not complete: %s', async (whenLeft) => {
+test.each(['destroy', 'drain'] as const)('a truncated body is not complete: %s', async (onDisconnect) => {
   const source = new PassThrough()
-  const { passedOn, seen } = watched(source, whenLeft)
+  const { passedOn, seen } = watched(source, onDisconnect)
   source.write('a')
   await once(passedOn, 'readable')
   source.destroy(new Error('the connection was lost'))
@@ -99,9 +99,9 @@ test.each(['destroy', 'drain'] as const)('a truncated body is not complete: %s',
 test.each([
   ['destroy', false],
   ['drain', true],
-] as const)('a body that has not been read from: %s', async (whenLeft, isRead) => {
+] as const)('a body that has not been read from: %s', async (onDisconnect, isRead) => {
   const source = Readable.from([Buffer.from('a')])
-  const { passedOn, seen } = watched(source, whenLeft)
+  const { passedOn, seen } = watched(source, onDisconnect)
   passedOn.destroy()
   await new Promise((resolve) => passedOn.once('close', resolve))
   expect([source.readableEnded, source.destroyed, seen]).toEqual([

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 /** Maximum size of a request body, in bytes; libsql-server has no such limit. */
 const MAX_BODY_BYTES = 256 * 1_024 ** 2
 
-/** The body of a request exceeds the maximum size. */
+/** Thrown if a request body exceeds the maximum size. */
 export class BodyTooLargeError extends Error {
   override readonly name = 'BodyTooLargeError'
 }
@@ -18,13 +18,13 @@ export function readBytes(body: Readable): Promise<Buffer> {
       parts.push(part)
       if (size <= MAX_BODY_BYTES) return
       body.destroy()
-      reject(new BodyTooLargeError('the body of the request is too large'))
+      reject(new BodyTooLargeError('the request body is too large'))
     })
     body.once('end', () => resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)))
     body.once('error', reject)
     body.once('close', () => {
-      // creating the error takes as long as reading a small body
-      if (!body.readableEnded) reject(new Error('the body ended before it was complete'))
+      // checked first, because creating the error takes as long as reading a small body
+      if (!body.readableEnded) reject(new Error('the body was truncated'))
     })
   })
 }
@@ -33,15 +33,15 @@ export function readBytes(body: Readable): Promise<Buffer> {
 export interface BodyWatcher {
   /** Called for each part, before it is passed on. */
   onPart?(part: Buffer): void
-  /** Called once, at the end. @param isComplete whether the body was received to its end */
+  /** Called once, at the end. @param isComplete whether the whole body was received */
   onEnd?(isComplete: boolean): void
 }
 
-/** Where a {@link StreamedBody} comes from. It calls `receive`, and in the end `complete` or `fail`. */
+/** The source of a {@link StreamedBody}. It calls `receive` for each part, then `complete` or `fail`. */
 export interface BodySource {
   pause(): void
   resume(): void
-  /** Called if the client has left. */
+  /** Called if the client has disconnected. */
   destroy(): void
 }
 
@@ -60,10 +60,10 @@ export class StreamedBody extends Readable {
     this.#source = source
   }
 
-  /** @param whenLeft what happens to the source if the client no longer reads: it is destroyed, or read to its end */
-  watch(watchers: readonly BodyWatcher[], whenLeft: 'destroy' | 'drain'): void {
+  /** @param onDisconnect whether to destroy the source or read it to its end if the client stops reading */
+  watch(watchers: readonly BodyWatcher[], onDisconnect: 'destroy' | 'drain'): void {
     this.#watchers.push(...watchers)
-    if (whenLeft === 'drain') this.#isDrained = true
+    if (onDisconnect === 'drain') this.#isDrained = true
   }
 
   receive(part: Buffer): void {
@@ -105,7 +105,7 @@ export class StreamedBody extends Readable {
     }
   }
 
-  /** Passes on what has arrived before. */
+  /** Passes on the data that has already arrived. */
   #begin(): void {
     const early = this.#early
     if (early === null) return
@@ -121,15 +121,15 @@ export class StreamedBody extends Readable {
   }
 }
 
-/** Passes a body on, and shows it to watchers. @param whenLeft see {@link StreamedBody.watch} */
+/** Passes on a body while watchers observe it. @param onDisconnect see {@link StreamedBody.watch} */
 export function watchBody<Body extends Buffer | Readable>(
   body: Body,
   watchers: readonly BodyWatcher[],
-  whenLeft: 'destroy' | 'drain' = 'destroy',
+  onDisconnect: 'destroy' | 'drain' = 'destroy',
 ): Body {
   if (body instanceof Readable) {
     const streamed = body instanceof StreamedBody ? body : streamedFrom(body)
-    streamed.watch(watchers, whenLeft)
+    streamed.watch(watchers, onDisconnect)
     return streamed as Readable as Body
   }
   for (const watcher of watchers) {
@@ -140,14 +140,14 @@ export function watchBody<Body extends Buffer | Readable>(
 }
 
 function streamedFrom(source: Readable): StreamedBody {
-  // begins with the first read
+  // starts flowing with the first read
   source.pause()
   const body = new StreamedBody(source)
   source.on('data', (part: Buffer) => body.receive(part))
   source.once('end', () => body.complete())
   source.once('error', (error) => body.fail(error))
   source.once('close', () => {
-    if (!source.readableEnded) body.fail(new Error('the body ended before it was complete'))
+    if (!source.readableEnded) body.fail(new Error('the body was truncated'))
   })
   return body
 }

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { ServiceResponse } from './service-request.ts'
 
-/** Converts a response for a caller that uses the interface of `fetch`. */
+/** Converts a response to that of the Fetch API. */
 export function toResponse({ status, headers, body }: ServiceResponse, isHead = false): Response {
   const list = new Headers()
   for (const [name, value] of Object.entries(headers)) list.set(name, String(value))
@@ -15,7 +15,7 @@ export function toResponse({ status, headers, body }: ServiceResponse, isHead = 
   )
 }
 
-/** `Readable.toWeb` throws where it cannot be caught if a body is cancelled while a chunk is pending. */
+/** Replaces `Readable.toWeb`, which throws an uncatchable error if a body is cancelled while a chunk is pending. */
 function toWebStream(body: Readable): ReadableStream<Uint8Array> {
   const parts = body.iterator()
   return new ReadableStream({

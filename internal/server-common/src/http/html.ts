@@ -1,6 +1,6 @@
 import type { ServiceResponse } from './service-request.ts'
 
-/** Returns a page without scripts that cannot be framed by other pages. */
+/** Returns a page that has no scripts and cannot be framed by other pages. */
 export function htmlResponse(
   status: number,
   title: string,

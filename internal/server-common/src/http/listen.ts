@@ -1,6 +1,6 @@
 import type { Server } from 'node:http'
 
-/** Listens on a port. @throws Error that describes why this is not possible */
+/** Listens on a port. @throws Error with the reason if this is not possible */
 export async function listen(http: Server, port: number, host: string): Promise<void> {
   try {
     await new Promise<void>((resolve, reject) => {
@@ -9,9 +9,11 @@ export async function listen(http: Server, port: number, host: string): Promise<
     })
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    const where = `port ${port} of ${host}`
+    const where = `port ${port} on ${host}`
     if (code === 'EADDRINUSE')
-      throw new Error(`${where} is in use by another program; port 0 selects a free one`, { cause: error })
+      throw new Error(`${where} is in use by another program; use port 0 to select a free one`, {
+        cause: error,
+      })
     if (code === 'EACCES') throw new Error(`${where} requires additional permissions`, { cause: error })
     throw error
   }

@@ -12,11 +12,11 @@ export interface ServiceRequest {
   readonly body: Readable
   /** Address of the client; undefined for one in this process. */
   readonly remoteAddress: string | undefined
-  /** Aborted when the client leaves. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal
 }
 
-/** A response. A body of bytes is complete, too. */
+/** A response. Its body is complete unless it is a `Readable`. */
 export interface ServiceResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[]>>

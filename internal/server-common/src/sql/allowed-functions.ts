@@ -1,5 +1,5 @@
 /**
- * SQL functions that statements may call, in lower case; all others are rejected on both back ends.
+ * SQL functions that statements may call, in lower case; both back ends reject all others.
  *
  * Derived from `pragma_function_list` of libsql-server 0.24.32 and of the embedded engine, by reading the source of each function.
  * Excluded functions, and why:
@@ -7,22 +7,22 @@
  * - `replicate`, `padl`, `padr`, `padc`, `strfilter`, `leftstr`, `rightstr`, `reverse`, `proper`, `charindex`,
  *   `difference`: they access memory out of bounds, or do not check allocations;
  * - `mode`, `median`, `lower_quartile`, `upper_quartile`: they recurse for each row of an ordered list, and overflow the stack;
- * - `regexp`, `regexpi`: they recurse for each parenthesis of the pattern, and `a{2000000000}` allocates as much memory. The
- *   embedded engine has them with limits, see `engine/source-changes.mjs`;
- * - `vector8`, `vector16`, `vectorb16`, `vector1bit`: for a text with a NUL they return foreign memory. Fixed in the embedded
- *   engine;
+ * - `regexp`, `regexpi`: they recurse for each parenthesis of the pattern, and `a{2000000000}` allocates memory for each
+ *   repetition. The embedded engine has them with limits, see `embedded-engine/wasm/source-changes.mjs`;
+ * - `vector8`, `vector16`, `vectorb16`, `vector1bit`: for text that contains NUL, they return unrelated memory. Fixed in
+ *   the embedded engine;
  * - `fts3_tokenizer`, `fts5` (pointers), `sha3_query` (executes its argument), `optimize` (writes), `geopoly_debug`,
  *   `sqlite_log`, `load_extension`, `readfile`, `writefile`, `lsmode`, `sqlite_crypt`, `sqlite3mc_*`.
  *
  * `libsql_vector_idx` is allowed only in definitions of indexes, with one argument: without arguments, for example in a SELECT, it
  * reads an arbitrary pointer, and libsql-server crashes. The embedded engine checks this.
  *
- * `vector_top_k` of a malformed blob writes out of bounds: `vector_top_k('i', x'000004', 1)` with the type of eight or one bits. On
- * libsql-server its vector should be a text, or a validated blob. The embedded engine checks this.
+ * `vector_top_k` writes out of bounds for a malformed blob of the 8-bit or 1-bit type, as in `vector_top_k('i', x'000004', 1)`. On
+ * libsql-server, pass the vector as text or as a validated blob. The embedded engine checks this.
  *
- * For some numbers of rows both engines crash: `vector-search.ts` bounds the number.
+ * Both engines crash for some row counts; `vector-search.ts` limits the count.
  *
- * Of table-valued functions only those in `ALLOWED_TABLE_FUNCTIONS` and the pragmas are allowed.
+ * The only table-valued functions allowed are those in `ALLOWED_TABLE_FUNCTIONS` and the pragmas.
  */
 export const ALLOWED_FUNCTIONS: ReadonlySet<string> = new Set(
   `
@@ -55,7 +55,7 @@ export const ALLOWED_FUNCTIONS: ReadonlySet<string> = new Set(
     .split(/\s+/),
 )
 
-/** Table-valued functions, besides those of pragmas (`pragma_…`), in lower case. */
+/** Table-valued functions, in addition to those of pragmas (`pragma_…`), in lower case. */
 export const ALLOWED_TABLE_FUNCTIONS: ReadonlySet<string> = new Set([
   'dbstat',
   'fts3tokenize',

@@ -16,7 +16,7 @@ const WRITE_WITHOUT_ARGUMENT = words(
     'secure_delete soft_heap_limit synchronous temp_store threads trusted_schema wal_autocheckpoint',
 )
 
-/** Returns the access of a pragma, according to the service's list. Others are rejected even if the engine has them. */
+/** Returns the access that a pragma needs, according to the service's list. Others are rejected even if the engine has them. */
 export function pragmaAccess(name: string, hasArgument: boolean): PragmaAccess {
   const key = name.toLowerCase()
   if (READ.has(key)) return 'read'

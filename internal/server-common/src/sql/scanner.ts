@@ -13,7 +13,7 @@ const NUMBER = /(?:0[xX][0-9a-fA-F]*|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]
 const PARAMETER = /\?[0-9]*|[:@#$][A-Za-z0-9_$\u0080-\uffff]+/y
 const BLANK = /(?:[ \t\n\f\r]+|--[^\n]*|\/\*[\s\S]*?\*\/)+/y
 
-/** Tokenizes SQL text as the service does, without blanks and comments. */
+/** Tokenizes SQL text as the service does, skipping white space and comments. */
 export function scanSql(sql: string): Token[] {
   const tokens: Token[] = []
   for (let token = nextToken(sql, 0); token !== null; token = nextToken(sql, token.end)) tokens.push(token)
@@ -32,7 +32,7 @@ function scanToken(sql: string, start: number): Token {
   if (first === "'") return quoted(sql, start, "'", 'string')
   if (first === '"' || first === '`') return quoted(sql, start, first, 'quoted')
   if (first === '[') return enclosed(sql, start, ']', 'quoted', 1)
-  // a quote in a blob cannot be doubled
+  // a blob literal has no escaped quotes
   if ((first === 'x' || first === 'X') && sql[start + 1] === "'")
     return enclosed(sql, start, "'", 'string', 2)
   if (WORD_START.test(first)) return { kind: 'word', start, end: match(WORD, sql, start) }
@@ -43,7 +43,7 @@ function scanToken(sql: string, start: number): Token {
   return { kind: 'symbol', start, end: start + 1 }
 }
 
-/** Returns the token that ends at the next `close`. @param skip length of its beginning */
+/** Returns the token that ends at the next `close`. @param skip length of its opening delimiter */
 function enclosed(sql: string, start: number, close: string, kind: TokenKind, skip: number): Token {
   const end = sql.indexOf(close, start + skip)
   return end < 0 ? { kind: 'unterminated', start, end: sql.length } : { kind, start, end: end + 1 }
@@ -73,7 +73,7 @@ export interface StatementRange {
 }
 
 /**
- * Splits tokens into statements, without empty ones. Semicolons in the body of a trigger do not end the statement: it ends at the
+ * Splits tokens into statements, omitting empty ones. Semicolons in the body of a trigger do not end the statement: it ends at the
  * `;` after the `END` that follows a `;` (SQLite's own rule for complete input).
  */
 export function splitStatements(sql: string, tokens: readonly Token[]): StatementRange[] {
@@ -110,7 +110,7 @@ function endsTrigger(sql: string, tokens: readonly Token[], first: number, at: n
   return before.kind === 'symbol' && sql[before.start] === ';'
 }
 
-/** Returns a bare word in upper case; empty for other tokens. */
+/** Returns a bare word in upper case; an empty string for other tokens. */
 export function upper(sql: string, token: Token | undefined): string {
   return token?.kind === 'word' ? sql.slice(token.start, token.end).toUpperCase() : ''
 }

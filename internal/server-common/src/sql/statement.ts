@@ -18,12 +18,12 @@ type StatementKind =
 
 /** A statement of SQL text, classified without the engine. */
 export interface Statement {
-  /** Without surrounding blanks and comments. */
+  /** Without surrounding white space and comments. */
   readonly sql: string
   /** The text that the engine compiles: the whole text if it is the only statement, so that names and positions match. */
   readonly source: string
   readonly kind: StatementKind
-  /** The permission it needs; `unknown` statements are rejected before. */
+  /** The permission it needs; `unknown` statements have already been rejected. */
   readonly access: 'none' | 'read' | 'write' | 'attach'
   /** Whether it must hold the write lock while it is executed. */
   readonly needsWriteLock: boolean
@@ -47,8 +47,8 @@ const PROTECTED_TABLES: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Parses SQL text into statements. Leaves the syntax to the engine. @throws ResultError for unterminated tokens, U+0000, and
- * statements that the service does not support
+ * Parses SQL text into statements, leaving the syntax check to the engine. @throws ResultError for unterminated tokens, U+0000,
+ * and statements that the service does not support
  */
 export function parseStatements(text: string): Statement[] {
   const tokens = scanSql(text)
@@ -57,7 +57,7 @@ export function parseStatements(text: string): Statement[] {
     const what = text.startsWith('/*', broken.start) ? 'block comment' : 'literal'
     throw parseError(`non-terminated ${what} at ${position(text, broken.start, 1)}`)
   }
-  // the engine would end the text here
+  // the engine would treat this as the end of the text
   const nul = text.indexOf('\0')
   if (nul >= 0) throw parseError(`unrecognized token at ${position(text, nul, 1)}`)
   checkTokens(text, tokens)
@@ -69,14 +69,14 @@ export function parseStatements(text: string): Statement[] {
   })
 }
 
-/** Rejects tokens that the engine accepts, but not the service's parser. */
+/** Rejects tokens that the engine accepts but the service's parser does not. */
 function checkTokens(text: string, tokens: readonly Token[]): void {
   for (const [index, { kind, start }] of tokens.entries()) {
     const character = kind === 'symbol' ? text.charAt(start) : ''
     if (character !== '' && ':@#$'.includes(character)) {
       throw parseError(`bad variable name at ${position(text, start, 1)}`)
     }
-    // the engine skips these like blanks, the service's parser does not
+    // the engine skips these like white space; the service's parser does not
     if (text.charCodeAt(start) === BYTE_ORDER_MARK || character === '\v') {
       throw parseError(`unrecognized token at ${position(text, start, 1)}`)
     }
@@ -252,7 +252,7 @@ export function position(text: string, offset: number, shift = 0): string {
   return `(${line}, ${column + shift})`
 }
 
-/** Returns the line from 1 and the column from 0, in bytes. */
+/** Returns the line, counted from 1, and the column, counted in bytes from 0. */
 export function lineAndColumn(text: string, offset: number): { line: number; column: number } {
   const before = text.slice(0, offset)
   const lineStart = before.lastIndexOf('\n') + 1

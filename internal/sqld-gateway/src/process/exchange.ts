@@ -18,7 +18,7 @@ const MAX_BUFFERED_BYTES = 65_536
 const ANY: HasEnough = () => true
 const NONE: HasEnough = () => false
 
-/** The connection was closed before the response could be returned. The server has received the request. */
+/** Thrown if the connection was closed before the response could be returned. The server has received the request. */
 export class TruncatedResponseError extends Error {
   override readonly name = 'TruncatedResponseError'
   /** The part of the body that has arrived. */
@@ -30,7 +30,7 @@ export class TruncatedResponseError extends Error {
   }
 }
 
-/** Sends a request over the connections of a pool. Does not use the streams of `request()`, which take longer than a small response. */
+/** Sends a request over the connections of a pool. Avoids the streams of `request()`, which take longer than a small response. */
 export function exchange(
   pool: Dispatcher,
   request: Dispatcher.DispatchOptions,
@@ -118,7 +118,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     const stream = new StreamedBody({
       pause: () => controller?.pause(),
       resume: () => controller?.resume(),
-      destroy: () => controller?.abort(new Error('the client has left')),
+      destroy: () => controller?.abort(new Error('the client has disconnected')),
     })
     this.#stream = stream
     for (const part of this.#parts) stream.receive(part)
@@ -135,7 +135,7 @@ export async function bytesOf({ body }: UpstreamResponse): Promise<Buffer> {
   return body instanceof Readable ? await readBytes(body) : body
 }
 
-/** Reads the rest of a response, if there is one, without keeping it. */
+/** Reads and discards the rest of a response, if any. */
 export function discard({ body }: UpstreamResponse): void {
   if (body instanceof Readable) body.on('error', () => {}).resume()
 }

@@ -4,7 +4,7 @@ import { bytesOf, discard, type UpstreamResponse } from './exchange.ts'
 import type { Upstream } from './upstream.ts'
 import { READ_PERMISSIONS, type UpstreamPermissions, WRITE_PERMISSIONS } from './upstream-tokens.ts'
 
-const OWN_REQUEST = { method: 'POST', path: '/v3/pipeline', query: '' } as const
+const PIPELINE = { method: 'POST', path: '/v3/pipeline', query: '' } as const
 
 /** Requests that the back end itself sends to the server. */
 export class InternalRequests {
@@ -16,7 +16,7 @@ export class InternalRequests {
 
   /** Executes a script with write permission. */
   async run(id: DatabaseId, sql: string): Promise<UpstreamResponse> {
-    return await this.#ask(id, WRITE_PERMISSIONS, {
+    return await this.#send(id, WRITE_PERMISSIONS, {
       baton: null,
       requests: [{ type: 'sequence', sql, sqlId: null }],
     })
@@ -25,7 +25,7 @@ export class InternalRequests {
   /** Executes one statement and returns the text of the response. */
   async query(id: DatabaseId, sql: string): Promise<string> {
     const statement = { sql, sqlId: null, args: [], namedArgs: [] }
-    const response = await this.#ask(id, WRITE_PERMISSIONS, {
+    const response = await this.#send(id, WRITE_PERMISSIONS, {
       baton: null,
       requests: [{ type: 'execute', statement }],
     })
@@ -36,17 +36,17 @@ export class InternalRequests {
 
   /** Closes a stream with a token of our own, because the client's may have expired. */
   async closeStream(id: DatabaseId, baton: string): Promise<void> {
-    const response = await this.#ask(id, READ_PERMISSIONS, { baton, requests: [] })
+    const response = await this.#send(id, READ_PERMISSIONS, { baton, requests: [] })
     discard(response)
   }
 
   /** Sends a pipeline that closes its stream. */
-  async #ask(
+  async #send(
     id: DatabaseId,
     permissions: UpstreamPermissions,
     { baton, requests }: PipelineBody,
   ): Promise<UpstreamResponse> {
     const body = encodePipelineBody({ baton, requests: [...requests, { type: 'close' }] })
-    return await this.#upstream.sendOnce({ id, request: OWN_REQUEST, permissions }, body)
+    return await this.#upstream.sendOnce({ id, request: PIPELINE, permissions }, body)
   }
 }

@@ -94,7 +94,7 @@ test.skipIf(isMissing)(
     await first.close()
     await using second = await startSqld({ dataDirectory, namespaces: true })
     await second.admin.checkpoint('app')
-    expect(await second.admin.configureIfThere('app', { ...config, block_reads: true })).toBe(true)
+    expect(await second.admin.configureIfExists('app', { ...config, block_reads: true })).toBe(true)
     await expect(second.admin.checkpoint('other')).rejects.toThrow("doesn't exist")
     await second.close()
     await rm(dataDirectory, { recursive: true })

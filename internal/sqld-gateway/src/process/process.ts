@@ -63,7 +63,7 @@ function killAll(): void {
   for (const child of children) child.kill('SIGKILL')
 }
 
-/** Kills a child at exit, before directories are removed. All share one listener: Node.js warns of more than ten. */
+/** Kills a child at exit, before directories are removed. All share one listener: Node.js warns about more than ten. */
 function killAtExit(child: ChildProcess): void {
   if (children.size === 0) process.prependOnceListener('exit', killAll)
   children.add(child)
@@ -84,8 +84,8 @@ interface StartPlan {
 }
 
 /**
- * Starts libsql-server as a child process on 127.0.0.1 and waits until it accepts requests. It dies with this process, even if
- * this process is killed. Rejects with `SqldMissingError` if the program is not found.
+ * Starts libsql-server as a child process on 127.0.0.1 and waits until it accepts requests. It never outlives this process, even
+ * if this process is killed. Rejects with `SqldMissingError` if the program is not found.
  */
 export async function startSqld(options: SqldOptions = {}): Promise<SqldProcess> {
   checkOptionNames('startSqld', options, OPTION_NAMES)
@@ -122,7 +122,7 @@ interface Started {
   /** Stops the watchdog of the server. */
   readonly endWatch: () => void
   readonly admin: SqldAdmin
-  /** Returns the end of its output. */
+  /** Returns the tail of its output. */
   readonly log: () => string
 }
 
@@ -227,7 +227,7 @@ async function startWithFreePorts(binary: string, directory: string, options: Sq
     try {
       return await startOnce(plan)
     } catch (error) {
-      // another process may have taken a port since it was found free: that of the admin API, if one is given
+      // another process may have taken a port since it was found free; with a given `port`, only the admin port changes
       const isPortTaken = error instanceof Error && /address.*in use/i.test(error.message)
       if (!isPortTaken || attempt === START_ATTEMPTS) throw error
     }
@@ -250,7 +250,7 @@ async function startOnce(plan: StartPlan): Promise<Started> {
       RUST_LOG: process.env['RUST_LOG'] ?? 'error',
       // long patterns, JSON paths and expressions are recursive, and overflow the default of 2 MiB
       RUST_MIN_STACK: process.env['RUST_MIN_STACK'] ?? String(STACK_BYTES),
-      // on the command line every user of this machine could read it
+      // on the command line, any user of this machine could read it
       LIBSQL_ADMIN_AUTH_KEY: plan.adminKey,
     },
   })
@@ -269,7 +269,7 @@ async function startOnce(plan: StartPlan): Promise<Started> {
   child.once('error', (error) => failures.push(error))
   const admin = new SqldAdmin({ host: '127.0.0.1', port: plan.adminPort }, plan.adminKey)
   const deadline = performance.now() + START_TIMEOUT_MS
-  // the admin API requires our random key, so that another server on the port cannot be mistaken for ours
+  // the admin API requires our random key, so another server on the port cannot be mistaken for ours
   while (!(await admin.isReady())) {
     const isGone = failures.length > 0 || child.exitCode !== null || child.signalCode !== null
     if (isGone || performance.now() > deadline) {
@@ -323,7 +323,7 @@ async function writePidFile(directory: string, pid: number): Promise<void> {
   await writeFile(pidFile(directory), JSON.stringify({ pid, identity: await processIdentity(pid) }))
 }
 
-/** Kills a server that a previous, killed owner of the directory has left running. */
+/** Kills a server left running by a previous owner of the directory that was itself killed. */
 async function clearOrphan(directory: string): Promise<void> {
   try {
     const { pid, identity } = JSON.parse(await readFile(pidFile(directory), 'utf8')) as Record<
@@ -338,7 +338,7 @@ async function clearOrphan(directory: string): Promise<void> {
   }
 }
 
-/** Removes an empty version file, left by a server killed at its start, with which the server would never start again. */
+/** Removes an empty version file, which a server killed during startup leaves and which would prevent every later start. */
 async function clearEmptyVersion(directory: string): Promise<void> {
   const file = join(directory, 'sqld', '.version')
   const { size = -1 } = (await stat(file).catch(() => null)) ?? {}
@@ -348,10 +348,10 @@ async function clearEmptyVersion(directory: string): Promise<void> {
 async function stopChild(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
   child.ref()
-  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   child.kill(signal)
   const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
-  await gone
+  await exited
   clearTimeout(timer)
 }
 

@@ -62,10 +62,10 @@ async function directoryWith(
 
 describe.skipIf(isMissing)('a server that was killed in a migration', () => {
   test.each([
-    ['done in every database', CHILDREN, 3, [4, 4, 4], 'is resumed', 'RunSuccess'],
-    ['done in some', CHILDREN, 3, [4, 1, 4], 'is resumed', 'RunSuccess'],
-    ['dry run done in every database', CHILDREN, 0, [1, 1, 1], 'is resumed', 'RunSuccess'],
-    ['of a schema without databases', [], 3, [], 'is resumed', 'RunSuccess'],
+    ['done in every database', CHILDREN, 3, [4, 4, 4], 'will be resumed', 'RunSuccess'],
+    ['done in some', CHILDREN, 3, [4, 1, 4], 'will be resumed', 'RunSuccess'],
+    ['dry run done in every database', CHILDREN, 0, [1, 1, 1], 'will be resumed', 'RunSuccess'],
+    ['of a schema without databases', [], 3, [], 'will be resumed', 'RunSuccess'],
     ['failed in the dry run', CHILDREN, 0, [1, 2, 1], 'has failed', 'RunFailure'],
     ['partly taken back', CHILDREN, 2, [1, 5, 1], 'has failed', 'RunFailure'],
     ['taken back', CHILDREN, 2, [5, 5, 5], 'has failed', 'RunFailure'],

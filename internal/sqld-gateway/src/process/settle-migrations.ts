@@ -16,7 +16,7 @@ export interface SettledMigration {
   readonly job: number
   /** The database with the shared schema. */
   readonly schema: string
-  /** Whether the server resumes it at its start, or fails it. */
+  /** Whether the server resumes it when it starts, or fails it. */
   readonly outcome: 'continued' | 'failed'
 }
 
@@ -28,8 +28,8 @@ export interface SettleOptions {
 
 /**
  * Repairs the state of interrupted migrations of shared schemas; the server must not be running. A libsql-server that was
- * killed during a migration derives its state from those of its databases, and crashes at every start if all of them are done.
- * Their states are therefore changed to ones from which it resumes.
+ * killed during a migration derives the migration's state from those of the databases, and crashes at every start if all of them
+ * are done. Their states are therefore changed to ones from which the server can resume.
  *
  * Resuming executes nothing twice: each database records in its own file what was executed.
  */
@@ -38,8 +38,8 @@ export async function settleMigrations(
   { failAll }: SettleOptions,
 ): Promise<readonly SettledMigration[]> {
   const path = join(dataFolder, 'metastore', 'data')
-  const isThere = await stat(path).catch(() => null)
-  if (isThere === null) return []
+  const found = await stat(path).catch(() => null)
+  if (found === null) return []
   const database = new (sqliteModule().DatabaseSync)(path)
   try {
     if (!hasTables(database)) return []
@@ -55,11 +55,11 @@ export async function settleMigrations(
   }
 }
 
-/** Settles migrations at a start, with a message for each. @returns whether there is one to resume */
+/** Settles migrations before a start and logs each of them. @returns whether the server resumes any */
 export async function settleAtStart(dataFolder: string, failAll: boolean): Promise<boolean> {
   const settled = await settleMigrations(dataFolder, { failAll })
   for (const { job, schema, outcome } of settled) {
-    const what = outcome === 'failed' ? 'has failed; see /v1/jobs for the reason' : 'is resumed'
+    const what = outcome === 'failed' ? 'has failed; see /v1/jobs for the reason' : 'will be resumed'
     console.error(`migration ${job} of the shared schema ${schema} was interrupted and ${what}`)
   }
   return settled.some(({ outcome }) => outcome === 'continued')
@@ -81,7 +81,7 @@ function settle(database: DatabaseSync, job: number, failAll: boolean): SettledM
   if (states.length === 0)
     database.prepare('UPDATE jobs SET status = ? WHERE job_id = ?').run(JOB.waitingDryRun, job)
   else if (states.every((state) => state === TASK.success)) {
-    // asked again, a database reports success at once; then the schema itself is migrated
+    // retried, a database reports success at once; then the schema itself is migrated
     const first = 'SELECT min(task_id) FROM pending_tasks WHERE job_id = ?'
     database
       .prepare(`UPDATE pending_tasks SET status = ? WHERE task_id = (${first})`)
@@ -97,7 +97,7 @@ function fail(database: DatabaseSync, job: number): void {
     .get(job)
   const error = String(cause?.['error'] ?? INTERRUPTED)
   database.prepare('UPDATE jobs SET error = coalesce(error, ?) WHERE job_id = ?').run(error, job)
-  // the server waits forever for databases that have executed it to fail, too
+  // the server would wait forever for databases that have executed it to fail
   database.prepare('DELETE FROM pending_tasks WHERE job_id = ? AND status = ?').run(job, TASK.success)
   const { changes } = database
     .prepare('UPDATE pending_tasks SET status = ? WHERE job_id = ?')

@@ -9,7 +9,7 @@ const MAX_KEPT = 10_000
 /** Permissions of a sender that the server enforces. */
 export type SenderPermissions = Pick<Permissions, 'write' | 'changeSharedSchema' | 'attach'>
 
-/** The same, with the attachable databases listed by id. */
+/** The same permissions, with the attachable databases listed by id. */
 export interface UpstreamPermissions extends SenderPermissions {
   readonly attach: readonly string[]
 }

@@ -29,7 +29,7 @@ export interface UpstreamOptions {
   readonly controlKey: KeyPair
   /** Path of the program; undefined to search for it. */
   readonly sqldPath: string | undefined
-  /** A server that is already running, instead of one that is started. */
+  /** A running server to use instead of starting one. */
   readonly remote: RemoteSqldOptions | undefined
   /** The primary that the server replicates; undefined if it is a primary. */
   readonly primary?: {
@@ -43,7 +43,7 @@ export interface UpstreamOptions {
 
 /** Callbacks of an {@link Upstream}. */
 export interface UpstreamHost {
-  /** Called when the server has started, also after it exited unexpectedly. */
+  /** Called when the server has started, including after an unexpected exit. */
   readonly onStart: () => void
   /** Filters the databases that a sender may attach to those that can be attached now. */
   readonly attachable: (to: DatabaseId, allowed: SenderPermissions['attach']) => readonly string[]
@@ -59,23 +59,23 @@ export interface Call {
   readonly id: DatabaseId
   readonly request: UpstreamRequest
   readonly permissions: SenderPermissions
-  /** When its response can be returned. By default with its headers. */
+  /** Whether its response can be returned yet. By default, once its headers have arrived. */
   readonly hasEnough?: HasEnough
 }
 
 /**
- * How often a request is sent while the server denies a database that exists, and the delay between attempts. It does so
- * briefly while it loads the database again after a change of its configuration, and if more databases are in use than it keeps
+ * Maximum number of attempts while the server reports an existing database as missing, and the delay between them. The server
+ * does this briefly while it reloads a database after a configuration change, and if more databases are in use than it keeps
  * open.
  */
-const DENIED_ATTEMPTS = 100
-const DENIED_STEP_MS = 20
-/** How often a server is restarted for one request. */
+const MISSING_ATTEMPTS = 100
+const MISSING_STEP_MS = 20
+/** Maximum number of restarts for one request. */
 const MAX_RESTARTS = 10
-/** How often a request is sent to a server that has just exited, and the delay between attempts. */
+/** Maximum number of attempts to reach a server that has just exited, and the delay between them. */
 const REFUSED_ATTEMPTS = 100
 const RESTART_STEP_MS = 20
-/** Error codes of a connection that the exit of the server has closed. */
+/** Error codes of connections that were closed because the server exited. */
 const BROKEN: ReadonlySet<string | undefined> = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -84,17 +84,17 @@ const BROKEN: ReadonlySet<string | undefined> = new Set([
 ])
 /** The client limits the number of requests and their duration. Idle connections are closed after 4 s. */
 const POOL_OPTIONS = { allowH2: false, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 } as const
-/** With this interval of 31 years the server makes no checkpoints until it stops, not even after a COMMIT. */
+/** With this interval of 31 years, the server runs no checkpoints until it stops, not even after a COMMIT. */
 const NO_OWN_CHECKPOINTS = ['--checkpoint-interval-s', '1000000000']
 
 /** Sends requests to one libsql-server, and restarts it when it has exited unexpectedly. */
 export class Upstream {
   readonly #options: UpstreamOptions
-  readonly #user: UpstreamHost
+  readonly #host: UpstreamHost
   readonly #tokens: UpstreamTokens
   #process: SqldTarget | null = null
   #pool: Pool | null = null
-  /** The same server, if it was started here. */
+  /** The server, if it was started here. */
   #own: SqldProcess | null = null
   #restarting: Promise<unknown> | null = null
   #isClosed = false
@@ -103,10 +103,10 @@ export class Upstream {
   #grpcPort: number | null = null
   #keys: Promise<ReplicationKeys> | null = null
 
-  constructor(options: UpstreamOptions, user: UpstreamHost) {
+  constructor(options: UpstreamOptions, host: UpstreamHost) {
     this.#options = options
     this.#servesReplicas = options.servesReplicas ?? false
-    this.#user = user
+    this.#host = host
     this.#tokens = new UpstreamTokens(options.controlKey)
   }
 
@@ -114,18 +114,18 @@ export class Upstream {
   async start(): Promise<string> {
     const { remote } = this.#options
     this.#process = remote === undefined ? await this.#startOwn() : await connectSqld(remote)
-    // that of a server that has exited; it rejects if this back end was closed meanwhile
+    // the pool of a server that has exited; closing rejects if this back end was closed meanwhile
     this.#pool?.close().catch(() => {})
     const Pool = await undiciPool()
     this.#pool = new Pool(`http://${this.#process.host}:${this.#process.port}`, POOL_OPTIONS)
-    this.#user.onStart()
+    this.#host.onStart()
     return this.#process.version
   }
 
   async #startOwn(): Promise<SqldTarget> {
     const { directory, controlKey, sqldPath, primary } = this.#options
     await mkdir(directory, { recursive: true })
-    // a replica receives everything again; what is left may include databases that were removed
+    // a replica receives all data again; old data may include databases that were removed
     if (primary !== undefined) await rm(join(directory, 'sqld'), { recursive: true, force: true })
     const serverArguments =
       primary === undefined
@@ -157,7 +157,7 @@ export class Upstream {
   /** Returns the port for replicas. A server that was started without one is restarted. */
   async grpcPort(): Promise<number> {
     this.#servesReplicas = true
-    await this.alive()
+    await this.ensureRunning()
     if (this.#grpcPort === null) await this.restart()
     if (this.#grpcPort === null) throw new Error('a libsql-server given by URL has no port for replicas')
     return this.#grpcPort
@@ -165,14 +165,16 @@ export class Upstream {
 
   async exists(id: DatabaseId): Promise<boolean> {
     const { primary } = this.#options
-    return primary === undefined ? await (await this.alive()).admin.exists(id) : await primary.exists(id)
+    return primary === undefined
+      ? await (await this.ensureRunning()).admin.exists(id)
+      : await primary.exists(id)
   }
 
   get isRunning(): boolean {
     return this.#process?.isRunning === true
   }
 
-  /** Whether the server has exited unexpectedly; true only once until it runs again. */
+  /** Whether the server has exited unexpectedly; returns true only once for each exit. */
   reportsExit(): boolean {
     const wasReported = this.#isExitReported
     this.#isExitReported = this.#process?.isRunning === false && this.#restarting === null
@@ -181,7 +183,7 @@ export class Upstream {
 
   /** Whether the server responds at all. */
   async responds(withinMs: number): Promise<boolean> {
-    const { host, port } = await this.alive()
+    const { host, port } = await this.ensureRunning()
     return await new Promise((resolve) => {
       const request = http.get(
         { host, port, path: '/health', timeout: withinMs, agent: false },
@@ -195,14 +197,14 @@ export class Upstream {
     })
   }
 
-  /** Kills a server that was started here, and starts it again. A remote server is left alone. */
+  /** Kills a server that was started here, and restarts it. A remote server is left alone. */
   async restart(): Promise<void> {
     const own = this.#own
     if (own === null) return
     await this.#restartWith(() => own.kill())
   }
 
-  /** Restarts the server. Requests wait until it has started, and none is sent to the one that is stopping. */
+  /** Restarts the server. Requests wait until it has started; none is sent to the server that is stopping. */
   async #restartWith(end: () => Promise<void>): Promise<void> {
     this.#restarting ??= end()
       .then(() => this.start())
@@ -219,11 +221,11 @@ export class Upstream {
   }
 
   /** Returns the running server. If it has exited, it is restarted, repeatedly if necessary. */
-  async alive(): Promise<SqldTarget> {
+  async ensureRunning(): Promise<SqldTarget> {
     for (let attempt = 0; attempt < MAX_RESTARTS; attempt += 1) {
       const process = this.#process
-      const isWell = process === null || (process.isRunning && this.#restarting === null)
-      if (isWell || this.#isClosed) break
+      const isHealthy = process === null || (process.isRunning && this.#restarting === null)
+      if (isHealthy || this.#isClosed) break
       await this.#restartWith(() => process.close())
     }
     return this.#running
@@ -234,15 +236,15 @@ export class Upstream {
     return this.#process
   }
 
-  /** Sends a request, and retries while the server denies a database that exists: nothing was executed then. */
+  /** Sends a request, and retries while the server reports an existing database as missing: nothing was executed then. */
   async send(call: Call, body: string | null): Promise<UpstreamResponse> {
     for (let attempt = 1; ; attempt += 1) {
       const response = await this.#sendWhenRunning(call, body)
       const mayRepeat =
-        isDenial(response, call.id) && attempt < DENIED_ATTEMPTS && !call.request.signal?.aborted
+        isMissingDatabase(response, call.id) && attempt < MISSING_ATTEMPTS && !call.request.signal?.aborted
       if (!mayRepeat || !(await this.exists(call.id))) return response
       discard(response)
-      await sleep(DENIED_STEP_MS)
+      await sleep(MISSING_STEP_MS)
     }
   }
 
@@ -253,7 +255,7 @@ export class Upstream {
         return await this.sendOnce(call, body)
       } catch (error) {
         const isRefused = (error as NodeJS.ErrnoException).code === 'ECONNREFUSED'
-        // what has begun to respond was executed
+        // once a response has begun, the request has been executed
         if (error instanceof TruncatedResponseError) throw error
         const mayRepeat = isRefused ? attempt < REFUSED_ATTEMPTS : attempt === 1 && !call.permissions.write
         const isOurs = this.#options.remote === undefined && !this.#isClosed
@@ -263,7 +265,7 @@ export class Upstream {
     }
   }
 
-  /** Sends one request, built from the parsed request of the client; nothing is forwarded verbatim. */
+  /** Sends one request, built from the client's parsed request; nothing is forwarded verbatim. */
   async sendOnce(
     { id, request, permissions, hasEnough }: Call,
     body: string | null,
@@ -274,7 +276,7 @@ export class Upstream {
       ...this.#authorization(id, permissions),
     }
     const { method, path, query, signal } = request
-    await this.alive()
+    await this.ensureRunning()
     if (this.#pool === null) throw new Error('libsql-server was not started')
     const target = { method, path: path + query, headers, body }
     return await exchange(this.#pool, target, signal, hasEnough)
@@ -284,15 +286,15 @@ export class Upstream {
   #authorization(id: DatabaseId, permissions: SenderPermissions): { authorization?: string } {
     const { isOpen, remote } = this.#options
     if (isOpen && remote !== undefined) return {}
-    const attach = this.#user.attachable(id, permissions.attach)
+    const attach = this.#host.attachable(id, permissions.attach)
     const token = this.#tokens.tokenFor(id, { ...permissions, attach })
     return { authorization: `Bearer ${token}` }
   }
 }
 
 /**
- * Loads undici's pool, which the embedded back end does without. Only its file: all of undici takes three times as long, and Bun
- * replaces it by a version without `dispatch`.
+ * Loads undici's pool, which the embedded back end does not need. Imports only the pool's file: all of undici takes three times
+ * as long to load, and Bun replaces it with a version that has no `dispatch`.
  */
 async function undiciPool(): Promise<typeof Pool> {
   // @ts-expect-error undici has no types for its individual files
@@ -300,13 +302,13 @@ async function undiciPool(): Promise<typeof Pool> {
 }
 
 /** Whether a response is the 404 for a missing database. It is recognized by its length, so that the body is not consumed. */
-function isDenial({ status, headers }: UpstreamResponse, id: DatabaseId): boolean {
+function isMissingDatabase({ status, headers }: UpstreamResponse, id: DatabaseId): boolean {
   if (status !== 404) return false
   const text = JSON.stringify({ error: `Namespace \`${id}\` doesn't exist` })
   return Number(headers['content-length']) === Buffer.byteLength(text)
 }
 
-/** Whether the exit of the server has closed or refused a connection. */
+/** Whether a connection was closed or refused because the server exited. */
 export function isBroken(error: unknown): boolean {
   return error instanceof TruncatedResponseError || BROKEN.has((error as NodeJS.ErrnoException).code)
 }

@@ -13,7 +13,7 @@ interface Chunk {
   readonly arrivedAt: number
 }
 
-/** Passes bytes on, each chunk with a delay after its arrival. A changed delay also applies to waiting chunks. */
+/** Passes bytes on, delaying each chunk. A changed delay also applies to waiting chunks. */
 export class DelayedStream extends Transform {
   readonly #delay: Delay
   readonly #removeListener: () => void
@@ -44,7 +44,7 @@ export class DelayedStream extends Transform {
     done(error)
   }
 
-  /** Passes on what is due, and waits for the next chunk. */
+  /** Passes on due chunks, and schedules the next one. */
   #passOn(): void {
     clearTimeout(this.#timer)
     const due = performance.now() - this.#delay.lagMs()

@@ -14,14 +14,14 @@ const INTERNAL = '13'
 export interface GrpcProxyOptions {
   /** Returns the gRPC port of the primary, which is started if necessary. */
   readonly primaryPort: () => Promise<number>
-  /** The same on both sides; connections without them are refused. */
+  /** Shared by both sides; connections without them are refused. */
   readonly keys: ReplicationKeys
   /** Delay of replication. */
   readonly delay: Delay
 }
 
 /**
- * Connects a replica to the gRPC port of its primary. It delays only the log; forwarded statements pass at once. Its address stays
+ * Connects a replica to the gRPC port of its primary. Delays only the log; forwarded statements pass at once. Its address stays
  * the same when the primary is restarted on another port, and a forwarded statement fails if the primary cannot be started,
  * instead of waiting forever.
  */
@@ -101,9 +101,9 @@ export class GrpcProxy implements AsyncDisposable {
   }
 }
 
-interface Answer {
+interface ProxiedResponse {
   readonly response: http2.IncomingHttpHeaders
-  /** Whether the response consists of its headers. */
+  /** Whether the response has no body. */
   readonly isEnd: boolean
   /** Null to pass it on at once. */
   readonly delay: Delay | null
@@ -112,7 +112,7 @@ interface Answer {
 function respond(
   from: http2.ServerHttp2Stream,
   to: http2.ClientHttp2Stream,
-  { response, isEnd, delay }: Answer,
+  { response, isEnd, delay }: ProxiedResponse,
 ): void {
   if (from.destroyed) return
   const status = response[':status'] ?? 200
@@ -123,7 +123,7 @@ function respond(
     trailers = received
   })
   from.once('wantTrailers', () => from.sendTrailers(forwarded(trailers ?? {})))
-  // a call that was cut off must not look complete: the replica would report success for the statement that it has forwarded
+  // a call that was cut off must not look complete: the replica would report success for the statement it forwarded
   const end = (): void => void (trailers === null ? fail(from) : from.end())
   to.once('close', () => {
     if (trailers === null) fail(from)

@@ -10,7 +10,7 @@ import { GrpcProxy } from './grpc-proxy.ts'
 /** Options of a {@link Replica}. */
 export interface ReplicaOptions extends Omit<UpstreamOptions, 'remote' | 'primary' | 'servesReplicas'> {
   readonly primary: Upstream
-  /** Gates of the primary, through which forwarded writes pass, too. */
+  /** The primary's write gates; forwarded writes also pass through them. */
   readonly writes: WriteService
   readonly attachable: UpstreamHost['attachable']
   readonly conditions: ReplicaConditions
@@ -69,7 +69,7 @@ export class Replica implements AsyncDisposable {
     return this.#upstream.isRunning
   }
 
-  /** Whether the server has exited unexpectedly; true only once until it runs again. */
+  /** Whether the server has exited unexpectedly; returns true only once for each exit. */
   reportsExit(): boolean {
     return this.#upstream.reportsExit()
   }
@@ -88,7 +88,7 @@ export class Replica implements AsyncDisposable {
   /** Whether the server still blocks reads that are allowed again. */
   async stillBlocks(id: DatabaseId): Promise<boolean> {
     if (!this.#unblocked.has(id)) return false
-    const { admin } = await this.#upstream.alive()
+    const { admin } = await this.#upstream.ensureRunning()
     if (await admin.blocksReads(id)) return true
     this.#unblocked.delete(id)
     return false
@@ -97,8 +97,8 @@ export class Replica implements AsyncDisposable {
   /** Removes its copy of a database that the primary has removed. */
   async remove(id: DatabaseId): Promise<void> {
     this.#unblocked.delete(id)
-    // a replica that does not run loses everything with its next start
-    if (this.isRunning) await (await this.#upstream.alive()).admin.remove(id)
+    // a stopped replica loses all data at its next start
+    if (this.isRunning) await (await this.#upstream.ensureRunning()).admin.remove(id)
   }
 
   async restart(): Promise<void> {

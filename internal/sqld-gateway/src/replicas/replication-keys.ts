@@ -7,18 +7,18 @@ export const PRIMARY_NAME = 'sqld'
 const VALID_MS = 20 * 365 * 24 * 3_600_000
 const DAY_MS = 24 * 3_600_000
 
-/** A certificate for the connections between a primary, its replicas and what is between them, and the authority that signed it. */
+/** A certificate for the connections between a primary, its proxies and its replicas, and the authority that signed it. */
 export interface ReplicationKeys {
   readonly ca: string
   readonly cert: string
   readonly key: string
-  /** Folder of the same in files, which libsql-server reads. */
+  /** Folder with the same keys as files, which libsql-server reads. */
   readonly folder: string
 }
 
 /**
- * Creates the keys of a group, which each side of a connection has to present: gRPC has no other authentication. The key of the
- * authority is not kept.
+ * Creates the keys of a group. Both sides of a connection must present them, because there is no other authentication. The
+ * authority's private key is not kept.
  */
 export async function createReplicationKeys(folder: string): Promise<ReplicationKeys> {
   const [authority, own] = [newKeys(), newKeys()]
@@ -31,7 +31,7 @@ export async function createReplicationKeys(folder: string): Promise<Replication
   return { ca, cert, key, folder }
 }
 
-/** Returns the arguments of a server that uses the keys. */
+/** Returns the command-line arguments for a server that uses the keys. */
 export function keyArguments(prefix: '--grpc' | '--primary-grpc', folder: string): readonly string[] {
   return [
     `${prefix}-tls`,
@@ -57,7 +57,7 @@ const SET = 0x31
 const OCTETS = 0x04
 const UTF8 = 0x0c
 const UTC_TIME = 0x17
-/** `[0]` to `[3]` of a certificate. */
+/** The first of the context tags `[0]` to `[3]` of a certificate. */
 const CONTEXT = 0xa0
 const DNS_NAME = 0x82
 const ECDSA_WITH_SHA256 = '06082a8648ce3d040302'
@@ -67,7 +67,7 @@ const SUBJECT_ALT_NAME = '0603551d11'
 const TRUE = '0101ff'
 const VERSION_3 = '020102'
 
-/** Returns a certificate (PEM) by the authority, which is `baton`: the authority's own, or one of {@link PRIMARY_NAME}. */
+/** Returns a certificate (PEM) issued by the authority `baton`: its own, or one for {@link PRIMARY_NAME}. */
 function certificate({ subject, publicKey }: Holder, authorityKey: KeyObject): string {
   const now = Date.now()
   const extension =
@@ -103,7 +103,7 @@ function time(ms: number): Buffer {
   return der(UTC_TIME, Buffer.from(`${digits.slice(2, 14)}Z`))
 }
 
-/** Encodes a value of these parts; strings are bytes in hexadecimal. */
+/** Encodes a value consisting of these parts; strings are bytes in hexadecimal. */
 function der(tag: number, ...parts: readonly (Buffer | string)[]): Buffer {
   const content = Buffer.concat(
     parts.map((part) => (typeof part === 'string' ? Buffer.from(part, 'hex') : part)),

@@ -3,7 +3,7 @@ import { identifier, scanSql, splitStatements, upper } from '@batonsql/server-co
 /** Returns the id of a database that the sender of a request may attach, by its name. */
 export type IdOfName = (name: string) => string | undefined
 
-/** Replaces names in ATTACH by ids, because the server identifies databases only by id. */
+/** Replaces names in ATTACH with ids, because the server identifies databases only by id. */
 export function attachById(sql: string, idOf: IdOfName): string {
   if (!/attach/i.test(sql)) return sql
   const pieces: string[] = []

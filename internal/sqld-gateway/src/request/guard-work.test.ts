@@ -112,5 +112,5 @@ test('a search that is refused keeps its own reason', () => {
   const requests = [{ type: 'sequence', sql: 'select * from vector_top_k where k = 0' }]
   const rules = { mayWrite: false, blockReads: false, idOf: () => undefined, hadAttached: () => false }
   const { text } = rebuildBody('/v3/pipeline', JSON.stringify({ requests }), rules)
-  expect(JSON.parse(text).requests[0].sql).toMatch(/^SELECT "vector_top_k \(refused: it is called with three/)
+  expect(JSON.parse(text).requests[0].sql).toMatch(/^SELECT "vector_top_k \(refused: it needs three/)
 })

@@ -16,7 +16,7 @@ import { effectOfRequests, type StoredEffects, type WriteEffect } from './write-
 /** Response headers of the server that are passed on to clients. */
 const RESPONSE_HEADERS = ['content-type', 'cache-control', 'server-timing'] as const
 
-/** A request body in canonical form, which all parsers read alike. */
+/** A request body in canonical form, which all parsers read the same way. */
 export interface RebuiltBody {
   readonly baton: string | null
   readonly text: string
@@ -40,7 +40,7 @@ export interface BodyRules {
 export function rebuildBody(path: string, text: string, rules: BodyRules): RebuiltBody {
   const isCursor = path === '/v3/cursor'
   const { baton, requests } = isCursor ? asPipeline(decodeCursorBody(text)) : decodePipelineBody(text)
-  // no SQL is longer than the body
+  // a shorter body cannot contain too many tokens
   if (text.length > MAX_TOKENS) checkTokenCount(requests)
   const sender = senderOf(rules, baton, attachesIn(requests))
   const guarded = requests.map((request) => guardRequest(request, sender))
@@ -69,13 +69,13 @@ function senderOf({ hadAttached, ...sender }: BodyRules, baton: string | null, a
 
 /**
  * Builds the response for a client.
- * @param watchers are shown its body
- * @param whenLeft what happens to the response if the client no longer reads it
+ * @param watchers observe its body
+ * @param onDisconnect whether to destroy the response or read it to its end if the client stops reading
  */
 export async function finish(
   response: UpstreamResponse,
   watchers: readonly BodyWatcher[] = [],
-  whenLeft: 'destroy' | 'drain' = 'destroy',
+  onDisconnect: 'destroy' | 'drain' = 'destroy',
 ): Promise<ServiceResponse> {
   const { status } = response
   const headers: Record<string, string | string[]> = {}
@@ -83,7 +83,7 @@ export async function finish(
     const value = response.headers[name]
     if (value !== undefined) headers[name] = value
   }
-  const body = watchBody(response.body, watchers, whenLeft)
+  const body = watchBody(response.body, watchers, onDisconnect)
   if (status < 400) return { status, headers, body }
   return { status, headers, body: (await bytesOf({ ...response, body })).toString('utf8') }
 }

@@ -6,7 +6,7 @@ import { findRefusal, hasAttach, type SqlRefusal, type SqlUse } from './sql-guar
 
 /** A statement that the server rejects as blocked if reads are blocked. */
 const READS = 'SELECT 1'
-/** A statement that the server rejects with 403 for senders without write permission, and as a missing table for others. */
+/** A statement that the server rejects with 403 for senders without write permission, and with a missing table for others. */
 const NEEDS_WRITE_PERMISSION = 'UPDATE "refused" SET a = 1'
 
 /** Permissions of the sender of a request, and the state of its stream. */
@@ -16,7 +16,7 @@ export interface Sender extends Pick<SqlUse, 'mayWrite' | 'attach'> {
   readonly blockReads: boolean
 }
 
-/** Whether a request attaches a database, or stores SQL that does. */
+/** Whether any of the requests attaches a database, or stores SQL that does. */
 export function attachesIn(requests: readonly PipelineRequest[]): boolean {
   return requests.some((request) => {
     if (request.type === 'batch') return request.steps.some(({ statement }) => hasAttach(statement.sql ?? ''))
@@ -56,7 +56,7 @@ export function guardRequest(request: PipelineRequest, sender: Sender): Pipeline
 type DescribeRequest = Extract<PipelineRequest, { readonly type: 'sequence' | 'describe' }>
 
 function guardDescribe(request: DescribeRequest, sender: Sender): PipelineRequest {
-  // the server would describe it
+  // the server itself does not block this
   if (sender.blockReads && request.type === 'describe') return executing(READS)
   // the effect of preparing stored SQL is unknown here
   const isStored = request.sqlId !== null && !sender.mayWrite
@@ -95,7 +95,7 @@ function runBy(sql: string, mayWrite: boolean): string {
 function allowedSql(given: string, use: SqlUse): string | null {
   const refusal = findRefusal(given, use)
   if (refusal?.type === 'permissions') return null
-  // bound searches are safe, and much longer than the original
+  // checked before bounding: bounded searches are safe, and much longer than the original
   return refusal === null ? boundSearches(given) : refusedSql(refusal)
 }
 

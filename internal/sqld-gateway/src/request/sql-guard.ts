@@ -8,7 +8,7 @@ export interface SqlUse {
   readonly mayWrite: boolean
   /**
    * `attached`: its stream has another database attached, or attaches it in this request · `late`: its stream has executed other
-   * requests before. The server crashes when it reads an attached database while it holds the write lock.
+   * requests before. The server crashes when it reads an attached database while holding the write lock.
    */
   readonly attach?: 'attached' | 'late'
 }
@@ -17,13 +17,13 @@ export type SqlRefusal =
   | { readonly type: 'permissions' }
   | { readonly type: 'refused'; readonly name: string; readonly reason: string }
 
-/** Functions and tables with which SQL can access files, other SQL, or the process, including those of other builds. */
+/** Functions and tables through which SQL can access files, other SQL, or the process, including those of other builds. */
 const OUTSIDE =
   'readfile|writefile|fts3_tokenizer|sha3_query|fsdir|lsdir|zipfile|zipfile_cds|sqlar_(?:un)?compress|' +
   'fileio_\\w+|sqlite_dbpage|sqlite_log|sqlite_crypt|sqlite3mc_\\w+|pragma_optimize'
 const OUTSIDE_ANYWHERE = new RegExp(`(?<![\\w$])(?:${OUTSIDE})(?![\\w$])`, 'i')
 const OUTSIDE_EXACTLY = new RegExp(`^(?:${OUTSIDE})$`, 'i')
-/** Functions that crash the server or read foreign memory. For calls that can be parsed, the list of safe functions applies instead. */
+/** Functions that crash the server or read unrelated memory. Calls that can be parsed are checked against the allowed functions instead. */
 const UNSAFE =
   'replicate|pad[lrc]|strfilter|(?:left|right)str|reverse|proper|charindex|difference|mode|median|(?:low|upp)er_quartile|' +
   'regexpi?|geopoly_debug|lsmode|vector_top_k'
@@ -34,8 +34,8 @@ const OUTSIDE_OR_OPTIMIZE = new RegExp(`${OUTSIDE}|optimize`, 'i')
 const AMBIGUOUSLY_SUSPICIOUS = new RegExp(`${OUTSIDE}|${UNSAFE}|index|explain|_shadow|attach`, 'i')
 const SUSPICIOUS_FOR_READERS = new RegExp(`${SUSPICIOUS.source}|optimize`, 'i')
 const REASON_OUTSIDE = 'SQL must not access files, the process or other SQL'
-const REASON_UNKNOWN = 'it is not a function that is known to be safe'
-const REASON_SHADOW = 'the server crashes when it reads data that it has not written itself'
+const REASON_UNKNOWN = 'the function is not known to be safe'
+const REASON_SHADOW = 'the server crashes when it reads data that it did not write itself'
 
 /** Read-only pragmas that accept an argument. */
 const READING_PRAGMAS =
@@ -48,7 +48,7 @@ const HARMLESS_TO_PREPARE =
 /** Statements allowed on a stream that has a database attached. */
 const READS_ATTACHED =
   /^(?:select|values|with|pragma|begin|commit|end|rollback|savepoint|release|attach|detach)$/i
-const TAKES_WRITE_LOCK = /^(?:immediate|exclusive|concurrent)$/i
+const ACQUIRES_WRITE_LOCK = /^(?:immediate|exclusive|concurrent)$/i
 const PLAIN_NAME = /^[\p{L}_][\p{L}\p{N}_$]*$/u
 
 /** Returns why the server must not execute the SQL text; null if it may. */
@@ -58,7 +58,7 @@ export function findRefusal(sql: string, use: SqlUse): SqlRefusal | null {
   return isPlain && callsOnlyKnown(sql) ? null : refusalOfTokens(sql, tokenizeSql(sql), use)
 }
 
-/** Does the same for tokens. Looks at each token a limited number of times. */
+/** Like {@link findRefusal}, for tokens. Visits each token a bounded number of times. */
 export function refusalOfTokens(
   sql: string,
   { tokens, isAmbiguous }: TokenizedSql,
@@ -87,7 +87,7 @@ function findOutsideName(tokens: readonly SqlToken[], { mayWrite }: SqlUse): str
       const found = OUTSIDE_ANYWHERE.exec(text)
       if (found !== null) return found[0]
     }
-    // a command of FTS3 that writes within a SELECT
+    // an FTS3 command that writes even in a SELECT
     const isOptimize = /^optimize$/i.test(text) && (kind === 'word' || kind === 'name')
     if (isOptimize && (!mayWrite || isDefinition) && tokens[index + 1]?.text === '(') return text
   }
@@ -106,12 +106,12 @@ function refusalOfStatement(statement: readonly SqlToken[], use: SqlUse): SqlRef
   const call = findUnknownCall(body)
   if (call !== null) return { type: 'refused', name: call, reason: REASON_UNKNOWN }
   const shadow = findChangedShadow(body)
-  if (shadow !== null) return { type: 'refused', name: `a change of ${shadow}`, reason: REASON_SHADOW }
+  if (shadow !== null) return { type: 'refused', name: `a change to ${shadow}`, reason: REASON_SHADOW }
   const isPrepared = isExplained || use.kind !== 'run'
   if (!isPrepared) return null
   if (isWord(body[0], 'pragma')) return refusalOfPragma(body, use, isExplained)
   const isHarmless = body[0]?.kind === 'word' && HARMLESS_TO_PREPARE.test(body[0].text)
-  // DDL of vector indexes takes effect when it is prepared; stored SQL is checked again when it is run
+  // preparing DDL of a vector index already executes it; stored SQL is checked again when it runs
   const isOnlyPrepared = isExplained || use.kind === 'describe'
   return isHarmless || use.mayWrite || !isOnlyPrepared ? null : { type: 'permissions' }
 }
@@ -152,7 +152,7 @@ function refusalByAttach([first, second]: readonly SqlToken[], { attach }: SqlUs
     return isWord(first, 'attach') ? { type: 'refused', name: 'ATTACH', reason } : null
   }
   const reads = first?.kind === 'word' && READS_ATTACHED.test(first.text)
-  if (reads && !(isWord(first, 'begin') && TAKES_WRITE_LOCK.test(second?.text ?? ''))) return null
+  if (reads && !(isWord(first, 'begin') && ACQUIRES_WRITE_LOCK.test(second?.text ?? ''))) return null
   const reason = 'on this back end a stream with an attached database is read-only'
   return { type: 'refused', name: first?.text ?? '', reason }
 }
@@ -176,7 +176,7 @@ function findChangedShadow(statement: readonly SqlToken[]): string | null {
   return null
 }
 
-/** Checks a pragma: many take effect when they are prepared. */
+/** Checks a pragma: preparing one often already executes it. */
 function refusalOfPragma(
   statement: readonly SqlToken[],
   use: SqlUse,

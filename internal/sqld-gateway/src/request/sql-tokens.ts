@@ -48,7 +48,7 @@ export function tokenizeSql(sql: string): TokenizedSql {
   return { tokens, isAmbiguous }
 }
 
-/** Divides the tokens of SQL text into statements. */
+/** Splits the tokens of SQL text into statements. */
 export function statementsOf(tokens: readonly SqlToken[]): (readonly SqlToken[])[] {
   const statements: SqlToken[][] = [[]]
   for (const token of tokens) {

@@ -25,9 +25,9 @@ const ONE_READ = /^\s*(?:select|values)\b[^;]*$/i
 const ONE_WRITE = /^\s*(?:insert|update|delete|replace)\b[^;]*$/i
 const READS = /^(?:select|values|explain|attach|detach|release)$/i
 const CHANGES = /^(?:insert|update|delete|replace)$/i
-const TAKES_WRITE_LOCK = /^(?:immediate|exclusive|concurrent)$/i
+const ACQUIRES_WRITE_LOCK = /^(?:immediate|exclusive|concurrent)$/i
 
-/** The effects of the SQL that a client has stored on its stream, by its number. */
+/** The effects of the SQL that a client has stored on its stream, by `sql_id`. */
 export type StoredEffects = Map<number, WriteEffect>
 
 /** Maximum number of statements that the server stores for a stream. */
@@ -99,7 +99,7 @@ function effectOfStatement(statement: readonly SqlToken[]): WriteEffect {
     case 'pragma':
       return has(/^user_version$/i) ? WRITES : NO_EFFECT
     case 'begin':
-      return { ...BEGINS, mayWrite: TAKES_WRITE_LOCK.test(second?.text ?? '') }
+      return { ...BEGINS, mayWrite: ACQUIRES_WRITE_LOCK.test(second?.text ?? '') }
     case 'savepoint':
       return BEGINS
     case 'rollback':

@@ -3,7 +3,7 @@ import type { DatabaseId } from '@batonsql/server-common/backend'
 
 /** Access to the writes of a server. */
 export interface WriteMonitor {
-  /** Returns how long no write of a database was answered while at least one was pending; 0 if all is well. */
+  /** Returns how long each database has had pending writes without a response to any of them; 0 if all is well. */
   readonly stalledMs: () => ReadonlyMap<DatabaseId, number>
   /** Acquires and releases the write lock. Resolves when the server has responded. */
   readonly probe: (id: DatabaseId) => Promise<void>
@@ -11,13 +11,13 @@ export interface WriteMonitor {
   readonly responds: () => Promise<boolean>
   /** Whether the write lock is free according to the file; null if unknown. */
   readonly isLockFree: (id: DatabaseId) => Promise<boolean | null>
-  /** Called if neither writes nor the probe were answered, and none is being executed. */
+  /** Called if neither writes nor the probe got a response, and no write is being executed. */
   readonly onStall: (id: DatabaseId, stalledMs: number) => Promise<void>
 }
 
 /** Time limits of the detector, in ms. */
 export interface StallTimes {
-  /** Two lock periods of the server: after them a waiting writer, or another one before it, has acquired the lock. */
+  /** Two of the server's lock periods, after which a waiting writer, or one ahead of it, has acquired the lock. */
   readonly stallAfterMs: number
   /** Time limit of a probe. A waiting writer acquires the lock within 5 s. */
   readonly probeMs: number
@@ -25,14 +25,14 @@ export interface StallTimes {
 
 export const STALL_TIMES: StallTimes = { stallAfterMs: 10_000, probeMs: 6_000 }
 const CHECK_INTERVAL_MS = 1_000
-/** After such a gap between two readings of the clock, this process was blocked and could not read responses. */
+/** A gap this long between two clock readings means that this process was blocked and could not read responses. */
 const BLOCKED_MS = 2_000
-/** The lock is also free for a moment between two writers. */
+/** Number of checks that must find the lock free, because it is also free for a moment between two writers. */
 const LOCK_CHECKS = 3
 const LOCK_CHECK_INTERVAL_MS = 100
 
 /**
- * Distinguishes a server that no longer responds to writes from a busy one: the probe is not answered either, although the
+ * Distinguishes a server that no longer responds to writes from a busy one: the probe gets no response either, although the
  * write lock is free. A long-running statement would hold the lock.
  */
 export class StallDetector {
@@ -70,7 +70,7 @@ export class StallDetector {
   }
 
   async #examine(id: DatabaseId): Promise<void> {
-    // a statement that holds the lock is running, and a probe would compete with it
+    // a running statement holds the lock, and a probe would compete with it
     if (!(await this.#isStuck(id))) return
     const hasResponse = await Promise.race([
       this.#writes.probe(id).then(() => true),
@@ -87,7 +87,7 @@ export class StallDetector {
     return this.#stalledMs(id) >= this.#times.stallAfterMs
   }
 
-  /** Returns how long no write was answered, not counting time before this process was last blocked. */
+  /** Returns how long no write has got a response, not counting time before this process was last blocked. */
   #stalledMs(id: DatabaseId): number {
     const now = this.#readClock()
     return Math.min(this.#writes.stalledMs().get(id) ?? 0, now - this.#blockedAt)
@@ -101,7 +101,7 @@ export class StallDetector {
   }
 
   async #isLockFree(id: DatabaseId): Promise<boolean> {
-    for (let look = 1; look <= LOCK_CHECKS; look += 1) {
+    for (let check = 1; check <= LOCK_CHECKS; check += 1) {
       if ((await this.#writes.isLockFree(id)) !== true) return false
       await sleep(LOCK_CHECK_INTERVAL_MS)
     }

@@ -1,7 +1,7 @@
 import type { WriteGate } from './write-gate.ts'
 
-/** Size above which the WAL is truncated; a page has 4 KiB. */
-const LOG_BYTES = 8 * 1_024 ** 2
+/** Size above which the WAL is truncated; a page is 4 KiB. */
+const WAL_BYTES = 8 * 1_024 ** 2
 /** Minimum interval between two checks of the size. */
 const CHECK_INTERVAL_MS = 100
 /** How long a checkpoint is retried while readers need the WAL. */
@@ -10,9 +10,9 @@ const RETRY_MS = 250
 const MAX_WAIT_MS = 500
 const LONG_WAIT_MS = 5_500
 const OVERSIZE_FACTOR = 8
-/** How long new writers are held back after the last current one, whatever the server does. */
+/** How long new writers are held back at most after the last current one. */
 const MAX_HOLD_MS = 4_000
-/** While readers keep the WAL, the pause is this many times as long as writers were held back. */
+/** While readers prevent truncation, the pause is this many times as long as writers were held back. */
 const PAUSE_FACTOR = 10
 const MIN_PAUSE_MS = 1_000
 /** Size from which a WAL that cannot be truncated is reported, and again whenever it has doubled. */
@@ -22,26 +22,26 @@ const REPORTED_BYTES = 256 * 1_024 ** 2
 export interface WalAccess {
   /** Returns its size; 0 if it does not exist. */
   readonly bytes: () => Promise<number>
-  /** Asks the server for a checkpoint that truncates it. */
+  /** Requests a checkpoint that truncates it. */
   readonly checkpoint: () => Promise<void>
-  /** Called if it grows because readers always need a part of it. */
+  /** Called if it grows because some reader always needs part of it. */
   readonly onLarge: (bytes: number) => void
 }
 
 /**
- * Keeps the WAL of one database small. Checkpoints are disabled on the server: if it makes one while writers wait, it may lose
- * one of them and then respond to no more writes (docs/libsql-server-lost-writer.md).
+ * Keeps the WAL of one database small. The server's own checkpoints are disabled: if it runs one while writers wait, it may lose
+ * one of them and then stop responding to writes (docs/libsql-server-lost-writer.md).
  */
 export class WalCheckpointer {
   readonly #gate: WriteGate
-  readonly #log: WalAccess
+  readonly #wal: WalAccess
   #timer: NodeJS.Timeout | null = null
   #isClosed = false
   #reportedFrom = REPORTED_BYTES
 
-  constructor(gate: WriteGate, log: WalAccess) {
+  constructor(gate: WriteGate, wal: WalAccess) {
     this.#gate = gate
-    this.#log = log
+    this.#wal = wal
   }
 
   /** Called after each request that may have written. */
@@ -69,32 +69,32 @@ export class WalCheckpointer {
   /** @returns the delay until the next check; 0 = after the next write */
   async #check(): Promise<number> {
     if (!(await this.#isLarge())) return 0
-    const maxWaitMs = (await this.#log.bytes()) > OVERSIZE_FACTOR * LOG_BYTES ? LONG_WAIT_MS : MAX_WAIT_MS
+    const maxWaitMs = (await this.#wal.bytes()) > OVERSIZE_FACTOR * WAL_BYTES ? LONG_WAIT_MS : MAX_WAIT_MS
     const closed = performance.now()
     await this.#gate.withoutWriters(
       async () => {
         const begun = performance.now()
         do {
-          await this.#log.checkpoint()
+          await this.#wal.checkpoint()
         } while (performance.now() - begun < RETRY_MS && (await this.#isLarge()))
       },
       MAX_HOLD_MS,
       maxWaitMs,
     )
     const heldMs = performance.now() - closed
-    const bytes = await this.#log.bytes()
-    if (bytes <= LOG_BYTES) {
+    const bytes = await this.#wal.bytes()
+    if (bytes <= WAL_BYTES) {
       this.#reportedFrom = REPORTED_BYTES
       return 0
     }
     if (bytes >= this.#reportedFrom) {
       this.#reportedFrom = 2 * bytes
-      this.#log.onLarge(bytes)
+      this.#wal.onLarge(bytes)
     }
     return Math.max(MIN_PAUSE_MS, heldMs * PAUSE_FACTOR)
   }
 
   async #isLarge(): Promise<boolean> {
-    return (await this.#log.bytes()) > LOG_BYTES
+    return (await this.#wal.bytes()) > WAL_BYTES
   }
 }

@@ -1,6 +1,6 @@
 import type { StoredEffects, WriteEffect } from '../request/write-effect.ts'
 
-/** How long the server leaves the write lock to a transaction while another one waits. */
+/** How long the server leaves the write lock to a transaction while another waits. */
 const WINDOW_MS = 5_000
 /** After this time the server has closed an idle stream and rolled its transaction back. */
 const STREAM_GONE_MS = 11_000
@@ -13,9 +13,9 @@ export class StreamWrites {
   isOpen = false
   /** When its last response arrived; null while a request is in flight. */
   idleSince: number | null = null
-  /** Whether it has begun a transaction. As its end cannot be detected reliably, such a stream is never held back. */
+  /** Whether it has begun a transaction. Because its end cannot be detected reliably, such a stream is never held back. */
   hasBegun = false
-  /** Since when it holds the write lock; null if it does not, and until its first write was executed. */
+  /** When it acquired the write lock; null if it does not hold it, or until its first write has been executed. */
   lockedSince: number | null = null
   readonly stored: StoredEffects = new Map()
 }
@@ -54,31 +54,31 @@ export class WriteGate {
     return this.#writers.has(stream)
   }
 
-  /** Waits until a request may be sent. Rejects if its client leaves meanwhile. */
+  /** Waits until a request may be sent. Rejects if its client disconnects meanwhile. */
   async enter(stream: StreamWrites, effect: WriteEffect, signal: AbortSignal): Promise<void> {
     const isWriter = this.#writers.has(stream)
-    if (effect.mayWrite && !isWriter && !stream.hasBegun && this.#isClosed) await this.#opening(signal)
+    if (effect.mayWrite && !isWriter && !stream.hasBegun && this.#isClosed) await this.#untilOpen(signal)
     stream.hasBegun ||= effect.opens
     stream.idleSince = null
     if (effect.mayWrite) this.#stalledSince ??= performance.now()
-    // if the server took the lock from its transaction, the stream may have begun another one
+    // if the server took the lock from its transaction, the stream may have begun another
     if (effect.opens || !isWriter) stream.lockedSince = null
     if (effect.mayWrite) this.#writers.add(stream)
   }
 
-  #opening(signal: AbortSignal): Promise<void> {
+  #untilOpen(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      const pass = (): void => {
-        signal.removeEventListener('abort', leave)
+      const proceed = (): void => {
+        signal.removeEventListener('abort', onAbort)
         resolve()
       }
-      const leave = (): void => {
-        this.#waiting = this.#waiting.filter((each) => each !== pass)
+      const onAbort = (): void => {
+        this.#waiting = this.#waiting.filter((each) => each !== proceed)
         reject(signal.reason)
       }
-      if (signal.aborted) return leave()
-      signal.addEventListener('abort', leave, { once: true })
-      this.#waiting.push(pass)
+      if (signal.aborted) return onAbort()
+      signal.addEventListener('abort', onAbort, { once: true })
+      this.#waiting.push(proceed)
       this.#changed()
     })
   }
@@ -118,9 +118,9 @@ export class WriteGate {
   }
 
   /**
-   * Runs `work` while no stream holds the write lock or waits for it. New writers wait until it is done, at most `limitMs` after
-   * its start. Returns without running it after `maxWaitMs`. A transaction is ignored if it is older than the time for which the server protects it,
-   * and another writer waits here.
+   * Runs `work` while no stream holds the write lock or waits for it. New writers wait until it is done, but no longer than
+   * `limitMs` after its start. Returns without running it if current writers are not done within `maxWaitMs`. Ignores a
+   * transaction that has held the lock for longer than the server protects it, if another writer is waiting here.
    */
   async withoutWriters(work: () => Promise<void>, limitMs: number, maxWaitMs = limitMs): Promise<void> {
     const begun = performance.now()
@@ -129,7 +129,7 @@ export class WriteGate {
     try {
       while (!this.#hasNoActiveWriter()) {
         if (performance.now() - begun >= maxWaitMs) return
-        await this.#change()
+        await this.#nextChange()
       }
       limit = setTimeout(() => this.#open(), limitMs)
       await work()
@@ -149,7 +149,7 @@ export class WriteGate {
     return this.#waiting.length > 0 && this.writers.every(isOld)
   }
 
-  async #change(): Promise<void> {
+  async #nextChange(): Promise<void> {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, POLL_MS).unref()
       this.#changed = () => {
@@ -163,6 +163,6 @@ export class WriteGate {
     this.#isClosed = false
     const waiting = this.#waiting
     this.#waiting = []
-    for (const pass of waiting) pass()
+    for (const proceed of waiting) proceed()
   }
 }

@@ -55,7 +55,7 @@ export class WriteService {
         stalledMs: () => new Map([...this.#databases].map(([each, { gate }]) => [each, gate.stalledMs])),
         probe: (id) => this.#probe(id),
         responds: () => upstream.responds(RESPONSE_MS),
-        // on a remote server another client's statement may hold the lock; nothing is restarted there
+        // on a remote server, another client's statement may hold the lock; it is never restarted
         isLockFree: async (id) => (fileOf === null ? true : isWriteLockFree(fileOf(id))),
         onStall: (id, stalledMs) => this.#onStall(id, stalledMs),
       },
@@ -67,13 +67,13 @@ export class WriteService {
   async healthProblem(id: DatabaseId): Promise<string | null> {
     const stalledMs = this.#databases.get(id)?.gate.stalledMs ?? 0
     const { fileOf } = this.#options
-    const isAtWork = fileOf !== null && isWriteLockFree(fileOf(id)) === false
-    if (stalledMs > this.#times.stallAfterMs && !isAtWork)
+    const isWriting = fileOf !== null && isWriteLockFree(fileOf(id)) === false
+    if (stalledMs > this.#times.stallAfterMs && !isWriting)
       return `libsql-server has not responded to a write for ${seconds(stalledMs)}`
     return (await this.#upstream.responds(RESPONSE_MS)) ? null : 'libsql-server does not respond'
   }
 
-  /** Waits until a request may be sent. Rejects if its client leaves meanwhile. */
+  /** Waits until a request may be sent. Rejects if its client disconnects meanwhile. */
   async enter(
     id: DatabaseId,
     stream: StreamWrites,
@@ -85,7 +85,7 @@ export class WriteService {
     return new WriteTicket(gate, stream, effect, effect.mayWrite ? () => checkpointer?.onWrite() : () => {})
   }
 
-  /** Called when a database was written to outside of the gate. */
+  /** Called when a database was written to without passing the gate. */
   onWrite(id: DatabaseId): void {
     this.#of(id).checkpointer?.onWrite()
   }
@@ -119,12 +119,12 @@ export class WriteService {
     if (known !== undefined) return known
     const gate = new WriteGate()
     const file = this.#options.fileOf?.(id)
-    const log = {
+    const wal = {
       bytes: async () => (await stat(`${file}-wal`).catch(() => null))?.size ?? 0,
-      checkpoint: async () => (await this.#upstream.alive()).admin.checkpoint(id),
-      onLarge: (bytes: number) => this.#options.onNotice(id, largeLog(bytes)),
+      checkpoint: async () => (await this.#upstream.ensureRunning()).admin.checkpoint(id),
+      onLarge: (bytes: number) => this.#options.onNotice(id, largeWal(bytes)),
     }
-    const made = { gate, checkpointer: file === undefined ? null : new WalCheckpointer(gate, log) }
+    const made = { gate, checkpointer: file === undefined ? null : new WalCheckpointer(gate, wal) }
     this.#databases.set(id, made)
     return made
   }
@@ -137,7 +137,7 @@ export class WriteService {
   }
 
   async #onStall(id: DatabaseId, stalledMs: number): Promise<void> {
-    const what = `libsql-server has not responded to a write for ${seconds(stalledMs)}, and executes none (${DEFECT})`
+    const what = `libsql-server has not responded to a write for ${seconds(stalledMs)} and is not executing one (${DEFECT})`
     if (this.#options.fileOf === null) {
       if (!this.#stalled.has(id)) this.#options.onNotice(id, `${what}: restart the server`)
       this.#stalled.add(id)
@@ -149,9 +149,9 @@ export class WriteService {
   }
 }
 
-function largeLog(bytes: number): string {
+function largeWal(bytes: number): string {
   const size = `${Math.round(bytes / 1_024 ** 2)} MiB`
-  return `its write-ahead log has grown to ${size}: it can only be emptied when no read is in progress, and reads overlap all the time`
+  return `the write-ahead log has grown to ${size}: it can be truncated only while no read is in progress, and reads overlap all the time`
 }
 
 const seconds = (ms: number): string => `${Math.round(ms / 1_000)} s`

@@ -2,7 +2,7 @@ import type { BodyWatcher } from '@batonsql/server-common/http'
 import type { WriteEffect } from '../request/write-effect.ts'
 import type { StreamWrites, WriteGate } from './write-gate.ts'
 
-/** Only errors have this key in a response; in values from the database its quotes are escaped. */
+/** Only errors have this key in a response; inside database values, its quotes are escaped. */
 const ERROR = '"message":"'
 /** The beginning of a response whose stream remains open. */
 const CONTINUED = '{"baton":"'
@@ -31,7 +31,7 @@ export class WriteTicket {
     this.#gate.onResponse(this.#stream, this.#effect)
   }
 
-  /** Called when the client has left; the request may still be executed. */
+  /** Called when the client has disconnected; the request may still be executed. */
   onAbort(): void {
     this.#gate.onAbort(this.#stream)
   }
@@ -42,7 +42,7 @@ export class WriteTicket {
     this.#end(false, true)
   }
 
-  /** Returns what derives the state of the stream from the response; none if its state cannot change. */
+  /** Returns watchers that derive the stream's state from the response; none if it cannot change. */
   watchers(): readonly BodyWatcher[] {
     if (!this.#effect.mayWrite && !this.#effect.opens && !this.#stream.isOpen) return []
     let isContinued = true
@@ -51,7 +51,7 @@ export class WriteTicket {
     const watcher: BodyWatcher = {
       onPart: (part) => {
         if (end === null) isContinued = part.toString('latin1', 0, CONTINUED.length) === CONTINUED
-        // a match may be divided between two parts
+        // a match may be split across two parts
         const seam = end === null ? null : Buffer.concat([end, part.subarray(0, ERROR.length)])
         isErrorSeen ||= part.includes(ERROR) || seam?.includes(ERROR) === true
         end = part.subarray(-ERROR.length)

@@ -12,8 +12,8 @@ import {
 } from '@batonsql/embedded-engine'
 import { type ReachableDatabases, TokenCheck } from '@batonsql/server-common/auth'
 import {
-  accessEnded,
-  accessEndedBefore,
+  accessRevoked,
+  accessRevokedBeforeStart,
   BackendRefusal,
   checkResult,
   copyDatabaseFile,
@@ -75,7 +75,7 @@ export interface EmbeddedOptions {
   /** Whether anyone has full access without a token. */
   readonly isOpen: boolean
   /** Whether acknowledged writes must survive a power failure. False for a temporary directory. @default true */
-  readonly isKept?: boolean
+  readonly isDurable?: boolean
   /** Null for libsql-server without its statement-dropping behavior. @default null */
   readonly dialect?: Dialect | null
   /** Resolves the name of a database in a statement of another one. By default names are ids. */
@@ -89,7 +89,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   readonly kind = 'embedded' as const
   readonly hasTablePermissions = true
   readonly #directory: string
-  readonly #isKept: boolean
+  readonly #isDurable: boolean
   readonly #tokens: TokenCheck
   readonly #workers: WorkerPool
   readonly #streams: StreamTable
@@ -107,7 +107,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   constructor({
     directory,
     isOpen,
-    isKept = true,
+    isDurable = true,
     dialect = null,
     idOf = (_, name) => name as DatabaseId,
     reachable,
@@ -115,13 +115,13 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#idOf = idOf
     this.#dialect = dialect
     this.#directory = directory
-    this.#isKept = isKept
+    this.#isDurable = isDurable
     this.#tokens = new TokenCheck(isOpen, reachable)
     this.#streams = new StreamTable(SYSTEM_CLOCK, (id, stream) => this.#workers.find(id)?.closeStream(stream))
     this.#workers = new WorkerPool({
       pathOf: (id) => this.#fileOf(id),
       roleOf: (id) => this.#schemas.roleOf(id),
-      isKept,
+      isDurable,
       dialect,
       isIdle: (id) => this.#streams.countOf(id) === 0,
       onRequest: (id, request) => this.#reply(id, request),
@@ -145,7 +145,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async start(): Promise<string> {
-    await completeDirectory(this.#directory, this.#isKept)
+    await completeDirectory(this.#directory, this.#isDurable)
     const sqliteVersion = await this.#workers.prepare()
     await this.#schemas.load()
     await this.#exports.start()
@@ -175,7 +175,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (source.type === 'file') await copyDatabaseFile(source.file, this.#fileOf(id))
     if (source.type === 'fork') await this.#snapshot(source.from, this.#fileOf(id))
     if (source.type === 'schema-child') await this.#snapshot(source.parent, this.#fileOf(id))
-    await ensureDatabaseFile(this.#fileOf(id), this.#isKept)
+    await ensureDatabaseFile(this.#fileOf(id), this.#isDurable)
     await adoptWal(this.#fileOf(id))
     this.#configure(id, settings)
     if (source.type === 'dump') await this.#load(id, source.file)
@@ -256,7 +256,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       // a change stream ends with its feed
       return request.path === '/beta/listen' ? response : running.respond(response)
     } catch (error) {
-      if (running.isAborted) return accessEnded()
+      if (running.isAborted) return accessRevoked()
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return this.#refusal(error)
       throw error
@@ -287,7 +287,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     running.isReceiving = false
     // checked again: the token may have been revoked while the body was read
     call = { ...call, permissions: this.#tokens.permissionsOf(request, id) }
-    if (running.isEnding) return accessEndedBefore()
+    if (running.isRevoked) return accessRevokedBeforeStart()
     if (request.path === '/v3/cursor') {
       const body = decodeCursorBody(text)
       const requests = [{ type: 'batch', steps: body.steps }] as const

@@ -23,7 +23,7 @@ const [ID, COPY] = ['d' as DatabaseId, 'copy' as DatabaseId]
 
 async function openBackend(): Promise<EmbeddedBackend> {
   const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
-  const backend = new EmbeddedBackend({ directory, isOpen: true, isKept: false })
+  const backend = new EmbeddedBackend({ directory, isOpen: true, isDurable: false })
   await backend.start()
   await backend.create(ID, { type: 'empty' }, OPEN)
   onTestFinished(async () => {

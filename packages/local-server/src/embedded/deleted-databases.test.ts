@@ -17,7 +17,7 @@ const SELECT = {
 }
 
 async function openBackend(directory = mkdtempSync(join(tmpdir(), 'baton-test-'))): Promise<EmbeddedBackend> {
-  const backend = new EmbeddedBackend({ directory, isOpen: true, isKept: false })
+  const backend = new EmbeddedBackend({ directory, isOpen: true, isDurable: false })
   await backend.start()
   onTestFinished(async () => {
     await backend[Symbol.asyncDispose]()

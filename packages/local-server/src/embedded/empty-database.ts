@@ -8,24 +8,24 @@ const PAGE_BYTES = 4096
 const HEADER_BYTES = 100
 
 /** Creates the file of a new database, unless it exists: from then on a missing file means that it was lost. */
-export async function ensureDatabaseFile(path: string, isKept: boolean): Promise<void> {
+export async function ensureDatabaseFile(path: string, isDurable: boolean): Promise<void> {
   if (await hasDatabaseFile(path)) return
   const file = await open(path, 'w', 0o600)
   try {
     await file.writeFile(emptyDatabase())
-    if (isKept) await file.sync()
+    if (isDurable) await file.sync()
   } finally {
     await file.close()
   }
 }
 
 /** Creates the missing files of the databases in a directory of an older version. */
-export async function completeDirectory(directory: string, isKept: boolean): Promise<void> {
+export async function completeDirectory(directory: string, isDurable: boolean): Promise<void> {
   await mkdir(directory, { recursive: true })
   const entries = await readdir(directory, { withFileTypes: true })
   if (entries.some(({ name }) => name === MARK)) return
   for (const entry of entries.filter((each) => each.isDirectory() && /^[0-9a-f-]{36}$/.test(each.name)))
-    await ensureDatabaseFile(join(directory, entry.name, 'data.db'), isKept)
+    await ensureDatabaseFile(join(directory, entry.name, 'data.db'), isDurable)
   await writeFile(join(directory, MARK), '')
 }
 

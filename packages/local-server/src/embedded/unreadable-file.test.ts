@@ -27,7 +27,7 @@ async function send(backend: EmbeddedBackend, sql: string): Promise<{ status: nu
 
 test('requests are rejected without new workers, and succeed once the file can be opened', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
-  const backend = new EmbeddedBackend({ directory, isOpen: true, isKept: false })
+  const backend = new EmbeddedBackend({ directory, isOpen: true, isDurable: false })
   await backend.start()
   onTestFinished(async () => {
     await backend[Symbol.asyncDispose]()

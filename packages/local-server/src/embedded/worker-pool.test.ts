@@ -19,7 +19,7 @@ async function openPool(ids: readonly DatabaseId[]): Promise<WorkerPool> {
   const pool = new WorkerPool({
     pathOf,
     roleOf: () => 'plain',
-    isKept: false,
+    isDurable: false,
     dialect: null,
     onRequest: async () => null,
     isIdle: () => true,

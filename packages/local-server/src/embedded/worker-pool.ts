@@ -41,7 +41,7 @@ const SPARE_DELAY_MS = 5
 export interface WorkerPoolOptions {
   pathOf(id: DatabaseId): string
   roleOf(id: DatabaseId): SchemaRole
-  readonly isKept: boolean
+  readonly isDurable: boolean
   readonly dialect: Dialect | null
   /** Handles a worker's request that concerns other databases. Never rejects. */
   onRequest(id: DatabaseId, request: WorkerRequest): Promise<Reply>
@@ -121,10 +121,10 @@ export class WorkerPool {
   #openNow(id: DatabaseId): DatabaseWorker {
     const settings = this.#effectiveSettings(id)
     if (settings === undefined) throw new Error(`database ${id} is unknown to the engine`)
-    const { dialect, isKept } = this.#options
+    const { dialect, isDurable } = this.#options
     const [path, role] = [this.#options.pathOf(id), this.#options.roleOf(id)]
     if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) throw new MissingFileError()
-    const worker = this.#openWith({ id, path, role, dialect, isKept, settings })
+    const worker = this.#openWith({ id, path, role, dialect, isDurable, settings })
     this.#open.set(id, worker)
     if (!this.#evicted.delete(id)) this.#new.add(id)
     worker.lastUse = performance.now()
@@ -202,9 +202,9 @@ export class WorkerPool {
   async settle(id: DatabaseId, path: string): Promise<void> {
     const settings = this.#settings.get(id)
     if (settings === undefined) throw new Error(`database ${id} is unknown to the engine`)
-    const { isKept } = this.#options
+    const { isDurable } = this.#options
     const unlimited = { ...settings, sizeLimitBytes: null }
-    const worker = this.#openWith({ id, path, role: 'plain', dialect: null, isKept, settings: unlimited })
+    const worker = this.#openWith({ id, path, role: 'plain', dialect: null, isDurable, settings: unlimited })
     await worker.release({ keep: true })
   }
 

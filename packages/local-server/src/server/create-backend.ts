@@ -80,10 +80,10 @@ export function createBackend(
       replicasOf: (group) => replicaLocationsOfGroup(registry, group),
     })
   }
-  const isKept = dataDirectory !== undefined
+  const isDurable = dataDirectory !== undefined
   return new EmbeddedBackend({
     directory: join(directory, 'databases'),
-    isKept,
+    isDurable,
     isOpen,
     dialect,
     idOf,

@@ -56,7 +56,7 @@ test.skipIf(isMissing)(
         // a kill takes a moment, in which a request may still reach the process
         for (const { status, text } of answers)
           if (status !== 200)
-            expect([status, text]).toEqual([502, expect.stringContaining('ended while it ran')])
+            expect([status, text]).toEqual([502, expect.stringContaining('exited while running')])
         await expect.poll(async () => (await run('SELECT count(*) FROM t')).status).toBe(200)
       }
     } finally {
