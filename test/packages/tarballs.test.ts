@@ -120,7 +120,7 @@ describe.each(FOLDERS)('%s', (name) => {
   test('is not published with the placeholder URL of the repository', async () => {
     const publish = run(['npm', 'run', 'prepublishOnly'], { cwd: join(ROOT, 'packages', name) })
     if (JSON.stringify(byNpm.manifest).includes('repository.invalid'))
-      await expect(publish).rejects.toThrow(/put the address of the repository in its place/)
+      await expect(publish).rejects.toThrow(/replace the placeholder .* with the address of the repository/)
     else await publish
   })
 })

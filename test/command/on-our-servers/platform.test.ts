@@ -241,7 +241,7 @@ test('a data directory is not served by another back end than the one that holds
   const own = inject('target') as 'embedded' | 'sqld'
   const other = own === 'sqld' ? 'embedded' : 'sqld'
   await expect(startLocalServer({ backend: other, dataDirectory: directory })).rejects.toThrow(
-    `held by the back end "${own}", not "${other}"`,
+    `belong to the back end "${own}", not "${other}"`,
   )
   // a start that failed before a database was created does not fix its settings
   const fresh = await dataDirectory()
