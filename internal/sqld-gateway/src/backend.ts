@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type ReachableDatabases, TokenCheck } from '@batonsql/server-common/auth'
 import {
   accessRevoked,
@@ -71,6 +72,8 @@ export interface SqldBackendOptions extends UpstreamOptions {
 const NO_SIZE_LIMIT = '1000pb'
 /** Maximum number of attempts to apply settings while the server is being restarted. */
 const APPLY_ATTEMPTS = 5
+/** Delay between two attempts while the server is stopping, which takes it up to 2 s. */
+const STOPPING_STEP_MS = 1_000
 const ENDED = 'libsql-server exited while running this request; it is unknown whether the request was applied'
 
 interface Counts {
@@ -262,8 +265,9 @@ export class SqldBackend implements DatabaseBackend {
         return await admin.configureIfExists(id, this.#config(settings))
       } catch (error) {
         // the server was stopped meanwhile
-        const mayRepeat = isBroken(error) || isStopping(error)
-        if (!mayRepeat || this.#options.remote !== undefined || attempt === APPLY_ATTEMPTS) throw error
+        const canRetry = isBroken(error) || isStopping(error)
+        if (!canRetry || this.#options.remote !== undefined || attempt === APPLY_ATTEMPTS) throw error
+        if (isStopping(error)) await sleep(STOPPING_STEP_MS)
       }
     }
   }
@@ -279,6 +283,9 @@ export class SqldBackend implements DatabaseBackend {
     this.#bases.delete(id)
     this.#writes.remove(id)
     await (await this.#upstream.ensureRunning()).admin.remove(id)
+    // the server keeps a directory in which a file was created meanwhile
+    if (this.#options.remote === undefined)
+      await rm(dirname(this.#fileOf(id)), { recursive: true, force: true, maxRetries: 5 })
     for (const replica of await this.#startedReplicas()) await replica.remove(id)
   }
 

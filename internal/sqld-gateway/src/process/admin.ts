@@ -6,9 +6,10 @@ const MAX_REFUSED_MS = 10_000
 const REFUSED_STEP_MS = 50
 /**
  * Matches transient rejections. A database with a shared schema cannot be changed while the schema migrates, and no database
- * can while the server records the progress of a migration: it does not wait for the lock of its own database.
+ * can while the server records the progress of a migration: it does not wait for the lock of its own database. The directory of
+ * a removed database is not empty if a file was created there meanwhile; by then the server has forgotten the database.
  */
-const TRANSIENT_REJECTION = /pending migration|database is locked/
+const TRANSIENT_REJECTION = /pending migration|database is locked|Directory not empty/
 /** Maximum number of lookups before a namespace counts as missing, and the delay between them. */
 const MISSING_ATTEMPTS = 100
 const MISSING_STEP_MS = 50
