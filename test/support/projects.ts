@@ -37,6 +37,8 @@ export const ON_EACH_SERVER = [
   'test/command/on-each-server/*.test.ts',
   'test/server/real-clients.test.ts',
 ]
+/** Tests of programs of others that start slowly and send the same to each server. On one server only, except before a release. */
+const SLOW_TOOLS = ['test/adapters/drizzle/kit.test.ts', 'test/adapters/kysely/tools.test.ts']
 /** Tests of the platform API, by calls and by the command. */
 const ON_OUR_SERVERS = ['test/platform/*.test.ts', 'test/command/on-our-servers/*.test.ts']
 
@@ -58,6 +60,7 @@ export async function endToEndProjects() {
         // only a server of ours has the platform API
         ...(name === 'sqld' || name === 'embedded' ? ON_OUR_SERVERS : []),
       ],
+      exclude: name === 'embedded' || process.env['TEST_RELEASE'] !== undefined ? [] : SLOW_TOOLS,
       testTimeout: TEST_TIMEOUT_MS,
       expect: POLLING,
       maxConcurrency: MAX_CONCURRENCY,
