@@ -531,6 +531,11 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     [[inTransaction(insert, { do: 'sleep', ms: 300 })], [{ ...insert, abortMs: 20, catches: true }, insert]],
     { server: { isTursodb: true } },
   ),
+  keep(
+    'a server that refuses writers: a proxy sends the request twice that follows the refusal',
+    [[inTransaction(insert, insert, insert)], [onStream(insert)]],
+    { seed: 1692450075, server: { isTursodb: true }, faults: [{ request: 5, kind: 'repeated' }] },
+  ),
   ...[true, false].map((ignoresAbort) =>
     keep(
       `a server that refuses writers: the response of an aborted cursor arrives late (${ignoresAbort ? 'the signal is ignored' : 'the request is aborted'})`,

@@ -302,7 +302,8 @@ export class ServerStream implements OpenStream, TransactionStream {
   fail(calls: readonly QueuedCall[], error: unknown, { startedAt, continuesStream }: SentAt): void {
     const failed = {
       error,
-      continuesStream,
+      // Turso's engine may have rejected it at first, and opened a stream on which it was sent again
+      continuesStream: continuesStream || this.connection.baton !== null,
       durationMs: this.http.clock.now() - startedAt,
       inTransaction: calls.some(({ scope }) => scope === 'transaction') || this.transaction.current !== null,
       commits: calls[0]?.transactionEnd === 'commit',
