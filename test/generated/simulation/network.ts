@@ -29,6 +29,8 @@ export class Network {
   readonly seen: SeenRequest[] = []
   /** Numbers of the rows that a request wrote twice. */
   readonly repeated = new Set<number>()
+  /** Those whose request did not continue a stream. */
+  readonly repeatedWithoutBaton = new Set<number>()
   /** Nothing goes wrong any more, and nothing takes time. */
   isCalm = false
   /** Requests that have left, and whose `fetch` has not settled. */
@@ -176,7 +178,12 @@ class Exchange {
 
   async #retry(request: ServerRequest, first: ServerAnswer): Promise<ServerAnswer> {
     const tags = request.body.matchAll(/(?<=\(|"value":")\d+/g)
-    for (const [tag] of tags) this.#network.repeated.add(Number(tag))
+    const { repeated, repeatedWithoutBaton } = this.#network
+    const hasBaton = request.body.startsWith('{"baton":')
+    for (const [tag] of tags) {
+      repeated.add(Number(tag))
+      if (!hasBaton) repeatedWithoutBaton.add(Number(tag))
+    }
     if (first.lines) for await (const _ of first.lines);
     return await this.#network.handle(request)
   }

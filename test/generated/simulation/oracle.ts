@@ -4,15 +4,23 @@ import type { Commit } from './model-database.ts'
 import type { Network } from './network.ts'
 import type { Program } from './program.ts'
 
+/** What may make a server reject the second copy of a request whose first copy ran. */
+interface Rejections {
+  /** Whether a token expires meanwhile. */
+  readonly expires: boolean
+  /** Whether a writer is rejected while another one holds the lock. */
+  readonly rejectsWriters: boolean
+}
+
 /**
  * Compares what the database has with what the callers were told.
- * @param expires whether a token expires meanwhile @returns what should not be
+ * @returns what should not be
  */
 export function checkRows(
   program: Program,
   network: Network,
   commits: readonly Commit[],
-  expires: boolean,
+  rejections: Rejections,
 ): string[] {
   const groups = groupsOf(program.ledger.scopes)
   const mistakes: string[] = []
@@ -30,19 +38,27 @@ export function checkRows(
       mistakes.push(`${owner.name}: in one commit with ${strangers.join()}, which are not part of it`)
     found.set(owner, [...(found.get(owner) ?? []), commit])
   }
-  for (const group of groups) mistakes.push(...checkGroup(group, found.get(group) ?? [], network, expires))
+  for (const group of groups) mistakes.push(...checkGroup(group, found.get(group) ?? [], network, rejections))
   return mistakes
 }
 
-function checkGroup(group: Group, commits: readonly Commit[], network: Network, expires: boolean): string[] {
+function checkGroup(
+  group: Group,
+  commits: readonly Commit[],
+  network: Network,
+  { expires, rejectsWriters }: Rejections,
+): string[] {
   const { name, tags, optional, must } = group
   const needed = tags.filter((tag) => !optional.has(tag))
   if (commits.length === 0)
     return must === 'be there' && needed.length > 0
       ? [`${name}: acknowledged, but not there: ${needed.join()}`]
       : []
-  // what repeats a request on the way may hear a refusal of the second
-  const isRefusedTwin = expires && tags.some((tag) => network.repeated.has(tag))
+  // a proxy that sends a request twice may receive a rejection of the second copy; on a stream, its baton would reveal it
+  const isRefusedTwin = tags.some(
+    (tag) =>
+      (expires && network.repeated.has(tag)) || (rejectsWriters && network.repeatedWithoutBaton.has(tag)),
+  )
   if (must === 'not be there' && isRefusedTwin) return []
   if (must === 'not be there')
     return [

@@ -93,12 +93,10 @@ class Run {
       ...this.#world.uncaught.map(
         (error) => `thrown where it cannot be caught: ${String((error as Error)?.stack ?? error)}`,
       ),
-      ...checkRows(
-        program,
-        this.#network,
-        this.#server.database.commits,
-        (this.#history.events ?? []).some(({ kind }) => kind === 'token expires'),
-      ),
+      ...checkRows(program, this.#network, this.#server.database.commits, {
+        expires: (this.#history.events ?? []).some(({ kind }) => kind === 'token expires'),
+        rejectsWriters: this.#history.server.isTursodb === true,
+      }),
       ...checkOutcomes(program, this.#network, this.#history),
       ...checkReads(program, this.#history, this.#server.database.rows),
       ...checkTimes(program, this.#network, this.#history),
