@@ -105,7 +105,7 @@ export function summaryMeasurements(results: Results): Measurement[] {
   return ratios.filter((each) => each.every(({ ratio }) => ratio < 5)).flat()
 }
 
-/** The page `docs/performance.md`. @param folder where the pictures and the other pages are, from the page */
+/** The page `docs/performance.md`. @param folder the folder of the pictures and the other pages, relative to the page */
 export function writePage(results: Results, folder: string): string {
   const { node, server, cpu, cores, rounds, measurements } = results
   const link = (suite: string): string => `${folder}/${suite.replaceAll(' ', '-')}.md`

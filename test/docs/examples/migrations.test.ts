@@ -32,5 +32,5 @@ test('migrate-tenants: an invalid concurrency is rejected', async () => {
   const args = ['--concurrency', 'all']
   const { code, errors } = await endOf(startExample('migrate-tenants', 'migrate-tenants.ts', args, {}))
   expect(code).toBe(1)
-  expect(errors).toContain('--concurrency must be a number from 1, not all')
+  expect(errors).toContain('--concurrency must be a positive integer, not all')
 })
