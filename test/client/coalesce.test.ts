@@ -55,7 +55,7 @@ test('a failing statement does not affect the others', async () => {
   expect((await db.execute('select a from t order by id')).rows).toEqual([{ a: 'x' }, { a: 'y' }])
 })
 
-test('a thousand at once take a sixteenth of the requests, and all are applied', async () => {
+test('a thousand statements at once take a sixteenth of the requests, and all are applied', async () => {
   await Promise.all(
     Array.from({ length: 1_000 }, (_, at) => db.execute('insert into t (a) values (?)', [at])),
   )
@@ -135,7 +135,7 @@ test('only the statement whose result has no JSON form fails', async () => {
   ])
 })
 
-test('a read in a request of which another call was aborted after it was sent is also retried', async () => {
+test('a read is retried even if another call in its request was aborted after it was sent', async () => {
   const controller = new AbortController()
   let requests = 0
   await using client = createClient({

@@ -40,7 +40,7 @@ test('a transaction: BEGIN is sent with the first statement, COMMIT with the clo
   ])
 })
 
-test('the server is asked once what it supports', async () => {
+test('the server is probed once for what it supports', async () => {
   await using other = createClient(config)
   await other.batch([insert(1)])
   await other.transaction((tx) => tx.execute(insert(2)))

@@ -91,7 +91,7 @@ describe('text after COMMIT, ROLLBACK and BEGIN', () => {
     expect(await rows()).toEqual([1])
   })
 
-  test('is rejected after BEGIN, which begins no transaction', async () => {
+  test('is rejected after BEGIN, and no transaction begins', async () => {
     await using stream = openStream(db)
     await expect(stream.execute('begin; insert into t values (1)')).rejects.toThrow(
       new SyntaxError('unexpected text after BEGIN'),

@@ -22,12 +22,12 @@ describe('executeMultiple', () => {
        end;
        insert into t values (5)`,
     )
-    // the stream is new: its end is a request of its own
+    // the stream is new, so closing it takes a separate request
     expect(database.requestCount() - before).toBe(2)
     expect(await rows()).toEqual([1, 5, 6, 7, 'a;b'])
   })
 
-  test('outside a transaction each statement takes effect separately, up to the first that fails', async () => {
+  test('outside a transaction each statement is committed separately, up to the first that fails', async () => {
     const script = 'insert into t values (1);\ninsert into t values (1);\ninsert into t values (2)'
     await expect(executeMultiple(db, script)).rejects.toMatchObject({
       code: 'SQLITE_CONSTRAINT',
@@ -63,7 +63,7 @@ describe('executeMultiple', () => {
     expect(await rows()).toEqual([2])
   })
 
-  // recordings 62, 230, 251: the server runs what is before, and drops the rest without a word
+  // recordings 62, 230, 251: the server runs the statements before it, and silently drops the rest
   test.each([
     ['insert into t values (1); selec', 'line 1, column 27', 1],
     ['insert into t values (1); SELECT', 'line 1, column 27', 1],
@@ -129,7 +129,7 @@ describe('executeMultiple', () => {
     expect(await rows()).toEqual([])
   })
 
-  test('as one transaction as a whole: a batch of its statements', async () => {
+  test('a whole script as one transaction: a batch of its statements', async () => {
     const script = 'insert into t values (1); insert into t values (1)'
     await expect(db.batch(splitStatements(script))).rejects.toMatchObject({ statementIndex: 1 })
     expect(await rows()).toEqual([])

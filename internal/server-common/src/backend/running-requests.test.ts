@@ -104,7 +104,7 @@ test('a body keeps its request running, and is destroyed when the request is abo
   request.release()
   expect(await isDone(request.ended())).toBe(false)
   const read = pipeline(body, new PassThrough()).then(String, String)
-  // everything was read, but the reader has not received the end yet
+  // everything has been read, but the reader has not received the end yet
   body.end()
   expect(await running.end(ID, 'all')).toEqual([])
   expect(await read).toContain('was revoked')

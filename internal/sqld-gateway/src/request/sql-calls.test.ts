@@ -160,17 +160,17 @@ describe('a stream that attaches a database', () => {
     'begin immediate',
     'BEGIN EXCLUSIVE transaction',
     'select 1; begin immediate',
-  ])('only reads: %j', (sql) => {
+  ])('may only read: %j', (sql) => {
     expect(findRefusal(sql, { ...run, attach: 'attached' })).toMatchObject({ type: 'refused' })
     expect(findRefusal(sql, { ...run, attach: 'late' })).toBeNull()
   })
 
   test.each(['attach a as x', 'begin', 'begin deferred', 'select * from x.t', 'commit', 'detach x'])(
-    'may: %j',
+    'allows: %j',
     (sql) => expect(findRefusal(sql, { ...run, attach: 'attached' })).toBeNull(),
   )
 
-  test('does so in its first request', () => {
+  test('must do so in its first request', () => {
     expect(findRefusal('attach a as x', { ...run, attach: 'late' })).toMatchObject({ name: 'ATTACH' })
   })
 })

@@ -16,7 +16,7 @@ const all = async (source: Dump): Promise<string[]> => {
   return found
 }
 const bytesOf = (source: Dump): Promise<string> => new Response(source.bytes()).text()
-/** Each way to read it. */
+/** Each way to read a dump. */
 const READERS = [
   ['as statements', all],
   ['as bytes', bytesOf],
@@ -101,7 +101,7 @@ describe.each(READERS)('%s', (_, read) => {
     const error = await read(dump(db)).catch((error: unknown) => error)
     expect(error).toBeInstanceOf(HttpError)
     expect(error).toMatchObject({ status: code, body: text })
-    // a read that came to no gate is asked again
+    // a read that gets 502 is retried
     expect(received).toHaveLength(code === 502 ? 3 : 1)
   })
 
@@ -161,7 +161,7 @@ test('leaving the loop over statements', async () => {
   await gone.promise
 })
 
-test('its request is reported to observe', async () => {
+test("its request is reported to `observe`", async () => {
   const events: ClientEvent[] = []
   const { db } = await scripted((_, response) => response.end(DUMP), {
     observe: (event) => events.push(event),

@@ -39,7 +39,7 @@ describe('splitStatements', () => {
     ['create table "trigger" (a); select 1', ['create table "trigger" (a)', 'select 1']],
     ['create table trigger_log (a); select 1', ['create table trigger_log (a)', 'select 1']],
     ['begin; select 1; end; select 2', ['begin', 'select 1', 'end', 'select 2']],
-    // SQLite takes a no-break space for a letter
+    // SQLite treats a no-break space as a letter
     ['select 1;\u00a0select 2', ['select 1', '\u00a0select 2']],
     ['\ufeffselect 1', ['select 1']],
   ])('%j', (script, statements) => {
