@@ -22,7 +22,7 @@ test('migrate-drizzle: a dry run, the migrations, and nothing to do', async () =
   expect(await saidBy()).toEqual([0, 'nothing to do\n'])
 })
 
-test('migrate-drizzle: its migrations are those of the schema', async () => {
+test('migrate-drizzle: its migrations match the schema', async () => {
   const { code, said } = await drizzle('node_modules/drizzle-kit/bin.cjs', 'generate')
   expect(code).toBe(0)
   expect(said).toContain('No schema changes')

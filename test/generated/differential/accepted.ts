@@ -34,7 +34,7 @@ const ACCEPTED: readonly { readonly reason: string; applies(exchange: Exchange):
   },
 ]
 
-/** Whether an exchange may be answered differently. */
+/** Whether a difference in an exchange is accepted. */
 export function isAccepted(exchange: Exchange): boolean {
   return ACCEPTED.some(({ applies }) => applies(exchange))
 }
