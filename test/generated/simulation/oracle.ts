@@ -5,8 +5,8 @@ import type { Network } from './network.ts'
 import type { Program } from './program.ts'
 
 /**
- * Compares what the database has with what the callers were told.
- * @param expires whether a token expires meanwhile @returns what should not be
+ * Compares the contents of the database with the results that callers received.
+ * @param expires whether a token expires in the meantime @returns the violations
  */
 export function checkRows(
   program: Program,
@@ -41,7 +41,7 @@ function checkGroup(group: Group, commits: readonly Commit[], network: Network, 
     return must === 'be there' && needed.length > 0
       ? [`${name}: acknowledged, but not there: ${needed.join()}`]
       : []
-  // what repeats a request on the way may hear a refusal of the second
+  // if a proxy repeats a request, the second copy may be rejected
   const isRefusedTwin = expires && tags.some((tag) => network.repeated.has(tag))
   if (must === 'not be there' && isRefusedTwin) return []
   if (must === 'not be there')
