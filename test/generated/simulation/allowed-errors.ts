@@ -162,7 +162,7 @@ class ErrorChecker {
     )
     const isBusy = this.#history.tasks.length > 1 && JSON.stringify(this.#history).includes('"mode":"')
     const isUndone = calls.some(({ what }) => what === 'undo' || what === 'forget')
-    // if a request has only reads, they are sent again one by one
+    // reads that share a request are sent again one by one
     const isLarge = calls.some(({ sql }) => sql.includes('large')) && !calls.every(isPlainRead)
     const isClosed = calls.some(({ what, at }) => what === 'close stream' && at <= call.settledAt)
     // calls after a COMMIT that is rejected, for example by a deferred constraint, were meant to run outside of the transaction

@@ -112,13 +112,13 @@ export class ModelDatabase {
 interface OpenTransaction {
   /** Begun by SAVEPOINT, so that its RELEASE commits. */
   readonly byPoint: boolean
-  /** The version of the database that it sees; null before it has read. */
+  /** How much of the database it sees; null before it has read. */
   seen: number | null
-  /** The version number of that snapshot. */
+  /** The version of the database at that time. */
   version: number
   own: { tag: number; table: 't' | 'child' | 'parent' }[]
   points: { name: string; length: number; missing: readonly number[] }[]
-  /** Rows whose foreign keys have no parent. */
+  /** Parents that rows refer to, but that do not exist. */
   missing: readonly number[]
 }
 

@@ -85,7 +85,7 @@ export class ModelServer {
   readonly #expired = new Set<number>()
   #nextStream = 1
   #generation = 0
-  /** The first part of its replication index. */
+  /** The value at which its replication index starts. */
   #indexBase = 10
   /** The token that it accepts; null accepts any. */
   token: string | null = null
