@@ -1,6 +1,6 @@
 import { brotliDecompressSync, constants, gunzipSync, inflateSync } from 'node:zlib'
 
-// of a body that is broken off there is what has come
+// for a truncated body, the part that arrived
 const PART = { finishFlush: constants.Z_SYNC_FLUSH }
 const DECODERS: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
   gzip: (bytes) => gunzipSync(bytes, PART),

@@ -36,7 +36,7 @@ test('streams a cursor', async () => {
   expect(JSON.parse(lines.at(-1) as string)).toHaveProperty('type', 'replication_index')
 })
 
-test('aborted bodies leave nothing behind', async () => {
+test('aborted responses leave nothing behind', async () => {
   await using handler = createHandler()
   const { fetch } = handler
   const base = 'http://localhost'
