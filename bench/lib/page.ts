@@ -9,7 +9,7 @@ export const SUITES: Readonly<
 > = {
   client: {
     title: 'Core beside other clients',
-    text: 'Speed relative to raw undici, which sends the same requests and parses the responses: 1 is the limit for one request per call, and higher is faster. Client CPU is the CPU time of the client's process.',
+    text: 'Speed relative to raw undici, which sends the same requests and parses the responses: 1 is the limit for one request per call, and higher is faster. Client CPU is the CPU time of the client process.',
     figure: 'µs',
     where: 'libsql-server',
   },

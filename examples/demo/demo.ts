@@ -92,7 +92,9 @@ for (const [name, transfer] of [
     () => 'NOT REFUSED',
     (error: Error) => ((error.cause ?? error) as Error).message,
   )
-  console.log(`   ${name}: more athletes than there are: ${refused}, rolled back (${requests()}); ${await books()}`)
+  console.log(
+    `   ${name}: more athletes than there are: ${refused}, rolled back (${requests()}); ${await books()}`,
+  )
 }
 
 await kysely.destroy()

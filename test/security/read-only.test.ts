@@ -108,7 +108,7 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
     return JSON.stringify(parts, null, 1)
   }
 
-  /** A hash of the files of all databases, including WALs. */
+  /** Hashes of the files of all databases, including WALs. */
   async function hashes(): Promise<Record<string, string>> {
     const folder = join(attacked.directory, 'data')
     const files = await readdir(folder, { recursive: true })

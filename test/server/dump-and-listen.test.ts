@@ -53,7 +53,7 @@ test('HEAD responds at once: the next request on the connection is handled', asy
 })
 
 describe('a dump', () => {
-  test('of text with many kinds of line breaks is written quickly', async () => {
+  test('of text that contains many line break marks is written quickly', async () => {
     await using server = await startLocalServer()
     const copy = await server.createDatabase('copy')
     await query(server.url, 'CREATE TABLE t(a TEXT)')

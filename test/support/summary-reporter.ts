@@ -27,7 +27,7 @@ class SummaryReporter implements Reporter {
   }
 
   async onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): Promise<void> {
-    // a short run ends before the container has been found
+    // a short run ends before the browser and the servers have been found
     await this.#found
     const { perProject, notes, ...summary } = summaryOf(modules, errors)
     const summaryFile = process.env['BATON_TEST_SUMMARY']

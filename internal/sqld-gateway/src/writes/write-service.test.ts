@@ -101,7 +101,7 @@ test.skipIf(isMissing)('a server with a long-running statement is not restarted'
   expect([notices, await pidOf()]).toEqual([[], pid])
 })
 
-test.skipIf(isMissing)('a remote server that no longer responds to writes is reported, not restarted', async () => {
+test.skipIf(isMissing)('a stalled remote server is reported, not restarted', async () => {
   const sqld = await startSqld({ namespaces: true })
   onTestFinished(() => sqld.close())
   const { run, notices, healthProblem } = await startBackend(sqld)

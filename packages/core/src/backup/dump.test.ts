@@ -161,7 +161,7 @@ test('leaving the loop over statements', async () => {
   await gone.promise
 })
 
-test("its request is reported to `observe`", async () => {
+test('its request is reported to `observe`', async () => {
   const events: ClientEvent[] = []
   const { db } = await scripted((_, response) => response.end(DUMP), {
     observe: (event) => events.push(event),

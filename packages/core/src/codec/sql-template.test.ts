@@ -58,6 +58,6 @@ test('an object that looks like a fragment is a value, which is rejected', () =>
   )
 })
 
-test.each([['select 1'], [['select 1']], [undefined]])('the tag rejects being called as a function: %j', (given) => {
+test.each([['select 1'], [['select 1']], [undefined]])('cannot be called as a function: %j', (given) => {
   expect(() => sql(given as unknown as TemplateStringsArray)).toThrow('sql is a template tag')
 })

@@ -84,7 +84,7 @@ test('a connection that was used just now is used again', async () => {
   expect(await get()).toBe(1)
 })
 
-test.each([KEEP_ALIVE_MS, 3_600_000, -1_000])('a connection that was last used %i ms ago is not used again', async (ms) => {
+test.each([KEEP_ALIVE_MS, 3_600_000, -1_000])('one last used %i ms ago is not used again', async (ms) => {
   expect(await get()).toBe(1)
   aheadMs += ms
   expect(await get()).toBe(2)
