@@ -1,5 +1,5 @@
-// Measures what aborted calls cost the other calls: twelve writers without aborts, and with one transaction in twenty aborted
-// within 20 ms, on both servers, through each client: npm run bench:aborted-calls [-- --count 1500] [-- --seed 1]
+// Measures what aborted calls cost the other calls: twelve writers without aborts, and with one transaction in twenty
+// aborted within 20 ms, on both servers, through each client: npm run bench:aborted-calls [-- --count 1500] [-- --seed 1]
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'

@@ -1,5 +1,5 @@
-// Measures the cost of durable writes, which the embedded server acknowledges only when they are on the disk: compares a server
-// with a data directory to one without, which does not wait for the disk. npm run bench:durable [-- --count N]
+// Measures the cost of durable writes, which the embedded server acknowledges only when they are on the disk: compares a
+// server with a data directory to one without, which does not wait for the disk. npm run bench:durable [-- --count N]
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'

@@ -1,5 +1,5 @@
-// A thousand databases through the platform API: created, listed, queried twice, half of them deleted, and the server started
-// again with the rest; on each back end, in separate processes. `--write-docs` puts the figures into
+// A thousand databases through the platform API: created, listed, queried twice, half of them deleted, and the server
+// started again with the rest; on each back end, in separate processes. `--write-docs` puts the figures into
 // docs/self-hosting.md: npm run bench:platform [-- --databases N] [-- --backend sqld] [-- --write-docs]
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -1,5 +1,5 @@
-// npm run bench:servers [-- --rounds N]: compares the embedded server with libsql-server, using the same bare client. A ratio
-// above 1 means that the embedded one is faster.
+// npm run bench:servers [-- --rounds N]: compares the embedded server with libsql-server, using the same bare client. A
+// ratio above 1 means that the embedded one is faster.
 import { parseArgs } from 'node:util'
 import { startLocalServer } from '@batonsql/local-server'
 import { startSqld } from '@batonsql/local-server/sqld'

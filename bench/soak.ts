@@ -1,5 +1,5 @@
-// Does anything grow? Keeps 64 calls in flight for several minutes, with one request in ten failing, and samples memory, sockets,
-// listeners and the server's streams every 15 s: npm run bench:soak [-- --minutes 5]
+// Does anything grow? Keeps 64 calls in flight for several minutes, with one request in ten failing, and samples memory,
+// sockets, listeners and the server's streams every 15 s: npm run bench:soak [-- --minutes 5]
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'

@@ -1,5 +1,5 @@
-// Are transactions torn? Runs the same random transactions, which the server may roll back on its own, through each client, with
-// statements one by one and together, and errors swallowed and thrown: npm run bench:torn [-- --count N] [-- --seed N]
+// Are transactions torn? Runs the same random transactions, which the server may roll back on its own, through each client,
+// with statements one by one and together, and errors swallowed and thrown: npm run bench:torn [-- --count N] [-- --seed N]
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
 import { createClient as createDropIn } from '@batonsql/libsql-client/http'

@@ -12,7 +12,7 @@ export interface Measurement {
   readonly value: number
   /** The subject that the ratio is to. */
   readonly base: string
-  /** Median over the rounds. For times, above 1 is faster than the base; for anything else, below 1 is less than the base. */
+  /** Median over the rounds. For times, above 1 is faster than the base; otherwise, below 1 is less than the base. */
   readonly ratio: number
   /** The goal for the ratio, if it has one: `>= 1.00` or `<= 1.20`. */
   readonly goal?: string | undefined

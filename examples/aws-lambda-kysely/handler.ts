@@ -15,8 +15,8 @@ interface HttpResult {
   readonly body: string
 }
 
-// In module scope, so that a warm function already has its connection. There is no need to close it: no timer keeps the process
-// alive, and a connection that died while the function was frozen is replaced.
+// In module scope, so that a warm function already has its connection. There is no need to close it: no timer keeps the
+// process alive, and a connection that died while the function was frozen is replaced.
 const db = new Kysely<Database>({
   dialect: new BatonDialect({
     url: process.env['DATABASE_URL'] ?? '',

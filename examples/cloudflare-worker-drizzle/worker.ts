@@ -16,7 +16,7 @@ export default {
     env: Env,
     context: { waitUntil(work: Promise<unknown>): void },
   ): Promise<Response> {
-    // One client per request: a Worker's request cannot wait for I/O that another has started. Creating it opens no connection.
+    // One client per request: a Worker cannot let a request wait for I/O of another. Creating it opens no connection.
     const [, minReplicationIndex] =
       new RegExp(`\\b${COOKIE}=(\\d{1,18})\\b`).exec(request.headers.get('cookie') ?? '') ?? []
     const connection = { url: env.DATABASE_URL, authToken: env.DATABASE_TOKEN, minReplicationIndex }

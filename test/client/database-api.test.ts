@@ -451,7 +451,7 @@ describe('listen', () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const heard = total(db, 301, resolve)
     await promise
-    // libsql-server clears its counts only after it releases the write lock: a rollback can clear the counts of another writer
+    // libsql-server clears its counts only after it releases the write lock, so a rollback can clear another writer's
     const writers = inject('target') === 'embedded' ? 4 : 1
     const write = async (): Promise<void> => {
       for (let round = 0; round < 100 / writers; round++) {

@@ -33,8 +33,8 @@ import { ScopedRegistry } from './scoped-registry.ts'
 import { type Served, serve } from './served.ts'
 import { FOLDERS, manifestOf, openTarball } from './tarballs.ts'
 
-// The packages as a new user installs them: as published, in an empty project, on the oldest and the newest node, on Bun, on Deno
-// and on edge runtimes.
+// The packages as a new user installs them: as published, in an empty project, on the oldest and the newest node, on Bun, on
+// Deno and on edge runtimes.
 
 const OLDEST = `${manifestOf('core').engines.node.replace('>=', '')}.0`
 const NEWEST = '26.10.0'

@@ -5,7 +5,10 @@ import type { AddressInfo } from 'node:net'
 import { basename, join } from 'node:path'
 import type { Tarball } from './tarballs.ts'
 
-/** The registry as it will be once our packages are published: npm and pnpm request `@batonsql/…` from it, and the rest from their own. */
+/**
+ * The registry as it will be once our packages are published: npm and pnpm request `@batonsql/…` from it, and the rest from
+ * their own.
+ */
 export class ScopedRegistry {
   readonly #server: Server
   /** A unique name, so that no cache has a package that an earlier run packed under the same version. */

@@ -150,8 +150,8 @@ function isAllowed(route: KnownRoute, caller: Caller): boolean {
 }
 
 /**
- * Whether a caller is allowed: always if no token is needed, never with an invalid token, otherwise by permissions. To callers
- * who do not belong to an organization, it does not exist.
+ * Whether a caller is allowed: always if no token is needed, never with an invalid token, otherwise by permissions. To
+ * callers who do not belong to an organization, it does not exist.
  */
 function expectation(route: KnownRoute, caller: Caller): 'let in' | 401 | 403 | 404 {
   if (scopesOf(route).min_level === 'none') return 'let in'

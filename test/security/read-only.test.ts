@@ -84,7 +84,10 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
 
-  /** Everything that a statement could have changed: the schema with the root pages, every row of every table, the header's fields. */
+  /**
+   * Everything that a statement could have changed: the schema with the root pages, every row of every table, the header's
+   * fields.
+   */
   async function dump(): Promise<string> {
     const ask = (sql: string): Promise<unknown[][]> => query(attacked.url(), sql, { token: owner })
     const schema = await ask(

@@ -1,5 +1,5 @@
-// Generated requests to the embedded server, valid, invalid and hostile: each gets a response, none because of a failure of the
-// server, which still works afterwards. FUZZ_REQUESTS sets their number, FUZZ_SEED repeats a run.
+// Generated requests to the embedded server, valid, invalid and hostile: each gets a response, none because of a failure of
+// the server, which still works afterwards. FUZZ_REQUESTS sets their number, FUZZ_SEED repeats a run.
 import http from 'node:http'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { expect, test } from 'vitest'

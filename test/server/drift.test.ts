@@ -1,5 +1,5 @@
-// Replays the recorded cases on the program they were recorded from: with a newer libsql-server, this shows what has changed.
-// The everyday run replays every eighth case, `npm run test:fuzz` all of them.
+// Replays the recorded cases on the program they were recorded from: with a newer libsql-server, this shows what has
+// changed. The everyday run replays every eighth case, `npm run test:fuzz` all of them.
 import { findSqld, type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, test } from 'vitest'
 import { replay } from './replay.ts'

@@ -1,8 +1,8 @@
 /*
  * Kills a server at random moments while eight clients write to one database in every possible way, starts it again on
  * the same directory and checks: every acknowledged change exists, no change of an open transaction does, and the file is
- * sound. DURABILITY_KILLS sets how often (200 in the long version); DURABILITY_SEED repeats the times, and how much is written
- * at a time, but not the order in which clients run.
+ * sound. DURABILITY_KILLS sets how often (200 in the long version); DURABILITY_SEED repeats the times, and how much is
+ * written at a time, but not the order in which clients run.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'

@@ -1,5 +1,5 @@
-// A migration whose server is killed in the middle resumes at the next start, and each database gets it once. An unrelated database
-// responds whatever its outcome, with every acknowledged row.
+// A migration whose server is killed in the middle resumes at the next start, and each database gets it once. An unrelated
+// database responds whatever its outcome, with every acknowledged row.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'

@@ -37,7 +37,10 @@ export const ON_EACH_SERVER = [
   'test/command/on-each-server/*.test.ts',
   'test/server/real-clients.test.ts',
 ]
-/** Tests of third-party programs that start slowly and send the same requests to each server. On one server only, except before a release. */
+/**
+ * Tests of third-party programs that start slowly and send the same requests to each server. On one server only, except
+ * before a release.
+ */
 const SLOW_TOOLS = ['test/adapters/drizzle/kit.test.ts', 'test/adapters/kysely/tools.test.ts']
 /** Tests of the platform API, through the client and through the command. */
 const ON_OUR_SERVERS = ['test/platform/*.test.ts', 'test/command/on-our-servers/*.test.ts']
@@ -89,8 +92,8 @@ export async function imageProjects() {
 }
 
 /**
- * The server on which other versions of Kysely and Drizzle are tested. Differences between versions do not depend on the server, so
- * each version runs on all servers only with `TEST_RELEASE=1`, which `npm run test:release` sets.
+ * The server on which other versions of Kysely and Drizzle are tested. Differences between versions do not depend on the
+ * server, so each version runs on all servers only with `TEST_RELEASE=1`, which `npm run test:release` sets.
  */
 const SERVER_OF: Readonly<Record<string, TargetName>> = {
   'drizzle-0.44': 'embedded',

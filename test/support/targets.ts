@@ -12,7 +12,10 @@ export interface TargetStatus {
 
 let targets: Promise<TargetStatus[]> | undefined
 
-/** Finds out which servers this machine has for the tests. `TEST_TARGETS=embedded,sqld` limits them; `tursodb` must be named there. */
+/**
+ * Finds out which servers this machine has for the tests. `TEST_TARGETS=embedded,sqld` limits them; `tursodb` must be named
+ * there.
+ */
 export function findTargets(): Promise<TargetStatus[]> {
   targets ??= probe()
   return targets

@@ -21,7 +21,9 @@ export interface TestServer {
 }
 
 const cleanUp: (() => Promise<unknown>)[] = []
-/** Stops the servers that a test file has opened. For a hook of the file, because a hook registered inside a hook never runs. */
+/**
+ * Stops the servers that a test file has opened. For a hook of the file, because a hook registered inside a hook never runs.
+ */
 export async function closeTestServers(): Promise<void> {
   for (const task of cleanUp.splice(0).reverse()) await task()
 }

@@ -3,8 +3,9 @@ import { expect, test } from 'vitest'
 import { PLATFORM_CALLS } from '../test-support/platform-calls.ts'
 import { type PlatformRequest, scriptedPlatform } from '../test-support/scripted-platform.ts'
 
-// Every documented route of the platform API has a method, and every method but one is a documented route, according to a table that
-// cites the service's documentation. Each call is made once, with all of its arguments, and gets the documented response.
+// Every documented route of the platform API has a method, and every method but one is a documented route, according to a
+// table that cites the service's documentation. Each call is made once, with all of its arguments, and gets the documented
+// response.
 
 interface Schema {
   readonly type?: string

@@ -1,6 +1,7 @@
 /*
- * The routes other than those for statements: after the same generated statements, dumps, change streams, jobs of shared schemas and attached
- * databases are the same on the embedded server and on libsql-server. ROUTE_SCENES sets the number of each, FUZZ_SEED repeats a run.
+ * The routes other than those for statements: after the same generated statements, dumps, change streams, jobs of shared
+ * schemas and attached databases are the same on the embedded server and on libsql-server. ROUTE_SCENES sets the number of
+ * each, FUZZ_SEED repeats a run.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -158,7 +159,10 @@ async function tablesOf(...subjects: readonly Subject[]): Promise<unknown> {
   return uncounted(await Promise.all(subjects.map((subject) => runSequence(subject, exchanges([sql])))))
 }
 
-/** Responses without row counters, because each server stores the state of a migration, or a copy of a database, in its own way. */
+/**
+ * Responses without row counters, because each server stores the state of a migration, or a copy of a database, in its own
+ * way.
+ */
 function uncounted(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value, (key, member: unknown) => (key.startsWith('rows_') ? undefined : member)),

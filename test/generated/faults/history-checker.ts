@@ -33,11 +33,11 @@ type EdgeKind = keyof HistoryReport['edges']
 
 /**
  * Checks that a history is serializable, as Elle does for lists: the final lists give the
- * order of the writes, and the reads give the other dependencies. There must be no cycle of dependencies, no read of a value that was
- * rolled back, no partly applied transaction, and no missing acknowledged append.
+ * order of the writes, and the reads give the other dependencies. There must be no cycle of dependencies, no read of a value
+ * that was rolled back, no partly applied transaction, and no missing acknowledged append.
  * @param final the final lists
- * @param order further constraints: `real-time`, a transaction that ended before another began comes before it; `session`, only for the
- * same client, as when each client reads from its own replica
+ * @param order further constraints: `real-time`, a transaction that ended before another began comes before it; `session`,
+ * only for the same client, as when each client reads from its own replica
  */
 export function checkHistory(
   history: readonly HistoryTransaction[],
@@ -85,7 +85,10 @@ export function checkHistory(
   }
 }
 
-/** Checks that each transaction was applied completely or not at all, as reported to its caller. @returns those that were applied */
+/**
+ * Checks that each transaction was applied completely or not at all, as reported to its caller.
+ * @returns those that were applied
+ */
 function checkAppends(
   history: readonly HistoryTransaction[],
   present: ReadonlySet<number>,

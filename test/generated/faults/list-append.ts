@@ -193,7 +193,10 @@ export async function runListAppend(
   )
 }
 
-/** The outcome of the whole call, from its error; an error that is not ours means that it was aborted, in a transaction before COMMIT. */
+/**
+ * The outcome of the whole call, from its error; an error that is not ours means that it was aborted, in a transaction
+ * before COMMIT.
+ */
 function outcomeOf(error: unknown, isSingle: boolean): 'not_applied' | 'unknown' {
   if (error instanceof DatabaseError) return error.outcome
   if (error instanceof Error && error.cause) return outcomeOf(error.cause, isSingle)

@@ -1,7 +1,8 @@
 /*
- * Checks whether the tests detect small mistakes: makes them one by one in copies of a package (`--package`, core by default), and
- * runs its tests there; for core, the simulation first. `--count` sets how many, `--seed` which, `--only`
- * selects files with a text in their path, `--seconds` limits the simulation of each, `--parallel` sets how many run at once.
+ * Checks whether the tests detect small mistakes: makes them one by one in copies of a package (`--package`, core by
+ * default), and runs its tests there; for core, the simulation first. `--count` sets how many, `--seed` which, `--only`
+ * selects files with a text in their path, `--seconds` limits the simulation of each, `--parallel` sets how many run at
+ * once.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, rmSync } from 'node:fs'

@@ -165,7 +165,7 @@ class ErrorChecker {
     // reads that share a request are sent again one by one
     const isLarge = calls.some(({ sql }) => sql.includes('large')) && !calls.every(isPlainRead)
     const isClosed = calls.some(({ what, at }) => what === 'close stream' && at <= call.settledAt)
-    // calls after a COMMIT that is rejected, for example by a deferred constraint, were meant to run outside of the transaction
+    // calls after a COMMIT that is rejected, as by a deferred constraint, were meant to run outside of the transaction
     const isBehindCommit = calls.some(({ what }) => what === 'commit')
     const hasDeferredViolation = calls.some(({ sql }) => sql.includes('child'))
     // such a request ends its stream on the server
@@ -225,7 +225,7 @@ class ErrorChecker {
     return isStream || isControl || call.mistake ? null : 'nothing was used wrongly'
   }
 
-  /** Whether rows were being read on the call's stream when it was made or while it waited, by a handle that had not ended before. */
+  /** Whether a handle that had not ended was reading rows on the call's stream when it was made or while it waited. */
   #readsRows({ scope, mistake, inner, turn, settledTurn }: Call): boolean {
     if (mistake || inner.length > 0) return true
     return this.#program.ledger.calls.some(

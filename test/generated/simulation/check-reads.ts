@@ -22,8 +22,8 @@ function readsOf(call: Call): { rows: Rows; isWhole: boolean }[] {
 }
 
 /**
- * Checks the rows that were read: the durable ones, from the first up to some point, and then those that the call's transaction
- * wrote; they must include all rows acknowledged to the caller before.
+ * Checks the rows that were read: the durable ones, from the first up to some point, and then those that the call's
+ * transaction wrote; they must include all rows acknowledged to the caller before.
  * @param durable the rows of the table at the end
  */
 export function checkReads(program: Program, history: History, durable: Rows): string[] {

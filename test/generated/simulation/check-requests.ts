@@ -41,7 +41,10 @@ function requestsFor({ what, inner, plan, sql }: Call): number {
   }
 }
 
-/** One for each run of statements, BEGIN with the first, COMMIT alone, and the close of the stream, which may be sent with COMMIT. */
+/**
+ * One for each run of statements, BEGIN with the first, COMMIT alone, and the close of the stream, which may be sent with
+ * COMMIT.
+ */
 function requestsForScript(length: number, [from, to]: readonly [number, number] = [0, 0]): number {
   const before = from > 0 ? 1 : 0
   const inside = to > from ? 2 : 0

@@ -120,7 +120,10 @@ function groupsOfCall(call: Call): Group[] {
   return []
 }
 
-/** Statements that are committed one by one, up to the first that fails; in a script, those between BEGIN and COMMIT together. */
+/**
+ * Statements that are committed one by one, up to the first that fails; in a script, those between BEGIN and COMMIT
+ * together.
+ */
 function chainGroups(call: Call, name: string): Group[] {
   const { tags, sql, plan, state } = call
   const whole = wholeOf(plan)
@@ -150,8 +153,8 @@ function chainGroups(call: Call, name: string): Group[] {
 }
 
 /**
- * The index of the statement that failed, if it is known; if it is not valid SQL, the index where its part begins, because the
- * server runs none of the part in that case.
+ * The index of the statement that failed, if it is known; if it is not valid SQL, the index where its part begins, because
+ * the server runs none of the part in that case.
  */
 function failedAt({ error }: Call, parts: readonly number[]): number | null {
   if (!(error instanceof SqlError)) return null

@@ -6,7 +6,11 @@ interface KeptHistory {
   readonly history: History
 }
 
-/** A history with one client. @param programs run concurrently @param options `startsAt`: when they start, in ms (default 0) */
+/**
+ * A history with one client.
+ * @param programs run concurrently
+ * @param options `startsAt`: when they start, in ms (default 0)
+ */
 function keep(
   title: string,
   programs: readonly (readonly Step[])[],

@@ -1,6 +1,6 @@
 /*
- * Sends generated requests in the language of the model to the model and to the real libsql-server, and compares the responses.
- * MODEL_SEQUENCES sets the number of sequences, MODEL_SEED repeats a run.
+ * Sends generated requests in the language of the model to the model and to the real libsql-server, and compares the
+ * responses. MODEL_SEQUENCES sets the number of sequences, MODEL_SEED repeats a run.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -12,7 +12,10 @@ const READS: ReadonlySet<Sql> = new Set([
   'unreadable',
 ])
 
-/** How long the programs of a history sleep, or wait for operations that they block themselves, in ms: others may wait for them. */
+/**
+ * How long the programs of a history sleep, or wait for operations that they block themselves, in ms: others may wait for
+ * them.
+ */
 export function slownessOf({ tasks, faults, server: { lagMs = 0 } }: History): number {
   const late = faults.reduce(
     (sum, { kind, value = 0 }) => sum + (/^(slow|late)$/.test(kind) ? 10 * value : 0),

@@ -18,8 +18,8 @@ const real = { setImmediate, performance: performance.now.bind(performance) }
 let current: World | null = null
 
 /**
- * The time, timers and randomness of one history. Time stands still while anything can happen, and then jumps to the next timer, so
- * that a history of hours takes milliseconds, and is the same each time.
+ * The time, timers and randomness of one history. Time stands still while anything can happen, and then jumps to the next
+ * timer, so that a history of hours takes milliseconds, and is the same each time.
  */
 export class World {
   now = 0

@@ -12,8 +12,8 @@ import type * as theirsWeb from '@libsql/client/web'
 import type * as theirsWs from '@libsql/client/ws'
 import { expectTypeOf } from 'vitest'
 
-// Everything that a program imports from the original exists, and is used the same way. Classes with private constructors are
-// compared by the members of their instances.
+// Everything that a program imports from the original exists, and is used the same way. Classes with private constructors
+// are compared by the members of their instances.
 type Private = '_createClient' | `${'Http' | 'Ws'}${'Client' | 'Transaction'}`
 type Public<Entry> = Omit<Entry, Private>
 

@@ -19,7 +19,8 @@ const writes = Number(process.env['FAULT_WRITES'] ?? 300)
 const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 const limits = {
   timeout: Number(process.env['FAULT_TIMEOUT_MS'] ?? 60_000),
-  // a primary that no longer grants its write lock (docs/libsql-server-lost-writer.md) proves nothing, so the test is repeated
+  // a primary that no longer grants its write lock (docs/libsql-server-lost-writer.md) proves nothing, so the test is
+  // repeated
   retry: { count: 1, condition: /no response from|timed out/ },
 }
 

@@ -5,7 +5,7 @@ import type { Fetch } from '../transport/transport.ts'
 import { createClient } from './client.ts'
 import { readRows } from './read-rows.ts'
 
-// However a server, or a proxy in front of it, garbles a response, a call returns a result or rejects with one of our errors.
+// However a server, or a proxy in front of it, garbles a response, a call returns a result or one of our errors.
 
 const result = {
   cols: [
