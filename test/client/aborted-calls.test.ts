@@ -263,7 +263,7 @@ describe.runIf(inject('target') !== 'url')('a call inside a transaction without 
     }
   })
 
-  test('a write that is not awaited there waits for the end of the transaction, even if the callback does other work', async () => {
+  test('a write that is not awaited in a callback waits for the end of the transaction, even if the callback does other work', async () => {
     await using db = createClient(database.config)
     let write: Promise<unknown> | undefined
     let pragma: Promise<unknown> | undefined
@@ -277,7 +277,7 @@ describe.runIf(inject('target') !== 'url')('a call inside a transaction without 
     expect((await direct.execute('select a from t order by a')).rows).toEqual([{ a: 1 }, { a: 2 }])
   })
 
-  test('a write that is not awaited there is applied after the transaction', async () => {
+  test('a write that is not awaited in a callback is applied after the transaction', async () => {
     await using db = createClient(database.config)
     let behind: Promise<unknown> | undefined
     await db.transaction(async (tx) => {

@@ -72,7 +72,7 @@ describe.runIf(isOurs)('no transaction is torn', () => {
   )
 })
 
-/** A separate server, and a client that leaves ending a transaction to the server. */
+/** A separate server, and a client that never ends a transaction on its own. */
 async function start(hidesV3: boolean) {
   const server = (await openRestartableServer(inject('target'), SIZE_LIMIT_BYTES)) as RestartableServer
   const proxy = await FaultProxy.start(server.config.url)

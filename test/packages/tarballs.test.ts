@@ -91,7 +91,7 @@ describe.each(FOLDERS)('%s', (name) => {
     expect(byNpm.files.filter((file) => /(?<!\.d)\.[cm]?ts$|tsconfig|\.tgz$/.test(file))).toEqual([])
   })
 
-  test('has a license, a changelog, and says where it comes from', async () => {
+  test('has a license, a changelog, and a repository URL', async () => {
     expect(await byNpm.read('LICENSE')).toBe(readFileSync(join(ROOT, 'LICENSE'), 'utf8'))
     expect(await byNpm.read('CHANGELOG.md')).toMatch(new RegExp(`^# ${byNpm.manifest.name}\n`))
     expect(byNpm.manifest).toMatchObject({

@@ -2,7 +2,7 @@ import { createClient } from '@tursodatabase/api'
 import { expect, inject, test } from 'vitest'
 import { Scene, sql } from './platform-scene.ts'
 
-test('@tursodatabase/api: the calls without bugs of its own', async () => {
+test('@tursodatabase/api: the calls that it sends correctly', async () => {
   const scene = await Scene.forTest()
   const { platform } = scene
   // without the trailing slash it loses the version

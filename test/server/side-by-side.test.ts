@@ -13,7 +13,7 @@ const HELD_MS = 300
 /** Number of concurrent writes and reads. */
 const ENOUGH = 20
 
-/** Sends a statement that never ends, until the test is over. */
+/** Sends an endless statement, which is aborted when the test ends. */
 function sendEndless(url: string, signal: AbortSignal, baton: string | null = null): Promise<unknown> {
   const requests = baton === null ? [execute(ENDLESS), close] : [execute(ENDLESS)]
   return pipeline(url, requests, { signal, baton }).catch(() => {})

@@ -1,4 +1,4 @@
-/** A request of a pipeline, as it is written on the wire. */
+/** A request of a pipeline, in wire format. */
 export type WireRequest = Readonly<Record<string, unknown>>
 
 export interface WireAnswer {

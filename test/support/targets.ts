@@ -31,7 +31,7 @@ async function probe(): Promise<TargetStatus[]> {
       unavailable: process.env['TEST_DATABASE_URL'] ? null : 'TEST_DATABASE_URL is not set',
     },
     { name: 'container', unavailable: await containerProblem() },
-    // not every test passes there: those of its own are in `tursodb` and run anyway
+    // not every test passes there; its own tests are in `tursodb` and run anyway
     ...(wanted?.includes('tursodb') ? [{ name: 'tursodb' as const, unavailable: tursodbProblem }] : []),
   ]
   return found.map((target) =>

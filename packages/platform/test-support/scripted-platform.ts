@@ -14,7 +14,7 @@ export interface PlatformRequest {
   readonly redirect: string
 }
 
-/** The response: JSON of `body`, or `text`. `drop` loses the connection instead; `hang` never answers. */
+/** The response: JSON of `body`, or `text`. `drop` loses the connection instead; `hang` never responds. */
 export interface PlatformAnswer {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>

@@ -39,7 +39,7 @@ export function isAccepted(exchange: Exchange): boolean {
   return ACCEPTED.some(({ applies }) => applies(exchange))
 }
 
-/** The body with the order of keys that the generator gives it. */
+/** The body with its keys in the generator's order. */
 function textOf({ body }: Exchange): string {
   return JSON.stringify(body)
 }

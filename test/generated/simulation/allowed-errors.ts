@@ -14,7 +14,7 @@ import { PlannedError } from './planned-error.ts'
 import type { Program } from './program.ts'
 import { slownessOf } from './slowness.ts'
 
-/** Faults that can occur in a history besides those of its statements. */
+/** Faults that can occur in a history, apart from those of its statements. */
 interface Hazards {
   /** Requests failed, or the server did. */
   readonly isFaulty: boolean

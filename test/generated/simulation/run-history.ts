@@ -224,7 +224,7 @@ class Run {
     if (listeners.length > 0) this.#mistakes.push(`at the end ${listeners.length} signals have listeners`)
   }
 
-  /** An aborted read leaves its stream to the server. */
+  /** After an aborted read, the server has to close its stream. */
   get #givesUp(): boolean {
     const text = JSON.stringify(this.#history)
     const leavesRows = text.includes('"do":"rows"') && /"wait"|"together"/.test(text)

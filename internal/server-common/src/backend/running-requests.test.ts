@@ -58,7 +58,7 @@ test('a request that does not finish in time is aborted, and returned if it cont
   expect(await end).toEqual([write])
 })
 
-test('the end of write access leaves readers, later requests and other databases alone', async () => {
+test('the end of write access does not affect readers, later requests and other databases', async () => {
   const running = new RunningRequests()
   const read = reader(running)
   const elsewhere = running.begin('two' as DatabaseId, NEVER)

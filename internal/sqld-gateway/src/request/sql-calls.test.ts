@@ -74,7 +74,7 @@ describe('a function that is not known to be safe is rejected wherever it is cal
       expect(findRefusal(sql, use as SqlUse)).toMatchObject({ type: 'refused' })
   })
 
-  test('tables behind vector indexes are not changed', () => {
+  test('the tables that store vector indexes cannot be changed', () => {
     for (const sql of [
       'update i_shadow set data = randomblob(9)',
       'update or ignore main."i_shadow" set data = 1',

@@ -38,7 +38,7 @@ test('the statements together equal the bytes', async () => {
   expect(received.map(({ url }) => url)).toEqual(['/dump', '/dump?preserve_row_ids=true'])
 })
 
-test('in chunks of any size, also through a custom fetch', async () => {
+test('in chunks of any size, even through a custom fetch', async () => {
   const pieces = async (write: (piece: string) => unknown, end: () => unknown): Promise<void> => {
     for (const char of DUMP) {
       write(char)

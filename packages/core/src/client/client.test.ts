@@ -170,7 +170,7 @@ test.each([
     'TRANSACTION_EXPIRED',
   ],
   [404, '{"error":"stream not found"}', 'application/json', 'TRANSACTION_LOST'],
-])('a lost stream (%i %s) is one typed error, also for later calls', async (code, text, type, expected) => {
+])('a lost stream (%i %s) is one typed error, for later calls too', async (code, text, type, expected) => {
   const { db, received } = await scripted((request, response, count) => {
     if (count === 1) streams()(request, response, count)
     else status(code, text, type)(request, response, count)
@@ -275,7 +275,7 @@ test.each([
   )
 })
 
-test('transactionTimeoutMs: Infinity leaves it to the server', async () => {
+test('with transactionTimeoutMs: Infinity the server ends idle transactions', async () => {
   const { db } = await scripted(streams(), { transactionTimeoutMs: Infinity })
   await db.transaction(async (tx) => {
     await tx.execute('select 1')

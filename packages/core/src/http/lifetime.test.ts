@@ -17,7 +17,7 @@ const watch = (promise: Promise<unknown>) => {
 }
 const stream: OpenStream = { abandon: () => Promise.reject(new Error('abandoned')) }
 
-test('without calls in flight it closes at once, also with drainMs, and on the second call', async () => {
+test('without calls in flight it closes at once, even with drainMs, and on the second call', async () => {
   const { lifetime } = start()
   await lifetime.close(60_000)
   await lifetime.close(60_000)

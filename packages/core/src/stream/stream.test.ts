@@ -222,7 +222,7 @@ describe('a COMMIT that may have been sent twice on its way', () => {
     [404, '{"error":"stream not found"}'],
     [401, 'token expired'],
     [429, ''],
-  ])('and whose second copy is answered with %i %s: the outcome is unknown', async (status, text) => {
+  ])('and whose second copy gets %i %s: the outcome is unknown', async (status, text) => {
     const { stream, next } = await startWritten({ maxRetries: 0 })
     const commit = expect(stream.commit()).rejects.toMatchObject({
       name: 'HttpError',
