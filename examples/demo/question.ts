@@ -5,7 +5,7 @@ export interface Question {
 }
 
 export const TITLES = {
-  medals: 'Which nations won the most medals? (join, aggregate)',
+  medals: 'Which nations won the most gold medals? (join, aggregate)',
   height: 'Who are the tallest medallists, by sport? (three joins, having)',
   pizza: 'Which pizza earned the most each month? (window function)',
   page: 'The third page of rowers (pagination)',
