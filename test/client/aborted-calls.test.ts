@@ -101,7 +101,7 @@ describe('close', () => {
     await nextWrite()
   })
 
-  test('in a busy transaction', async () => {
+  test('in a busy transaction: nothing in it is applied', async () => {
     const db = createClient(database.config)
     let sent = Infinity
     const given = db.transaction(async (tx) => {

@@ -13,7 +13,7 @@ beforeEach(async () => {
 })
 const requests = (): number => events.filter(({ type }) => type === 'request').length
 
-test('statements in one request: each with its own result', async () => {
+test('statements in one request each have their own result', async () => {
   const [first, count, second, changed, none] = await Promise.all([
     db.execute('insert into t (a) values (?)', ['x']),
     db.execute('select typeof(?) as type', [2n ** 53n + 1n]),

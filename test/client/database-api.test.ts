@@ -362,7 +362,7 @@ describe('restore', () => {
     expect(await tables()).toEqual(before)
   })
 
-  test('invalid options', async () => {
+  test('rejects invalid options', async () => {
     await expect(restore(db, '', { progress: 1 } as object)).rejects.toThrow('unknown option progress')
   })
 })

@@ -199,7 +199,7 @@ describe('a printed error shows the statement, but nothing that may be secret', 
 })
 
 describe('wrong configuration that only a request can show', () => {
-  test('libsql:// on a server without TLS', async () => {
+  test('libsql:// for a server without TLS: the error says what to use instead', async () => {
     const plain = createServer((_, response) => response.end()).listen(0, '127.0.0.1')
     await new Promise((resolve) => plain.once('listening', resolve))
     const { port } = plain.address() as AddressInfo

@@ -100,7 +100,7 @@ describe('executeMultiple', () => {
     },
   )
 
-  test('a literal of nearly 5 MB', async () => {
+  test('a literal of nearly 5 MB is accepted', async () => {
     await executeMultiple(db, `insert into t values (x'${'ab'.repeat(4_900_000)}'); insert into t values (1)`)
     expect((await db.execute('select sum(length(a)) as n from t')).rows).toEqual([{ n: 4_900_001 }])
   })
@@ -114,7 +114,7 @@ describe('executeMultiple', () => {
     },
   )
 
-  test('a script longer than a request, with its own transaction', async () => {
+  test('a script longer than a request is atomic if it has its own transaction', async () => {
     const value = 'x'.repeat(2_000)
     const inserts = Array.from({ length: 1_500 }, (_, i) => `insert into t values ('${i} ${value}');`)
     await executeMultiple(db, `begin;\n${inserts.join('\n')}\ncommit;`)

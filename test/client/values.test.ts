@@ -89,7 +89,7 @@ test('RETURNING returns values unchanged', async () => {
   )
 })
 
-test('minus zero, bound', async () => {
+test('minus zero keeps its sign as an argument', async () => {
   const { rows } = await db.execute('select ? as a, typeof(?1) as type', [-0])
   expect(rows[0]).toEqual({ a: -0, type: 'real' })
 })

@@ -185,7 +185,7 @@ async function difference(route: KnownRoute, caller: Caller): Promise<string | n
   return isRefused && typeof answer?.error !== 'string' ? `${asked}: ${status} without an error` : null
 }
 
-test('each route, with each kind of token: allowed or rejected as documented', {
+test('each route allows or rejects each kind of token as documented', {
   timeout: 240_000,
 }, async () => {
   const differences: string[] = []
@@ -208,7 +208,7 @@ test('each route, with each kind of token: allowed or rejected as documented', {
   expect(left).toBe(7)
 })
 
-test('documented messages of rejections', async () => {
+test('rejections have the documented messages', async () => {
   const error = async (token: string | null) => (await scene.ask('GET', '/v1/user', { token })).body.error
   expect(await error('nonsense')).toBe('token contains an invalid number of segments')
   expect(await error(await scene.tokenFor('app'))).toBe('could not parse jwt id')

@@ -57,7 +57,7 @@ class CommandLine {
 const O = '/v1/organizations/local'
 const O2 = '/v2/organizations/local'
 
-test('a session, from login to destroy', async () => {
+test('serves a session from login to destroy', async () => {
   const scene = await Scene.forTest()
   const cli = new CommandLine(scene)
 

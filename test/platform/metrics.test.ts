@@ -15,7 +15,7 @@ function valuesOf(text: string, name: string): Map<string, number> {
   )
 }
 
-test('requests, usage and the process, in the Prometheus format', async () => {
+test('reports requests, usage and the process in the Prometheus format', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('orders')
   const authToken = await scene.tokenFor('orders')

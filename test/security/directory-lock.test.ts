@@ -192,7 +192,7 @@ describe('a lock that has changed', () => {
   })
 })
 
-test('a second server on one directory; one after the other; an invalid directory', async () => {
+test('a directory can be used by one server at a time, and must be writable', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
   const dataDirectory = join(directory, 'deep', 'data')
   const first = await startLocalServer({ dataDirectory })

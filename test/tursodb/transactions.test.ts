@@ -33,7 +33,7 @@ test('a read-only batch that is the first call of a client', async () => {
   expect(server.streamCount).toBe(0)
 })
 
-test('BEGIN READONLY as SQL, and a statement that mentions it', async () => {
+test('BEGIN READONLY can be written as SQL, and a statement may mention it', async () => {
   const server = await startTursodb()
   await using db = createClient({ url: server.url })
   await using stream = openStream(db)

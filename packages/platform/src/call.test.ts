@@ -97,13 +97,13 @@ describe('addresses', () => {
     },
   )
 
-  test('a call about an organization without one', () => {
+  test('a call that needs an organization throws without one', () => {
     const platform = createPlatformClient({ token: TOKEN })
     expect(() => platform.groups.list()).toThrow('createPlatformClient({ organization')
     expect(() => platform.databases.list()).toThrow('createPlatformClient({ organization')
   })
 
-  test('another organization', async () => {
+  test('forOrganization() sends calls to another organization', async () => {
     const { platform, received } = scriptedPlatform(() => ({ body: { groups: [] } }))
     await platform.forOrganization('other').groups.list()
     await platform.groups.list()
@@ -113,7 +113,7 @@ describe('addresses', () => {
     ])
   })
 
-  test('the service of Turso Cloud by default', async () => {
+  test('Turso Cloud is the default service', async () => {
     const { platform, received } = scriptedPlatform(() => ({ body: { exp: -1 } }), { url: undefined })
     await platform.apiTokens.validate()
     expect(received[0]?.host).toBe('api.turso.tech')
@@ -165,7 +165,7 @@ describe('errors', () => {
     expect([body?.length, message.length]).toEqual([4_096, 'GET /v1/user returned HTTP 500: '.length + 500])
   })
 
-  test('an existing PlatformError', async () => {
+  test('isAlreadyExists() recognizes the statuses and messages of the service', async () => {
     const isAlready = async (answer: PlatformAnswer): Promise<boolean> => {
       const { platform } = scriptedPlatform(() => answer)
       return isAlreadyExists(await failed(platform.groups.create({ name: 'g', location: 'l' })))
@@ -397,7 +397,7 @@ describe('retries', () => {
     expect(await failed(platform.groups.delete('g'))).toMatchObject({ status: 403, outcome: 'unknown' })
   })
 
-  test('deleting nothing, with missingOk', async () => {
+  test('with missingOk, deleting a missing resource is not an error', async () => {
     const { platform } = scriptedPlatform(({ url }) => {
       if (url.includes('html')) return { status: 404, text: '<html>' }
       const error = url.includes('foreign') ? 'organization not found' : 'record not found'
@@ -502,7 +502,7 @@ describe('timeouts and signals', () => {
     expect(() => platform.users.current({ timeout: 1 } as object)).toThrow('unknown option timeout')
   })
 
-  test('a timeout of 0', async () => {
+  test('with requestTimeoutMs: Infinity there is no time limit', async () => {
     const { platform } = scriptedPlatform(() => ({ body: { groups: [] } }), { requestTimeoutMs: Infinity })
     expect(await platform.groups.list()).toEqual([])
   })
@@ -548,7 +548,7 @@ describe('timeouts and signals', () => {
 })
 
 describe('requests and responses', () => {
-  test('headers: the user agent, the token, and a content type only with a body', async () => {
+  test('a request has a user agent, the token, and, only with a body, a content type', async () => {
     const { platform, received } = scriptedPlatform(() => ({ body: { group: { name: 'g' } } }), {
       userAgent: 'deploy/1.2',
       headers: { 'X-Extra': 'yes', Authorization: 'Bearer other' },
@@ -567,7 +567,7 @@ describe('requests and responses', () => {
     }
   })
 
-  test('the response of a successful call', async () => {
+  test('withResponse() returns the data and the response', async () => {
     const { platform } = scriptedPlatform(
       inTurn(
         { status: 503, headers: soon },
@@ -683,7 +683,7 @@ describe('over HTTP, with the fetch of the platform', () => {
     expect(await failed(platform.locations.list())).toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
   })
 
-  test('a port where nothing listens: not applied', async () => {
+  test('a call to a port where nothing listens is not applied', async () => {
     const server = http.createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as AddressInfo

@@ -12,7 +12,7 @@ const missing = { status: 404, body: { error: 'could not find database with name
 const taken = { status: 400, body: { error: 'database with same name already exists' } }
 
 describe('decoding', () => {
-  test('camel case at every depth, and the original in raw', async () => {
+  test('results are in camel case at every depth, with the original in raw', async () => {
     const raw = {
       ...database,
       block_reads: false,
@@ -287,7 +287,7 @@ describe('ensure', () => {
     expect(fresh.received.filter(({ method }) => method === 'POST')).toHaveLength(1)
   })
 
-  test('another caller was faster', async () => {
+  test('returns the existing resource if another caller was faster', async () => {
     const race = service(null, (make) => {
       make()
       return taken
@@ -431,7 +431,7 @@ describe('readiness', () => {
     }
   })
 
-  test('a location', async () => {
+  test('addLocation can wait for the new location', async () => {
     const { platform, received } = scriptedPlatform(() => ({ body: { group: { name: 'g' } } }))
     expect(await platform.groups.addLocation('g', 'ams', { wait: true })).toMatchObject({ name: 'g' })
     expect(received.map(({ method, url }) => `${method} ${url.split('/groups/')[1]}`)).toEqual([
@@ -440,7 +440,7 @@ describe('readiness', () => {
     ])
   })
 
-  test('the URL of a host', () => {
+  test('databaseUrl() uses http on this machine, and https elsewhere', () => {
     expect(databaseUrl('db-acme.turso.example')).toBe('https://db-acme.turso.example')
     expect(databaseUrl('127.0.0.1:8080/db')).toBe('http://127.0.0.1:8080/db')
     expect(databaseUrl('localhost:8080')).toBe('http://localhost:8080')
@@ -548,7 +548,7 @@ describe('databaseToken', () => {
     expect(() => platform.databaseToken({ database: 'db', ttl })).toThrow('ttl must be a duration')
   })
 
-  test('either a database or a group', async () => {
+  test('requires either a database or a group', async () => {
     const { platform } = mints(1)
     expect(() => platform.databaseToken({ ttl: '1h' } as never)).toThrow('either database or group')
     expect(() => platform.databaseToken({ ttl: '1h', database: 'a', group: 'b' } as never)).toThrow('either')

@@ -25,7 +25,7 @@ const add = (name: string) => ({
   headers: { connection: 'close' },
 })
 
-test('the routes', async () => {
+test('the routes list and add guests', async () => {
   const app = createApp(db)
   const added = await app.request('/guests', add('Ada'))
   expect([added.status, await added.json()]).toEqual([201, { id: 1, name: 'Ada' }])

@@ -120,7 +120,7 @@ describe.each(READERS)('%s', (_, read) => {
     await read(dump(db, { timeoutMs: 600 }))
   })
 
-  test('a signal, and closing the client', async () => {
+  test('an aborted signal and a closed client reject the reader', async () => {
     const { db } = await scripted((_, response) => response.write(DUMP.slice(0, 50)))
     await expect(read(dump(db, { signal: AbortSignal.abort('why') }))).rejects.toBe('why')
     const stop = new AbortController()
@@ -151,7 +151,7 @@ test.each(['cancel', 'abort'])(
   },
 )
 
-test('leaving the loop over statements', async () => {
+test('leaving the loop over statements closes the connection', async () => {
   const gone = Promise.withResolvers<void>()
   const { db } = await scripted((_, response) => {
     response.on('close', gone.resolve)

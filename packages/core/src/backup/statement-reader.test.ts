@@ -42,7 +42,7 @@ test('the same statements wherever the text is split', async () => {
   }
 })
 
-test('text, chunks, a stream, and an asynchronous iterable', async () => {
+test('reads text, chunks, streams, and asynchronous iterables', async () => {
   expect(await read(SCRIPT)).toEqual(STATEMENTS)
   expect(await read(SCRIPT.split(/(?=;)/))).toEqual(STATEMENTS)
   expect(await read(new Blob([SCRIPT]).stream())).toEqual(STATEMENTS)

@@ -127,7 +127,7 @@ describe.each([
   })
 })
 
-test('rows as they arrive', async () => {
+test('reading rows of a cursor settles, too', async () => {
   const lines = [
     { baton: 'b', base_url: null },
     { type: 'step_begin', step: 0, cols: result.cols },

@@ -28,7 +28,7 @@ test('the list, newest first', async () => {
   expect(received[0]?.url).toBe('/v1/jobs')
 })
 
-test("a job, in the server's format and in the documented one", async () => {
+test("reads jobs in the server's format and in the documented one", async () => {
   const states = [
     ['WaitingDryRun', 'Enqueued'],
     ['WaitingRun', 'Run'],

@@ -87,7 +87,7 @@ test('requests a table and actions', async () => {
   ])
 })
 
-test('invalid options', async () => {
+test('rejects invalid options before anything is sent', async () => {
   const { db, received } = await scripted((_, response) => begin(response))
   const failing = async (options: object): Promise<unknown> => listen(db, options as ListenOptions).next()
   await expect(failing({})).rejects.toThrow('name of a table')
@@ -97,7 +97,7 @@ test('invalid options', async () => {
   expect(received).toEqual([])
 })
 
-test('the server dropped some changes', async () => {
+test('reports that the server dropped some changes', async () => {
   const { events } = await hear((_, response) => {
     begin(response, 'event:error\ndata:some changes were lost\n\n')
     response.write(changes('{"insert":1}'))

@@ -328,7 +328,7 @@ test('keeps the base path before every route', async () => {
   expect(received.map((request) => request.url)).toEqual(['/some/where/v2/pipeline', '/some/where/health'])
 })
 
-test('health and version', async () => {
+test('isHealthy() and serverVersion() return what the server reports', async () => {
   const well = await scripted((request, response) =>
     response.end(request.url === '/version' ? 'sqld 1.2.3\n' : ''),
   )

@@ -106,7 +106,7 @@ describe('splitStatements', () => {
     expect(textsOf(`${sql}; select 2`).map(({ length }) => length)).toEqual([sql.trimEnd().length, 8])
   })
 
-  test('long unterminated text', () => {
+  test('the position of an unterminated quote in long text is found', () => {
     expect(() => splitStatements(`select '${"a''".repeat(1_000_000)}`)).toThrow(
       'column 8: unterminated quote',
     )

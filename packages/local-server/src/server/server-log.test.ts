@@ -65,7 +65,7 @@ test('requests: all requests, starts and stops, without tokens', async () => {
   })
 })
 
-test('for an absolute request target, the path, without host and password', async () => {
+test('an absolute request target is logged as its path, without host and password', async () => {
   const ask = (url: string, path: string) =>
     new Promise<void>((resolve, reject) => {
       const asked = request(url, { path }, (answer) => answer.resume().on('end', resolve))
@@ -94,7 +94,7 @@ test('errors: failed or rejected requests, and starts and stops', async () => {
   ])
 })
 
-test('none, the default: nothing', async () => {
+test('none, the default, logs nothing', async () => {
   expect(await logged('none', act)).toEqual([])
 })
 
