@@ -1,5 +1,5 @@
-// Measures what an aborted call costs the other calls: twelve writers, and the same with one transaction in twenty aborted
-// within 20 ms, on both servers, through each client: npm run bench:aborted-calls [-- --count 1500] [-- --seed 1]
+// Measures what aborted calls cost the other calls: twelve writers without aborts, and with one transaction in twenty
+// aborted within 20 ms, on both servers, through each client: npm run bench:aborted-calls [-- --count 1500] [-- --seed 1]
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
@@ -16,7 +16,7 @@ const ABORTED_WITHIN_MS = 20
 const LIMIT_MS = 120_000
 const INSERT = 'insert into aborted_calls values (1)'
 
-/** A transaction of two statements. @param signal ends it */
+/** A transaction of two statements. @param signal aborts it */
 type Writer = (signal: AbortSignal | undefined) => Promise<void>
 interface Address {
   readonly url: string

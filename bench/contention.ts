@@ -1,7 +1,7 @@
-// Many writers at one database, with reports beside them: on libsql-server bare, behind the control plane, and on the embedded
-// server, through each client. A server that answers no write 15 s after a load is dead. Stops by itself, after some eight
-// minutes; `--seconds 600 --only "12 writers, two reports"` for a long one. `--write-docs` puts the table into
-// docs/self-hosting.md:
+// Measures many writers on one database, alongside reports: on a bare libsql-server, behind the control plane, and on the
+// embedded server, through each client. A server counts as dead if it does not respond to a write within 15 s after a load.
+// Takes about eight minutes; use `--seconds 600 --only "12 writers, two reports"` for a long run. `--write-docs` puts the
+// table into docs/self-hosting.md:
 // npm run bench:contention [-- --seconds N] [-- --only LOAD] [-- --server NAME] [-- --client NAME] [-- --write-docs]
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
@@ -55,7 +55,7 @@ async function run(load: Load, server: string, client: string): Promise<Row> {
     over.abort()
     await looking
     await opened.close()
-    // those that the end of the server has cut off
+    // those cut off when the server stopped
     await program.close().catch(() => {})
   }
 }

@@ -1,5 +1,5 @@
-// Measures a dump of a large database: its rate, and the peak memory of the client's process and of the server's, while
-// it is read as statements and as bytes: npm run bench:dump [-- --megabytes 200 --backend embedded]
+// Measures a dump of a large database, read as statements and as bytes: its rate, and the peak memory of the client's and
+// the server's process: npm run bench:dump [-- --megabytes 200 --backend embedded]
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'

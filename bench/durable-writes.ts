@@ -1,5 +1,5 @@
-// What it costs that a write of the embedded server is on the disk before it is acknowledged: a server with a data directory
-// beside one without, which does not wait for the disk. npm run bench:durable [-- --count N]
+// Measures the cost of durable writes, which the embedded server acknowledges only when they are on the disk: compares a
+// server with a data directory to one without, which does not wait for the disk. npm run bench:durable [-- --count N]
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -29,7 +29,7 @@ async function timeWrites(dataDirectory: string | undefined, atATime: number): P
 
 const median = (times: number[]): string => (times.sort((a, b) => a - b)[ROUNDS >> 1] ?? 0).toFixed(2)
 
-// beside the repository: the usual place of temporary files may be memory
+// on the disk of the repository, because the default temporary directory may be in memory
 const folder = await mkdtemp(join(process.cwd(), '.durable-'))
 try {
   for (const atATime of [1, 16]) {

@@ -1,7 +1,7 @@
 /**
- * Counts what one call costs inside of core: source files and functions entered, entries into functions, promises made, and bytes
- * that a minor garbage collection does not free (each is copied twice, and waits for a full one).
- * The server is a function that answers at once, so that nothing else is counted. Run: npm run bench:flow
+ * Counts what one call costs inside core: source files and functions entered, entries into functions, promises created, and
+ * bytes that a minor garbage collection does not free (each is copied twice, and waits for a full one). The server is a
+ * function that responds at once, so that nothing else is counted. Run: npm run bench:flow
  */
 import { createHook } from 'node:async_hooks'
 import { Session } from 'node:inspector/promises'
@@ -27,7 +27,7 @@ interface Operation {
   readonly batch?: { readonly steps: readonly { readonly stmt: { readonly sql?: string } }[] }
 }
 
-/** Answers as a server does where everything succeeds. A step that proves a loss is skipped. */
+/** Responds like a server on which everything succeeds. A step that proves a loss is skipped. */
 function answerTo(body: string): string {
   const { requests } = JSON.parse(body) as { requests: Operation[] }
   const results = requests.map(({ type, batch }) => {

@@ -1,6 +1,6 @@
-// Measures the cost of a fresh database for each test of `useDatabase`, with a template of 30 tables and 1,000 rows, in one process whose
-// server runs: until the test begins, until the first answer in it, and including the removal in the background; beside the
-// same statements run again for each test: npm run bench:testing [-- --tests N]
+// Measures what a fresh database per test costs with `useDatabase`, with a template of 30 tables and 1,000 rows and a
+// running server: the time until the test starts, until its first response, and including the removal in the background.
+// Compares that with running the same statements again for each test: npm run bench:testing [-- --tests N]
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
 import { type TestDatabase, type TestHooks, useDatabase } from '@batonsql/local-server/testing'
@@ -85,7 +85,7 @@ for (const [name, options] of [
 ] as const) {
   const { ready, answered, all } = await measure(options)
   console.log(`${name}, ${TESTS} tests: median`)
-  console.log(`  until the test begins    ${figure(ready)}`)
-  console.log(`  until its first answer   ${figure(answered)}`)
+  console.log(`  until the test starts    ${figure(ready)}`)
+  console.log(`  until its first response ${figure(answered)}`)
   console.log(`  until the test is over   ${figure(all)}`)
 }

@@ -22,7 +22,7 @@ type Request = (sql: string) => string
 const execute: Request = (sql) => `{"type":"execute","stmt":{"sql":"${sql}"}}`
 const guardedOnV3: Request = (sql) =>
   `{"type":"batch","batch":{"steps":[{"stmt":{"sql":"${sql}"},"condition":${V3_GUARD}}]}}`
-// a BEGIN that must fail; and a ROLLBACK for when it does not
+// a BEGIN that must fail, and a ROLLBACK in case it does not
 const guardedOnV2: Request = (sql) =>
   `{"type":"batch","batch":{"steps":[{"stmt":{"sql":"BEGIN"}},{"stmt":{"sql":"ROLLBACK"},"condition":{"type":"ok","step":0}},{"stmt":{"sql":"${sql}"},"condition":{"type":"not","cond":{"type":"ok","step":0}}}]}}`
 

@@ -1,5 +1,5 @@
-// A thousand databases on one embedded server: what its process holds at the start, at the peak and when no more requests come,
-// and how fast it answers when every request is for another database:
+// A thousand databases on one embedded server: how much memory its process uses at the start, at the peak and when idle, and
+// how fast it responds when every request is for a different database:
 // npm run bench:many [-- --databases N] [-- --in-flight 8,64]
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -38,7 +38,7 @@ async function run(name: string, sql: string): Promise<void> {
   if (statusCode !== 200 || text.includes('"error"')) throw new Error(`${name}: ${statusCode} ${text}`)
 }
 
-/** Asks every database once, so many at a time. */
+/** Queries every database once, with this many requests in flight. */
 async function cycle(inFlight: number, sql: string): Promise<number> {
   const queue = names.values()
   const started = performance.now()

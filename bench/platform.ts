@@ -1,5 +1,5 @@
-// A thousand databases through the platform API: made, listed, each asked twice, half of them deleted, the server started
-// again with the rest; on each back end, each in a process of its own. `--write-docs` puts the figures into
+// A thousand databases through the platform API: created, listed, queried twice, half of them deleted, and the server
+// started again with the rest; on each back end, in separate processes. `--write-docs` puts the figures into
 // docs/self-hosting.md: npm run bench:platform [-- --databases N] [-- --backend sqld] [-- --write-docs]
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -31,9 +31,9 @@ const MARKS = ['<!-- bench:platform -->', '<!-- end of bench:platform -->'] as c
 interface Figure {
   readonly what: string
   readonly seconds: number
-  /** How many calls; 1 for what is done once. */
+  /** Number of calls; 1 for a step that is done once. */
   readonly calls: number
-  /** Resident memory afterwards, in MB, of the server's process and of libsql-server's, if it has one. */
+  /** Resident memory afterwards, in MB, of the server's process and of libsql-server, if it runs one. */
   readonly megabytes: number
   readonly sqldMegabytes: number | null
 }
@@ -44,7 +44,7 @@ interface Report {
   readonly figures: readonly Figure[]
 }
 
-/** One server, asked for everything in turn. */
+/** Runs all steps on one server, in order. */
 class Round {
   readonly #backend: Backend
   readonly #directory: string
@@ -108,7 +108,7 @@ class Round {
     console.error(`${this.#backend.padEnd(8)} ${what.padEnd(20)} ${cell(figure)}`)
   }
 
-  /** Of the processes of all groups; null if there are none, or if it cannot be measured. */
+  /** Memory of the processes of all groups; null if there are none, or if it cannot be measured. */
   async #sqldMegabytes(): Promise<number | null> {
     if (this.#backend !== 'sqld') return null
     try {
@@ -131,13 +131,13 @@ function clientOf({ platform }: Awaited<ReturnType<typeof startLocalServer>>) {
   return createPlatformClient({ url, token, organization })
 }
 
-/** A figure as it is printed. */
+/** Formats a figure. */
 function cell({ seconds, calls, megabytes, sqldMegabytes }: Figure): string {
   const speed = calls > 1 ? `${Math.round(calls / seconds)}/s` : `${Math.round(seconds * 1_000)} ms`
   return `${speed}, ${megabytes} MB${sqldMegabytes === null ? '' : ` + ${sqldMegabytes} MB`}`
 }
 
-/** Each back end in a process of its own, so that neither has the other's memory. */
+/** Runs each back end in its own process, so that neither counts the other's memory. */
 function reportOf(backend: Backend): Report {
   const flags = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning']
   const options = ['--backend', backend, '--databases', values.databases]
@@ -168,7 +168,7 @@ function table(reports: readonly Report[]): string {
 
 if (values.backend !== undefined) {
   const backend = BACKENDS.find((known) => known === values.backend)
-  if (backend === undefined) throw new TypeError(`--backend is one of ${BACKENDS.join(', ')}`)
+  if (backend === undefined) throw new TypeError(`--backend must be one of ${BACKENDS.join(', ')}`)
   const directory = await mkdtemp(join(tmpdir(), 'baton-bench-'))
   try {
     console.log(JSON.stringify(await new Round(backend, directory).run()))

@@ -1,5 +1,5 @@
-// npm run bench:servers [-- --rounds N]: the embedded server beside libsql-server, with the same bare client. A ratio over
-// 1 means that the embedded one is faster.
+// npm run bench:servers [-- --rounds N]: compares the embedded server with libsql-server, using the same bare client. A
+// ratio above 1 means that the embedded one is faster.
 import { parseArgs } from 'node:util'
 import { startLocalServer } from '@batonsql/local-server'
 import { startSqld } from '@batonsql/local-server/sqld'
@@ -7,7 +7,7 @@ import { Pool } from 'undici'
 
 const { values } = parseArgs({ options: { rounds: { type: 'string', default: '9' } } })
 const rounds = Number(values.rounds)
-if (!Number.isInteger(rounds) || rounds < 2) throw new RangeError('--rounds must be an integer from 2 up')
+if (!Number.isInteger(rounds) || rounds < 2) throw new RangeError('--rounds must be an integer >= 2')
 
 type Requests = readonly object[]
 type Send = (requests: Requests, baton?: string | null) => Promise<string>
@@ -71,7 +71,7 @@ await using embedded = await startLocalServer()
 await using real = await startSqld()
 const clients = [client(embedded.url), client(real.url)]
 for (const { send } of clients) await send([...SETUP.map((sql) => execute(sql)), close])
-console.log(`${embedded.version} beside ${real.version}, node ${process.version}, ${rounds} rounds\n`)
+console.log(`${embedded.version} compared with ${real.version}, node ${process.version}, ${rounds} rounds\n`)
 
 const table: Record<string, Record<string, string>> = {}
 for (const [title, ask] of Object.entries(QUESTIONS)) {

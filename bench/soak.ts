@@ -1,5 +1,5 @@
-// Does anything grow? 64 calls in flight for some minutes, one request in ten going wrong: memory, sockets, listeners and
-// the server's streams, every 15 s: npm run bench:soak [-- --minutes 5]
+// Does anything grow? Keeps 64 calls in flight for several minutes, with one request in ten failing, and samples memory,
+// sockets, listeners and the server's streams every 15 s: npm run bench:soak [-- --minutes 5]
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -14,11 +14,11 @@ const { values } = parseArgs({
 })
 const IN_FLIGHT = 64
 const SAMPLE_MS = 15_000
-/** A server takes so many streams; the rest is refused. */
+/** The number of streams that a server accepts; it refuses the rest. */
 const SERVER_STREAMS = 128
 
 const sqld = await startSqld({ namespaces: false })
-// the proxy is a process of its own, so that what it keeps is not counted here
+// the proxy is a separate process, so that its memory is not counted here
 const proxy = fork(fileURLToPath(new URL('../test/support/fault-proxy-process.ts', import.meta.url)), [
   sqld.url,
   values.seed,
@@ -34,7 +34,7 @@ const random = seeded(Number(values.seed))
 const until = Date.now() + Number(values.minutes) * 60_000
 const soon = (): AbortSignal => AbortSignal.timeout(50 + Math.floor(random() * 100))
 
-/** One call of a kind chosen at random. Writes are rarely aborted, because they keep waiting on the server, each with a stream. */
+/** Makes a random kind of call. Writes are rarely aborted, because they keep waiting on the server, each with its stream. */
 async function call(): Promise<void> {
   const kind = random()
   if (kind < 0.4) await db.execute('select count(*) from soak', [], kind < 0.1 ? { signal: soon() } : {})
@@ -111,7 +111,7 @@ while (Date.now() + SAMPLE_MS <= until) {
   console.log(JSON.stringify(samples.at(-1)))
 }
 await lanes
-// a stream that lost its last answer is dropped by the server after 10 s
+// the server drops a stream whose last response was lost after 10 s
 await pause(11_000)
 const after = await sample(Math.round((Date.now() - started) / 1000))
 console.log(`at rest: ${JSON.stringify(after)}`)

@@ -1,5 +1,5 @@
-// Do transactions tear? The same random transactions, in which the server rolls back by itself, through each client, one
-// statement after the other and together, errors swallowed and thrown: npm run bench:torn [-- --count N] [-- --seed N]
+// Are transactions torn? Runs the same random transactions, which the server may roll back on its own, through each client,
+// with statements one by one and together, and errors swallowed and thrown: npm run bench:torn [-- --count N] [-- --seed N]
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
 import { createClient as createDropIn } from '@batonsql/libsql-client/http'
@@ -39,7 +39,7 @@ function ofServerless(url: string): Tearable {
       const db = connect({ url })
       const run = db.transactionAsync(
         async (tx: { run(sql: string, ...args: number[]): Promise<unknown> }) => {
-          // statements of one transaction given at once race for its baton: one at a time
+          // one at a time, because simultaneous statements of a transaction race for its baton
           let tail: Promise<unknown> = Promise.resolve()
           await callback({
             execute: (sql, args) => {

@@ -52,7 +52,7 @@ const SELECT = 'SELECT count(*) FROM w WHERE id < 50'
 const REPORT_MS = 3_000
 const ABORTED_SHARE = 1 / 50
 const ABORTED_WITHIN_MS = 20
-/** A call that failed at once must not keep the machine busy. */
+/** Pause after a failure, so that calls that fail at once do not keep the machine busy. */
 const PAUSE_AFTER_FAILURE_MS = 20
 /** Longer than any wait for the write lock. */
 const ALIVE_WITHIN_MS = 15_000

@@ -11,7 +11,7 @@ export interface BenchServer {
   close(): Promise<void>
 }
 
-/** The servers that are compared, each with its data on the disk beside the repository. */
+/** The servers that are compared, each with its data on the disk of the repository. */
 export const SERVERS: Readonly<Record<string, () => Promise<BenchServer>>> = {
   'libsql-server': () =>
     open(async (dataDirectory) => {
@@ -33,7 +33,7 @@ export const SERVERS: Readonly<Record<string, () => Promise<BenchServer>>> = {
 async function open(
   start: (dataDirectory: string) => Promise<{ readonly url: string; close(): Promise<void> }>,
 ): Promise<BenchServer> {
-  // the usual place of temporary files may be memory
+  // the default temporary directory may be in memory
   const directory = await mkdtemp(join(process.cwd(), '.contention-'))
   const { url, close } = await start(directory)
   return {

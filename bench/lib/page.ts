@@ -9,24 +9,24 @@ export const SUITES: Readonly<
 > = {
   client: {
     title: 'Core beside other clients',
-    text: 'Speed as a ratio to raw undici that sends the same requests and parses the responses: 1 is the limit for one request per call, and higher is faster. The client CPU is that of its process.',
+    text: 'Speed relative to raw undici, which sends the same requests and parses the responses: 1 is the limit for one request per call, and higher is faster. Client CPU is the CPU time of the client process.',
     figure: 'µs',
     where: 'libsql-server',
   },
   orm: {
     title: 'Under Kysely and Drizzle',
-    text: 'Speed as a ratio to core with the same statements written by hand.',
+    text: 'Speed relative to core with the same statements written by hand.',
     figure: 'µs',
     where: 'libsql-server',
   },
   'cold start': {
     title: 'Cold start',
-    text: 'Whole node processes: those that read one row, as a ratio to one that does so with the built-in `fetch`; those that only import a package, as a ratio to an empty program.',
+    text: 'Speed of whole node processes: those that read one row, relative to one that does so with the built-in `fetch`; those that only import a package, relative to an empty program.',
     figure: 'ms',
   },
   distance: {
     title: 'Over a network with 25 ms latency',
-    text: 'Speed as a ratio to raw undici sending the same requests as core.',
+    text: 'Speed relative to raw undici sending the same requests as core.',
     figure: 'ms',
   },
   wire: {
@@ -42,7 +42,7 @@ export const SUITES: Readonly<
   },
   options: {
     title: 'What options cost',
-    text: 'Core on a server that answers from memory, as a ratio to core without options.',
+    text: 'Core with a server that responds from memory, relative to core without options.',
     figure: 'µs',
   },
   servers: {
@@ -52,7 +52,7 @@ export const SUITES: Readonly<
   },
   gateway: {
     title: 'The gateway in front of libsql-server',
-    text: 'What `baton dev --backend sqld` adds, beside a proxy that forwards requests with undici and parses each body once; the client is raw undici, with a token. The server CPU is that of the proxy or the gateway alone. A program that needs none of what the gateway does (tokens for individual databases, the platform API, limits on SQL, protection from lost writers) is fastest with libsql-server directly.',
+    text: 'What `baton dev --backend sqld` adds, compared with a proxy that forwards requests with undici and parses each body once; the client is raw undici, with a token. Server CPU is the CPU time of the proxy or the gateway alone. A program that needs none of what the gateway does (tokens for individual databases, the platform API, limits on SQL, protection from lost writers) is fastest with libsql-server directly.',
     figure: 'µs',
   },
   memory: {
@@ -105,12 +105,12 @@ export function summaryMeasurements(results: Results): Measurement[] {
   return ratios.filter((each) => each.every(({ ratio }) => ratio < 5)).flat()
 }
 
-/** The page `docs/performance.md`. @param folder where the pictures and the other pages are, from the page */
+/** The page `docs/performance.md`. @param folder the folder of the pictures and the other pages, relative to the page */
 export function writePage(results: Results, folder: string): string {
   const { node, server, cpu, cores, rounds, measurements } = results
   const link = (suite: string): string => `${folder}/${suite.replaceAll(' ', '-')}.md`
   const cell = (each: Measurement | undefined): string =>
-    each ? `${shown(each.value)} ${each.figure}` : 'cannot'
+    each ? `${shown(each.value)} ${each.figure}` : 'not supported'
   const rows = SUMMARY.map(([suite, question], at) => {
     const [own, original, other] = [OURS, ORIGINAL, OTHER].map((subject) => timeOf(results, at, subject))
     const factor = own && original ? `${(original.value / own.value).toFixed(1)} x` : ''
@@ -122,17 +122,17 @@ export function writePage(results: Results, folder: string): string {
     .map(([suite, { title, text }]) => `- [${title}](${link(suite)}). ${text}`)
   return `# Performance
 
-How much faster is it than the client that you use? Measured on ${server}, node ${node},
+How much faster is Baton than the client you use now? Measured on ${server}, node ${node},
 ${cores} x ${cpu}, with client and server on one machine.
 
 ![How many times as fast as @libsql/client](${folder}/summary.svg)
 
-| | Baton | @libsql/client | @tursodatabase/serverless | against @libsql/client |
+| | Baton | @libsql/client | @tursodatabase/serverless | compared with @libsql/client |
 |---|---|---|---|---|
 ${rows.join('\n')}
 
 **When is it not faster?** When each statement waits for the previous one and the database is far away, the time is spent on the network, and
-only fewer requests help (${ratioOf(results, 'distance', '100 SELECTs at once')} for 100 SELECTs at once with \`coalesce\`, transactions whose statements are not awaited one by one).
+only sending fewer requests helps (${ratioOf(results, 'distance', '100 SELECTs at once')} for 100 SELECTs at once with \`coalesce\`, transactions whose statements are not awaited one by one).
 Compared with the same requests written by hand with undici, the limit for one request per call, a SELECT runs at ${ratioOf(results, 'client', 'SELECT, one by one', OURS)}
 and a transaction of three at ${ratioOf(results, 'client', 'transaction of three, awaited', OURS)}. Clients without transactions have smaller bundles.
 

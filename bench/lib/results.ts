@@ -1,10 +1,10 @@
 import { median } from './statistics.ts'
 
-/** One figure of one subject, and how it stands to the same figure of the base in the same round. */
+/** One figure of one subject, and its ratio to the same figure of the base in the same round. */
 export interface Measurement {
   readonly suite: string
   readonly question: string
-  /** Where it was measured: the server's name, or the runtime's. */
+  /** Where it was measured: the name of the server or the runtime. */
   readonly where: string
   readonly subject: string
   /** What is measured, with its unit: `µs`, `client CPU µs`, `ms`, `bytes`, `requests`, `MiB`. */
@@ -12,13 +12,13 @@ export interface Measurement {
   readonly value: number
   /** The subject that the ratio is to. */
   readonly base: string
-  /** Median over the rounds. Of times: above 1 is faster than the base. Of all else: below 1 is less than the base. */
+  /** Median over the rounds. For times, above 1 is faster than the base; otherwise, below 1 is less than the base. */
   readonly ratio: number
-  /** The goal for the ratio, where there is one: `>= 1.00` or `<= 1.20`. */
+  /** The goal for the ratio, if it has one: `>= 1.00` or `<= 1.20`. */
   readonly goal?: string | undefined
 }
 
-/** A run, as it is kept in `results/`. */
+/** A run, as stored in `results/`. */
 export interface Results {
   readonly date: string
   readonly node: string
@@ -31,7 +31,7 @@ export interface Results {
 
 const isTime = (figure: string): boolean => figure === 'µs' || figure === 'ms'
 
-/** Makes one measurement of what the rounds gave. */
+/** Combines the figures of the rounds into one measurement. */
 export function measured(
   about: Omit<Measurement, 'value' | 'ratio'>,
   own: readonly number[],

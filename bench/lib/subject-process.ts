@@ -1,4 +1,4 @@
-// One subject in a process of its own; the parent says what to do and when, so that subjects take turns.
+// One subject in its own process; the parent tells it what to do and when, so that subjects take turns.
 import type { SubjectModule } from './subject.ts'
 
 export interface Task {
@@ -7,7 +7,7 @@ export interface Task {
   readonly inFlight: number
 }
 
-/** Of all that was asked: wall time and the process's CPU time in ms. */
+/** Wall time and the process's CPU time for the whole task, in ms. */
 export interface Figures {
   readonly wallMs: number
   readonly cpuMs: number

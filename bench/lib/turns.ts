@@ -10,7 +10,7 @@ export interface Question {
   readonly title: string
   /** Number of operations in a round; a fifth of it for subjects other than the base and ours, which are far slower. */
   readonly count: number
-  /** How many at once. @default 1 */
+  /** Number of operations in flight. @default 1 */
   readonly inFlight?: number | undefined
   /** Number of items that one operation yields, such as rows. @default 1 */
   readonly per?: number | undefined
@@ -21,15 +21,15 @@ export interface Question {
 interface AskedServer {
   readonly url: string
   readonly token?: string | undefined
-  /** A process of `servers/`, whose CPU time is measured, too. */
+  /** A process from `servers/`, whose CPU time is also measured. */
   readonly process?: ChildProcess
 }
 
 export interface Comparison {
   readonly suite: string
-  /** Files of `subjects/`, by the name that the tables show. The first is the base. */
+  /** Files of `subjects/`, by their names in the tables. The first is the base. */
   readonly subjects: Readonly<Record<string, string>>
-  /** Their URLs, or their URLs with more options. */
+  /** The URLs of the servers, or URLs with further options. */
   readonly servers: Readonly<Record<string, string | AskedServer>>
   readonly questions: readonly Question[]
   readonly rounds: number
@@ -114,7 +114,7 @@ async function ask(
   return { ...figures, serverCpuMs: (await cpuMsOf(server)) - before }
 }
 
-/** CPU time of a process of `servers/` until now. */
+/** CPU time that a process from `servers/` has used so far. */
 async function cpuMsOf(server: ChildProcess | null): Promise<number> {
   if (server === null) return Number.NaN
   server.send('cpu')

@@ -1,5 +1,5 @@
-// A server that answers from memory, so that what is measured is the client: it forwards requests until one says
-// to replay, and repeats the answers from then on. In a process of its own: canned.ts UPSTREAM
+// A server that responds from memory, so that only the client is measured: it forwards requests until one tells it
+// to replay, and repeats the recorded responses from then on. Runs in its own process: canned.ts UPSTREAM
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Pool } from 'undici'

@@ -1,5 +1,5 @@
-// A proxy that stands for a network: each request takes so long to arrive, and what went through is counted. In a process of
-// its own: far-away.ts UPSTREAM DELAY_MS
+// A proxy that simulates a network: it delays each request and counts the traffic. Runs in its own process:
+// far-away.ts UPSTREAM DELAY_MS
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 

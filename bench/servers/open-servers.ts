@@ -10,8 +10,8 @@ export interface OpenServer extends AsyncDisposable {
 }
 
 /**
- * Without checkpoints, as behind the gateway: with 64 writers, one that comes with a checkpoint makes the server forget a writer
- * and answer no write any longer (docs/libsql-server-lost-writer.md).
+ * Without checkpoints, as behind the gateway: with 64 writers, a checkpoint can make the server forget a writer and stop
+ * responding to writes (docs/libsql-server-lost-writer.md).
  */
 const SQLD = { namespaces: false, serverArguments: ['--checkpoint-interval-s', '1000000000'] }
 
@@ -20,7 +20,7 @@ export async function openSqld(): Promise<OpenServer> {
   return { url: sqld.url, [Symbol.asyncDispose]: () => sqld.close() }
 }
 
-/** A libsql-server that verifies tokens, which takes it about a tenth of a millisecond for each request. */
+/** A libsql-server that verifies tokens, which takes about a tenth of a millisecond per request. */
 export async function openGuardedSqld(): Promise<OpenServer & { readonly token: string }> {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const sqld = await startSqld({
@@ -38,7 +38,7 @@ export async function openGuardedSqld(): Promise<OpenServer & { readonly token: 
   }
 }
 
-/** The embedded server, which has its engine in a process and threads of its own. */
+/** The embedded server, in its own process. */
 export async function openEmbedded(): Promise<OpenServer> {
   const server = await startLocalServer()
   return { url: server.url, [Symbol.asyncDispose]: () => server.close() }
@@ -50,7 +50,7 @@ export interface ChildServer extends OpenServer {
   readonly token?: string | undefined
 }
 
-/** A server of this folder in a process of its own. */
+/** A server from this folder, in its own process. */
 export async function openChild(file: string, ...args: readonly string[]): Promise<ChildServer> {
   const child = fork(new URL(`${file}.ts`, import.meta.url), args, {
     execArgv: ['--conditions=@batonsql/source', '--no-warnings'],

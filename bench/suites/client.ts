@@ -45,7 +45,7 @@ export const CLIENTS = {
   'libsql-stateless-easy': 'client/stateless-easy',
 }
 
-/** The cost of core's options, on a server that answers from memory. */
+/** The cost of core's options, on a server that responds from memory. */
 export const OPTIONS = {
   baton: 'client/baton',
   'baton, observed': 'client/baton-observed',

@@ -1,4 +1,4 @@
-// Reads many rows and says how much memory that took: read-rows-process.ts URL ROWS
+// Reads many rows and reports how much memory that took: read-rows-process.ts URL ROWS
 import { createClient, readRows } from '@batonsql/core'
 import type { MemoryFigures } from './memory.ts'
 
@@ -16,7 +16,7 @@ for await (const _ of readRows(db, sql, [Number(rows)])) {
   count += 1
   if (count % 10_000 === 0) peak = Math.max(peak, process.memoryUsage().rss)
 }
-if (count !== Number(rows)) throw new Error(`only ${count} rows came`)
+if (count !== Number(rows)) throw new Error(`received only ${count} rows`)
 process.send?.({
   rows: count,
   peakMiB: (peak - before) / 2 ** 20,

@@ -3,8 +3,8 @@ import { type Measurement, measured } from '../lib/results.ts'
 const FAIR = /^(SELECT|INSERT|transaction of three|10,000 rows)/
 
 /**
- * The embedded server beside libsql-server: what one client measured on each, in the same rounds.
- * @param client what the suite `client` gave
+ * Compares the embedded server with libsql-server: figures of the same client on each, in the same rounds.
+ * @param client the measurements of the suite `client`
  */
 export function compareServers(client: readonly Measurement[]): Measurement[] {
   const of = (where: string, question: string): Measurement | undefined =>

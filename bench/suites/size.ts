@@ -14,7 +14,7 @@ const RUNTIMES = {
   node: { platform: 'node', conditions: [] },
 } as const
 
-/** Leaves out what is imported with `import()`: it is loaded when it is needed. */
+/** Leaves out modules that are imported with `import()`, because they are loaded only when needed. */
 const lazyParts: Plugin = {
   name: 'lazy parts',
   setup({ onResolve }) {
@@ -24,7 +24,7 @@ const lazyParts: Plugin = {
   },
 }
 
-/** Bytes of a program with one SELECT, minified and compressed, as far as it is loaded at its start. */
+/** Measures the bytes of a program with one SELECT that are loaded when it starts, minified and compressed. */
 export async function measureSizes(resolveDir: string): Promise<Measurement[]> {
   const measurements: Measurement[] = []
   for (const [where, { platform, conditions }] of Object.entries(RUNTIMES)) {

@@ -5,27 +5,27 @@ interface Database {
   guest: { id: Generated<number>; name: string }
 }
 
-/** The part of an event of API Gateway and function URLs (payload 2.0) that is used here. */
+/** The parts used here of the event that API Gateway and function URLs send (payload 2.0). */
 interface Event {
   readonly requestContext: { readonly http: { readonly method: string } }
   readonly body?: string
 }
-interface Answer {
+interface HttpResult {
   readonly statusCode: number
   readonly body: string
 }
 
-// In module scope, so that a warm function has its connection already. Nothing need be closed: no timer keeps a process alive,
-// and a connection that died while the function was frozen is replaced.
+// In module scope, so that a warm function already has its connection. There is no need to close it: no timer keeps the
+// process alive, and a connection that died while the function was frozen is replaced.
 const db = new Kysely<Database>({
   dialect: new BatonDialect({
     url: process.env['DATABASE_URL'] ?? '',
-    // asked before every request: here it could come from a secret store
+    // called before every request; it could fetch the token from a secret store
     authToken: async () => process.env['DATABASE_TOKEN'] ?? '',
   }),
 })
 
-export async function handler({ requestContext, body = '{}' }: Event): Promise<Answer> {
+export async function handler({ requestContext, body = '{}' }: Event): Promise<HttpResult> {
   if (requestContext.http.method === 'POST') {
     const { name } = JSON.parse(body) as { name: string }
     try {

@@ -5,7 +5,7 @@ import { addGuest } from './guests.ts'
 
 const { afterEach, beforeEach, expect, test } = hooks
 
-// a database of its own for each test, as a copy of the one that this function makes once
+// gives each test its own database, a copy of the one that the template creates once
 const database = useDatabase({
   hooks,
   async template(config) {

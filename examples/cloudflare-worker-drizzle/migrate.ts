@@ -1,4 +1,4 @@
-// Applies the migrations in drizzle/, before the Worker that needs them is deployed: a Worker has no files to read them from.
+// Applies the migrations in drizzle/ before the Worker is deployed, because a Worker has no file system to read them from.
 import { drizzle } from '@batonsql/drizzle-driver'
 import { migrate } from '@batonsql/drizzle-driver/migrator'
 

@@ -7,7 +7,7 @@ interface Env {
   readonly DATABASE_TOKEN: string
 }
 
-/** How new a replica must be to show a visitor what they have written, kept in a cookie. */
+/** The cookie for the replication index, which says how new a replica must be to show a visitor their own writes. */
 const COOKIE = 'replication-index'
 
 export default {
@@ -16,7 +16,7 @@ export default {
     env: Env,
     context: { waitUntil(work: Promise<unknown>): void },
   ): Promise<Response> {
-    // One for each request: Workers do not let one request wait for what another has begun. It costs no connection.
+    // One client per request: a Worker cannot let a request wait for I/O of another. Creating it opens no connection.
     const [, minReplicationIndex] =
       new RegExp(`\\b${COOKIE}=(\\d{1,18})\\b`).exec(request.headers.get('cookie') ?? '') ?? []
     const connection = { url: env.DATABASE_URL, authToken: env.DATABASE_TOKEN, minReplicationIndex }
@@ -33,7 +33,7 @@ export default {
       if (!isUniqueViolation(error)) throw error
       return Response.json({ error: 'that name is taken' }, { status: 409 })
     } finally {
-      // The answer does not wait for this, and the Worker is not ended before it.
+      // The response does not wait for this, and the Worker is not stopped before it has finished.
       const noted = db.insert(visit).values({ method: request.method }).execute()
       context.waitUntil(Promise.all([noted, db.$client.close({ drainMs: 5_000 })]))
     }

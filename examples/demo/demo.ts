@@ -1,4 +1,4 @@
-// The whole way on one machine: a database server, a migration, 20,000 rows, both ORMs, transactions.
+// An end-to-end demo on one machine: a database server, a migration, 20,000 rows, both ORMs, transactions.
 import { rmSync } from 'node:fs'
 import { isDeepStrictEqual, parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
@@ -63,7 +63,7 @@ for (const [at, question] of kyselyQuestions(kysely).entries()) {
   if (!same) print(fromDrizzle ?? [])
 }
 
-console.log('Transactions: an athlete changes nation, and the books of both follow')
+console.log("Transactions: an athlete changes nation, and both nations' counts change with it")
 const someone = await kysely
   .selectFrom('athlete')
   .select(['id', 'name', 'nation'])
@@ -92,7 +92,9 @@ for (const [name, transfer] of [
     () => 'NOT REFUSED',
     (error: Error) => ((error.cause ?? error) as Error).message,
   )
-  console.log(`   ${name}: more than there are: ${refused}, rolled back (${requests()}); ${await books()}`)
+  console.log(
+    `   ${name}: more athletes than there are: ${refused}, rolled back (${requests()}); ${await books()}`,
+  )
 }
 
 await kysely.destroy()

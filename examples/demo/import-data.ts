@@ -5,7 +5,7 @@ import type { Tables } from './data.ts'
 const ROWS_PER_STATEMENT = 200
 const STATEMENTS_PER_BATCH = 5
 
-/** Puts all rows in, a thousand in each request, and returns how many there were. */
+/** Inserts all rows, a thousand per request, and returns their number. */
 export async function importTables(db: Client, tables: Tables): Promise<number> {
   const statements = Object.entries(tables).flatMap(([table, rows]) => insertStatements(table, rows))
   const total = Object.values(tables).reduce((sum: number, rows: readonly unknown[]) => sum + rows.length, 0)

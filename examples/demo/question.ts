@@ -1,15 +1,15 @@
-/** A question to the data, asked in the words of one ORM. */
+/** A question about the data, written with one ORM. */
 export interface Question {
   readonly title: string
   answer(): Promise<readonly object[]>
 }
 
 export const TITLES = {
-  medals: 'Which nations won most? (join, aggregate)',
+  medals: 'Which nations won the most gold medals? (join, aggregate)',
   height: 'Who are the tallest medallists, by sport? (three joins, having)',
-  pizza: 'Which pizza earned most in each month? (window function)',
-  page: 'The third page of the rowers (pagination)',
-  tree: 'The tallest of the young, with sport and medals (relations)',
+  pizza: 'Which pizza earned the most each month? (window function)',
+  page: 'The third page of rowers (pagination)',
+  tree: 'The tallest young athletes, with sport and medals (relations)',
 } as const
 
 export const ROWING = 'rowing'

@@ -9,11 +9,11 @@ export interface Transfer {
   readonly athleteId: number
   readonly from: string
   readonly to: string
-  /** How many athletes the nations' books say have moved. More than there are breaks a CHECK. */
+  /** The number to add to one nation's count and subtract from the other's. If it is too large, it violates a CHECK. */
   readonly count: number
 }
 
-/** Moves an athlete to another nation and keeps the nations' books, all or nothing. */
+/** Moves an athlete to another nation and updates both nations' counts, all or nothing. */
 export async function transferWithKysely(
   db: Kysely<Database>,
   { athleteId, from, to, count }: Transfer,

@@ -15,7 +15,7 @@ const server = serve(
 )
 
 await once(process, 'SIGTERM')
-// first the responses in flight, then the background work that they started
+// first finish the responses in flight, then the background work that they started
 server.close()
 await once(server, 'close')
 await db.close({ drainMs: 5_000 })

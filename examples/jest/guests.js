@@ -1,6 +1,6 @@
 const { isUniqueViolation } = require('@batonsql/core')
 
-/** What is tested: it gets the client that it uses. */
+/** The code under test, which receives its client. */
 async function addGuest(db, name) {
   try {
     const { rows } = await db.execute('insert into guest (name) values (?) returning id, name', [name])

@@ -2,7 +2,7 @@ const { createClient } = require('@batonsql/core')
 const { useDatabase } = require('@batonsql/local-server/testing')
 const { addGuest } = require('./guests.js')
 
-// a database of its own for each test, as a copy of the one that this function makes once
+// gives each test its own database, a copy of the one that the template creates once
 const database = useDatabase({
   async template(config) {
     const db = createClient(config)

@@ -1,5 +1,5 @@
-// Writes the types of the database's tables: `node codegen.ts database.d.ts`. kysely-codegen's command line supports no dialects
-// but its own, so it is called as a library; the types of libSQL are those of any SQLite.
+// Writes the types of the database's tables: `node codegen.ts database.d.ts`. kysely-codegen's command line supports only
+// its own dialects, so it is called as a library; libSQL has the same types as SQLite.
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import { Kysely } from 'kysely'
 import { generate, LibsqlDialect } from 'kysely-codegen'
@@ -17,7 +17,7 @@ try {
     outFile: process.argv[2] ?? 'database.d.ts',
     typeMapping: { blob: 'Uint8Array' },
     postprocess: async ({ metadata }) => {
-      // SQLite says of an integer primary key that it may be null, and never lets it
+      // SQLite reports an integer primary key as nullable, although it never is
       for (const { columns } of metadata.tables)
         for (const column of columns) if (column.isAutoIncrementing) column.isNullable = false
       return metadata

@@ -1,4 +1,4 @@
-// Applies what drizzle-kit has generated: `node migrate.ts`. With `--dry-run` it says what it would apply.
+// Applies the migrations that drizzle-kit has generated: `node migrate.ts`. With `--dry-run` it prints what it would apply.
 import { parseArgs } from 'node:util'
 import { drizzle } from '@batonsql/drizzle-driver'
 import { migrate, pendingMigrations } from '@batonsql/drizzle-driver/migrator'

@@ -1,4 +1,4 @@
-// Brings every database of a group to the newest migration: `node migrate-tenants.ts --group tenants [--dry-run]`.
+// Applies pending migrations to every database of a group: `node migrate-tenants.ts --group tenants [--dry-run]`.
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
 import { drizzle } from '@batonsql/drizzle-driver'
@@ -16,7 +16,7 @@ const { values: options } = parseArgs({
 const { group, migrations: migrationsFolder, 'dry-run': isDryRun } = options
 const concurrency = Number(options.concurrency)
 if (!Number.isInteger(concurrency) || concurrency < 1)
-  throw new TypeError(`--concurrency must be a number from 1, not ${options.concurrency}`)
+  throw new TypeError(`--concurrency must be a positive integer, not ${options.concurrency}`)
 
 const platform = createPlatformClient({
   url: process.env['BATON_API_URL'],
@@ -24,15 +24,15 @@ const platform = createPlatformClient({
   organization: process.env['BATON_ORGANIZATION'] ?? '',
 })
 const tenants = await platform.databases.list({ group }).toArray({ limit: 100_000 })
-// a name that is misspelt must not look like a group that is up to date
+// a misspelt name must not look like a group that is up to date
 if (tenants.length === 0) throw new Error(`the group ${group} has no databases`)
-// one short token for all of them
+// one short-lived token for all of them
 const authToken = platform.databaseToken({ group, ttl: '15m' })
 const failures: string[] = []
 let changed = 0
 let done = 0
 
-/** @returns the migrations that were applied, or would be */
+/** @returns the migrations that were applied, or in a dry run, would be */
 async function migrateTenant(hostname: string): Promise<readonly string[]> {
   const client = createClient({ url: databaseUrl(hostname), authToken })
   try {

@@ -6,8 +6,8 @@ export const guest = sqliteTable('guest', { id: integer().primaryKey(), name: te
 const kept = globalThis as { guestDatabase?: BatonDatabase }
 
 /**
- * One for the process, also when `next dev` loads this module again. It is made for the first request: `next build` loads
- * modules, too, and has no database.
+ * Returns one database for the whole process, even if `next dev` reloads this module. It is created with the first request,
+ * because `next build` also loads modules, and has no database.
  */
 export const database = (): BatonDatabase =>
   (kept.guestDatabase ??= drizzle({

@@ -5,7 +5,7 @@ import { createPlatformClient } from '@batonsql/platform'
 import { SingleBar } from 'cli-progress'
 import { type TenantReport, Tenants } from './tenant.ts'
 
-/** How many tenants are worked on at a time. */
+/** The number of tenants that are processed at a time. */
 const CONCURRENCY = 4
 const VISITS = 50
 
@@ -40,7 +40,7 @@ const left = await client.databases.list({ group: 'tenants' }).toArray({ limit: 
 console.log(`${left.length} databases left`)
 await server.close()
 
-/** Does something for every tenant, and shows how far it is. */
+/** Runs a task for every tenant, and shows its progress. */
 async function forAll(what: string, work: (name: string) => Promise<void>): Promise<void> {
   const format = `  {bar} {value} of {total} ${what} in {duration} s`
   const bar = new SingleBar({ format, noTTYOutput: true, notTTYSchedule: 1_000, stream: process.stdout })

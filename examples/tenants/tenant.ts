@@ -8,11 +8,11 @@ import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { type Generated, Kysely } from 'kysely'
 import { Migrator } from 'kysely/migration'
 
-/** The part of the schema that Drizzle looks after. */
+/** The part of the schema that Drizzle manages. */
 const note = sqliteTable('note', { id: integer().primaryKey(), body: text().notNull() })
 const createNote = 'CREATE TABLE note (id integer PRIMARY KEY, body text NOT NULL)'
 
-/** The part that Kysely looks after. */
+/** The part that Kysely manages. */
 interface Tables {
   visit: { id: Generated<number>; page: string }
 }
@@ -36,7 +36,7 @@ export interface TenantReport {
   readonly storageBytes: number
 }
 
-/** Customers: each one gets a database of its own, with a token that reaches nothing else. */
+/** Customers, each with their own database and a token that reaches nothing else. */
 export class Tenants {
   readonly #platform: PlatformClient
   readonly #group: string
@@ -46,7 +46,7 @@ export class Tenants {
     this.#group = group
   }
 
-  /** Makes a tenant's database and its tables. May be repeated, also after a failure halfway. */
+  /** Creates a tenant's database and its tables. Can be repeated, even after a failure in the middle. */
   async create(name: string): Promise<void> {
     const wanted = { name, group: this.#group, sizeLimit: '64mb' }
     await this.#platform.databases.ensure(wanted, { wait: true })
@@ -60,7 +60,7 @@ export class Tenants {
     })
   }
 
-  /** A tenant's workload. */
+  /** Runs a tenant's workload. */
   async use(name: string, visits: number): Promise<void> {
     await this.#using(name, async (client) => {
       const db = new Kysely<Tables>({ dialect: new BatonDialect({ client }) })
@@ -81,12 +81,12 @@ export class Tenants {
       return [row?.notes ?? 0, rows.length]
     })
     const { total } = await this.#platform.databases.usage(name)
-    if (total === null) throw new Error(`the usage of ${name} is not known`)
+    if (total === null) throw new Error(`the usage of ${name} is unknown`)
     const { rowsRead, rowsWritten, storageBytes } = total
     return { name, notes, visits, rowsRead, rowsWritten, storageBytes }
   }
 
-  /** Removes a tenant with everything it has. */
+  /** Removes a tenant and all of their data. */
   async remove(name: string): Promise<void> {
     await this.#platform.databases.delete(name, { missingOk: true })
   }

@@ -23,7 +23,7 @@ beforeEach(async () => {
 /** A write of another client, which finds the lock free. */
 const nextWrite = (): Promise<unknown> => expectNoStall(() => direct.execute('insert into t values (0)'))
 
-/** A client whose answers to statements are held until the test lets them go. */
+/** A client whose responses to statements are held until the test releases them. */
 function holding() {
   const { promise: until, resolve: forgetChild } = Promise.withResolvers<void>()
   const arrived = Promise.withResolvers<void>()
@@ -49,7 +49,7 @@ describe('a call that is aborted while its response is in flight', () => {
           : expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST', cause: { code: 'TIMEOUT' } })
       await arrived
       controller.abort(new Error('aborted'))
-      // while the answer is held
+      // while the response is held
       await rejected
       forgetChild()
       await nextWrite()
@@ -58,7 +58,7 @@ describe('a call that is aborted while its response is in flight', () => {
     },
   )
 
-  test('a commit: it may have taken effect, and the error says so', async () => {
+  test('a commit: it may have been applied, and the error says so', async () => {
     const { promise: until, resolve: forgetChild } = Promise.withResolvers<void>()
     proxy.next = (body) => (body.includes('COMMIT') ? { kind: 'hold-answer', until } : { kind: 'none' })
     await using db = createClient({ ...database.config, url: proxy.url })
@@ -101,7 +101,7 @@ describe('close', () => {
     await nextWrite()
   })
 
-  test('in a busy transaction', async () => {
+  test('in a busy transaction: nothing in it is applied', async () => {
     const db = createClient(database.config)
     let sent = Infinity
     const given = db.transaction(async (tx) => {
@@ -159,14 +159,14 @@ describe('before a request is sent', () => {
     const outcomes = calls.map((call) =>
       call.status === 'rejected' ? (call.reason as { outcome: string }).outcome : '',
     )
-    // the two that had a place waited for the lock when their time was over
+    // the two that held a write permit were waiting for the lock when their time limit passed
     expect(outcomes.filter((outcome) => outcome === 'unknown')).toHaveLength(2)
     expect(outcomes.filter((outcome) => outcome === 'not_applied')).toHaveLength(398)
   })
 })
 
 describe('many transactions at once', () => {
-  test('of one client are queued here: at most two of them are on the server', async () => {
+  test('of one client are queued in the client: at most two of them are on the server', async () => {
     let open = 0
     let most = 0
     proxy.next = (body) => {
@@ -226,7 +226,7 @@ describe.runIf(inject('target') !== 'url')('a call inside a transaction without 
     ['a statement', (db: Client) => db.execute('insert into t values (2)')],
     ['a batch', (db: Client) => db.batch(['insert into t values (2)'])],
   ])(
-    '%s: the transaction expires, the error names it, and only the other write took effect',
+    '%s: the transaction expires, the error names it, and only the other write was applied',
     async (_, call) => {
       await using db = createClient({ ...database.config, transactionTimeoutMs: 300 })
       const given = db.transaction(async (tx) => {
@@ -263,7 +263,7 @@ describe.runIf(inject('target') !== 'url')('a call inside a transaction without 
     }
   })
 
-  test('a write that is not awaited there waits for the end of the transaction, even if the callback does other work', async () => {
+  test('a write that is not awaited in a callback waits for the end of the transaction, even if the callback does other work', async () => {
     await using db = createClient(database.config)
     let write: Promise<unknown> | undefined
     let pragma: Promise<unknown> | undefined
@@ -277,7 +277,7 @@ describe.runIf(inject('target') !== 'url')('a call inside a transaction without 
     expect((await direct.execute('select a from t order by a')).rows).toEqual([{ a: 1 }, { a: 2 }])
   })
 
-  test('a write that is not awaited there takes effect after the transaction', async () => {
+  test('a write that is not awaited in a callback is applied after the transaction', async () => {
     await using db = createClient(database.config)
     let behind: Promise<unknown> | undefined
     await db.transaction(async (tx) => {

@@ -103,7 +103,7 @@ describe('close, and calls that wait for a retry', () => {
   }
 
   test('at once: they are aborted', async () => {
-    // it would wait for a quarter of an hour
+    // otherwise it would wait for a quarter of an hour
     const { db, asked, count } = clientOf('900', Infinity)
     const call = expect(db.execute('select 1', [], { timeoutMs: Infinity })).rejects.toThrow(
       'the client is closed',
@@ -175,7 +175,7 @@ describe('more calls than may be in flight', () => {
 
   test('transactions that wait for the write lock do not prevent its holder from ending', async () => {
     await using db = createClient({ ...database.config, concurrency: 2 })
-    // a lock that is taken over ends the transaction that has it
+    // if the lock is taken over, the transaction that held it ends
     await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
         db.transaction(async (tx) => {
@@ -187,7 +187,7 @@ describe('more calls than may be in flight', () => {
     expect((await direct.execute('select count(*) as n from t')).rows).toEqual([{ n: 40 }])
   })
 
-  test('a statement outside a transaction, awaited inside of it', async () => {
+  test('a statement outside a transaction, awaited inside it', async () => {
     await using db = createClient({ ...database.config, concurrency: 1 })
     await db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')
@@ -197,7 +197,7 @@ describe('more calls than may be in flight', () => {
 
   test('a read outside a transaction does not wait for queued writes', async () => {
     await using db = createClient({ ...database.config, concurrency: 2 })
-    // a lock that is taken over ends the transaction that has it
+    // if the lock is taken over, the transaction that held it ends
     await Promise.all(
       Array.from({ length: 6 }, (_, i) =>
         db.transaction(async (tx) => {
@@ -245,7 +245,7 @@ describe('more calls than may be in flight', () => {
 
 test('a read-only transaction awaited inside one that writes does not wait for queued writers', async () => {
   await using db = createClient({ ...database.config, concurrency: 2 })
-  // a lock that is taken over ends the transaction that has it
+  // if the lock is taken over, the transaction that held it ends
   await Promise.all(
     Array.from({ length: 6 }, (_, i) =>
       db.transaction(async (tx) => {

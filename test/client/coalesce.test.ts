@@ -13,7 +13,7 @@ beforeEach(async () => {
 })
 const requests = (): number => events.filter(({ type }) => type === 'request').length
 
-test('statements in one request: each with its own result', async () => {
+test('statements in one request each have their own result', async () => {
   const [first, count, second, changed, none] = await Promise.all([
     db.execute('insert into t (a) values (?)', ['x']),
     db.execute('select typeof(?) as type', [2n ** 53n + 1n]),
@@ -55,7 +55,7 @@ test('a failing statement does not affect the others', async () => {
   expect((await db.execute('select a from t order by id')).rows).toEqual([{ a: 'x' }, { a: 'y' }])
 })
 
-test('a thousand at once take a sixteenth of the requests, and all are applied', async () => {
+test('a thousand statements at once take a sixteenth of the requests, and all are applied', async () => {
   await Promise.all(
     Array.from({ length: 1_000 }, (_, at) => db.execute('insert into t (a) values (?)', [at])),
   )
@@ -135,7 +135,7 @@ test('only the statement whose result has no JSON form fails', async () => {
   ])
 })
 
-test('a read in a request of which another call was aborted after it was sent is also retried', async () => {
+test('a read is retried even if another call in its request was aborted after it was sent', async () => {
   const controller = new AbortController()
   let requests = 0
   await using client = createClient({

@@ -29,7 +29,7 @@ describe.each([
     expect(cost()).toBe(2)
   })
 
-  test('reads more than a buffered response may hold', async () => {
+  test('reads more than fits in a buffered response', async () => {
     const large =
       'with recursive n(i) as (select 1 union all select i + 1 from n where i < 150) select i, hex(zeroblob(50000)) as x from n'
     let rows = 0
@@ -105,7 +105,7 @@ describe.each([
     await expect(read('begin')).rejects.toThrow(TypeError)
   })
 
-  test('an abort ends it with the reason', async () => {
+  test('an abort rejects the loop with the reason', async () => {
     const controller = new AbortController()
     const reason = new Error('mine')
     const read = (async () => {
@@ -179,7 +179,7 @@ describe.each([
     })
   })
 
-  test('after the transaction was lost it does not read outside it', async () => {
+  test('after the transaction was lost, it does not read outside of it', async () => {
     await db.batch(['drop table if exists c', 'create table c (a unique)', 'insert into c values (1)'])
     const given = db.transaction(async (tx) => {
       await tx.execute('insert into c values (2)')
@@ -218,7 +218,7 @@ describe('a cursor that is queued with other statements of a transaction', () =>
         ),
       ),
     )
-    // each sees what was issued before it
+    // each sees the results of earlier calls
     let before = 0
     expect(results).toEqual(calls.map((call) => (call === 'write' ? (before++, 'written') : [{ n: before }])))
     expect((await db.execute('select count(*) as n from beside')).rows).toEqual([{ n: written }])
@@ -310,7 +310,7 @@ test('a savepoint in the loop over the rows of its transaction is rejected, like
   })
 })
 
-test('a cursor of a write outside a transaction whose client is closed: the outcome is unknown', async () => {
+test('a cursor of a write outside a transaction has an unknown outcome when its client is closed', async () => {
   await using direct = createClient(database.config)
   await direct.batch(['drop table if exists closed', 'create table closed (a)'])
   const db = createClient(database.config)

@@ -14,7 +14,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { openRestartableServer, type RestartableServer } from '../support/restartable-server.ts'
 import { openTestServer, type TestDatabase } from '../support/test-server.ts'
 
-// The database API besides pipelines and cursors, on each server, and from one to another.
+// The database API apart from pipelines and cursors, on each server, and from one server to another.
 
 const server = await openTestServer()
 const opened: Client[] = []
@@ -70,7 +70,7 @@ create index nearest on vectors (libsql_vector_idx(e));
 insert into vectors values (1, vector32('[1,2]')), (2, vector32('[3,4]'));
 create table empty_one (a, b default 'x;y' check (b <> ';'));`
 
-/** All that is in a database: its schema, and each value with its type. */
+/** The contents of a database: its schema, and each value with its type. */
 async function contentsOf(db: Client): Promise<unknown> {
   const schema = await db.execute<{ name: string; type: string; sql: string }>(
     "select type, name, sql from sqlite_schema where name not like 'libsql%' and sql is not null order by type, name",
@@ -180,7 +180,7 @@ describe('restore', () => {
     (await db.execute('select count(*), sum(n) from t', [], { rowMode: 'array' })).rows[0]
   const ALL = [ROWS, (ROWS * (ROWS - 1)) / 2]
 
-  /** A client whose answers get lost: the n-th batch is done, or not even sent. */
+  /** A client whose responses get lost: the n-th batch is applied, or not even sent. */
   const losing = (
     lost: ReadonlyMap<number, 'answer' | 'request'>,
     intMode: ClientConfig['intMode'] = 'auto',
@@ -216,7 +216,7 @@ describe('restore', () => {
     },
   )
 
-  test('one in progress when the client is closed finishes', async () => {
+  test('a restore in progress when the client is closed finishes', async () => {
     await fresh()
     const closing = open(database.config)
     let closed: Promise<void> | undefined
@@ -263,7 +263,7 @@ describe('restore', () => {
     expect(await total()).toEqual(ALL)
   })
 
-  test('one that stopped reports its progress, and continues from there', async () => {
+  test('a restore that stopped reports its progress, and resumes from there', async () => {
     await fresh()
     const bad = LARGE.with(9_000, "INSERT INTO missing VALUES('x');\n")
     const stopped = restore(db, bad)
@@ -331,7 +331,7 @@ describe('restore', () => {
     expect(await total()).toEqual(ALL)
   })
 
-  test('a small one is atomic', async () => {
+  test('a small restore is atomic', async () => {
     await fresh()
     const script =
       'begin; create table t (n unique); insert into t values (1); insert into t values (1); commit;'
@@ -362,7 +362,7 @@ describe('restore', () => {
     expect(await tables()).toEqual(before)
   })
 
-  test('invalid options', async () => {
+  test('rejects invalid options', async () => {
     await expect(restore(db, '', { progress: 1 } as object)).rejects.toThrow('unknown option progress')
   })
 })
@@ -427,7 +427,7 @@ test('describe', async () => {
 })
 
 describe('listen', () => {
-  /** Listens until the table has changed so often, or for a time. */
+  /** Listens until the table has changed this often, or for a time. */
   async function total(
     db: Client,
     wanted: number,
@@ -451,7 +451,7 @@ describe('listen', () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const heard = total(db, 301, resolve)
     await promise
-    // libsql-server clears its counts after the write lock is free: a rollback there can meet the counts of another writer
+    // libsql-server clears its counts only after it releases the write lock, so a rollback can clear another writer's
     const writers = inject('target') === 'embedded' ? 4 : 1
     const write = async (): Promise<void> => {
       for (let round = 0; round < 100 / writers; round++) {
@@ -461,7 +461,7 @@ describe('listen', () => {
         await expect(
           db.batch(['insert into t values (4)', 'insert into missing values (1)']),
         ).rejects.toThrow()
-        // libsql-server counts what is undone by the end of its stream: with the next that is kept
+        // libsql-server counts changes that are undone when their stream ends, together with the next committed ones
         if (inject('target') !== 'embedded') continue
         const thrown = db.transaction(async (tx) => {
           await tx.execute('insert into t values (4)')
@@ -472,7 +472,7 @@ describe('listen', () => {
     }
     await Promise.all(Array.from({ length: writers }, write))
     expect((await db.execute('select count(*) as n from t')).rows).toEqual([{ n: 300 }])
-    // one more, so that the listener does not end by accident
+    // one more change, so that the listener does not stop by accident
     await db.execute('insert into t values (5)')
     const { events, inserted } = await heard
     expect(inserted).toBe(301)
@@ -541,7 +541,7 @@ test('jobs: a schema change that is being applied to the children, and one that 
   ])
   for (const child of children) expect((await child.execute('select c from t')).columns).toEqual(['c'])
 
-  // what the parent lets pass and a child does not
+  // a change that the parent accepts and a child rejects
   await children[0]?.batch(['insert into t (b) values (1)', 'insert into t (b) values (1)'])
   await expect(parent.execute('create unique index u on t (b)')).rejects.toThrow()
   const failed = (await jobs.list(parent)).jobs[0]?.id as number

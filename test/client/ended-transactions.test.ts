@@ -7,8 +7,8 @@ import { FaultProxy } from '../support/fault-proxy.ts'
 import { seeded } from '../support/random.ts'
 import { openRestartableServer, type RestartableServer } from '../support/restartable-server.ts'
 
-// Every cause for which a server ends a transaction by itself. The short forms, for core on both versions of the protocol and
-// for the ORMs on the newer one; the long ones: npm run test:faults.
+// Every way in which a server ends a transaction on its own. The short versions, for core on both versions of the protocol
+// and for the ORMs on the newer one. For the long versions: npm run test:faults.
 const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 const transactions = Number(process.env['FAULT_TRANSACTIONS'] ?? 60)
 const isLong = process.env['FAULT_LONG'] !== undefined
@@ -72,7 +72,7 @@ describe.runIf(isOurs)('no transaction is torn', () => {
   )
 })
 
-/** A server of its own, and a client that leaves it to the server to end a transaction. */
+/** A separate server, and a client that never ends a transaction on its own. */
 async function start(hidesV3: boolean) {
   const server = (await openRestartableServer(inject('target'), SIZE_LIMIT_BYTES)) as RestartableServer
   const proxy = await FaultProxy.start(server.config.url)

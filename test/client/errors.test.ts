@@ -25,7 +25,7 @@ beforeAll(() => db.batch(['create table t (a unique)', "insert into t values ('t
 
 const SECRET = 'an argument that must stay secret'
 
-/** Runs a call in a function of its own name, two calls deep. @returns the error, which that function threw */
+/** Runs a call in a named function, two calls deep. @returns the error that this function threw */
 async function failureOf(work: () => Promise<unknown>): Promise<Error> {
   async function theCaller(): Promise<void> {
     await work()
@@ -110,7 +110,7 @@ describe('the stack shows the caller', () => {
     expect(error.stack?.split(error.message)).toHaveLength(2)
   })
 
-  test('of the call, when the same error comes for several', async () => {
+  test('of each call, when several get the same error', async () => {
     await onStream(async (stream) => {
       const first = await failureOf(async () => {
         await stream.close()
@@ -163,7 +163,7 @@ describe('a printed error shows the statement, but nothing that may be secret', 
     expect(error.message).not.toContain('insert into nowhere values')
   })
 
-  test('the one of a batch that failed', async () => {
+  test('the failing statement of a batch', async () => {
     const batch = ['select 1', { sql: 'insert into t values (?), (?)', args: [SECRET, SECRET] }]
     const error = await failureOf(() => db.batch(batch))
     expect(error).toBeInstanceOf(SqlError)
@@ -171,7 +171,7 @@ describe('a printed error shows the statement, but nothing that may be secret', 
     expect(print(error)).not.toContain(SECRET)
   })
 
-  test('all that were sent, if the failing one is unknown', async () => {
+  test('all statements that were sent, if the failing one is unknown', async () => {
     const error = await failureOf(() => nowhere.batch(['select 1', { sql: 'select ?', args: [SECRET] }]))
     expect(error).toBeInstanceOf(TransportError)
     expect(print(error)).toContain('SQL: select 1; select ?\n')
@@ -199,7 +199,7 @@ describe('a printed error shows the statement, but nothing that may be secret', 
 })
 
 describe('wrong configuration that only a request can show', () => {
-  test('libsql:// on a server without TLS', async () => {
+  test('libsql:// for a server without TLS: the error says what to use instead', async () => {
     const plain = createServer((_, response) => response.end()).listen(0, '127.0.0.1')
     await new Promise((resolve) => plain.once('listening', resolve))
     const { port } = plain.address() as AddressInfo
@@ -221,7 +221,7 @@ describe('wrong configuration that only a request can show', () => {
     ['undefined', () => undefined as never],
     ['undefined, in time', async () => undefined as never],
     ['number', () => 5 as never],
-  ])('a token function that gives %s', async (what, authToken) => {
+  ])('a token function that returns %s', async (what, authToken) => {
     await using client = createClient({ ...database.config, authToken })
     const error = await failureOf(() => client.execute('select 1'))
     expect(error).toBeInstanceOf(TypeError)
@@ -232,7 +232,7 @@ describe('wrong configuration that only a request can show', () => {
   })
 })
 
-describe('the changes that SQLite keeps of a failed statement', () => {
+describe('changes of a failed statement that SQLite keeps', () => {
   beforeAll(() =>
     db.batch([
       'create table kept (a unique)',

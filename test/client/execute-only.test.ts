@@ -40,7 +40,7 @@ test('a transaction: BEGIN is sent with the first statement, COMMIT with the clo
   ])
 })
 
-test('the server is asked once what it supports', async () => {
+test('the server is probed once for what it supports', async () => {
   await using other = createClient(config)
   await other.batch([insert(1)])
   await other.transaction((tx) => tx.execute(insert(2)))
@@ -88,7 +88,7 @@ test('a batch in a transaction keeps the statements before the one that failed',
   expect(await rows()).toEqual([1, 2, 4])
 })
 
-test('savepoints', async () => {
+test('savepoints work', async () => {
   await db.transaction(async (tx) => {
     await tx.execute(insert(1))
     const undone = tx.savepoint(async (inner) => {
@@ -127,7 +127,7 @@ test('a lost transaction is not committed', async () => {
   expect(await rows()).toEqual([])
 })
 
-test('scripts, with and without a transaction', async () => {
+test('scripts run with and without a transaction', async () => {
   await executeMultiple(
     db,
     'insert into t values (1); begin; insert into t values (2); commit; insert into t values (3)',
@@ -161,7 +161,7 @@ test('readRows reads the whole result', async () => {
   expect(await rows()).toEqual([1, 2, 3, 4, 5])
 })
 
-test('a stream that began with a statement', async () => {
+test('a stream that began with a statement can begin transactions', async () => {
   await using other = createClient(config)
   await using stream = openStream(other)
   await stream.execute(insert(1))
@@ -183,7 +183,7 @@ test('a statement that failed outside a transaction does not affect the next one
   expect(await rows()).toEqual([1, 2])
 })
 
-test('Kysely', async () => {
+test('Kysely works', async () => {
   const kysely = new Kysely<{ t: { a: number } }>({ dialect: new BatonDialect(config) })
   await kysely.transaction().execute(async (trx) => {
     await trx.insertInto('t').values({ a: 1 }).execute()

@@ -8,7 +8,7 @@ import { openFaultyDatabase, seed, sizeOf } from '../support/faulty-database.ts'
 import { ENDLESS_READ } from '../support/fixtures.ts'
 import { pick, seeded } from '../support/random.ts'
 
-// The short forms. The long ones: npm run test:faults.
+// The short versions. For the long ones: npm run test:faults.
 const transactions = sizeOf('FAULT_TRANSACTIONS', 60)
 const writes = sizeOf('FAULT_WRITES', 200)
 // losing a response that continues a transaction holds up all writers for the server's 5 s, so it happens only on request
@@ -77,7 +77,7 @@ describe('one fault at a time', () => {
   ]
 
   test.each(lost)(
-    'a commit whose response is lost by $kind has an unknown outcome, and took effect',
+    'a commit whose response is lost by $kind has an unknown outcome, and was applied',
     async (fault) => {
       await direct.batch(['drop table if exists one', 'create table one (a)'])
       proxy.next = (body) => (body.includes('COMMIT') ? fault : NO_FAULT)
@@ -138,7 +138,7 @@ describe('one fault at a time', () => {
       timeoutMs: 60,
     })
     await expect(batch).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
-    // the server ends the statement when the connection is lost, and continues with the remaining steps
+    // the server stops the statement when the connection is lost, and continues with the remaining steps
     await direct.execute('insert into one values (100)')
     expect((await direct.execute('select a from one')).rows).toEqual([{ a: 100 }])
   })

@@ -57,7 +57,7 @@ const TEXTS = [
   "'a' || char(0) || ''''",
 ]
 const NUMBERS = ['0', '1', '-1', '9007199254740993', '-9223372036854775808', '9223372036854775807']
-// libsql-server writes whole numbers as integers: these keep their type in any column
+// libsql-server writes whole numbers as integers; these numbers keep their type in any column
 const REALS = ['0.1', '-2.5', '1e-300', '9e999', '-9e999', '1.5e300']
 const BLOBS = ["x''", "x'00'", "x'27ff'", 'zeroblob(300)', "x'3b2d2d'"]
 const TYPES = ['', ' integer', ' text', ' real', ' blob', ' numeric', ' any_type']

@@ -6,7 +6,7 @@ import { drizzleLists, kyselyLists, ofCore } from '../generated/faults/list-clie
 import { openFaultyDatabase, seed, sizeOf } from '../support/faulty-database.ts'
 import { seeded } from '../support/random.ts'
 
-// The short forms. The long ones: npm run test:faults.
+// The short versions. For the long ones: npm run test:faults.
 const appends = sizeOf('FAULT_APPENDS', 80)
 const timeout = sizeOf('FAULT_TIMEOUT_MS', 90_000)
 

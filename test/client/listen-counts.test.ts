@@ -3,7 +3,7 @@ import { expect, inject, test } from 'vitest'
 import { close, execute, pipeline } from '../server/wire.ts'
 import { openTestServer, type TestDatabase } from '../support/test-server.ts'
 
-// Which changes each server reports if a part of a committed transaction was undone.
+// Which changes each server reports if part of a committed transaction was undone.
 
 const server = await openTestServer()
 
@@ -79,7 +79,7 @@ test.each(Object.entries(KEPT))('%s is reported as committed', async (_name, [st
   expect(await insertedBy(await server.createDatabase(), statements)).toEqual(expected)
 })
 
-/** The third value is what libsql-server reports, which also counts what was undone. */
+/** The third value is the count that libsql-server reports, which includes undone changes. */
 const UNDONE: Record<
   string,
   readonly [statements: readonly string[], expected: Record<string, number>, onSqld: Record<string, number>]

@@ -76,7 +76,7 @@ test('a batch, with the rows of all its statements', async () => {
   expect(events[2]).toMatchObject({ rows: 4 })
 })
 
-test('an error, the same that the caller receives', async () => {
+test('an error, the same one that the caller receives', async () => {
   await db.execute('insert into t values (1)')
   events.length = 0
   const error: unknown = await db.execute('insert into t values (1)').catch((reason: unknown) => reason)
@@ -172,7 +172,7 @@ test('a transaction that is about to expire', async () => {
   expect((warning as { remainingMs: number }).remainingMs).toBeLessThanOrEqual(41)
 })
 
-test('rows that are read from a cursor, also if the loop is left early', async () => {
+test('rows that are read from a cursor, even if the loop is left early', async () => {
   await db.batch(['insert into t values (1)', 'insert into t values (2)', 'insert into t values (3)'])
   events.length = 0
   for await (const row of readRows(db, 'select a from t')) if (row['a'] === 2) break

@@ -30,7 +30,7 @@ describe('the outcome of a call with several statements is that of the whole cal
     expect(await rows()).toEqual(left)
   })
 
-  test('a script whose server disappears after its first request', async () => {
+  test('a script whose server disappears after its first request: unknown', async () => {
     const pad = 'x'.repeat(10_000)
     const inserts = Array.from({ length: 300 }, (_, at) => `insert into t values ('${at} ${pad}')`)
     let requests = 0
@@ -49,7 +49,7 @@ describe('the outcome of a call with several statements is that of the whole cal
     expect((await rows()).length).toBeGreaterThan(0)
   })
 
-  test('a chain of statements', async () => {
+  test('a chain of statements: unknown if an earlier one changed something', async () => {
     await using stream = openStream(db)
     await expect(stream.chain([INSERT, MISSING])).rejects.toMatchObject({
       outcome: 'unknown',
@@ -91,7 +91,7 @@ describe('text after COMMIT, ROLLBACK and BEGIN', () => {
     expect(await rows()).toEqual([1])
   })
 
-  test('is rejected after BEGIN, which begins no transaction', async () => {
+  test('is rejected after BEGIN, and no transaction begins', async () => {
     await using stream = openStream(db)
     await expect(stream.execute('begin; insert into t values (1)')).rejects.toThrow(
       new SyntaxError('unexpected text after BEGIN'),

@@ -32,7 +32,7 @@ const documented = (JSON.parse(readFileSync(file, 'utf8')) as Row[]).filter(
   ({ api, status }) => api === 'platform' && status === 'documented',
 )
 
-/** Where a value is not what a schema says; fields that are not there are left to the client. */
+/** Where a value differs from a schema; missing fields are left to the client. */
 function differences(value: unknown, schema: Schema, at: string): string[] {
   if (value === null) return schema.nullable ? [] : [`${at} is null`]
   if (schema.fields) {
@@ -51,7 +51,7 @@ function differences(value: unknown, schema: Schema, at: string): string[] {
   return typeof value === expected ? [] : [`${at} is of type ${typeof value}`]
 }
 
-/** Whether a path is that of a row: parts in braces stand for any. */
+/** Whether a path matches that of a row, in which parts in braces match anything. */
 const isPathOf = (path: string, row: Row): boolean =>
   new RegExp(`^${row.path.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path)
 
@@ -136,7 +136,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     const reader = createClient({ url: databaseUrl(hostname), authToken: ofGroup })
     await db.batch(['create table t (a)', 'insert into t values (1)'])
     const before = answers.filter(({ path }) => path.endsWith('/auth/tokens')).length
-    // longer than one of them lives
+    // longer than the lifetime of a token
     const until = Date.now() + 4_000
     while (Date.now() < until) {
       expect((await db.execute('select a from t')).rows).toEqual([{ a: 1 }])

@@ -11,7 +11,7 @@ const cost = (): number => database.requestCount() - before
 
 beforeAll(async () => {
   await db.execute('create table t (a integer primary key, b)')
-  // learns that the server has /v3
+  // detects that the server has /v3
   await db.transaction((tx) => tx.execute('select 1'))
 })
 beforeEach(() => {
@@ -79,7 +79,7 @@ test('a batch in a transaction: 2', async () => {
   expect(cost()).toBe(2)
 })
 
-test('an aborted transaction: one more than it had sent', async () => {
+test('an aborted transaction: one more than it had already sent', async () => {
   const given = db.transaction(async (tx) => {
     await tx.execute('insert into t (b) values (1)')
     throw new Error('no')

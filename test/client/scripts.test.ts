@@ -22,12 +22,12 @@ describe('executeMultiple', () => {
        end;
        insert into t values (5)`,
     )
-    // the stream is new: its end is a request of its own
+    // the stream is new, so closing it takes a separate request
     expect(database.requestCount() - before).toBe(2)
     expect(await rows()).toEqual([1, 5, 6, 7, 'a;b'])
   })
 
-  test('outside a transaction each statement takes effect separately, up to the first that fails', async () => {
+  test('outside a transaction each statement is committed separately, up to the first that fails', async () => {
     const script = 'insert into t values (1);\ninsert into t values (1);\ninsert into t values (2)'
     await expect(executeMultiple(db, script)).rejects.toMatchObject({
       code: 'SQLITE_CONSTRAINT',
@@ -63,7 +63,7 @@ describe('executeMultiple', () => {
     expect(await rows()).toEqual([2])
   })
 
-  // recordings 62, 230, 251: the server runs what is before, and drops the rest without a word
+  // recordings 62, 230, 251: the server runs the statements before it, and silently drops the rest
   test.each([
     ['insert into t values (1); selec', 'line 1, column 27', 1],
     ['insert into t values (1); SELECT', 'line 1, column 27', 1],
@@ -100,7 +100,7 @@ describe('executeMultiple', () => {
     },
   )
 
-  test('a literal of nearly 5 MB', async () => {
+  test('a literal of nearly 5 MB is accepted', async () => {
     await executeMultiple(db, `insert into t values (x'${'ab'.repeat(4_900_000)}'); insert into t values (1)`)
     expect((await db.execute('select sum(length(a)) as n from t')).rows).toEqual([{ n: 4_900_001 }])
   })
@@ -114,7 +114,7 @@ describe('executeMultiple', () => {
     },
   )
 
-  test('a script longer than a request, with its own transaction', async () => {
+  test('a script longer than a request is atomic if it has its own transaction', async () => {
     const value = 'x'.repeat(2_000)
     const inserts = Array.from({ length: 1_500 }, (_, i) => `insert into t values ('${i} ${value}');`)
     await executeMultiple(db, `begin;\n${inserts.join('\n')}\ncommit;`)
@@ -129,7 +129,7 @@ describe('executeMultiple', () => {
     expect(await rows()).toEqual([])
   })
 
-  test('as one transaction as a whole: a batch of its statements', async () => {
+  test('a whole script as one transaction: a batch of its statements', async () => {
     const script = 'insert into t values (1); insert into t values (1)'
     await expect(db.batch(splitStatements(script))).rejects.toMatchObject({ statementIndex: 1 })
     expect(await rows()).toEqual([])

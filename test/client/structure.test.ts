@@ -4,7 +4,7 @@ import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { ENDLESS_READ, settlesBefore, slowRead } from '../support/fixtures.ts'
 import { openTestServer } from '../support/test-server.ts'
 
-// No child outlives its parent: operations that a callback leaves running end with it, and do not affect what comes after.
+// No child outlives its parent: operations that a callback leaves running end with it, and do not affect later ones.
 const server = await openTestServer()
 const database = await server.createDatabase()
 const db = createClient(database.config)
@@ -16,7 +16,7 @@ const values = async (): Promise<unknown[]> =>
 const boom = new Error('boom')
 
 describe('a savepoint that fails', () => {
-  test('ends the one inside it, which is not awaited: none of that one is kept, and the rest is', async () => {
+  test('ends the savepoint inside it, which is not awaited: nothing in that one is kept, but the rest is', async () => {
     const inner: unknown[] = []
     await db.transaction(async (tx) => {
       await tx
@@ -57,7 +57,7 @@ describe('a savepoint that fails', () => {
       await insert(tx, 'five')
     })
     expect(await values()).toEqual(['five'])
-    // each ran and was undone, or was refused
+    // each ran and was undone, or was rejected
     for (const outcome of await Promise.all(queued))
       if (outcome instanceof Error)
         expect(outcome).toMatchObject({ code: 'STREAM_CLOSED', outcome: 'not_applied' })
@@ -79,7 +79,7 @@ describe('a savepoint that fails', () => {
 })
 
 describe('a callback that returns', () => {
-  test('while a savepoint inside it runs: that is an error, and everything is rolled back', async () => {
+  test('while a savepoint inside it runs causes an error, and everything is rolled back', async () => {
     const errors: unknown[] = []
     const given = db.transaction(async (tx) => {
       await insert(tx, 'one')
@@ -110,7 +110,7 @@ describe('a callback that returns', () => {
     expect(await values()).toEqual(['one', 'four'])
   })
 
-  test('while rows are read in a savepoint', async () => {
+  test('while rows are being read in a savepoint', async () => {
     await db.transaction(async (tx) => {
       const failed = tx.savepoint(async (sp) => {
         await insert(sp, 'two')
@@ -122,7 +122,7 @@ describe('a callback that returns', () => {
     expect(await values()).toEqual(['four'])
   })
 
-  test('with statements that are not awaited: they are part of it', async () => {
+  test('with statements that are not awaited: they are part of the transaction', async () => {
     await db.transaction(async (tx) => {
       void insert(tx, 'one')
       void tx.batch(["insert into t values ('two')"])

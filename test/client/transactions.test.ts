@@ -70,7 +70,7 @@ test('a first statement that the parser rejects does not use up the BEGIN', asyn
   expect(await values()).toEqual(['one'])
 })
 
-test('of statements queued together only the invalid ones reject, in order', async () => {
+test('if statements are queued together, only the invalid ones reject, in order', async () => {
   const settled = await db.transaction((tx) =>
     Promise.allSettled([
       tx.execute(insert('one')),
@@ -148,7 +148,7 @@ test('a commit that a deferred foreign key rejects leaves nothing behind', async
   expect(await values()).toEqual([])
 })
 
-test('rollback() ends it without an error', async () => {
+test('rollback() ends a transaction without an error', async () => {
   const given = db.transaction(async (tx) => {
     await tx.execute(insert('one'))
     await tx.rollback()
@@ -320,7 +320,7 @@ test('a failed commit can be repaired and retried', async () => {
   expect(await values()).toEqual(['parent'])
 })
 
-test('SAVEPOINT outside of a transaction is rejected: it would begin one without the client’s knowledge', async () => {
+test('SAVEPOINT outside of a transaction is rejected, because it would begin a transaction that the client does not track', async () => {
   await using stream = openStream(db)
   const sql = '/* mine */ savepoint a'
   await expect(stream.execute(sql)).rejects.toThrow(TypeError)
@@ -339,7 +339,7 @@ test('SAVEPOINT outside of a transaction is rejected: it would begin one without
   expect(await values()).toEqual(['kept', 'in a batch'])
 })
 
-/** A statement whose answer is some MB: alone it may be as large as the server allows, two of them are too large. */
+/** A statement with a response of several MB: one is as large as the server allows, two are too large. */
 const LARGE = "select printf('%.*c', 4900000, 'x') as a union all select 'y'"
 
 test('a write in the same request as a response that is too large is not repeated, and none of the transaction is kept', async () => {
@@ -365,7 +365,7 @@ test('a read whose response is too large does not affect the transaction', async
   expect(await values()).toEqual(['one', 'two'])
 })
 
-test('a savepoint with a response that is too large is not half applied', async () => {
+test('a savepoint whose response is too large is not applied in part', async () => {
   const tooLarge = Array.from({ length: 3 }, () => "select printf('%.*c', 4900000, 'x')").join(' union all ')
   const given = db.transaction(async (tx) => {
     await tx.execute(insert('one'))
@@ -417,7 +417,7 @@ test('a queued statement rejects at its timeout, or when its signal is aborted',
   expect(await values()).toEqual(['patient'])
 })
 
-test('the outer handle inside a savepoint does not wait forever, but until its timeout', async () => {
+test('a call on the outer handle inside a savepoint waits only until its timeout', async () => {
   await db.transaction(async (tx) => {
     await tx.savepoint(async () => {
       await expect(tx.execute(insert('one'), undefined, { timeoutMs: 30 })).rejects.toMatchObject({
@@ -472,20 +472,20 @@ test("a failing token or a closed client does not replace the user's error", asy
   await expect(closedWithin).rejects.toBe(mine)
 })
 
-test('a lost or closed stream begins no transaction', async () => {
+test('no transaction can begin on a lost or closed stream', async () => {
   const stream = openStream(db)
   await stream.close()
   expect(() => stream.begin()).toThrow(StreamError)
   await expect(stream.execute('begin')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
 })
 
-test('an aborted one also ends its siblings, each with its own error', async () => {
+test('an aborted call also ends its siblings, each with its own error', async () => {
   const reason = new Error('reason of the first')
   const controller = new AbortController()
   const released = Promise.withResolvers<void>()
   const proxy = await FaultProxy.start(database.config.url)
   onTestFinished(() => proxy.close())
-  // its response is in flight when the first is aborted
+  // its response is in flight when the first call is aborted
   proxy.next = (body) => {
     if (!body.includes('as held')) return NO_FAULT
     controller.abort(reason)
@@ -611,7 +611,7 @@ test('a batch on a stream whose results are too large: the stream is lost, but n
   await expect(stream.execute('insert into t default values')).rejects.toMatchObject({ code: 'STREAM_LOST' })
 })
 
-test('a concurrent transaction is refused, with the reason, and keeps nothing', async () => {
+test('a concurrent transaction is rejected with a reason, and nothing in it is kept', async () => {
   const begun = db.transaction((tx) => tx.execute('select 1'), { mode: 'concurrent', retry: 2 })
   const refused = { name: 'SqlError', code: 'SQL_PARSE_ERROR', outcome: 'not_applied' }
   const reason = /^mode 'concurrent' needs Turso's engine: SQL string could not be parsed/

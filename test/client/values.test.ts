@@ -64,7 +64,7 @@ test.each<[string, fc.Arbitrary<InValue>]>([
         ],
         { rowMode: 'array' },
       )
-      // a table keeps the sign of zero in some columns and not in others
+      // a table keeps the sign of zero in some columns but not in others
       const unsigned = (value: unknown): unknown => (value === 0 ? 0 : value)
       expect(stored.at(-1)?.rows.map(([value]) => unsigned(value))).toEqual(
         given.map((value) => unsigned(returned(value))),
@@ -89,7 +89,7 @@ test('RETURNING returns values unchanged', async () => {
   )
 })
 
-test('minus zero, bound', async () => {
+test('minus zero keeps its sign as an argument', async () => {
   const { rows } = await db.execute('select ? as a, typeof(?1) as type', [-0])
   expect(rows[0]).toEqual({ a: -0, type: 'real' })
 })
@@ -206,7 +206,7 @@ test('columns of the same name, and odd names', async () => {
   expect((await db.execute(sql, [], { rowMode: 'array' })).rows).toEqual([[1, 2, 3, 4, 5]])
 })
 
-test('an inexact number in the result of a write: the error says that it has run', async () => {
+test('if the result of a write has an inexact number, the error says that the write has run', async () => {
   await using exact = createClient({ ...database.config, intMode: 'number' })
   await exact.batch(['drop table if exists inexact', 'create table inexact (a)'])
   const write = exact.execute('insert into inexact values (?) returning a', [2n ** 53n + 1n])
@@ -220,7 +220,7 @@ test('an inexact number in the result of a write: the error says that it has run
   await expect(read).rejects.not.toHaveProperty('outcome')
 })
 
-test('the rowid of an upsert is only that of a row it inserted', async () => {
+test('an upsert has a rowid only if it inserted a row', async () => {
   await using db = createClient(database.config)
   await db.batch([
     'drop table if exists counted',

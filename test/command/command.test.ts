@@ -36,10 +36,10 @@ describe('baton dev', () => {
   )
 })
 
-test('--json and --token-file: all that a program needs, with the secrets in a separate file', async () => {
+test('--json and --token-file: everything a program needs, with the secrets in a separate file', async () => {
   const folder = await temporaryDirectory()
   const file = join(folder, 'tokens.json')
-  // one that others may read is replaced
+  // a file that others may read is replaced
   await writeFile(file, 'old', { mode: 0o644 })
   const child = startBaton([
     'dev',

@@ -3,7 +3,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { afterAll } from 'vitest'
 import { batonCommand, batonEnv } from '../support/baton-command.ts'
 
-/** What a tool answered: the JSON of its text, or the text of its error. */
+/** The result of a tool: the JSON of its text, or the text of its error. */
 interface Answer {
   // oxlint-disable-next-line typescript/no-explicit-any -- tests look at what they expect
   readonly value?: any

@@ -6,7 +6,7 @@ import { endOf, startBaton } from '../support/baton-command.ts'
 import { stablePort } from '../support/stable-port.ts'
 import { connectAgent, startAgent } from './mcp-agent.ts'
 
-// What of `baton mcp` does not depend on the server, and what only a local server has.
+// The parts of `baton mcp` that do not depend on the server, and those that only a local server has.
 
 const server = await startLocalServer({ inspector: true })
 afterAll(() => server.close())
@@ -25,7 +25,7 @@ interface Listed {
   readonly heldBy?: readonly object[]
 }
 
-/** Asks until the inspector has reported the requests and their responses. */
+/** Polls until the inspector has reported the requests and their responses. */
 async function requestsWith(contains: string, count: number): Promise<readonly Listed[]> {
   return await vi.waitFor(async () => {
     const { value, error } = await agent.call('recent_requests', { contains })
@@ -36,7 +36,7 @@ async function requestsWith(contains: string, count: number): Promise<readonly L
   })
 }
 
-test('why a transaction waited: which one had the write lock, and since when', async () => {
+test('shows why a transaction waited: which one held the write lock, and since when', async () => {
   const [first, second] = [createClient({ url: server.url }), createClient({ url: server.url })]
   await vi.waitFor(async () => expect((await agent.call('recent_requests')).error).toBeUndefined())
   await first.execute('create table note (text)')
@@ -73,12 +73,12 @@ test('why a transaction waited: which one had the write lock, and since when', a
   await Promise.all([first.close(), second.close()])
 })
 
-test('a server without an inspector: an answer that says so, and the other tools work', async () => {
+test('reports that a server has no inspector; the other tools still work', async () => {
   await vi.waitFor(async () => expect((await other.call('recent_requests')).error).toContain('HTTP 404'))
   expect((await other.call('query', { sql: 'select 1 as one' })).value.rows).toEqual([[1]])
 })
 
-test('it may be started before the server, and follows one that is started again', async () => {
+test('can be started before the server, and reconnects to a restarted one', async () => {
   const port = await stablePort()
   const early = await connectAgent([`http://127.0.0.1:${port}`])
   expect((await early.call('query', { sql: 'select 1' })).error).toContain('ECONNREFUSED')
@@ -98,7 +98,7 @@ test('it may be started before the server, and follows one that is started again
   await early.client.close()
 })
 
-test('it ends with its input, and with Ctrl-C', async () => {
+test('exits at the end of its input, and on Ctrl-C', async () => {
   const ended = startBaton(['mcp', server.url])
   ended.stdin.end()
   expect(await endOf(ended)).toEqual({ code: 0, output: '', errors: '' })
@@ -109,7 +109,7 @@ test('it ends with its input, and with Ctrl-C', async () => {
   expect(await once(interrupted, 'close')).toEqual([130, null])
 })
 
-test('it needs a database', async () => {
+test('requires a database', async () => {
   const { code, errors } = await endOf(startBaton(['mcp'], { DATABASE_URL: '' }))
   expect([code, errors]).toEqual([2, expect.stringContaining('name a database')])
 })

@@ -75,7 +75,7 @@ test('baton api-tokens and organizations: for a user with one organization, and 
     expect.stringMatching(/^ci +\S+ +\d{4}-\d\d-\d\d +all organizations$/m),
   ])
 
-  // an unrestricted token reaches what is created later, and can be revoked by a user with several organizations
+  // an unrestricted token reaches organizations that are created later, and can be revoked by a user with several
   expect((await api('organizations', 'create', 'Second One')).output).toBe('created second-one\n')
   expect((await api('organizations', 'create', 'Second One')).errors).toContain('409')
   expect((await runBaton(['organizations', 'list'], asCi)).output).toMatch(
@@ -104,7 +104,7 @@ test('baton api-tokens and organizations: for a user with one organization, and 
   await deleteOrganization('second-one')
 })
 
-/** A command for this is left to the platform API: it cannot be undone. */
+/** There is no command for this, because it cannot be undone; only the platform API has it. */
 async function deleteOrganization(slug: string): Promise<void> {
   const headers = { authorization: `Bearer ${platform.token}` }
   const response = await fetch(`${platform.url}/v1/organizations/${slug}`, { method: 'DELETE', headers })

@@ -18,7 +18,7 @@ const server = await startLocalServer()
 const { url } = server
 afterAll(() => server.close())
 
-test.concurrent('Ctrl-C ends it with 130', async () => {
+test.concurrent('Ctrl-C exits with code 130', async () => {
   const before = server.requestCount('default')
   const child = startBaton(['sql', url, ENDLESS_READ])
   await vi.waitFor(() => expect(server.requestCount('default')).toBeGreaterThan(before), { timeout: 60_000 })
@@ -26,7 +26,7 @@ test.concurrent('Ctrl-C ends it with 130', async () => {
   expect(await once(child, 'close')).toEqual([130, null])
 })
 
-test.concurrent('more rows than fit into one response, and a reader that stops early: no error', {
+test.concurrent('more rows than fit in one response, and a reader that stops early, are not errors', {
   timeout: 180_000,
 }, async () => {
   const many = `with recursive n(i) as (select 1 union all select i + 1 from n where i < 150000) select i, '${'x'.repeat(80)}' as x from n`
@@ -74,7 +74,7 @@ test.concurrent('in a terminal a dump and a restore show their progress', async 
   const dumping = new Terminal(['dump', own, '-o', file], folder)
   await dumping.sees(' bytes')
   expect(await dumping.end()).toBe(0)
-  // there is no transaction to continue, so it begins one
+  // there is no transaction to continue, so a new one begins
   const restoring = new Terminal(['restore', target.url, file, '--resume'], folder)
   await restoring.sees(' statements')
   expect(await restoring.end()).toBe(0)
@@ -93,7 +93,7 @@ async function dumped(name: string): Promise<{ own: string; dump: string }> {
   return { own, dump }
 }
 
-test.concurrent('a dump that does not fit on the disk keeps the previous one', {
+test.concurrent('a dump that does not fit on the disk leaves the previous one unchanged', {
   timeout: 180_000,
 }, async () => {
   const { own } = await dumped('full')

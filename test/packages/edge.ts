@@ -1,7 +1,7 @@
 import { builtinModules, createRequire } from 'node:module'
 import { build, type Metafile } from 'esbuild'
 
-// Runtimes that have no node in them: they are given one file that a bundler has made.
+// Runtimes without node: they run a single file that a bundler has created.
 
 /** Conditions of a package's `exports` that each runtime's own bundler sets. */
 export const EDGE_CONDITIONS = {
@@ -44,12 +44,12 @@ export async function bundleForEdge(
 const importsOf = ({ outputs }: Metafile): string[] =>
   Object.values(outputs).flatMap(({ imports }) => imports.map(({ path }) => path))
 
-/** A bundle that is being served. */
+/** A bundle that a runtime is serving. */
 export interface EdgeServer extends AsyncDisposable {
   fetch(path: string, init?: RequestInit): Promise<Response>
 }
 
-/** Serves a module with workerd, as a Worker. @param entry a file of miniflare's @param bindings values of its `env` */
+/** Serves a module with workerd, as a Worker. @param entry a file of miniflare @param bindings values of its `env` */
 export async function serveWorker(
   entry: string,
   { code }: Bundle,
@@ -66,7 +66,7 @@ export async function serveWorker(
   const worker = new Miniflare({
     modules: [{ type: 'ESModule', path: 'worker.js', contents: code }],
     compatibilityDate: '2026-07-01',
-    // nothing is asked of Cloudflare
+    // no requests to Cloudflare
     cf: false,
     bindings,
   })
@@ -76,7 +76,7 @@ export async function serveWorker(
   }
 }
 
-/** Serves a script that listens for `fetch` events. @param entry a file of edge-runtime's */
+/** Serves a script that listens for `fetch` events. @param entry a file of edge-runtime */
 export async function serveEdgeFunction(entry: string, { code }: Bundle): Promise<EdgeServer> {
   const { EdgeRuntime } = createRequire(entry)('edge-runtime') as {
     EdgeRuntime: new (options: {

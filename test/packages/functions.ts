@@ -16,7 +16,7 @@ import { cleanEnvironment, copyExample, ROOT, run } from './run.ts'
 import { type RuntimeTests, WORKERD_NAME } from './runtimes.ts'
 import { serve } from './served.ts'
 
-// The examples of functions in the cloud, as they are deployed: bundled, and called by what runs them there.
+// The examples of cloud functions as deployed: bundled, and called by the runtimes that run them there.
 
 const SIZE = 1 << 24
 const GUESTS = 'create table guest (id integer primary key, name text not null unique)'
@@ -80,7 +80,7 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       writeFileSync(join(folder, 'node_modules/.mf/cf.json'), '{}')
       const temporary = join(folder, 'temporary')
       mkdirSync(temporary)
-      // where it notes when it last looked for a newer version
+      // where it records when it last checked for a newer version
       const env = { WRANGLER_SEND_METRICS: 'false', WRANGLER_LOG_PATH: folder, TMPDIR: temporary }
       const command = [
         join(bin, 'wrangler'),
@@ -108,7 +108,7 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       await run([join(ROOT, 'node_modules/.bin/esbuild'), ...scripts.build.split(' ').slice(1)], {
         cwd: folder,
       })
-      // far from anything that is installed
+      // far from any installed package
       const deployed = join(project, '../lambda')
       mkdirSync(deployed)
       cpSync(join(folder, 'dist/handler.mjs'), join(deployed, 'handler.mjs'))
@@ -132,7 +132,7 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
   })
 }
 
-/** A process that calls a handler for each event it is given, as the runtime of AWS Lambda does. */
+/** A process that calls a handler for each event that it receives, like the AWS Lambda runtime. */
 class Lambda implements AsyncDisposable {
   readonly #child: ChildProcessByStdio<Writable, Readable, null>
   readonly #answers: AsyncIterator<string>
@@ -154,7 +154,7 @@ class Lambda implements AsyncDisposable {
     this.#answers = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]()
   }
 
-  /** @returns status and body of the answer */
+  /** @returns status and body of the response */
   async call(method: string, body?: object): Promise<unknown> {
     const event = { requestContext: { http: { method } }, ...(body && { body: JSON.stringify(body) }) }
     this.#child.stdin.write(`${JSON.stringify(event)}\n`)

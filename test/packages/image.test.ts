@@ -13,7 +13,7 @@ const INSTALL = 'RUN npm install --no-audit --no-fund @batonsql/cli @batonsql/lo
 const folder = mkdtempSync(join(tmpdir(), 'baton-dockerfile-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Builds the image of the local server, with the packages of this checkout in place of those that are published. */
+/** Builds the image of the local server, with the packages of this checkout instead of the published ones. */
 async function buildImage(): Promise<GenericContainer> {
   for (const name of ['core', 'platform', 'local-server', 'cli']) {
     const { file } = await openTarball(name, inject('packed'))
@@ -26,7 +26,7 @@ async function buildImage(): Promise<GenericContainer> {
   return await GenericContainer.fromDockerfile(folder).build()
 }
 
-test('the image of the local server asks for its token, and keeps databases when it is started again', {
+test('the image of the local server requires its token, and keeps databases across restarts', {
   timeout: 600_000,
 }, async ({ skip }) => {
   const { unavailable } = (await findTargets()).find(({ name }) => name === 'container') ?? {}

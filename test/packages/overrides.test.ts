@@ -9,7 +9,7 @@ import { pnpm, ROOT, registryProblem, run } from './run.ts'
 import { ScopedRegistry } from './scoped-registry.ts'
 import { FOLDERS, openTarball } from './tarballs.ts'
 
-// Programs written for @libsql/client, with one line in their package.json that puts ours in its place.
+// Programs written for @libsql/client, with one line in their package.json that replaces it with ours.
 
 const CLIENT = 'npm:@batonsql/libsql-client@latest'
 const DRIZZLE = { 'drizzle-orm': '0.45.4', '@types/node': '24.19.2' }
@@ -48,7 +48,7 @@ const INSTALL: Readonly<Record<string, (project: string) => Promise<unknown>>> =
 }
 
 describe.each([
-  // a direct dependency is named in its own line
+  // a direct dependency has its own line
   { tool: 'npm', manifest: { dependencies: { ...DRIZZLE, '@libsql/client': CLIENT } } },
   {
     tool: 'npm',
@@ -109,7 +109,7 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
     for (const file of ['auth.mjs', 'mastra.mjs', 'payload.mjs', 'prisma.mjs', 'prisma-diff.mjs'])
       copyTo(project, file)
     for (const file of ['schema.prisma', 'schema.ts']) copyTo(project, file)
-    // it is not run: what is generated needs no binary
+    // the engine is not run, because the generated client needs no binary
     const env = { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: '1' }
     await run(['npx', 'prisma', 'generate', '--schema', 'schema.prisma'], { cwd: project, env })
   }, 600_000)

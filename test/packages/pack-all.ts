@@ -11,10 +11,10 @@ declare module 'vitest' {
   }
 }
 
-/** Builds and packs the packages before the files of a project: they share what is built. */
+/** Builds and packs the packages before the test files of a project, which share the result. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'baton-packed-'))
-  // the first is packed as people do it, with the script that builds them all
+  // the first is packed as a developer would, with the script that builds all of them
   for (const [at, name] of FOLDERS.entries()) await pack('npm', name, folder, at === 0)
   project.provide('packed', folder)
   return () => rm(folder, { recursive: true })

@@ -26,7 +26,7 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** Runs a program to its end. @throws with everything that it said */
+/** Runs a program until it exits. @throws an error with all of its output */
 export async function run(command: readonly string[], { cwd, env = {} }: RunOptions): Promise<string> {
   const [program, ...args] = command as [string, ...string[]]
   try {
@@ -48,7 +48,7 @@ export async function registryProblem(): Promise<string | null> {
     await run(['npm', 'view', 'kysely', 'version', '--fetch-retries', '0'], { cwd: ROOT })
     return null
   } catch (error) {
-    // where everything else was installed a moment ago, this must not pass for a skip
+    // if everything else could be installed, this failure must not count as a skip
     if (process.env['CI'] && process.platform === 'linux') throw error
     return 'the npm registry does not answer'
   }
@@ -56,15 +56,15 @@ export async function registryProblem(): Promise<string | null> {
 
 /** A program that runs JavaScript, for the tests of this run. */
 export interface Runtime {
-  /** With its version. */
+  /** Its name and version. */
   readonly name: string
-  /** How it is started, or the module that starts it; null when this machine cannot have it. */
+  /** How it is started, or the module that starts it; null if this machine cannot run it. */
   readonly command: readonly string[] | null
-  /** Why it cannot. */
+  /** Why this machine cannot run it. */
   readonly unavailable: string | null
 }
 
-/** Gets a version of node from the npm registry, into npm's cache. */
+/** Downloads a version of node from the npm registry into npm's cache. */
 export async function borrowNode(version: string): Promise<Runtime> {
   const from = nodePackage(version)
   if (from === null)
@@ -80,7 +80,7 @@ export async function borrowDeno(version: string): Promise<Runtime> {
   return { ...deno, command: deno.command && [...deno.command, 'run', '--allow-all'] }
 }
 
-/** Gets a package that runs JavaScript when it is imported. Its command is a file beside which it is found. */
+/** Downloads a package that runs JavaScript when it is imported. It is located next to the file of its command. */
 export async function borrowModule(name: string, from: string): Promise<Runtime> {
   // npx puts its folder first on the path
   return await borrow(name, from, 'node -p "process.env.PATH.split(path.delimiter)[0]"')
@@ -91,7 +91,7 @@ async function borrow(name: string, from: string, printPath: string): Promise<Ru
     const path = await run([...NPX, '--package', from, '--call', printPath], { cwd: ROOT })
     return { name, command: [path.trim()], unavailable: null }
   } catch (error) {
-    // where everything else was installed a moment ago, this must not pass for a skip
+    // if everything else could be installed, this failure must not count as a skip
     if (process.env['CI'] && process.platform === 'linux') throw error
     return { name, command: null, unavailable: 'the npm registry does not give it' }
   }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { copyExample, run } from './run.ts'
 import { JEST_NAME, type RuntimeTests } from './runtimes.ts'
 
-/** The examples of tests, by the runners they are for. */
+/** The example tests, by their test runner. */
 export function testRunners({ project, programs, commandOf }: RuntimeTests): void {
   describe('tests of a user', () => {
     const bun = programs.find((name) => name.startsWith('Bun')) ?? ''
@@ -11,7 +11,7 @@ export function testRunners({ project, programs, commandOf }: RuntimeTests): voi
 
     test(`examples/bun-test with ${bun}`, async (context) => {
       const cwd = copyExample('bun-test', project)
-      // what it has to say goes to stderr; a test that fails ends it with another exit code than 0
+      // it reports to stderr, and exits with a code other than 0 if a test fails
       expect(await run([...commandOf(bun, context), 'test'], { cwd })).toContain('bun test')
     })
 

@@ -6,7 +6,7 @@ import { bundleForEdge, EDGE_CONDITIONS, type EdgeServer, serveEdgeFunction, ser
 import { ROOT, run } from './run.ts'
 import type { Settings } from './scenario/scenario.ts'
 
-/** It brings workerd, and the miniflare 4 that starts it here; later ones bring miniflare 5, still a beta. */
+/** It depends on workerd, and on the miniflare 4 that starts it here; later versions depend on miniflare 5, still a beta. */
 export const WRANGLER = '4.116.0'
 export const EDGE_RUNTIME = '4.0.1'
 export const JEST_NAME = 'jest 30.5.2'
@@ -17,7 +17,7 @@ export interface RuntimeTests {
   /** Where the packages, Kysely and Drizzle are installed. */
   readonly project: string
   readonly programs: readonly string[]
-  /** How a runtime is started; skips the test when this machine cannot have it. */
+  /** How a runtime is started; skips the test if this machine cannot run it. */
   commandOf(name: string, context: TestContext): readonly string[]
 }
 
@@ -88,7 +88,7 @@ export function testRuntimes({ project, programs, commandOf }: RuntimeTests): vo
       },
     )
 
-    test('and a bundle for node has', async () => {
+    test('a bundle for node contains code for node', async () => {
       const { imports } = await bundleForEdge(project, 'scenario/worker.ts', ['node'])
       expect(imports).toContain('node:diagnostics_channel')
     })

@@ -5,10 +5,13 @@ import type { AddressInfo } from 'node:net'
 import { basename, join } from 'node:path'
 import type { Tarball } from './tarballs.ts'
 
-/** The registry as it is once our packages are published: npm and pnpm ask it for `@batonsql/…`, and their own for the rest. */
+/**
+ * The registry as it will be once our packages are published: npm and pnpm request `@batonsql/…` from it, and the rest from
+ * their own.
+ */
 export class ScopedRegistry {
   readonly #server: Server
-  /** Never seen before, so that no cache has what an earlier run packed under the same version. */
+  /** A unique name, so that no cache has a package that an earlier run packed under the same version. */
   readonly #path = `/${randomUUID()}/`
   readonly #answers = new Map<string, string | Buffer>()
 
@@ -45,7 +48,7 @@ export class ScopedRegistry {
     this.#answers.set(this.#path + basename(file), bytes)
   }
 
-  /** Tells the npm and the pnpm that run in a folder. */
+  /** Configures npm and pnpm in a folder to use it. */
   configure(folder: string): void {
     writeFileSync(join(folder, '.npmrc'), `@batonsql:registry=${this.#url}\n`)
   }

@@ -5,21 +5,21 @@ import { cleanEnvironment, type RunOptions } from './run.ts'
 /** A server that was started by a command. */
 export interface Served {
   readonly url: string
-  /** Presses Ctrl-C, waits until everything of it has ended, and gives what it said of errors, npm's warnings left out. */
+  /** Sends Ctrl-C, waits until all of its processes have exited, and returns its stderr without npm's warnings. */
   interrupt(): Promise<string>
 }
 
-/** What a command prints when it is ready. */
+/** The line that a command prints when it is ready. */
 const READY = /^database: (\S+)$/m
 
-/** Runs a command that serves something until it is interrupted. @throws when it ends before it says where */
+/** Runs a command that serves until it is interrupted. @throws if it exits before it prints its address */
 export async function serve(
   command: readonly string[],
   { cwd, env = {} }: RunOptions,
   ready = READY,
 ): Promise<Served> {
   const [program, ...args] = command as [string, ...string[]]
-  // in a group of its own: a terminal gives Ctrl-C to npx and to what it runs
+  // in its own process group: a terminal sends Ctrl-C to npx and to the command it runs
   const child = spawn(program, args, {
     cwd,
     env: cleanEnvironment(env),
@@ -33,7 +33,7 @@ export async function serve(
     try {
       process.kill(-(child.pid as number), 'SIGINT')
     } catch {
-      // it has ended
+      // it has exited
     }
     await closed
     return errors.replaceAll(/^npm warn .*\n/gm, '')

@@ -10,10 +10,10 @@ import { FOLDERS, manifestOf, openTarball, pack, type Tarball } from './tarballs
 const folder = mkdtempSync(join(tmpdir(), 'baton-pack-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** The alias under which users of the drop-in keep the package that it replaces. */
+/** The alias under which the drop-in installs the package that it replaces. */
 const ORIGINAL = 'libsql-client-original'
 
-/** Files that a field of package.json names, at any depth, but for the condition that only the workspace sets. */
+/** Files that a field of package.json names, at any depth, except under the condition that only the workspace sets. */
 function targets(value: unknown): string[] {
   if (typeof value === 'string') return value.startsWith('./') ? [value.slice(2)] : []
   if (typeof value !== 'object' || value === null) return []
@@ -39,7 +39,7 @@ describe.each(FOLDERS)('%s', (name) => {
     expect(byNpm.manifest['scripts']).toMatchObject({ prepack: 'node ../../scripts/prepack.mjs' })
   })
 
-  test('names its dependencies as in the registry', () => {
+  test('names its dependencies with plain registry versions', () => {
     expect(JSON.stringify(byNpm.manifest)).not.toMatch(/"(workspace|catalog|file|link):/)
     for (const own of FOLDERS.map(manifestOf)) {
       const range = byNpm.manifest.dependencies?.[own.name]
@@ -87,11 +87,11 @@ describe.each(FOLDERS)('%s', (name) => {
     )
   })
 
-  test('carries no sources, no tests and no tarballs', () => {
+  test('contains no sources, no tests and no tarballs', () => {
     expect(byNpm.files.filter((file) => /(?<!\.d)\.[cm]?ts$|tsconfig|\.tgz$/.test(file))).toEqual([])
   })
 
-  test('has a license, a changelog, and says where it comes from', async () => {
+  test('has a license, a changelog, and a repository URL', async () => {
     expect(await byNpm.read('LICENSE')).toBe(readFileSync(join(ROOT, 'LICENSE'), 'utf8'))
     expect(await byNpm.read('CHANGELOG.md')).toMatch(new RegExp(`^# ${byNpm.manifest.name}\n`))
     expect(byNpm.manifest).toMatchObject({
@@ -103,7 +103,7 @@ describe.each(FOLDERS)('%s', (name) => {
     })
   })
 
-  test('has documents whose links point into it, or to a URL', async () => {
+  test('has documents whose links point to files in it, or to URLs', async () => {
     for (const page of byNpm.files.filter((file) => file.endsWith('.md'))) {
       for (const [, link = ''] of (await byNpm.read(page)).matchAll(/\]\(([^)\s]+)\)/g)) {
         if (/^(https:|#)/.test(link)) continue

@@ -20,7 +20,7 @@ export interface Manifest {
 export interface Tarball {
   readonly file: string
   readonly manifest: Manifest
-  /** Paths in it, without `package/`. */
+  /** Paths in the tarball, without `package/`. */
   readonly files: readonly string[]
   read(path: string): Promise<string>
 }
@@ -28,7 +28,7 @@ export interface Tarball {
 export const manifestOf = (folder: string): Manifest =>
   JSON.parse(readFileSync(join(ROOT, 'packages', folder, 'package.json'), 'utf8')) as Manifest
 
-/** Packs a package. With scripts it is built first. */
+/** Packs a package. With scripts, it is built first. */
 export async function pack(
   tool: 'npm' | 'pnpm',
   folder: string,
@@ -41,7 +41,7 @@ export async function pack(
   return await openTarball(folder, to)
 }
 
-/** @param folder of a package @param packed where its tarball lies */
+/** @param folder of a package @param packed path of its tarball */
 export async function openTarball(folder: string, packed: string): Promise<Tarball> {
   const { name, version } = manifestOf(folder)
   const file = join(packed, `${name.replace('@', '').replace('/', '-')}-${version}.tgz`)

@@ -14,14 +14,14 @@ const SCOPES = [
   'group:rotate-creds',
 ]
 
-/** A token, and what is known of it without asking the server. */
+/** A token, and what is known about it without a request to the server. */
 interface Caller {
   readonly name: string
   readonly token: string | null
-  /** The status of everything, for a token that is none. */
+  /** The status of every response to a token that is not valid. */
   readonly refused?: 401
   readonly level: 'unrestricted' | 'organization' | 'group'
-  /** Whether it reaches the organization that is asked about. */
+  /** Whether it reaches the requested organization. */
   readonly isForeign?: boolean
   readonly scopes?: readonly string[]
   readonly role: 'owner' | 'admin' | 'member' | 'viewer'
@@ -79,7 +79,7 @@ beforeAll(async () => {
 })
 afterAll(() => scene[Symbol.asyncDispose]())
 
-/** None of it exists, so that an authorized caller changes nothing. */
+/** Names that do not exist, so that an authorized caller changes nothing. */
 const NOWHERE = {
   databaseName: 'nowhere',
   instanceName: 'nowhere',
@@ -101,14 +101,14 @@ const READ: Scopes = { min_level: 'group', group_scope: 'read', role: null }
 const ADMIN: Scopes = { min_level: 'organization', group_scope: null, role: 'owner or admin' }
 
 const O = '/v1/organizations/{organizationSlug}'
-/** Permissions of routes for which the documentation has none, or only a guess, with the reason for each. */
+/** Permissions of routes for which the documentation has none, or only a vague one, with the reason for each. */
 const DECIDED: Readonly<Record<string, Scopes>> = {
-  // the command line asks for it with whatever token it has, to learn which organization is meant
+  // the command line requests it with any kind of token, to find out which organization is meant
   'GET /v2/organizations': ANY,
   // the scope `read` is for usage and locations, too
   [`GET ${O}/usage`]: READ,
   'GET /v2/organizations/{organizationSlug}/locations': READ,
-  // what is about money
+  // routes about payments
   [`POST ${O}/billing/portal`]: ADMIN,
   [`PUT ${O}/billing/customer`]: ADMIN,
   // always 501
@@ -126,10 +126,10 @@ const OTHERS: readonly KnownRoute[] = [
 
 const ROUTES = [...DOCUMENTED_ROUTES, ...UNDOCUMENTED_ROUTES, ...OTHERS]
 
-/** Whoever is let in by these ends the test: they are tried with who is to be refused only. */
+/** If these succeeded, they would break the test, so they are called only by callers that must be rejected. */
 const LAST_DEEDS = ['POST /v1/auth/invalidate', `DELETE ${O}`]
 
-/** The documented permissions; where there are none, those that fit the purpose of the role. */
+/** The documented permissions; if there are none, those that fit the purpose of the role. */
 function isAllowed(route: KnownRoute, caller: Caller): boolean {
   const { method, path } = route
   const scopes = scopesOf(route)
@@ -141,7 +141,7 @@ function isAllowed(route: KnownRoute, caller: Caller): boolean {
   if (isAboutOrganization(route) && caller.isForeign === true) return false
   if (caller.level === 'group')
     return scopes.min_level === 'group' && caller.scopes?.includes(scopes.group_scope ?? '') === true
-  // revoking tokens narrows what is found instead
+  // for revoking tokens, the permission limits which tokens are found instead
   if (path.includes('/api-tokens')) return true
   if (scopes.role === 'owner') return caller.role === 'owner'
   const needsAdmin = scopes.role?.includes('admin') === true
@@ -150,8 +150,8 @@ function isAllowed(route: KnownRoute, caller: Caller): boolean {
 }
 
 /**
- * Who is allowed: everyone if no token is needed, no one with an invalid token, others by their permissions. To those who have
- * nothing to do with an organization it does not exist.
+ * Whether a caller is allowed: always if no token is needed, never with an invalid token, otherwise by permissions. To
+ * callers who do not belong to an organization, it does not exist.
  */
 function expectation(route: KnownRoute, caller: Caller): 'let in' | 401 | 403 | 404 {
   if (scopesOf(route).min_level === 'none') return 'let in'
@@ -164,7 +164,7 @@ function isAboutOrganization({ path }: KnownRoute): boolean {
   return /\{(?:organizationSlug|organizationId|slug)\}/.test(path)
 }
 
-/** Returns what is wrong with the response to a caller on a route; null if nothing is. */
+/** Returns what is wrong with the response of a route to a caller; null if nothing is. */
 async function difference(route: KnownRoute, caller: Caller): Promise<string | null> {
   const wanted = expectation(route, caller)
   const { organization } = scene.platform
@@ -185,7 +185,7 @@ async function difference(route: KnownRoute, caller: Caller): Promise<string | n
   return isRefused && typeof answer?.error !== 'string' ? `${asked}: ${status} without an error` : null
 }
 
-test('each route, with each kind of token: allowed or rejected as documented', {
+test('each route allows or rejects each kind of token as documented', {
   timeout: 240_000,
 }, async () => {
   const differences: string[] = []
@@ -208,7 +208,7 @@ test('each route, with each kind of token: allowed or rejected as documented', {
   expect(left).toBe(7)
 })
 
-test('documented messages of rejections', async () => {
+test('rejections have the documented messages', async () => {
   const error = async (token: string | null) => (await scene.ask('GET', '/v1/user', { token })).body.error
   expect(await error('nonsense')).toBe('token contains an invalid number of segments')
   expect(await error(await scene.tokenFor('app'))).toBe('could not parse jwt id')
@@ -227,7 +227,7 @@ test('documented messages of rejections', async () => {
   ])
 })
 
-test('tokens of others: admins list and revoke all of the organization, members their own, none of another organization', async () => {
+test('admins list and revoke all tokens of the organization, members only their own, and nobody those of another organization', async () => {
   const { own, platform } = scene
   const { organization } = platform
   const tokenOf = (name: string): string => callers.find((caller) => caller.name === name)?.token ?? ''
@@ -258,14 +258,14 @@ test('tokens of others: admins list and revoke all of the organization, members 
     body: { token: idOf('by-member') },
   })
   expect((await scene.ask('GET', own, { token: mine })).status).toBe(401)
-  // nor does a token for one organization learn what another one has
+  // nor does a token for one organization reveal the tokens of another
   const other = `/v1/organizations/other/api-tokens/${foreignId}`
   const alone = tokenOf('organization')
   expect(await scene.ask('DELETE', other, { token: alone })).toEqual({
     status: 404,
     body: { error: 'organization not found' },
   })
-  // unrestricted ones are not found there
+  // unrestricted tokens are not found there
   const unrestricted = (await scene.done('GET', '/v1/auth/api-tokens')).tokens[0]
   expect((await revoke(unrestricted.id, 'admin')).status).toBe(404)
 })

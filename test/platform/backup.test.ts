@@ -73,7 +73,7 @@ test.each(Object.keys(LOSSES))(
     for (const name of ['stopped', 'running'])
       for (const text of ['SELECT 1', 'CREATE TABLE t (a)'])
         expect([name, await ask(name, text)]).toEqual([name, 404])
-    // once, and not at each request
+    // once, and not with each request
     expect(printed.mock.calls.flat().slice(1)).toEqual([
       expect.stringMatching(/running: the file of this database is missing or empty; it responds with 404/),
     ])
@@ -129,7 +129,7 @@ test('a damaged file affects only its own database, which works again when the f
   expect((await ask('damaged')).rows).toEqual([['1']])
 })
 
-test('close() in the middle of calls: acknowledged changes survive, and none is half applied', async () => {
+test('close() in the middle of calls: acknowledged changes survive, and none is partly applied', async () => {
   const data = await mkdtemp(join(tmpdir(), 'baton-backup-'))
   onTestFinished(() => rm(data, { recursive: true, force: true }))
   const first = await Scene.start({}, data)

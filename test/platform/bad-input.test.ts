@@ -14,13 +14,13 @@ beforeAll(async () => {
 })
 afterAll(() => scene[Symbol.asyncDispose]())
 
-/** All that can be seen of the organization. */
+/** Everything that the API shows of the organization. */
 async function everything(): Promise<unknown> {
   const paths = ['databases', 'databases/app/configuration', 'groups', 'members', 'api-tokens', 'audit-logs']
   return await Promise.all(paths.map((path) => scene.done('GET', `${own}/${path}`)))
 }
 
-/** A request whose path goes out as it stands. */
+/** A request whose path is sent unchanged. */
 function sendRaw(method: string, path: string, body = ''): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(scene.platform.url)
@@ -187,7 +187,7 @@ test('an invalid request is rejected with a reason, and changes nothing', async 
     const { status, body: answer } = await scene.ask(method, own + path, body === undefined ? {} : { body })
     const what = `${method} ${path} ${JSON.stringify(body)?.slice(0, 200)}`
     expect([what, status >= 400 && status < 500, typeof answer?.error]).toEqual([what, true, 'string'])
-    // 401 and 403 would say something of the caller, who is the owner
+    // 401 and 403 would be about the caller, who is the owner
     expect([what, status]).not.toEqual([what, 401])
     expect([what, status]).not.toEqual([what, 403])
     expect(answer.error.length).toBeLessThan(400)

@@ -60,7 +60,7 @@ test('a migration of a shared schema changes a child whose writes are blocked', 
   await blockWrites(scene, 'child')
   expect(await change('CREATE TABLE t (a)')).toMatchObject({ error: null })
   expect(await inChild('SELECT count(*) FROM t')).toMatchObject({ error: null, rows: [['0']] })
-  // the migration has not ended the block
+  // the migration has not removed the block
   expect(await inChild('INSERT INTO t VALUES (1)')).toMatchObject({ error: 'BLOCKED' })
 })
 

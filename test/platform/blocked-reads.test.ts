@@ -27,7 +27,7 @@ describe('block_reads', () => {
     expect((await copy('copy')).status).toBe(200)
   })
 
-  test('no statement is described', async () => {
+  test('no statement can be described', async () => {
     const { host, token, block } = await blocked()
     const describeIt = async (requests: readonly object[]): Promise<string> => {
       const body = JSON.stringify({ requests: [...requests, { type: 'close' }] })

@@ -7,14 +7,14 @@ import { expect, onTestFinished, test } from 'vitest'
 import { Scene } from './platform-scene.ts'
 
 /*
- * The vendor's command line is a Go program that cannot be had everywhere. These are its requests, command by command,
- * as they were recorded: the same headers, the same bodies, and of each answer the fields that the command reads.
+ * The vendor's command line is a Go program that cannot be installed everywhere. These are its requests, command by command,
+ * as recorded: the same headers, the same bodies, and of each response the fields that the command reads.
  */
 
 // oxlint-disable-next-line typescript/no-explicit-any -- the command reads whatever was answered
 type Answered = any
 
-/** Sends what the command line sends. */
+/** Sends the requests of the command line. */
 class CommandLine {
   readonly #scene: Scene
   token = ''
@@ -35,7 +35,7 @@ class CommandLine {
       authorization: `Bearer ${this.token}`,
       'user-agent': 'turso-cli/dev (linux/amd64)',
       tursocliversion: 'dev',
-      // on every request but uploads, also without a body
+      // on every request except uploads, even without a body
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(text),
     }
@@ -57,11 +57,11 @@ class CommandLine {
 const O = '/v1/organizations/local'
 const O2 = '/v2/organizations/local'
 
-test('a session, from login to destroy', async () => {
+test('serves a session from login to destroy', async () => {
   const scene = await Scene.forTest()
   const cli = new CommandLine(scene)
 
-  // auth login: a browser is opened, and brings a token back
+  // auth login: opens a browser, which returns a token
   const page = await fetch(`${scene.platform.url}/?port=4567&redirect=true&type=cli&state=abc`)
   expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
   expect(await page.text()).not.toContain(scene.platform.token)
@@ -184,7 +184,7 @@ test('a session, from login to destroy', async () => {
   expect(Array.isArray(queries)).toBe(true)
   await cli.ask('POST', `${O}/groups/crew/auth/tokens?expiration=never&authorization=read-only`, {})
 
-  // db export asks at the bare host; the token says for which database
+  // db export sends its request to the bare host; the token determines the database
   const [origin] = host.replace('http://', '').split('/')
   const info = await fetch(`http://${origin}/info`, { headers: { authorization: `Bearer ${jwt}` } })
   const { current_generation: generation } = (await info.json()) as { current_generation: number }
@@ -204,7 +204,7 @@ test('a session, from login to destroy', async () => {
   const { bytes_synced: bytes } = (await cli.ask('GET', `${O}/databases/imported/usage`)).database.usage
   expect(bytes).toBeGreaterThanOrEqual(4_096)
 
-  // db config: null leaves as it is
+  // db config: null leaves a setting unchanged
   await cli.ask('PATCH', `${O}/databases/app/configuration`, { allow_attach: null, delete_protection: true })
   expect(await cli.ask('GET', `${O}/databases/app/configuration`)).toMatchObject({ delete_protection: true })
   // 403 would make it forget the organization

@@ -8,8 +8,8 @@ import { furnish, inOrder, LiveCalls } from './live-calls.ts'
 import { Scene } from './platform-scene.ts'
 import { CLIENT_REQUESTS, COMMAND_LINE_REQUESTS } from './vendor-requests.ts'
 
-// The table of docs/platform.md: for each route who may use it, the client's method (`request` where it has none of its own),
-// and what comes of it on each back end when it is used by that method. `UPDATE_DOCS=1` writes it, on each back end its own column.
+// The table of docs/platform.md: for each route who may use it, the client's method (`request` if it has none of its own),
+// and the response to that method on each back end. `UPDATE_DOCS=1` writes it; each back end writes its own column.
 
 const MANIFEST = new URL('../../packages/local-server/package.json', import.meta.url)
 const PAGE = new URL('../../docs/platform.md', import.meta.url)
@@ -18,7 +18,7 @@ const RULE = '|---|---|---|---|---|---|'
 
 const nameOf = ({ method, path }: Route): string => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`
 
-/** Who may use a route, in the words of the documents. */
+/** Who may use a route, in the wording of the documents. */
 function whose(access: RouteAccess): string {
   switch (access.level) {
     case 'none':
@@ -51,7 +51,7 @@ beforeAll(async () => {
 }, 180_000)
 afterAll(() => scene[Symbol.asyncDispose]())
 
-/** A row; of the other back end what the page has. */
+/** A row, with the existing value of the page for the other back end. */
 function rowOf(route: Route, written: ReadonlyMap<string, string>): string {
   const name = nameOf(route)
   const cells = written.get(name)?.split(' | ') ?? []
@@ -64,7 +64,7 @@ function rowOf(route: Route, written: ReadonlyMap<string, string>): string {
   return `| ${[...known, column('embedded', 4), column('sqld', 5)].join(' | ')} |`
 }
 
-/** How many there are of what, in words. */
+/** The counts, in words. */
 function summary(rows: readonly string[]): string {
   const cells = rows.map((row) => row.slice(2, -2).split(' | '))
   const count = (at: number, value: string): number => cells.filter((row) => row[at] === value).length
@@ -104,7 +104,7 @@ test('each route succeeds, or responds with 501 and a reason', () => {
   expect(Object.keys(counts).sort()).toEqual(['501', 'yes'])
   const documented = ROUTES.filter(({ isDocumented }) => isDocumented).map(nameOf)
   const path = '/v1/organizations/{organizationSlug}/groups/{groupName}/locations/{location}'
-  // where there are no replicas, a location would have no effect
+  // without replicas, a location would have no effect
   const absent = inject('target') === 'embedded' ? [`POST ${path}`, `DELETE ${path}`] : []
   expect(documented.filter((name) => outcomes.get(name) !== 'yes')).toEqual(absent)
 })

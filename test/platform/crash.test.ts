@@ -15,7 +15,7 @@ const CLI = fileURLToPath(new URL('../../packages/cli/src/cli.ts', import.meta.u
 
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** A server in a process of its own. */
+/** A server in a separate process. */
 interface Running {
   readonly child: ChildProcess
   readonly platform: { readonly url: string; readonly token: string }
@@ -60,7 +60,7 @@ async function kill({ child }: Running): Promise<void> {
   await gone
 }
 
-/** Asks for something; null when the server went away before it answered. */
+/** Sends a request; null if the server was gone before it responded. */
 async function ask(
   { platform }: Running,
   method: string,
@@ -82,13 +82,13 @@ async function ask(
 }
 
 /**
- * One name, and what has been acknowledged about it: its user makes one call after the other. `maybe` is a call
- * that was not answered.
+ * One name, and the changes that were acknowledged for it: its user makes one call after another. `maybe` is a call
+ * that got no response.
  */
 class Slot {
   readonly name: string
   readonly group: string
-  /** The id of the database, null for none; undefined when a call about it was not answered. */
+  /** The id of the database, null for none; undefined if a call about it got no response. */
   database: string | null | undefined = null
   /** The same for the group around it. */
   hasGroup: boolean | undefined = false
@@ -149,7 +149,7 @@ class Slot {
     expect([this.name, tables.error]).toEqual([this.name, null])
     if (this.hasMarker) expect(tables.rows).toEqual([['marker']])
     if (tables.rows.length > 0) {
-      // what is in it was written to it, not to another of the name
+      // its contents were written to it, not to an earlier database of the same name
       expect((await sql(host, jwt, 'SELECT id FROM marker')).rows).toEqual([[id]])
       this.hasMarker = true
     }
@@ -217,7 +217,7 @@ class Slot {
   }
 }
 
-test(`SIGKILL at random moments during ${CALLS} calls: acknowledged changes survive, and none is half applied`, {
+test(`SIGKILL at random moments during ${CALLS} calls: acknowledged changes survive, and none is partly applied`, {
   timeout: 180_000 + CALLS * 1_000,
 }, async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-crash-'))
@@ -233,7 +233,7 @@ test(`SIGKILL at random moments during ${CALLS} calls: acknowledged changes surv
     const round = { isOver: false }
     const due = Math.min(CALLS, made() + CALLS / 4)
     const working = slots.map(async (slot) => {
-      // a call that was not answered ends the slot's turn: what came of it is looked at first
+      // a call without a response ends the slot's turn: its outcome is checked first
       while (!round.isOver && made() < due && slot.database !== undefined && slot.hasGroup !== undefined)
         await slot.step(running)
     })
@@ -265,7 +265,7 @@ async function checkGroups(running: Running, directory: string): Promise<void> {
     const folders = (await groupFolders(directory)).filter((folder) => !ids.includes(basename(folder)))
     return (await Promise.all(folders.map((folder) => readdir(folder, { recursive: true })))).flat()
   }
-  // what could not be removed at once is tried again
+  // removals that failed are retried
   await expect.poll(left, { timeout: 60_000 }).toEqual([])
 }
 
@@ -284,7 +284,7 @@ test('when libsql-server itself is killed, databases and their settings are rest
     process.kill(pid, 'SIGKILL')
   }
   await sleep(50)
-  // the first thing asked of it is one for the control plane
+  // the first request to it comes from the control plane
   expect((await ask(running, 'POST', '/databases', { name: 'next', group: 'default' }))?.status).toBe(200)
   await slot.check(running)
 })

@@ -4,17 +4,17 @@ import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { type Scene, sql } from './platform-scene.ts'
 
-/** More than socket buffers hold, so that a cursor or a dump is in progress until it is read. */
+/** More than fits in socket buffers, so that a cursor or a dump is in progress until it is read. */
 const ROWS = 'WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 40000)'
 /** A statement whose rows have not been read yet. */
 export const LONG_READ = `${ROWS} SELECT n, hex(zeroblob(500)) FROM c`
-/** A table with as much in it. */
+/** A table with that much data. */
 const LONG_TABLE = `CREATE TABLE long AS ${LONG_READ}`
 
 /** The outcome of a request. */
 interface Outcome {
   readonly status: number
-  /** Whether the response came to its end. */
+  /** Whether the response was complete. */
   readonly isWhole: boolean
   readonly text: string
 }
@@ -34,7 +34,7 @@ export interface Client {
   readonly token: string
 }
 
-/** Sends a request and reads nothing of the response's body. */
+/** Sends a request and does not read the response's body. */
 export function send({ host, token }: Client, method: 'GET' | 'POST', path: string, body?: object): Unread {
   const headers = { authorization: `Bearer ${token}` }
   const request = http.request(`http://${host}${path}`, { method, headers, agent: false })
@@ -115,14 +115,14 @@ export interface AccessChange {
   readonly endsReaders: boolean
   /** Resolves when the change is acknowledged. */
   change(database: DatabaseInUse): Promise<void>
-  /** Lets the table be read again by a holder of a new token, but nothing be written. */
+  /** Allows the table to be read again with a new token, but not written. */
   readAgain?(database: DatabaseInUse): Promise<void>
 }
 
 const post = async ({ scene }: DatabaseInUse, path: string, body?: object): Promise<void> =>
   void (await scene.done('POST', `${scene.own}/${path}`, { ...(body && { body }) }))
 
-/** Every way in which access ends to a database that still exists afterwards. */
+/** Every way in which access to a database ends, if the database still exists afterwards. */
 export const ACCESS_CHANGES: readonly AccessChange[] = [
   {
     name: 'a rotation of the database',

@@ -39,7 +39,7 @@ describe('the initial state of a database', () => {
     return ((await response.json()) as { dump_url: string }).dump_url
   }
 
-  test('all objects created by a dump', async () => {
+  test('a database from a dump has all objects of the dump', async () => {
     const scene = await Scene.forTest()
     const dump = `PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCREATE TABLE t (a, b);
       INSERT INTO t VALUES (1, 'it''s; so'); INSERT INTO t VALUES (2, x'00ff');
@@ -68,7 +68,7 @@ describe('the initial state of a database', () => {
     const { status, body: answer } = await scene.ask('POST', `${scene.own}/databases`, { body })
     expect([status, answer]).toEqual([400, { error: expect.stringMatching(/^the dump/) }])
     expect((await scene.ask('GET', `${scene.own}/databases/app`)).status).toBe(404)
-    // the name is free, and a dump is used once
+    // the name is free, and a dump can be used once
     expect((await scene.ask('POST', `${scene.own}/databases`, { body })).body.error).toBe('dump not found')
     await scene.create('app')
   })
@@ -104,7 +104,7 @@ describe('the initial state of a database', () => {
     ])
     await scene.done('DELETE', `${scene.own}/databases/child`)
     await scene.done('DELETE', `${scene.own}/databases/parent`)
-    // a group goes with both, whatever the order they were made in
+    // deleting a group removes both, regardless of the order in which they were created
     await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
     await scene.create('parent', { group: 'team', is_schema: true })
     await scene.create('child', { group: 'team', schema: 'parent' })
@@ -130,7 +130,7 @@ describe('configuration', () => {
       allowed_ips: [],
       allowed_aws_vpc_ids: [],
     })
-    // null leaves what it is given for, but clears the lists
+    // null leaves a setting unchanged, but clears lists
     expect(await change({ block_writes: true, size_limit: null, delete_protection: null })).toMatchObject({
       size_limit: '256mb',
       block_writes: true,
@@ -235,7 +235,7 @@ test('after a deletion the name is free, and no data of the old database is visi
   expect(rows).toEqual([['0']])
 })
 
-test('the size of a database is known soon after its first write, even if it was requested before', async () => {
+test('the size of a database is reported soon after its first write, even if it was requested before', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
@@ -263,7 +263,7 @@ test('only a database that accepts requests is healthy; the bare URL is that of 
   expect(await health(scene.server.url)).toEqual([200, ''])
 })
 
-test('a protected one cannot be deleted, even by the program that runs the server', async () => {
+test('a protected database cannot be deleted, even by the program that runs the server', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   const path = `${scene.own}/databases/app`
@@ -285,7 +285,7 @@ test('times reported by the server are passed on unchanged', async () => {
   })
   await response.text()
   const bytes = Buffer.from(response.headers.get('server-timing') ?? '', 'latin1')
-  // an encoding that was made twice would have two more bytes in its micro sign
+  // if it were encoded twice, its micro sign would have two more bytes
   expect(bytes.toString('utf8')).toMatch(/^(?:[\x20-\x7e]|µ)*$/)
   if (inject('target') === 'sqld') expect(bytes.toString('utf8')).toContain('libsql_query_exec;dur=')
 })

@@ -45,7 +45,7 @@ const last = (method: string, path: string): number =>
   (path.endsWith('{groupName}') ? 1 : 0)
 const ordered = [...DOCUMENTED_ROUTES].sort((a, b) => last(a.method, a.path) - last(b.method, b.path))
 
-test('there are 49', () => expect(DOCUMENTED_ROUTES).toHaveLength(49))
+test('there are 49 documented routes', () => expect(DOCUMENTED_ROUTES).toHaveLength(49))
 
 test('each documented route responds with its documented shape', async () => {
   const faults: Record<string, unknown> = {}

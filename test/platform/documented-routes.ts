@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import type { Shape } from './shape.ts'
 
-/** A route as the service's documents, or its tools, have it. */
+/** A route as in the service's documents or tools. */
 export interface KnownRoute {
   readonly method: string
-  /** With `{name}` for what varies. */
+  /** The path, with `{name}` for variable parts. */
   readonly path: string
   readonly response: { readonly status: number; readonly body: Shape | null }
   readonly scopes: {
@@ -24,7 +24,7 @@ const rows = (JSON.parse(readFileSync(file, 'utf8')) as readonly FixtureRow[]).f
   ({ api }) => api === 'platform',
 )
 
-/** All that the documents have. */
+/** All documented routes. */
 export const DOCUMENTED_ROUTES: readonly KnownRoute[] = rows.filter(({ status }) => status === 'documented')
 
 /** Fields documented only by the vendor's tools, or on pages about individual features. */

@@ -66,7 +66,7 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: Acce
     await readAgain?.(database)
     const rows = await database.rows()
     const { status, text } = await endless.outcome()
-    // or it began only after the change, and none of its statements ran
+    // or it began only after the change, so that none of its statements ran
     if (status === 200) expect(text).not.toContain('"type":"execute"')
     else expect([401, 403, 502]).toContain(status)
     await database.configure({ block_writes: false })

@@ -1,9 +1,9 @@
-// Streams that have another database attached, after that database may no longer be attached.
+// Streams that have another database attached that may no longer be attached.
 import { describe, expect, test } from 'vitest'
 import { cursor, LONG_READ } from './database-in-use.ts'
 import { Scene, type SqlAnswer, sql } from './platform-scene.ts'
 
-/** Creates a database that may be attached, another one, and a token for that one that may attach the first. */
+/** Creates a database that may be attached, another one, and a token for the latter that may attach the former. */
 async function attachable() {
   const scene = await Scene.forTest()
   const { id, host: secretHost } = await scene.create('secret')
@@ -93,7 +93,7 @@ test.each<readonly [string, (database: Attachable) => Promise<unknown>]>([
   expect(await database.run([READ], baton)).toMatchObject(INVALID_BATON)
 })
 
-test('a change that allows it to be attached ends nothing', async () => {
+test('a change that allows attaching the database ends nothing', async () => {
   const { open, configure, run } = await attachable()
   const baton = await open()
   await configure({ block_writes: true })

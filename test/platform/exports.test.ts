@@ -71,7 +71,7 @@ test('each export is a snapshot of the database, and writers continue in the mea
   await expect(scene.server.exportDatabase('app', file)).rejects.toThrow('already exists')
 })
 
-test('an export is a read: not without a token, nor of another database, nor while reads are blocked', async () => {
+test('an export is a read: it needs a token for the database, and fails while reads are blocked', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   await scene.create('other')
@@ -94,11 +94,11 @@ test('an export is a read: not without a token, nor of another database, nor whi
   ])
 })
 
-test('at most four exports of a database run at a time; one that is abandoned makes room, and other databases are not affected', async () => {
+test('at most four exports of a database run at a time; an abandoned one makes room, and other databases are not affected', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   const token = await scene.tokenFor('app')
-  // more than the buffers on the way hold
+  // more than fits in the buffers in between
   const rows = 'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 24)'
   await sql(host, token, ['CREATE TABLE t (a)', `INSERT INTO t ${rows} SELECT zeroblob(1000000) FROM n`])
   const other = await scene.create('other')
@@ -156,7 +156,7 @@ test('baton export --all: a snapshot of every database of a running server, whil
   }
   expect((await readdir(own)).filter((name) => !name.endsWith('.db'))).toEqual([])
 
-  // one that cannot be read does not keep the others from being written
+  // a database that cannot be read does not keep the others from being written
   await scene.done('PATCH', `${scene.own}/databases/two/configuration`, { body: { block_reads: true } })
   const some = join(directory, 'some')
   const partly = await run('--all', some)

@@ -13,12 +13,12 @@ import { Scene, sql } from './platform-scene.ts'
 const SEEDS = Number(process.env['ENDED_ACCESS_SEEDS'] ?? 6)
 const READS = ['SELECT 1', 'SELECT count(*) FROM t', LONG_READ, 'SELECT * FROM long']
 
-/** Requests of one client, in an order and with statements that a seed determines. */
+/** Requests of one client; a seed determines their order and statements. */
 class GeneratedRequests {
   readonly #database: DatabaseInUse
   readonly #random: () => number
   #last = 0
-  /** Responses that have no end of their own. */
+  /** Responses that never end by themselves. */
   readonly listeners: Unread[] = []
 
   constructor(database: DatabaseInUse, random: () => number) {
@@ -68,10 +68,10 @@ class GeneratedRequests {
   }
 }
 
-/** Changes of one kind each, which are asked for at once. */
+/** Changes of one kind each, which are requested at the same time. */
 function changesOf(random: () => number): readonly AccessChange[] {
   const first = pick(random, ACCESS_CHANGES)
-  // two that can be there together
+  // two that can be combined
   const isRotation = (change: AccessChange): boolean => change.name.includes('rotation')
   const second = pick(random, ACCESS_CHANGES.filter(isRotation))
   return random() < 0.3 && first !== second && first.name !== 'a transfer to another group'
@@ -87,7 +87,7 @@ describe('nothing is written with access whose revocation was acknowledged', () 
     const generated = new GeneratedRequests(database, random)
     const baton = random() < 0.5 ? await generated.open() : null
     const running = Array.from({ length: 2 + Math.floor(random() * 4) }, () => generated.start())
-    // those that wait for the write lock have not begun
+    // requests that wait for the write lock have not begun
     if (random() < 0.5) await running[0]?.begun
     const changes = changesOf(random)
     await Promise.all(changes.map(({ change }) => change(database)))

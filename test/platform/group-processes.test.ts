@@ -5,7 +5,7 @@ import { basename, join } from 'node:path'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { groupFolders, Scene, sql } from './platform-scene.ts'
 
-/** As many streams as a libsql-server has at a time. */
+/** The maximum number of streams of a libsql-server. */
 const STREAMS = 128
 
 async function dataDirectory(): Promise<string> {
@@ -14,7 +14,7 @@ async function dataDirectory(): Promise<string> {
   return directory
 }
 
-/** Process ids of the servers that run, by group id. */
+/** Process ids of the running servers, by group id. */
 async function processes(directory: string): Promise<ReadonlyMap<string, number>> {
   const found = new Map<string, number>()
   for (const folder of await groupFolders(directory)) {
@@ -71,7 +71,7 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
     expect([isAlive(redPid), existsSync(join(directory, 'sqld', red.group))]).toEqual([false, false])
     expect((await sql(blue.host, blue.token, 'COMMIT', { baton: begun.baton })).error).toBeNull()
     expect((await sql(red.host, red.token, 'SELECT 1')).status).toBe(404)
-    // one without a database has nothing to end
+    // a group without a database has nothing to stop
     await scene.done('POST', `${scene.own}/groups`, { body: { name: 'empty', location: 'local' } })
     await scene.done('DELETE', `${scene.own}/groups/empty`)
   })
@@ -124,7 +124,7 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
     expect((await sql(blue.host, blue.token, 'SELECT a FROM t')).rows).toEqual([['1']])
   })
 
-  /** Rows written as libsql-server has them on the disk, where it saves them every 5 s. */
+  /** The number of rows written that libsql-server has on disk, where it saves it every 5 s. */
   async function savedRowsWritten(directory: string, databaseId: string): Promise<number> {
     const files = await readdir(directory, { recursive: true })
     const file = files.find((each) => each.endsWith(join('dbs', databaseId, 'stats.json')))
@@ -177,7 +177,7 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
     expect((await sql(database.Hostname, token, 'SELECT a FROM t')).rows).toEqual([['1']])
     expect((await sql(database.Hostname, token, 'INSERT INTO t VALUES (2)')).error).toContain('BLOCKED')
     expect([...(await processes(directory)).keys()]).toEqual([group])
-    // what the other one has used until now is known without it
+    // the other group's usage so far is known without starting it
     await scene.done('GET', `${scene.own}/databases/blue/usage`)
     expect((await processes(directory)).size).toBe(1)
   })

@@ -98,7 +98,7 @@ test('invalid tokens are rejected', async () => {
   for (const [what, claims] of Object.entries(elsewhere))
     expect([what, await status(issuer.token('rsa', claims))]).toEqual([what, 404])
   expect(await status(issuer.token('rsa', good), other.host)).toBe(404)
-  // it reads nothing, or only that table
+  // it can read nothing, or only that table
   const narrow = { ...good, perm: [{ t: ['u'], a: ['data_read'] }] }
   const read = await sql(app.host, issuer.token('rsa', narrow), 'SELECT a FROM t')
   expect(read.rows).toEqual([])
@@ -140,7 +140,7 @@ test('a key set that is removed while it is fetched authorizes no request', asyn
   const { promise, resolve } = Promise.withResolvers<void>()
   issuer.held = promise
   const token = issuer.token('key', { a: 'rw', id: app.id, exp: inAnHour })
-  // its keys are kept for another organization
+  // its keys are still cached for another organization
   await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
   await scene.done('PUT', '/v2/organizations/mine/jwks/same', { body: { jwks_url: issuer.url } })
   const late = sql(app.host, token, 'INSERT INTO t VALUES (8)')
@@ -175,7 +175,7 @@ test('a new key of the issuer is found; while the issuer is unreachable, known t
     (await sql(app.host, issuer.token(kid, { a: 'ro', id: app.id, exp: inAnHour }), 'SELECT 1')).status
   expect(await status('first')).toBe(200)
   issuer.add('second', 'ES256')
-  // it is asked again after 10 s at the earliest
+  // it gets the next request after 10 s at the earliest
   await expect.poll(() => status('second'), { timeout: 60_000 }).toBe(200)
   expect(issuer.asked).toBe(2)
   issuer.answer = { status: 500, body: '' }

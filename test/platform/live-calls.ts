@@ -14,13 +14,13 @@ const O3 = '/v3/organizations/{organizationId}'
 const D = `${O}/databases/{databaseName}`
 const G = `${O}/groups/{groupName}`
 
-/** The same for the routes that have no documents. */
+/** The same for undocumented routes. */
 const VALUES: Readonly<Record<string, string>> = {
   ...NAMES,
   jwksName: 'keys',
 }
 
-/** Resources for the routes that delete something, so that others are not affected. */
+/** Separate resources for the routes that delete something, so that other routes are not affected. */
 const VICTIMS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   [`DELETE ${D}`]: { databaseName: 'doomed' },
   [`POST ${D}/transfer`]: { databaseName: 'copy' },
@@ -81,7 +81,7 @@ export async function furnish(scene: Scene): Promise<void> {
 /** The outcome of a route: `yes`, or the status of the rejection. */
 export type Outcome = string
 
-/** A way to use each route: the client's method, or where it has none, its `request`. */
+/** A way to use each route: the client's method, or its `request` if there is none. */
 export class LiveCalls {
   readonly #scene: Scene
   #route = ''

@@ -15,7 +15,7 @@ function valuesOf(text: string, name: string): Map<string, number> {
   )
 }
 
-test('requests, usage and the process, in the Prometheus format', async () => {
+test('reports requests, usage and the process in the Prometheus format', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('orders')
   const authToken = await scene.tokenFor('orders')
@@ -29,7 +29,7 @@ test('requests, usage and the process, in the Prometheus format', async () => {
     return await answer.text()
   }
   const label = '{database="orders",group="default"}'
-  // has it counted now, and not in some seconds
+  // makes the server count it now, and not in a few seconds
   await scene.done('GET', `${scene.own}/databases/orders/usage`)
   const text = await read()
   expect(valuesOf(text, 'baton_rows_written_total').get(label)).toBeGreaterThan(2)

@@ -7,7 +7,7 @@ import { type Ended, endOf, type Program, startExample } from '../docs/examples/
 // examples/migrate-tenants: what its README promises.
 
 const target = inject('target') === 'sqld' ? 'sqld' : 'embedded'
-/** As many as the example is for; the platform's part of it does not depend on the server of the databases. */
+/** A realistic number for the example; the platform's part of it does not depend on the database server. */
 const TENANTS = target === 'sqld' || process.env['TEST_RELEASE'] === undefined ? 20 : 100
 const TAGS = ['0000_guest', '0001_visit']
 
@@ -26,7 +26,7 @@ beforeAll(async () => {
 }, 180_000)
 afterAll(() => server.close())
 
-/** Makes a group of empty databases. @returns its name */
+/** Creates a group of empty databases. @returns its name */
 async function makeTenants(group: string, count: number): Promise<string> {
   await platform.groups.ensure({ name: group, location: 'local' })
   const names = Array.from({ length: count }, (_, at) => `${group}-${at + 1}`)
@@ -34,7 +34,7 @@ async function makeTenants(group: string, count: number): Promise<string> {
   return group
 }
 
-/** Asks ten databases of a group something. @returns the answers, and how many databases gave each */
+/** Queries ten databases of a group. @returns the results, and how many databases returned each */
 async function census(group: string, sql: string): Promise<Record<string, number>> {
   const authToken = platform.databaseToken({ group, ttl: '15m' })
   const answers: Record<string, number> = {}
@@ -106,7 +106,7 @@ test('tenants that fail are listed, and do not stop the others', async () => {
     expect.stringMatching(/^FAILED odd-2: .*0001_visit.*already exists/),
     expect.stringMatching(/^FAILED odd-3: .*block/),
   ])
-  // the first migration of the tenant whose second failed is not there either
+  // the tenant whose second migration failed does not have the first one either
   expect(await census(group, TABLES)).toEqual({ 'guest,visit': 2, visit: 1, '': 1 })
 })
 

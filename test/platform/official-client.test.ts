@@ -2,10 +2,10 @@ import { createClient } from '@tursodatabase/api'
 import { expect, inject, test } from 'vitest'
 import { Scene, sql } from './platform-scene.ts'
 
-test('@tursodatabase/api: the calls that it gets right', async () => {
+test('@tursodatabase/api: the calls that it sends correctly', async () => {
   const scene = await Scene.forTest()
   const { platform } = scene
-  // without the slash at the end it loses the version
+  // without the trailing slash it loses the version
   const turso = createClient({
     org: platform.organization,
     token: platform.token,
@@ -19,7 +19,7 @@ test('@tursodatabase/api: the calls that it gets right', async () => {
   expect(created).toMatchObject({ name: 'app' })
   const found = await turso.databases.get('app')
   expect(found).toMatchObject({ id: created.id, hostname: created.hostname, group: 'team' })
-  // it sends an empty list of permissions along
+  // it also sends an empty list of permissions
   const { jwt } = await turso.databases.createToken('app', { expiration: '1h', authorization: 'full-access' })
   await sql(created.hostname, jwt, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
   const copy = await turso.databases.create('copy', {
@@ -95,7 +95,7 @@ test('@tursodatabase/api: every method; only those with its own bugs fail', asyn
     'organizations.invoices': () => organizations.invoices(),
     'organizations.delete': () => clientOf('doomed').organizations.delete(),
   }
-  // need a back end with replicas; the last one is about another host
+  // these need a back end with replicas; the last one goes to another host
   const others = ['groups.addLocation', 'groups.removeLocation', 'locations.closest']
   const parts = Object.entries({ apiTokens, organizations, locations, groups, databases })
   const methods = parts.flatMap(([part, { constructor }]) =>
@@ -112,18 +112,18 @@ test('@tursodatabase/api: every method; only those with its own bugs fail', asyn
       faults[name] = error.status ?? error.name
     })
   expect(faults).toEqual({
-    // an empty body, which is read as JSON
+    // an empty body, which it parses as JSON
     'databases.updateVersion': 'SyntaxError',
     'databases.rotateTokens': 'SyntaxError',
     'groups.rotateTokens': 'SyntaxError',
     'organizations.deleteInvite': 'SyntaxError',
     'organizations.delete': 'SyntaxError',
-    // paths that there are not
+    // paths that do not exist
     'apiTokens.validate': 404,
     'organizations.addMember': 404,
   })
   expect((await databases.get('app')).group).toBe('default-too')
-  // the list is the body itself, as documented, and not a field of it
+  // the body itself is the list, as documented, not a field of it
   expect(await organizations.list()).toEqual([])
   const added = groups
     .addLocation('default-too', 'fra')

@@ -45,7 +45,7 @@ describe('groups', () => {
     const stranger = await neighbour(scene)
     const transfer = (organization: string) =>
       scene.ask('POST', `${own}/groups/team/transfer`, { body: { organization } })
-    // for users who are not members it does not exist
+    // for non-members it does not exist
     for (const unknown of ['other', 'nowhere'])
       expect(await transfer(unknown)).toEqual({ status: 404, body: { error: 'organization not found' } })
     await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
@@ -107,7 +107,7 @@ describe('groups', () => {
 })
 
 describe('members and invites', () => {
-  test('a role is granted, changed and removed, and with it the permissions of tokens', async () => {
+  test('granting, changing and removing a role changes the permissions of tokens', async () => {
     const scene = await Scene.forTest()
     const { own } = scene
     const token = await scene.platform.createUser({ username: 'bob', email: 'bob@example.test' })
@@ -121,14 +121,14 @@ describe('members and invites', () => {
     expect((await create()).status).toBe(200)
     const scoped = await scene.mint('scoped', { organization: 'local' }, token)
     expect((await scene.ask('GET', own, { token: scoped })).status).toBe(200)
-    // members do not make tokens for groups
+    // members may not create tokens for groups
     const wanted = { organization: 'local', group: 'default', scopes: ['read'] }
     expect((await scene.ask('POST', '/v1/auth/api-tokens/g', { token, body: wanted })).status).toBe(403)
     expect(await scene.done('DELETE', `${own}/members/bob`)).toEqual({ member: 'bob' })
     expect((await scene.ask('GET', own, { token })).status).toBe(404)
     expect((await scene.ask('GET', own, { token: scoped })).status).toBe(401)
     const { audit_logs: entries } = await scene.done('GET', `${own}/audit-logs`)
-    // who, and with which of their tokens
+    // which user, and with which token
     expect(
       entries.map(
         ({ code, author, data }: { code: string; author: string; data: { acting_token: string } }) => [
@@ -178,7 +178,7 @@ test('a user has an organization of the same name, and is its owner', async () =
   const { usage } = (await scene.done('GET', '/v1/organizations/bob/usage', { token })).organization
   expect(usage).toMatchObject({ databases: 0, groups: 0, rows_read: 0 })
   expect((await scene.ask('DELETE', '/v1/organizations/bob', { token })).status).toBe(400)
-  // neither to others, nor to the owner of the server
+  // not for others, nor for the owner of the server
   expect((await scene.ask('GET', '/v1/organizations/bob')).status).toBe(404)
   await scene.done('POST', '/v1/organizations', { body: { name: 'taken' } })
   await expect(scene.platform.createUser({ username: 'taken' })).rejects.toThrow(
@@ -186,7 +186,7 @@ test('a user has an organization of the same name, and is its owner', async () =
   )
 })
 
-test('members with a role that may change settings change an organization, known fields only', async () => {
+test('members whose role permits it can change the known fields of an organization', async () => {
   const scene = await Scene.forTest()
   const change = (body: object, token = scene.platform.token) =>
     scene.ask('PATCH', scene.own, { body, token })
@@ -275,7 +275,7 @@ describe('organizations that share a server', () => {
       expect(
         (await sql(host, token, 'SELECT a FROM t', { baton: open.baton })).status,
       ).toBeGreaterThanOrEqual(400)
-    // headers that name another database than the path
+    // headers that name a database other than the path does
     for (const [name, value] of [
       ['x-namespace', 'app'],
       ['x-namespace', mine.id],
@@ -325,7 +325,7 @@ describe('organizations that share a server', () => {
       other.token,
     )
     for (const token of [other.token, organizationToken, groupToken]) {
-      // not 403: it would say that there is such an organization
+      // not 403, which would reveal that the organization exists
       for (const [method, path] of [
         ['GET', 'databases'],
         ['GET', 'databases/app'],
@@ -343,7 +343,7 @@ describe('organizations that share a server', () => {
         (await scene.done('GET', '/v1/organizations', { token })).map(({ slug }: { slug: string }) => slug),
       ).toEqual(token === other.token ? ['owner-of-other', 'other'] : ['other'])
     }
-    // what of the neighbour's is named in a body
+    // a body that names something of the neighbour's
     const create = (body: object) =>
       scene.ask('POST', `${other.own}/databases`, { token: other.token, body: { group: 'default', ...body } })
     expect((await create({ name: 'x', seed: { type: 'database', name: 'app' } })).status).toBe(404)

@@ -8,7 +8,7 @@ import {
 } from '@batonsql/local-server'
 import { inject, onTestFinished } from 'vitest'
 
-/** An answer of the platform API. */
+/** A response of the platform API. */
 export interface Answer {
   readonly status: number
   // oxlint-disable-next-line typescript/no-explicit-any -- tests look into whatever was answered
@@ -29,7 +29,7 @@ export interface SqlAnswer {
   readonly baton: string | null
 }
 
-/** A server with the platform API, on the back end of this run, and short ways to ask it. */
+/** A server with the platform API, on the back end of this run, and shortcuts for requests. */
 export class Scene implements AsyncDisposable {
   readonly server: LocalServer
   readonly platform: LocalPlatform
@@ -49,7 +49,7 @@ export class Scene implements AsyncDisposable {
     return new Scene(server, server.platform as LocalPlatform)
   }
 
-  /** One that ends with the test. */
+  /** Starts a server that stops when the test ends. */
   static async forTest(options: PlatformOptions = {}): Promise<Scene> {
     const scene = await Scene.start(options)
     onTestFinished(() => scene[Symbol.asyncDispose]())
@@ -72,14 +72,14 @@ export class Scene implements AsyncDisposable {
     return { status: response.status, body: text === '' ? undefined : JSON.parse(text) }
   }
 
-  /** The same, where a failure is not what the test is about. */
+  /** The same, but throws if the request fails. */
   async done(method: string, path: string, sending: Sending = {}): Promise<Answer['body']> {
     const { status, body } = await this.ask(method, path, sending)
     if (status !== 200) throw new Error(`${method} ${path}: ${status} ${JSON.stringify(body)}`)
     return body
   }
 
-  /** Makes a database of the server's organization. */
+  /** Creates a database in the server's organization. */
   async create(name: string, extra: object = {}): Promise<{ readonly host: string; readonly id: string }> {
     const { database } = await this.done('POST', `${this.own}/databases`, {
       body: { name, group: 'default', ...extra },
@@ -110,7 +110,7 @@ export class Scene implements AsyncDisposable {
   }
 }
 
-/** Where a back end keeps its databases, by the server's data directory: libsql-server has a folder for each group. */
+/** Where a back end keeps its databases in the server's data directory: libsql-server has a folder for each group. */
 export async function databaseFolders(directory: string): Promise<readonly string[]> {
   if (inject('target') === 'embedded') return [join(directory, 'databases')]
   return (await groupFolders(directory)).map((group) => join(group, 'sqld', 'dbs'))
@@ -122,7 +122,7 @@ export async function groupFolders(directory: string): Promise<readonly string[]
   return names.map((name) => join(directory, 'sqld', name))
 }
 
-/** Runs statements at a database's host. */
+/** Runs statements on a database, at its host. */
 export async function sql(
   host: string,
   token: string,

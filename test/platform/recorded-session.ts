@@ -4,14 +4,14 @@ import { request } from 'node:http'
 // oxlint-disable-next-line typescript/no-explicit-any -- the command reads whatever was answered
 type Answered = any
 
-/** Where a session happens. */
+/** The platform API on which a session runs. */
 export interface SessionTarget {
   readonly url: string
-  /** Given to the login page. */
+  /** The token to enter on the login page. */
   readonly token: string
 }
 
-/** A request, as it goes out. */
+/** A request as it is sent. */
 interface Sending {
   readonly method: string
   readonly url: string
@@ -26,8 +26,8 @@ const DUMP =
 const LONGEST_LINE = 150
 
 /**
- * Sends what the vendor's command line sends, command by command, as it was recorded, and writes down what it was
- * answered. What differs from run to run (tokens, ids, ports, times, sizes) stands as a word.
+ * Sends the requests of the vendor's command line as they were recorded, command by command, and writes down the
+ * responses. Values that differ between runs (tokens, ids, ports, times, sizes) are replaced by words.
  */
 class Session {
   readonly #target: SessionTarget
@@ -47,7 +47,7 @@ class Session {
     return `${this.#lines.join('\n')}\n`
   }
 
-  /** Before every command the token is looked at, as it does not say itself how long it is good. */
+  /** Validates the token before every command, because the token does not contain its expiry. */
   async command(line: string, work: () => Promise<void>): Promise<void> {
     this.#lines.push(`${this.#lines.length === 0 ? '' : '\n'}$ turso ${line}`)
     if (this.token !== '') assert.deepEqual(await this.ask('GET', '/v1/auth/validate'), { exp: -1 })
@@ -66,7 +66,7 @@ class Session {
       authorization: `Bearer ${this.token}`,
       'user-agent': 'turso-cli/dev (linux/amd64)',
       tursocliversion: 'dev',
-      // on every request but uploads, also without a body
+      // on every request except uploads, even without a body
       'content-type': 'application/json',
     }
     const text = body === undefined ? undefined : JSON.stringify(body)
@@ -74,7 +74,7 @@ class Session {
     return { status, answer: content === '' ? undefined : JSON.parse(content) }
   }
 
-  /** Any request, and a line about it. */
+  /** Sends any request, and writes a line about it. */
   async send(sending: Sending): Promise<{ status: number; content: string; location: string }> {
     const { method, url, body = '', headers = {} } = sending
     const answer = await new Promise<{ status: number; content: string; location: string }>(
@@ -106,7 +106,7 @@ class Session {
     this.#lines.push(known.length > LONGEST_LINE ? `${known.slice(0, LONGEST_LINE)}…` : known)
   }
 
-  /** The same in every run. */
+  /** Replaces values so that the text is the same in every run. */
   #plain(text: string): string {
     const { host } = new URL(this.#target.url)
     return (
@@ -131,8 +131,8 @@ class Session {
 
 /**
  * A session of the vendor's command line from login to destroy, on the organization `local` with its group `default`.
- * Fails where the command would.
- * @returns what was sent and answered
+ * Fails wherever the command would.
+ * @returns the requests and responses
  */
 export async function replaySession(target: SessionTarget): Promise<string> {
   const session = new Session(target)
@@ -156,7 +156,7 @@ export async function replaySession(target: SessionTarget): Promise<string> {
   return session.transcript
 }
 
-/** A browser is opened, and brings a token back. */
+/** Opens the login page as a browser would, which returns a token. */
 async function logIn(session: Session, { url, token }: SessionTarget): Promise<void> {
   const page = await session.send({
     method: 'GET',

@@ -12,7 +12,7 @@ import { seeded } from '../support/random.ts'
 import { groupFolders, Scene, sql } from './platform-scene.ts'
 
 const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
-/** Longer than any test: what is written reaches the replica when the lag is removed. */
+/** Longer than any test: writes reach the replica only when the lag is removed. */
 const NEVER_MS = 2 ** 30
 
 async function temporaryDirectory(): Promise<string> {
@@ -21,7 +21,7 @@ async function temporaryDirectory(): Promise<string> {
   return directory
 }
 
-/** Ends the libsql-server of a replica the hard way. */
+/** Kills the libsql-server of a replica. */
 async function killReplica(directory: string, location: string): Promise<void> {
   await killServer(join(await onlyGroup(directory), 'replicas', location))
 }
@@ -92,7 +92,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     const one = `${scene.own}/databases/app/instances/fra`
     expect((await scene.done('GET', one)).instance).toEqual(instances[1])
     expect((await scene.ask('GET', `${one}/wait`)).status).toBe(200)
-    // of the whole group, as every database of it
+    // for the whole group, and so for each of its databases
     expect((await scene.ask('DELETE', one)).body.error).toContain('a location of the group')
     await scene.create('late')
     const later = await scene.done('GET', `${scene.own}/databases/late/instances`)
@@ -124,10 +124,10 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect((await sql(instance.hostname, token, 'SELECT 1')).status).toBe(404)
   })
 
-  test('answers its very first read, forwards writes, and holds transactions', async () => {
+  test('responds to its very first read, forwards writes, and supports transactions', async () => {
     const scene = await Scene.forTest()
     const { db, replica, at, token } = await furnish(scene)
-    // without having been asked before, for a sender who may only read
+    // without an earlier request, with a read-only token
     const readOnly = await scene.tokenFor('app', '?authorization=read-only')
     expect(await count(clientOf(at, readOnly))).toBe(1)
     await replica.execute('INSERT INTO t VALUES (2)')
@@ -139,7 +139,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     })
     expect(await count(db)).toBe(3)
     await expect(replica.execute('INSERT INTO nowhere VALUES (1)')).rejects.toThrow('no such table: nowhere')
-    // what only the primary has
+    // routes that only the primary has
     const headers = { authorization: `Bearer ${token}` }
     expect(await (await fetch(`http://${at}/dump`, { headers })).text()).toContain('INSERT INTO t VALUES(3)')
   })
@@ -149,7 +149,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     const { db, replica, at, token } = await furnish(scene)
     const careless = clientOf(at, token, { readYourWrites: false })
     let written = 1
-    // until it has what there was at its start, it lets the primary answer
+    // until it has caught up with its start, the primary responds
     await vi.waitFor(async () => {
       await scene.server.setReplica('fra', { lagMs: NEVER_MS })
       await replica.execute('INSERT INTO t VALUES (2)')
@@ -182,7 +182,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect((await sql(at, foreign, 'SELECT 1')).status).toBe(401)
     expect((await sql(at, readOnly, 'INSERT INTO t VALUES (2)')).error).not.toBeNull()
     expect((await sql(at, token, "SELECT writefile('/tmp/x', 'x')")).error).not.toBeNull()
-    // a stream of the replica is one of no other instance and no other database
+    // a stream of the replica does not belong to any other instance or database
     const { baton } = await sql(at, token, 'SELECT 1', { keep: true })
     const stolen = foreignHost.replace('foreign', 'fra_foreign')
     expect((await sql(stolen, foreign, 'SELECT 1', { baton })).status).toBe(400)
@@ -195,7 +195,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect((await sql(at, token, 'SELECT 1')).error).toBe('BLOCKED')
     expect((await sql(at, token, 'SELECT 1', { baton })).status).toBe(400)
     await scene.done('PATCH', configuration, { body: { block_reads: false } })
-    // at once, though the replica may have been told of the block
+    // at once, although the replica may still have the block
     expect((await sql(at, token, 'SELECT count(*) FROM t')).rows).toEqual([['1']])
     await scene.done('POST', `${scene.own}/databases/app/auth/rotate`)
     expect((await sql(at, token, 'SELECT 1')).status).toBe(401)
@@ -231,7 +231,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     const begun = await sql(at, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (9)'], { keep: true })
     expect(begun.error).toBe(null)
     await killServer(await onlyGroup(directory))
-    // it is answered, and does not wait for the primary
+    // it gets a response, and does not wait for the primary
     expect((await sql(at, token, 'COMMIT', { baton: begun.baton })).error).not.toBe(null)
     expect(await count(replica)).toBe(2)
     await replica.execute('INSERT INTO t VALUES (3)')
@@ -252,10 +252,10 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
       for (let attempt = 0; !writing.signal.aborted; attempt += 1) {
         const pauseBetweenKillsMs = 100
         await sleep(pauseBetweenKillsMs)
-        // every second one hits servers that have started again, however slow the machine is
+        // every second kill hits servers that have restarted, regardless of how slow the machine is
         if (attempt % 2 === 0) await once(writes, 'query:end', { signal: writing.signal }).catch(() => {})
         const victim = attempt % 2 === 0 ? group : join(group, 'replicas', 'fra')
-        // one that was not asked since the last time does not run
+        // a server that got no request since the last kill is not running
         await killServer(victim).then(
           () => (kills += 1),
           () => {},
@@ -333,7 +333,7 @@ test.runIf(inject('target') === 'sqld')(
     const [primary, first, second] = clients as [Client, Client, Client]
     await primary.execute('CREATE TABLE t (a)')
     await first.execute('INSERT INTO t VALUES (1)')
-    // an index is worth the same at every replica
+    // an index is valid at every replica
     const client = createClient({ url: lhr, minReplicationIndex: first.replicationIndex as string })
     onTestFinished(() => client.close())
     expect(await count(client)).toBe(1)

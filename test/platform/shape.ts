@@ -1,4 +1,4 @@
-/** A shape as the fixture writes it. */
+/** A shape in the notation of the fixture. */
 export interface Shape {
   readonly type?: string
   readonly nullable?: boolean

@@ -14,7 +14,7 @@ test('the example: a database for each tenant, from creation to deletion', async
   for (const step of ['created and migrated', 'used', 'measured', 'deleted'])
     expect(stdout).toMatch(new RegExp(`5 of 5 ${step} in \\d+ s`))
   const [, read, written] = /5 notes, 250 visits, (\d+) rows read, (\d+) rows written/.exec(stdout) ?? []
-  // at least what was put in, and read to be counted
+  // at least the inserted rows, and those read for counting
   expect([Number(written) >= 255, Number(read) >= 255]).toEqual([true, true])
   expect(stdout).toContain('0 databases left')
 })

@@ -1,9 +1,9 @@
-// A tenant's program on another machine: it has the proxy's host names and its certificate, and nothing else.
+// A tenant's program on another machine: it has only the proxy's host names and certificate.
 import dns from 'node:dns'
 import { createClient, listen, readRows } from '@batonsql/core'
 import { createPlatformClient, databaseUrl } from '@batonsql/platform'
 
-// the test has no name server: every name is this machine
+// the test has no name server: every name resolves to this machine
 dns.lookup = ((_host: string, options: { all?: boolean }, callback: (...args: unknown[]) => void) =>
   options.all === true
     ? callback(null, [{ address: '127.0.0.1', family: 4 }])
@@ -28,12 +28,12 @@ await db.transaction(async (transaction) => {
 })
 const committed = (await db.execute('SELECT a FROM t')).rows.map(({ a }) => a)
 
-// an answer that is read while it comes
+// a response that is read while it arrives
 let streamed = 0
 const many = 'WITH RECURSIVE n (a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n WHERE a < 5000) SELECT a FROM n'
 for await (const _ of readRows(db, many)) streamed += 1
 
-// one that stays open
+// a response that stays open
 let heard = 0
 for await (const event of listen(db, { table: 't', signal: AbortSignal.timeout(20_000) })) {
   if (event.type === 'ready') await db.execute('INSERT INTO t VALUES (3)')
@@ -43,7 +43,7 @@ for await (const event of listen(db, { table: 't', signal: AbortSignal.timeout(2
   }
 }
 
-/** The status with which a client's question is refused; null when it is answered. */
+/** The status with which a client's request is rejected; null if it succeeds. */
 async function refusal(config: Parameters<typeof createClient>[0]): Promise<number | null> {
   const client = createClient(config)
   try {
@@ -58,7 +58,7 @@ async function refusal(config: Parameters<typeof createClient>[0]): Promise<numb
 const withoutToken = await refusal({ url })
 const other = url.replace('app-', 'other-')
 const otherDatabase = await refusal({ url: other, authToken })
-// the proxy drops them: the database of the host is asked
+// the proxy drops them, so the host determines the database
 const headers = { 'x-namespace': 'default', 'x-namespace-bin': Buffer.from('default').toString('base64') }
 const named = createClient({ url, authToken, headers })
 const table = "SELECT name FROM sqlite_schema WHERE name = 't'"

@@ -12,13 +12,13 @@ import { startLocalServer } from '@batonsql/local-server'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { stablePort } from '../support/stable-port.ts'
 
-// The recipe "One machine" of docs/self-hosting.md: a proxy ends TLS in front of both ports.
+// The recipe "One machine" of docs/self-hosting.md: a proxy terminates TLS in front of both ports.
 
 const DOMAIN = 'db.example'
 const PLATFORM_HOST = 'platform.example'
 const PROGRAM = fileURLToPath(new URL('tls-program.ts', import.meta.url))
 
-/** A certificate that signs itself, for every database and for the platform API; valid for a day. */
+/** A self-signed certificate for every database and for the platform API; valid for a day. */
 async function certificate(): Promise<{
   readonly cert: string
   readonly key: string

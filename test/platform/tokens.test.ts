@@ -8,7 +8,7 @@ import { describe, expect, inject, test } from 'vitest'
 import { expectNoStall } from '../support/no-stall.ts'
 import { Scene, sql } from './platform-scene.ts'
 
-/** Sends a request in two halves. @returns what sends the second one, and gives the status of the answer */
+/** Sends a request in two halves. @returns a function that sends the second one, and returns the status of the response */
 async function inHalves(url: string, token: string, body: string): Promise<() => Promise<number>> {
   const headers = {
     authorization: `Bearer ${token}`,
@@ -28,7 +28,7 @@ async function inHalves(url: string, token: string, body: string): Promise<() =>
   }
 }
 
-describe('a token that ends while the body of its request is in flight', () => {
+describe('a token that is invalidated while the body of its request is in flight', () => {
   test('of a database: the statements are not run', async () => {
     const scene = await Scene.forTest()
     const { host } = await scene.create('app')
@@ -116,7 +116,7 @@ describe('tokens for databases', () => {
     await scene.done('PATCH', `${scene.own}/databases/other/configuration`, { body: { allow_attach: true } })
     expect(await sql(app.host, token, attach)).toMatchObject({ error: null, rows: [['7']] })
     expect(await isRefused(await scene.tokenFor('app'))).toBe(true)
-    // by name, as well; without the right to attach it nothing is learned of it
+    // also by name; without permission to attach it, nothing about it is revealed
     const byName = (name: string) => [`/* a */ attach database ${name} AS x`, 'SELECT a FROM x.t']
     for (const name of ['"other"', 'other', '[other]'])
       expect(await sql(app.host, token, byName(name))).toMatchObject({ error: null, rows: [['7']] })
@@ -126,7 +126,7 @@ describe('tokens for databases', () => {
     const minted = await scene.server.createToken('app', { access: 'read-only', attach: ['other'] })
     expect((await sql(app.host, minted, byName('"other"'))).rows).toEqual([['7']])
     await expect(scene.server.createToken('app', { attach: ['nowhere'] })).rejects.toThrow('"nowhere"')
-    // of another group nothing can be attached
+    // no database of another group can be attached
     await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
     await scene.create('far', { group: 'team' })
     await expect(scene.server.createToken('app', { attach: ['far'] })).rejects.toThrow('another group')
@@ -198,7 +198,7 @@ describe.each([
   ['of the database', 'databases/app/auth/rotate', false],
   ['of its group', 'groups/default/auth/rotate', true],
 ])('a rotation %s', (_, path, isGroup) => {
-  test('ends tokens, open streams with their transactions, and change streams at once', async () => {
+  test('invalidates tokens, and ends open streams, their transactions, and change streams at once', async () => {
     const scene = await Scene.forTest()
     const { host } = await scene.create('app')
     const bystander = await scene.create('bystander')
@@ -216,7 +216,7 @@ describe.each([
     await until(() => changes.heard.isOver)
     await changes.over
     const fresh = await scene.tokenFor('app')
-    // with the new token the old stream is gone, too; its lock is free
+    // with the new token the old stream is gone, too, and its lock is free
     expect((await sql(host, fresh, 'COMMIT', { baton: open.baton })).status).toBe(400)
     const write = () => sql(host, fresh, ['INSERT INTO t VALUES (2)', 'SELECT a FROM t'])
     expect((await expectNoStall(write)).rows).toEqual([['2']])

@@ -85,7 +85,7 @@ describe('a database is transferred', () => {
     expect(rows).toEqual([['before team'], ['before default'], ['before team']])
   })
 
-  test('to another group with a token of its group with db:configure, which has no access to it there', async () => {
+  test('to another group with a token for its group with db:configure, which has no access to it there', async () => {
     const scene = await furnished()
     await scene.create('app')
     const scopes = ['read', 'db:configure']
@@ -146,7 +146,7 @@ describe('a database is transferred', () => {
     await scene.done('POST', `${scene.own}/groups`, { body: { name: 'crew', location: 'local' } })
     const groups = ['team', 'crew']
     const answers = await Promise.all(groups.map((group) => transfer(scene, { org: 'local', group })))
-    // one after the other, or the second was refused, as the database was no longer where it had been
+    // one after the other, or the second was rejected because the database was no longer where it had been
     for (const { status } of answers) expect([200, 409]).toContain(status)
     const { database } = await scene.done('GET', `${scene.own}/databases/app`)
     expect(groups.filter((_, at) => answers[at]?.status === 200)).toContain(database.group)
@@ -167,7 +167,7 @@ describe('a database is transferred', () => {
       const token = await scene.tokenFor('app')
       await sql(host, token, 'CREATE TABLE t (a)')
       const moving = transfer(scene, { org: 'local', group: 'team' })
-      // it has begun, and the server of the group is being started
+      // the transfer has begun, and the server of the group is being started
       await expect.poll(async () => (await groupFolders(directory)).length, { timeout: 60_000 }).toBe(2)
       await scene.done('DELETE', `${scene.own}/groups/team`)
       expect((await moving).status).toBeGreaterThanOrEqual(400)
@@ -235,7 +235,7 @@ describe('a database is transferred', () => {
       [{ org: 'theirs' }, 404],
       [{ org: 'mine', group: 'nowhere' }, 400],
       [{ org: 'local', group: 'nowhere' }, 404, groupToken],
-      // its user is a member there
+      // the token's user is a member there
       [{ org: 'mine' }, 403, groupToken],
       [{ org: 'theirs' }, 404, groupToken],
       [{ org: 'local', group: 'team' }, 403, configureNothing],

@@ -9,8 +9,8 @@ const G = `${O}/groups/{groupName}`
 const G3 = `${O3}/groups/{groupId}`
 
 /**
- * The command line, commit e149f69 of 2026-06-19. Without what no command reaches here: seeding a database that exists, and starting
- * and aborting a migration to AWS, which it offers only until a migration is finished.
+ * The command line, commit e149f69 of 2026-06-19. Without requests that no command sends here: seeding an existing database,
+ * and starting and aborting a migration to AWS, which it offers only until a migration is finished.
  */
 export const COMMAND_LINE_REQUESTS: readonly string[] = [
   'GET /v1/auth/validate',

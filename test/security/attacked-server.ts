@@ -6,7 +6,7 @@ import { type LocalServer, type LocalServerOptions, startLocalServer } from '@ba
 import { findSqld } from '@batonsql/local-server/sqld'
 import { plantKey } from '../server/planted-key.ts'
 
-/** A kind of server that is attacked. */
+/** A kind of server to attack. */
 export interface AttackedKind {
   readonly backend: 'embedded' | 'sqld'
   readonly auth: boolean
@@ -25,10 +25,10 @@ export const KINDS: readonly AttackedKind[] = BACKENDS.flatMap((backend) => [
   { backend, auth: true },
 ])
 
-/** A server with the databases `app` and `other`, and a directory beside its own. */
+/** A server with the databases `app` and `other`, and a directory next to its own. */
 export class AttackedServer implements AsyncDisposable {
   readonly server: LocalServer
-  /** Where the attack may try to leave something. */
+  /** A directory in which an attack may try to leave files. */
   readonly directory: string
   /** Signs tokens for every database. */
   readonly key: KeyObject
@@ -60,7 +60,7 @@ export class AttackedServer implements AsyncDisposable {
     return { authorization: `Bearer ${await this.server.createToken(name, { access })}` }
   }
 
-  /** A POST with everything as given. */
+  /** Sends a POST exactly as specified. */
   async post(path: string, body: string | object, headers: Record<string, string> = {}): Promise<Answer> {
     const text = typeof body === 'string' ? body : JSON.stringify(body)
     const response = await fetch(this.server.url + path, { method: 'POST', body: text, headers })
@@ -78,7 +78,7 @@ export interface Answer {
   readonly text: string
 }
 
-/** The baton in an answer of a pipeline or a cursor. */
+/** The baton in the response of a pipeline or a cursor. */
 export function batonOf({ text }: Answer): string {
   const baton = /^\{"baton":"([^"]+)"/.exec(text)?.[1]
   if (baton === undefined) throw new Error(`no baton: ${text.slice(0, 200)}`)

@@ -4,7 +4,7 @@ import { AttackedServer, batonOf, KINDS } from './attacked-server.ts'
 
 const INSERT = execute('insert into t values (666)')
 
-/** Bodies that continue a stream by its baton, in every form that JSON readers have been seen to take. */
+/** Bodies that continue a stream by its baton, in every form that JSON parsers are known to accept. */
 function bodies(baton: string): Readonly<Record<string, string>> {
   const quoted = JSON.stringify(baton)
   const escaped = `"${baton.replace(/./g, (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`)}"`
@@ -64,7 +64,7 @@ describe.each(KINDS)('a baton is valid only for its own database: $backend, auth
       attacked.post(path.slice('/other'.length), body, { ...foreign, 'x-namespace': 'other' }),
     ]
     for (const answer of await Promise.all(addressed)) {
-      // some forms have no baton left in them, and run where they were sent
+      // some forms no longer contain a baton, and run where they were sent
       if (!form.startsWith('key given twice, first')) expect([form, answer.status]).toEqual([form, 400])
     }
     const requests = [execute('select a from t where a = 666'), execute('rollback'), close]
@@ -72,7 +72,7 @@ describe.each(KINDS)('a baton is valid only for its own database: $backend, auth
     expect([status, text.includes('"value":"666"')]).toEqual([200, false])
   })
 
-  test('every digit of it counts', async () => {
+  test('every digit of a baton counts', async () => {
     const baton = await openStream()
     for (const at of [0, 5, 10, 11, 20, 21, 40, 63]) {
       const forged = baton.slice(0, at) + (baton[at] === 'A' ? 'E' : 'A') + baton.slice(at + 1)

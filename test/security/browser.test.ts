@@ -18,7 +18,7 @@ describe.skipIf(browserPath === null)(
     let pagesPort: number
 
     beforeAll(async () => {
-      // names that point to this machine, as a hostile name server would have it
+      // names that resolve to this machine, as a hostile name server might arrange
       const rules = ['evil.example', 'app.example'].map((name) => `MAP ${name} 127.0.0.1`).join(',')
       const args = ['--no-sandbox', '--disable-dev-shm-usage', `--host-resolver-rules=${rules}`]
       browser = await chromium.launch({ executablePath: browserPath as string, args })
@@ -85,7 +85,7 @@ describe.skipIf(browserPath === null)(
             await fetchFrom(page, '/app/v2/pipeline', { method: 'POST', body: INSERT, headers: plain }),
           ).toMatch(/Failed to fetch/)
           expect(await fetchFrom(page, '/version', {})).toMatch(/Failed to fetch/)
-          // sent without asking first, and not readable in any case
+          // sent without a preflight, and not readable in any case
           await fetchFrom(page, '/app/v2/pipeline', { method: 'POST', body: INSERT, mode: 'no-cors' })
           const beacon = [`${attacked.url()}/v2/pipeline`, INSERT].map((text) => JSON.stringify(text)).join()
           await page.evaluate(`navigator.sendBeacon(${beacon})`)
@@ -107,7 +107,7 @@ describe.skipIf(browserPath === null)(
         await expectNothingWritten()
       })
 
-      test('nor one whose own host name points here', async () => {
+      test('nor can a page whose own host name points here', async () => {
         const { port } = attacked.server
         await onPage(`http://evil.example:${port}/`, async (page) => {
           const own = `http://evil.example:${port}`
@@ -124,7 +124,7 @@ describe.skipIf(browserPath === null)(
         await expectNothingWritten()
       })
 
-      test('nor one without an origin', async () => {
+      test('nor can a page without an origin', async () => {
         await onPage(`http://localhost:${pagesPort}/`, async (page) => {
           const init = JSON.stringify({ method: 'POST', body: INSERT })
           const call = `fetch(${JSON.stringify(`${attacked.url()}/v2/pipeline`)}, ${init})`
@@ -143,7 +143,7 @@ describe.skipIf(browserPath === null)(
 
       test.each(['localhost', '127.0.0.1', 'app.example'])('allowed pages of %s can use it', async (host) => {
         await onPage(`http://${host}:${pagesPort}/`, async (page) => {
-          // other headers than the simple ones make the browser ask first
+          // headers other than the simple ones make the browser send a preflight
           const json = { ...headers, 'content-type': 'application/json', 'x-other': '1' }
           const answer = await fetchFrom(page, '/app/v2/pipeline', {
             method: 'POST',

@@ -28,7 +28,7 @@ class Contender {
   readonly #child: ChildProcess
   readonly #lines: AsyncIterator<string>
 
-  /** @param within the command that it is run by, to be in a namespace of its own */
+  /** @param within the command that runs it, to put it in a separate namespace */
   constructor(directory: string, end = 'wait', within: readonly string[] = []) {
     const own = [process.execPath, '--disable-warning=ExperimentalWarning', PROGRAM, directory, end]
     const [command = '', ...args] = [...within, ...own]
@@ -50,7 +50,7 @@ class Contender {
 
   async kill(): Promise<void> {
     const gone = once(this.#child, 'exit')
-    // the child of `unshare` goes with its namespace
+    // the child of `unshare` ends with its namespace
     process.kill(childOf(this.#child.pid as number), 'SIGKILL')
     await gone
   }
@@ -105,14 +105,14 @@ test('the lock of a killed process is taken over, repeatedly', async () => {
     await Promise.all(contenders.map((contender) => contender.line()))
     for (const contender of contenders) contender.go()
     const outcomes = await Promise.all(contenders.map((contender) => contender.line()))
-    // one that comes when its predecessor is dead already gets it as well
+    // a process that starts when its predecessor is already dead also acquires it
     expect(outcomes).toContain('taken')
     await Promise.all(contenders.map((contender) => contender.end()))
   }
   await rm(directory, { recursive: true })
 }, 180_000)
 
-/** Runs a command where the ids of processes are others, as a container does. */
+/** Runs a command with different process ids, as in a container. */
 const ELSEWHERE = ['unshare', '--pid', '--fork', '--mount-proc']
 const hasNamespaces = spawnSync('unshare', [...ELSEWHERE.slice(1), 'true']).status === 0
 
@@ -174,9 +174,9 @@ describe('a lock that has changed', () => {
     expect(await ask(url)).toBe(200)
   })
 
-  test('if another server was first, the process exits at once and writes nothing', async () => {
+  test('if another server was faster, the process exits at once and writes nothing', async () => {
     const { dataDirectory, gone, errors } = await start()
-    // as the other one does it, within the second
+    // as the other process does, within a second
     await rm(join(dataDirectory, 'baton.lock.db'))
     await writeFile(join(dataDirectory, 'baton.lock.db'), '')
     expect(await gone).toEqual([null, 'SIGKILL'])
@@ -192,7 +192,7 @@ describe('a lock that has changed', () => {
   })
 })
 
-test('a second server on one directory; one after the other; an invalid directory', async () => {
+test('a directory can be used by one server at a time, and must be writable', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
   const dataDirectory = join(directory, 'deep', 'data')
   const first = await startLocalServer({ dataDirectory })

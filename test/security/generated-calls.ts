@@ -1,7 +1,7 @@
 import { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from '@batonsql/server-common/sql'
 import { pick } from '../support/random.ts'
 
-/** Tables for the functions that need some, with shapes, texts and vectors in them. */
+/** Tables for the functions that need them, with shapes, texts and vectors. */
 export const CALL_SCHEMA: readonly string[] = [
   'create virtual table f3 using fts3(x)',
   'create virtual table f4 using fts4(x)',
@@ -18,7 +18,7 @@ export const CALL_SCHEMA: readonly string[] = [
   "insert into vec values (1, vector('[1,2,3]')), (2, vector('[3,2,1]'))",
 ]
 
-/** The functions the embedded engine has besides. */
+/** The additional functions of the embedded engine. */
 const MENDED = ['regexp', 'regexpi', 'vector8', 'vector16', 'vectorb16', 'vector1bit']
 const FUNCTIONS = [...ALLOWED_FUNCTIONS, ...MENDED].filter((name) => /^\w+$/.test(name))
 const TABLES = [...ALLOWED_TABLE_FUNCTIONS].filter((name) => !/^(?:dbstat|sqlite_stmt)$/.test(name))
@@ -160,7 +160,7 @@ const BLOBS: readonly string[] = [
   '(select _shape from g)',
 ]
 
-/** Tables that are called like functions, with their hidden columns: conditions on these are arguments, too. */
+/** Table-valued functions, with their hidden columns: conditions on these are also arguments. */
 const HIDDEN_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   json_each: ['json', 'root'],
   json_tree: ['json', 'root'],
@@ -169,7 +169,7 @@ const HIDDEN_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   vector_top_k: ['idx', 'vector', 'k'],
 }
 
-/** A statement, with the values that are bound to its parameters. */
+/** A statement, and the values bound to its parameters. */
 export interface GeneratedCall {
   readonly sql: string
   readonly args: readonly (null | bigint | number | string | Uint8Array)[]
@@ -214,7 +214,7 @@ const BOUND: readonly GeneratedCall['args'][number][] = [
   ...BOUND_BLOBS,
 ]
 
-/** The same with parameters in the place of arguments, or of values that hidden columns are compared with. */
+/** The same with parameters in place of arguments, or of the values compared with hidden columns. */
 export function generatedBoundCall(random: () => number): GeneratedCall {
   const args = Array.from({ length: Math.floor(random() * 5) }, () => pick(random, BOUND))
   const list = args.map(() => '?').join(', ')
@@ -234,7 +234,7 @@ export function generatedBoundCall(random: () => number): GeneratedCall {
   }
 }
 
-/** A statement that calls a function that SQL may call with unexpected arguments. */
+/** A statement that calls an allowed function with unexpected arguments. */
 export function generatedCall(random: () => number): string {
   const list = (least: number, most: number): string =>
     Array.from({ length: least + Math.floor(random() * (most - least + 1)) }, () => value(random, 2)).join(

@@ -1,7 +1,7 @@
 import { pick } from '../support/random.ts'
 import { generateChange } from './generated-statements.ts'
 
-/** A request as it goes over the wire. */
+/** A request as it is sent over the wire. */
 export interface GeneratedRequest {
   readonly method: string
   readonly path: string
@@ -92,7 +92,7 @@ const ODD: readonly Json[] = [
   { __proto__: null, toString: 1 },
 ]
 
-/** Makes requests, good ones, bad ones and hostile ones; `batons` are some that the server gave out. */
+/** Generates requests: valid, invalid and hostile ones; `batons` are some that the server issued. */
 export function generateRequest(random: () => number, batons: readonly string[]): GeneratedRequest {
   const path = `/${pick(random, DATABASES)}/${pick(random, ROUTES)}`
   const isPost = /pipeline|cursor/.test(path)
@@ -180,7 +180,7 @@ function statement(random: () => number): Json {
 const sql = (random: () => number): string =>
   random() < 0.5 ? pick(random, QUERIES) : generateChange(random)
 
-/** The same with one piece replaced, left out, or given twice. */
+/** The same with one piece replaced, left out, or duplicated. */
 function mutate(random: () => number, value: Json): Json {
   if (random() < 0.15 || typeof value !== 'object' || value === null) return pick(random, ODD)
   if (Array.isArray(value)) {
@@ -199,7 +199,7 @@ function mutate(random: () => number, value: Json): Json {
   )
 }
 
-/** Text with some characters gone, or others in their place. */
+/** Text with some characters removed or replaced. */
 function damage(random: () => number, text: string): string {
   const at = Math.floor(random() * text.length)
   const length = 1 + Math.floor(random() * 3)

@@ -1,6 +1,6 @@
 import { pick } from '../support/random.ts'
 
-/** Makes a database with something of every kind in it. */
+/** Creates a database that contains every kind of object. */
 export const SCHEMA: readonly string[] = [
   'create table t(id integer primary key autoincrement, a, b text default 7, c as (a || b))',
   'create unique index t_a on t(a)',
@@ -144,7 +144,7 @@ const BLANKS = [
 ]
 const ENDINGS = ['', '', ';', ';;', ' --', '/*', '\0', "; select '"]
 
-/** A statement that a reader must not have an effect with, oddly written. */
+/** An oddly written statement that must have no effect with a read-only token. */
 export function generateChange(random: () => number): string {
   const plain = pick(random, CHANGES).replaceAll('#', () => String(Math.floor(random() * 100)))
   const isOdd = random() < 0.6

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { close, execute } from '../server/wire.ts'
 import { AttackedServer, KINDS } from './attacked-server.ts'
 
-/** The kinds with a libsql-server behind the gateway, whose own port any program of this machine can reach. */
+/** The kinds with a libsql-server behind the gateway, whose own port is reachable by any program on this machine. */
 const INNER = KINDS.filter(({ backend }) => backend === 'sqld')
 
 describe.skipIf(process.platform !== 'linux').each(INNER)('the port behind the gateway: %o', (kind) => {
@@ -55,7 +55,7 @@ describe.skipIf(process.platform !== 'linux').each(INNER)('the port behind the g
     await expect(stat(victim)).rejects.toThrow('ENOENT')
   })
 
-  test('its admin API accepts neither', async () => {
+  test('its admin API accepts neither of them', async () => {
     for (const headers of [{}, await attacked.headers(), { authorization: 'basic' }]) {
       const url = `http://${ports.admin}/v1/namespaces/${id}/config`
       expect((await fetch(url, { headers })).status).toBe(401)
@@ -67,7 +67,7 @@ function pipeline(sql: string): object {
   return { requests: [execute(sql), close] }
 }
 
-/** Where the first server listens that has its data in a folder, as its command line says. */
+/** The port of the first server with its data in a folder, from its command line. */
 async function portsOf(folder: string): Promise<{ data: string; admin: string }> {
   const [group = ''] = await readdir(folder)
   const { pid } = JSON.parse(await readFile(join(folder, group, 'sqld.pid'), 'utf8')) as { pid: number }

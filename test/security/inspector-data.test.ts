@@ -80,9 +80,9 @@ describe.skipIf(browserPath === null)(
       expect(problems).toEqual([])
     })
 
-    test.each(BACKENDS)('a value of 1 MB is cut in the list and whole when opened: %s', async (backend) => {
+    test.each(BACKENDS)('a 1 MB value is truncated in the list, but not when opened: %s', async (backend) => {
       await using server = await startLocalServer({ backend, inspector: true })
-      // rows come in another order than in the index
+      // rows arrive in a different order than in the index
       await query(server.url, 'create table doc (key text primary key, body text, size int) without rowid')
       await query(server.url, 'create index by_body on doc (body)')
       for (const [key, letter] of [
@@ -99,7 +99,7 @@ describe.skipIf(browserPath === null)(
         const cell = page.locator('.grid tbody tr').nth(row).locator('button').nth(1)
         expect(await cell.textContent()).toBe(`${letter.repeat(200)}…`)
         await cell.click()
-        // the value of the row before may still be shown
+        // the value of the previous row may still be shown
         await page.locator('#cell pre', { hasText: letter.repeat(1_000) }).waitFor()
         await page.getByText('1,000,000 characters').waitFor()
         expect(await page.locator('#cell pre').textContent()).toBe(letter.repeat(1_000_000))
@@ -115,7 +115,7 @@ describe.skipIf(browserPath === null)(
     })
 
     test.each(BACKENDS)(
-      'a statement that writes is refused by what the server says of it: %s',
+      'a statement is rejected if the server reports that it writes: %s',
       async (backend) => {
         await using server = await startLocalServer({ backend, inspector: true })
         await query(server.url, 'create table t (a)')
@@ -161,11 +161,11 @@ describe.skipIf(browserPath === null)(
       await page.locator('#result-count').getByText('1 row,').waitFor()
       expect(await page.locator('.grid th').allTextContents()).toEqual(['x', 'x', 'y'])
       expect(await cells(page)).toEqual(['1', '2', 'NULL'])
-      // without an end: it is given up after the rows that are shown
+      // endless: it is aborted after the rows that are shown
       await run(page, 'with recursive n(i) as (select 1 union all select i + 1 from n) select i from n')
       await page.getByText('the first 1000 rows').waitFor()
       expect(await page.locator('.grid tbody tr').count()).toBe(1_000)
-      // nor does a view without an end keep the list from being shown
+      // an endless view does not keep the list from being shown
       await query(server.url, `create view endless as ${ENDLESS_READ}`)
       await page.getByRole('button', { name: 'Refresh' }).click()
       await page.getByRole('button', { name: 'endless' }).waitFor()
@@ -180,7 +180,7 @@ describe.skipIf(browserPath === null)(
       await page.getByText('SEARCH t USING INTEGER PRIMARY KEY').waitFor()
       await run(page, 'select * from missing')
       await page.getByRole('alert').getByText('no such table: missing').waitFor()
-      // nothing of it holds a lock, and none of it is among the requests of the programs
+      // none of this holds a lock, and none of it is listed among the programs' requests
       await query(server.url, 'insert into t values (1, 2)')
       await page.getByRole('tab', { name: 'Requests' }).click()
       await page.locator('#rows tr', { hasText: 'insert into t' }).waitFor()

@@ -59,7 +59,7 @@ async function sale(app: Client, billing: Client, id: number): Promise<void> {
   ])
 }
 
-/** A program thinks between its statements; the time line shows it. */
+/** A program that works between its statements, as the timeline shows. */
 function pauseBetweenStatements(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }

@@ -83,7 +83,7 @@ describe('the inspector rejects', () => {
   })
 
   test.each(['/../../package.json', '/tsconfig.json', '/page.html', '/%2e%2e/x', '/__proto__', '/'])(
-    'files that do not belong to it: %s',
+    'files that do not belong to the page: %s',
     async (path) => {
       expect(await statusOf(`${server.url}/_baton${path}`)).toBe(404)
     },
@@ -120,7 +120,7 @@ describe.skipIf(browserPath === null)(
       expect(selected[4]).toMatch(/ m?s$/)
       const html = await page.content()
       expect(html).not.toContain('SECRET-ARGUMENT')
-      // opened later, it shows what happened before
+      // a page that is opened later shows earlier events
       await using second = await open(browser, server)
       await second.page.locator('#rows tr').nth(3).waitFor()
       expect(problems).toEqual([])
@@ -158,7 +158,7 @@ describe.skipIf(browserPath === null)(
       const holder = await pipeline(server.url, [execute('begin'), execute('insert into t values (1)')])
       await locks.getByText('has held the write lock').waitFor()
       expect(await locks.textContent()).toContain('no requests waiting')
-      // it takes the lock away when the five seconds are over
+      // it takes the lock over once the five seconds have passed
       const waiter = query(server.url, 'insert into t values (2)')
       await locks.getByText('insert into t values (2)').waitFor()
       expect(await locks.textContent()).toMatch(/default #1.*#2 waiting for/)
@@ -169,7 +169,7 @@ describe.skipIf(browserPath === null)(
       await expect
         .poll(() => page.locator('#timeline g.span > title').textContent())
         .toMatch(/stream 1: lost/)
-      // it is drawn as waiting, not as work, also when it is over
+      // it is drawn as waiting, not as work, even after it has ended
       expect(await page.locator('#timeline rect.waiting').count()).toBe(1)
       expect((await pipeline(server.url, [close], { baton: holder.baton })).status).toBe(200)
       await page.locator('#rows tr').filter({ hasText: 'end of the stream' }).waitFor()
@@ -219,7 +219,7 @@ describe.skipIf(browserPath === null)(
       await page.uncheck('#errors-only')
       expect(await rows.count()).toBe(5)
 
-      // by keys alone, with the focus anywhere
+      // with keys only, wherever the focus is
       await page.locator('h1').click()
       await page.keyboard.press('ArrowDown')
       expect(await page.locator('tr[aria-selected=true]').textContent()).toContain('select 4 as pear')
@@ -308,7 +308,7 @@ describe.skipIf(browserPath === null)(
         expect(await page.locator('#rows tr.failed').textContent()).toContain('no such table: missing')
         expect(await page.locator('#timeline .lane-name').textContent()).toBe('shop')
         expect(await page.locator('#timeline g.span > title').textContent()).toMatch(/: committed, /)
-        // dropped, it is the same
+        // dropping the file shows the same
         await page.evaluate(`{
           const data = new DataTransfer()
           data.items.add(new File([${JSON.stringify(lines.slice(0, 4).join('\n'))}], 'dropped.jsonl'))
@@ -350,7 +350,7 @@ describe.skipIf(browserPath === null)(
   },
 )
 
-/** An error has no text of its own in JSON. */
+/** JSON omits the message of an error. */
 function withMessages(_: string, value: unknown): unknown {
   return value instanceof Error ? Object.assign({ message: value.message }, value) : value
 }

@@ -2,7 +2,7 @@ import { connect } from 'node:net'
 
 const QUIET_MS = 250
 
-/** Sends bytes as they are and returns all that comes back until the server closes or has said nothing more for a while. */
+/** Sends raw bytes and returns everything received until the server closes the connection or sends nothing for a while. */
 export async function sendRaw(port: number, bytes: string): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   let received = ''
@@ -18,7 +18,7 @@ export async function sendRaw(port: number, bytes: string): Promise<string> {
       received += chunk.toString('latin1')
       waitOn(QUIET_MS)
     })
-    socket.on('error', () => {}) // a reset is an answer, too
+    socket.on('error', () => {}) // a reset is a response, too
     socket.on('close', () => {
       clearTimeout(quiet)
       resolve()
@@ -29,7 +29,7 @@ export async function sendRaw(port: number, bytes: string): Promise<string> {
   return received
 }
 
-/** The status of each response in what came back; interim ones are left out. */
+/** The status of each response in the received bytes, without interim ones. */
 export function statuses(received: string): number[] {
   return [...received.matchAll(/HTTP\/1\.1 ([2-5]\d\d) /g)].map(([, status]) => Number(status))
 }

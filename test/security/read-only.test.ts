@@ -84,7 +84,10 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
 
-  /** All that a statement could have changed: the schema with the root pages, every row of every table, the header's fields. */
+  /**
+   * Everything that a statement could have changed: the schema with the root pages, every row of every table, the header's
+   * fields.
+   */
   async function dump(): Promise<string> {
     const ask = (sql: string): Promise<unknown[][]> => query(attacked.url(), sql, { token: owner })
     const schema = await ask(
@@ -108,7 +111,7 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
     return JSON.stringify(parts, null, 1)
   }
 
-  /** Of the files of all databases, logs included. */
+  /** Hashes of the files of all databases, including WALs. */
   async function hashes(): Promise<Record<string, string>> {
     const folder = join(attacked.directory, 'data')
     const files = await readdir(folder, { recursive: true })
@@ -123,7 +126,7 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
   async function send(name: string, sql: string, headers: Record<string, string>): Promise<number> {
     const { path, body } = (ROUTES[name] as (typeof ROUTES)[string])(sql)
     const answer = await attacked.post(`/app${path}`, body, headers).catch(() => null)
-    // a cursor's stream stays open, and there are not many
+    // a cursor's stream stays open, and their number is limited
     if (name === 'cursor' && answer?.status === 200) {
       await attacked.post('/app/v3/pipeline', { baton: batonOf(answer), requests: [close] }, headers)
     }
@@ -137,7 +140,7 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
     const lane = async (): Promise<void> => {
       for (let sql = statements.pop(); sql !== undefined; sql = statements.pop()) {
         const status = await send(name, sql, headers)
-        // refused is fine, worn out is not: then nothing would have been tried
+        // rejections are fine, but not running out of streams: then nothing would have been tested
         expect([sql, status]).not.toEqual([sql, 429])
       }
     }
@@ -146,7 +149,7 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
     expect(await hashes()).toEqual(bytesBefore)
   })
 
-  test('the same statements do change something with the owner’s token', async () => {
+  test('with the owner’s token, the same statements do change something', async () => {
     const random = seeded(SEED)
     const headers = { authorization: `Bearer ${owner}` }
     for (let count = 0; count < 100; count += 1) await send('execute', generateChange(random), headers)

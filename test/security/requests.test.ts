@@ -1,5 +1,5 @@
-// Generated requests, good ones, bad ones and hostile ones, to the embedded server: each is answered, none by a failure of the
-// server, and it is as well as before. FUZZ_REQUESTS says how many, FUZZ_SEED repeats a run.
+// Generated requests to the embedded server, valid, invalid and hostile: each gets a response, none because of a failure of
+// the server, which still works afterwards. FUZZ_REQUESTS sets their number, FUZZ_SEED repeats a run.
 import http from 'node:http'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { expect, test } from 'vitest'
@@ -10,10 +10,10 @@ import { SCHEMA } from './generated-statements.ts'
 const COUNT = Number(process.env['FUZZ_REQUESTS'] ?? 1_000)
 const SEED = Number(process.env['FUZZ_SEED'] ?? Date.now() % 2 ** 31)
 const AT_ONCE = 8
-/** A transaction may have the write lock for 5 s, and others may be before it in the queue. */
+/** A transaction may hold the write lock for 5 s, and others may be ahead of it in the queue. */
 const MAX_WAIT_MS = 60_000
 const LISTEN_MS = 30
-/** Requests that libsql-server also answers with 500. */
+/** Requests for which libsql-server also returns 500. */
 const KNOWN_FAILURES = [
   /could not be parsed/,
   /utf-?8/i,
@@ -44,7 +44,7 @@ async function send(server: LocalServer, { method, path, headers, body }: Genera
           })
         response.on('data', (part: Buffer) => parts.push(part))
         response.on('end', finish)
-        response.on('error', finish) // a stream that is broken off, as a cursor over text that is not UTF-8
+        response.on('error', finish) // a truncated stream, such as a cursor over text that is not UTF-8
         if (path.includes('listen') && response.statusCode === 200)
           setTimeout(() => {
             finish()
@@ -105,7 +105,7 @@ test(`${COUNT} generated requests (seed ${SEED})`, { timeout: 120_000 + COUNT * 
     `requests: ${JSON.stringify({ seed: SEED, ...Object.fromEntries(seen), rssMb: Math.round(process.memoryUsage.rss() / 1e6) })}`,
   )
   expect(findings).toEqual([])
-  // each kind of answer was asked for
+  // every kind of response occurred
   for (const status of [200, 400, 404, 405])
     expect(seen.get(status) ?? 0, `status ${status}`).toBeGreaterThan(0)
   for (const name of ['app', 'other', 'kid'])

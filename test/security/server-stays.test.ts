@@ -5,7 +5,7 @@ import { seeded } from '../support/random.ts'
 import { AttackedServer, BACKENDS, batonOf } from './attacked-server.ts'
 import { CALL_SCHEMA, generatedBoundCall, generatedCall } from './generated-calls.ts'
 
-/** Statements of which each has ended a server, with those before it in one request; with any token, a reader's too. */
+/** Statements that each crashed a server, in one request with those before it; with any token, even a read-only one. */
 const READS: readonly (readonly string[])[] = [
   ["select replicate('abc', 2863311531)"],
   ["select padl('a', 4294967295)", "select padr('a', 4294967295)", "select padc('é€😀', 4294967295)"],
@@ -21,7 +21,7 @@ const READS: readonly (readonly string[])[] = [
   [`select ${Array(50_000).fill('1').join('+')}`],
 ]
 
-/** The same for those who may write. */
+/** The same with a token that may write. */
 const WRITES: readonly (readonly string[])[] = [
   ["create view broken as select replicate('abc', 2863311531)", 'select * from broken'],
   ['create table d(a, b default (replicate(1, 2863311531)))', 'insert into d(a) values (1)'],
@@ -79,7 +79,7 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
     expect(after).toContain('"value":"2"')
   })
 
-  /** Proves that no server has ended meanwhile: its streams are still there. */
+  /** Proves that no server has crashed in the meantime: its streams still exist. */
   async function checkTransaction(work: () => Promise<void>): Promise<void> {
     let transaction = await attacked.post('/other/v3/pipeline', { requests: [execute('begin')] })
     const working = work()
@@ -101,7 +101,7 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
   describe('a search for a number of rows that crashes libsql-server', () => {
     beforeAll(async () => {
       for (const sql of CALL_SCHEMA) await ask('app', [execute(sql), close])
-      // no constant: a search in the order of this table
+      // not a constant: a search in the order of this table
       await ask('app', [
         execute('create table n(k)'),
         execute('insert into n values (0), (4294967296)'),
@@ -160,7 +160,7 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
       expect(rows).toEqual([2, 1, undefined])
     })
 
-    test('calls with unexpected arguments, written and bound', async () => {
+    test('calls with unexpected arguments, as literals and as parameters', async () => {
       const seed = Number(process.env['ATTACK_SEED'] ?? Date.now())
       const random = seeded(seed)
       const rounds = process.env['TEST_RELEASE'] === undefined ? 10 : 60
@@ -177,7 +177,7 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
     })
   })
 
-  test('ATTACH to read, from a stream and in one request', async () => {
+  test('ATTACH for reading, from a stream and in one request', async () => {
     const attach = execute(`attach "${attacked.server.databaseId('other')}" as x`)
     const read = execute('select count(*) from x.s')
     expect(await ask('app', [attach, execute('begin'), read, execute('commit'), close])).toContain(

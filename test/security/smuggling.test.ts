@@ -7,7 +7,7 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
   let attacked: AttackedServer
   let port: number
   let authorization: string
-  /** A request of the attacker's making that must never be taken for one. */
+  /** A request forged by the attacker that must never be treated as one. */
   let smuggled: string
 
   beforeAll(async () => {
@@ -35,7 +35,7 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
     return `${head('POST /app/v2/pipeline', `${headers}content-length: ${body.length}\r\n`)}${body}`
   }
 
-  /** Many innocent requests: a smuggled one would shift the answers of the connections that are kept to the engine. */
+  /** Many innocent requests: a smuggled one would shift the responses on kept-alive connections to the engine. */
   async function expectInnocence(): Promise<void> {
     const token = authorization === '' ? {} : { token: authorization.slice(22).trim() }
     const answers = await Promise.all(
@@ -127,7 +127,7 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
     await expectInnocence()
   })
 
-  test('pipelined requests are answered in order', async () => {
+  test('pipelined requests get their responses in order', async () => {
     const many = Array.from({ length: 20 }, (_, n) => post(`select ${1000 + n} as a`)).join('')
     const received = await sendRaw(port, many)
     const values = [...received.matchAll(/"value":"(\d{4})"/g)].map(([, value]) => Number(value))
@@ -147,7 +147,7 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
     expect(statuses(await sendRaw(port, head('CONNECT 127.0.0.1:80')))).toEqual([])
   })
 
-  test('an upgrade is not one', async () => {
+  test('an upgrade does not switch protocols', async () => {
     const upgrade =
       'connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n'
     const received = await sendRaw(port, post('select 42 as a', upgrade) + smuggled.replace('666', '667'))

@@ -7,7 +7,7 @@ import { AttackedServer, KINDS } from './attacked-server.ts'
 
 const SECRET = 'the content of a file that is none of your business'
 
-/** Statements that try to read SECRET, to create OUT, or to get at the process; in this order on one stream. */
+/** Statements that try to read SECRET, to create OUT, or to reach the process; in this order on one stream. */
 function attacks(secret: string, out: string): readonly (readonly string[])[] {
   const evil = `a(x); attach '${out}' as z; create table z.t(a);--`
   return [
@@ -64,7 +64,7 @@ function attacks(secret: string, out: string): readonly (readonly string[])[] {
   ]
 }
 
-/** Every place of the interface in which SQL can stand; the statements of an attack one after the other. */
+/** Every place of the interface that accepts SQL; the statements of an attack one after another. */
 const ROUTES: Readonly<Record<string, (statements: readonly string[]) => { path: string; body: object }>> = {
   execute: (statements) => ({
     path: '/v3/pipeline',
@@ -153,7 +153,7 @@ describe.each(KINDS)('SQL stays in its database: $backend, auth $auth', (kind) =
     for (const statements of attacks(secret, out)) {
       const { path, body } = route(statements)
       const { text } = await attacked.post(`/app${path}`, body, await attacked.headers())
-      // each attack has a step that must fail; a batch always has the word in its answer, and its effects are looked for
+      // each attack has a step that must fail; a batch always has the word in its response, so its effects are checked
       if (!/error|Cannot deserialize/.test(text)) failures.push(`no error: ${statements.join('; ')}`)
       if (text.includes(SECRET) || text.includes(base64)) failures.push(`read: ${statements.join('; ')}`)
       if (existsSync(out)) failures.push(`wrote: ${statements.join('; ')}`)

@@ -4,7 +4,7 @@ import { databaseIdOf } from '../server/planted-key.ts'
 import { close, execute } from '../server/wire.ts'
 import { AttackedServer, BACKENDS } from './attacked-server.ts'
 
-/** JSON, also as text that no value is written as. */
+/** JSON, including text that no value serializes to. */
 const part = (value: unknown): string =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
 const SELECT = { requests: [execute('select 42'), close] }
@@ -133,13 +133,13 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
       const status = await rawPost(path, other)
       expect([path, status >= 400]).toEqual([path, true])
     }
-    // the protocol's first version is not there
+    // the protocol's first version does not exist
     const first = ['/', '/v1/execute', '/v1/batch', '/app/', '/app/v1/execute', '/app/v1/batch']
     for (const path of [...first, '/v1/namespaces/x/create', '/metrics', '/console', '/v3-protobuf/pipeline'])
       expect([path, await rawPost(path, other)]).toEqual([path, 404])
   })
 
-  /** With a path that was not normalized. */
+  /** Sends a request with a path that is not normalized. */
   async function rawPost(path: string, authorization: string): Promise<number> {
     const { request } = await import('node:http')
     return await new Promise((resolve, reject) => {
@@ -177,14 +177,14 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
       })
       expect([headers, answer.status]).not.toEqual([headers, 200])
     }
-    // what stands in the path goes before any header
+    // the path takes precedence over any header
     const named = { authorization: other, 'x-namespace-bin': binary(id), 'x-namespace': 'app' }
     const where = { requests: [execute('select count(*) from sqlite_schema'), close] }
     expect((await attacked.post('/other/v3/pipeline', where, named)).status).toBe(200)
     expect((await attacked.post('/app/v3/pipeline', where, named)).status).toBe(401)
   })
 
-  test('a read-only token that writes with a cursor is rejected like elsewhere', async () => {
+  test('a read-only token that writes with a cursor is rejected, as elsewhere', async () => {
     const headers = await attacked.headers('app', 'read-only')
     const body = {
       batch: { steps: [{ stmt: { sql: 'create table made(a)' } }, { stmt: { sql: 'select 42' } }] },

@@ -7,7 +7,7 @@ import { seeded } from '../support/random.ts'
 import { AttackedServer } from './attacked-server.ts'
 import { CALL_SCHEMA, generatedCall } from './generated-calls.ts'
 
-/** Calls that use memory that is not theirs, or all there is of the stack. */
+/** Calls that access memory out of bounds, or exhaust the stack. */
 const UNSAFE = [
   "replicate('abc', 2863311531)",
   "replicate('abc', 0)",
@@ -27,7 +27,7 @@ const UNSAFE = [
   'upper_quartile(1)',
 ]
 
-/** Other functions of the engine: some that are fixed, one of its own, and one that is rejected when it is called. */
+/** Other functions of the engine: some that are fixed, one of its own, and one that rejects its calls. */
 const HERE: readonly string[] = [
   'regexp',
   'regexpi',
@@ -41,7 +41,7 @@ const HERE: readonly string[] = [
 
 const SECRET = 'a row of a transaction that is open'
 
-/** A server, a reader's headers, and an open transaction that must still be there at the end. */
+/** A server, the headers of a reader, and an open transaction that must still exist at the end. */
 async function scene() {
   const server = await AttackedServer.start({ backend: 'embedded', auth: true })
   const token = (await server.headers()).authorization?.slice('Bearer '.length) as string
@@ -110,7 +110,7 @@ test.each([
   await query(server.url(), 'create table t(a)')
   const texts = [sql.replace('CALL', "replicate('a', 0)"), 'insert into d(a) values (1) returning *']
   const answer = await pipeline(server.url(), [...texts.map((text) => execute(text)), close])
-  // a default is looked at when it is needed
+  // a default is checked when it is needed
   expect(answer.results[1]?.type).toBe('error')
   await query(server.url(), 'drop table if exists d')
   await query(server.url(), sql.replace('CALL', "coalesce('a', 0)"))
@@ -172,7 +172,7 @@ describe('regexp', () => {
     ["'a{4294967296}'", 'the pattern is too large'],
     ["'(((a{1000}){1000}){1000})*'", 'the pattern is too large'],
     ["replace(hex(zeroblob(5000)), '00', 'a*')", 'the pattern is too large'],
-  ])('refuses %s', async (pattern, message) => {
+  ])('rejects %s', async (pattern, message) => {
     await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
     const answer = await pipeline(server.url(), [execute(`select 'aaaa' regexp ${pattern}`), close])
     expect(answer.results[0]?.error?.message).toContain(message)
@@ -214,7 +214,7 @@ test('vectors of text with a NUL, and of a malformed blob, do not leak memory', 
   }
 })
 
-test('parts of a blob can be read, also beyond its end', async () => {
+test('parts of a blob can be read, even beyond its end', async () => {
   const { server, reader, commit } = await scene()
   await using _ = server
   for (let round = 0; round < 40; round += 1) {
@@ -276,7 +276,7 @@ test('calls with unexpected arguments do not crash the engine', async () => {
   const owner = (await server.headers('other')).authorization?.slice('Bearer '.length) as string
   for (const sql of CALL_SCHEMA) await query(other, sql, { token: owner })
   const random = seeded(Date.now())
-  // some at a time: the transaction of the other database is not to get too old meanwhile
+  // a few at a time, so that the transaction of the other database does not expire in the meantime
   const rounds = process.env['TEST_RELEASE'] === undefined ? 40 : 120
   for (let done = 0; done < rounds; done += 1) {
     const calls = Array.from({ length: 25 }, () => generatedCall(random))

@@ -134,7 +134,7 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
         'access-control-request-private-network': 'true',
       })
       expect([preflight.status, preflight.allowed]).toEqual([200, origin])
-      // `*` would not stand for authorization
+      // `*` would not cover authorization
       expect(preflight.headers['access-control-allow-headers']).toBe('authorization,content-type')
       expect(preflight.headers['access-control-allow-methods']).toContain('POST')
       expect(preflight.headers['access-control-allow-private-network']).toBe('true')

@@ -1,4 +1,4 @@
-// ATTACH of another database of the server, and tokens with rights to single tables (`perm`): the embedded server has both.
+// ATTACH of another database of the server, and tokens with permissions for tables (`perm`): the embedded server has both.
 import type { KeyObject } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -45,7 +45,7 @@ async function send(
   return { status: response.status, body: await response.text() }
 }
 
-/** The outcome of each statement: its rows or its error; or the body of a status other than 200. */
+/** The outcome of each statement: its rows or its error; or the body of a response with a status other than 200. */
 async function run(database: string, claims: object, ...statements: readonly string[]): Promise<unknown> {
   const { status, body } = await send(database, claims, [...statements.map((sql) => execute(sql)), close])
   return status === 200 ? outcomes(body).slice(0, -1) : { status, ...(JSON.parse(body) as object) }
@@ -204,7 +204,7 @@ describe('permissions for tables', () => {
     expect(await run('default', { a: 'rw' }, 'PRAGMA user_version = 0')).toEqual([[]])
   })
 
-  test('adding is not changing, replacing, deleting, or what a trigger does', async () => {
+  test('permission to add does not cover changing, replacing, deleting, or what a trigger does', async () => {
     const claims = only({ t: ['Orders', 'audited'], a: ['data_add', 'data_read'] })
     expect(
       await run(

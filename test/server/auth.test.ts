@@ -54,7 +54,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       return `Bearer ${text}.${sign(null, Buffer.from(text), key).toString('base64url')}`
     }
 
-    test('missing, malformed, of another scheme, forged', async () => {
+    test('missing, malformed, with another scheme, forged', async () => {
       expect(await refusal(null)).toEqual([401, unauthorized('Expected authorization header but none given')])
       expect(await refusal('nonsense')).toEqual([
         401,

@@ -1,6 +1,6 @@
 import type { Transcript, TranscriptStep } from './transcript.ts'
 
-/** When the client of a case left, in milliseconds after its request: the recordings do not say, the recorder did. */
+/** When the client of a case disconnected, in ms after its request: the recordings lack this; the recorder knew it. */
 const LEAVES_AFTER_MS: Readonly<Record<number, number>> = {
   92: 400,
   211: 300,
@@ -11,11 +11,11 @@ const LEAVES_AFTER_MS: Readonly<Record<number, number>> = {
   262: 500,
   263: 500,
 }
-/** How long a stream of events was read, where that is longer than a moment. */
+/** How long a stream of events was read, if longer than the default. */
 const LISTENS_MS: Readonly<Record<number, number>> = { 124: 31_000 }
 /** The batons that recordings call `{{c}}`. */
 const BATON_C: Readonly<Record<number, string>> = { 100: '<baton:2>', 257: '<baton:2>' }
-/** The last step waited for those in the background. */
+/** Cases whose last step waited for those in the background. */
 const WAITS_AT_THE_END_MS: Readonly<Record<number, number>> = { 258: 4_500 }
 
 /** A case with what its recording leaves out or abbreviates. */

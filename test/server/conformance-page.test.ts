@@ -17,7 +17,7 @@ function table(reasons: Readonly<Record<number, string>>): string {
 
 const cell = (text = ''): string => text.replaceAll('|', '\\|')
 
-test('the page lists every recorded case that differs, or is not replayed', () => {
+test('the page lists every recorded case that differs or is not replayed', () => {
   const all = readTranscripts().length
   const differing = Object.keys(ACCEPTED_DIFFERENCES).length
   const left = Object.keys(NOT_REPLAYED).length

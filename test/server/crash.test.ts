@@ -18,7 +18,7 @@ const hasSqld = await findSqld().then(
 )
 
 describe('one database cannot affect another', () => {
-  test('a file that cannot be opened: 500 for its database, the others continue, and it works again once the file is repaired', async () => {
+  test('a file that cannot be opened: its database returns 500, the others continue, and it works again once the file is repaired', async () => {
     const dataDirectory = await temporaryDirectory()
     await using server = await startLocalServer({ dataDirectory })
     const a = await createIn(dataDirectory, server, 'a')
@@ -50,7 +50,7 @@ describe('one database cannot affect another', () => {
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([])
   })
 
-  test('text that is not UTF-8 only fails its own pipeline', async () => {
+  test('text that is not UTF-8 makes only its own pipeline fail', async () => {
     await using server = await startLocalServer()
     const open = await pipeline(server.url, [execute('CREATE TABLE t(a)')])
     const bad = await pipeline(server.url, [execute("SELECT 'fine', CAST(x'4142ff' AS TEXT)"), close])
@@ -165,7 +165,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-test('while a database is open here, other programs cannot open it; afterwards it is a plain file', async () => {
+test('while a database is open in the server, other programs cannot open it; afterwards it is a plain file', async () => {
   const dataDirectory = await temporaryDirectory()
   const server = await startLocalServer({ dataDirectory })
   const { url, folder } = await createIn(dataDirectory, server, 'app')

@@ -1,6 +1,6 @@
 import { brotliDecompressSync, constants, gunzipSync, inflateSync } from 'node:zlib'
 
-// of a body that is broken off there is what has come
+// for a truncated body, the part that arrived
 const PART = { finishFlush: constants.Z_SYNC_FLUSH }
 const DECODERS: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
   gzip: (bytes) => gunzipSync(bytes, PART),
@@ -8,7 +8,7 @@ const DECODERS: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
   br: (bytes) => brotliDecompressSync(bytes, { finishFlush: constants.BROTLI_OPERATION_FLUSH }),
 }
 
-/** The text of a body, which may be compressed as the header `content-encoding` says. */
+/** The text of a body, which may be compressed according to the header `content-encoding`. */
 export function decodeBody(encoding: string | null | undefined, bytes: Buffer): string {
   const decoder = DECODERS[encoding ?? '']
   return (decoder !== undefined && bytes.length > 0 ? decoder(bytes) : bytes).toString('utf8')

@@ -8,7 +8,7 @@ import { onTestFinished } from 'vitest'
 
 const CLI = fileURLToPath(new URL('../../packages/cli/src/cli.ts', import.meta.url))
 
-/** A server in a process of its own, which can be killed. */
+/** A server in a separate process, which can be killed. */
 export interface DevServer {
   readonly child: ChildProcess
   readonly url: string
@@ -29,7 +29,7 @@ export async function startDevServer(dataDirectory: string, backend = 'embedded'
   throw new Error(`the server did not start: ${output}`)
 }
 
-/** Ends it as a crash would. Can be called again. */
+/** Kills it, like a crash. Can be called again. */
 export async function killServer({ child }: DevServer): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const gone = once(child, 'exit')
@@ -37,7 +37,7 @@ export async function killServer({ child }: DevServer): Promise<void> {
   await gone
 }
 
-/** Is removed when the test is over. */
+/** A directory that is removed when the test has ended. */
 export async function temporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))

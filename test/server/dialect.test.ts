@@ -1,5 +1,5 @@
 /*
- * Where the two real servers differ, the embedded one answers like the configured one. The rows are those of the table in
+ * Where the two real servers differ, the embedded one responds like the configured one. The rows are those of the table in
  * the specification (sqld versus cloud contract); rows that are the same in both have their tests elsewhere.
  */
 import { type Dialect, type LocalServer, startLocalServer } from '@batonsql/local-server'

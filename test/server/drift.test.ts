@@ -1,13 +1,13 @@
-// The recorded cases against the program they were recorded from: with a newer libsql-server, this shows what has changed.
-// The everyday run asks every eighth case, `npm run test:fuzz` all of them.
+// Replays the recorded cases on the program they were recorded from: with a newer libsql-server, this shows what has
+// changed. The everyday run replays every eighth case, `npm run test:fuzz` all of them.
 import { findSqld, type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, test } from 'vitest'
 import { replay } from './replay.ts'
 import { readTranscripts, type Transcript, waitingTimeMs } from './transcript.ts'
 
-/** How many of the cases are asked: one of so many. */
+/** Which fraction of the cases is replayed: one in this many. */
 const EVERY = Number(process.env['DRIFT_EVERY'] ?? 8)
-/** Cases that mostly wait are left to the run of the embedded server, unless asked for. */
+/** Cases that mostly wait are replayed only on the embedded server, unless requested. */
 const WAITING_LIMIT_MS = process.env['DRIFT_ALL'] ? Infinity : 1_000
 
 /** Cases that cannot be replayed in this way, and why. */
@@ -34,7 +34,7 @@ async function replayOnSqld(transcript: Transcript): Promise<unknown> {
   })
 }
 
-describe.runIf(hasSqld)('libsql-server answers as recorded', () => {
+describe.runIf(hasSqld)('libsql-server responds as recorded', () => {
   const cases = readTranscripts().filter(
     (transcript) => transcript.server === 'plain' && waitingTimeMs(transcript) < WAITING_LIMIT_MS,
   )

@@ -1,6 +1,6 @@
 /*
- * GET /dump and GET /beta/listen where recorded cases say nothing: what comes back from a dump, listeners beside many
- * writers, rights, ends.
+ * GET /dump and GET /beta/listen beyond the recorded cases: the contents of a dump, listeners alongside many
+ * writers, permissions, and how they end.
  */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -22,7 +22,7 @@ async function dumpOf(url: string, query = ''): Promise<string> {
   return await response.text()
 }
 
-/** Reads events until there are so many, and leaves. */
+/** Reads events until there are this many, and stops. */
 async function eventsOf(url: string, count: number, begun: () => void): Promise<string[]> {
   const leave = new AbortController()
   const response = await fetch(url, { signal: leave.signal })
@@ -53,11 +53,11 @@ test('HEAD responds at once: the next request on the connection is handled', asy
 })
 
 describe('a dump', () => {
-  test('of text with every kind of line break is written quickly', async () => {
+  test('of text that contains many line break marks is written quickly', async () => {
     await using server = await startLocalServer()
     const copy = await server.createDatabase('copy')
     await query(server.url, 'CREATE TABLE t(a TEXT)')
-    // numbered marks: looking for each one in turn takes hours
+    // numbered marks: searching for each one in turn would take hours
     const marks = Array.from({ length: 300_000 }, (_unused, number) => `(\\n${number})`).join('')
     const text = `\\n\\012(\\n7777777)(\\n007)${marks}\n`
     await pipeline(server.url, [execute('INSERT INTO t VALUES (?)', text), close])
@@ -218,7 +218,7 @@ describe('a listener', () => {
     expect(await events).toEqual(['event:changes\ndata:{"insert":2}', 'event:changes\ndata:{"delete":1}'])
   })
 
-  test('continues after its database was closed because it was idle', async () => {
+  test('continues after its database was closed for being idle', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const { promise, resolve } = Promise.withResolvers<void>()

@@ -1,12 +1,12 @@
 import { autocommit, close, execute, pipeline, type WireRequest } from './wire.ts'
 
-/** A change of a client: how many rows it consists of, and what the client was told of it. */
+/** A change by a client: its number of rows, and the outcome that the client received. */
 interface Change {
   readonly parts: number
   fate: 'unknown' | 'acknowledged' | 'never committed'
 }
 
-/** Every change that was ever tried, by `client/number`. */
+/** Every change that was ever attempted, by `client/number`. */
 export type Ledger = Map<string, Change>
 
 /** The ways to write. */
@@ -27,7 +27,7 @@ interface ClientOptions {
   random(): number
 }
 
-/** More than the engine's page cache holds, and more than its log is moved into the file after. */
+/** More than the engine's page cache holds, and more than the size at which its WAL is checkpointed. */
 const HUGE_PARTS = 1_500
 const HUGE_BYTES = 4_000
 
@@ -98,7 +98,7 @@ const WRITERS: Record<(typeof CLIENTS)[number], (url: string, rows: Rows) => Pro
     const filler = `hex(randomblob(${HUGE_BYTES / 2}))`
     const sql = `INSERT INTO t SELECT ${client}, ${number}, value, ${filler} FROM generate_series(1, ${parts})`
     const done = await succeeds(url, [execute(sql), close])
-    // its pages are used again
+    // its pages are reused
     await succeeds(url, [
       execute(`UPDATE t SET filler = NULL WHERE client = ${client} AND number < ${number}`),
       close,
@@ -127,7 +127,7 @@ const WRITERS: Record<(typeof CLIENTS)[number], (url: string, rows: Rows) => Pro
       close,
     ])
   },
-  // a transaction that is never committed, its client somewhere else
+  // a transaction that is never committed, because its client has moved on
   open: async (url, rows) => {
     const open = await pipeline(url, [
       execute('BEGIN'),

@@ -171,7 +171,7 @@ describe('statements run as they are written', () => {
   })
 })
 
-test('a write hidden behind a character that a scanner takes for a letter is rejected with a read-only token', async () => {
+test('a write hidden behind a character that a scanner treats as a letter is rejected with a read-only token', async () => {
   const { server, url, reader, owner } = await withReader()
   await using _ = server
   for (const blank of ['\ufeff', '\u00a0', '\u000b', '\u2028', '\u3000', '/**/', '\f']) {
@@ -234,7 +234,7 @@ test('EXPLAIN of a schema change in a transaction with a read-only token is reje
   expect([refused.status, refused.text]).toEqual([403, expect.stringContaining('Write permission')])
 })
 
-test('the most complex pattern that LIKE accepts does not end the transactions of others', async () => {
+test('the most complex pattern that LIKE accepts does not end other transactions', async () => {
   await using server = await startLocalServer()
   const open = await pipeline(server.url, [execute('BEGIN'), execute('SELECT 1')])
   const like = `SELECT '${'a'.repeat(24_999)}' LIKE '${'%a'.repeat(24_999)}b'`
@@ -243,12 +243,12 @@ test('the most complex pattern that LIKE accepts does not end the transactions o
   expect(codes(end)).toEqual(['ok', 'ok'])
 })
 
-test('a step that fills the response leaves no room for the next one', async () => {
+test('a step that fills the response leaves no room for the next step', async () => {
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE big (a)')
   await query(server.url, 'INSERT INTO big SELECT hex(zeroblob(2400000)) FROM generate_series(1, 4)')
   const tooLarge = { code: 'RESPONSE_TOO_LARGE', message: 'Response is too large' }
-  // the rows alone still fit, with their frame they do not
+  // the rows alone would still fit, but not with the JSON around them
   for (const padding of [19_800, 19_850, 19_900]) {
     const brim = `SELECT hex(zeroblob(2495000)) UNION ALL SELECT hex(zeroblob(2495000)) UNION ALL SELECT printf('%${padding}d', 1)`
     const steps = [{ stmt: { sql: brim } }, { stmt: { sql: 'SELECT a FROM big' } }]

@@ -24,7 +24,7 @@ async function scene() {
   return { server, url, owner, reader, address, headers, exports }
 }
 
-/** Files of exports that this process has open. */
+/** Export files that this process has open. */
 function openFiles(folder: string): string[] {
   if (!existsSync('/proc/self/fd')) return []
   const links = readdirSync('/proc/self/fd').map((descriptor) => {
@@ -61,7 +61,7 @@ test('an export whose client disconnects leaves nothing behind, nor does one of 
   expect(whole.subarray(0, 15).toString()).toBe('SQLite format 3')
 })
 
-test('an export by a reader is a snapshot, and an open transaction continues', async () => {
+test('an export with a read-only token is a snapshot, and an open transaction continues', async () => {
   const { server, url, owner, address, headers, exports } = await scene()
   await using _ = server
   const begun = await pipeline(

@@ -18,7 +18,7 @@ async function temporaryDirectory(): Promise<string> {
   return directory
 }
 
-/** A file of another SQLite, whose last rows are still in its log. */
+/** A file of another SQLite, whose last rows are still in its WAL. */
 function makeFile(path: string): DatabaseSync {
   const file = new DatabaseSync(path)
   file.exec("PRAGMA journal_mode = WAL; CREATE TABLE pet (name); INSERT INTO pet VALUES ('Rex')")
@@ -81,7 +81,7 @@ test('a size limit counts pages of the size the file has', async () => {
   ])
 })
 
-/** A file with a journal beside it, as a program leaves it that is killed in a transaction. */
+/** A file with a journal, as left by a program that was killed in a transaction. */
 async function unfinished(directory: string): Promise<string> {
   const [path, left] = [join(directory, 'own.db'), join(directory, 'left.db')]
   const file = new DatabaseSync(path)
@@ -112,7 +112,7 @@ test('a file that is not a database, is missing or is in use is rejected, and no
   await expect(create(join(directory, 'missing.db'))).rejects.toThrow('missing.db cannot be read: ENOENT')
   await query(server.url, 'CREATE TABLE t (a)')
   const folder = join(directory, 'data', 'databases')
-  // beside a file that says what the folders are
+  // next to a file that describes the folders
   const [id = ''] = (await readdir(folder)).filter((name) => name !== 'every-database-has-a-file')
   const open = join(folder, id, 'data.db')
   await expect(create(open)).rejects.toThrow('in use by a local server')
@@ -139,7 +139,7 @@ test('a database is written to a file that every SQLite opens, and remains usabl
 
 const COPIES = ['a', 'b', 'c']
 
-test('a database is exported repeatedly during requests, which only wait', async () => {
+test('a database is exported repeatedly during requests, which wait but do not fail', async () => {
   const directory = await temporaryDirectory()
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')

@@ -36,7 +36,7 @@ test('streams a cursor', async () => {
   expect(JSON.parse(lines.at(-1) as string)).toHaveProperty('type', 'replication_index')
 })
 
-test('aborted bodies leave nothing behind', async () => {
+test('aborted responses leave nothing behind', async () => {
   await using handler = createHandler()
   const { fetch } = handler
   const base = 'http://localhost'
@@ -44,7 +44,7 @@ test('aborted bodies leave nothing behind', async () => {
     INSERT INTO big SELECT hex(zeroblob(1000)) FROM c`
   await pipeline(base, [execute('CREATE TABLE big(x)'), execute(rows), close], { fetch })
   const body = JSON.stringify({ batch: { steps: [{ stmt: { sql: 'SELECT x FROM big' } }] } })
-  // a cursor can be continued by its baton for ten seconds; more dumps than there can be streams
+  // a cursor's baton is valid for ten seconds; more dumps than the maximum number of streams
   const kinds = [
     { path: '/v3/cursor', init: { method: 'POST', body }, count: 20 },
     { path: '/dump', init: {}, count: 100 },

@@ -21,8 +21,8 @@ export class BatonNames {
 }
 
 /**
- * Brings a body into a form in which two servers can be compared: durations and row counters are left out, a
- * replication index only counts as there or not, positions in JSON text are left out, batons get names.
+ * Normalizes a body so that two servers can be compared: durations and row counters are left out, a
+ * replication index counts only as present or absent, positions in JSON text are left out, batons get names.
  */
 export function normaliseBody(text: string, batons: BatonNames): unknown {
   try {
@@ -60,12 +60,12 @@ function normalise(value: unknown, batons: BatonNames): unknown {
 
 const CUT = /<… \d+ characters in all>$/
 
-/** Whether a recorded body was cut off; then only its beginning can be compared. */
+/** Whether a recorded body was truncated; then only its beginning can be compared. */
 export function isCut(body: string): boolean {
   return CUT.test(body)
 }
 
-/** The beginning of a body as text, without what varies. */
+/** The beginning of a body as text, without variable parts. */
 export function beginningOf(body: string, length: number): string {
   return body
     .replace(CUT, '')

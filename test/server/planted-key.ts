@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { DEFAULT_GROUP, openHome, Registry } from '@batonsql/control-plane'
 
-/** Makes a data directory. @returns the key that signs tokens of its group */
+/** Creates a data directory. @returns the key that signs tokens of its group */
 export async function plantKey(dataDirectory: string): Promise<KeyObject> {
   const registry = await Registry.open(dataDirectory)
   const { organization } = openHome(registry, 'local')

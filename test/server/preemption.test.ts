@@ -1,6 +1,6 @@
 /*
- * A reader of a cursor that is slow, while another client waits for the write lock. Each waits five seconds, the
- * server's window; they run side by side.
+ * A slow reader of a cursor, while another client waits for the write lock. Each test waits five seconds, the
+ * server's window; they run concurrently.
  */
 import { startLocalServer } from '@batonsql/local-server'
 import { describe, expect, test } from 'vitest'
@@ -9,7 +9,7 @@ import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const MANY_ROWS = 'SELECT value, hex(randomblob(50)) FROM generate_series(1, 100000)'
 
-/** A cursor of which only the beginning is read for now; the result reads on and answers the last lines. */
+/** Starts a cursor and reads only its beginning; the returned function reads the rest and returns the last lines. */
 async function slowCursor(url: string, statements: readonly string[]): Promise<() => Promise<unknown[]>> {
   const steps = statements.map((sql) => ({ stmt: { sql } }))
   const response = await fetch(`${url}/v3/cursor`, {

@@ -8,7 +8,7 @@ import { createClient as createLibsqlClient } from '@libsql/client/http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openTestServer, type TestDatabase } from '../support/test-server.ts'
 
-// Clients that we did not write, on the servers that we test with: they need nothing of the protocol that is missing.
+// Third-party clients on each tested server: the server supports every part of the protocol that they need.
 const server = await openTestServer()
 
 describe('@libsql/client', async () => {

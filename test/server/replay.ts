@@ -4,33 +4,33 @@ import { decodeBody } from './decode-body.ts'
 import { BatonNames, beginningOf, isCut, normaliseBody, type Observed } from './normalise.ts'
 import type { Transcript, TranscriptStep } from './transcript.ts'
 
-/** Gives background requests of the recording the time they had to get to the server first. */
+/** Gives background requests as much time to reach the server first as in the recording. */
 const BACKGROUND_LEAD_MS = 150
 /** How long a stream that may not end is read. */
 const LISTEN_MS = 300
 
-/** Where a case is replayed. */
+/** The server on which a case is replayed. */
 export interface ReplayTarget {
   /** The server's bare URL. */
   readonly url: string
-  /** Path prefix of the database that stands for the recorded server's only one. */
+  /** Path prefix of the database that corresponds to the recorded server's only one. */
   readonly prefix: string
   /** The names that the server uses for itself and the recorded databases, and their names in the recording. */
   readonly names: ReadonlyMap<string, string>
-  /** Changes a database as the recorded server was told to by its administrator. */
+  /** Changes a database as the recorded server's administrator did. */
   configure(database: string, configuration: Readonly<Record<string, unknown>>): Promise<void>
-  /** Makes a token from the claims written in the recording. */
+  /** Creates a token from the claims in the recording. */
   token(claims: Readonly<Record<string, unknown>>): string
 }
 
-/** A response that is not as recorded. */
+/** A response that differs from the recording. */
 export interface Mismatch {
   readonly step: number
   readonly expected: unknown
   readonly actual: unknown
 }
 
-/** Sends the requests of a case and reports where the answers differ from the recording. */
+/** Sends the requests of a case and reports how the responses differ from the recording. */
 export async function replay(transcript: Transcript, target: ReplayTarget): Promise<Mismatch[]> {
   const run = new Replay(target)
   if (typeof transcript.setup === 'string') await run.prepare('localhost', transcript.setup)
@@ -57,10 +57,10 @@ export async function replay(transcript: Transcript, target: ReplayTarget): Prom
 class Replay {
   readonly mismatches: Mismatch[] = []
   readonly #target: ReplayTarget
-  /** Recorded name of a baton → the one this server gave. */
+  /** Maps the recorded name of a baton to the one from this server. */
   readonly #batons = new Map<string, string>()
 
-  /** Each ends a stream that is open. */
+  /** Functions that each close an open stream. */
   readonly #streams: AbortController[] = []
 
   constructor(target: ReplayTarget) {
@@ -106,7 +106,7 @@ class Replay {
     const recorded = recordedText(response)
     const text = this.#named(answer.text)
     this.#learnBatons(recorded, text)
-    if (leaving !== null) return // how far an answer came is a matter of buffers
+    if (leaving !== null) return // how much of a response arrived depends on buffers
     const expected: Observed = {
       status: response.status ?? 0,
       contentType: response.headers?.['content-type'] ?? null,
@@ -118,7 +118,7 @@ class Replay {
     this.#compare(index, expected, actual, recorded, text)
   }
 
-  /** Of the recorded server's own administration only changes of the configuration have a counterpart. */
+  /** Of the recorded server's administration API, only configuration changes have a counterpart. */
   async #administer({ method, path, body = '' }: TranscriptStep['request']): Promise<void> {
     if (method === 'GET') return
     const database = /^\/v1\/namespaces\/([^/]+)\/config$/.exec(path)?.[1]
@@ -201,7 +201,7 @@ class Replay {
         received = response
         response.on('data', (part: Buffer) => parts.push(part))
         response.on('end', finish)
-        response.on('error', finish) // a broken body is compared as far as it came
+        response.on('error', finish) // a truncated body is compared as far as it was received
       })
       stream?.signal.addEventListener('abort', () => {
         finish()

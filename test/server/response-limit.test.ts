@@ -1,4 +1,4 @@
-// The data that counts towards the 10,000,000 bytes of a response, to the byte, on both back ends.
+// Which data counts towards the 10,000,000 bytes of a response, to the byte, on both back ends.
 import { startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -11,7 +11,7 @@ const hasSqld = await findSqld().then(
 
 /** Two blobs of 4,900,000 bytes in columns of one letter. */
 const FULL = 'SELECT zeroblob(4900000) AS a, zeroblob(4900000) AS b'
-/** The bytes left besides them and a third column of one letter; a column counts 29 bytes plus its name. */
+/** The bytes left after them and a third column with a one-letter name; a column counts 29 bytes plus its name. */
 const LEFT = 10_000_000 - 9_800_000 - 3 * 30
 
 const one = (sql: string): WireRequest => execute(sql)
@@ -19,20 +19,20 @@ const batch = (...sqls: string[]): WireRequest => ({
   type: 'batch',
   batch: { steps: sqls.map((sql) => ({ stmt: { sql } })) },
 })
-/** So many rows of one column. */
+/** This many rows of one column. */
 const rows = (count: number, value: string): string =>
   `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < ${count}) SELECT ${value} AS c FROM n`
-/** A batch with something between two large steps, and what that counts. */
+/** A batch with something between two large steps, and the bytes that it counts. */
 const between = (sql: string, counted: number) => (more: number) =>
   batch(
     'SELECT zeroblob(4900000) AS a',
     sql,
     `SELECT zeroblob(4900000) AS b, zeroblob(${LEFT - counted + more}) AS c`,
   )
-/** How many values of so many bytes fit in a column of one letter. */
+/** How many values of this many bytes fit in a column with a one-letter name. */
 const fitting = (bytes: number): number => Math.floor((10_000_000 - 30) / bytes)
 
-/** Each makes a request whose answer is exactly as large as allowed with 0, and too large with 1. */
+/** Each creates a request whose response is exactly as large as allowed with 0, and too large with 1. */
 const EDGES: Readonly<Record<string, (more: number) => WireRequest>> = {
   'a blob: its bytes': (more) => one(`${FULL}, zeroblob(${LEFT + more}) AS c`),
   'the name of a column': (more) => one(`${FULL}, zeroblob(${LEFT - 10 + more}) AS ccccccccccc`),
@@ -94,7 +94,7 @@ describe.each(Object.keys(START))('on the back end %s counts', (name) => {
     })
   })
 
-  test('each request of a pipeline separately, and no cursor', async () => {
+  test('applies to each request of a pipeline separately, and not to cursors', async () => {
     const request = EDGES['a blob: its bytes'] as (more: number) => WireRequest
     expect(codes(await pipeline(server.url, [request(0), request(0), close]))).toEqual(['ok', 'ok', 'ok'])
     const response = await fetch(`${server.url}/v3/cursor`, {
@@ -104,7 +104,7 @@ describe.each(Object.keys(START))('on the back end %s counts', (name) => {
     expect((await response.text()).trimEnd().split('\n').at(-1)).toContain('"replication_index"')
   })
 
-  test('of a write with rows: it was applied nevertheless', async () => {
+  test('a write with rows that exceeds the limit was applied nevertheless', async () => {
     await query(server.url, 'CREATE TABLE changed (a)')
     const change = `INSERT INTO changed SELECT hex(zeroblob(2400000)) FROM generate_series(1, 3) RETURNING a`
     expect(codes(await pipeline(server.url, [execute(change), close]))).toEqual(['RESPONSE_TOO_LARGE', 'ok'])

@@ -1,5 +1,5 @@
-// A migration whose server is killed in the middle continues at the next start, and each database has it once. A database
-// that has nothing to do with it answers whatever became of it, with every acknowledged row.
+// A migration whose server is killed in the middle resumes at the next start, and each database gets it once. An unrelated
+// database responds whatever its outcome, with every acknowledged row.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -11,7 +11,7 @@ import { findSqld } from '@batonsql/local-server/sqld'
 import { expect, onTestFinished, test } from 'vitest'
 import { query } from './wire.ts'
 
-/** When the server is killed, in ms after the migration was sent: until shortly after a migration is over. */
+/** When the server is killed, in ms after the migration was sent: at the latest shortly after a migration has ended. */
 const LATEST_KILL_MS = { embedded: 500, sqld: 200 }
 const ROUNDS = { embedded: 2, sqld: 6 }
 
@@ -78,7 +78,7 @@ test.each(backends)('kill -9 in the middle of migrations: %s', { timeout: 1_200_
   let others = 0
   const rounds = Number(process.env['CRASH_ROUNDS'] ?? ROUNDS[backend])
   for (let round = 1; round <= rounds; round += 1) {
-    // not twice by accident: a duplicate row would show
+    // not applied twice: a duplicate row would show
     const sent = query(`${served.url}/parent`, `INSERT INTO log VALUES (${round})`).then(
       () => true,
       () => false,

@@ -1,19 +1,19 @@
-// Statements of one database beside each other: one thread runs them, and a read sees all that was acknowledged.
+// Concurrent statements of one database: one thread runs them, and a read sees everything that was acknowledged.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, test } from 'vitest'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const ENDLESS = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
-/** Takes some hundredths of a second. */
+/** Takes a few hundredths of a second. */
 const SLOW =
   'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 50000) SELECT count(*) FROM c'
-/** For so long a statement that has to wait is seen to do so. */
+/** How long a statement that has to wait is observed. */
 const HELD_MS = 300
-/** Writes and reads beside each other. */
+/** Number of concurrent writes and reads. */
 const ENOUGH = 20
 
-/** Sends a statement that never ends, until the test is over. */
+/** Sends an endless statement, which is aborted when the test ends. */
 function sendEndless(url: string, signal: AbortSignal, baton: string | null = null): Promise<unknown> {
   const requests = baton === null ? [execute(ENDLESS), close] : [execute(ENDLESS)]
   return pipeline(url, requests, { signal, baton }).catch(() => {})
@@ -90,7 +90,7 @@ test('readers concurrent with a writer see whole transactions, and all acknowled
       const before = acknowledged
       const [row] = await query(
         server.url,
-        // between the table and its index passes some time, in which others commit
+        // some time passes between reading the table and its index, in which others commit
         `SELECT (SELECT sum(balance) FROM account WHERE id < 3), (SELECT balance FROM account WHERE id = 3), (${SLOW}),
            (SELECT sum(balance) FROM account INDEXED BY by_balance WHERE balance > -1000000000)`,
       )

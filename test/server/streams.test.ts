@@ -80,7 +80,7 @@ describe('the write lock', () => {
     const waiting = pipeline(server.url, [execute("INSERT INTO t VALUES ('waiter')"), close])
     let isTaken = false
     void waiting.then(() => (isTaken = true))
-    // it keeps the lock while it works, long after the other one has begun to wait
+    // it holds the lock while it works, long after the other one has begun to wait
     await sleep(1_000)
     const working = await pipeline(server.url, [execute("INSERT INTO t VALUES ('holder')")], {
       baton: holder.baton,
@@ -152,7 +152,7 @@ async function leaveAfter(delayMs: number, send: (signal: AbortSignal) => Promis
   await expect(send(AbortSignal.timeout(delayMs))).rejects.toThrow()
 }
 
-/** Waits until the engine has worked off what was sent before. */
+/** Waits until the engine has processed all earlier requests. */
 async function settled(url: string): Promise<void> {
   for (let attempt = 0; attempt < 20; attempt += 1) {
     if ((await pipeline(url, [execute('SELECT 1'), close])).status === 200) return

@@ -4,11 +4,11 @@ import { databaseIdOf } from './planted-key.ts'
 
 type Claims = Readonly<Record<string, unknown>>
 
-/** Makes the tokens of the recordings, good and bad ones, for a server whose key is at hand. */
+/** Creates the tokens of the recordings, valid and invalid ones, for a server whose key is known. */
 export class TokenForge {
   readonly #key: KeyObject
   readonly #otherKey: KeyObject = generateKeyPairSync('ed25519').privateKey
-  /** The recordings name databases, the server's tokens their ids. */
+  /** The recordings use the names of databases, the server's tokens their ids. */
   readonly #ids: ReadonlyMap<string, string>
 
   private constructor(key: KeyObject, ids: ReadonlyMap<string, string>) {

@@ -7,7 +7,7 @@ export interface TranscriptStep {
   readonly action?: string
   readonly after_wait_ms?: number
   readonly started_in_background?: string
-  /** When the client leaves without waiting for the end of the answer. */
+  /** When the client disconnects without waiting for the end of the response. */
   readonly leaves_after_ms?: number
   /** How long a stream of events is read. */
   readonly listens_ms?: number

@@ -14,14 +14,14 @@ import { type Mismatch, replay } from './replay.ts'
 import { TokenForge } from './token-forge.ts'
 import { readTranscripts, type Transcript, waitingTimeMs } from './transcript.ts'
 
-/** Cases that mostly wait run beside the others, so many at a time. */
+/** How many cases that mostly wait run at a time, alongside the others. */
 const SLOW_LANES = 12
 const SLOW_FROM_MS = 1_000
 /** The name that the recorded server uses for itself. */
 const RECORDED_VERSION = 'sqld 0.24.32 (40c272de 2025-02-14)'
-/** The case that opens as many streams as a server takes. */
+/** The case that opens as many streams as a server allows. */
 const FILLING_CASE = 93
-/** The case that asks what the server calls itself. */
+/** The case that requests the server's name. */
 const VERSION_CASE = 109
 
 const all = readTranscripts().filter((transcript) => !(transcript.id in NOT_REPLAYED))
@@ -49,7 +49,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
-/** A database of its own for each case. */
+/** A separate database for each case. */
 async function replayAlone(transcript: Transcript): Promise<Mismatch[]> {
   const name = `case-${transcript.id}`
   await server.createDatabase(name)
@@ -66,7 +66,7 @@ async function replayAlone(transcript: Transcript): Promise<Mismatch[]> {
   }
 }
 
-/** A server of its own for each case, with the recorded databases under their host names. */
+/** A separate server for each case, with the recorded databases under their host names. */
 async function replayNamed(transcript: Transcript): Promise<Mismatch[]> {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   const domains = {
@@ -107,12 +107,12 @@ async function replayNamed(transcript: Transcript): Promise<Mismatch[]> {
   }
 }
 
-/** A server may say what it is. */
+/** A server may report its own name. */
 function ownName({ version }: LocalServer): Map<string, string> {
   return new Map([[version, RECORDED_VERSION]])
 }
 
-/** Settings in the words of the recorded server, which forgets what it is not told. */
+/** Settings in the format of the recorded server, which resets any setting that is omitted. */
 function optionsOf(configuration: Readonly<Record<string, unknown>>): DatabaseOptions {
   const size = /^(\d+)KB$/.exec(String(configuration['max_db_size']))?.[1]
   return {
@@ -133,7 +133,7 @@ function newDatabaseOptions(settings: Readonly<Record<string, unknown>>): NewDat
   }
 }
 
-describe('answers like the real server', () => {
+describe('responds like the real server', () => {
   test.concurrent.each(plain.map((transcript) => [transcript.id, transcript.title, transcript] as const))(
     '%d %s',
     async (id, _, transcript) => judge(id, await (outcomes.get(id) ?? replayAlone(transcript))),

@@ -8,7 +8,7 @@ const hasSqld = await findSqld().then(
   () => false,
 )
 
-/** Texts that a reader in C would get wrong. */
+/** Texts that C code tends to read incorrectly. */
 const AWKWARD = ['\0', 'a\0b', '\0\0', '', 'é', '🙂', '\u2028"\\\n\t\u0001', `${'x'.repeat(1_000_000)}\0y`]
 
 describe('values round-trip', () => {

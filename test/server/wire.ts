@@ -1,4 +1,4 @@
-/** A request of a pipeline, as it is written on the wire. */
+/** A request of a pipeline, in wire format. */
 export type WireRequest = Readonly<Record<string, unknown>>
 
 export interface WireAnswer {
@@ -69,7 +69,7 @@ export async function pipeline(
   return { status: response.status, text, baton: body.baton, results: body.results }
 }
 
-/** Runs one statement and returns its rows as plain values; throws when it fails. */
+/** Runs one statement and returns its rows as plain values; throws if it fails. */
 export async function query(url: string, sql: string, options: WireOptions = {}): Promise<unknown[][]> {
   const answer = await pipeline(url, [execute(sql), close], options)
   const [result] = answer.results

@@ -5,15 +5,15 @@ import { afterAll } from 'vitest'
 const CLI = fileURLToPath(new URL('../../packages/cli/src/cli.ts', import.meta.url))
 const FLAGS = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning']
 
-// not when a test ends: those that run at the same time cannot be told apart
+// not when a test ends, because the processes of concurrent tests cannot be distinguished
 const running = new Set<ChildProcess>()
-/** Ends what still runs of a test file. */
+/** Stops the remaining processes of a test file. */
 export function endRunning(): void {
   for (const child of running) child.kill('SIGKILL')
 }
 afterAll(endRunning)
 
-/** Ends a process with the test file at the latest. */
+/** Stops a process when the test file ends, at the latest. */
 export function endWithTests(child: ChildProcess): void {
   running.add(child)
   child.once('close', () => running.delete(child))
@@ -56,13 +56,13 @@ export async function endOf(child: ChildProcessWithoutNullStreams): Promise<Ende
   return { code, output, errors }
 }
 
-/** Runs the command to its end. */
+/** Runs the command until it exits. */
 export async function runBaton(
   args: readonly string[],
   { input = '', env = {} }: { readonly input?: string; readonly env?: Readonly<Record<string, string>> } = {},
 ): Promise<Ended> {
   const child = startBaton(args, env)
-  // it may end without having read it
+  // it may exit without having read its input
   child.stdin.on('error', () => {})
   child.stdin.end(input)
   return await endOf(child)

@@ -1,13 +1,13 @@
 import { type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
 import { stablePort } from './stable-port.ts'
 
-/** A primary and replicas of it, each a libsql-server of its own on this machine. */
+/** A primary and its replicas, each a separate libsql-server on this machine. */
 export interface Cluster extends AsyncDisposable {
   readonly primaryUrl: string
   readonly replicaUrls: readonly string[]
-  /** Ends the primary the hard way. */
+  /** Kills the primary. */
   killPrimary(): Promise<void>
-  /** Refuses writes, or takes them again. @param reason null = take them */
+  /** Rejects writes, or accepts them again. @param reason null = accept them */
   blockWrites(reason: string | null): Promise<void>
   /** Starts it again with the data it had. */
   restartPrimary(): Promise<void>

@@ -14,7 +14,7 @@ export class CountingProxy {
     this.#server = server
   }
 
-  /** @param host what it puts in the place of the host in requests */
+  /** @param host replaces the host in requests */
   static async start(target: string, host = hostOf(target)): Promise<CountingProxy> {
     const upstream = new URL(target)
     const { request } = upstream.protocol === 'https:' ? https : http
@@ -31,7 +31,7 @@ export class CountingProxy {
         },
         (answer) => {
           to.writeHead(answer.statusCode ?? 502, answer.headers)
-          // a stream of events has headers long before it has anything else
+          // a stream of events sends headers long before anything else
           to.flushHeaders()
           answer.on('error', () => to.destroy())
           answer.pipe(to)
@@ -67,7 +67,7 @@ export class CountingProxy {
   }
 }
 
-/** libsql-server takes the first label of the host for the name of a database. */
+/** libsql-server uses the first label of the host as the name of a database. */
 const hostOf = (target: string): string => {
   const { host } = new URL(target)
   return host === '127.0.0.1' ? 'localhost' : host

@@ -2,6 +2,6 @@ import { afterAll } from 'vitest'
 import { endRunning } from './baton-command.ts'
 import { closeTestServers } from './test-server.ts'
 
-// For each file of a project whose files share a process: a module is evaluated, and its hooks are registered, only once there.
+// Registers hooks for each file of a project whose files share a process, where a module is evaluated only once.
 afterAll(endRunning)
 afterAll(closeTestServers)

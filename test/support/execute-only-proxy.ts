@@ -7,7 +7,7 @@ interface Operation {
   readonly stmt?: { readonly sql: string }
 }
 
-/** Makes a server look as if it knew `execute` and `close` on `/v2/pipeline`, and nothing else. */
+/** Makes a server look as if it supported only `execute` and `close` on `/v2/pipeline`. */
 export class ExecuteOnlyProxy {
   readonly #server: http.Server
   /** The statements of each request that was passed on; `close` for the end of a stream. */

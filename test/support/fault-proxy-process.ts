@@ -1,4 +1,4 @@
-// A fault proxy as a process of its own: node fault-proxy-process.ts URL SEED. Sends its address to its parent.
+// A fault proxy as a separate process: node fault-proxy-process.ts URL SEED. Sends its address to its parent.
 import { randomFault } from '../generated/faults/accounting.ts'
 import { FaultProxy } from './fault-proxy.ts'
 import { seeded } from './random.ts'

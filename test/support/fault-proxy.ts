@@ -5,19 +5,19 @@ import type { AddressInfo } from 'node:net'
 export type Fault =
   | { readonly kind: 'none' }
   | { readonly kind: 'delay'; readonly ms: number }
-  /** The server executes the request at once, and its answer takes its time. */
+  /** The server executes the request at once, but its response is delayed. */
   | { readonly kind: 'delay-answer'; readonly ms: number }
-  /** The server executes the request at once, and its answer is held until the promise settles. */
+  /** The server executes the request at once, but its response is held until the promise settles. */
   | { readonly kind: 'hold-answer'; readonly until: Promise<unknown> }
   /** The connection breaks before the server has seen the request. */
   | { readonly kind: 'drop-before' }
-  /** The server executes the request, and its answer is lost. */
+  /** The server executes the request, but its response is lost. */
   | { readonly kind: 'drop-after' }
-  /** The server executes the request, and its answer breaks off in the middle. */
+  /** The server executes the request, but its response is truncated. */
   | { readonly kind: 'truncate' }
-  /** A proxy answers in place of the server, which does not see the request. */
+  /** A proxy responds in place of the server, which does not receive the request. */
   | { readonly kind: 'status'; readonly status: 429 | 502 | 503 | 504; readonly html: boolean }
-  /** The server executes the request, and a proxy that lost patience answers 504. */
+  /** The server executes the request, but a proxy responds with 504 after its own timeout. */
   | { readonly kind: 'status-after'; readonly status: 502 | 504 }
 
 export const NO_FAULT: Fault = { kind: 'none' }
@@ -28,13 +28,13 @@ interface Upstream {
   readonly body: Buffer
 }
 
-/** Stands between a client and a server on this machine and breaks what `next` says. */
+/** A proxy between a client and a server on this machine, which breaks requests as `next` specifies. */
 export class FaultProxy {
   readonly #server: http.Server
   readonly #agent = new http.Agent({ keepAlive: true })
   /** Chooses the fault of each request to a pipeline. */
   next: (body: string) => Fault = () => NO_FAULT
-  /** Answers like a server that supports only `/v2`. */
+  /** Responds like a server that supports only `/v2`. */
   hidesV3 = false
 
   private constructor(upstream: URL) {
@@ -109,10 +109,10 @@ export class FaultProxy {
     to.end(answer.body)
   }
 
-  /** Passes a request on. @param signal ends it when its client has left, as the server would see it */
+  /** Forwards a request. @param signal aborts it when its client has disconnected, as the server would see it */
   #forward(upstream: URL, from: http.IncomingMessage, body: Buffer, signal: AbortSignal): Promise<Upstream> {
     return new Promise((resolve, reject) => {
-      // the answer is passed on by parts of it, so it must not be compressed
+      // parts of the response are forwarded, so it must not be compressed
       const { 'transfer-encoding': _, 'accept-encoding': __, ...headers } = from.headers
       const request = http.request(
         new URL(upstream.pathname.replace(/\/$/, '') + from.url, upstream),

@@ -11,13 +11,13 @@ export const sizeOf = (variable: string, usual: number): number => Number(proces
 
 interface FaultyDatabase {
   readonly database: TestDatabase
-  /** A client that reaches the database itself. */
+  /** A client that connects to the database directly. */
   readonly direct: Client
   /** The proxy in front of the database for all other clients. It forwards everything at the beginning of each test. */
   readonly proxy: FaultProxy
 }
 
-/** Makes a database behind a proxy for the test file that calls this. */
+/** Creates a database behind a proxy for the calling test file. */
 export async function openFaultyDatabase(): Promise<FaultyDatabase> {
   const server = await openTestServer()
   const database = await server.createDatabase()

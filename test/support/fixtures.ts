@@ -1,14 +1,14 @@
 import { type Client, openStream } from '@batonsql/core'
 import type { TestDatabase } from './test-server.ts'
 
-/** HTTP requests that some work costs. */
+/** Counts the HTTP requests of some work. */
 export async function countRequests(database: TestDatabase, work: () => Promise<unknown>): Promise<number> {
   const before = database.requestCount()
   await work()
   return database.requestCount() - before
 }
 
-/** Takes the write lock with a stream of its own, so that every other write waits. @returns what gives it back */
+/** Acquires the write lock with a separate stream, so that every other write waits. @returns a function that releases it */
 export async function holdWriteLock(db: Client): Promise<() => Promise<void>> {
   const stream = openStream(db)
   stream.begin('immediate')
@@ -19,22 +19,22 @@ export async function holdWriteLock(db: Client): Promise<() => Promise<void>> {
   }
 }
 
-/** A read that counts for a while: a million takes some tenths of a second. */
+/** A read that counts for a while: a million takes a few tenths of a second. */
 export const slowRead = (count: number, result = 'max(i)'): string =>
   `with recursive n(i) as (select 1 union all select i + 1 from n where i < ${count}) select ${result} from n`
 
-/** A read without an end. */
+/** A read that never ends. */
 export const ENDLESS_READ =
   'with recursive n(i) as (select 1 union all select i + 1 from n) select max(i) from n'
 
-/** All that an iterator gives. */
+/** Collects all values of an iterator. */
 export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = []
   for await (const item of items) all.push(item)
   return all
 }
 
-/** A write of table `t` without an end: it has the write lock until it is interrupted. */
+/** A write to table `t` that never ends: it holds the write lock until it is interrupted. */
 export const ENDLESS_WRITE = `insert into t ${ENDLESS_READ}`
 
 /** Whether a promise settles before another one does. */

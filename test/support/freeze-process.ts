@@ -1,13 +1,13 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Time for a signal to arrive. */
+/** Time limit for a signal to arrive. */
 const SIGNAL_MS = 500
 
 /** Stops a process until it gets SIGCONT. Waits until all of its threads have stopped, because they may keep running briefly. */
 export async function freezeProcess(pid: number): Promise<void> {
   process.kill(pid, 'SIGSTOP')
-  // other platforms need another program to show it
+  // other platforms would need a program to show the state
   if (process.platform !== 'linux') return await sleep(SIGNAL_MS)
   const deadline = performance.now() + 10_000
   while (!(await isStopped(pid))) {

@@ -12,9 +12,9 @@ export class Issuer implements AsyncDisposable {
   readonly #private = new Map<string, { readonly algorithm: Algorithm; readonly key: KeyObject }>()
   /** The response instead of the key set, if any. */
   answer: { readonly status: number; readonly body: string; readonly location?: string } | null = null
-  /** How often it was asked. */
+  /** How often it was requested. */
   asked = 0
-  /** Resolves when it may answer. */
+  /** Resolves when it may respond. */
   held: Promise<unknown> | null = null
 
   private constructor() {
@@ -41,7 +41,7 @@ export class Issuer implements AsyncDisposable {
     return `http://127.0.0.1:${(this.#http.address() as AddressInfo).port}/jwks.json`
   }
 
-  /** Makes a key, and puts its public half into the key set. */
+  /** Creates a key, and adds its public half to the key set. */
   add(kid: string, algorithm: Algorithm, more: object = {}, bits = 2_048): JsonWebKey {
     const { publicKey, privateKey } =
       algorithm === 'RS256'
@@ -55,7 +55,7 @@ export class Issuer implements AsyncDisposable {
     return jwk
   }
 
-  /** A token; `header` and `seal` to make it a bad one, and claims as text for what no object is written as. */
+  /** Creates a token; `header` and `seal` can make it invalid, and claims can be text that no object serializes to. */
   token(kid: string, claims: object | string, header: object = {}, seal?: (text: Buffer) => Buffer): string {
     const secret = this.#private.get(kid)
     if (secret === undefined) throw new Error(`there is no key ${kid}`)

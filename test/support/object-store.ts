@@ -5,7 +5,7 @@ const MAX_LISTED = 1_000
 
 /**
  * The part of S3 that a backup needs: objects of one bucket are put, read, listed and deleted, by paths
- * `/<bucket>/<key>`, and kept in memory. Who asks is not checked, and versions, parts and ranges are not there.
+ * `/<bucket>/<key>`, and kept in memory. It does not check credentials, and has no versions, parts or ranges.
  */
 export class ObjectStore implements AsyncDisposable {
   readonly bucket: string
@@ -29,7 +29,7 @@ export class ObjectStore implements AsyncDisposable {
     return `http://127.0.0.1:${(this.#http.address() as AddressInfo).port}`
   }
 
-  /** Keys of what is kept. */
+  /** Keys of the stored objects. */
   get keys(): readonly string[] {
     return [...this.#objects.keys()].sort()
   }

@@ -2,9 +2,9 @@ import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { findTargets, type TargetName } from './targets.ts'
 
-/** Versions of Kysely, of each the newest. */
+/** The newest patch of each supported version of Kysely. */
 export type KyselyVersion = '0.28' | '0.29' | '0.30'
-/** The one in all projects that name none. */
+/** The version in all projects that do not name one. */
 const USUAL_KYSELY: KyselyVersion = '0.29'
 
 declare module 'vitest' {
@@ -14,13 +14,13 @@ declare module 'vitest' {
   }
 }
 
-/** How many test files run at a time: more than there are cores, as most of them wait for a server. */
+/** How many test files run at a time: more than there are cores, because most of them wait for a server. */
 export const MAX_WORKERS = availableParallelism() + 2
 
-/** Polls are short, except on a busy machine. */
+/** Timeout of polls, which take that long only on a busy machine. */
 export const POLLING = { poll: { timeout: 60_000 } }
 
-/** How many tests of one file run at a time where they may: they wait for seconds. */
+/** How many concurrent tests of one file run at a time, because they wait for seconds. */
 const MAX_CONCURRENCY = 24
 
 const fileOf = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
@@ -37,9 +37,12 @@ export const ON_EACH_SERVER = [
   'test/command/on-each-server/*.test.ts',
   'test/server/real-clients.test.ts',
 ]
-/** Tests of programs of others that start slowly and send the same to each server. On one server only, except before a release. */
+/**
+ * Tests of third-party programs that start slowly and send the same requests to each server. On one server only, except
+ * before a release.
+ */
 const SLOW_TOOLS = ['test/adapters/drizzle/kit.test.ts', 'test/adapters/kysely/tools.test.ts']
-/** Tests of the platform API, by calls and by the command. */
+/** Tests of the platform API, through the client and through the command. */
 const ON_OUR_SERVERS = ['test/platform/*.test.ts', 'test/command/on-our-servers/*.test.ts']
 
 /** One vitest project for each server that can be tested against. */
@@ -55,7 +58,7 @@ export async function endToEndProjects() {
         ...(process.env['TEST_RELEASE'] !== undefined && (name === 'sqld' || name === 'embedded')
           ? ['test/adapters/works-with/suites/*.test.ts']
           : []),
-        // a cluster is one of real servers
+        // a cluster consists of real servers
         ...(name === 'sqld' ? ['test/server/cluster/*.test.ts'] : []),
         // only a server of ours has the platform API
         ...(name === 'sqld' || name === 'embedded' ? ON_OUR_SERVERS : []),
@@ -64,7 +67,7 @@ export async function endToEndProjects() {
       testTimeout: TEST_TIMEOUT_MS,
       expect: POLLING,
       maxConcurrency: MAX_CONCURRENCY,
-      // files share a process: to start one for each costs a quarter of the CPU time
+      // files share a process, because starting one for each costs a quarter of the CPU time
       isolate: false,
       setupFiles: [fileOf('end-processes.ts')],
       provide: { target: name, kysely: USUAL_KYSELY },
@@ -89,8 +92,8 @@ export async function imageProjects() {
 }
 
 /**
- * The server that another version of Kysely or Drizzle is tested on. What depends on the version does not depend on the server:
- * each meets all of them with `TEST_RELEASE=1` only, which `npm run test:release` sets.
+ * The server on which other versions of Kysely and Drizzle are tested. Differences between versions do not depend on the
+ * server, so each version runs on all servers only with `TEST_RELEASE=1`, which `npm run test:release` sets.
  */
 const SERVER_OF: Readonly<Record<string, TargetName>> = {
   'drizzle-0.44': 'embedded',
@@ -100,7 +103,7 @@ const SERVER_OF: Readonly<Record<string, TargetName>> = {
 const isTested = (name: string, target: string): boolean =>
   (SERVER_OF[name] ?? target) === target || process.env['TEST_RELEASE'] !== undefined
 
-/** Versions of Drizzle besides the one that the end-to-end tests meet anyway, and the tests that run on each. */
+/** Versions of Drizzle other than that of the end-to-end tests, and the tests that run on each. */
 const DRIZZLE_VERSIONS = [
   {
     name: 'drizzle-0.44',
@@ -109,7 +112,7 @@ const DRIZZLE_VERSIONS = [
       'test/adapters/drizzle/*.test.ts',
       'packages/drizzle-driver/src/internals.test.ts',
     ],
-    // drizzle-kit brings a Drizzle of its own
+    // drizzle-kit has its own copy of Drizzle
     exclude: ['test/adapters/drizzle/kit.test.ts'],
     alias: [],
   },
@@ -157,7 +160,7 @@ export async function kyselyProjects() {
           ...project,
           name: `${project.name}-kysely-${version}`,
           include: ['test/adapters/kysely/*.test.ts'],
-          // kysely-ctl brings a Kysely of its own
+          // kysely-ctl has its own copy of Kysely
           exclude: ['test/adapters/kysely/tools.test.ts'],
           provide: { ...project.provide, kysely: version },
         },
@@ -168,7 +171,7 @@ export async function kyselyProjects() {
 function kyselyAliases(version: KyselyVersion) {
   const entry = import.meta.resolve(`kysely-${version}`)
   const file = (path: string): string => fileURLToPath(new URL(path, entry))
-  // in 0.28 it is part of the main entry
+  // in 0.28 the Migrator is part of the main entry
   const migration = version === '0.28' ? 'index.js' : 'migration/index.js'
   return [
     { find: /^kysely$/, replacement: fileURLToPath(entry) },

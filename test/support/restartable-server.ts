@@ -5,13 +5,13 @@ import { startLocalServer } from '@batonsql/local-server'
 import { startSqld } from '@batonsql/local-server/sqld'
 import { stablePort } from './stable-port.ts'
 
-/** A database of limited size on a server that can be stopped, as a crash would, and started again. */
+/** A database of limited size on a server that can be killed, like a crash, and started again. */
 export interface RestartableServer extends AsyncDisposable {
   readonly config: { readonly url: string; readonly authToken?: string | undefined }
   restart(): Promise<void>
 }
 
-/** Starts one of this run's kind; null for servers that are not ours to stop. */
+/** Starts a server of this run's kind; null for servers that the tests may not stop. */
 export async function openRestartableServer(
   target: string,
   sizeLimitBytes: number,

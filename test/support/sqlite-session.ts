@@ -1,4 +1,4 @@
-/* Another SQLite program: each line of its input is opened, run or closed, and answered by a line. */
+/* Another SQLite program: each line of its input opens a file, runs a statement or closes it, and gets a line in response. */
 import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
 

@@ -1,8 +1,8 @@
 import { createServer } from 'node:net'
 
 /**
- * A port for a server that is started more than once: below the range that systems take ports for outgoing connections from,
- * one of which could have it when the server comes back.
+ * A port for a server that is started more than once: below the range that systems use for outgoing connections,
+ * one of which could occupy it when the server restarts.
  */
 export async function stablePort(): Promise<number> {
   for (;;) {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { SerializedError, TestModule } from 'vitest/node'
 import { summaryOf } from './summary-reporter.ts'
 
-/** A test file as vitest reports it. @param states of its tests, in order */
+/** A test file as vitest reports it. @param states the states of its tests, in order */
 const testFile = (
   name: string,
   states: readonly string[],

@@ -4,7 +4,7 @@ import { findBrowser } from './browser.ts'
 import { findTargets } from './targets.ts'
 
 /**
- * Says first which servers are tested against, and why not the others; last, how many tests passed on each, and the one
+ * First reports which servers are tested, and why the others are not; last, how many tests passed on each, and the one
  * line that tools and people look for: `N passed, N failed`.
  */
 class SummaryReporter implements Reporter {
@@ -27,7 +27,7 @@ class SummaryReporter implements Reporter {
   }
 
   async onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): Promise<void> {
-    // a short run ends before the search
+    // a short run ends before the browser and the servers have been found
     await this.#found
     const { perProject, notes, ...summary } = summaryOf(modules, errors)
     const summaryFile = process.env['BATON_TEST_SUMMARY']
@@ -56,7 +56,7 @@ interface Summary {
   readonly notes: ReadonlyMap<string, number>
 }
 
-/** Counts tests. A file whose process crashed has one error, and what it had not begun counts as skipped. */
+/** Counts tests. A file whose process crashed has one error, and tests that had not begun count as skipped. */
 export function summaryOf(modules: readonly TestModule[], errors: readonly SerializedError[]): Summary {
   const counts = { passed: 0, failed: errors.length, skipped: 0 }
   const perProject = new Map<string, number>()

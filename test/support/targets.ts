@@ -6,13 +6,16 @@ export type TargetName = 'embedded' | 'sqld' | 'url' | 'container' | 'tursodb'
 
 export interface TargetStatus {
   readonly name: TargetName
-  /** Null when the target is used; otherwise why it cannot be. */
+  /** Null if the target is used; otherwise the reason why it cannot be. */
   readonly unavailable: string | null
 }
 
 let targets: Promise<TargetStatus[]> | undefined
 
-/** Finds out which servers this machine has for the tests. `TEST_TARGETS=embedded,sqld` narrows the choice; only it can name `tursodb`. */
+/**
+ * Finds out which servers this machine has for the tests. `TEST_TARGETS=embedded,sqld` limits them; `tursodb` must be named
+ * there.
+ */
 export function findTargets(): Promise<TargetStatus[]> {
   targets ??= probe()
   return targets
@@ -28,7 +31,7 @@ async function probe(): Promise<TargetStatus[]> {
       unavailable: process.env['TEST_DATABASE_URL'] ? null : 'TEST_DATABASE_URL is not set',
     },
     { name: 'container', unavailable: await containerProblem() },
-    // not every test passes there: those of its own are in `tursodb` and run anyway
+    // not every test passes there; its own tests are in `tursodb` and run anyway
     ...(wanted?.includes('tursodb') ? [{ name: 'tursodb' as const, unavailable: tursodbProblem }] : []),
   ]
   return found.map((target) =>
@@ -45,7 +48,7 @@ async function sqldProblem(): Promise<string | null> {
     return null
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    // here the platform package exists, so its absence is a broken installation and must not pass for a skip
+    // the package exists for this platform, so its absence is a broken installation and must not count as a skip
     if (process.env['CI'] && process.platform === 'linux')
       throw new Error(`no libsql-server to test against: ${reason}`, { cause: error })
     return reason

@@ -3,19 +3,19 @@ import { once } from 'node:events'
 import { expect, vi } from 'vitest'
 import { batonCommand, batonEnv, endWithTests } from './baton-command.ts'
 
-/** Why there is no terminal on this machine; null when there is one. */
+/** Why this machine has no terminal; null if it has one. */
 export const terminalProblem: string | null =
   process.platform === 'linux' && spawnSync('script', ['--version']).status === 0
     ? null
     : 'the prompt in a terminal: `script` of util-linux is missing'
 
-/** The command in a terminal, which `script` of util-linux makes. */
+/** The command in a terminal, which `script` from util-linux provides. */
 export class Terminal {
   readonly #child: ChildProcessWithoutNullStreams
   readonly #closed: Promise<unknown[]>
   #seen = ''
 
-  /** @param state directory for what the command keeps */
+  /** @param state directory for the command's state */
   constructor(args: readonly string[], state: string, env: Readonly<Record<string, string>> = {}) {
     const command = batonCommand(args).map((word) => `'${word}'`)
     const own = batonEnv({ NO_COLOR: '1', TERM: 'xterm', XDG_STATE_HOME: state, ...env })
@@ -29,7 +29,7 @@ export class Terminal {
     this.#child.stdin.write(keys)
   }
 
-  /** Waits until something is to be seen; what was seen before it, and it, is forgotten and returned. */
+  /** Waits until a text is shown; returns and discards all output up to and including it. */
   async sees(text: string): Promise<string> {
     await vi.waitFor(() => expect(this.#seen).toContain(text), { timeout: 60_000 })
     const end = this.#seen.indexOf(text) + text.length
@@ -41,7 +41,7 @@ export class Terminal {
   /** Types a line and waits for the next prompt. */
   async answer(line: string, prompt = 'baton> '): Promise<string> {
     this.type(`${line}\n`)
-    // the terminal shows what is typed
+    // the terminal echoes typed text
     await this.sees(line.slice(-1))
     return await this.sees(prompt)
   }

@@ -6,7 +6,7 @@ import { CountingProxy } from './counting-proxy.ts'
 import { dropEverything } from './drop-everything.ts'
 import { TursodbServer } from './tursodb-server.ts'
 
-/** A database of its own on the server under test. */
+/** A separate database on the server under test. */
 export interface TestDatabase {
   readonly url: string
   readonly authToken?: string
@@ -21,13 +21,15 @@ export interface TestServer {
 }
 
 const cleanUp: (() => Promise<unknown>)[] = []
-/** Stops what a test file has opened. For a hook of the file: one that is registered within a hook never runs. */
+/**
+ * Stops the servers that a test file has opened. For a hook of the file, because a hook registered inside a hook never runs.
+ */
 export async function closeTestServers(): Promise<void> {
   for (const task of cleanUp.splice(0).reverse()) await task()
 }
 afterAll(closeTestServers)
 
-/** Starts the server that this run of the tests is about; it is stopped after the file, also when a hook has opened it. */
+/** Starts the server that this test run uses; it is stopped after the file, even if a hook has started it. */
 export async function openTestServer(): Promise<TestServer> {
   const target = inject('target')
   const throughProxy = async (url: string, authToken?: string, host?: string): Promise<TestDatabase> => {

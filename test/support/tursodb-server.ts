@@ -50,7 +50,7 @@ export const tursodbProblem: string | null = await import('@tursodatabase/databa
 
 /**
  * Turso's engine behind Hrana 3 over HTTP, with one connection for each stream. Errors have the engine's text, and no code. Streams
- * do not expire, and nothing waits for the write lock.
+ * do not expire, and no statement waits for the write lock.
  */
 export class TursodbServer {
   readonly url: string

@@ -7,7 +7,10 @@ const stopServers = async (): Promise<void> => {
 }
 afterAll(stopServers)
 
-/** Skips the tests of a file where the engine has no build, with the reason in the summary; stops its servers after them. */
+/**
+ * Skips the tests of a file if the engine has no build for this platform, with the reason in the summary; stops its servers
+ * after them.
+ */
 export function requireTursodb(): void {
   // files that share a process import this one only once
   afterAll(stopServers)

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import type { Reporter, TestModule } from 'vitest/node'
 import { FIGURES, type Figure, figureKey, LIBRARY_TESTS, readFigures, versionOf } from './works-with.ts'
 
-/** Records how many tests of each library have passed, for docs/works-with.md. Of files that did not run it keeps the figures. */
+/** Records how many tests of each library passed, for docs/works-with.md. It keeps the figures of files that did not run. */
 class WorksWithReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     const figures: Record<string, Figure> = readFigures()
@@ -12,7 +12,7 @@ class WorksWithReporter implements Reporter {
         const tests = [...testModule.children.allTests()].filter(({ fullName }) =>
           fullName.startsWith(entry.tests ?? ''),
         )
-        // the packages are tested on the embedded server; other versions of Kysely are projects of their own
+        // the packages are tested on the embedded server; other versions of Kysely have separate projects
         const { name } = testModule.project
         const server = name === 'packages' ? 'embedded' : name
         if (server !== 'embedded' && server !== 'sqld') continue

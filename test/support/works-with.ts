@@ -1,19 +1,19 @@
 import { readFileSync } from 'node:fs'
 import { LIBRARIES } from '../packages/libraries.ts'
 
-/** A library that is tested on top of ours, and the tests that count for it. */
+/** A library that is tested on top of ours, and the tests that count towards it. */
 export interface LibraryTests {
   readonly library: string
   /** The package whose version is recorded. */
   readonly packageName: string
   /** The package through which it reaches a database. */
   readonly through: 'Kysely' | 'Drizzle' | '@batonsql/libsql-client'
-  /** The package of a suite that others publish; absent for tests of our own. */
+  /** The package of a suite that another project publishes; absent for our own tests. */
   readonly suite?: string
   readonly file: string
   /** How the full names of its tests begin, if the file has others. */
   readonly tests?: string
-  /** The folder that has it installed; absent for what `test/packages` installs. */
+  /** The folder in which it is installed; absent for packages that `test/packages` installs. */
   readonly installedIn?: string
 }
 

@@ -26,7 +26,7 @@ test('transactions of one client overlap, and write different rows', async () =>
       async (tx) => {
         await tx.execute('update t set n = n + 1 where id = ?', [at + 1])
         bothBegun[at].resolve()
-        // each holds its change until the other has made its own
+        // each holds its change until the other has made its change
         await bothBegun[(1 - at) as 0 | 1].promise
         await tx.execute('update t set n = n + 1 where id = ?', [at + 1])
       },
@@ -38,7 +38,7 @@ test('transactions of one client overlap, and write different rows', async () =>
   await db.close()
 })
 
-test('a conflict keeps nothing, and is an error that may be retried', async () => {
+test('after a conflict nothing is kept, and the error can be retried', async () => {
   const { db, server } = await open()
   await using other = createClient({ url: server.url })
   const conflicting = db.transaction(
@@ -118,7 +118,7 @@ test('the option `retry` runs the callback again', async () => {
   await db.close()
 })
 
-test('many at once: each is applied once', async () => {
+test('many concurrent transactions: each is applied once', async () => {
   const { db, server } = await open()
   const clients = [db, createClient({ url: server.url }), createClient({ url: server.url })]
   const add = (client: Client): Promise<void> =>
@@ -152,7 +152,7 @@ test('a batch, a stream, and savepoints', async () => {
   await db.close()
 })
 
-test('it needs the journal mode mvcc, and no DDL', async () => {
+test('a concurrent transaction needs the journal mode mvcc, and no DDL', async () => {
   const { db } = await open()
   const create = (): Promise<unknown> =>
     db.transaction((tx) => tx.execute('create table u (a)'), { mode: 'concurrent' })

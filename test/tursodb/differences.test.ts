@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { collect, holdWriteLock } from '../support/fixtures.ts'
 import { requireTursodb, startTursodb } from '../support/tursodb.ts'
 
-// What docs/tursodb.md says of the engine. A test that fails with a newer version may be good news.
+// The claims of docs/tursodb.md about the engine. If a test fails with a newer version, that may be good news.
 
 requireTursodb()
 
@@ -14,7 +14,7 @@ async function open() {
   return { server, db }
 }
 
-test('foreign keys are enforced on connections that ask for it', async () => {
+test('foreign keys are enforced on connections that enable them', async () => {
   const { db } = await open()
   await db.execute('create table c (a integer references t)')
   await db.execute('insert into c values (77)')
@@ -24,7 +24,7 @@ test('foreign keys are enforced on connections that ask for it', async () => {
   await db.close()
 })
 
-test('what stands before a statement that does not parse runs', async () => {
+test('statements before one that does not parse run', async () => {
   const { db } = await open()
   const names = async (): Promise<unknown[]> => (await db.execute('select b from t')).rows.map(({ b }) => b)
   const statements = ["insert into t (b) values ('kept')", 'selec 1']
@@ -43,7 +43,7 @@ test('what stands before a statement that does not parse runs', async () => {
   await db.close()
 })
 
-test('missing arguments are NULL, and unknown names in double quotes are texts', async () => {
+test('missing arguments are NULL, and unknown names in double quotes are text', async () => {
   const { db } = await open()
   expect((await db.execute('select ? as a, ? as b', [1])).rows).toEqual([{ a: 1, b: null }])
   await db.execute("insert into t values (1, 'x')")

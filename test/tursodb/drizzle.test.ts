@@ -20,7 +20,7 @@ const migration = (at: number, text: string) => ({
 })
 
 describe('migrate() of Drizzle', () => {
-  test('applies what is pending, once', async () => {
+  test('applies pending migrations once', async () => {
     const { db, close, server } = await open()
     const one = migration(1, 'create table a (id integer primary key)')
     const two = migration(2, 'create table b (id integer primary key)')
@@ -34,7 +34,7 @@ describe('migrate() of Drizzle', () => {
     await close()
   })
 
-  test('several at once', async () => {
+  test('several migrators at once', async () => {
     const { db, close, server } = await open()
     const others = [0, 1, 2].map(() => drizzle(server.url))
     const migrations = [1, 2, 3].map((at) => migration(at, `create table t${at} (id integer primary key)`))
@@ -66,7 +66,7 @@ describe('migrate() of Drizzle', () => {
     ['a key of two columns', 'delete from pair'],
     ['a parent that is gone', 'drop table p'],
     ['a new key', 'create table "new" ("x""y" integer references p);insert into "new" values (77)'],
-  ])('refuses %s', async (_, text) => {
+  ])('rejects %s', async (_, text) => {
     const { db, close, server } = await open()
     const schema = migration(
       1,
@@ -97,7 +97,7 @@ describe('migrate() of Drizzle', () => {
     await close()
   })
 
-  test('a key that cannot be checked: a new one is refused, of an old one a warning is given', async () => {
+  test('a foreign key that cannot be checked is rejected if it is new, and reported with a warning if it is old', async () => {
     const { db, close } = await open()
     const unknown = migration(1, 'create table p (id integer);create table c (p references p (missing))')
     await expect(migrate(db, { migrations: [unknown] })).rejects.toThrow('cannot be checked, in c')

@@ -91,7 +91,7 @@ async function refuse(name: string, sql: string): Promise<SqlError> {
   return error
 }
 
-test.each(REFUSED)('%s has the error that libsql-server gives', async (sql) => {
+test.each(REFUSED)('%s has the same error as on libsql-server', async (sql) => {
   const own = await refuse('tursodb', sql)
   expect(own).toBeInstanceOf(SqlError)
   expect(own.message).not.toMatch(/failed: (?:Runtime|Parse|Transaction|near)|\(19\)/)

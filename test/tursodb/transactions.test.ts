@@ -16,7 +16,7 @@ test('a read-only transaction', async () => {
     expect(await read()).toEqual([{ n: 0 }])
     return server.requestCount() - before
   }
-  // only the first one is refused
+  // only the first one is rejected
   expect(await requests()).toBe(3)
   expect(await requests()).toBe(2)
   expect(await db.batch(['select 1', 'select 2'], { mode: 'readonly' })).toHaveLength(2)
@@ -33,7 +33,7 @@ test('a read-only batch that is the first call of a client', async () => {
   expect(server.streamCount).toBe(0)
 })
 
-test('BEGIN READONLY as a text, and a statement that mentions it', async () => {
+test('BEGIN READONLY can be written as SQL, and a statement may mention it', async () => {
   const server = await startTursodb()
   await using db = createClient({ url: server.url })
   await using stream = openStream(db)
@@ -60,7 +60,7 @@ test('eight write transactions of one client run in the order of their calls', a
   expect(server.streamCount).toBe(0)
 })
 
-test('once the engine is known, no request of a client is refused because of its own transactions', async () => {
+test('once the engine is detected, no request of a client is rejected because of its own transactions', async () => {
   const server = await startTursodb()
   const events: ClientEvent[] = []
   await using db = createClient({ url: server.url, observe: (event) => events.push(event) })
@@ -127,7 +127,7 @@ test('a writer that is aborted leaves the queue', async () => {
     [1, 2, 3].every((a) => server.bodies.some((body) => body.includes(`(${a})`)))
   await using db = createClient({
     url: server.url,
-    // all have been refused, and wait for the first, which is about to wait for the other client
+    // all have been rejected, and wait for the first, which is about to wait for the other client
     observe: ({ type }) => {
       if (type === 'retry' && wereSent()) controller.abort(reason)
     },

@@ -4,7 +4,7 @@ import { inserts } from './baton.ts'
 
 export const open = (url: string): Subject => subjectOf(createClient({ url, intMode: 'bigint' }))
 
-/** Also for what takes its place. */
+/** Also used for the package that replaces it. */
 export function subjectOf(db: Client): Subject {
   const batch = (size: number) => (at: number) => db.batch(inserts(at, size), 'write')
   return {

@@ -21,7 +21,7 @@ interface Response {
 const GUARD = '"condition":{"type":"not","cond":{"type":"is_autocommit"}}'
 const ok = (step: number): string => `"condition":{"type":"ok","step":${step}}`
 
-/** The floor: the requests that core sends, written by hand, the answers parsed and not looked at any further. */
+/** The baseline: sends the same requests as core, written by hand, and only parses the responses. */
 export function open(url: string, token = ''): Subject {
   const pool = new Pool(url, { connections: 64 })
   const headers = {
@@ -92,7 +92,7 @@ export function open(url: string, token = ''): Subject {
         const response = await pool.request({ method: 'POST', path: '/v3/cursor', headers, body })
         let bytes = 0
         for await (const chunk of response.body) bytes += (chunk as Buffer).length
-        if (bytes < 50_000_000) throw new Error(`only ${bytes} bytes came`)
+        if (bytes < 50_000_000) throw new Error(`received only ${bytes} bytes`)
       },
     },
     close: () => pool.close(),

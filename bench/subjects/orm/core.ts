@@ -1,7 +1,7 @@
 import { createClient } from '@batonsql/core'
 import { INSERT, idOf, SELECT, type Subject, TRANSACTION } from '../../lib/subject.ts'
 
-/** The base for the ORMs: their statements, written by hand. */
+/** The baseline for the ORMs: their statements, written by hand. */
 export function open(url: string): Subject {
   const db = createClient({ url })
   return {

@@ -3,7 +3,7 @@ import type { BaseSQLiteDatabase } from 'drizzle-orm/sqlite-core'
 import { idOf, type Subject } from '../../lib/subject.ts'
 import { account, item, log, type schema } from './schema.ts'
 
-/** Drizzle over a driver. */
+/** The questions for Drizzle, with any driver. */
 export function overDriver(
   db: BaseSQLiteDatabase<'async', unknown, typeof schema>,
   close: () => Promise<unknown>,

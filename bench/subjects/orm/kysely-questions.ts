@@ -3,7 +3,7 @@ import { type Migration, Migrator } from 'kysely/migration'
 import { idOf, type Subject } from '../../lib/subject.ts'
 import type { Tables } from './schema.ts'
 
-/** Kysely over a dialect. */
+/** The questions for Kysely, with any dialect. */
 export async function overDialect(dialect: Dialect): Promise<Subject> {
   const db = new Kysely<Tables>({ dialect })
   const migrations: Record<string, Migration> = { '1': { up: async () => {} } }

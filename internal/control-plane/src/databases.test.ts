@@ -14,16 +14,16 @@ import { Databases, NEW_CONFIGURATION } from './databases.ts'
 import { Registry } from './registry/registry.ts'
 import type { DatabaseState } from './registry/rows.ts'
 
-/** A back end that has databases and nothing in them. */
+/** A back end with databases that contain nothing. */
 class EmptyBackend {
   readonly present = new Set<DatabaseId>()
-  /** Ids in the order in which they were asked for. */
+  /** Ids in the order in which they were requested. */
   readonly asked: DatabaseId[] = []
   create = async (id: DatabaseId): Promise<void> => {
     this.asked.push(id)
     this.present.add(id)
   }
-  /** The keys that each database was given last. */
+  /** The latest keys of each database. */
   readonly keys = new Map<DatabaseId, readonly string[]>()
   applySettings = async (id: DatabaseId, { keys }: DatabaseSettings): Promise<boolean> => {
     this.keys.set(id, keys)
@@ -95,7 +95,7 @@ test('a database that the back end rejects leaves nothing behind, and the next a
   expect(new Set(backend.asked).size).toBe(2)
 })
 
-test('a key that is rotated while a database is being created is the one in effect', async () => {
+test('a key rotated while a database is being created is the one that is used', async () => {
   const { create: really } = backend
   const rotated = newKeyPair()
   backend.create = async (id) => {
@@ -138,7 +138,7 @@ test('reconcile cleans up after a crash: partly created and partly removed datab
   expect([...backend.present]).toEqual([made.id])
 })
 
-test('a name is free as soon as its database is being removed; a new one has another id', async () => {
+test('a name is free as soon as its database is being removed; a new database has another id', async () => {
   const old = await create('a')
   let finish = (): void => {}
   backend.remove = async () => await new Promise<void>((resolve) => (finish = resolve))
@@ -151,7 +151,7 @@ test('a name is free as soon as its database is being removed; a new one has ano
   expect(registry.databases.rows.map(({ id }) => id)).toEqual([young.id])
 })
 
-/** A back end whose calls of one kind fail until it is mended. */
+/** A back end whose calls of one kind fail until it is repaired. */
 function breakBackend(method: 'applySettings' | 'remove'): () => void {
   const really = backend[method]
   backend[method] = async () => {
@@ -192,7 +192,7 @@ describe('changes that the back end fails to apply', () => {
     expect(backend.keys.get(row.id)).not.toContain(key.publicPem)
     await vi.advanceTimersByTimeAsync(1)
     expect([open(), backend.keys.get(row.id)?.[0]]).toEqual([[], key.publicPem])
-    // once when it failed, once when it was over
+    // once when it failed, once when it succeeded
     expect(said.mock.calls.map(([line]) => line)).toEqual([
       expect.stringContaining('will be retried: the disk is full'),
       expect.stringContaining('has applied the change'),
@@ -222,7 +222,7 @@ describe('changes that the back end fails to apply', () => {
     expect([states(), [...backend.present], open()]).toEqual([[], [], []])
   })
 
-  test('one that fails blocks neither the others of its group nor the start', async () => {
+  test('a database that fails blocks neither the others of its group nor the start', async () => {
     const rows = [await create('a'), await create('b'), await create('c')]
     const { applySettings: really } = backend
     backend.keys.clear()

@@ -47,7 +47,7 @@ test('usage sampled twice concurrently is counted once, and not at all after the
   const sampleUsage = async (): Promise<UsageSample> => {
     const rowsRead = read
     read += 50
-    // the first one to ask is the last one to be answered
+    // the first request gets its response last
     await new Promise((resolve) => setTimeout(resolve, rowsRead === 100 ? 50 : 1))
     return { epoch: 'e', rowsRead, rowsWritten: 0, storageBytes: 0 }
   }
@@ -61,7 +61,7 @@ test('usage sampled twice concurrently is counted once, and not at all after the
   expect(usage.ofDatabase(row.id, ever).rowsRead).toBe(150)
 })
 
-test('a count that has lost its latest part continues from there; one of another epoch begins at zero', async () => {
+test('a counter that lost its latest part continues from there; a counter of another epoch starts at zero', async () => {
   const { registry, row } = await oneDatabase()
   let sample: UsageSample = { epoch: 'e', rowsRead: 0, rowsWritten: 0, storageBytes: 0 }
   const sampleUsage = async (): Promise<UsageSample> => sample

@@ -38,7 +38,7 @@ test('messages about a database that is being released do not affect its worker'
   worker.watch(true)
   worker.applySettings(DEFAULT_SETTINGS)
   await released
-  // another database: the worker still works, for that one only
+  // another database: the worker still works, but only for that one
   open(second)
   await expect(close(first)).rejects.toThrow(NotBegunError)
   expect(await close(second)).toMatchObject({ type: 'results', isClosed: true })

@@ -36,7 +36,7 @@ test("the end of a transaction is one COMMIT, without the client's guard", () =>
   )
 })
 
-test('a program that asks for them gets them', () => {
+test('BEGIN and ROLLBACK that a program sends itself are shown', () => {
   expect(sqlOf([['select 1', 'ok']])).toEqual(['select 1'])
   expect(
     sqlOf([
@@ -52,7 +52,7 @@ test('a program that asks for them gets them', () => {
   ).toEqual(['begin', 'rollback'])
 })
 
-test('what is skipped after a failure is named so', () => {
+test('statements skipped after a failure are marked as skipped', () => {
   const failed = request([
     ['insert into t values (1)', { code: 'SQLITE_CONSTRAINT', message: 'UNIQUE' }],
     ['COMMIT', 'skipped'],

@@ -19,7 +19,7 @@ function request(body: string): ServiceRequest {
   }
 }
 
-/** All that a page is told until now, without the first event, which says whom it looks at. */
+/** All events that a page has received so far, except the first, which describes the server. */
 async function told(feed: InspectorFeed): Promise<Record<string, unknown>[]> {
   const page = feed.open()
   if (page === null) throw new Error('the feed is full')
@@ -28,7 +28,7 @@ async function told(feed: InspectorFeed): Promise<Record<string, unknown>[]> {
   return (JSON.parse(String(first).slice('data: '.length)) as Record<string, unknown>[]).slice(1)
 }
 
-/** Sends a body through a feed that is watched, to a server with this response. */
+/** Sends a body through a feed with an open page, to a server with this response. */
 async function seen(
   body: string,
   given: Partial<ServiceResponse>,
@@ -134,7 +134,7 @@ test('the latest events are kept, up to the size limit', () => {
   expect(bySize.all).toEqual(['dddddddddddddd'])
 })
 
-test('emits events of a server, also to a page that is opened later', async () => {
+test('emits events of a server, even to a page that is opened later', async () => {
   const feed = new InspectorFeed({ version: 'v' })
   feed.notice('app', 'it is started again')
   expect(await told(feed)).toEqual([

@@ -1,4 +1,4 @@
-// The page about the command says what its help says. UPDATE_DOCS=1 writes it.
+// The page about the command matches its help. UPDATE_DOCS=1 writes the page.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { COMMANDS } from './command-table.ts'

@@ -15,7 +15,7 @@ afterAll(() => server.close())
 const { url } = server
 const platform = server.platform as NonNullable<typeof server.platform>
 
-/** Runs a command in this process. @returns its output, or what a person would be told, after `usage:` for exit code 2 */
+/** Runs a command in this process. @returns its output, or the error message, after `usage:` for exit code 2 */
 async function said(
   run: (context: CommandContext) => Promise<void>,
   env: CommandContext['env'] = {},
@@ -75,7 +75,7 @@ test('DATABASE_URL and DATABASE_TOKEN are used unless an argument overrides them
   const table = 'one\n---\n  1\n'
   expect(await sql(['select 1 as one'], {}, env)).toBe(table)
   expect(await sql([url, 'select 1 as one'], {}, env)).toBe(table)
-  // the token is not sent to a database that it was not given for
+  // the token is sent only to the database that it was given for
   const other = await sql([url, 'select 1 as one'], {}, { ...env, DATABASE_URL: 'http://127.0.0.1:1' })
   expect(other).toContain('HTTP 401')
   expect(await sql(['select 1 as one'], {}, {})).toMatch(/^usage: .*neither a URL nor the name/)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { StatementError } from './statement-error.ts'
 
-/** The place that is shown, and the text under the caret. */
+/** The position that is shown, and the text under the caret. */
 function shown(message: string, sql: string, start = { line: 1, column: 1 }): string[] {
   const lines = new StatementError(new Error(message), { sql, ...start }, null).message.split('\n')
   const [text = '', caret = ''] = lines.slice(-2)
@@ -36,11 +36,11 @@ test.each([
   expect(said).toContain(words)
 })
 
-test('line breaks of Windows are not shown', () => {
+test('Windows line breaks are not shown', () => {
   expect(shown('x (at offset 7)', 'select a,\r\n  b')).toEqual(['x', 'line 1, column 8:', 'a,'])
 })
 
-test('the position is that in the script, and a long line is truncated around it', () => {
+test('the position is relative to the script, and a long line is truncated around it', () => {
   expect(shown('x (at offset 9)', 'select\n  nope', { line: 7, column: 5 }).slice(1)).toEqual([
     'line 8, column 3:',
     'nope',

@@ -26,7 +26,7 @@ test.each([
   })
 })
 
-test('the token may come with the URL; the option wins', () => {
+test('the token may be in the URL; the option overrides it', () => {
   expect(resolveConfig({ url: 'libsql://h?authToken=abc' }).authToken).toBe('abc')
   expect(resolveConfig({ url: 'libsql://h?authToken=abc', authToken: 'def' }).authToken).toBe('def')
 })
@@ -42,7 +42,7 @@ test.each([
   ['user:secret@localhost:8080', /not "…@localhost:8080"/],
   ['https://secret:secret@h:99999', /"…@h:99999"/],
   ['file:local.db?authToken=secret', /not "file:local.db"/],
-  // a token in the wrong variable
+  // a token in the wrong environment variable
   ['eyJhbGciOiJFZERTQSJ9.secret.secret', /not text without a scheme/],
   ['', /url is empty: is its environment variable set/],
   ['https://', /https:\/\//],
@@ -135,14 +135,14 @@ test('a namespace is sent in base64 without padding', () => {
   })
 })
 
-test('later changes to the configuration object change nothing', () => {
+test('later changes to the configuration object have no effect', () => {
   const headers = { 'x-a': '1' }
   const resolved = resolveConfig({ url: 'http://h', headers })
   headers['x-a'] = '2'
   expect(resolved.headers).toEqual({ 'x-a': '1' })
 })
 
-test('a printed client shows no secrets', () => {
+test('printing a client shows no secrets', () => {
   const db = createClient({ url: 'https://h?authToken=hunter2', headers: { 'x-key': 'hunter3' } })
   expect(inspect(db, { depth: 10, showHidden: true })).not.toMatch(/hunter/)
   expect(JSON.stringify(db)).not.toMatch(/hunter/)

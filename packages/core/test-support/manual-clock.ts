@@ -1,6 +1,6 @@
 import type { Clock } from '../src/base/clock.ts'
 
-/** Time that passes when the test says so. */
+/** A clock that advances only when the test advances it. */
 export class ManualClock implements Clock {
   #now = 1_700_000_000_000
   readonly #timers = new Set<{ readonly at: number; readonly callback: () => void }>()
@@ -15,12 +15,12 @@ export class ManualClock implements Clock {
     return () => this.#timers.delete(timer)
   }
 
-  /** Timers that wait. */
+  /** Pending timers. */
   get pending(): number {
     return this.#timers.size
   }
 
-  /** Lets time pass, timer by timer, and what they set off with it. */
+  /** Advances the clock, timer by timer, and lets their effects happen. */
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms
     for (;;) {
@@ -36,5 +36,5 @@ export class ManualClock implements Clock {
   }
 }
 
-/** Lets promises that are settled be heard of. */
+/** Lets the callbacks of settled promises run. */
 export const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

@@ -10,7 +10,7 @@ export interface ScriptedStep {
 }
 
 /**
- * The response of a server to a batch in an open transaction: each step succeeds whose condition holds.
+ * The response of a server to a batch in an open transaction: each step whose condition holds succeeds.
  * @param errorOf the error of a step instead
  */
 export function batchAnswer(

@@ -19,7 +19,7 @@ afterEach(async () => {
   for (const task of cleanUp.splice(0).reverse()) await task()
 })
 
-/** Starts a server that answers as a test says, and a client of it. */
+/** Starts a server that responds as a test specifies, and a client of it. */
 export async function scripted(
   script: Script,
   config: Partial<ClientConfig> = {},
@@ -69,7 +69,7 @@ export const status =
     response.end(text)
   }
 
-/** A server with just enough of streams: every step of a batch whose condition holds succeeds. */
+/** A server with minimal streams: every step of a batch whose condition holds succeeds. */
 export const streams =
   (more: (request: Received) => Record<string, unknown> = () => ({})): Script =>
   (request, response, count) => {

@@ -5,11 +5,11 @@ afterEach(() => {
   vi.unstubAllGlobals()
 })
 
-test('it is available', async () => {
+test('the file system is available', async () => {
   expect((await fileSystem().stat(import.meta.dirname)).isDirectory()).toBe(true)
 })
 
-describe('where there is none, the error says what to do', () => {
+describe('without a file system, the error says what to do', () => {
   test.each([
     ['no process', undefined],
     ['a process of a bundler', { env: {} }],

@@ -51,7 +51,7 @@ test('a prepared query uses the cache', async () => {
   expect(await queryWithCache(query, 'select', [], async () => 7)).toBe(7)
 })
 
-test('the table of a column is found, also if the column is the decoder of an expression', () => {
+test('the table of a column is found, even if the column is the decoder of an expression', () => {
   expect(qualifiedNameOf(a.id)).toBe('a.id')
   for (const field of [a.id, sql`1`.mapWith(a.id), sql`1`.mapWith(a.id).as('x')])
     expect(columnOf(field)).toBe(a.id)

@@ -27,7 +27,7 @@ const failed = async (promise: Promise<unknown>): Promise<PlatformError> => {
   expect(error).toBeInstanceOf(PlatformError)
   return error as PlatformError
 }
-/** Answers in turn; the last one again and again. */
+/** Sends these responses in turn, and then repeats the last one. */
 const inTurn =
   (...answers: PlatformAnswer[]): PlatformScript =>
   (_, count) =>
@@ -97,13 +97,13 @@ describe('addresses', () => {
     },
   )
 
-  test('a call about an organization without one', () => {
+  test('a call that needs an organization throws without one', () => {
     const platform = createPlatformClient({ token: TOKEN })
     expect(() => platform.groups.list()).toThrow('createPlatformClient({ organization')
     expect(() => platform.databases.list()).toThrow('createPlatformClient({ organization')
   })
 
-  test('another organization', async () => {
+  test('forOrganization() sends calls to another organization', async () => {
     const { platform, received } = scriptedPlatform(() => ({ body: { groups: [] } }))
     await platform.forOrganization('other').groups.list()
     await platform.groups.list()
@@ -113,7 +113,7 @@ describe('addresses', () => {
     ])
   })
 
-  test('the service of Turso Cloud by default', async () => {
+  test('Turso Cloud is the default service', async () => {
     const { platform, received } = scriptedPlatform(() => ({ body: { exp: -1 } }), { url: undefined })
     await platform.apiTokens.validate()
     expect(received[0]?.host).toBe('api.turso.tech')
@@ -165,7 +165,7 @@ describe('errors', () => {
     expect([body?.length, message.length]).toEqual([4_096, 'GET /v1/user returned HTTP 500: '.length + 500])
   })
 
-  test('an existing PlatformError', async () => {
+  test('isAlreadyExists() recognizes the statuses and messages of the service', async () => {
     const isAlready = async (answer: PlatformAnswer): Promise<boolean> => {
       const { platform } = scriptedPlatform(() => answer)
       return isAlreadyExists(await failed(platform.groups.create({ name: 'g', location: 'l' })))
@@ -258,7 +258,7 @@ describe('tokens', () => {
     expect(() => createPlatformClient({ token: unsignedJwt({ jti: '1', id: 'x' }) })).not.toThrow()
   })
 
-  test('a function is asked before every attempt, and checked', async () => {
+  test('a function is called before every attempt, and its result is checked', async () => {
     let asked = 0
     const script = inTurn({ status: 503, headers: soon }, { body: { groups: [] } })
     const { platform, received } = scriptedPlatform(script, { token: async () => `t${(asked += 1)}` })
@@ -289,7 +289,7 @@ describe('tokens', () => {
   })
 })
 
-describe('repetition', () => {
+describe('retries', () => {
   const create = { name: 'g', location: 'l' }
   const group = { body: { group: { name: 'g' } } }
 
@@ -300,7 +300,7 @@ describe('repetition', () => {
     expect(received).toHaveLength(3)
   })
 
-  test.each([400, 401, 403, 404, 409, 410, 422, 500, 501])('not a read after HTTP %d', async (status) => {
+  test.each([400, 401, 403, 404, 409, 410, 422, 500, 501])('no read after HTTP %d', async (status) => {
     const { platform, received } = scriptedPlatform(() => ({ status, headers: soon }))
     await failed(platform.groups.list())
     expect(received).toHaveLength(1)
@@ -369,7 +369,7 @@ describe('repetition', () => {
     expect(received).toHaveLength(2)
   })
 
-  test('never a conflict', async () => {
+  test('nothing after a conflict', async () => {
     const conflict = { status: 409, headers: soon, body: { error: 'x' } }
     const { platform, received } = scriptedPlatform(() => conflict)
     await failed(platform.groups.create(create))
@@ -383,9 +383,9 @@ describe('repetition', () => {
     const { platform, received } = scriptedPlatform(inTurn({ status: 502, headers: soon }, gone))
     expect(await platform.databases.delete('db')).toEqual({ deleted: true, raw: undefined })
     expect(received).toHaveLength(2)
-    // without a doubt about the first one it is an error
+    // if no earlier response was lost, it is an error
     expect(isNotFound(await failed(platform.databases.delete('db')))).toBe(true)
-    // and what was not done for certain leaves no doubt
+    // nor does an earlier attempt count that certainly did nothing
     const limited = scriptedPlatform(inTurn({ status: 429, headers: soon }, gone))
     expect(await failed(limited.platform.databases.delete('db'))).toMatchObject({ status: 404 })
   })
@@ -397,7 +397,7 @@ describe('repetition', () => {
     expect(await failed(platform.groups.delete('g'))).toMatchObject({ status: 403, outcome: 'unknown' })
   })
 
-  test('nothing to delete, where that is not an error', async () => {
+  test('with missingOk, deleting a missing resource is not an error', async () => {
     const { platform } = scriptedPlatform(({ url }) => {
       if (url.includes('html')) return { status: 404, text: '<html>' }
       const error = url.includes('foreign') ? 'organization not found' : 'record not found'
@@ -411,7 +411,7 @@ describe('repetition', () => {
     expect(await platform.invites.delete('a@b', missingOk)).toEqual(none)
     expect(await platform.apiTokens.revoke('t', missingOk)).toEqual(none)
     await expect(platform.databases.delete('db')).rejects.toThrow('record not found')
-    // not the database is missing, but the organization, or the service
+    // it is not the database that is missing, but the organization, or the service
     const foreign = platform.forOrganization('foreign')
     await expect(foreign.databases.delete('db', missingOk)).rejects.toThrow('organization')
     await expect(platform.databases.delete('html', missingOk)).rejects.toThrow('HTTP 404')
@@ -435,7 +435,7 @@ describe('waits', () => {
     const began = performance.now()
     await vi.runAllTimersAsync()
     await call
-    // they are waited for, not only reported
+    // the delays are actually waited for, not only reported
     const passed = performance.now() - began
     expect(Math.abs(passed - delays.reduce((sum, ms) => sum + ms, 0))).toBeLessThan(10)
     return delays
@@ -464,14 +464,14 @@ describe('waits', () => {
     expect(first).toBe(500)
   })
 
-  test('are not started if retry-after is more than a minute: the error has it', async () => {
+  test('are skipped if retry-after is more than a minute: the error has it', async () => {
     const busy = { status: 429, headers: { 'retry-after': '61' } }
     const { platform, received } = scriptedPlatform(() => busy, { requestTimeoutMs: 1e9 })
     expect(await failed(platform.groups.list())).toMatchObject({ status: 429, retryAfterMs: 61_000 })
     expect(received).toHaveLength(1)
   })
 
-  test('are not started if they would exceed the timeout of the call', async () => {
+  test('are skipped if they would exceed the timeout of the call', async () => {
     const busy = { status: 503, headers: { 'retry-after': '30' } }
     const { platform, received } = scriptedPlatform(() => busy, { requestTimeoutMs: 20_000 })
     expect(await failed(platform.groups.list())).toMatchObject({ status: 503, retryAfterMs: 30_000 })
@@ -502,7 +502,7 @@ describe('timeouts and signals', () => {
     expect(() => platform.users.current({ timeout: 1 } as object)).toThrow('unknown option timeout')
   })
 
-  test('no time at all', async () => {
+  test('with requestTimeoutMs: Infinity there is no time limit', async () => {
     const { platform } = scriptedPlatform(() => ({ body: { groups: [] } }), { requestTimeoutMs: Infinity })
     expect(await platform.groups.list()).toEqual([])
   })
@@ -529,7 +529,7 @@ describe('timeouts and signals', () => {
     await vi.waitFor(() => expect(received).toHaveLength(2), 10_000)
     await new Promise((resolve) => setTimeout(resolve, 30))
     waiting.abort()
-    // the one attempt was refused
+    // the only attempt was rejected
     expect(await slow).toMatchObject({ code: 'ABORTED', outcome: 'not_applied' })
     expect(received).toHaveLength(2)
   })
@@ -548,7 +548,7 @@ describe('timeouts and signals', () => {
 })
 
 describe('requests and responses', () => {
-  test('headers: the user agent, the token, and a content type only with a body', async () => {
+  test('a request has a user agent, the token, and, only with a body, a content type', async () => {
     const { platform, received } = scriptedPlatform(() => ({ body: { group: { name: 'g' } } }), {
       userAgent: 'deploy/1.2',
       headers: { 'X-Extra': 'yes', Authorization: 'Bearer other' },
@@ -567,7 +567,7 @@ describe('requests and responses', () => {
     }
   })
 
-  test('the response of a successful call', async () => {
+  test('withResponse() returns the data and the response', async () => {
     const { platform } = scriptedPlatform(
       inTurn(
         { status: 503, headers: soon },
@@ -580,7 +580,7 @@ describe('requests and responses', () => {
     expect(response.headers).toMatchObject({ 'cf-ray': 'ray1' })
     expect(response.headers['set-cookie']).toBeUndefined()
     const { platform: refusing } = scriptedPlatform(() => ({ status: 403 }))
-    // and no rejection is left unhandled
+    // and no rejection is unhandled
     await expect(refusing.groups.list().withResponse()).rejects.toThrow('HTTP 403')
   })
 
@@ -651,7 +651,7 @@ describe('requests and responses', () => {
 })
 
 describe('over HTTP, with the fetch of the platform', () => {
-  /** @returns where it listens */
+  /** @returns the address of the server */
   async function serve(listener: http.RequestListener): Promise<string> {
     const server = http.createServer(listener)
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -683,7 +683,7 @@ describe('over HTTP, with the fetch of the platform', () => {
     expect(await failed(platform.locations.list())).toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
   })
 
-  test('a port where nothing listens: not applied', async () => {
+  test('a call to a port where nothing listens is not applied', async () => {
     const server = http.createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as AddressInfo

@@ -12,7 +12,7 @@ const missing = { status: 404, body: { error: 'could not find database with name
 const taken = { status: 400, body: { error: 'database with same name already exists' } }
 
 describe('decoding', () => {
-  test('camel case at every depth, and the original in raw', async () => {
+  test('results are in camel case at every depth, with the original in raw', async () => {
     const raw = {
       ...database,
       block_reads: false,
@@ -43,7 +43,7 @@ describe('decoding', () => {
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined()
   })
 
-  test('a key that is present in both spellings', async () => {
+  test('a key that occurs in both spellings', async () => {
     const both = { ...database, block_reads: true, blockReads: 'odd' }
     const { platform } = scriptedPlatform(() => ({ body: { database: both } }))
     expect(await platform.databases.get('db')).toMatchObject({ blockReads: 'odd', raw: both })
@@ -81,7 +81,7 @@ describe('decoding', () => {
     expect(databases.map((each) => each.total)).toEqual([total, null])
   })
 
-  test('data of users is unchanged', async () => {
+  test("users' own data is unchanged", async () => {
     const { platform } = scriptedPlatform(({ url }) => ({
       body: url.includes('locations')
         ? { locations: { 'aws-eu_west': 'Ireland' } }
@@ -205,7 +205,7 @@ describe('pages', () => {
     return { body: { databases, pagination: { next: at + limit < 250 ? String(at + limit) : null } } }
   }
 
-  test('are requested one at a time, with a limit, only as far as they are read', async () => {
+  test('are requested one at a time, with a limit, and only as far as they are read', async () => {
     const { platform, received } = scriptedPlatform(page)
     const names: string[] = []
     for await (const { name } of platform.databases.list()) names.push(name)
@@ -258,7 +258,7 @@ describe('pages', () => {
 
 describe('ensure', () => {
   const asked = { name: 'db', group: 'default' }
-  /** A service with one database, or none, whose POST answers as told. */
+  /** A service with one database, or none, whose POST responds as specified. */
   const service = (initially: object | null, onCreate: (make: () => void) => PlatformAnswer) => {
     let stored = initially
     return scriptedPlatform(({ method }) => {
@@ -287,7 +287,7 @@ describe('ensure', () => {
     expect(fresh.received.filter(({ method }) => method === 'POST')).toHaveLength(1)
   })
 
-  test('another was faster', async () => {
+  test('returns the existing resource if another caller was faster', async () => {
     const race = service(null, (make) => {
       make()
       return taken
@@ -431,7 +431,7 @@ describe('readiness', () => {
     }
   })
 
-  test('a location', async () => {
+  test('addLocation can wait for the new location', async () => {
     const { platform, received } = scriptedPlatform(() => ({ body: { group: { name: 'g' } } }))
     expect(await platform.groups.addLocation('g', 'ams', { wait: true })).toMatchObject({ name: 'g' })
     expect(received.map(({ method, url }) => `${method} ${url.split('/groups/')[1]}`)).toEqual([
@@ -440,7 +440,7 @@ describe('readiness', () => {
     ])
   })
 
-  test('the URL of a host', () => {
+  test('databaseUrl() uses http on this machine, and https elsewhere', () => {
     expect(databaseUrl('db-acme.turso.example')).toBe('https://db-acme.turso.example')
     expect(databaseUrl('127.0.0.1:8080/db')).toBe('http://127.0.0.1:8080/db')
     expect(databaseUrl('localhost:8080')).toBe('http://localhost:8080')
@@ -454,7 +454,7 @@ describe('databaseToken', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  /** A service that makes tokens that live so long, or fails. */
+  /** A service that creates tokens with this lifetime, or fails. */
   const mints = (lifeSeconds: number | null, fail: () => boolean = () => false) => {
     let count = 0
     return scriptedPlatform(() => {
@@ -494,7 +494,7 @@ describe('databaseToken', () => {
     await vi.advanceTimersByTimeAsync(0)
     expect(received).toHaveLength(2)
     expect(numberOf(await token())).toBe(2)
-    // no call until it was over: the next one waits
+    // no call until it had expired: the next one waits
     await vi.advanceTimersByTimeAsync(96_000)
     expect(numberOf(await token())).toBe(3)
     expect(received).toHaveLength(3)
@@ -533,7 +533,7 @@ describe('databaseToken', () => {
     expect(numberOf(await token())).toBe(2)
   })
 
-  test('forgets its token, also one that is being fetched', async () => {
+  test('forgets its token, even while it is being fetched', async () => {
     const { platform } = mints(3_600)
     const token = platform.databaseToken({ database: 'db', ttl: '1h' })
     const first = token()
@@ -548,7 +548,7 @@ describe('databaseToken', () => {
     expect(() => platform.databaseToken({ database: 'db', ttl })).toThrow('ttl must be a duration')
   })
 
-  test('either a database or a group', async () => {
+  test('requires either a database or a group', async () => {
     const { platform } = mints(1)
     expect(() => platform.databaseToken({ ttl: '1h' } as never)).toThrow('either database or group')
     expect(() => platform.databaseToken({ ttl: '1h', database: 'a', group: 'b' } as never)).toThrow('either')

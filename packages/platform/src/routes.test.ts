@@ -3,8 +3,9 @@ import { expect, test } from 'vitest'
 import { PLATFORM_CALLS } from '../test-support/platform-calls.ts'
 import { type PlatformRequest, scriptedPlatform } from '../test-support/scripted-platform.ts'
 
-// Every documented route of the platform API has a method, and every method but one is one of its routes: by its table, which names the
-// service's documentation as its source. Each call is made once, with all that it takes, and answered as documented.
+// Every documented route of the platform API has a method, and every method but one is a documented route, according to a
+// table that cites the service's documentation. Each call is made once, with all of its arguments, and gets the documented
+// response.
 
 interface Schema {
   readonly type?: string
@@ -31,12 +32,12 @@ const routes = (JSON.parse(readFileSync(file, 'utf8')) as Row[]).filter(
 )
 const nameOf = ({ method, path }: { method: string; path: string }): string => `${method} ${path}`
 
-/** Of a route that the service does not document: `methods.test.ts` tests it. */
+/** The method of an undocumented route, which `methods.test.ts` tests. */
 const UNDOCUMENTED = 'organizations.create'
 const CALLS = Object.entries(PLATFORM_CALLS).filter(([name]) => name !== UNDOCUMENTED)
-/** Made of several calls. */
+/** Methods that make several calls. */
 const HELPERS = ['databases.ensure', 'databases.waitUntilReady', 'groups.ensure']
-/** Sent, and not in the table's fields: what its notes say, and what it deprecates. */
+/** Fields that are sent but are not in the table: those in its notes, and deprecated ones. */
 const NOTED: Readonly<Record<string, readonly string[]>> = {
   'GET /v1/organizations/{organizationSlug}/databases': ['limit'],
   'POST /v1/organizations/{organizationSlug}/databases/{databaseName}/auth/tokens': [
@@ -45,7 +46,7 @@ const NOTED: Readonly<Record<string, readonly string[]>> = {
   'POST /v1/organizations/{organizationSlug}/groups/{groupName}/auth/tokens': ['fine_grained_permissions'],
 }
 
-/** A value of a schema, in which each text says where it stands. */
+/** A value for a schema, in which each text is its own path. */
 function sample(schema: Schema, name = 'it'): unknown {
   if (schema.fields)
     return Object.fromEntries(Object.entries(schema.fields).map(([key, each]) => [key, sample(each, key)]))
@@ -83,7 +84,7 @@ const methodsOf = (platform: object): string[] =>
 
 const { platform, received, results } = await callAll()
 
-test('the documented routes are 49, and each has exactly one method', () => {
+test('each of the 49 documented routes has exactly one method', () => {
   expect(routes).toHaveLength(49)
   const called = [...results.values()].map(({ request }) =>
     nameOf(rowOf(request) ?? { method: '?', path: request.url }),
@@ -118,7 +119,7 @@ test.each([...results])(
       expect(request.headers['content-type']).toBe('application/json')
       const sent = Object.keys(JSON.parse(request.body as string) as object)
       const fields = Object.keys(body.schema.fields ?? {})
-      // of an invitation either of the two
+      // for an invitation, either of the two
       expect(sent.filter((name) => !noted.includes(name)).toSorted()).toEqual(
         fields.filter((name) => name !== 'username' || !fields.includes('email')).toSorted(),
       )

@@ -6,7 +6,10 @@ const reach = { organization: 'acme', group: 'default', scopes: ['read'] } as co
 const encryption = { encryptionKey: 'k', encryptionCipher: 'aes256gcm' }
 const [db, group, instance, location] = ['{databaseName}', '{groupName}', '{instanceName}', '{location}']
 
-/** Every method that is a route, with all of its arguments. Names of a path are those of its pattern, as `{databaseName}`. */
+/**
+ * Every method that is a route, with all of its arguments. Names in a path are those of its pattern, such as
+ * `{databaseName}`.
+ */
 export const PLATFORM_CALLS: Readonly<Record<string, (platform: PlatformClient) => Promise<unknown>>> = {
   'databases.list': (p) => p.databases.list({ group: 'g', schema: 's', parent: 'p' }).page(),
   'databases.create': (p) =>

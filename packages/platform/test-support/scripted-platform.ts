@@ -1,7 +1,7 @@
 import type { PlatformFetch } from '../src/config.ts'
 import { createPlatformClient, type PlatformClient, type PlatformConfig } from '../src/index.ts'
 
-/** A request as it left. */
+/** A request as it was sent. */
 export interface PlatformRequest {
   readonly method: string
   readonly host: string
@@ -14,7 +14,7 @@ export interface PlatformRequest {
   readonly redirect: string
 }
 
-/** The response: JSON of `body`, or `text`. `drop` loses the connection instead; `hang` never answers. */
+/** The response: JSON of `body`, or `text`. `drop` loses the connection instead; `hang` never responds. */
 export interface PlatformAnswer {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
@@ -32,7 +32,7 @@ export const TOKEN = 'platform-token'
 export const fetchFailure = (code: string, syscall = 'connect'): TypeError =>
   new TypeError('fetch failed', { cause: Object.assign(new Error(`${syscall} ${code}`), { code, syscall }) })
 
-/** A client whose `fetch` answers as a test says. A request that hangs ignores its signal. */
+/** A client whose `fetch` responds as a test specifies. A request that hangs ignores its signal. */
 export function scriptedPlatform(
   script: PlatformScript,
   config: Partial<PlatformConfig> = {},

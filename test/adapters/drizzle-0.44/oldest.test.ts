@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { npmVersion } from 'drizzle-orm/version'
 import { expect, test } from 'vitest'
 
-// The end-to-end tests of the driver run beside these, on the same version.
+// The end-to-end tests of the driver also run on this version.
 
 test('this is the oldest version that the driver supports', async () => {
   const manifest = await readFile(

@@ -64,7 +64,7 @@ test('a tuple keeps the type of each of its queries', () => {
   >()
 })
 
-test('an array of unknown length gives an array', () => {
+test('an array of unknown length returns an array', () => {
   const results = (names: string[]) =>
     db.batch(names.map((name) => db.insert(users).values({ name }).returning({ id: users.id })))
   expectTypeOf(results).returns.resolves.toEqualTypeOf<{ id: number }[][]>()
@@ -104,7 +104,7 @@ test('$client, in a transaction and on a mock', () => {
   }>()
 })
 
-test('what must not compile', () => {
+test('invalid code does not compile', () => {
   const never = async () => {
     // @ts-expect-error text is not a query
     await db.batch(['select 1'])

@@ -26,7 +26,7 @@ test.each([
   expect(prepareBuilder(query())).toBeInstanceOf(BatonPreparedQuery)
 })
 
-test('the table and the codec of a column are found, also through an alias and as the decoder of an expression', () => {
+test('the table and the codec of a column are found, even through an alias and as the decoder of an expression', () => {
   const { id } = alias(a, 'other')
   expect(qualifiedNameOf(a.id)).toBe('a.id')
   expect(codecNameOf(id)).toBe('integer')

@@ -9,7 +9,7 @@ import { sql } from 'drizzle-orm'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
-// The command line of drizzle-kit 1.0 on the servers that we test with.
+// The command line of drizzle-kit 1.0 on each tested server.
 
 const server = await openTestServer()
 const fixture = fileURLToPath(new URL('../../fixtures/drizzle-kit/', import.meta.url))
@@ -75,7 +75,7 @@ test('push creates the tables, and has nothing to do the second time', async () 
   await db.$client.close()
 })
 
-test('pull writes the existing schema', async () => {
+test('pull writes the existing schema to a file', async () => {
   const db = drizzle({ connection: database.config })
   await db.batch([
     db.run(
@@ -102,7 +102,7 @@ test('pull writes the existing schema', async () => {
   expect(readFileSync(join(out, 'relations.ts'), 'utf8')).toContain('defineRelations')
 })
 
-test('its migrate and ours take turns on one database', async () => {
+test('drizzle-kit migrate and our migrate() take turns on one database', async () => {
   const db = drizzle({ connection: database.config })
   const applied = async (): Promise<unknown[]> =>
     await db.values(sql`select hash, created_at, name from __drizzle_migrations order by name`)

@@ -42,7 +42,7 @@ test('pending migrations are listed, and nothing is changed', async () => {
   expect(await db.values(sql`select name from sqlite_schema where name = 'b'`)).toEqual([])
 })
 
-test('a folder of drizzle-kit 1.0: two requests, then one; rows of cascading children stay', async () => {
+test('a folder of drizzle-kit 1.0 takes two requests, then one; rows of cascading children stay', async () => {
   expect(
     await requestsOf(() => expect(migrate(db, { migrationsFolder: folder })).resolves.toEqual(names)),
   ).toBe(2)
@@ -110,7 +110,7 @@ test('the error names the failing statement, and no part of any migration is kep
   expect(await db.values(sql`select name from sqlite_schema where name in ('a', 'c')`)).toEqual([])
 })
 
-test('two migrations of the same second are distinct; racing deployers apply each once', async () => {
+test('two migrations from the same second are distinct; racing deployments apply each once', async () => {
   await migrate(db, { migrations: [one] })
   const applied = await Promise.all(Array.from({ length: 5 }, () => migrate(db, { migrations: [one, two] })))
   expect(applied.filter((each) => each.length > 0)).toEqual([[two.name]])
@@ -123,7 +123,7 @@ test('folders of another layout, and names without a time, are rejected', async 
   await expect(migrate(db, { migrations: [{ ...one, name: 'one' }] })).rejects.toThrow('YYYYMMDDHHMMSS')
 })
 
-test('one that a merge put between applied ones is applied, or rejected if requested', async () => {
+test('a migration that a merge put between applied ones is applied, or rejected if requested', async () => {
   const later: MigrationSource = { name: '20260301000000_later', sql: 'create table c (id integer)' }
   await migrate(db, { migrations: [one, later] })
   const merged = [one, { ...two, name: '20260201000000_two' }, later]
@@ -180,7 +180,7 @@ describe('init', () => {
     expect(await migrate(db, { migrations: [], init: true })).toEqual({ exitCode: 'databaseMigrations' })
   })
 
-  test('returns the same as Drizzle’s own', async () => {
+  test('returns the same as Drizzle’s own migrator', async () => {
     const theirs = libsqlDrizzle({ connection: database as { url: string } })
     const config = { migrationsFolder: folder, init: true } as const
     expect(await migrate(db, config)).toEqual(await drizzleMigrate(theirs, config))

@@ -21,7 +21,7 @@ afterAll(() => db.$client.close())
 const insertConcurrently = (to: BatonDatabase): Promise<unknown> =>
   to.transaction((tx) => tx.insert(items).values({ name: 'a' }), { behavior: 'concurrent' })
 
-test('concurrent ones are refused by libsql-server', async () => {
+test('libsql-server rejects concurrent transactions', async () => {
   await expect(insertConcurrently(db)).rejects.toMatchObject({
     cause: {
       message: expect.stringMatching(/^mode 'concurrent' needs Turso's engine: SQL string could not/),
@@ -34,7 +34,7 @@ test('concurrent ones are refused by libsql-server', async () => {
   expect(await db.select().from(items)).toEqual([])
 })
 
-test('concurrent ones on Turso’s engine; of two that conflict, one is kept', async (context) => {
+test('Turso’s engine runs concurrent transactions; of two that conflict, one is kept', async (context) => {
   if (tursodbProblem !== null) context.skip(tursodbProblem)
   const turso = drizzle((await startTursodb()).url)
   await turso.run(sql`pragma journal_mode = mvcc`)

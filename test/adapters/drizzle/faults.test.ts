@@ -17,7 +17,7 @@ let database: TestDatabase
 let db: BatonDatabase
 let fates: Fate[] = []
 
-// a database of its own for each: a transaction that was cut off holds the write lock for a while
+// each test has its own database, because a transaction that was cut off holds the write lock for a while
 beforeEach(async () => {
   server ??= await openTestServer()
   database = await server.createDatabase()
@@ -104,7 +104,7 @@ test.each<[number, string, string]>([
   'HTTP %i is a DrizzleQueryError with status and text, outside and inside a transaction',
   async (status, body, text) => {
     const cause = { name: 'HttpError', status, message: expect.stringContaining(text) as string }
-    // it is not known what a request that failed with 500 has done; of a transaction without its COMMIT nothing stays
+    // a request that failed with 500 may have run; nothing of a transaction without its COMMIT is kept
     const inside = status === 500 ? { code: 'TRANSACTION_LOST', outcome: 'not_applied', cause } : cause
     const attempts: [() => Promise<unknown>, object][] = [
       [async () => await db.insert(items).values({ name: 'a' }), cause],
@@ -146,9 +146,9 @@ test('a request that times out is aborted', async () => {
   await impatient.$client.close()
 })
 
-test('a transaction that outlives its 5 s while another writer waits is lost, and keeps the user’s error (takes 6 s)', async () => {
+test('a transaction that exceeds its 5 s while another writer waits is lost, and keeps the user’s error (takes 6 s)', async () => {
   const mine = new Error('mine')
-  // the client would end it by itself a little earlier
+  // otherwise the client would end it a little earlier
   const patient = (): BatonDatabase =>
     drizzle({ connection: { ...database.config, transactionTimeoutMs: Infinity } })
   const [db1, db2] = [patient(), patient()]
@@ -171,7 +171,7 @@ test('a transaction that outlives its 5 s while another writer waits is lost, an
   await Promise.all([db1.$client.close(), db2.$client.close()])
 })
 
-test('one that exceeds transactionTimeoutMs cannot commit, and none of it is kept', async () => {
+test('a transaction that exceeds transactionTimeoutMs cannot commit, and none of it is kept', async () => {
   const lost = Promise.withResolvers<void>()
   const observe: ClientConfig['observe'] = ({ type }) => {
     if (type === 'transaction:lost') lost.resolve()

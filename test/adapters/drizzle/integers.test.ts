@@ -4,7 +4,7 @@ import { alias, integer, numeric, sqliteTable, text } from 'drizzle-orm/sqlite-c
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openTestServer } from '../../support/test-server.ts'
 
-// Integers that no number represents exactly: never a rounded number, never a bigint where the type is number.
+// Integers that no JavaScript number represents exactly: never a rounded number, never a bigint where the type is number.
 
 const UNSAFE = 2n ** 53n + 1n
 const owners = sqliteTable('owners', {

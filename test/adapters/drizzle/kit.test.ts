@@ -11,7 +11,7 @@ import { endWithTests } from '../../support/baton-command.ts'
 import { stablePort } from '../../support/stable-port.ts'
 import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
-// drizzle-kit's command line on the servers that we test with; push is in real-clients.test.ts.
+// drizzle-kit's command line on each tested server; push is in real-clients.test.ts.
 
 const server = await openTestServer()
 const fixture = fileURLToPath(new URL('../../fixtures/drizzle-kit/', import.meta.url))
@@ -42,7 +42,7 @@ async function kit(...args: string[]): Promise<void> {
   await promisify(execFile)(process.execPath, argsOf(args), options)
 }
 
-/** Starts drizzle-kit's studio, whose page is hosted elsewhere. @returns sends a request to its local API */
+/** Starts drizzle-kit's studio, whose page is hosted elsewhere. @returns a function that sends a request to its local API */
 async function startStudio(): Promise<(body: object) => Promise<unknown>> {
   const port = await stablePort()
   const args = argsOf(['studio', '--host', '127.0.0.1', '--port', String(port)])
@@ -63,7 +63,7 @@ async function startStudio(): Promise<(body: object) => Promise<unknown>> {
   }
 }
 
-/** The text of the file in `out` whose name ends so. */
+/** The text of the file in `out` whose name has this ending. */
 const written = (ending: string): string =>
   readFileSync(join(out, readdirSync(out).find((name) => name.endsWith(ending)) ?? ending), 'utf8')
 
@@ -79,7 +79,7 @@ test('generate needs no server, and our migrate() applies what it wrote', async 
   await db.$client.close()
 })
 
-test('pull writes the existing schema', async () => {
+test('pull writes the existing schema to a file', async () => {
   await kit('generate', '--name', 'init')
   const db = drizzle({ connection: database.config })
   await migrate(db, { migrationsFolder: out })
@@ -106,7 +106,7 @@ test('pull writes the existing schema', async () => {
   expect(written('relations.ts')).toContain('books: many(book)')
 })
 
-test('its migrate and ours take turns on one database', async () => {
+test('drizzle-kit migrate and our migrate() take turns on one database', async () => {
   const db = drizzle({ connection: database.config })
   const applied = async (): Promise<unknown[]> =>
     await db.values(sql`select hash, created_at from __drizzle_migrations order by created_at`)

@@ -43,7 +43,7 @@ const tables = async (): Promise<unknown[]> => {
 const one = migration(1, 'create table a (id integer)')
 const two = migration(2, 'create table b (id integer)')
 
-test('one migration takes two requests, nothing to do takes one, and both return what they did', async () => {
+test('one migration takes two requests, none takes one, and both return what was applied', async () => {
   expect(
     await requestsOf(() => expect(migrate(db, { migrations: [one] })).resolves.toEqual(['0001_test'])),
   ).toBe(2)
@@ -174,7 +174,7 @@ describe('all or nothing', () => {
     expect(await db.values(sql`select count(*) from p`)).toEqual([[1]])
   })
 
-  test('rows that already violated one do not prevent it', async () => {
+  test('rows that already violated a foreign key do not prevent a migration', async () => {
     const linked = migration(
       1,
       'create table p (id integer primary key);create table c (p integer references p)',
@@ -230,7 +230,7 @@ describe('all or nothing', () => {
       )
     })
 
-    test('it may be repaired, or dropped, by a migration', async () => {
+    test('a migration may repair or drop it', async () => {
       const mending = migration(2, 'create unique index p_id on p (id);insert into p values (1)')
       expect(await migrate(db, { migrations: [mending], ...options })).toEqual(['0002_test'])
       const dropping = migration(3, 'drop table "c, ""broken""";drop table child;drop table dirty')
@@ -239,7 +239,7 @@ describe('all or nothing', () => {
     })
   })
 
-  test('a new one that cannot be checked is rejected with the server’s message', async () => {
+  test('a new foreign key that cannot be checked is rejected with the server’s message', async () => {
     const mismatched = migration(
       1,
       'create table p (id integer);create table c (p integer references p (id));insert into c values (1)',
@@ -249,7 +249,7 @@ describe('all or nothing', () => {
 })
 
 describe('which migrations are pending', () => {
-  test('one that a merge put between applied ones is applied, or rejected if requested', async () => {
+  test('a migration that a merge put between applied ones is applied, or rejected if requested', async () => {
     const three = migration(3, 'create table c (id integer)')
     await migrate(db, { migrations: [one, three] })
     await expect(migrate(db, { migrations: [one, two, three], outOfOrder: 'error' })).rejects.toThrow(
@@ -258,13 +258,13 @@ describe('which migrations are pending', () => {
     expect(await migrate(db, { migrations: [one, two, three] })).toEqual(['0002_test'])
   })
 
-  test('one whose SQL or time was changed afterwards is not applied again', async () => {
+  test('a migration whose SQL or time was changed afterwards is not applied again', async () => {
     await migrate(db, { migrations: [one] })
     expect(await migrate(db, { migrations: [{ ...one, sql: `${one.sql}\r\n` }] })).toEqual([])
     expect(await migrate(db, { migrations: [{ ...one, when: 5 }] })).toEqual([])
   })
 
-  test('two with the same SQL are distinct', async () => {
+  test('two migrations with the same SQL are distinct', async () => {
     await db.run(sql`create table log (n integer)`)
     const same = [migration(1, 'insert into log values (1)'), migration(2, 'insert into log values (1)')]
     await migrate(db, { migrations: same.slice(0, 1) })
@@ -273,7 +273,7 @@ describe('which migrations are pending', () => {
   })
 })
 
-test('racing deployers apply each migration once', async () => {
+test('racing deployments apply each migration once', async () => {
   await db.run(sql`create table log (n integer)`)
   const migrations = [migration(1, 'insert into log values (1)'), migration(2, 'insert into log values (2)')]
   const applied = await Promise.all(Array.from({ length: 10 }, () => migrate(db, { migrations })))

@@ -97,7 +97,7 @@ describe('query builders', () => {
     expect(await db.$count(users)).toBe(1)
   })
 
-  test('queries made together run concurrently', async () => {
+  test('queries issued together run concurrently', async () => {
     const names = Array.from({ length: 10 }, (_, n) => `p${n}`)
     expect(await requestsOf(() => Promise.all(names.map((name) => db.insert(users).values({ name }))))).toBe(
       10,
@@ -215,7 +215,7 @@ describe('raw SQL', () => {
     expect(await db.run('select 1 as a')).toMatchObject({ columns: ['a'], rows: [{ a: 1 }], rowsAffected: 0 })
   })
 
-  test('columns called __proto__, length and 0 are ordinary columns; of equal names the last is kept', async () => {
+  test('columns named __proto__, length and 0 are ordinary columns; if names are equal, the last is kept', async () => {
     const row: unknown = await db.get(sql`select 1 as "__proto__", 2 as "length", 3 as "0", 4 as a, 5 as a`)
     expect(Object.entries(Object(row) as object)).toEqual([
       ['0', 3],
@@ -225,13 +225,13 @@ describe('raw SQL', () => {
     ])
   })
 
-  test('a Date is its milliseconds, a boolean 1 or 0', async () => {
+  test('a Date becomes its milliseconds, a boolean 1 or 0', async () => {
     expect(await db.values(sql`select ${new Date(5)}, ${true}, ${false}, ${null}`)).toEqual([[5, 1, 0, null]])
   })
 })
 
 describe('errors', () => {
-  test('are Drizzle’s, with the client’s as cause', async () => {
+  test('are Drizzle’s, with the client’s error as cause', async () => {
     await db.insert(users).values({ name: 'Ada' })
     const error: unknown = await db
       .insert(users)
@@ -385,7 +385,7 @@ describe('values', () => {
 })
 
 describe('drizzle()', () => {
-  test('takes a URL, a client or a configuration with either', async () => {
+  test('accepts a URL, a client or a configuration with either', async () => {
     await using client = createClient({ url: database.url, authToken: database.authToken })
     const { url } = database
     for (const made of [
@@ -424,12 +424,12 @@ describe('drizzle()', () => {
     [5, /expected a URL, a client, .* not number/],
     [{ url: 'libsql://h?authToken=secret' }, /either `client` or `connection`, not an object of url/],
     ['localhost:8080', /did you mean http:\/\/localhost:8080\?/],
-  ])('refuses %o', (given, message) => {
+  ])('rejects %o', (given, message) => {
     expect(() => drizzle(given as never)).toThrow(message)
     expect(() => drizzle(given as never)).not.toThrow('secret')
   })
 
-  test('with intMode bigint, number columns still give numbers', async () => {
+  test('with intMode bigint, number columns still return numbers', async () => {
     await using client = createClient({ url: database.url, authToken: database.authToken, intMode: 'bigint' })
     const other = drizzle({ client })
     await other.insert(users).values({ id: 1, name: 'Ada', bornAt: new Date(5) })
@@ -457,7 +457,7 @@ describe('drizzle()', () => {
     })
   })
 
-  test('withReplicas keeps batch', async () => {
+  test('withReplicas preserves batch', async () => {
     const replicated = withReplicas(db, [drizzle({ client: db.$client })])
     const [rows] = await replicated.batch([db.select().from(users)])
     expect(rows).toEqual([])

@@ -5,7 +5,7 @@ import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { afterAll, beforeAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
 import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
-// Relational queries and names of columns, which are different in 1.0.
+// Relational queries and column names, which are different in 1.0.
 
 const users = sqliteTable('users', {
   id: integer().primaryKey({ autoIncrement: true }),

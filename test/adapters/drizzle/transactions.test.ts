@@ -22,7 +22,7 @@ beforeAll(async () => {
   db = drizzle({
     connection: { url: database.url, authToken: database.authToken },
     logger: { logQuery: (query) => void log.push(query) },
-    // 1.0 shows no parameters by itself
+    // 1.0 does not show parameters by default
     ...({ paramsInErrors: true } as object),
   })
   await db.run(sql`create table items (id integer primary key, name text not null unique)`)
@@ -70,7 +70,7 @@ describe('transactions', () => {
     },
   )
 
-  test('an empty one sends nothing', async () => {
+  test('an empty transaction sends nothing', async () => {
     expect(await requestsOf(() => db.transaction(async () => {}))).toBe(0)
   })
 
@@ -117,7 +117,7 @@ describe('transactions', () => {
     expect(await names()).toEqual(['a', 'b'])
   })
 
-  test('an ended one rejects later calls', async () => {
+  test('an ended transaction rejects later calls', async () => {
     const late = await db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'a' })
       return () => tx.insert(items).values({ name: 'b' })
@@ -161,7 +161,7 @@ describe('transactions', () => {
     })
   })
 
-  test('one that the server ended keeps the user’s own error, and writes nothing outside', async () => {
+  test('a transaction that the server ended keeps the user’s own error, and writes nothing outside it', async () => {
     const mine = new Error('mine')
     const attempt = db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'a' })
@@ -217,7 +217,7 @@ describe('nested transactions', () => {
     expect(await names()).toEqual(['a', 'd'])
   })
 
-  test('an error that the callback swallows undoes nothing but its statement', async () => {
+  test('an error that the callback swallows undoes only its statement', async () => {
     await db.transaction(async (tx) => {
       await tx.insert(items).values({ id: 1, name: 'a' })
       await tx.transaction(async (nested) => {
@@ -252,7 +252,7 @@ describe('nested transactions', () => {
 })
 
 describe('batch', () => {
-  test('six queries of every form are one request, typed one by one', async () => {
+  test('six queries of all forms are one request, and each has its own type', async () => {
     const byName = db
       .select()
       .from(items)
@@ -405,7 +405,7 @@ describe('cache', () => {
     expect(cache.forgotten).toHaveLength(4)
   })
 
-  /** A client whose next request with these words is answered, and the answer lost. */
+  /** A client for which the response to the next request with these words is lost. */
   async function losing(words: string) {
     let isLost = false
     const client = createClient({

@@ -58,7 +58,7 @@ const names = async (): Promise<string[]> => {
   return rows.map((row) => row.name)
 }
 
-test('six queries of every form are one request, with the results and types of each', async () => {
+test('six queries of all forms are one request, each with its own result and type', async () => {
   const requests = await requestsOf(async () => {
     const results = await batch(db, [
       db.insertInto('person').values({ id: 1, name: 'Ada' }),
@@ -117,7 +117,7 @@ test('arrays of unknown length, and an empty array', async () => {
   expect(await requestsOf(() => expect(batch(db, [])).resolves.toEqual([]))).toBe(0)
 })
 
-test('a compiled query may be in several batches, and be executed separately afterwards', async () => {
+test('a compiled query may be used in several batches, and be executed separately afterwards', async () => {
   const select = db.selectFrom('person').select('name').compile()
   const [[, before], after] = await Promise.all([
     batch(db, [db.insertInto('person').values({ name: 'a' }), select]),
@@ -227,7 +227,7 @@ test('a query of another Kysely instance is rejected before anything is sent', a
     await expect(batch(db, [other.schema.dropTable('pet')])).rejects.toThrow('query 0 of the batch')
   })
   expect(requests).toBe(0)
-  // these are bound to no connection
+  // these are not bound to a connection
   const [raw, compiled] = await batch(db, [
     sql<{ a: number }>`select 1 as a`.withPlugin(new CamelCasePlugin()),
     other

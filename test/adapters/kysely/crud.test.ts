@@ -62,13 +62,13 @@ describe('queries', () => {
     rows[0]!.name = 'Grace'
   })
 
-  test('queries made together are in flight together', async () => {
+  test('queries issued together are in flight together', async () => {
     let waiting = 0
     const all = Promise.withResolvers<void>()
     const held = new Kysely<Tables>({
       dialect: new BatonDialect({
         ...database.config,
-        // one after the other, the first would wait forever
+        // if they ran one after another, the first would wait forever
         async fetch(input, init) {
           waiting += 1
           if (waiting === 10) all.resolve()
@@ -82,7 +82,7 @@ describe('queries', () => {
     await held.destroy()
   })
 
-  test('writes made together are all applied', async () => {
+  test('writes issued together are all applied', async () => {
     const requests = await requestsOf(() =>
       Promise.all(
         Array.from({ length: 10 }, (_, n) =>
@@ -161,7 +161,7 @@ describe('queries', () => {
     await expect(db.selectFrom('person').select('name').stream(0).next()).rejects.toThrow('`chunkSize`')
   })
 
-  test('columns called __proto__, length and 0 are ordinary columns; of equal names the last is kept', async () => {
+  test('columns named __proto__, length and 0 are ordinary columns; if names are equal, the last is kept', async () => {
     const { rows } = await sql<
       Record<string, unknown>
     >`select 1 as "__proto__", 2 as "length", 3 as "0", 4 as a, 5 as a, count(*)`.execute(db)
@@ -177,7 +177,7 @@ describe('queries', () => {
 })
 
 describe('results', () => {
-  test('insertId is set only for inserts that inserted a row', async () => {
+  test('insertId is set only if a row was inserted', async () => {
     const first = await db.insertInto('person').values({ name: 'Ada' }).executeTakeFirstOrThrow()
     expect(typeof first.insertId).toBe('bigint')
     expect(first.numInsertedOrUpdatedRows).toBe(1n)
@@ -197,7 +197,7 @@ describe('results', () => {
     expect(updated).toEqual({ rows: [], numAffectedRows: 1n })
   })
 
-  test('selects carry no counts; changes with RETURNING do', async () => {
+  test('selects have no counts; changes with RETURNING do', async () => {
     expect(await db.executeQuery(db.selectFrom('person').selectAll().compile())).toEqual({ rows: [] })
     const inserted = await db.executeQuery(
       db.insertInto('person').values({ name: 'Ada' }).returning('name').compile(),
@@ -396,7 +396,7 @@ test('vectors are kept as blobs, compared by the server and found by its index',
 })
 
 describe('ownership', () => {
-  test('a client given to the dialect stays open', async () => {
+  test('a client passed to the dialect stays open', async () => {
     await using client = createClient({ url: database.url, authToken: database.authToken })
     const borrower = new Kysely<Tables>({ dialect: new BatonDialect({ client }) })
     await borrower.selectFrom('person').selectAll().execute()
@@ -430,7 +430,7 @@ describe('ownership', () => {
     expect(supportsTransactionalDdl).toBe(true)
   })
 
-  test('exactly one of client and url has to be given', () => {
+  test('exactly one of client and url is required', () => {
     const client = createClient({ url: database.url })
     for (const [config, message] of [
       [{ url: undefined }, /either `client` or `url`.* is the environment variable for `url` set/],

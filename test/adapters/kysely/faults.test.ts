@@ -17,7 +17,7 @@ let log: string[] = []
 /** Called when a transaction is lost. */
 let onLost = (): void => {}
 
-// a database of its own for each: a transaction that was cut off holds the write lock for a while
+// each test has its own database, because a transaction that was cut off holds the write lock for a while
 beforeEach(async () => {
   server ??= await openTestServer()
   database = await server.createDatabase()
@@ -71,7 +71,7 @@ test('a lost statement ends the transaction; later calls are rejected and the us
     throw mine
   })
   await expect(attempt).rejects.toBe(mine)
-  // the server drops a stream that is idle, and the transaction with it; reading need not wait for that
+  // the server drops an idle stream, and the transaction with it; a read does not have to wait for that
   expect(await names()).toEqual([])
 })
 
@@ -121,10 +121,10 @@ test('queries that are not awaited never run outside their transaction or connec
   expect(await names()).toEqual([])
 })
 
-/** Has the server, or the client's own clock, end a transaction; the next request comes too late. */
+/** Makes the server, or the client's own timer, end a transaction; the next request comes too late. */
 const ends: Record<string, () => Promise<unknown>> = {
   'that the server dropped': async () => fates.push('finds its stream gone'),
-  // SQLite rolls back by itself
+  // SQLite rolls back on its own
   'that a statement ended': async () => {},
   'that was idle past its time': () => new Promise<void>((resolve) => (onLost = resolve)),
 }
@@ -138,7 +138,7 @@ describe.each(Object.keys(ends))('a transaction %s', (how) => {
   }
   const lost = { name: 'StreamError', code: expect.stringMatching(/^TRANSACTION_(LOST|EXPIRED)$/) as string }
 
-  // a COMMIT to a stream that is gone may be the second copy of one that was carried out
+  // a COMMIT to a stream that is gone may be the second copy of one that succeeded
   const isUnclear = how === 'that the server dropped'
   const uncommitted = isUnclear ? { name: 'HttpError', status: 400, outcome: 'unknown' } : lost
 
@@ -163,7 +163,7 @@ describe.each(Object.keys(ends))('a transaction %s', (how) => {
     expect(await names()).toEqual([])
   })
 
-  test('refuses to commit', async () => {
+  test('rejects a commit', async () => {
     await expect(db.transaction().execute(begin)).rejects.toMatchObject(uncommitted)
     expect(log).not.toContain('rollback')
     expect(await names()).toEqual([])
@@ -190,7 +190,7 @@ describe.each(Object.keys(ends))('a transaction %s', (how) => {
     expect(await names()).toEqual([])
   })
 
-  test('is rolled back when it is controlled, and a second rollback is not an error', async () => {
+  test('a controlled transaction is rolled back, and a second rollback is not an error', async () => {
     const trx = await db.startTransaction().execute()
     await begin(trx)
     await expect(trx.commit().execute()).rejects.toMatchObject(uncommitted)

@@ -8,11 +8,11 @@ interface Tables {
   item: { id: Generated<number>; name: string }
 }
 
-/** Names of inserts; the last is refused. */
+/** Names for inserts; the last is rejected. */
 const NAMES = ['a', 'b', 'refused'] as const
 
 const name = fc.constantFrom(...NAMES)
-/** One query by itself, or several in a batch, by the database or inside a transaction of it. */
+/** A single query, or a batch of several, on the database or inside a transaction. */
 const act = fc.record({
   names: fc.oneof(name, fc.array(name, { maxLength: 4 })),
   inTransaction: fc.boolean(),

@@ -60,7 +60,7 @@ test('ordinary tables look as they do to Kysely’s own introspector', async () 
   for (const name of ['person', 'adults', 'pair', 'odd "name']) {
     const [our, their] = [byName(ours, name), byName(theirs, name)]
     expect(our).toEqual(their)
-    // also those without a value
+    // including those without a value
     expect(keysOf(our)).toEqual(keysOf(their))
     expect(our?.columns.map(keysOf)).toEqual(their?.columns.map(keysOf))
   }
@@ -99,7 +99,7 @@ test('only the tables that match `where`, as in Kysely 0.30', async () => {
     )
   expect(await names(new BatonIntrospector(db))).toEqual(['made', 'pair'])
   const theirs = await names(new SqliteIntrospector(db))
-  // before that it is not known, and here it does no harm
+  // earlier versions do not have the option, and ignore it
   if (inject('kysely') === '0.30') expect(theirs).toEqual(['made', 'pair'])
   else expect(theirs).toContain('person')
 })

@@ -29,7 +29,7 @@ const createTable = (name: string): Migration => ({
   down: (db) => db.schema.dropTable(name).execute(),
 })
 
-test('migrates up and down; with nothing to do it costs six requests', async () => {
+test('migrates up and down; with nothing to do it takes six requests', async () => {
   const db = open()
   const migrator = migratorOf(db, { '1': createTable('a'), '2': createTable('b') })
   expect(await migrator.migrateToLatest()).toMatchObject({
@@ -63,7 +63,7 @@ test('a hundred migrators at once run each migration once', async () => {
   expect(runs).toEqual(['1', '2', '3'])
 })
 
-test('the lock of a migrator that died is taken over when its lease expires; that of a running one is not', async () => {
+test('the lock of a migrator that died is taken over when its lease expires; the lock of a running one is not', async () => {
   const db = open()
   await migratorOf(db, {}).migrateToLatest()
   const held = 'update kysely_migration_lock set is_locked = unixepoch() + 2 returning is_locked'
@@ -85,7 +85,7 @@ test('a migrator that waits for the migration lock does not take the write lock,
   await sql`create table a (id integer)`.execute(owner)
   const waiter = migratorOf(db, { '1': createTable('b') }).migrateToLatest()
   const before = database.requestCount()
-  // an update that finds nothing to do would hang until the owner's transaction is over
+  // an update that changes nothing would hang until the owner's transaction has ended
   await vi.waitFor(() => expect(database.requestCount() - before).toBeGreaterThan(8), 4000)
   await owner.commit().execute()
   await sql`update kysely_migration_lock set is_locked = 0`.execute(db)

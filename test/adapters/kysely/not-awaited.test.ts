@@ -3,7 +3,7 @@ import { type ControlledTransaction, type Generated, Kysely, sql } from 'kysely'
 import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { openTestServer } from '../../support/test-server.ts'
 
-// Queries of a transaction that are not awaited, and wait in Kysely's own queue when the transaction ends.
+// Queries of a transaction that are not awaited, and are still in Kysely's own queue when the transaction ends.
 
 interface Tables {
   item: { id: Generated<number>; name: string }
@@ -104,7 +104,7 @@ describe.each(programs)('%s, %s', (_kind, _when, run, prepare) => {
     if (ended !== null) {
       expect(has('first') || has('behind')).toBe(false)
     } else {
-      // what ran before the COMMIT says so, and what says so did
+      // exactly the queries that report success ran before the COMMIT
       if (has('first')) expect(first?.status).toBe('fulfilled')
       expect(has('behind')).toBe(behind?.status === 'fulfilled')
     }

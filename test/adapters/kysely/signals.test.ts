@@ -32,7 +32,7 @@ const ENDLESS = 100_000_000
 const soon = (): AbortSignal => AbortSignal.timeout(30)
 
 if (inject('kysely') === '0.28') {
-  test('Kysely 0.28 has no signals: a query runs to its end', async () => {
+  test('Kysely 0.28 has no signals, so a query runs to completion', async () => {
     await slowInsert('a').execute(db, { signal: soon() })
     expect(await names()).toEqual(['a'])
   })
@@ -97,7 +97,7 @@ if (inject('kysely') === '0.28') {
       sql`(with recursive n(i) as (select 1 union all select i + 1 from n where i < ${sql.lit(to)}) select ${column} as x from n)`
     const read = async (executor: Kysely<Tables>, from: RawBuilder<{ x: number }>): Promise<number[]> => {
       const controller = new AbortController()
-      // for streams without rows; the others are aborted by the loop, however slow they are
+      // for streams without rows; the others are aborted by the loop, regardless of how slow they are
       const timer = from === neverReady && setTimeout(() => controller.abort(new Error('mine')), 100)
       const seen: number[] = []
       const rows = executor

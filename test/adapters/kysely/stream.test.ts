@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => db.destroy())
 
-test.each([1, 7, 100, 10_000])('streams every row with chunks of %i, for two requests', async (chunkSize) => {
+test.each([1, 7, 100, 10_000])('streams every row in chunks of %i, with two requests', async (chunkSize) => {
   before = database.requestCount()
   let sum = 0
   for await (const { id, name } of all.stream(chunkSize)) {

@@ -25,9 +25,9 @@ async function run(...args: string[]): Promise<string> {
     cwd: example,
     env: {
       ...process.env,
-      // tools that load the dialect themselves take its sources, too
+      // tools that load the dialect themselves also use its sources
       NODE_OPTIONS: '--conditions=@batonsql/source',
-      // kysely-ctl says nothing when it finds itself in a test
+      // kysely-ctl prints nothing when it detects that it runs in a test
       CONSOLA_LEVEL: '3',
       DATABASE_URL: database.url,
       DATABASE_TOKEN: database.authToken,

@@ -72,7 +72,7 @@ describe('transactions', () => {
     expect(await names()).toEqual(['a', 'b'])
   })
 
-  test('an empty one sends nothing', async () => {
+  test('an empty transaction sends nothing', async () => {
     expect(await requestsOf(() => db.transaction().execute(async () => {}))).toBe(0)
   })
 
@@ -134,7 +134,7 @@ describe('transactions', () => {
     expect((await sql`select n from counter`.execute(db)).rows).toEqual([{ n: 5 }])
   })
 
-  test('queries made together run one at a time', async () => {
+  test('queries issued together run one at a time', async () => {
     const requests = await requestsOf(() =>
       db.transaction().execute((trx) => Promise.all(['a', 'b', 'c'].map((name) => insert(trx, name)))),
     )
@@ -142,7 +142,7 @@ describe('transactions', () => {
     expect(await names()).toEqual(['a', 'b', 'c'])
   })
 
-  test('the mode of the dialect is used if the transaction has none', async () => {
+  test("the dialect's mode is used if the transaction has none", async () => {
     await using client = createClient({ url: database.url, authToken: database.authToken })
     const seen: string[] = []
     const deferred = new Kysely<Tables>({
@@ -244,7 +244,7 @@ describe('controlled transactions', () => {
     const inner = await outer.savepoint('a').execute()
     await insert(inner, 'b')
     await inner.releaseSavepoint('A' as never).execute()
-    // refused at once, and not with the next statement, which would end the transaction
+    // rejected at once, and not with the next statement, which would end the transaction
     await expect(inner.rollbackToSavepoint('a').execute()).rejects.toThrow('no such savepoint: a')
     await expect(trx.rollbackToSavepoint('ä' as never).execute()).rejects.toThrow('no such savepoint: ä')
     await trx.commit().execute()
@@ -400,7 +400,7 @@ describe('db.connection()', () => {
   })
 })
 
-test('destroy() closes what is open', async () => {
+test('destroy() closes open streams', async () => {
   const other = new Kysely<Tables>({
     dialect: new BatonDialect({ url: database.url, authToken: database.authToken }),
   })

@@ -28,7 +28,7 @@ function describeResult(result: ResultSet): unknown {
   }
 }
 
-/** The text of an error without the code in front, which the original repeats. */
+/** The text of an error without the code at the start, which the original repeats. */
 const messageOf = ({ message, code }: LibsqlError): string =>
   message.replaceAll(`${code}: `, '').replace(/^SQLite error: /, '')
 

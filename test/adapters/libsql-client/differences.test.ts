@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { settlesBefore } from '../../support/fixtures.ts'
 import { openTestServer } from '../../support/test-server.ts'
 
-// The differences from the original that the package's README lists, shown on both.
+// The differences from the original that the package's README lists, tested on both.
 const server = await openTestServer()
 const database = await server.createDatabase()
 const config = { url: database.url, ...(database.authToken && { authToken: database.authToken }) }
@@ -198,7 +198,7 @@ test('a transaction that is open when the client is closed is rolled back at onc
   await second
   expect(await codeOf(tx.execute("insert into t values ('late')"))).toBe('TRANSACTION_CLOSED')
   expect(await codeOf(tx.commit())).toBe('TRANSACTION_CLOSED')
-  // the lock was released: otherwise the server would keep it for 5 s
+  // the lock was released; otherwise the server would hold it for 5 s
   const write = ours.execute("insert into t values ('next')")
   expect(await settlesBefore(write, pause(2_500))).toBe(true)
   await write

@@ -5,7 +5,7 @@ import { afterAll, expect, test } from 'vitest'
 import { openTestServer } from '../../support/test-server.ts'
 import { describeOutcome } from './describe-outcome.ts'
 
-// The same calls, of the original and of ours, each on a database of its own: what a program can see must be the same.
+// Makes the same calls with the original and with our package, on separate databases: a program must see the same results.
 const server = await openTestServer()
 const [theirs, mine] = [await server.createDatabase(), await server.createDatabase()]
 const original = createOriginal({ url: theirs.url, ...(theirs.authToken && { authToken: theirs.authToken }) })

@@ -9,7 +9,7 @@ import { Kysely } from 'kysely'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
-// Auth.js: a sign in by mail from the first request to the session, and an account that is linked.
+// Auth.js: a sign-in by email from the first request to the session, and a linked account.
 
 const TABLES = {
   kysely: `

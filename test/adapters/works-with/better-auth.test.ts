@@ -9,7 +9,7 @@ import { Kysely } from 'kysely'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
-// better-auth: sign up, sign in, session, link an account, and what remains when one of several writes fails.
+// better-auth: sign up, sign in, session, link an account, and the state after one of several writes fails.
 
 const timestamps = {
   createdAt: integer({ mode: 'timestamp_ms' }).notNull(),

@@ -41,7 +41,7 @@ test('drizzle-seed fills tables, the same way for the same seed, and empties the
     .where(sql`author.id is null`)
   expect(await orphans).toEqual([{ n: 0 }])
 
-  // it empties the tables in their order, and what it says about foreign keys lasts for one request
+  // it empties the tables in their given order, and its pragma for foreign keys lasts for one request
   await expect(reset(db, schema)).rejects.toSatisfy(isForeignKeyViolation)
   await db.transaction(async (tx) => {
     await tx.run(sql`pragma defer_foreign_keys = on`)

@@ -88,7 +88,7 @@ describe('spans of calls', () => {
     })
   })
 
-  test('a batch of several kinds, without an address and without text', async () => {
+  test('a batch with several kinds of statements, without an address and without text', async () => {
     const db = await connect({ address: null, queryText: false })
     await db.batch(['insert into note (text) values (1)', 'select 1'])
     expect(oneNamed('BATCH').attributes).toEqual({
@@ -192,7 +192,7 @@ describe('spans around calls', () => {
     })
   })
 
-  test('a retry is an event of its call, or of the span around calls that were made together', async () => {
+  test('a retry is an event of its call, or of the span around calls that were issued together', async () => {
     const observe = observeWithOpenTelemetry({ tracerProvider })
     let failures = 1
     const { db } = await scripted(

@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-/** Passes connections on to a server, and ends them as networks do. */
+/** Forwards connections to a server, and breaks them as networks do. */
 export class Connections implements AsyncDisposable {
   readonly #server: Server
   #open: [Socket, Socket][] = []
-  /** Whether answers are kept back, and whether one was. */
+  /** Whether responses are held back, and whether one was. */
   holdsAnswers = false
   hasHeld = false
 
@@ -50,17 +50,17 @@ export class Connections implements AsyncDisposable {
     await once(this.#server, 'listening')
   }
 
-  /** Ends them, as a server does with those that are idle. */
+  /** Closes them, as a server does with idle ones. */
   end(): void {
     for (const [from] of this.#open.splice(0)) from.end()
   }
 
-  /** Resets them, as those of a server that is killed are. */
+  /** Resets them, as if the server had been killed. */
   reset(): void {
     for (const [from] of this.#open.splice(0)) from.resetAndDestroy()
   }
 
-  /** Forgets them, as a gateway does with those that are idle: what is sent gets no response, and no error. */
+  /** Drops them silently, as a gateway does with idle ones: requests get no response, and no error. */
   forget(): void {
     for (const [from, to] of this.#open.splice(0)) {
       from.removeAllListeners('data').resume()
@@ -68,7 +68,7 @@ export class Connections implements AsyncDisposable {
     }
   }
 
-  /** Resets them, and refuses new ones until the function that it gives is called. */
+  /** Resets them, and refuses new ones until the returned function is called. */
   refuse(): () => Promise<void> {
     const port = this.#port
     this.#server.close()

@@ -1,4 +1,4 @@
-// A function with a client in its module scope. It runs each line of its input as a statement, and says what came of it, and
+// A function with a client in module scope. It runs each line of its input as a statement, and prints the outcome, and
 // `again` each time it sends one again.
 import { createInterface } from 'node:readline'
 import { createClient, type DatabaseError } from '@batonsql/core'
@@ -8,7 +8,7 @@ const db = createClient({
   url: process.env['DATABASE_URL'] ?? '',
   authToken: process.env['DATABASE_TOKEN'],
   requestTimeoutMs: 10_000,
-  // more than usual, for a machine that is busy
+  // more than usual, in case the machine is busy
   maxRetries: 5,
   observe: ({ type }) => {
     if (type !== 'retry') return

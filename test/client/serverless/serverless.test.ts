@@ -10,7 +10,7 @@ import { openRestartableServer } from '../../support/restartable-server.ts'
 import { openTestServer } from '../../support/test-server.ts'
 import { Connections } from './connections.ts'
 
-// Functions are frozen between two calls, and thawed later. Here a process is stopped and continued.
+// Functions are frozen between two calls and thawed later. These tests stop and continue a process.
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url))
 /** Longer than connections are kept without a request. */
@@ -42,7 +42,7 @@ interface Config {
 const startProgram = ({ url, authToken = '' }: Config, ...args: string[]): Program => {
   const { NODE_OPTIONS: _, ...env } = process.env
   return spawn(process.execPath, ['--conditions=@batonsql/source', '--no-warnings', ...args], {
-    // where the packages are found
+    // where the packages can be resolved
     cwd: FOLDER,
     env: { ...env, DATABASE_URL: url, DATABASE_TOKEN: authToken },
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -65,7 +65,7 @@ class FunctionProcess implements AsyncDisposable {
     return started
   }
 
-  /** Gives it a statement. @param onRetry called each time it is sent again @returns what came of it */
+  /** Sends it a statement. @param onRetry called each time it is sent again @returns the outcome */
   async call(sql: string, onRetry?: () => void): Promise<unknown> {
     this.#child.stdin.write(`${sql}\n`)
     for (;;) {
@@ -223,7 +223,7 @@ describe('a program that does not close its client', () => {
   const OPEN = `import { createClient } from '@batonsql/core'
     const { DATABASE_URL: url, DATABASE_TOKEN: token } = process.env
     const db = createClient({ url, authToken: async () => token })`
-  /** @returns what it wrote */
+  /** @returns its output */
   const runToEnd = async (code: string): Promise<string> => {
     const child = startProgram(database.config, '--input-type=module', '--eval', `${OPEN}; ${code}`)
     const closed = once(child, 'close')
@@ -239,12 +239,12 @@ describe('a program that does not close its client', () => {
     ['a call that failed', "await db.execute('select nothing').catch(() => {})"],
     ['a close that waits', "await db.execute('select 1'); await db.close({ drainMs: 60_000 })"],
   ])('exits on its own after %s', async (_, work) => {
-    // a connection is kept for 4 s, but does not keep the process from ending; nor does this timer
+    // a connection is kept for 4 s, but does not keep the process alive; neither does this timer
     const late = "setTimeout(() => console.log('still there after 3 s'), 3_000).unref()"
     expect(await runToEnd(`${work}; console.log('done'); ${late}`)).toBe('done\n')
   })
 
-  test('and not before its work has finished', async () => {
+  test('does not exit before its work has finished', async () => {
     const run = newRun()
     await runToEnd(`void db.execute("${run.sql}")`)
     expect(await run.times()).toBe(1)

@@ -22,7 +22,7 @@ beforeAll(async () => {
 
 const pets = async (): Promise<unknown> => (await db.execute('select count(*) as n from pet')).rows[0]
 
-test('the schema: columns, and the statements that made tables, indexes and views', async () => {
+test('the schema: columns, and the statements that created tables, indexes and views', async () => {
   const { value } = await agent.call('schema')
   expect(value).toEqual({
     columns: ['table', 'type', 'columns', 'statements'],
@@ -68,7 +68,7 @@ test('a query: exact values, arguments, columns of the same name, and how many r
   expect([text.characters, text.beginning.length, blob.bytes]).toEqual([100_000, 4_000, 5_000])
 })
 
-test('a query plan, also of a statement that writes, which does not run', async () => {
+test('a query plan, even of a statement that writes, which is not run', async () => {
   const details = async (sql: string): Promise<string> =>
     JSON.stringify((await agent.call('query_plan', { sql })).value.rows)
   expect(await details("select * from pet where name = 'Rex'")).toContain('pet_by_name')
@@ -109,7 +109,7 @@ test.each([
     error: expect.stringMatching(/./),
   })
   expect(await state()).toEqual(before)
-  // nor is a write lock left behind
+  // and no write lock is left behind
   await db.execute("update pet set name = name where name = 'Mia'")
 })
 
@@ -136,7 +136,7 @@ test('with --write, statements run in one transaction: all of them, or none', as
   ).toEqual([2, 3])
 })
 
-test('wrong input, an unknown table and a syntax error are answers, and the next call works', async () => {
+test('invalid input, an unknown table and a syntax error are returned as results, and the next call works', async () => {
   expect((await agent.call('query', { sql: 'select', maxRows: 0 })).error).toContain('maxRows')
   expect((await agent.call('query', {})).error).toContain('sql')
   expect((await agent.call('query', { sql: 'select * from nowhere' })).error).toContain('nowhere')

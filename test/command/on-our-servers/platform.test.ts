@@ -67,7 +67,7 @@ test('baton user: a token, and the memberships for invited addresses', {
   ])
 })
 
-test('baton databases configure, groups configure: settings are changed one by one, and take effect', {
+test('baton databases configure, groups configure: settings can be changed one by one, and are enforced', {
   timeout: 180_000,
 }, async () => {
   await using scene = await Scene.start()
@@ -211,7 +211,7 @@ test('baton export: a database of a data directory in an SQLite file, once its s
   expect((await baton(args)).errors).toContain('already exists')
 })
 
-test('baton dev --ready-delay: a new database answers 404 at first', async () => {
+test('baton dev --ready-delay: a new database returns 404 at first', async () => {
   const backend = inject('target')
   const dev = ['dev', '--json', '--port', '0', '--backend', backend]
   const file = join(await dataDirectory(), 'tokens.json')
@@ -232,7 +232,7 @@ test('baton dev --ready-delay: a new database answers 404 at first', async () =>
   expect([refused.code, refused.errors]).toEqual([2, expect.stringContaining('need --platform-port')])
 })
 
-test('a data directory is not served by another back end than the one that holds its databases', async () => {
+test('a data directory is served only by the back end that created its databases', async () => {
   const directory = await dataDirectory()
   {
     await using scene = await Scene.start({}, directory)
@@ -248,7 +248,7 @@ test('a data directory is not served by another back end than the one that holds
   const missing = { backend: 'sqld', sqldPath: '/nonexistent/sqld', dataDirectory: fresh } as const
   await expect(startLocalServer(missing)).rejects.toThrow('/nonexistent/sqld')
   await (await startLocalServer({ backend: 'embedded', dataDirectory: fresh })).close()
-  // nothing was taken for lost
+  // no database was marked as lost
   await using scene = await Scene.start({}, directory)
   const { database } = await scene.done('GET', `${scene.own}/databases/app`)
   expect((await sql(database.Hostname, await scene.tokenFor('app'), 'SELECT 1')).status).toBe(200)

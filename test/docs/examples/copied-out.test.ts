@@ -14,14 +14,14 @@ interface Manifest {
 const manifestOf = (path: string): Manifest =>
   JSON.parse(readFileSync(`${root}${path}/package.json`, 'utf8')) as Manifest
 
-/** The version that the repository has of a package, where it has one. */
+/** The repository's version of a package, if it has one. */
 function versionOf(name: string): string | undefined {
   const own = /^@batonsql\/(.*)$/.exec(name)?.[1]
   if (own !== undefined) return `^${manifestOf(`packages/${own}`).version}`
   return new RegExp(`^ {2}'?${name}'?: (\\^?\\d\\S*)$`, 'm').exec(workspace)?.[1]
 }
 
-test.each(examples)('%s can be copied out: its versions are plain, and those of the repository', (name) => {
+test.each(examples)('%s can be copied out: it has plain versions, the same as the repository', (name) => {
   const { dependencies, devDependencies } = manifestOf(`examples/${name}`)
   for (const [dependency, version] of Object.entries({ ...dependencies, ...devDependencies })) {
     expect(version).toMatch(/^\^?\d+\.\d+\.\d+$/)

@@ -18,14 +18,14 @@ beforeEach(() => {
 })
 afterEach(() => db.close())
 
-// without a connection that is kept, for which the server would wait
+// without keep-alive: the server would wait for the connection
 const add = (name: string) => ({
   method: 'POST',
   body: JSON.stringify({ name }),
   headers: { connection: 'close' },
 })
 
-test('the routes', async () => {
+test('the routes list and add guests', async () => {
   const app = createApp(db)
   const added = await app.request('/guests', add('Ada'))
   expect([added.status, await added.json()]).toEqual([201, { id: 1, name: 'Ada' }])
@@ -33,7 +33,7 @@ test('the routes', async () => {
   expect(await (await app.request('/guests')).json()).toEqual([{ id: 1, name: 'Ada' }])
 })
 
-test('the server finishes what it has begun after SIGTERM', async () => {
+test('the server finishes pending work after SIGTERM', async () => {
   const { url, authToken = '' } = database.config
   const env = { DATABASE_URL: url, DATABASE_TOKEN: authToken, PORT: '0' }
   const child = startExample('hono-node', 'server.ts', [], env)
@@ -42,7 +42,7 @@ test('the server finishes what it has begun after SIGTERM', async () => {
   const address = String((await once(child.stdout, 'data'))[0]).trim()
   const isHeld = Promise.withResolvers<void>()
   const release = Promise.withResolvers<void>()
-  // keeps the write lock, so that the request waits for it
+  // holds the write lock, so that the request waits for it
   const holder = db.transaction(async (tx) => {
     await tx.execute("insert into guest (name) values ('Grace')")
     isHeld.resolve()

@@ -22,7 +22,7 @@ test('migrate-drizzle: a dry run, the migrations, and nothing to do', async () =
   expect(await saidBy()).toEqual([0, 'nothing to do\n'])
 })
 
-test('migrate-drizzle: its migrations are those of the schema', async () => {
+test('migrate-drizzle: its migrations match the schema', async () => {
   const { code, said } = await drizzle('node_modules/drizzle-kit/bin.cjs', 'generate')
   expect(code).toBe(0)
   expect(said).toContain('No schema changes')
@@ -32,5 +32,5 @@ test('migrate-tenants: an invalid concurrency is rejected', async () => {
   const args = ['--concurrency', 'all']
   const { code, errors } = await endOf(startExample('migrate-tenants', 'migrate-tenants.ts', args, {}))
   expect(code).toBe(1)
-  expect(errors).toContain('--concurrency must be a number from 1, not all')
+  expect(errors).toContain('--concurrency must be a positive integer, not all')
 })

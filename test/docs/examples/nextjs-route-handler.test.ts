@@ -2,7 +2,7 @@ import { createClient } from '@batonsql/core'
 import { useDatabase } from '@batonsql/local-server/testing'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
-/** What Next.js has of it; its imports are as Next.js wants them, so that it is type-checked by itself. */
+/** The example's module as Next.js loads it. Its imports are written for Next.js, so it is type-checked separately. */
 interface RouteModule {
   readonly dynamic: string
   readonly runtime: string
@@ -21,7 +21,7 @@ const database = useDatabase({
   },
 })
 
-/** A `fetch` that gives the same answer to the same request, as that of Next.js may. */
+/** A `fetch` that returns the same response to the same request, as that of Next.js may. */
 const cachingFetch = (): typeof fetch => {
   const kept = new Map<string, Promise<Response>>()
   const real = globalThis.fetch
@@ -64,7 +64,7 @@ test('two GETs see the row added between them', async () => {
 
 /** Returns the counts of two equal queries, with a row added between them. */
 async function countTwice(ownFetch: typeof fetch): Promise<unknown[]> {
-  // without the index of what was read, which would make each request another
+  // without the replication index, which would make each request different
   const db = createClient({ ...database.config, fetch: ownFetch, readYourWrites: false })
   const direct = createClient(database.config)
   const counts: unknown[] = []
@@ -78,10 +78,10 @@ async function countTwice(ownFetch: typeof fetch): Promise<unknown[]> {
   return counts
 }
 
-test('a query through a caching fetch does not see it', async () => {
+test('a query through a caching fetch does not see the new row', async () => {
   expect(await countTwice(fetch)).toEqual([0, 0])
 })
 
-test('with no-store it does', async () => {
+test('a query with no-store sees it', async () => {
   expect(await countTwice((input, init) => fetch(input, { ...init, cache: 'no-store' }))).toEqual([0, 1])
 })

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 
 export type Program = ChildProcessByStdio<null, Readable, Readable>
 
-/** Starts a program of an example, on the sources of the packages. @param file its path in the example's folder */
+/** Starts an example's program with the sources of the packages. @param file its path in the example's folder */
 export function startExample(
   example: string,
   file: string,

@@ -26,7 +26,7 @@ describe.each([CORE, PLATFORM])('$folder', ({ folder, page: name, module, classe
   const sources = readdirSync(source, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
     .map((file) => readFileSync(join(source, file), 'utf8'))
-  /** Codes that stand there: those of several words anywhere, those of one word where a code is given. */
+  /** Codes on the page: those of several words anywhere, those of one word only where a code is given. */
   const codes = new Set(
     sources.flatMap((text) => [
       ...[...text.matchAll(/'([A-Z]+(?:_[A-Z]+)+)'/g)].map(([, code = '']) => code),

@@ -17,7 +17,7 @@ test('llms.txt has the expected form', () => {
   expect(read('llms.txt')).toMatch(/^# Baton\n\n> /)
 })
 
-test('every page is in the one list of pages, and so in llms.txt, in the README and on the site', () => {
+test('every page is in site/pages.mjs, and so in llms.txt, in the README and on the site', () => {
   const { status, stderr } = spawnSync(process.execPath, ['scripts/docs-pages.mjs'], {
     cwd: root,
     encoding: 'utf8',
@@ -72,7 +72,7 @@ test.each(packages)('%s says what it is not for, before its first section', (fol
   expect(read(`${folder}/README.md`).split('\n## ')[0]).toMatch(/^Not for /m)
 })
 
-test('the release publishes every package, after everything was tested', () => {
+test('the release publishes every package after all tests have run', () => {
   const workflow = read('.github/workflows/release.yml')
   expect(workflow.indexOf('bash .ci/run')).toBeGreaterThan(0)
   expect(workflow.indexOf('scripts/publish.mjs')).toBeGreaterThan(workflow.indexOf('bash .ci/run'))

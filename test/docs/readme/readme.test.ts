@@ -8,7 +8,7 @@ import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { blocksOf } from './blocks.ts'
 
-// Every program in the READMEs and the pages of the packages is run as it stands, all of them on one database, twice.
+// Every program in the READMEs and the pages of the packages is run as written, twice, all of them on one database.
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const packages = readdirSync(join(root, 'packages'))
@@ -21,7 +21,7 @@ const pages = packages.flatMap((name) => {
         .map((page) => `${folder}/${page}`)
     : []
 })
-/** Lines of a list of events, whose names are those of a reader's own program. */
+/** Pages with fragments that use names from a reader's own program. */
 const FRAGMENTS = ['packages/core/docs/transactions.md']
 
 const server = await startLocalServer({ auth: false, platform: { organization: 'acme' } })
@@ -55,7 +55,7 @@ async function run(code: string, name: string): Promise<string> {
         BATON_API_URL: server.platform?.url,
         BATON_API_TOKEN: server.platform?.token,
         NODE_OPTIONS: '',
-        VITEST: undefined, // a program that tests is one of node:test
+        VITEST: undefined, // a program with tests uses node:test
       },
       timeout: 60_000,
       cwd: folder,
@@ -126,7 +126,7 @@ describe.each(readmes)('%s', (file) => {
     ).scripts
     const [tool, verb, ...words] = command.split(/\s+/) as [string, string, ...string[]]
     if (tool === 'npm' && verb === 'install') {
-      // also under the name of another
+      // possibly under the name of another package
       const own = words.flatMap((word) => /(?:^|@npm:)(@batonsql\/.+)$/.exec(word)?.[1] ?? [])
       expect(own).not.toEqual([])
       for (const name of own)
@@ -152,7 +152,7 @@ describe.each(readmes)('%s', (file) => {
     const text = readFileSync(join(root, file), 'utf8')
     const supported = file === 'README.md' ? '>=22.19' : manifest.engines.node
     expect(text.split('\n').slice(0, 8).join(' ')).toContain(`Node ${supported.replace('>=', '')} or newer`)
-    // the tools of the repository need less, because they borrow
+    // the repository's tools also run on older versions, because they download a newer node
     if (file === 'README.md')
       expect(text).toContain(`node ${manifest.engines.node.replace('>=', '')} or newer`)
   })

@@ -1,4 +1,4 @@
-// The page of libraries is made of the figures that `npm run test:release` records. UPDATE_DOCS=1 writes both.
+// The page of libraries shows the figures that `npm run test:release` records. UPDATE_DOCS=1 writes both.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import {
@@ -47,7 +47,7 @@ test('the page shows the figures that were recorded', () => {
 const RECORDED = LIBRARY_TESTS.flatMap((entry) => serversOf(entry).map((server) => ({ ...entry, server })))
 
 test.each(RECORDED)(
-  '$library through $through, $file, $server: recorded, with what is installed',
+  '$library through $through, $file, $server: recorded with the installed version',
   (entry) => {
     expect(existsSync(new URL(entry.file, ROOT))).toBe(true)
     const figure = figures[figureKey(entry, entry.server)]

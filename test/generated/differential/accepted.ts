@@ -34,12 +34,12 @@ const ACCEPTED: readonly { readonly reason: string; applies(exchange: Exchange):
   },
 ]
 
-/** Whether an exchange may be answered differently. */
+/** Whether a difference in an exchange is accepted. */
 export function isAccepted(exchange: Exchange): boolean {
   return ACCEPTED.some(({ applies }) => applies(exchange))
 }
 
-/** The body with the order of keys that the generator gives it. */
+/** The body with its keys in the generator's order. */
 function textOf({ body }: Exchange): string {
   return JSON.stringify(body)
 }

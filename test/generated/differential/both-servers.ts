@@ -8,7 +8,7 @@ export const isMissing = await findSqld().then(
   () => true,
 )
 
-/** Both servers, which hooks of the file start and end; readable inside tests. */
+/** Both servers, which hooks of the file start and stop; available inside tests. */
 export function bothServers(): { readonly embedded: SubjectSource; readonly real: SubjectSource } {
   const sources: Partial<Record<'embedded' | 'real', SubjectSource>> = {}
   beforeAll(async () => {

@@ -1,6 +1,7 @@
 /*
  * Sends generated sequences of requests to the embedded server and to the real libsql-server, and compares every
- * value, code and message. FUZZ_SEQUENCES says how many, FUZZ_SEED repeats a run; `npm run test:fuzz` is the long form.
+ * value, code and message. FUZZ_SEQUENCES sets their number, FUZZ_SEED repeats a run; `npm run test:fuzz` is the long
+ * version.
  */
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
@@ -13,18 +14,18 @@ import { type Exchange, SETUP_EXCHANGE, sequence } from './sequences.ts'
 import type { SubjectSource } from './servers.ts'
 
 const SEQUENCES = Number(process.env['FUZZ_SEQUENCES'] ?? 60)
-// the short form is the same every time, so that what it says is about the change at hand; the long one is not
+// the short version is the same every time, so that its failures come from the change at hand; the long one is not
 const SEED = Number(
   process.env['FUZZ_SEED'] ?? (SEQUENCES <= 60 ? 20_261_122 : Math.floor(Math.random() * 2 ** 31)),
 )
 const TIMEOUT_MS = 60_000 + SEQUENCES * 2_000
-/** Sequences from one seed; what follows a difference is left out. */
+/** Sequences from one seed; requests after a difference are left out. */
 const LOT = 100
 const MAX_FOUND = 20
 
 const servers = bothServers()
 
-/** Returns the responses of both up to the first difference; null if all differences are accepted. */
+/** Returns the responses of both up to the first difference that is not accepted; null if there is none. */
 async function firstDifference(
   exchanges: readonly Exchange[],
 ): Promise<{ request: unknown; embedded: unknown; real: unknown } | null> {
@@ -34,7 +35,7 @@ async function firstDifference(
   )
   for (const [index, exchange] of all.entries()) {
     if (isDeepStrictEqual(ours?.[index], theirs?.[index])) continue
-    // what was done differently shows in what follows
+    // an accepted difference affects later responses
     if (all.slice(0, index + 1).some(isAccepted)) return null
     return { request: exchange, embedded: ours?.[index], real: theirs?.[index] }
   }
@@ -46,7 +47,7 @@ async function answersOf(source: SubjectSource, exchanges: readonly Exchange[]):
   return await runSequence(subject, exchanges)
 }
 
-/** Runs many sequences in small lots, so that one difference does not hide the next. */
+/** Runs many sequences in small batches, so that one difference does not hide the next. */
 async function differencesIn(count: number): Promise<readonly string[]> {
   const found: string[] = []
   const property = fc.asyncProperty(sequence, async (exchanges) => {
@@ -63,7 +64,7 @@ async function differencesIn(count: number): Promise<readonly string[]> {
 }
 
 test.skipIf(isMissing)(
-  `${SEQUENCES} generated sequences are answered as by libsql-server (FUZZ_SEED=${SEED})`,
+  `${SEQUENCES} generated sequences get the same responses as from libsql-server (FUZZ_SEED=${SEED})`,
   { timeout: TIMEOUT_MS },
   async () => {
     console.log(`differential: ${SEQUENCES} sequences, FUZZ_SEED=${SEED}`)

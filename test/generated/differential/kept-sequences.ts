@@ -1,6 +1,6 @@
 import type { Exchange } from './sequences.ts'
 
-/** Sequences that were answered differently once, shrunk. */
+/** Sequences that once got different responses, shrunk. */
 export const KEPT: readonly { readonly title: string; readonly exchanges: readonly Exchange[] }[] = [
   kept('the type of a cast may not be empty', 'SELECT cast(1 as )', 'SELECT cast(1 as ""), cast(2 as int)'),
   kept('a column given twice is an error of syntax', 'CREATE TABLE q (a, a)', 'ALTER TABLE t ADD COLUMN a'),

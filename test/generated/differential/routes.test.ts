@@ -1,6 +1,7 @@
 /*
- * The routes besides statements: after the same generated statements, dumps, change streams, jobs of shared schemas and attached
- * databases are the same on the embedded server and on libsql-server. ROUTE_SCENES says how many of each, FUZZ_SEED repeats a run.
+ * The routes other than those for statements: after the same generated statements, dumps, change streams, jobs of shared
+ * schemas and attached databases are the same on the embedded server and on libsql-server. ROUTE_SCENES sets the number of
+ * each, FUZZ_SEED repeats a run.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -19,17 +20,17 @@ const SEED = Number(
   process.env['FUZZ_SEED'] ?? (SCENES <= 12 ? 20_261_122 : Math.floor(Math.random() * 2 ** 31)),
 )
 const TIMEOUT_MS = 60_000 + SCENES * 4_000
-/** Scenes from one seed; what follows a difference is left out. */
+/** Scenes from one seed; steps after a difference are left out. */
 const LOT = 50
 const MAX_FOUND = 5
-/** A change stream is open, and what was committed has come. */
+/** An open change stream that has received all committed changes. */
 const SETTLE_MS = 150
 
 const servers = bothServers()
 
 const program = fc.array(statement, { minLength: 1, maxLength: 6 })
 
-/** Each statement a request of its own. */
+/** Sends each statement in a separate request. */
 function exchanges(statements: readonly string[]): Exchange[] {
   return statements.map((sql) => ({
     route: '/v3/pipeline',
@@ -46,12 +47,12 @@ async function both<T>(run: (source: SubjectSource) => Promise<T>): Promise<read
 
 async function getText(subject: Subject, route: string): Promise<{ status: number; text: string }> {
   const response = await fetch(subject.url + route, { headers: { ...subject.headers, connection: 'close' } })
-  // libsql-server breaks some dumps off
+  // libsql-server truncates some dumps
   const text = await response.text().catch(() => 'broken off')
   return { status: response.status, text }
 }
 
-/** A dump in which numbers are as libsql-server writes them: 1.0 as 1, 1e20 with all its digits, infinities as `inf`. */
+/** A dump with numbers written as libsql-server does: 1.0 as 1, 1e20 with all its digits, infinities as `inf`. */
 function comparable(dump: string): string {
   return dump
     .split('\n')
@@ -77,7 +78,7 @@ async function dumpsDiffer(statements: readonly string[]): Promise<unknown> {
   })
   if ([ours, theirs].some((text) => UNSAYABLE.test(text))) return null
   if (comparable(ours) !== comparable(theirs)) return { ours, theirs }
-  // each loads what the embedded server has dumped, and dumps the same again
+  // each server loads the embedded server's dump, and produces the same dump again
   const [mine, foreign] = await both(async (source) => {
     await using subject = await source.create()
     const body = { requests: [{ type: 'sequence', sql: ours }, { type: 'close' }] }
@@ -147,7 +148,7 @@ async function jobsDiffer(statements: readonly string[]): Promise<unknown> {
   return isDeepStrictEqual(ours, theirs) ? null : { ours, theirs }
 }
 
-/** The states of jobs, which libsql-server numbers across databases; one that has failed may be about to change its state. */
+/** The states of jobs, which libsql-server numbers across databases; a failed job may be about to change its state. */
 function statesOf(text: string): unknown {
   const { migrations = [] } = JSON.parse(text) as { migrations?: { status: string }[] }
   return migrations.map(({ status }) => status.replace('DryRunFailure', 'RunFailure'))
@@ -158,14 +159,17 @@ async function tablesOf(...subjects: readonly Subject[]): Promise<unknown> {
   return uncounted(await Promise.all(subjects.map((subject) => runSequence(subject, exchanges([sql])))))
 }
 
-/** Answers without counters of rows: who keeps the state of a migration, or a copy of a database, in which table is its own business. */
+/**
+ * Responses without row counters, because each server stores the state of a migration, or a copy of a database, in its own
+ * way.
+ */
 function uncounted(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value, (key, member: unknown) => (key.startsWith('rows_') ? undefined : member)),
   )
 }
 
-// not INSERT INTO t SELECT * FROM o.t: libsql-server ends
+// not INSERT INTO t SELECT * FROM o.t, which crashes libsql-server
 const outside = fc.constantFrom(
   'SELECT * FROM o.t',
   'SELECT count(*) FROM o.u',
@@ -217,7 +221,7 @@ async function attachedDiffer(statements: readonly string[]): Promise<unknown> {
   return ours === theirs ? null : { ours, theirs }
 }
 
-/** Runs many scenes in small lots, so that one difference does not hide the next. */
+/** Runs many scenes in small batches, so that one difference does not hide the next. */
 async function differencesIn(
   scenes: fc.Arbitrary<readonly string[]>,
   differ: (statements: readonly string[]) => Promise<unknown>,

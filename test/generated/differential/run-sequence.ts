@@ -2,7 +2,7 @@ import http from 'node:http'
 import { text as streamText } from 'node:stream/consumers'
 import type { Exchange } from './sequences.ts'
 
-/** A database of its own on one of the servers. */
+/** A separate database on one of the servers. */
 export interface Subject {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
@@ -17,8 +17,8 @@ export interface Answer {
 const TIMEOUT_MS = 30_000
 
 /**
- * Sends a sequence to a database. A request waits for the answer to the one before; a stream that is not gone on with
- * is closed first, so that its write lock delays no one else.
+ * Sends a sequence to a database. Each request waits for the response to the previous one; a stream that is not continued
+ * is closed first, so that its write lock delays no other request.
  */
 export async function runSequence(subject: Subject, exchanges: readonly Exchange[]): Promise<Answer[]> {
   const answers: Answer[] = []
@@ -43,7 +43,7 @@ export async function runSequence(subject: Subject, exchanges: readonly Exchange
   }
 }
 
-/** Each request has a connection of its own: libsql-server closes some of them after an answer without saying so. */
+/** Each request has its own connection, because libsql-server closes some of them after a response without announcing it. */
 async function send(
   subject: Subject,
   route: string,
@@ -62,7 +62,7 @@ async function send(
         const { statusCode: status = 0 } = response
         streamText(response).then(
           (text) => resolve({ status, text }),
-          // a row with text that is not UTF-8 has no JSON form: a cursor breaks off there
+          // a row with text that is not UTF-8 has no JSON form, so a cursor is truncated there
           () => resolve({ status, text: 'the answer broke off' }),
         )
       },
@@ -96,10 +96,10 @@ function batonOf(parsed: unknown): string | null {
   return baton
 }
 
-/** Where syntax breaks is said in the words of two parsers. */
+/** The two parsers word the position of a syntax error differently. */
 const SYNTAX = /SQL string could not be parsed: [\s\S]*/
 
-/** EXPLAIN shows where the engine has a virtual table in its memory. */
+/** EXPLAIN shows the address of a virtual table in the engine's memory. */
 const ADDRESS = /vtab:[0-9A-F]+/
 
 const DECIDED_BY_TIME: ReadonlySet<string> = new Set(['query_duration_ms', 'replication_index'])

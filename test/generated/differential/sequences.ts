@@ -6,7 +6,7 @@ export interface Exchange {
   readonly route: '/v2/pipeline' | '/v3/pipeline' | '/v3/cursor'
   /** Whether it continues with the open stream of its client, if there is one. */
   readonly continues: boolean
-  /** Who sends it; each has a stream of their own. */
+  /** The client that sends it; each has its own stream. */
   readonly client?: 'second'
   readonly body: Readonly<Record<string, unknown>>
 }

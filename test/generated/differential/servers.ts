@@ -7,14 +7,14 @@ import type { Subject } from './run-sequence.ts'
 interface SubjectKind {
   readonly allowAttach?: boolean
   readonly isSchema?: boolean
-  /** The `name` of the one whose schema it shares. */
+  /** The `name` of the database whose schema it shares. */
   readonly schema?: string
 }
 
-/** A database with what the server calls it. */
+/** A database with the server's name for it. */
 export type NamedSubject = Subject & AsyncDisposable & { readonly name: string }
 
-/** Makes a fresh database, and removes it. */
+/** Creates a fresh database, and removes it afterwards. */
 export interface SubjectSource extends AsyncDisposable {
   create(kind?: SubjectKind): Promise<NamedSubject>
 }

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 
-/** Names the generated statements share, so that they meet each other's tables. Odd ones need quotes. */
+/** Names that the generated statements share, so that they use each other's tables. Odd ones need quotes. */
 const TABLES = ['t', 'u', 'v', '"od d"', 'f', 'r', 'n'] as const
 const COLUMNS = ['a', 'b', 'c', 'rowid', '"x y"', 'g'] as const
 
 const one = <T extends string>(...choices: readonly T[]): fc.Arbitrary<T> => fc.constantFrom(...choices)
 
-/** Text with gaps `$1`, `$2`, … filled by what the arbitraries give. */
+/** Text whose gaps `$1`, `$2`, … are filled with values of the arbitraries. */
 function template(text: string, ...gaps: readonly fc.Arbitrary<string>[]): fc.Arbitrary<string> {
   return fc
     .tuple(...gaps)
@@ -370,7 +370,7 @@ const pragma = one(
   'PRAGMA temp_store_directory',
 )
 
-/** Texts with something wrong, or nothing at all. */
+/** Invalid texts, and texts without a statement. */
 export const BROKEN: readonly string[] = [
   '',
   ' ',
@@ -444,7 +444,7 @@ const explain = template(
   fc.oneof(query, change),
 )
 
-/** Any statement. What it answers must not depend on time or chance. */
+/** Any statement whose result does not depend on time or chance. */
 export const statement: fc.Arbitrary<string> = fc.oneof(
   { weight: 5, arbitrary: definition },
   { weight: 6, arbitrary: change },

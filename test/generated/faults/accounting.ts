@@ -2,7 +2,7 @@ import { type Client, DatabaseError } from '@batonsql/core'
 import { type Fault, NO_FAULT } from '../../support/fault-proxy.ts'
 import { pick } from '../../support/random.ts'
 
-/** One write, or the rows of one transaction or batch, and what its caller heard. */
+/** One write, or the rows of one transaction or batch, and the outcome that its caller received. */
 interface Written {
   readonly id: number
   readonly rows: number
@@ -14,7 +14,7 @@ export interface Account {
   readonly acknowledged: number
   readonly notApplied: number
   readonly unknown: number
-  /** Of the unknown ones, those that are there. */
+  /** The number of unknown writes that were applied. */
   readonly unknownApplied: number
   /** Violations: each line names a write and what is wrong with it. */
   readonly mistakes: readonly string[]
@@ -34,8 +34,8 @@ const FAULTS: readonly Fault[] = [
 ]
 
 /**
- * One request in ten goes wrong.
- * @param spares does not lose responses that continue a transaction: without them it cannot be closed, and the
+ * Makes one request in ten fail.
+ * @param spares whether to keep responses that continue a transaction: without them it cannot be closed, and the
  * server blocks all writers for the rest of its 5 s
  */
 export function randomFault(random: () => number, body: string, spares: boolean): Fault {

@@ -21,7 +21,7 @@ const check = (
   order: 'real-time' | 'session' = 'real-time',
 ) => checkHistory(given, new Map(Object.entries(lists).map(([key, values]) => [Number(key), values])), order)
 
-test('a serial history is in order, and its dependencies are counted', () => {
+test('a serial history is valid, and its dependencies are counted', () => {
   const report = check(
     history(
       { id: 1, appends: [[0, 10]], end: 1 },

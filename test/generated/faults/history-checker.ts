@@ -1,17 +1,17 @@
 /** One transaction of a history in which values, each used once, are appended to lists, and whole lists are read. */
 export interface HistoryTransaction {
   readonly id: number
-  /** Whose transaction it is: of one client, each follows the one before. */
+  /** The client of the transaction; transactions of one client run one after another. */
   readonly session: number
   readonly start: number
-  /** When its caller heard of its end. */
+  /** When its caller learned that it had ended. */
   readonly end: number
   readonly outcome: 'committed' | 'not_applied' | 'unknown'
   /** The values that it appended and kept, in order. */
   readonly appends: readonly (readonly [key: number, value: number])[]
   /** The values that were rolled back or rejected, which no other transaction may see. */
   readonly undone: readonly number[]
-  /** Lists that it saw, with what of its own should be at the end of each. */
+  /** Lists that it read, with its own values that should be at the end of each. */
   readonly reads: readonly {
     readonly key: number
     readonly values: readonly number[]
@@ -32,12 +32,12 @@ export interface HistoryReport {
 type EdgeKind = keyof HistoryReport['edges']
 
 /**
- * Checks that a history is one of transactions that ran one after the other, as Elle does for lists: the final lists give the
- * order of the writes; who read what gives the rest of the dependencies; there must be no cycle of them, no read of a value that was
- * rolled back, no transaction that is half applied, and no acknowledged append that is missing.
- * @param final the lists as they are in the end
- * @param order what else must be kept: `real-time`, what ended before another began comes before it; `session`, only for the
- * same client, as when each reads from a replica of its own
+ * Checks that a history is serializable, as Elle does for lists: the final lists give the
+ * order of the writes, and the reads give the other dependencies. There must be no cycle of dependencies, no read of a value
+ * that was rolled back, no partly applied transaction, and no missing acknowledged append.
+ * @param final the final lists
+ * @param order further constraints: `real-time`, a transaction that ended before another began comes before it; `session`,
+ * only for the same client, as when each client reads from its own replica
  */
 export function checkHistory(
   history: readonly HistoryTransaction[],
@@ -85,7 +85,10 @@ export function checkHistory(
   }
 }
 
-/** Checks that each transaction took effect completely or not at all, as its caller was told. @returns those that took effect */
+/**
+ * Checks that each transaction was applied completely or not at all, as reported to its caller.
+ * @returns those that were applied
+ */
 function checkAppends(
   history: readonly HistoryTransaction[],
   present: ReadonlySet<number>,
@@ -117,7 +120,7 @@ function checkLists(
   }
 }
 
-/** The values of others that a read saw; those of its own transaction must be the end of the list. */
+/** The values of other transactions that a read saw; those of its own transaction must be at the end of the list. */
 function othersOf(
   { id, appends }: HistoryTransaction,
   { key, values, own }: HistoryTransaction['reads'][number],
@@ -133,7 +136,7 @@ function othersOf(
   return others
 }
 
-/** No reader sees half of a transaction: of the last one in a list, all its appends to that list. */
+/** No reader sees part of a transaction: if it sees the last one in a list, it sees all of its appends to that list. */
 function checkWhole(
   { id }: HistoryTransaction,
   others: readonly number[],
@@ -196,7 +199,7 @@ function addOrder(
   }
 }
 
-/** Transactions, and which of them has to come before which. */
+/** Transactions, and the order required between them. */
 class Graph {
   readonly counts: Record<EdgeKind, number> = { ww: 0, wr: 0, rw: 0, order: 0 }
   readonly #after = new Map<number, Set<number>>()
@@ -208,7 +211,7 @@ class Graph {
     this.#after.set(from, after.add(to))
   }
 
-  /** Sets of which each can be reached from each (Tarjan's, without recursion). */
+  /** Strongly connected components (Tarjan's algorithm, without recursion). */
   cycles(): number[][] {
     const index = new Map<number, number>()
     const low = new Map<number, number>()

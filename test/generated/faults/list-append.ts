@@ -19,14 +19,14 @@ export interface ListAppendOptions {
   readonly order?: 'real-time' | 'session'
   /** Called now and then, to kill the server. */
   readonly interlude?: (() => Promise<unknown>) | undefined
-  /** How often, of all transactions. */
+  /** How often, as a fraction of all transactions. */
   readonly interludes?: number
 }
 
 const APPEND = 'insert into append (key, value) values (?, ?)'
 const READ = 'select value from append where key = ? order by id'
 const LANES = 8
-/** Lists of a part of the history, so that none becomes long. */
+/** Lists for part of the history, so that none becomes long. */
 const KEYS = 4
 const PART = 100
 
@@ -42,13 +42,13 @@ class Progress {
     return this.appends.filter(([each]) => each === key).map(([, value]) => value)
   }
 
-  /** Takes back what was appended since. */
+  /** Removes what was appended since. */
   undo(since: number): void {
     this.undone.push(...this.appends.splice(since).map(([, value]) => value))
   }
 }
 
-/** Waits until a client's server has come to the lists of this run: a replica may still have those of the one before. */
+/** Waits until a client's server has the lists of this run: a replica may still have those of the previous run. */
 async function seesEmptyLists(client: Client): Promise<void> {
   for (let tries = 0; tries < 1_000; tries += 1) {
     const count = await client.execute('select count(*) as n from append').catch(() => null)
@@ -59,7 +59,7 @@ async function seesEmptyLists(client: Client): Promise<void> {
 }
 
 /**
- * Runs transactions at random that append to lists and read them, through several clients at once, with savepoints, batches,
+ * Runs random transactions that append to lists and read them, through several clients at once, with savepoints, batches,
  * aborted calls and network faults; then checks the history.
  * @param clients each with the client below it, for calls outside transactions @param direct does not go through the faults
  */
@@ -140,7 +140,7 @@ export async function runListAppend(
       record.reads.push({ key, values: rows.map(([value]) => value as number), own: [] })
       return
     }
-    // whatever comes of it
+    // whatever the outcome
     record.appends = way < 0.7 ? [[key, pair[0] as number]] : pair.map((value) => [key, value])
     if (way < 0.7) await client.execute(append[0]!, undefined, options)
     else await client.batch(append, options)
@@ -177,7 +177,7 @@ export async function runListAppend(
         (error: unknown) => outcomeOf(error, isSingle),
       )
       const { appends, undone, reads } = record
-      // what a transaction saw that kept nothing is as good as what another saw
+      // what a rolled back transaction saw counts like what any other saw
       history.push({ id, session, start, end: performance.now(), outcome, appends, undone, reads })
     }
   }
@@ -193,7 +193,10 @@ export async function runListAppend(
   )
 }
 
-/** The outcome of the whole call by its error; an error that is not ours means that it was aborted: in a transaction, before the COMMIT. */
+/**
+ * The outcome of the whole call, from its error; an error that is not ours means that it was aborted, in a transaction
+ * before COMMIT.
+ */
 function outcomeOf(error: unknown, isSingle: boolean): 'not_applied' | 'unknown' {
   if (error instanceof DatabaseError) return error.outcome
   if (error instanceof Error && error.cause) return outcomeOf(error.cause, isSingle)

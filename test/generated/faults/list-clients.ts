@@ -17,7 +17,7 @@ const ofTransaction = (tx: Transaction): ListHandle => ({
   savepoint: (callback) => tx.savepoint((inner) => callback(ofTransaction(inner))),
 })
 
-/** Kysely, with transactions that end by hand, because only they have savepoints. */
+/** Kysely, with controlled transactions, because only they have savepoints. */
 export function kyselyLists(client: Client): ListClient {
   const db = new Kysely<unknown>({ dialect: new BatonDialect({ client }) })
   const of = (trx: ControlledTransaction<unknown>, depth = 0): ListHandle => ({
@@ -26,7 +26,7 @@ export function kyselyLists(client: Client): ListClient {
         ({ value }) => value,
       ),
     async savepoint(callback) {
-      // a savepoint stays when it is rolled back to, and hides an outer one of its name
+      // a savepoint still exists after a rollback to it, and hides an outer one of the same name
       const name = `inside_${depth}`
       const inside = await trx.savepoint(name).execute()
       try {

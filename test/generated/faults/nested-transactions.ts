@@ -23,8 +23,8 @@ const KINDS: readonly Kind[] = [
 class GivenUpError extends Error {}
 
 /**
- * Runs transactions at random with savepoints in savepoints, batches, cursors, rejected statements and aborted calls
- * before they leave, one after the other and at once; then looks whether exactly the acknowledged rows are there.
+ * Runs random transactions with nested savepoints, batches, cursors, rejected statements and aborted calls,
+ * one after another and concurrently, then checks that exactly the acknowledged rows exist.
  * @param hasCursors whether the server has `/v3/cursor`
  */
 export async function nestTransactions(
@@ -43,7 +43,7 @@ export async function nestTransactions(
   let lastKey = 0
   let committed = 0
 
-  /** Statements on one handle; adds the keys of those that were acknowledged. */
+  /** Runs statements on one handle; adds the keys of those that were acknowledged. */
   const perform = async (tx: Transaction, run: number, depth: number, kept: Set<number>): Promise<void> => {
     const pending: Promise<unknown>[] = []
     for (let at = 1 + Math.floor(random() * 4); at > 0; at--) {
@@ -127,7 +127,7 @@ export async function nestTransactions(
   return { transactions: count, committed, mistakes }
 }
 
-/** Reads rows on the handle, which is a mistake while something else is done on it: that is refused, and harmless. */
+/** Reads rows on the handle. While another operation runs on it that is a mistake, which is rejected without harm. */
 async function readAlone(tx: Transaction): Promise<void> {
   try {
     for await (const row of readRows(tx, 'select 1 as a union select 2')) if (row['a'] === 1) break

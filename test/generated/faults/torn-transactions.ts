@@ -18,15 +18,15 @@ const ACTS: readonly Act[] = [
 /** Larger than a database under test may be. */
 const TOO_LARGE_BYTES = 4_000_000
 
-/** To be set as the limit, so that SQLITE_FULL is met. */
+/** The size limit to set, so that SQLITE_FULL occurs. */
 export const SIZE_LIMIT_BYTES = 2_000_000
 
-/** A transaction, as far as this test needs it. */
+/** The parts of a transaction that this test needs. */
 interface Statements {
   execute(sql: string, args: number[]): Promise<unknown>
 }
 
-/** A client under test; not only ours can be. */
+/** A client under test, not necessarily ours. */
 export interface Tearable {
   transaction(callback: (tx: Statements) => Promise<void>): Promise<void>
 }
@@ -34,7 +34,7 @@ export interface Tearable {
 export interface TornAccount {
   readonly transactions: number
   readonly committed: number
-  /** Transactions that the server ended by itself. */
+  /** Transactions that the server ended on its own. */
   readonly endedByServer: number
   /** Rows of transactions that did not commit, or missing from ones that did. */
   readonly leaks: readonly string[]
@@ -48,8 +48,8 @@ export interface TearOptions {
 }
 
 /**
- * Runs transactions at random, in which the server rolls back by itself, with errors swallowed and thrown, statements one
- * after the other and together; then looks whether each left all of its rows or none.
+ * Runs random transactions in which the server rolls back on its own, with errors swallowed and thrown, and statements one
+ * after another and together; then checks that each left all of its rows or none.
  */
 export async function tearTransactions(
   db: Tearable,
@@ -71,7 +71,7 @@ export async function tearTransactions(
   const leaks: string[] = []
   for (let run = 0; run < count; run++) {
     const acts = Array.from({ length: 2 + Math.floor(random() * 7) }, () => pick(random, choice))
-    // in the midst of statements that do no harm, so that it is what ends the transaction
+    // among harmless statements, so that only this one ends the transaction
     if (interlude) acts.splice(0, acts.length, 'insert', 'insert', 'interlude', ...acts.slice(2), 'insert')
     const together = random() < 0.4
     const throws = random() < 0.2
@@ -82,7 +82,7 @@ export async function tearTransactions(
       await tx.execute(...statementFor(act, run, own)).then(
         () => act === 'insert' && done.push(own),
         (error: unknown) => {
-          // a mistake of this test must not pass for a refusal
+          // a mistake in this test must not look like a rejection
           if (error instanceof TypeError || error instanceof RangeError) throw error
         },
       )
@@ -119,7 +119,7 @@ export async function tearTransactions(
   return { transactions: count, committed, endedByServer, leaks }
 }
 
-/** The outcome of a transaction by its error; ORMs have our error as the cause of theirs. */
+/** The outcome of a transaction, from its error; ORMs have our error as the cause of theirs. */
 function outcomeOf(error: unknown): string {
   if (error instanceof DatabaseError) return error.outcome
   return error instanceof Error && error.cause ? outcomeOf(error.cause) : 'not_applied'

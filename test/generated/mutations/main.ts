@@ -1,7 +1,8 @@
 /*
- * Tries whether the tests see small mistakes: makes them one by one in copies of a package (`--package`, core unless said), and
- * runs what looks for them there; for core that is the simulation first. `--count` says how many, `--seed` which, `--only`
- * takes files with a text in their path, `--seconds` how long the simulation looks for each, `--parallel` how many at once.
+ * Checks whether the tests detect small mistakes: makes them one by one in copies of a package (`--package`, core by
+ * default), and runs its tests there; for core, the simulation first. `--count` sets how many, `--seed` which, `--only`
+ * selects files with a text in their path, `--seconds` limits the simulation of each, `--parallel` sets how many run at
+ * once.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, rmSync } from 'node:fs'
@@ -33,9 +34,9 @@ const FOLDER = join(
   existsSync(join(ROOT, 'packages', values.package)) ? 'packages' : 'internal',
   values.package,
 )
-/** Folders that the tests do not need, or that are linked. */
+/** Folders that the tests do not need, or that are symlinked. */
 const LEFT_OUT = ['.git', 'dist', 'bench', 'site']
-/** Maximum extra time that the simulation takes besides its search. */
+/** Maximum time that the simulation takes in addition to its search. */
 const START_MS = 30_000
 const TESTS_MS = 240_000
 
@@ -52,7 +53,7 @@ process.on('exit', () => {
 })
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
 
-/** Runs a program. @returns whether it ended well within its time */
+/** Runs a program. @returns whether it succeeded within its time limit */
 function isFine(args: readonly string[], cwd: string, ms: number): Promise<boolean> {
   return new Promise((resolve) => {
     const env = { ...process.env, NODE_OPTIONS: '--conditions=@batonsql/source' }
@@ -67,7 +68,7 @@ function isFine(args: readonly string[], cwd: string, ms: number): Promise<boole
   })
 }
 
-/** Makes a copy of what is tested, in a folder of its own. */
+/** Copies the package under test into a separate folder. */
 async function makeCopy(): Promise<string> {
   const copy = await mkdtemp(join(tmpdir(), 'baton-mutant-'))
   folders.push(copy)
@@ -103,7 +104,7 @@ async function tryMutation(copy: string, mutation: Mutation, seed: number): Prom
   }
 }
 
-/** So many of them, in an order that the seed decides. */
+/** This many of them, in an order that the seed determines. */
 function sample(mutations: readonly Mutation[], random: () => number): Mutation[] {
   const left = [...mutations]
   const taken: Mutation[] = []

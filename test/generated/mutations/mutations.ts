@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseAst } from 'vite'
 
-/** A small mistake of a kind that people make. */
+/** A small mistake, of a kind that people make. */
 export interface Mutation {
   /** Relative to the package. */
   readonly file: string

@@ -1,8 +1,8 @@
-/** The tests that look for the mutations of a package, fastest first. */
+/** The tests that should detect the mutations of a package, fastest first. */
 export interface MutatedPackage {
   /** Files of the package, relative to `src`, that get mistakes. @default all */
   readonly files?: RegExp
-  /** Whether the simulation looks first. */
+  /** Whether the simulation runs first. */
   readonly isSimulated?: boolean
   /** Test files, or folders of them, by the project of vitest.config.ts that runs them. */
   readonly tests: readonly (readonly [project: string, ...paths: string[]])[]
@@ -10,7 +10,7 @@ export interface MutatedPackage {
 
 export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
   core: {
-    // where transactions, streams and requests are made, written and read
+    // the code that creates, writes and reads transactions, streams and requests
     files: /^(client|codec|http|request|sql|stream)\//,
     isSimulated: true,
     tests: [['unit', 'packages/core']],

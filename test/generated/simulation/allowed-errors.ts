@@ -14,9 +14,9 @@ import { PlannedError } from './planned-error.ts'
 import type { Program } from './program.ts'
 import { slownessOf } from './slowness.ts'
 
-/** Faults that can occur in a history besides those of its statements. */
+/** Faults that can occur in a history, apart from those of its statements. */
 interface Hazards {
-  /** Requests went wrong, or the server did. */
+  /** Requests failed, or the server did. */
   readonly isFaulty: boolean
   /** How long programs slept, or waited for themselves, in ms: others may have waited for them. */
   readonly slowMs: number
@@ -33,7 +33,7 @@ const SQL_CODES: Partial<Record<Sql, readonly string[]>> = {
   'release p': ['SQLITE_UNKNOWN'],
 }
 
-/** Delays shorter than this cannot end a transaction, nor outlast the time that an aborted request is left to finish. */
+/** Shorter delays can neither end a transaction nor exceed the time that an aborted request has to finish. */
 export const QUICK_MS = 800
 
 /** How long programs slept, or waited for themselves, in ms. */
@@ -53,7 +53,7 @@ export function checkErrors(program: Program, network: Network, history: History
   })
 }
 
-/** Whether a call only reads, and has no savepoint in front. */
+/** Whether a call only reads, and is not preceded by a savepoint. */
 const isPlainRead = ({ what, sql }: Call): boolean =>
   what === 'transaction' || (what === 'execute' && sql.every((each) => each === 'large' || each === 'select'))
 
@@ -68,17 +68,17 @@ class ErrorChecker {
     this.#hazards = hazards
   }
 
-  /** Why the error of a call should not be; null when it may. */
+  /** Why the error of a call is not allowed; null if it is. */
   complaint(call: Call): string | null {
     const { error } = call
     if (call.isAborted && error === call.reason) return null
-    // query builders have errors of their own, and wrap those of the client
+    // query builders have their own errors, and wrap those of the client
     if (call.scope.isOrm || call.inner.some(({ isOrm }) => isOrm) || 'orm' in call.plan) return null
-    // an error of the loop over its rows
+    // an error from the loop over its rows
     if (call.leftBy !== undefined && call.leftBy === error) return null
     if (error instanceof PlannedError) return this.#ofProgram(call)
     const last = call.inner.at(-1)
-    // an error of its callback's is looked at where it came from
+    // an error from its callback is checked where it came from
     if (last?.hasThrown && last.thrown === error) return null
     if (last?.hasThrown && call.what === 'transaction' && !(error instanceof DatabaseError))
       return 'not the error of its callback'
@@ -87,7 +87,7 @@ class ErrorChecker {
     if (error instanceof TransportError) return this.#ofTransport(call, error)
     if (error instanceof HttpError) {
       const { clients, server } = this.#history
-      // it cannot find out what the server supports, or has no time for it
+      // it cannot find out what the server supports, or has no time to
       const isShort = call.isAborted || /[tT]imeoutMs/.test(JSON.stringify([call.plan, clients]))
       const isUnknown = server.isExecuteOnly && (isShort || clients.some(({ token }) => token?.fails))
       const isRefused = isUnknown || call.sql.includes('unreadable')
@@ -126,16 +126,16 @@ class ErrorChecker {
     const isEnd = what === 'transaction' || what === 'commit' || (what === 'execute' && sql[0] === 'commit')
     const calls = what === 'transaction' ? this.#program.ledger.calls : scope.root.calls
     if (isEnd && code === 'SQLITE_CONSTRAINT' && calls.some((call) => call.sql.includes('child'))) return null
-    // a savepoint of a stream that is not there
+    // a savepoint of a stream that does not exist
     const isPoint = scope.calls.some((call) => call.what === 'undo' || call.what === 'forget')
     if (isPoint && code === 'SQLITE_UNKNOWN') return null
-    // a deferred transaction that writes after another has; and what is behind an older snapshot
+    // a deferred transaction that writes after another wrote, and statements on an older snapshot
     const isDeferred = /"mode":"|"whole"/.test(JSON.stringify(this.#history))
     if (code === 'SQLITE_BUSY' && isDeferred) return null
-    // a cursor is not sent again, nor what is behind a statement that ran
+    // a cursor is not sent again, nor is anything after a statement that ran
     const mayBeRefused = what === 'rows' || (/^(chain|script)$/.test(what) && sql.length > 1)
     const isTursodb = this.#history.server.isTursodb === true
-    // the earliest time of the calls that share a request is that of all
+    // calls that share a request share the earliest time limit
     const mayBeLate = [call, ...scope.root.calls].some((each) => this.#hasLongWaits(each))
     if (code === 'SQLITE_BUSY' && isTursodb && (mayBeRefused || mayBeLate)) return null
     return 'no statement of it fails so'
@@ -162,15 +162,15 @@ class ErrorChecker {
     )
     const isBusy = this.#history.tasks.length > 1 && JSON.stringify(this.#history).includes('"mode":"')
     const isUndone = calls.some(({ what }) => what === 'undo' || what === 'forget')
-    // results of reads alone are asked for again, one by one
+    // reads that share a request are sent again one by one
     const isLarge = calls.some(({ sql }) => sql.includes('large')) && !calls.every(isPlainRead)
     const isClosed = calls.some(({ what, at }) => what === 'close stream' && at <= call.settledAt)
-    // calls behind a COMMIT that is rejected, as by a deferred constraint, were meant to run outside of the transaction
+    // calls after a COMMIT that is rejected, as by a deferred constraint, were meant to run outside of the transaction
     const isBehindCommit = calls.some(({ what }) => what === 'commit')
     const hasDeferredViolation = calls.some(({ sql }) => sql.includes('child'))
     // such a request ends its stream on the server
     const isNoSql = calls.some(({ what, sql }) => what === 'rows' && sql[0] === 'unparsable')
-    // where a call takes several requests, each with a token
+    // if a call takes several requests, each with a token
     const { isExecuteOnly, isOld, hasNoCursor } = this.#history.server
     const hasNoToken =
       (isExecuteOnly || isOld || hasNoCursor) && this.#history.clients.some(({ token }) => token?.fails)
@@ -195,7 +195,7 @@ class ErrorChecker {
 
   #ofTransport(call: Call, { code }: TransportError): string | null {
     const { queueLimit, writeLockTimeoutMs } = this.#plan(call)
-    // rows of a stream that was closed meanwhile
+    // rows of a stream that was closed in the meantime
     if (code === 'CLOSED' && call.what === 'rows' && call.scope.overAt < Infinity) return null
     if (code === 'CLOSED') return this.#isClosed(call) ? null : 'the client was not closed'
     if (code === 'QUEUE_FULL') return queueLimit === undefined ? 'the queue is long' : null
@@ -205,7 +205,7 @@ class ErrorChecker {
       : 'nothing took that long'
   }
 
-  /** Whether its time may have been over. */
+  /** Whether its time limit may have passed. */
   #hasLongWaits(call: Call): boolean {
     const inner = call.inner.flatMap((scope) => scope.calls)
     const isShort = [call, ...inner].some(({ plan }) => plan.timeoutMs !== undefined)
@@ -225,7 +225,7 @@ class ErrorChecker {
     return isStream || isControl || call.mistake ? null : 'nothing was used wrongly'
   }
 
-  /** Whether rows were being read on the call's stream while it was made or waited, by a handle that was not over before. */
+  /** Whether a handle that had not ended was reading rows on the call's stream when it was made or while it waited. */
   #readsRows({ scope, mistake, inner, turn, settledTurn }: Call): boolean {
     if (mistake || inner.length > 0) return true
     return this.#program.ledger.calls.some(

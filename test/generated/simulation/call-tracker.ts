@@ -8,9 +8,9 @@ import { microtasks, type World } from './world.ts'
 /** Options of every call. */
 export type Options = { signal?: AbortSignal; timeoutMs?: number }
 
-/** Makes calls, with their times and signals, and notes in the ledger what becomes of them. */
+/** Makes calls, with their time limits and signals, and records their outcomes in the ledger. */
 export class CallTracker {
-  /** Signals that were handed out, with the listeners they have. */
+  /** Signals that were handed out, with their listeners. */
   readonly signals: WatchedSignal[] = []
   readonly #world: World
   readonly #ledger: Ledger
@@ -21,13 +21,13 @@ export class CallTracker {
     this.#ledger = ledger
   }
 
-  /** Enters a call, and gives each row that it writes a number of its own. */
+  /** Enters a call in the ledger, and gives each row that it writes a unique number. */
   open(scope: Scope, what: CallKind, plan: CallPlan, sql: readonly Sql[] = [], name = ''): Call {
     const tags = sql.map((each) => (WRITING.has(each) ? (this.#tag += 1) : null))
     return this.#ledger.call(scope, what, plan, { sql, tags, name })
   }
 
-  /** Makes a call with its time and its signal, and notes how it ends. */
+  /** Makes a call with its time limit and signal, and records how it ends. */
   track(call: Call, make: (options: Options) => unknown): Promise<unknown> {
     const options: Options = {}
     const { timeoutMs, abortMs, abortTicks } = call.plan
@@ -39,7 +39,7 @@ export class CallTracker {
       options.signal = controller.signal
       call.reason = new PlannedError(`call ${call.id} was aborted`)
       const abort = (): void => {
-        // many a signal is never aborted
+        // many signals are never aborted
         if (call.state !== 'pending' && call.id % 2 === 0) return
         // calls that had already settled were not aborted
         if (call.state === 'pending') {

@@ -1,6 +1,6 @@
 import type { ClientEvent } from '@batonsql/core'
 
-/** Looks whether what began has ended once, by the events of a client. */
+/** Checks from the events of a client that everything that began has ended exactly once. */
 export function checkEvents(events: readonly ClientEvent[]): string[] {
   const ends = new Map<string, number>()
   for (const event of events) {

@@ -6,13 +6,13 @@ import { nameOf } from './oracle.ts'
 import type { Program } from './program.ts'
 import { markOf } from './statement-texts.ts'
 
-/** Looks whether answers say no less than is known. */
+/** Checks that results and errors report everything that is known. */
 export function checkOutcomes(program: Program, network: Network, history: History): string[] {
   const calls = program.ledger.calls.flatMap((call) => [...vagueOutcome(call, network), ...wrongResult(call)])
   return [...calls, ...program.ledger.scopes.flatMap((scope) => falseExpiry(scope, program, history))]
 }
 
-/** `unknown`, where no request left that can have run. */
+/** Reports `unknown` outcomes if no request was sent that could have run. */
 function vagueOutcome(call: Call, network: Network): string[] {
   const { error, what, scope, tags } = call
   const isAlone = scope.kind === 'client' && (what === 'execute' || what === 'batch')
@@ -46,7 +46,7 @@ function wrongResult({ state, what, sql, value, ...call }: Call): string[] {
     : [`${name}: ${rowsAffected} rows, rowid ${lastInsertRowid}, ${rows.length} rows returned`]
 }
 
-/** A transaction that has only read cannot lose a lock. */
+/** A transaction that has only read cannot lose the lock. */
 function falseExpiry(
   { id, kind, calls, expiresAt, parent }: Scope,
   program: Program,

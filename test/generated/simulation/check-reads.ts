@@ -6,7 +6,7 @@ import type { Program } from './program.ts'
 
 type Rows = readonly number[]
 
-/** The rows that each SELECT of a call saw; only the first ones if the loop over the rows was left. */
+/** The rows that each SELECT of a call saw; only the first ones if the loop over the rows was left early. */
 function readsOf(call: Call): { rows: Rows; isWhole: boolean }[] {
   const isRead = (at: number): boolean => call.sql[at]?.endsWith('select') === true
   if (call.state !== 'ok') return []
@@ -22,9 +22,9 @@ function readsOf(call: Call): { rows: Rows; isWhole: boolean }[] {
 }
 
 /**
- * Checks the rows that were read: the durable ones, from the beginning to some point, and then those that the transaction of the call
- * has written; and nothing less than what the caller had been told before.
- * @param durable the rows of the table in the end
+ * Checks the rows that were read: the durable ones, from the first up to some point, and then those that the call's
+ * transaction wrote; they must include all rows acknowledged to the caller before.
+ * @param durable the rows of the table at the end
  */
 export function checkReads(program: Program, history: History, durable: Rows): string[] {
   return program.ledger.calls.flatMap((call) =>
@@ -69,7 +69,7 @@ function knownTo(call: Call, program: Program, { server, clients, events = [] }:
       .flatMap(({ tags, sql }) => tags.filter((tag, at) => tag !== null && sql[at] !== 'child'))
       .filter((tag) => tag !== null)
   if (scope.kind === 'client') return written((program.clientScopes[scope.client] as Scope).calls)
-  // what undoes a part is left out, and what comes after the end of a stream's transaction
+  // leaves out calls that undo a part, and calls after the end of a stream's transaction
   const isPlain = scope.calls.every(
     ({ what, sql }) => !/^(undo|rollback|commit|begin)$/.test(what) && !sql.some(isControl),
   )

@@ -2,14 +2,14 @@ import { type History, type Step, wholeOf } from './history.ts'
 import type { Call } from './ledger.ts'
 import type { Network } from './network.ts'
 
-/** Reasons for a client to send more requests than the README says. */
+/** Reasons why a client may send more requests than the README says. */
 const UNUSUAL =
   /"faults":\[\{|"events"|"abort|[tT]imeoutMs"|"unparsable"|"isOld"|"isExecuteOnly"|"hasNoCursor"|"lagMs"|"retry"|"on":|"large"|"unreadable"|"queueLimit"|"ms":\d{4}|"do":"close"|"token"/
 
-/** Looks whether a history in which nothing went wrong took more requests than it should. */
+/** Checks that a history without failures took no more requests than it should. */
 export function checkRequests(network: Network, history: History, calls: readonly Call[]): string[] {
   if (UNUSUAL.test(JSON.stringify(history))) return []
-  // what failed may have kept calls of one tick from being made
+  // a failure may have kept calls of one tick from being made
   const saved = calls.every(({ state }) => state === 'ok')
     ? savedIn(history.tasks.flatMap(({ steps }) => steps))
     : 0
@@ -18,7 +18,7 @@ export function checkRequests(network: Network, history: History, calls: readonl
   return count > most ? [`${count} requests, where ${most} are enough`] : []
 }
 
-/** Most requests that a call takes. */
+/** Maximum number of requests that a call takes. */
 function requestsFor({ what, inner, plan, sql }: Call): number {
   switch (what) {
     case 'execute':
@@ -32,7 +32,7 @@ function requestsFor({ what, inner, plan, sql }: Call): number {
     case 'script':
       return requestsForScript(sql.length, wholeOf(plan) ?? undefined)
     case 'rows':
-      // inside, BEGIN or a savepoint before it has a request of its own
+      // inside a transaction, BEGIN or a savepoint before it takes a separate request
       return 2
     case 'transaction':
       return inner.length
@@ -41,7 +41,10 @@ function requestsFor({ what, inner, plan, sql }: Call): number {
   }
 }
 
-/** One for each run of statements, BEGIN with the first and COMMIT alone, and the end of the stream, which COMMIT may bring. */
+/**
+ * One for each run of statements, BEGIN with the first, COMMIT alone, and the close of the stream, which may be sent with
+ * COMMIT.
+ */
 function requestsForScript(length: number, [from, to]: readonly [number, number] = [0, 0]): number {
   const before = from > 0 ? 1 : 0
   const inside = to > from ? 2 : 0

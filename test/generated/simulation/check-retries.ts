@@ -16,12 +16,12 @@ const READS: ReadonlySet<Sql> = new Set([
 const MAX_RETRIES = 2
 
 const ANY_MARK = '/* call '
-/** Part of the statement whose result no server can encode. */
+/** Part of a statement whose result no server can encode. */
 const UNREADABLE = "cast(x'ff' as text)"
 
-/** Looks whether requests were sent again where they may, where they must, and nowhere else. */
+/** Checks that requests were retried wherever they must be, and nowhere that they may not be. */
 export function checkRetries(program: Program, network: Network, history: History): string[] {
-  // a replica that is still behind is asked again, and there are at most two versions to try
+  // a replica that is still behind gets another request, and there are at most two versions to try
   if (
     history.server.lagMs !== undefined ||
     history.server.isOld ||
@@ -58,7 +58,7 @@ function complaintOfAlone(call: Call, sent: readonly SeenRequest[], { clients }:
   return isTransient && hasTime && sent.length <= maxRetries ? `aborted after ${sent.length} requests` : null
 }
 
-/** Whether reads shared a request that one of their results may have failed: each is then sent once more, by itself. */
+/** Whether reads shared a request that one of their results may have made fail: each is then sent again separately. */
 function isDivided({ body, fault }: SeenRequest): boolean {
   const isShared = body.split(ANY_MARK).length > 2
   const isTruncated = fault?.kind === 'cut silently' || fault?.kind === 'foreign answer'
@@ -71,7 +71,7 @@ function complaintInside(
   { hits }: Network,
   { tasks }: History,
 ): string | null {
-  // a request of many that is refused as a whole is sent once more, call by call
+  // a shared request that is rejected as a whole is sent again, call by call
   const isPlain = hits === 0 && !/"unparsable"|"large"/.test(JSON.stringify(tasks))
   return isPlain && sent.length > 1 ? `sent ${sent.length} times` : null
 }

@@ -8,7 +8,7 @@ import { markOf } from './statement-texts.ts'
 
 /** Timers count whole milliseconds. */
 const SLACK_MS = 10
-/** A call without a time of its own that shares a request has the latest deadline of those that share it. */
+/** A call without its own time limit that shares a request has the latest deadline of the calls that share it. */
 const SHARED_MS = 2_010
 const CLOSE_MS = 2_000
 
@@ -29,7 +29,7 @@ export function checkTimes(program: Program, network: Network, history: History)
   })
 }
 
-/** The first statement of a transaction that was late, and had not been sent. */
+/** The first statement of a transaction that timed out before it was sent. */
 function isEarly(
   { error, scope, what, id }: Call,
   { seen }: Network,
@@ -45,7 +45,7 @@ function isEarly(
   return isLate && !seen.some(({ body }) => body.includes(markOf(id)))
 }
 
-/** Most that a call may take, in ms. */
+/** Maximum duration of a call, in ms. */
 function longest({ what, plan, scope }: Call, { clients }: History): number {
   const { requestTimeoutMs = 30_000, writeLockTimeoutMs = 60_000, coalesce } = clients[scope.client] ?? {}
   const ownMs = plan.timeoutMs ?? requestTimeoutMs
@@ -55,10 +55,10 @@ function longest({ what, plan, scope }: Call, { clients }: History): number {
     case 'batch':
     case 'chain':
     case 'commit':
-      // in a transaction the time starts when the lock is acquired, and again after a savepoint
+      // in a transaction the time limit starts when the lock is acquired, and again after a savepoint
       return scope.kind === 'client' ? ownMs + slackMs : writeLockTimeoutMs + 3 * ownMs + slackMs
     case 'rollback':
-      // it waits for an end that is in flight, and stops waiting for the write lock
+      // it waits for a COMMIT or ROLLBACK in flight, and stops waiting for the write lock
       return scope.kind === 'stream' ? 2 * ownMs + slackMs : Infinity
     case 'health':
       return ownMs + slackMs

@@ -5,9 +5,9 @@ import { type Call, outcomeOf, type Scope } from './ledger.ts'
 /** Rows that have to become durable together. */
 export interface Group {
   readonly name: string
-  /** In the order of the calls on each handle. */
+  /** The rows, in the order of the calls on each handle. */
   readonly tags: readonly number[]
-  /** Those of them that may be missing: they were not acknowledged. */
+  /** Rows that may be missing, because they were not acknowledged. */
   readonly optional: ReadonlySet<number>
   readonly must: 'be there' | 'not be there' | 'be there or not'
 }
@@ -34,7 +34,7 @@ function partOf(call: Call): Part {
     : { tags: [], optional: new Set() }
 }
 
-/** A transaction of a stream, or of a callback, as far as it has come. */
+/** The progress of a transaction, of a stream or a callback. */
 class Open {
   #part: Part = { tags: [], optional: new Set() }
   readonly #points: { name: string; length: number }[] = []
@@ -69,7 +69,7 @@ class Open {
     if (at >= 0) this.#points.length = at
   }
 
-  /** A statement that is a savepoint's. @returns whether it is */
+  /** Handles a statement if it controls a savepoint. @returns whether it does */
   control(call: Call): boolean {
     const [sql] = call.sql
     if (call.what === 'execute' && call.state === 'ok') {
@@ -97,7 +97,7 @@ function liveIn(scope: Scope, open = new Open()): Open {
   return open
 }
 
-/** All that the ledger says about what has to be there. */
+/** Derives from the ledger which rows have to exist. */
 export function groupsOf(scopes: readonly Scope[]): Group[] {
   return scopes.flatMap((scope) => {
     if (scope.kind === 'client') return scope.calls.flatMap(groupsOfCall)
@@ -120,7 +120,10 @@ function groupsOfCall(call: Call): Group[] {
   return []
 }
 
-/** Statements that take effect one by one, up to the first that fails, and in a script those between BEGIN and COMMIT as one. */
+/**
+ * Statements that are committed one by one, up to the first that fails; in a script, those between BEGIN and COMMIT
+ * together.
+ */
 function chainGroups(call: Call, name: string): Group[] {
   const { tags, sql, plan, state } = call
   const whole = wholeOf(plan)
@@ -150,13 +153,13 @@ function chainGroups(call: Call, name: string): Group[] {
 }
 
 /**
- * The place of the statement that failed, where that is known; the beginning of its part for one that is not SQL, since the
- * server runs none of the part in that case.
+ * The index of the statement that failed, if it is known; if it is not valid SQL, the index where its part begins, because
+ * the server runs none of the part in that case.
  */
 function failedAt({ error }: Call, parts: readonly number[]): number | null {
   if (!(error instanceof SqlError)) return null
   const { code, results, statementIndex } = error
-  // results show that the server ran the statements one by one
+  // the results show that the server ran the statements one by one
   if (!code.startsWith('SQL_') || results.length > 0) return statementIndex
   return statementIndex === null ? null : (parts.findLast((part) => part <= statementIndex) ?? 0)
 }
@@ -177,7 +180,7 @@ function groupOfTry(call: Call, scope: Scope, at: number): Group {
   return { name: `call ${call.id} (transaction), try ${at}`, tags: all, optional, must }
 }
 
-/** Everything that was tried on a handle and inside it. */
+/** All calls that were made on a handle and inside it. */
 const allTags = (scope: Scope): number[] =>
   scope.calls.flatMap((call) => [...call.tags.filter(isTag), ...call.inner.flatMap(allTags)])
 
@@ -192,7 +195,7 @@ function goesOn(scope: Scope, commit: Call): boolean {
   return later.slice(0, end < 0 ? undefined : end).some((call) => call.state === 'ok' && isStatement(call))
 }
 
-/** The rows written by calls on a stream, whose transactions begin and end with calls or with statements. */
+/** The rows written by calls on a stream, whose transactions begin and end with method calls or with statements. */
 function groupsOfStream(scope: Scope): Group[] {
   const groups: Group[] = []
   let open: Open | null = null

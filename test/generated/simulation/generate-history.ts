@@ -24,10 +24,10 @@ const FAULTS: readonly FaultKind[] = [
 
 /** How long each statement of a slow request takes, in ms. */
 const SLOW_MS = [10, 300, 6_000]
-/** Without batches nothing is guaranteed if one request takes half of the time that a transaction has. */
+/** On servers without batches nothing is guaranteed if a request takes half of a transaction's time limit. */
 const EXECUTE_ONLY_SLOW_MS = [10, 150]
 
-/** Makes the history of a seed. */
+/** Generates the history of a seed. */
 export function generateHistory(seed: number): History {
   return new Generator(seed).history()
 }

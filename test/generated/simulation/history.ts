@@ -3,12 +3,12 @@ import type { Orm } from './orm-transactions.ts'
 
 /** The events of one run of the simulation. It is plain data, so that it can be printed, stored and shrunk. */
 export interface History {
-  /** Decides on delays and on what happens first of two things at the same time; 0: no delays but 1 ms. */
+  /** Seed of delays and of the order of simultaneous events; 0: all delays are 1 ms. */
   readonly seed: number
   readonly server: ServerPlan
   readonly clients: readonly ClientPlan[]
   readonly tasks: readonly Task[]
-  /** Faults of requests, by the number of the request. */
+  /** Faults, by the number of the request. */
   readonly faults: readonly Fault[]
   readonly events?: readonly ServerEvent[]
 }
@@ -26,24 +26,24 @@ export interface ClientPlan {
   /** `fetch` ignores its signal. */
   readonly ignoresAbort?: boolean
   readonly observes?: boolean
-  /** The function for tokens: how long it takes, and which of its calls fail. */
+  /** The token function: how long it takes, and which of its calls fail. */
   readonly token?: { readonly ms: number; readonly fails?: readonly number[] }
 }
 
-/** A program that runs by itself. */
+/** A program that runs independently. */
 export interface Task {
   readonly client: number
   readonly atMs: number
   readonly steps: readonly Step[]
 }
 
-/** A statement, by what is special with it. */
+/** A statement, and its special properties. */
 export type Sql =
   | 'insert'
   | 'returning'
   | 'select'
   | 'commented select'
-  /** Has a result of which two are too large for one response. */
+  /** Has a result so large that two do not fit in one response. */
   | 'large'
   /** Has a result that the server cannot write as JSON. */
   | 'unreadable'
@@ -60,20 +60,20 @@ export type Sql =
   | 'release p'
   | 'begin'
   | 'commit'
-  /** Two statements in one text, of which the first ends a transaction. */
+  /** Two statements in one text; the first ends a transaction. */
   | 'commit; insert'
   | 'rollback'
 
 /** How a call is made. */
 export interface CallPlan {
-  /** `later`: by the next `gather`. `never`: not at all. Left out: at once. */
+  /** When it is awaited. `later`: by the next `gather`; `never`; by default at once. */
   readonly wait?: 'later' | 'never'
   /** The program continues if it rejects. */
   readonly catches?: boolean
   readonly timeoutMs?: number
-  /** Time of its abort, in ms after it was made; -1: before. */
+  /** When it is aborted, in ms after it was made; -1: before. */
   readonly abortMs?: number
-  /** Time of its abort, in microtasks after it was made. */
+  /** When it is aborted, in microtasks after it was made. */
   readonly abortTicks?: number
 }
 
@@ -88,7 +88,7 @@ export type Step =
   | ({
       readonly do: 'script'
       readonly sql: readonly Sql[]
-      /** The statements between BEGIN and COMMIT: the first, and the one after the last. */
+      /** The range of statements between BEGIN and COMMIT: the first, and the one after the last. */
       readonly whole?: readonly [number, number]
     } & CallPlan)
   | ({
@@ -103,7 +103,7 @@ export type Step =
     } & CallPlan)
   | ({
       readonly do: 'transaction'
-      /** The query builder by which it is made; left out: the client. */
+      /** The query builder that makes it; by default the client. */
       readonly orm?: Orm
       readonly mode?: Mode
       readonly retry?: number
@@ -129,7 +129,7 @@ export type Step =
   | { readonly do: 'sleep'; readonly ms: number }
   | { readonly do: 'ticks'; readonly count: number }
   | { readonly do: 'gather'; readonly catches?: boolean }
-  /** Makes calls in the same tick, and awaits them all. */
+  /** Makes calls in the same tick, and awaits all of them. */
   | { readonly do: 'together'; readonly steps: readonly Step[]; readonly catches?: boolean }
   | ({ readonly do: 'close'; readonly drainMs?: number } & CallPlan)
 
@@ -140,34 +140,34 @@ export interface Fault {
   /** Number of the request, from 0. */
   readonly request: number
   readonly kind: FaultKind
-  /** Time or share, for those that have one. */
+  /** Time or share, for faults that have one. */
   readonly value?: number
 }
 
 export type FaultKind =
   /** The request is lost on the way. */
   | 'lost'
-  /** Its answer is lost on the way. */
+  /** Its response is lost on the way. */
   | 'answer lost'
-  /** Something on the way sends it twice, one after the other; the second answer comes back. */
+  /** A proxy sends it twice, one after the other, and returns the second response. */
   | 'repeated'
-  /** The answer's body breaks off with an error, or as if it ended there. */
+  /** The response's body is truncated with an error, or as if it ended there. */
   | 'cut'
   | 'cut silently'
-  /** Something on the way answers in the server's place; `value` is the status. After: the server has done its work. */
+  /** A proxy responds in the server's place; `value` is the status. After: once the server has run the request. */
   | 'refused'
   | 'refused as html'
   | 'refused after'
-  /** An answer that is JSON, and none to this request; `value` says which. */
+  /** A response that is JSON, but does not belong to this request; `value` says which. */
   | 'foreign answer'
-  /** Neither an answer nor an error ever comes. */
+  /** Neither a response nor an error ever arrives. */
   | 'no answer'
   | 'lost silently'
-  /** The server takes `value` ms for each statement. */
+  /** The server takes `value` ms per statement. */
   | 'slow'
-  /** The answer takes `value` ms more. */
+  /** The response takes `value` ms longer. */
   | 'late'
-  /** The lock is taken. */
+  /** The lock is held by another writer. */
   | 'busy'
 
 /** An event of the server. */
@@ -176,6 +176,6 @@ export interface ServerEvent {
   readonly kind: 'restart' | 'restart with a lower index' | 'token expires'
 }
 
-/** Which statements of a script stand between BEGIN and COMMIT; null for another call, or where none do. */
+/** Which statements of a script are between BEGIN and COMMIT; null for any other call, or if there are none. */
 export const wholeOf = (plan: object): readonly [number, number] | null =>
   (plan as { readonly whole?: readonly [number, number] }).whole ?? null

@@ -6,7 +6,11 @@ interface KeptHistory {
   readonly history: History
 }
 
-/** A history with one client. @param programs each runs beside the others @param options `startsAt` when, in ms: 0 if not said */
+/**
+ * A history with one client.
+ * @param programs run concurrently
+ * @param options `startsAt`: when they start, in ms (default 0)
+ */
 function keep(
   title: string,
   programs: readonly (readonly Step[])[],
@@ -34,7 +38,7 @@ const inTransaction = (...steps: Step[]): Step => ({ do: 'transaction', steps })
 const onStream = (...steps: Step[]): Step => ({ do: 'stream', steps })
 const OTHERS = Array.from({ length: 3 }, () => [inTransaction(insert)])
 
-/** Histories that showed a fault once, and must not again. They run before those that are generated. */
+/** Histories that once showed a fault, and must not do so again. They run before the generated ones. */
 export const KEPT_HISTORIES: readonly KeptHistory[] = [
   keep('a write and rows as the first calls of a transaction', [
     [

@@ -21,7 +21,7 @@ export type CallKind =
   | 'close'
   | 'health'
 
-/** A handle that calls are made on: a client, a transaction (each try of it), a savepoint, or a stream. */
+/** A handle that calls are made on: a client, a transaction (each attempt), a savepoint, or a stream. */
 export interface Scope {
   readonly id: number
   readonly kind: 'client' | 'transaction' | 'savepoint' | 'stream'
@@ -30,10 +30,10 @@ export interface Scope {
   /** The transaction or stream that it is part of; itself, if it is one. */
   readonly root: Scope
   readonly startedAt: number
-  /** Whether it is a query builder's. */
+  /** Whether it belongs to a query builder. */
   readonly isOrm: boolean
   readonly calls: Call[]
-  /** The turn in which it was over; Infinity before. */
+  /** The turn in which it ended; Infinity before. */
   overAt: number
   /** `rollback()` was called on it. */
   isRolledBack: boolean
@@ -44,27 +44,27 @@ export interface Scope {
   expiresAt: number | null
 }
 
-/** A call of the client's public surface, and what became of it. */
+/** A call of the client's public API, and its outcome. */
 export interface Call {
   readonly id: number
   readonly what: CallKind
   readonly scope: Scope
   readonly plan: CallPlan
   readonly sql: readonly Sql[]
-  /** For each statement the number that it writes; null when it writes none. */
+  /** The number that each statement writes; null if it writes none. */
   readonly tags: readonly (number | null)[]
   readonly name: string
   readonly at: number
   readonly turn: number
-  /** The scopes of its callback: tries of a transaction, or a savepoint. */
+  /** The scopes of its callback: attempts of a transaction, or a savepoint. */
   readonly inner: Scope[]
   /** The reason with which it would be aborted. */
   reason: Error | null
   isAborted: boolean
   abortedAt: number
-  /** The loop over its rows was left by an error of the program, which is unrelated to the statement. */
+  /** The loop over its rows was left because of an error in the program, unrelated to the statement. */
   leftBy: unknown
-  /** A mistake of the program, which the client refuses by a TypeError. */
+  /** A mistake of the program, which the client rejects with a TypeError. */
   mistake: string | null
   state: 'pending' | 'ok' | 'failed'
   settledAt: number
@@ -73,7 +73,7 @@ export interface Call {
   error: unknown
 }
 
-/** Keeps account of all calls of a history. */
+/** Records all calls of a history. */
 export class Ledger {
   readonly calls: Call[] = []
   readonly scopes: Scope[] = []
@@ -167,6 +167,6 @@ export function outcomeOf({ error, isAborted, leftBy, reason, what }: Call): Out
   if (known) return known.outcome
   // an error from `authToken` in the middle of a script does not show what happened before
   if (what === 'script') return 'unknown'
-  // a signal's reason says nothing; what a callback threw ended its transaction
+  // a signal's reason does not tell; an error that a callback threw ended its transaction
   return isAborted && error === reason && what !== 'transaction' ? 'unknown' : 'not_applied'
 }

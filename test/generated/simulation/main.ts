@@ -1,6 +1,6 @@
 /*
- * Runs generated histories of the client, each from a seed of its own, and the kept ones before them. `--histories` says how
- * many, `--minutes` how long, `--seed` where to begin; `--report` prints what happened in one history.
+ * Runs generated histories of the client, each from its own seed, after the kept ones. `--histories` sets how
+ * many, `--minutes` how long, `--seed` where to start; `--report` prints what happened in one history.
  */
 import { parseArgs } from 'node:util'
 import { generateHistory } from './generate-history.ts'
@@ -17,7 +17,7 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     most: { type: 'string', default: '5' },
     report: { type: 'boolean', default: false },
-    /** Ends with the first that fails, as it is. */
+    /** Stops at the first that fails, without shrinking it. */
     first: { type: 'boolean', default: false },
   },
 })
@@ -25,7 +25,7 @@ const { values } = parseArgs({
 /** How many kinds of mistakes are listed. */
 const MOST_KINDS = 20
 
-/** A mistake without what differs from one history to the next, so that a smaller history can be told to have the same. */
+/** A mistake without the parts that vary between histories, so that the same mistake is recognized in a smaller one. */
 const kindOf = (mistake: string): string =>
   mistake
     .replace(/\n[^]*/, '')
@@ -50,7 +50,7 @@ async function reportOf(history: History): Promise<string> {
   }
 }
 
-/** The smallest history that fails like this one, and what happens in it. */
+/** The smallest history that fails like this one, with its events. */
 async function explain(history: History, [first = '']: readonly string[]): Promise<void> {
   const kind = kindOf(first)
   const small = await shrink(history, async (candidate) =>
@@ -60,7 +60,7 @@ async function explain(history: History, [first = '']: readonly string[]): Promi
   console.log(`${await reportOf(small)}\n${(await mistakesOf(small)).join('\n')}\n`)
 }
 
-// a stack costs more than the rest of an error
+// creating a stack costs more than the rest of an error
 if (!values.report) Error.stackTraceLimit = 0
 
 const found = new Map<string, { count: number; seeds: number[] }>()

@@ -7,7 +7,7 @@ export interface Commit {
   readonly at: number
 }
 
-/** The answer to a statement that went well. */
+/** The result of a statement that succeeded. */
 export interface StatementResult {
   readonly columns: readonly string[]
   readonly rows: readonly number[]
@@ -15,9 +15,9 @@ export interface StatementResult {
   readonly rowid: number | null
 }
 
-/** A statement that the database refused. */
+/** A statement that the database rejected. */
 export class SqlFailure extends Error {
-  /** The errors of Turso's engine have none. */
+  /** Errors of Turso's engine have none. */
   readonly code: string | undefined
   constructor(code: string | undefined, message: string) {
     super(message)
@@ -25,27 +25,27 @@ export class SqlFailure extends Error {
   }
 }
 
-/** The server has ended meanwhile. */
+/** The server has stopped in the meantime. */
 export class ServerGone extends Error {}
 
 const STEAL_MS = 5_000
 
-/** One database: what is durable, and the one write lock. */
+/** One database: its durable changes, and its write lock. */
 export class ModelDatabase {
   readonly commits: Commit[] = []
-  /** Counts what became durable, of whatever table. */
+  /** Counts durable changes of all tables. */
   version = 0
-  /** The table t, as far as it is durable. */
+  /** The durable rows of the table t. */
   readonly rows: number[] = []
   readonly world: World
   holder: ModelConnection | null = null
   #heldSince = 0
   #waiting: { connection: ModelConnection; resolve: () => void; reject: (error: unknown) => void }[] = []
   #cancelSteal: () => void = () => {}
-  /** How often a transaction lost the lock to one that waited. */
+  /** How often a transaction lost the lock to a waiting one. */
   steals = 0
 
-  /** Whether it refuses a writer at once, as Turso's engine does. */
+  /** Whether it rejects a writer at once if the lock is taken, as Turso's engine does. */
   readonly isTursodb: boolean
 
   constructor(world: World, isTursodb = false) {
@@ -90,7 +90,7 @@ export class ModelDatabase {
     this.#heldSince = this.world.now
   }
 
-  /** Takes the lock from its holder when that has had it long enough while another waits. */
+  /** Takes the lock from its holder once that has held it long enough while another waits. */
   #watch(): void {
     this.#cancelSteal()
     if (this.#waiting.length === 0) return
@@ -101,7 +101,7 @@ export class ModelDatabase {
     })
   }
 
-  /** The server ends: all transactions are gone, and all that waits. */
+  /** The server stops: all transactions are gone, and so are all waiters. */
   crash(): void {
     this.#cancelSteal()
     this.holder = null
@@ -114,26 +114,26 @@ interface OpenTransaction {
   readonly byPoint: boolean
   /** How much of the database it sees; null before it has read. */
   seen: number | null
-  /** The version that this was. */
+  /** The version of the database at that time. */
   version: number
   own: { tag: number; table: 't' | 'child' | 'parent' }[]
   points: { name: string; length: number; missing: readonly number[] }[]
-  /** Parents that its children have not. */
+  /** Parents that rows refer to, but that do not exist. */
   missing: readonly number[]
 }
 
 const NO_ROWS: StatementResult = { columns: [], rows: [], changed: 0, rowid: null }
 
-/** A result cannot be written as JSON: the whole request is answered with HTTP 500. */
+/** A result cannot be encoded as JSON: the whole request gets HTTP 500. */
 export class Unreadable extends Error {}
 
-/** One connection to it: a stream of the server. */
+/** One connection to the database: a stream of the server. */
 export class ModelConnection {
   readonly database: ModelDatabase
   transaction: OpenTransaction | null = null
-  /** Its transaction was ended for another; the next program hears of it. */
+  /** Its transaction was ended in favour of another; the next program gets the error. */
   isTimedOut = false
-  /** A statement runs, so that nothing ends its transaction now. */
+  /** A statement is running, so nothing ends its transaction now. */
   isBusy = false
   #endsLater = false
   #lastRowid = -1
@@ -150,7 +150,7 @@ export class ModelConnection {
     return this.transaction === null
   }
 
-  /** Ends its transaction for another that waits for the lock. */
+  /** Ends its transaction in favour of one that waits for the lock. */
   timeOut(): void {
     if (this.isBusy) {
       this.#endsLater = true
@@ -176,14 +176,14 @@ export class ModelConnection {
     this.rollback()
   }
 
-  /** Runs a statement. @param isBusyDatabase whether it finds the lock taken and is not let wait @throws SqlFailure */
+  /** Runs a statement. @param isBusyDatabase whether the lock is taken and it may not wait @throws SqlFailure */
   async run(command: Command, isBusyDatabase = false): Promise<StatementResult> {
     const own = this.transaction
     switch (command.kind) {
       case 'begin': {
         if (command.isReadonly && this.database.isTursodb)
           throw new SqlFailure(undefined, 'prepare failed: near "READONLY": syntax error')
-        // inside a transaction it takes the lock, too, and keeps it
+        // inside a transaction it also acquires the lock, and holds it
         if (own && command.mode === 'immediate') await this.#lock(isBusyDatabase)
         if (own) throw unknown('cannot start a transaction within a transaction')
         if (command.mode === 'immediate') await this.#lock(isBusyDatabase)
@@ -246,10 +246,10 @@ export class ModelConnection {
     return transaction.seen as unknown as number
   }
 
-  /** Fixes what a transaction sees. */
+  /** Fixes the snapshot of a transaction. */
   #look(transaction: OpenTransaction, seen: number): void {
     transaction.seen = seen
-    // what a replica has not yet is newer than its snapshot
+    // changes that a replica does not have yet are newer than its snapshot
     transaction.version = seen === this.database.rows.length ? this.database.version : -1
   }
 
@@ -300,7 +300,7 @@ export class ModelConnection {
     isBusyDatabase: boolean,
   ): Promise<StatementResult> {
     await this.#lock(isBusyDatabase)
-    // the lock may have come after its transaction was gone
+    // the lock may have been granted after its transaction had ended
     const isAlone = this.transaction === null
     const own = this.transaction ?? this.#begin(false)
     const before = { length: own.own.length, missing: own.missing }
@@ -328,7 +328,7 @@ export class ModelConnection {
       }
     }
     if (failure) throw failure
-    // the first row of a connection has the rowid 0, which is one like others
+    // the first row of a connection has the rowid 0, which is valid like any other
     this.#lastRowid += rows.length
     const columns = isReturning ? ['a'] : []
     const returned = isReturning ? rows.filter((tag) => tag !== null) : []

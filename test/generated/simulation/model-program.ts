@@ -6,7 +6,7 @@ export interface ServerRequest {
   readonly path: string
   readonly token: string | null
   readonly body: string
-  /** Finds the lock taken, and is not let wait. */
+  /** The lock is taken, and it may not wait. */
   readonly isBusy?: boolean
   /** How long each of its statements takes, in ms. */
   readonly statementMs?: number
@@ -29,7 +29,7 @@ type WireCondition =
   | { readonly type: 'and' | 'or'; readonly conds: readonly WireCondition[] }
   | { readonly type: 'is_autocommit' }
 
-/** A request that is refused as a whole, after which its stream is gone. */
+/** A request that is rejected as a whole, and whose stream is then gone. */
 export class Refusal extends Error {
   readonly status: number
   constructor(status: number, message: string) {
@@ -53,7 +53,7 @@ export class ModelProgram {
     this.#world = world
   }
 
-  /** Its transaction was ended for another writer: all that is left of the request hears of it. */
+  /** Its transaction was ended in favour of another writer: the rest of the request gets the error. */
   get #isTimedOut(): boolean {
     this.#timedOut ||= this.#connection.isTimedOut
     this.#connection.isTimedOut = false
@@ -82,7 +82,7 @@ export class ModelProgram {
       await this.#run(commandOf({ sql: each.trim() }))
   }
 
-  /** Runs one step. A refusal is a result, too. */
+  /** Runs one step. A rejection is also a result. */
   async step(command: Command): Promise<StatementResult | SqlFailure> {
     try {
       return await this.#run(command)
@@ -92,7 +92,7 @@ export class ModelProgram {
     }
   }
 
-  /** @throws SqlFailure when a step is no SQL: then none has run */
+  /** @throws SqlFailure if a step is not valid SQL; then none has run */
   async batch(steps: readonly WireStep[], isV3: boolean): Promise<StepResult[]> {
     const commands = commandsOf(steps, isV3)
     const results: StepResult[] = []
@@ -128,7 +128,7 @@ export class ModelProgram {
   }
 }
 
-/** Reads the steps of a batch. @throws Refusal for a condition that cannot be; SqlFailure for what is no SQL */
+/** Reads the steps of a batch. @throws Refusal for an impossible condition; SqlFailure for invalid SQL */
 export function commandsOf(steps: readonly WireStep[], isV3: boolean): Command[] {
   return steps.map(({ stmt, condition }, at) => {
     const command = commandOf(stmt)
@@ -149,7 +149,7 @@ function checkCondition(condition: WireCondition, at: number, isV3: boolean): vo
     )
 }
 
-/** @throws SqlFailure for what is no SQL */
+/** @throws SqlFailure for invalid SQL */
 function commandOf({ sql, args = [] }: WireStatement): Command {
   const values = args.map(({ type, value }) => (type === 'null' ? null : Number(value)))
   const command = parse(sql ?? '', values)

@@ -1,6 +1,6 @@
 import { pick } from '../../support/random.ts'
 
-/** One request to a server, and from which of two clients it comes. */
+/** One request to a server, and which of two clients sent it. */
 export interface ModelExchange {
   readonly client: 0 | 1
   readonly route: '/v2/pipeline' | '/v3/pipeline' | '/v3/cursor'
@@ -8,7 +8,7 @@ export interface ModelExchange {
   readonly requests: readonly unknown[]
 }
 
-/** Makes requests in the language of the model. Each row has a number of its own. */
+/** Generates requests in the language of the model. Each row has a unique number. */
 export class RequestGenerator {
   readonly #random: () => number
   #tag = 0
@@ -54,7 +54,7 @@ export class RequestGenerator {
 
   #condition(at: number, isV3: boolean, depth: number): unknown {
     const kind = this.#int(depth > 0 ? 6 : 3)
-    // now and then one that looks ahead, which is refused
+    // occasionally one that refers to a later step, which is rejected
     const step = at > 0 ? this.#int(this.#random() < 0.05 ? at + 1 : at) : null
     if (kind < 3) {
       if (step === null || (isV3 && this.#random() < 0.3))

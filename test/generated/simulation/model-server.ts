@@ -20,24 +20,24 @@ import type { World } from './world.ts'
 
 /** Special properties of a server. */
 export interface ServerPlan {
-  /** Knows `/v2` only, and no cursors. */
+  /** Supports only `/v2`, and no cursors. */
   readonly isOld?: boolean
-  /** Knows `execute` and `close` on `/v2/pipeline`, and nothing else. */
+  /** Supports only `execute` and `close` on `/v2/pipeline`. */
   readonly isExecuteOnly?: boolean
   /** Has `/v3/pipeline`, and no cursors. */
   readonly hasNoCursor?: boolean
-  /** How far the replica that answers is behind, in ms. */
+  /** How far the replica that responds is behind, in ms. */
   readonly lagMs?: number
-  /** Answers without a replication index. */
+  /** Responds without a replication index. */
   readonly hasNoIndex?: boolean
-  /** Has Turso's engine: a writer is refused while another has the lock, for as long as that keeps it. */
+  /** Has Turso's engine: a writer is rejected while another holds the lock, which may be any length of time. */
   readonly isTursodb?: boolean
 }
 
 export interface ServerAnswer {
   readonly status: number
   readonly body: string
-  /** The lines of a cursor, made as they are taken. */
+  /** The lines of a cursor, generated as they are read. */
   readonly lines?: AsyncGenerator<string, void, undefined>
 }
 
@@ -59,7 +59,7 @@ class ServerStream {
   sequence = 0
   isRunning = false
   expiresAt = Infinity
-  /** Settles when the cursor that has the connection is done. */
+  /** Settles when the cursor that uses the connection has finished. */
   cursor: Promise<void> = Promise.resolve()
   cancelExpiry: () => void = () => {}
 
@@ -85,11 +85,11 @@ export class ModelServer {
   readonly #expired = new Set<number>()
   #nextStream = 1
   #generation = 0
-  /** The beginning of its replication index. */
+  /** The value at which its replication index starts. */
   #indexBase = 10
-  /** The token that it takes; null takes any. */
+  /** The token that it accepts; null accepts any. */
   token: string | null = null
-  /** No one waits any more. */
+  /** No request is waiting. */
   isCalm = false
   /** Streams that were idle for too long, whose clients had not closed them. */
   expiries = 0
@@ -113,7 +113,7 @@ export class ModelServer {
     if (countsAnew) this.#indexBase = -this.database.commits.length
   }
 
-  /** @throws ServerGone when it ends meanwhile */
+  /** @throws ServerGone if it stops in the meantime */
   async handle(request: ServerRequest): Promise<ServerAnswer> {
     const generation = this.#generation
     const answer = await this.#answer(request)
@@ -172,7 +172,7 @@ export class ModelServer {
     return stream
   }
 
-  /** How many rows a replica has that is so much behind. */
+  /** How many rows a replica has that is this far behind. */
   #replicated(lagMs: number): number {
     const { commits, rows } = this.database
     if (this.isCalm) return rows.length
@@ -194,7 +194,7 @@ export class ModelServer {
       this.expiries += 1
       this.#expired.add(stream.id)
       this.streams.delete(stream.id)
-      // rows that are being read are read to their end
+      // rows that are being read are read to the end
       void stream.cursor.then(() => this.#drop(stream))
     })
     return stream.baton
@@ -277,7 +277,7 @@ export class ModelServer {
       : String(this.#indexBase + this.database.commits.length)
   }
 
-  /** A replica answers when it has come so far. */
+  /** A replica responds when it has caught up to this index. */
   async #waitForIndex(index: string | number | null | undefined): Promise<void> {
     const { lagMs } = this.#plan
     if (index == null || lagMs === undefined || this.isCalm) return
@@ -316,7 +316,7 @@ export class ModelServer {
       if (error instanceof SqlFailure) return json(500, { error: `Internal Error: \`${error.message}\`` })
       throw error
     }
-    // the connection is the cursor's until it is done, and the stream's time runs already
+    // the cursor uses the connection until it has finished, but the stream's time limit is already running
     let done = (): void => {}
     stream.cursor = new Promise((resolve) => {
       done = resolve
@@ -348,7 +348,7 @@ export class ModelServer {
         const result = await program.step(commands[at] as Command)
         results.push(result)
         if (result instanceof SqlFailure) {
-          // what fails when it is prepared has not begun
+          // a statement that fails when it is prepared has not begun
           const hasBegun = commands[at]?.kind !== 'missing table' && result.code !== 'TRANSACTION_TIMEOUT'
           if (hasBegun) yield line({ type: 'step_begin', step: at, cols: columnsOf(commands[at]) })
           yield line({ type: 'step_error', step: at, error: errorOf(result) })
@@ -373,7 +373,7 @@ export class ModelServer {
   }
 }
 
-/** The result that a statement would have had, had it not failed. */
+/** The result that a statement would have had if it had not failed. */
 const columnsOf = (command: Command | undefined): unknown =>
   command?.kind === 'insert' && command.isReturning ? [{ name: 'a', decltype: 'INTEGER' }] : []
 

@@ -4,7 +4,7 @@ export type Command =
       readonly kind: 'insert'
       readonly table: 't' | 'child' | 'parent'
       readonly conflict: 'abort' | 'fail' | 'rollback'
-      /** A row of null breaks a constraint. */
+      /** A null row violates a constraint. */
       readonly rows: readonly (number | null)[]
       readonly isReturning: boolean
     }
@@ -20,7 +20,7 @@ const INSERT = /^insert(?: or (abort|fail|rollback))? into (t|child|parent) valu
 const BEGIN = /^begin(?: (immediate|exclusive|deferred|readonly))?(?: transaction)?$/i
 const POINT = /^(savepoint|release|rollback to)(?: savepoint)? "?(\w+)"?$/i
 
-/** Reads one statement. @param args values for its question marks */
+/** Parses one statement. @param args values for its question marks */
 export function parse(text: string, args: readonly (number | null)[] = []): Command {
   const sql = text.replace(COMMENT, '').replace(/;\s*$/, '')
   const [, conflict = 'abort', table, values = '', returning] = INSERT.exec(sql) ?? []

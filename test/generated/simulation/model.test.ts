@@ -1,6 +1,6 @@
 /*
- * Sends generated requests in the language of the model to the model and to the real libsql-server, and compares the answers.
- * MODEL_SEQUENCES says how many sequences, MODEL_SEED repeats a run.
+ * Sends generated requests in the language of the model to the model and to the real libsql-server, and compares the
+ * responses. MODEL_SEQUENCES sets the number of sequences, MODEL_SEED repeats a run.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -33,7 +33,7 @@ afterAll(() => source?.[Symbol.asyncDispose]())
 
 type Send = (route: string, body: string) => Promise<{ status: number; text: string }>
 
-/** Something that answers requests, and remembers the batons of two clients. */
+/** A server that responds to requests, with the batons of two clients. */
 class Party {
   readonly #send: Send
   readonly #all: string[] = []
@@ -90,7 +90,7 @@ const LEFT_OUT = new Set([
   'base_url',
 ])
 
-/** An answer without what differs from server to server and from time to time. */
+/** A response without the parts that vary between servers or over time. */
 function withoutChance(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutChance)
   if (typeof value === 'string') return value.replace(/could not be parsed.*/, 'could not be parsed')
@@ -109,7 +109,7 @@ function modelParty(world: World, server: ModelServer): Party {
   return new Party((path, body) => answerOf(world, server, path, body))
 }
 
-/** Lets time pass until there is an answer. */
+/** Advances the clock until there is a response. */
 async function answerOf(
   world: World,
   server: ModelServer,
@@ -135,7 +135,7 @@ function realParty({ url, headers }: NamedSubject): Party {
   })
 }
 
-/** Whether a request would wait for the lock: for 5 s, on the real server. */
+/** Whether a request would wait for the lock, which takes 5 s on the real server. */
 function wouldWait(
   { database, streams }: ModelServer,
   own: string | undefined,
@@ -174,14 +174,14 @@ async function compare(seed: number): Promise<void> {
 }
 
 test.skipIf(isMissing)(
-  `${SEQUENCES} sequences of requests are answered by the model as by libsql-server (MODEL_SEED=${SEED})`,
+  `${SEQUENCES} sequences of requests get the same responses from the model as from libsql-server (MODEL_SEED=${SEED})`,
   { timeout: 180_000 + SEQUENCES * 1_000 },
   async () => {
     for (let at = 0; at < SEQUENCES; at++) await compare(SEED + at)
   },
 )
 
-/** A writer that another waits for, and an idle stream. */
+/** A writer that another one waits for, and an idle stream. */
 async function passTime(party: Party, wait: (ms: number) => Promise<void>): Promise<unknown[]> {
   const ask = (client: 0 | 1, baton: ModelExchange['baton'], ...sql: string[]): Promise<Answer> => {
     const requests = sql.map((each) => ({ type: 'execute', stmt: { sql: each } }))

@@ -5,11 +5,11 @@ import type { ServerRequest } from './model-program.ts'
 import type { ModelServer, ServerAnswer } from './model-server.ts'
 import { microtasks, type World } from './world.ts'
 
-/** How long requests and responses are in flight, in ms; mostly the same, so that they coincide. */
+/** How long requests and responses are in flight, in ms; mostly equal, so that they coincide. */
 const DELAYS = [1, 1, 1, 1, 2, 2, 0, 5, 20, 100]
 const NEVER = new Promise<never>(() => {})
 
-/** A request as it was seen on the way, for oracles. */
+/** A request as observed in flight, for oracles. */
 export interface SeenRequest {
   readonly client: number
   readonly path: string
@@ -18,22 +18,22 @@ export interface SeenRequest {
   readonly fault: Fault | null
   /** When its `fetch` settled. */
   answeredAt: number
-  /** Turso's engine ran nothing of it, and it may be sent again. */
+  /** Turso's engine ran none of it, so it may be sent again. */
   isRefused: boolean
 }
 
 type Answer = Awaited<ReturnType<Fetch>>
 
-/** The network between clients and server. Every request has a number, by which its faults and delays are found. */
+/** The network between clients and server. Every request has a number, which determines its faults and delays. */
 export class Network {
   readonly seen: SeenRequest[] = []
   /** Numbers of the rows that a request wrote twice. */
   readonly repeated = new Set<number>()
   /** Those whose request did not continue a stream. */
   readonly repeatedWithoutBaton = new Set<number>()
-  /** Nothing goes wrong any more, and nothing takes time. */
+  /** From now on there are no faults and no delays. */
   isCalm = false
-  /** Requests that have left, and whose `fetch` has not settled. */
+  /** Requests that were sent, and whose `fetch` has not settled. */
   inFlight = 0
   readonly #world: World
   readonly #server: ModelServer
@@ -47,7 +47,7 @@ export class Network {
     this.#faults = new Map(faults.map((fault) => [fault.request, fault]))
   }
 
-  /** Faults that have come to pass. */
+  /** Faults that have occurred. */
   get hits(): number {
     return this.seen.filter(({ fault }) => fault !== null).length
   }
@@ -104,7 +104,7 @@ export class Network {
   }
 }
 
-/** One request on its way, and its response on the way back. */
+/** One request in flight, and its response. */
 class Exchange {
   readonly #network: Network
   readonly #number: number
@@ -137,7 +137,7 @@ class Exchange {
     })
   }
 
-  /** @param ways how many of its answers' delays are taken */
+  /** @param ways how many of its responses' delays are used */
   async #exchange(request: ServerRequest): Promise<Answer> {
     const network = this.#network
     const { kind, value = 0 } = this.#fault ?? { kind: null }
@@ -205,14 +205,14 @@ class Exchange {
     return { ...answer, body: lines ? this.#stream(lines) : streamOf(part, kind === 'cut') }
   }
 
-  /** The lines of a cursor, some at a time, as they are taken. */
+  /** The lines of a cursor, a few at a time, as they are read. */
   #stream(lines: AsyncGenerator<string, void, undefined>): ReadableStream<Uint8Array> {
     const network = this.#network
     const { kind, value = 0.5 } = this.#fault ?? { kind: null }
     const most = [1, 2, 3, 100][network.chance(this.#number, 6, 4)] as number
     const cutAt = kind === 'cut' || kind === 'cut silently' ? Math.floor(value * 10) : Infinity
     let count = 0
-    // what has not begun does not end either
+    // a step that has not begun does not end either
     const end = (): Promise<unknown> => (count === 0 ? drain(lines) : lines.return())
     const encoder = new TextEncoder()
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
@@ -236,7 +236,7 @@ class Exchange {
       await end()
     }
     const stream = new ReadableStream({ pull, cancel }, { highWaterMark: 0 })
-    // the client may have left while the response was on its way
+    // the client may have disconnected while the response was in flight
     if (this.#signal?.aborted) void end()
     else this.#signal?.addEventListener('abort', () => void end(), { once: true })
     return stream
@@ -248,7 +248,7 @@ async function drain(lines: ServerAnswer['lines']): Promise<void> {
   try {
     for await (const _ of lines ?? []);
   } catch {
-    // the server has ended
+    // the server has stopped
   }
 }
 

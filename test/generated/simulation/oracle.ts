@@ -13,8 +13,8 @@ interface Rejections {
 }
 
 /**
- * Compares what the database has with what the callers were told.
- * @returns what should not be
+ * Compares the contents of the database with the results that callers received.
+ * @returns the violations
  */
 export function checkRows(
   program: Program,

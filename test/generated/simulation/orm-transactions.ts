@@ -4,7 +4,7 @@ import { BatonDialect } from '@batonsql/kysely-dialect'
 import { sql as fragment } from 'drizzle-orm'
 import { CompiledQuery, Kysely, type Transaction } from 'kysely'
 
-/** How a transaction is made by a query builder. */
+/** How a query builder begins a transaction. */
 export type Orm = 'kysely' | 'kysely on a connection' | 'controlled kysely' | 'drizzle'
 
 type Row = Readonly<Record<string, unknown>>
@@ -49,7 +49,7 @@ const handleOfKysely = (trx: Transaction<unknown>): OrmHandle => ({
   savepoint: () => Promise.reject(new TypeError('Kysely has no savepoints of this kind')),
 })
 
-/** The part of it that a transaction of Drizzle has. */
+/** The parts that a Drizzle transaction also has. */
 interface DrizzleTransaction {
   all(query: ReturnType<typeof fragment.raw>): Promise<unknown[]>
   transaction<T>(callback: (tx: DrizzleTransaction) => Promise<T>): Promise<T>

@@ -16,15 +16,15 @@ export interface Profile {
   readonly failing: number
   /** How often a statement has a large result. */
   readonly large: number
-  /** Nothing is written. */
+  /** Whether nothing is written. */
   readonly onlyReads: boolean
-  /** Transactions begin with what is no SQL, and then do nothing for a while. */
+  /** Whether transactions begin with invalid SQL, and then do nothing for a while. */
   readonly stalls: boolean
-  /** Transactions are made by query builders. */
+  /** Whether query builders begin transactions. */
   readonly hasOrms: boolean
 }
 
-/** Times that calls are given, in ms. */
+/** Time limits of calls, in ms. */
 export const CALL_TIMES = [1, 2, 3, 5, 20, 50, 100, 500, 2_000]
 
 /** Decides what a history is about. */

@@ -30,17 +30,17 @@ interface Place {
   readonly outer: Place | null
   /** Calls to be awaited by the next `gather`. */
   readonly later: Promise<unknown>[]
-  /** The loop over rows that runs around the steps, by its transaction or stream. */
+  /** The loop over rows around the steps, by its transaction or stream. */
   readonly reading: Scope | null
 }
 
-/** Runs the tasks of a history on clients of their own, and keeps account of every call. */
+/** Runs the tasks of a history on separate clients, and records every call. */
 export class Program {
   readonly ledger: Ledger
   readonly clients: Client[]
   readonly clientScopes: Scope[]
   readonly events: ClientEvent[] = []
-  /** Nothing goes wrong any more. */
+  /** From now on there are no failures. */
   isCalm = false
   readonly #world: World
   readonly #history: History
@@ -83,7 +83,7 @@ export class Program {
     return this.#calls.signals
   }
 
-  /** Whether everything that was begun is settled. */
+  /** Whether everything that was started has settled. */
   get isOver(): boolean {
     return this.#tasks === 0 && this.ledger.pending === 0
   }
@@ -92,7 +92,7 @@ export class Program {
     for (const task of this.#history.tasks) void this.#task(task)
   }
 
-  /** Does steps after the tasks. */
+  /** Runs steps after the tasks. */
   async act(client: number, steps: readonly Step[]): Promise<void> {
     await this.#task({ client, atMs: 0, steps })
   }
@@ -105,7 +105,7 @@ export class Program {
       if (atMs > 0) await this.#world.sleep(atMs)
       if (scope && handle) await this.#steps(steps, { handle, scope, outer: null, later: [], reading: null })
     } catch {
-      // the ledger has it
+      // it is in the ledger
     } finally {
       this.#tasks -= 1
     }
@@ -141,7 +141,7 @@ export class Program {
         return this.#control(step, place)
       default: {
         const promise = this.#start(step, place)
-        // the ledger has it, whether it is awaited or not
+        // it is in the ledger, whether it is awaited or not
         promise.catch(() => {})
         if (step.wait === 'later') place.later.push(promise)
         if (step.wait) return
@@ -154,7 +154,7 @@ export class Program {
     }
   }
 
-  /** Begins what takes time. */
+  /** Starts a step that takes time. */
   #start(
     step: Exclude<
       Step,
@@ -245,7 +245,7 @@ export class Program {
   #text(sql: Sql, tag: number, call: Call): InStatement {
     if (sql === 'child') this.#lastChild = tag
     const text = statementText(sql, sql === 'parent' ? this.#lastChild : tag, call.id)
-    // arguments are half of the ways
+    // half of the time as arguments
     return sql === 'insert' && tag % 2 === 1 && !call.scope.isOrm
       ? { sql: `insert into t values (?) ${markOf(call.id)}`, args: [tag] }
       : text
@@ -360,7 +360,7 @@ export class Program {
     })
   }
 
-  /** Calls that take effect at once, and are sent with the next statement. */
+  /** Calls that apply at once, and are sent with the next statement. */
   #control(
     step: Extract<Step, { do: 'begin' | 'mark' | 'undo' | 'forget' }>,
     { scope, handle }: Place,
@@ -380,7 +380,7 @@ export class Program {
   }
 }
 
-/** Whether a handle has a method: a history that was made smaller may have steps in places where they are not possible. */
+/** Whether a handle has a method: a shrunk history may have steps in places where they are not possible. */
 function isPossible({ do: what }: Step, { kind, isOrm }: Scope): boolean {
   if (isOrm && /^(batch|rollback)$/.test(what)) return false
   if (what === 'savepoint') return kind === 'transaction' || kind === 'savepoint'

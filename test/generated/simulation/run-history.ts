@@ -34,11 +34,11 @@ export interface Outcome {
   readonly mistakes: readonly string[]
   readonly requests: number
   readonly calls: number
-  /** All that happened, in words, for the eye. */
+  /** All events, as text to read. */
   readonly report: () => string
 }
 
-/** Runs a history from its beginning to its end, and looks whether all is as the client promises. */
+/** Runs a complete history, and checks the client's guarantees. */
 export async function runHistory(history: History): Promise<Outcome> {
   const world = new World(history.seed)
   world.enter()
@@ -107,15 +107,15 @@ class Run {
   }
 
   /**
-   * Nothing is in flight, and the write lock is free, or not as many streams are open as may write at a time: then no transaction
-   * waits for its turn.
+   * If nothing is in flight, and the write lock is free or fewer streams are open than may write at a time, no transaction
+   * may be waiting for its turn.
    */
   #checkPause(ms: number): void {
     if (ms < LONG_MS || this.#network.inFlight > 0 || this.#isFaulty) return
     // the next one waits until the client finds that the server has closed the stream
     if (this.#history.server.isTursodb && this.#sleepsLong) return
     const { database, streams } = this.#server
-    // without a queue at the server there is no next one there
+    // without a queue on the server there is no next one there
     const most = this.#history.server.isTursodb ? 1 : WRITE_TRANSACTIONS
     if (streams.size >= most && (database.holder !== null || this.#hasModes)) return
     const isFirst = (call: Call): boolean =>
@@ -127,7 +127,7 @@ class Run {
     if (waiting) this.#mistakes.push(`${nameOf(waiting)}: waits at ${this.#world.now} ms for nothing`)
   }
 
-  /** Transactions that have their turn may not have the lock. */
+  /** Transactions that hold a write permit may not hold the lock yet. */
   get #hasModes(): boolean {
     return /"mode"|"sql":"begin"|"staysOpen"/.test(JSON.stringify(this.#history))
   }
@@ -167,7 +167,7 @@ class Run {
     const isQuick = slownessIn(this.#program, this.#history) < QUICK_MS
     if (isQuick && database.steals > 0)
       this.#mistakes.push('a writer waited for the lock until its time was over')
-    // a BEGIN that waited longer than an aborted call is left to finish still gets the lock
+    // a BEGIN that waited longer than an aborted call may take to finish still gets the lock
     if (database.holder && (isQuick || !this.#givesUp))
       this.#mistakes.push('at the end the write lock is held')
     if (this.#givesUp) return
@@ -180,7 +180,7 @@ class Run {
       this.#mistakes.push(`${this.#server.expiries} streams were left to the server`)
   }
 
-  /** The client holds nothing: it works as a new one does. */
+  /** The client holds no resources: it works like a new one. */
   async #followUp(): Promise<void> {
     this.#afterwards = this.#program.ledger.calls.length
     this.#requestsAfterwards = this.#network.seen.length
@@ -222,7 +222,7 @@ class Run {
     if (listeners.length > 0) this.#mistakes.push(`at the end ${listeners.length} signals have listeners`)
   }
 
-  /** An aborted read leaves its stream to the server. */
+  /** After an aborted read, the server has to close its stream. */
   get #givesUp(): boolean {
     const text = JSON.stringify(this.#history)
     const leavesRows = text.includes('"do":"rows"') && /"wait"|"together"/.test(text)

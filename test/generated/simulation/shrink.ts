@@ -2,7 +2,7 @@ import type { History } from './history.ts'
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json }
 
-/** The parts that a history cannot do without. */
+/** The required parts of a history. */
 const KEPT = new Set([
   'do',
   'kind',
@@ -18,8 +18,8 @@ const KEPT = new Set([
 ])
 
 /**
- * Makes a history smaller that fails, as long as it fails: fewer elements in every list, fewer properties, smaller numbers.
- * @param fails whether a history fails in the same way @param most how many are tried
+ * Shrinks a failing history as long as it still fails: fewer elements in every list, fewer properties, smaller numbers.
+ * @param fails whether a history fails in the same way @param most how many are tried at most
  */
 export async function shrink(
   history: History,
@@ -42,7 +42,7 @@ export async function shrink(
   return best
 }
 
-/** All that are one step smaller, large steps first. */
+/** All histories that are one step smaller, large steps first. */
 function* smallerOnes(value: Json, name = ''): Generator<Json> {
   if (Array.isArray(value)) {
     const list = value as readonly Json[]
@@ -50,7 +50,7 @@ function* smallerOnes(value: Json, name = ''): Generator<Json> {
       for (let at = 0; at + size <= list.length; at += size)
         if (name !== 'sql' || size < list.length) yield [...list.slice(0, at), ...list.slice(at + size)]
     for (const [at, each] of list.entries()) {
-      // a step around others gives way to them
+      // a step around others is replaced by them
       const inner = (each as { steps?: readonly Json[] } | null)?.steps
       if (name === 'steps' && inner) yield [...list.slice(0, at), ...inner, ...list.slice(at + 1)]
       for (const smaller of smallerOnes(each)) yield list.with(at, smaller)
@@ -71,7 +71,7 @@ function* smallerOnes(value: Json, name = ''): Generator<Json> {
 }
 
 function* smallerNumbers(value: number, name: string): Generator<number> {
-  // status codes and the like are not smaller for being near to 0
+  // status codes and the like are not simpler for being closer to 0
   if (value <= 0 || name === 'value') return
   yield 0
   if (name === 'seed' || value <= 1) return

@@ -1,6 +1,6 @@
 /*
- * Runs generated histories of the client in a process of their own, whose clock and timers are not real. SIMULATED_HISTORIES
- * says how many, SIMULATION_SEED repeats a run; `npm run test:simulation` is the long form.
+ * Runs generated histories of the client in a separate process, whose clock and timers are simulated. SIMULATED_HISTORIES
+ * sets their number, SIMULATION_SEED repeats a run; `npm run test:simulation` is the long version.
  */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -9,7 +9,7 @@ import { expect, test } from 'vitest'
 const HISTORIES = Number(process.env['SIMULATED_HISTORIES'] ?? 8_000)
 const SEED = process.env['SIMULATION_SEED'] ?? String(Math.floor(Math.random() * 2 ** 31))
 const PROGRAM = fileURLToPath(new URL('main.ts', import.meta.url))
-/** It takes a tenth of that where nothing else runs. */
+/** It takes a tenth of that on an otherwise idle machine. */
 const MS_FOR_EACH = 30
 
 test(`${HISTORIES} simulated histories keep the guarantees of the client (SIMULATION_SEED=${SEED})`, {

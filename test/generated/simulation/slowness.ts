@@ -1,6 +1,6 @@
 import type { History, Sql, Step } from './history.ts'
 
-/** How long a transaction waits that waits for itself, in ms: until its time is over, and the server's. */
+/** How long a transaction that waits for itself waits, in ms: until its time limit and the server's have passed. */
 const SELF_WAIT_MS = 11_000
 
 const READS: ReadonlySet<Sql> = new Set([
@@ -12,7 +12,10 @@ const READS: ReadonlySet<Sql> = new Set([
   'unreadable',
 ])
 
-/** How long the programs of a history sleep, or wait for what they hold up themselves, in ms: others may wait for them. */
+/**
+ * How long the programs of a history sleep, or wait for operations that they block themselves, in ms: others may wait for
+ * them.
+ */
 export function slownessOf({ tasks, faults, server: { lagMs = 0 } }: History): number {
   const late = faults.reduce(
     (sum, { kind, value = 0 }) => sum + (/^(slow|late)$/.test(kind) ? 10 * value : 0),
@@ -30,7 +33,7 @@ function slownessOfStep(step: Step, isInside: boolean): number {
   const isAround = step.do === 'transaction' || step.do === 'savepoint' || step.do === 'stream'
   const inner = 'steps' in step && step.steps ? slownessIn(step.steps, isInside || isAround) : 0
   if (step.do === 'rows' && step.steps && isInside) return inner + SELF_WAIT_MS
-  // made on the client, in a transaction that it has to wait for
+  // made on the client, inside a transaction that it has to wait for
   const isOnClient =
     'on' in step ? step.on !== undefined : /^(script|transaction|stream|close|health)$/.test(step.do)
   const list = 'sql' in step ? [step.sql].flat() : []

@@ -1,12 +1,12 @@
 import type { Sql } from './history.ts'
 
-/** A comment by which the requests of a call are found. */
+/** A comment that identifies the requests of a call. */
 export const markOf = (call: number): string => `/* call ${call} */`
 
 /** The text of a statement. @param tag the number that it writes */
 export function statementText(sql: Sql, tag: number, call: number): string {
   const text = STATEMENT_TEXTS[sql](tag)
-  // as short as people write them
+  // short, as people write them
   return /^(begin|commit|rollback)$| p$/.test(sql) ? text : `${text} ${markOf(call)}`
 }
 
@@ -35,7 +35,7 @@ const STATEMENT_TEXTS: Readonly<Record<Sql, (tag: number) => string>> = {
   rollback: () => 'rollback',
 }
 
-/** Those of them that write a row that can be told from all others. */
+/** Statements that write a row that can be distinguished from all others. */
 export const WRITING: ReadonlySet<Sql> = new Set([
   'insert',
   'returning',

@@ -13,7 +13,7 @@ const GOOD: readonly Sql[] = [
 ]
 const BAD: readonly Sql[] = ['constraint', 'unparsable', 'missing table', 'or fail', 'or rollback', 'child']
 
-/** Has no need of the write lock as long as it does nothing. */
+/** Does not need the write lock as long as it does nothing. */
 const STALLING: Step = {
   do: 'transaction',
   steps: [
@@ -22,7 +22,7 @@ const STALLING: Step = {
   ],
 }
 
-/** Makes the steps of programs. */
+/** Generates the steps of programs. */
 export class StepGenerator {
   readonly #choose: Chooser
   readonly #profile: Profile
@@ -54,7 +54,7 @@ export class StepGenerator {
     return this.#choose.chance(this.#profile.failing) ? this.#choose.pick(BAD) : this.#choose.pick(GOOD)
   }
 
-  /** One that may share no request, and no response, with others that depend on it. */
+  /** A call that may not share a request or a response with others that depend on it. */
   #sqlByItself(): Sql {
     const isUnreadable = !this.#profile.onlyReads && this.#choose.chance(this.#profile.failing / 4)
     return isUnreadable ? 'unreadable' : this.#sql()
@@ -79,7 +79,7 @@ export class StepGenerator {
     return { do: 'gather', ...(this.#choose.chance(0.5) && { catches: true }) }
   }
 
-  /** Something that a program does with a client. */
+  /** A step that a program performs with a client. */
   clientStep(): Step {
     if (this.#profile.onlyReads && this.#choose.chance(0.4)) return this.#stream()
     const at = this.#choose.int(100)
@@ -201,7 +201,7 @@ export class StepGenerator {
     return at < 90 ? this.#pause() : this.#gather()
   }
 
-  /** @param depth how deep savepoints may be nested; -1: they are made by statements */
+  /** @param depth how deep savepoints may be nested; -1: they are created with SQL statements */
   #transactionStep(depth: number): Step {
     const at = this.#choose.int(100)
     if (at < 34) return { do: 'execute', sql: this.#sql(), ...this.#call() }
@@ -246,7 +246,7 @@ export class StepGenerator {
     ])
   }
 
-  /** A handle where another belongs. */
+  /** A handle used in the wrong place. */
   #misuse(depth: number): Step {
     const call = { ...this.#call(), timeoutMs: this.#choose.pick([20, 100]) }
     if (this.#choose.chance(0.3))

@@ -1,10 +1,10 @@
-/** A signal, and how many listen to it. */
+/** A signal, and the number of its listeners. */
 export interface WatchedSignal {
   readonly controller: AbortController
   listeners: number
 }
 
-/** Makes a signal whose listeners are counted. */
+/** Creates a signal whose listeners are counted. */
 export function watchedSignal(): WatchedSignal {
   const controller = new AbortController()
   const watched = { controller, listeners: 0 }

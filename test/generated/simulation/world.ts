@@ -1,16 +1,16 @@
 import { seeded } from '../../support/random.ts'
 
-/** Something that happens at a time. */
+/** An event at a point in time. */
 interface Timer {
   readonly at: number
   readonly order: number
-  /** Null once it was cancelled. */
+  /** Null once it has been cancelled. */
   callback: (() => void) | null
   /** Whether code under test has set it. */
   readonly isClients: boolean
 }
 
-/** When the world begins, in ms since the epoch. */
+/** The start of simulated time, in ms since the epoch. */
 const EPOCH = 1_700_000_000_000
 
 const { any } = AbortSignal
@@ -18,18 +18,18 @@ const real = { setImmediate, performance: performance.now.bind(performance) }
 let current: World | null = null
 
 /**
- * Time, timers and chance of one history. Time stands still while anything can happen, and then goes to the next timer, so
- * that a history of hours takes milliseconds, and is the same each time.
+ * The time, timers and randomness of one history. Time stands still while anything can happen, and then jumps to the next
+ * timer, so that a history of hours takes milliseconds, and is the same each time.
  */
 export class World {
   now = 0
-  /** Counts what happened: two things with the same number happened without a turn of the event loop between them. */
+  /** Counts turns: between two events with the same number, the event loop did not turn. */
   turn = 0
   readonly random: () => number
   readonly #chance: () => number
   /** Uncaught errors. */
   readonly uncaught: unknown[] = []
-  /** Called when nothing will happen for so many ms. */
+  /** Called when nothing will happen for this many ms. */
   onPause: (ms: number) => void = () => {}
   /** Latest first. */
   readonly #timers: Timer[] = []
@@ -50,7 +50,7 @@ export class World {
     enter(this)
   }
 
-  /** Calls back after a time. @returns what cancels it */
+  /** Calls a function after a delay. @returns a function that cancels it */
   after(ms: number, callback: () => void): () => void {
     const timer = this.#add(this.now + ms, callback, false)
     return () => {
@@ -88,8 +88,8 @@ export class World {
   }
 
   /**
-   * Lets things happen until a condition holds.
-   * @returns whether it does; otherwise nothing is left that could happen, or the time is over
+   * Runs events until a condition holds.
+   * @returns whether it does; otherwise no events are left, or the time limit has passed
    */
   async runUntil(isDone: () => boolean, until = Infinity): Promise<boolean> {
     for (;;) {
@@ -113,7 +113,7 @@ export class World {
   #next(until: number): Timer | undefined {
     while (this.#timers.at(-1)?.callback === null) this.#timers.pop()
     const next = this.#timers.at(-1)
-    // what is due in the same millisecond may come before or behind
+    // timers that are due in the same millisecond may run in either order
     const isTimerFirst = next !== undefined && next.at <= this.now && this.#chance() < 0.5
     const immediate = isTimerFirst ? undefined : this.#immediates.shift()
     if (immediate) return immediate
@@ -156,7 +156,7 @@ function enter(world: World): void {
   current = world
 }
 
-/** Replaces the clock, the timers and the chance of this process, for good. */
+/** Permanently replaces the clock, the timers and the random numbers of this process. */
 function install(): void {
   if (isInstalled) return
   isInstalled = true
@@ -176,5 +176,5 @@ function install(): void {
   process.on('unhandledRejection', (reason) => worldOf().uncaught.push(reason))
 }
 
-/** The time that really passed, in ms. */
+/** The real time that has passed, in ms. */
 export const realNow = real.performance

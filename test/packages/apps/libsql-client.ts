@@ -5,7 +5,7 @@ import { eq, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/libsql'
 import { blob, integer, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
-// An application written for @libsql/client, in whose place stands @batonsql/libsql-client.
+// An application written for @libsql/client, which @batonsql/libsql-client replaces.
 
 const person = sqliteTable('person', {
   id: integer().primaryKey({ autoIncrement: true }),
@@ -55,7 +55,7 @@ async function main(): Promise<void> {
   assert.deepEqual(counts, [{ n: 3 }])
   assert.equal((await db.query.person.findFirst({ where: eq(person.name, 'Bob') }))?.name, 'Bob')
 
-  // CommonJS, and what only this package has
+  // CommonJS, and the part that only this package has
   const required = createRequire(import.meta.url)('@libsql/client') as typeof client
   assert.equal(required.createClient, client.createClient)
   const { baton } = client as unknown as {
@@ -63,7 +63,7 @@ async function main(): Promise<void> {
   }
   assert.deepEqual((await baton(db.$client).execute('select count(*) as n from person')).rows, [{ n: 3 }])
 
-  // a file is the original's
+  // files are served by the original
   const file = client.createClient({ url: ':memory:' })
   await file.batch(['create table t (a)', "insert into t values ('x')"], 'write')
   assert.deepEqual(

@@ -1,6 +1,6 @@
 import { type Settings, scenario } from './scenario.ts'
 
-// The scenario as a script of Vercel's edge-runtime, which gets its settings with the request.
+// The scenario as a script for Vercel's edge-runtime, which receives its settings with the request.
 
 interface FetchEvent {
   readonly request: Request

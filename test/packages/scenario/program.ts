@@ -1,6 +1,6 @@
 import { env } from 'node:process'
 import { type Settings, scenario } from './scenario.ts'
 
-// The scenario where there are programs: node, Bun, Deno.
+// The scenario as a program, for node, Bun and Deno.
 
 console.log(await scenario(JSON.parse(env['SETTINGS'] ?? '{}') as Settings))

@@ -9,7 +9,7 @@ import { Kysely } from 'kysely'
 
 // The operations that every runtime performs, on its own database. Nothing here is specific to one runtime: no node built-in, no special global.
 
-/** Where the scenario runs. Strings, so that any runtime can be given them. */
+/** The settings of the scenario. Strings, so that they can be passed to any runtime. */
 export interface Settings {
   readonly url: string
   readonly authToken: string
@@ -23,7 +23,7 @@ export interface Settings {
 const LARGE = 9_007_199_254_740_993n
 const BYTES = new Uint8Array([0, 255, 128, 10])
 
-/** @returns what was done, part by part @throws Error at the first thing that is not as it should be */
+/** @returns a line for each completed part @throws Error at the first unexpected result */
 export async function scenario(settings: Settings): Promise<string> {
   await useCore(settings)
   await useKysely(settings)

@@ -12,7 +12,7 @@ test('a batch has a result for each statement', () => {
   expectTypeOf(tx.batch(many)).resolves.toEqualTypeOf<ResultSet[]>()
 })
 
-test('with the type of the rows of each, or of all', () => {
+test('with a type for the rows of each statement, or of all', () => {
   expectTypeOf(
     db.batch<[{ id: number }, { total: number }]>(['select id from t', 'select total from u']),
   ).resolves.toEqualTypeOf<[ResultSet<{ id: number }>, ResultSet<{ total: number }>]>()

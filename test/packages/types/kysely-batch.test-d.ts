@@ -47,7 +47,7 @@ test('a tuple keeps the type of each of its queries', () => {
   >()
 })
 
-test('joins and nullable columns come out as Kysely infers them', () => {
+test('joins and nullable columns have the types that Kysely infers', () => {
   const query = db
     .selectFrom('person')
     .leftJoin('pet', 'pet.ownerId', 'person.id')
@@ -58,7 +58,7 @@ test('joins and nullable columns come out as Kysely infers them', () => {
   >()
 })
 
-test('an array of unknown length gives an array', () => {
+test('an array of unknown length returns an array', () => {
   const results = (ids: number[]) =>
     batch(
       db,
@@ -68,13 +68,13 @@ test('an array of unknown length gives an array', () => {
   expectTypeOf(() => batch(db, [])).returns.resolves.toEqualTypeOf<[]>()
 })
 
-test('a transaction can be given, and a readonly tuple', () => {
+test('a transaction can be passed, and a readonly tuple', () => {
   const queries = [trx.selectFrom('pet').select('id')] as const
   expectTypeOf(() => batch(trx, queries)).returns.resolves.toEqualTypeOf<[{ id: number }[]]>()
   expectTypeOf<BatchResults<typeof queries>>().toEqualTypeOf<[{ id: number }[]]>()
 })
 
-test('what must not compile', () => {
+test('invalid code does not compile', () => {
   const never = async () => {
     // @ts-expect-error text is not a query
     await batch(db, ['select 1'])

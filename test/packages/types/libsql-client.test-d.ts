@@ -12,8 +12,8 @@ import type * as theirsWeb from '@libsql/client/web'
 import type * as theirsWs from '@libsql/client/ws'
 import { expectTypeOf } from 'vitest'
 
-// Everything that a program imports from the original exists, and is used the same way. Classes whose constructors are private there are
-// compared by what their objects have.
+// Everything that a program imports from the original exists, and is used the same way. Classes with private constructors
+// are compared by the members of their instances.
 type Private = '_createClient' | `${'Http' | 'Ws'}${'Client' | 'Transaction'}`
 type Public<Entry> = Omit<Entry, Private>
 
@@ -33,7 +33,7 @@ expectTypeOf<keyof theirsHttp.HttpTransaction>().toExtend<
   keyof oursHttp.HttpTransaction | '_getStream' | '_getSqlCache'
 >()
 
-// as `process.env` gives it, under `exactOptionalPropertyTypes`
+// as in `process.env`, under `exactOptionalPropertyTypes`
 declare const authToken: string | undefined
 declare const createClient: typeof ours.createClient
 createClient({ url: 'http://localhost', authToken })

@@ -1,5 +1,5 @@
 /*
- * Runs generated calls of every allowed function in the engine with the checks of a sanitizer:
+ * Runs generated calls of every allowed function in the engine under a sanitizer:
  * `node internal/embedded-engine/wasm/build.mjs --sanitize /tmp/engine`, then
  * `node test/security/programs/fuzz-sanitized.ts /tmp/engine 100000 [seed]`.
  */
@@ -24,7 +24,7 @@ for (let done = 0; done < Number(count); done += CALLS_EACH) {
     collect(stderr)
     console.log(`seed ${Number(seed) + done}: ${stdout.trim() || 'ended'}, ${found.size} kinds of findings`)
     if (status === 0) break
-    // on behind the statement that has ended it
+    // continue after the statement that crashed it
     const last = calls.findLastIndex((call) => stderr.includes(`\n${call}\n`))
     calls = calls.slice(last + 1)
   }

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
 import { expectNoStall } from '../../support/no-stall.ts'
 
-/** Requests to the pipeline of a database, as bare as can be. */
+/** Bare requests to the pipeline of a database. */
 function pipelineOf(url: string) {
   return async (baton: string | null, texts: readonly string[]) => {
     const requests = texts.map((sql) =>
@@ -17,7 +17,7 @@ function pipelineOf(url: string) {
   }
 }
 
-/** Sends a request, and is gone before the answer. @param arrived settles when the server has the request */
+/** Sends a request, and disconnects before the response. @param arrived settles when the server has the request */
 async function sendAndLeave(
   url: string,
   { baton, sql, arrived }: { baton: string | null; sql: string; arrived: Promise<unknown> },

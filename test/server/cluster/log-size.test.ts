@@ -6,14 +6,14 @@ import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, onTestFinished, test } from 'vitest'
 
-// The statements in docs/self-hosting.md about the log of libsql-server behind the control plane.
+// The claims in docs/self-hosting.md about the WAL of libsql-server behind the control plane.
 
-/** Where the log is emptied. */
+/** The size at which the WAL is emptied. */
 const LOG_BYTES = 8 * 1_024 ** 2
 const WRITERS = 8
 const ROW_BYTES = 200_000
 const INSERT = `INSERT INTO t VALUES (randomblob(${ROW_BYTES}))`
-/** A server with a table, and the size of its log. */
+/** A server with a table, and the size of its WAL. */
 async function startWithTable() {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   const server = await startLocalServer({ backend: 'sqld', dataDirectory })
@@ -33,7 +33,7 @@ async function startWithTable() {
 
 type Served = Awaited<ReturnType<typeof startWithTable>>
 
-/** Writes rows until it is enough, each second one in a transaction. @returns how many */
+/** Writes rows until there are enough, every second one in a transaction. @returns how many */
 async function writeRows({ client }: Served, isEnough: (rows: number) => Promise<boolean>): Promise<number> {
   let rows = 0
   let isOver = false
@@ -98,6 +98,6 @@ test('a read transaction that stays open keeps the WAL; after it the WAL is trun
     },
     { mode: 'deferred' },
   )
-  // without another write, too
+  // even without another write
   await expect.poll(served.logBytes, { timeout: 60_000 }).toBe(0)
 })

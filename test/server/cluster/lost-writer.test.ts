@@ -10,7 +10,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { blocksOf } from '../../docs/readme/blocks.ts'
 import { freezeProcess } from '../../support/freeze-process.ts'
 
-// The code to copy from the pages on self-hosting and on the defect of libsql-server.
+// The code to copy from the pages about self-hosting and the defect of libsql-server.
 
 const probeText = textsOf('docs/self-hosting.md', 'sh').find((text) => text.startsWith('#!')) ?? ''
 const units = textsOf('docs/self-hosting.md', 'ini')
@@ -22,7 +22,7 @@ function textsOf(page: string, language: string): string[] {
     .map(({ code }) => code)
 }
 
-/** Puts a text into a file that can be run. */
+/** Writes a text to an executable file. */
 async function fileOf(name: string, text: string): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-docs-'))
   onTestFinished(() => rm(directory, { recursive: true }))

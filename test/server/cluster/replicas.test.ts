@@ -11,7 +11,7 @@ import { type Cluster, startCluster } from '../../support/cluster.ts'
 import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
 import { seeded } from '../../support/random.ts'
 
-// The short forms. The long ones: npm run test:faults.
+// The short versions. For the long ones: npm run test:faults.
 const pairs = Number(process.env['FAULT_PAIRS'] ?? 300)
 const transactions = Number(process.env['FAULT_TRANSACTIONS'] ?? 100)
 const appends = Number(process.env['FAULT_APPENDS'] ?? 200)
@@ -19,7 +19,8 @@ const writes = Number(process.env['FAULT_WRITES'] ?? 300)
 const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 const limits = {
   timeout: Number(process.env['FAULT_TIMEOUT_MS'] ?? 60_000),
-  // a primary that no longer grants its write lock (docs/libsql-server-lost-writer.md) proves nothing: the test is repeated
+  // a primary that no longer grants its write lock (docs/libsql-server-lost-writer.md) proves nothing, so the test is
+  // repeated
   retry: { count: 1, condition: /no response from|timed out/ },
 }
 
@@ -49,7 +50,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true })
 })
 
-/** Whether a writer does not get the lock though a transaction is left with it for 5 s at most. */
+/** Whether a writer does not get the lock, although a transaction can hold it for at most 5 s. */
 async function isStuck(): Promise<boolean> {
   const requests = ['BEGIN IMMEDIATE', 'ROLLBACK'].map((sql) => ({ type: 'execute', stmt: { sql } }))
   const body = JSON.stringify({ requests: [...requests, { type: 'close' }] })
@@ -115,7 +116,7 @@ describe('reads see earlier writes', () => {
     expect(stale).toEqual([])
   })
 
-  test('and without the index they do not: the test is effective', limits, async () => {
+  test('and without the index they do not, which shows that the test is effective', limits, async () => {
     const [first] = replicas
     await using db = createClient({ url: cluster.replicaUrls[0] as string, readYourWrites: false })
     await first.batch(['drop table if exists pair', 'create table pair (a)'])
@@ -166,18 +167,18 @@ describe('an index that the database does not reach', () => {
   ] as const)('is dropped after a short wait: %s', async (_, read) => {
     await primary.batch(['drop table if exists pair', 'create table pair (a)', 'insert into pair values (7)'])
     await using db = counting(ahead)
-    // within its time of 30 s
+    // within its time limit of 30 s
     expect(await read?.(db)).toBe(7)
     expect(Number(db.replicationIndex)).toBeLessThan(Number(ahead))
     db.counted.requests = 0
     expect(await read?.(db)).toBe(7)
-    // as many as of a client that waits for no index
+    // as many as from a client that does not wait for an index
     await using other = counting('0')
     expect(await read?.(other)).toBe(7)
     expect(db.counted).toEqual(other.counted)
   })
 
-  test('is asked for once, and dropped for queued reads, too', async () => {
+  test('is checked once, and dropped for queued reads, too', async () => {
     await primary.batch(['drop table if exists pair', 'create table pair (a)', 'insert into pair values (7)'])
     let requests = 0
     await using db = createClient({
@@ -190,7 +191,7 @@ describe('an index that the database does not reach', () => {
       Array.from({ length: 30 }, () => db.execute('select max(a) as n from pair')),
     )
     expect(results.map(({ rows }) => rows[0]?.['n'])).toEqual(Array.from({ length: 30 }, () => 7))
-    // each once, those that had left twice, and the question
+    // each once, those already sent twice, and the request for the index
     expect(requests).toBeLessThanOrEqual(30 + 3 + 1)
   })
 
@@ -208,7 +209,7 @@ describe('an index that the database does not reach', () => {
     const seen: string[] = []
     proxy.next = (body) => {
       seen.push(body)
-      // the question which state the replica has, which comes after 2 s
+      // the request for the replica's index, which is sent after 2 s
       if (seen.length === 3) asked.resolve()
       return body.includes('select 7') ? { kind: 'hold-answer', until: asked.promise } : NO_FAULT
     }
@@ -277,7 +278,7 @@ describe('errors of the primary, through a replica', () => {
 
   test('a write lock that another writer took', async () => {
     const [db] = replicas
-    // a table of its own: a replica may still send the write before, whose primary was gone
+    // a separate table, because a replica may still send the previous write, whose primary was gone
     await db.batch(['drop table if exists taken', 'create table taken (a)'])
     await using patient = createClient({
       url: cluster.replicaUrls[0] as string,

@@ -44,7 +44,7 @@ function platformOf({ platform }: LocalServer) {
   return createPlatformClient({ url, token, organization })
 }
 
-/** A public key whose other half is thrown away: it closes what has no key of its own. */
+/** A public key whose private key is thrown away: it closes databases that have no key of their own. */
 function closedKey(): string {
   const { publicKey } = generateKeyPairSync('ed25519')
   return publicKey.export({ type: 'spki', format: 'pem' }).toString()
@@ -75,14 +75,14 @@ test('a primary with two replicas behind the control plane', async () => {
   const db = createClient({ url: databaseUrl(created.hostname), authToken })
   await db.batch(['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
 
-  // a replica is asked by its own URL; the proxy in front of it says for which database
+  // a replica gets requests at its own URL; the proxy in front of it selects the database
   const headers = { 'x-namespace-bin': Buffer.from(created.dbId).toString('base64').replaceAll('=', '') }
   const readers = replicas.map(({ url }) => createClient({ url, authToken, headers, maxRetries: 9 }))
   for (const reader of readers) {
-    // a replica answers the first read of a database with 500, and the client repeats it
+    // a replica responds to the first read of a database with 500, and the client retries it
     expect((await reader.execute('SELECT a FROM t')).rows).toEqual([{ a: 1 }])
   }
-  // libsql-server does not hand tokens on: writes belong to the primary
+  // libsql-server does not forward tokens, so writes must be sent to the primary
   await expect(readers[0]?.execute('INSERT INTO t VALUES (2)')).rejects.toThrow('Error parsing auth header')
   await expect(
     createClient({ url: replicas[0]?.url ?? '', headers }).execute('SELECT 1'),
@@ -90,7 +90,7 @@ test('a primary with two replicas behind the control plane', async () => {
     status: 401,
   })
 
-  // the state of the control plane survives it, and its changes reach the replicas
+  // the state of the control plane survives the restart, and its changes reach the replicas
   await db.close()
   await server.close()
   server = await controlPlane(directory, primary)
@@ -190,7 +190,7 @@ test('a backup to a bucket, and a restore after the disk is lost', async () => {
   }
   await read('CREATE TABLE t (a)')
   await read('INSERT INTO t VALUES (1), (2), (3)')
-  // what is written reaches the bucket within the interval
+  // writes reach the bucket within the interval
   await vi.waitFor(
     () => {
       expect(store.keys.filter((key) => key.includes(created.dbId) && /-\d+\.\w+$/.test(key))).not.toEqual([])
@@ -216,14 +216,14 @@ test('a backup to a bucket, and a restore after the disk is lost', async () => {
   })
   await loseDisk()
 
-  // without the list of databases each is named once
+  // without the list of databases, each has to be created once
   sqld = await start(rowsOnly)
   await sqld.admin.create(created.dbId, { allow_attach: false, block_reads: false, block_writes: false })
   server = await controlPlane(directory, sqld)
   expect(await rows()).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }])
   await loseDisk()
 
-  // with both, it exists again, with its keys, and deleted databases do not
+  // with both, the database exists again with its keys, and deleted databases do not
   sqld = await start(withList)
   server = await controlPlane(directory, sqld)
   expect(await rows()).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }])
@@ -234,7 +234,7 @@ test('a backup to a bucket, and a restore after the disk is lost', async () => {
   const listed = await platformOf(server).databases.list().toArray({ limit: 10 })
   expect(listed.map(({ name }) => name)).toEqual(['default', 'app'])
   await platformOf(server).databases.delete('app')
-  // its backup goes with it, a little later
+  // its backup is removed with it, a little later
   await vi.waitFor(() => expect(store.keys.filter((key) => key.includes(created.dbId))).toEqual([]), 10_000)
   await server.close()
 })
@@ -261,8 +261,8 @@ test('an unsuitable server is rejected with a reason', async () => {
   ).rejects.toThrow('sqld needs the back end "sqld"')
 })
 
-test('more databases than can be open at a time: none is rejected', async () => {
-  // beyond it the server answers 404 for databases that it has, now and then
+test('more databases than can be open at a time are served without rejections', async () => {
+  // beyond that number, the server occasionally returns 404 for existing databases
   const sqld = await started({ namespaces: true, publicKeyPem: closedKey(), maxOpenDatabases: 4 })
   const server = await controlPlane(await temporaryDirectory(), sqld)
   const platform = platformOf(server)

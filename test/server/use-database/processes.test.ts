@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
-// Whole runs of the two runners: what runs at the same time is apart, and when they end, nothing is left.
+// Complete runs of the two runners: concurrent files are isolated, and nothing is left when they end.
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 const VITEST = here('../../../node_modules/vitest/vitest.mjs')
@@ -74,7 +74,7 @@ describe('vitest', () => {
     const { status, output, left } = vitest('app.test.ts')
     expect(output).toMatch(/Tests {2}2 passed \(2\)/)
     expect({ status, left }).toEqual({ status: 0, left: [] })
-    // files that share their modules share the client, which has the database of the first
+    // files that share their modules share the client, which uses the database of the first file
     const shared = vitest('app.test.ts', '--no-isolate', '--maxWorkers', '1')
     expect(shared.output).toMatch(/Tests {2}1 failed \| 1 passed \(2\)/)
   })

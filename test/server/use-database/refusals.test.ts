@@ -6,7 +6,7 @@ import { startLocalServer } from '@batonsql/local-server'
 import { type TestHooks, type UseDatabaseOptions, useDatabase } from '@batonsql/local-server/testing'
 import { expect, onTestFinished, test } from 'vitest'
 
-/** A test runner whose hooks are called by hand. */
+/** A test runner whose hooks are called manually. */
 class ManualRunner {
   readonly #works = { beforeAll: none, beforeEach: none, afterEach: none, afterAll: none }
   readonly hooks: TestHooks = {

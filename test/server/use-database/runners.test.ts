@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
-// How the hooks of a runner are found, in a process of its own for each.
+// How the hooks of a runner are found, in a separate process for each.
 
 function run(program: string, env: Record<string, string> = {}): { status: number | null; output: string } {
   const { NODE_OPTIONS: _, VITEST: __, NODE_TEST_CONTEXT: ___, ...rest } = process.env

@@ -6,7 +6,7 @@ import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { openHome } from '../bootstrap.ts'
 import { REGISTRY_FILE, Registry } from './registry.ts'
 
-/** The contents of version 2 of the schema, for a server on which everything was used once. */
+/** The contents of version 2 of the schema, for a server on which every feature was used once. */
 const EARLIER = new URL('../../../../test/fixtures/registry-2.sql', import.meta.url)
 
 let directory: string
@@ -49,7 +49,7 @@ test('a failed transaction changes neither the file nor the memory', async () =>
   registry.close()
 })
 
-test('an index follows a row that changes its key', async () => {
+test('an index is updated when a row changes its key', async () => {
   const registry = await Registry.open(directory)
   registry.transaction(() => registry.users.put(user('ada')))
   registry.transaction(() => registry.users.put({ ...user('ada'), username: 'countess' }))
@@ -86,7 +86,7 @@ test('usage recorded by version 3 is kept, and an hour can now have two organiza
   registry.close()
 })
 
-test('a file of an earlier version is migrated, also if it was open when its server was killed', async () => {
+test('a file of an earlier version is migrated, even if it was open when its server was killed', async () => {
   for (const wasKilled of [false, true]) {
     const path = join(directory, REGISTRY_FILE)
     await rm(path, { force: true })
@@ -94,7 +94,7 @@ test('a file of an earlier version is migrated, also if it was open when its ser
     database.exec('PRAGMA journal_mode = WAL')
     database.exec(await readFile(EARLIER, 'utf8'))
     if (wasKilled) {
-      // the log has not been moved to the file, and both are as that version left them
+      // the WAL has not been checkpointed, and both files are as that version left them
       const [file, log] = [await readFile(path), await readFile(`${path}-wal`)]
       database.close()
       file.write('in use by Baton\0')

@@ -15,7 +15,7 @@ async function open(): Promise<{ dumps: DumpStore; directory: string }> {
 
 const DUMP = new TextEncoder().encode('SELECT 1;')
 
-test('a dump can be taken once, only by its organization', async () => {
+test('a dump can be taken once, and only by its organization', async () => {
   const { dumps } = await open()
   const url = OWN + (await dumps.keep('a', DUMP))
   await expect(dumps.take('b', url, OWN)).rejects.toMatchObject({ status: 400 })
@@ -35,7 +35,7 @@ test('an unused dump expires after an hour, and not before', async () => {
   await vi.waitFor(async () => expect(await readdir(directory)).toEqual([]), { timeout: 60_000 })
 })
 
-test('beyond 16 dumps of an organization the oldest are removed; those of others stay', async () => {
+test('if an organization has more than 16 dumps, the oldest are removed; those of others stay', async () => {
   const { dumps, directory } = await open()
   const other = OWN + (await dumps.keep('b', DUMP))
   const urls: string[] = []

@@ -28,7 +28,7 @@ const document = openApiDocument(ROUTES, '1.2.3') as {
 }
 const operations = Object.values(document.paths).flatMap((path) => Object.values(path))
 
-/** A shape as the list of routes that was put together from public sources writes it. */
+/** A shape in the notation of the list of routes, which was compiled from public sources. */
 interface Shape {
   readonly type?: string
   readonly fields?: Readonly<Record<string, Shape>>
@@ -97,7 +97,7 @@ test('each documented route has its documented query, body and response', () => 
         : differences(response.body, success, `${name} response`)),
     ]
   })
-  // refused, whatever it is
+  // any body is rejected
   const encryption = 'POST /v1/organizations/{organizationSlug}/databases body.remote_encryption'
   expect(faults).toEqual([
     `${encryption}.encryption_key: missing`,

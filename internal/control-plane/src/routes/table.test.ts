@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { ROUTES } from './table.ts'
 
-/** A row of the list of routes that was put together from public sources. */
+/** A row of the list of routes, which was compiled from public sources. */
 interface Row {
   readonly method: string
   readonly path: string
@@ -23,7 +23,7 @@ test('the table has the documented routes, and marks no others as documented', (
   expect(marked.sort()).toEqual(documented.map(nameOf).sort())
 })
 
-test('every route is in the table once', () => {
+test('no route is in the table twice', () => {
   const names = ROUTES.map(nameOf)
   expect(names.length).toBe(new Set(names).size)
 })
@@ -32,7 +32,7 @@ test('a group token needs the documented scope, and reaches nothing else', () =>
   for (const row of documented) {
     const access = ROUTES.find((route) => nameOf(route) === nameOf(row))?.access
     const scope = access?.level === 'group' || access?.level === 'any' ? access.scope : null
-    // the documents say that `read` is for usage and locations; the list has no scope for them
+    // according to the documents, `read` covers usage and locations; the list has no scope for them
     const isRead = ['/v1/locations', '/v1/organizations/{organizationSlug}/usage'].includes(row.path)
     expect([nameOf(row), scope]).toEqual([nameOf(row), isRead ? 'read' : row.scopes.group_scope])
   }

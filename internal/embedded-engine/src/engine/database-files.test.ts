@@ -40,7 +40,7 @@ test('a new database is marked from its first page on; after a crash the mark is
   expect(readFileSync(path)).toEqual(PAGE)
 })
 
-test('there are no other files', () => {
+test('no other file can be opened', () => {
   const path = temporaryFile()
   writeFileSync(`${path}-other`, 'secret')
   expect(new DatabaseFiles(null).open(MAIN_FILE, true)).toBe(-1)

@@ -27,7 +27,7 @@ test('the first call that throws is reported, before its changes can be committe
   connection.run('CREATE TABLE t(a)')
   const before = readFileSync(join(folder, 'data.db.wal'))
   const statement = connection.prepare('INSERT INTO t VALUES (1), (2), (3) RETURNING a', { write: true })
-  // what a host function throws comes out of the engine as a trap does
+  // an error thrown by a host function leaves the engine like a trap
   const trap = new WebAssembly.RuntimeError('unreachable')
   connection.watch({
     changed: () => {

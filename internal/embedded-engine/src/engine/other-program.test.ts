@@ -19,7 +19,7 @@ async function temporaryDirectory(): Promise<string> {
   return directory
 }
 
-/** Opens the file as a worker does, writes a row and lets go of it; whether that was possible. */
+/** Opens the file as a worker does, writes a row and closes it; returns whether that was possible. */
 async function writeRow(path: string, row: string, meanwhile: () => Promise<void>): Promise<boolean> {
   let files: DatabaseFiles
   try {

@@ -15,7 +15,7 @@ function temporaryFolder(): string {
   return folder
 }
 
-/** A database whose files remember what a power cut would leave of them. */
+/** A database whose files record what a power cut would leave of them. */
 async function open(path: string, isDurable: boolean) {
   const files = new DatabaseFiles(path)
   onTestFinished(() => files.closeAll())

@@ -65,7 +65,7 @@ test('without a waiter nothing happens; a waiter that arrives after 5 s gets the
   expect([a.preemptions, got]).toEqual([1, ['a', 'b']])
 })
 
-test('a running program is not preempted, but as soon as it ends', async () => {
+test('a running program is preempted only once it has ended', async () => {
   const { clock, queue, a, b, got, wait } = setUp()
   wait('a', a)
   a.isRunning = true

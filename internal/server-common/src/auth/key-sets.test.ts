@@ -62,7 +62,7 @@ test('a token is accepted exactly as its key signed it, with its own algorithm',
   }
 })
 
-test('invalid claims are rejected, without asking the issuer again', async () => {
+test('invalid claims are rejected without another request to the issuer', async () => {
   const issuer = await start()
   issuer.add('a', 'EdDSA')
   const sets = new KeySets(LONG)
@@ -81,7 +81,7 @@ test('invalid claims are rejected, without asking the issuer again', async () =>
   ] as const)
     await expect(verify(claims)).rejects.toMatchObject({ claim })
   for (const text of ['[]', 'null', '5', 'no JSON']) expect(await verify(text)).toBeNull()
-  // each of the last four, which no key makes better
+  // one for each of the last four, which no key could make valid
   expect(issuer.asked).toBe(5)
 })
 
@@ -96,7 +96,7 @@ test('a set is fetched once for many tokens, and again for a key that is not in 
   expect([await find('b'), await find('a'), issuer.asked]).toEqual([true, true, 2])
 })
 
-test('a set that is not needed is not fetched: it may be slow', async () => {
+test('a set that is not needed is not fetched, because its issuer may be slow', async () => {
   const [issuer, other] = [await start(), await start()]
   issuer.add('a', 'ES256')
   const sets = new KeySets(LONG)
@@ -105,7 +105,7 @@ test('a set that is not needed is not fetched: it may be slow', async () => {
   expect([issuer.asked, other.asked]).toEqual([1, 1])
 })
 
-test('keys with the same id are distinguished: of two issuers, in one set, and after a replacement', async () => {
+test('keys with the same id are distinguished: from two issuers, in one set, and after a replacement', async () => {
   const [issuer, other] = [await start(), await start()]
   const sets = new KeySets(LONG)
   const isSignedBy = (by: Issuer) => accepts(sets, [issuer.url, other.url], by, 'key')
@@ -119,14 +119,14 @@ test('keys with the same id are distinguished: of two issuers, in one set, and a
   issuer.keys.set('the first of that name', first)
   issuer.keys.set('one that is unusable', { ...first, x: 'AA' })
   expect(await isSignedBy(issuer)).toBe(true)
-  // the other issuer has a key that cannot be used, under the name of a good one
+  // the other issuer has an unusable key with the id of a good one
   other.keys.set('key', { ...first, x: 'AA' })
   const reversed = new KeySets(LONG)
   expect(await accepts(reversed, [other.url, issuer.url], issuer, 'key')).toBe(true)
   expect(await accepts(reversed, [other.url, issuer.url], other, 'key')).toBe(false)
 })
 
-test('unknown keys do not cause a request each', async () => {
+test('not every unknown key causes a request', async () => {
   const issuer = await start()
   const sets = new KeySets({ ...LONG, pauseMs: 60_000 })
   issuer.add('a', 'EdDSA')
@@ -136,7 +136,7 @@ test('unknown keys do not cause a request each', async () => {
   expect(issuer.asked).toBe(1)
 })
 
-test('a failing issuer is not asked for each token either', async () => {
+test('nor does every token cause a request to a failing issuer', async () => {
   const issuer = await start()
   const sets = new KeySets({ ...LONG, freshMs: 0, pauseMs: 60_000 })
   issuer.add('a', 'EdDSA')
@@ -197,7 +197,7 @@ test('while the issuer is unreachable its keys remain valid, but not forever', a
   expect(await find(kept)).toBe(false)
 })
 
-test('an issuer that does not answer in time is unreachable', async () => {
+test('an issuer that does not respond in time counts as unreachable', async () => {
   const issuer = await start()
   issuer.add('a', 'ES256')
   const sets = new KeySets({ ...LONG, freshMs: 0, timeoutMs: 50 })

@@ -58,7 +58,7 @@ test('a request that does not finish in time is aborted, and returned if it cont
   expect(await end).toEqual([write])
 })
 
-test('the end of write access leaves readers, later requests and other databases alone', async () => {
+test('the end of write access does not affect readers, later requests and other databases', async () => {
   const running = new RunningRequests()
   const read = reader(running)
   const elsewhere = running.begin('two' as DatabaseId, NEVER)
@@ -104,7 +104,7 @@ test('a body keeps its request running, and is destroyed when the request is abo
   request.release()
   expect(await isDone(request.ended())).toBe(false)
   const read = pipeline(body, new PassThrough()).then(String, String)
-  // everything was read, but the reader has not received the end yet
+  // everything has been read, but the reader has not received the end yet
   body.end()
   expect(await running.end(ID, 'all')).toEqual([])
   expect(await read).toContain('was revoked')

@@ -61,7 +61,7 @@ test('a body is read no faster than its reader consumes it', async () => {
   expect(bytes).toBe(99 * 65_536)
 })
 
-test('a body whose reader leaves is destroyed, or read completely before it is closed', async () => {
+test('a body whose reader stops is destroyed, or read completely before it is closed', async () => {
   for (const onDisconnect of ['destroy', 'drain'] as const) {
     const source = new PassThrough()
     const { passedOn, seen } = watched(source, onDisconnect)

@@ -6,7 +6,7 @@ import { Pool } from 'undici'
 import { expect, onTestFinished, test } from 'vitest'
 import { bytesOf, discard, exchange, TruncatedResponseError } from './exchange.ts'
 
-/** A pool for a server with this handler, which receives the number of the request, from 1. */
+/** A pool for a server with this handler, which receives the number of the request, starting at 1. */
 async function serve(respond: (response: http.ServerResponse, count: number) => void): Promise<Pool> {
   let count = 0
   const server = http.createServer((_, response) => {
@@ -54,7 +54,7 @@ test('a response that must have begun is complete from its first byte', async ()
   expect(never.body).toEqual(Buffer.from('first\nsecond'))
 })
 
-test('a connection that is closed before a response, in a buffered one, and in a streamed one', async () => {
+test('a connection that is closed before a response, during a buffered one, and during a streamed one', async () => {
   const pool = await serve((response, count) => {
     if (count > 1) {
       response.writeHead(200, count === 2 ? { 'content-length': 10 } : {})
@@ -97,7 +97,7 @@ test('an abort before the request is sent, while it waits, and while its respons
   expect(arrived).toEqual([1, 2])
 })
 
-test('a reader that leaves closes the connection; a discarded response frees it', async () => {
+test('a reader that stops early closes the connection; a discarded response frees it', async () => {
   let closed = 0
   const pool = await serve((response, count) => {
     response.once('close', () => {

@@ -19,7 +19,7 @@ async function execute(url: string, sql: string): Promise<unknown> {
   return results[0]?.response.result.rows
 }
 
-test.skipIf(isMissing)('starts, answers, reports its version, stops', async () => {
+test.skipIf(isMissing)('starts, responds, reports its version, stops', async () => {
   const sqld = await startSqld()
   expect(sqld.version).toMatch(/^sqld \d/)
   expect(await execute(sqld.url, 'select 1')).toEqual([[{ type: 'integer', value: '1' }]])
@@ -46,7 +46,7 @@ test('an unknown option and a wrong path are rejected', async () => {
   )
 })
 
-/** Programs that run on a directory. */
+/** Programs that use a directory. */
 async function programsOn(directory: string): Promise<string[]> {
   const ids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
   const commands = await Promise.all(

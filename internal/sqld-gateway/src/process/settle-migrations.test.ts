@@ -21,7 +21,7 @@ async function run(server: SqldProcess, namespace: string, sql: string): Promise
   return await (await fetch(`${server.url}/v2/pipeline`, { method: 'POST', headers, body })).text()
 }
 
-/** The state of the newest migration, as soon as it is over. */
+/** The state of the newest migration, as soon as it has ended. */
 async function outcome(server: SqldProcess): Promise<string> {
   const headers = { 'x-namespace-bin': Buffer.from('schema').toString('base64') }
   for (let attempt = 0; ; attempt += 1) {
@@ -33,7 +33,7 @@ async function outcome(server: SqldProcess): Promise<string> {
   }
 }
 
-/** A server's directory with two migrations that were run; what is known of the second is made to be another state. */
+/** A server's directory with two completed migrations, whose records of the second are changed to another state. */
 async function directoryWith(
   children: readonly string[],
   job: number,
@@ -82,7 +82,7 @@ describe.skipIf(isMissing)('a server that was killed in a migration', () => {
     expect(server.isRunning).toBe(true)
     expect(await run(server, 'other', 'SELECT 1')).toContain('"value":"1"')
     for (const child of ['schema', ...children]) {
-      // not run a second time, and open to the next one
+      // not run a second time, and ready for the next one
       expect(await run(server, child, 'SELECT count(*) FROM log')).toContain('"value":"1"')
     }
     expect(await run(server, 'schema', 'CREATE TABLE next(a)')).not.toContain('"error"')
@@ -90,7 +90,7 @@ describe.skipIf(isMissing)('a server that was killed in a migration', () => {
       expect(await run(server, child, 'INSERT INTO next VALUES (1)')).not.toContain('"error"')
   })
 
-  test('one that makes it crash again is marked as failed', async () => {
+  test('a migration that makes it crash again is marked as failed', async () => {
     const dataDirectory = await directoryWith(CHILDREN, 0, [0, 0, 0])
     const settled = await settleMigrations(join(dataDirectory, 'sqld'), { failAll: true })
     expect(settled).toEqual([{ job: 2, schema: 'schema', outcome: 'failed' }])

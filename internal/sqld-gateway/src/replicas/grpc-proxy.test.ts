@@ -18,13 +18,13 @@ afterAll(() => rm(folder, { recursive: true }))
 const keys = await createReplicationKeys(folder)
 const { ca, cert, key } = keys
 
-/** A proxy in front of a primary that handles calls like this. */
+/** A proxy in front of a primary with this handler. */
 async function proxied(onCall: (stream: http2.ServerHttp2Stream, path: string) => void) {
   const primary = http2.createSecureServer({ ca, cert, key, requestCert: true })
   primary.on('stream', (stream, headers) => onCall(stream, String(headers[':path'])))
   const sockets: Socket[] = []
   primary.on('secureConnection', (socket: Socket) => sockets.push(socket))
-  /** Ends the primary's connections, like its death. */
+  /** Closes the primary's connections, as if it had crashed. */
   const cut = (): void => {
     for (const socket of sockets) socket.destroy()
   }
@@ -51,7 +51,7 @@ async function startProxy(primaryPort: () => Promise<number>, conditions = new R
   return { call }
 }
 
-/** Answers a call completely. */
+/** Sends a complete response to a call. */
 function answer(stream: http2.ServerHttp2Stream, body: string): void {
   stream.respond({ ':status': 200 }, { waitForTrailers: true })
   stream.once('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
@@ -91,7 +91,7 @@ test('a call whose connection ends before the response fails', async () => {
   stream.resume()
 })
 
-test('a call whose connection ends during the response is not taken as complete', async () => {
+test('a call whose connection ends during the response does not count as complete', async () => {
   const { call, cut } = await proxied((stream) => {
     stream.respond({ ':status': 200 })
     stream.write('half')

@@ -5,7 +5,7 @@ import { refusalOfTokens, type SqlUse } from './sql-guard.ts'
 import { type SqlToken, tokenizeSql } from './sql-tokens.ts'
 import { checkTokenCount, MAX_TOKENS } from './token-limit.ts'
 
-/** How often the guard reads tokens of a text: what its work is measured in. */
+/** How often the guard reads tokens of a text, which measures its work. */
 function readsOf(sql: string, use: SqlUse): number {
   let reads = 0
   const counting = ({ kind, text }: SqlToken): SqlToken => ({
@@ -72,7 +72,7 @@ describe('twice the SQL takes at most twice the work', () => {
     for (const use of USES) {
       for (const repeated of REPEATED) {
         const [once, twice] = [200, 400].map((times) => readsOf(head + repeated.repeat(times), use))
-        // what does not grow is in both
+        // fixed costs are included in both
         expect(twice, repeated).toBeLessThanOrEqual((once ?? 0) * 2.1 + 100)
       }
     }
@@ -94,14 +94,14 @@ describe('the tokens of one request are limited', () => {
     ]
   }
 
-  test('all tokens together, wherever they are', () => {
+  test('counted together, wherever they are', () => {
     for (const requests of requestsOf(';'.repeat(MAX_TOKENS)))
       expect(() => checkTokenCount(requests)).not.toThrow()
     for (const requests of requestsOf(';'.repeat(MAX_TOKENS + 2)))
       expect(() => checkTokenCount(requests)).toThrow('limited to 1,000,000 tokens')
   })
 
-  test('but not the characters of values and comments', () => {
+  test('not counting the characters of values and comments', () => {
     const long = 'a'.repeat(MAX_TOKENS)
     for (const requests of requestsOf(`select 1 /* ${long} */, 2 /* ${long} */`).slice(3))
       expect(() => checkTokenCount(requests)).not.toThrow()

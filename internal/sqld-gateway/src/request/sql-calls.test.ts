@@ -74,7 +74,7 @@ describe('a function that is not known to be safe is rejected wherever it is cal
       expect(findRefusal(sql, use as SqlUse)).toMatchObject({ type: 'refused' })
   })
 
-  test('tables behind vector indexes are not changed', () => {
+  test('the tables that store vector indexes cannot be changed', () => {
     for (const sql of [
       'update i_shadow set data = randomblob(9)',
       'update or ignore main."i_shadow" set data = 1',
@@ -160,17 +160,17 @@ describe('a stream that attaches a database', () => {
     'begin immediate',
     'BEGIN EXCLUSIVE transaction',
     'select 1; begin immediate',
-  ])('only reads: %j', (sql) => {
+  ])('may only read: %j', (sql) => {
     expect(findRefusal(sql, { ...run, attach: 'attached' })).toMatchObject({ type: 'refused' })
     expect(findRefusal(sql, { ...run, attach: 'late' })).toBeNull()
   })
 
   test.each(['attach a as x', 'begin', 'begin deferred', 'select * from x.t', 'commit', 'detach x'])(
-    'may: %j',
+    'allows: %j',
     (sql) => expect(findRefusal(sql, { ...run, attach: 'attached' })).toBeNull(),
   )
 
-  test('does so in its first request', () => {
+  test('must do so in its first request', () => {
     expect(findRefusal('attach a as x', { ...run, attach: 'late' })).toMatchObject({ name: 'ATTACH' })
   })
 })

@@ -31,7 +31,7 @@ describe('rejected for every token', () => {
     `create index "a;b" on t(a)`,
     'explain pragma foreign_keys = off',
     'explain query plan pragma writable_schema(1)',
-    // one parser's end or variable is another's white space or call
+    // what one parser reads as the end or a variable, another reads as white space or a call
     "select $x('), writefile('a', 'b') --'",
     'select "a"\0; select readfile(1)',
     '\ufeffselect readfile(1)',
@@ -84,7 +84,7 @@ describe('rejected for read-only tokens', () => {
   })
 })
 
-describe('let through', () => {
+describe('allowed', () => {
   test.each([
     'select 1',
     "insert into note values ('how writefile() and fsdir are called')",

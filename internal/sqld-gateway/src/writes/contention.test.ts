@@ -4,11 +4,11 @@ import { NO_EFFECT, type WriteEffect } from '../request/write-effect.ts'
 import { WalCheckpointer } from './wal-checkpointer.ts'
 import { StreamWrites, WriteGate } from './write-gate.ts'
 
-// Generated writers at a model of libsql-server, with the gate and the checkpointer of its log in front, in virtual time.
+// Generated writers on a model of libsql-server, with the write gate and the WAL checkpointer in front, in virtual time.
 
 const WINDOW_MS = 5_000
 const STREAM_IDLE_MS = 10_000
-/** The longest patience of the checkpointer, and how long writers wait for what it does then. */
+/** How long the checkpointer waits for writers at most, and how long writers then wait for the checkpoint. */
 const MOST_MS = 5_500 + 4_000
 const LARGE = 8 * 1_024 ** 2
 
@@ -28,12 +28,12 @@ const EFFECTS = {
 
 interface Step {
   readonly does: keyof typeof EFFECTS
-  /** Before it. */
+  /** Pause before the step. */
   readonly pauseMs: number
   readonly runsMs: number
 }
 
-/** The write lock: in the order of arrival, and left to a transaction for 5 s when another one waits. */
+/** The write lock: granted in order of arrival, and held by a transaction for 5 s while another waits. */
 class ModelLock {
   holder: object | null = null
   heldSince = 0
@@ -79,9 +79,9 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 async function run(programs: readonly (readonly Step[])[], checkpointMs: number) {
   const [gate, lock, mistakes] = [new WriteGate(), new ModelLock(), [] as string[]]
   let [bytes, checkpoints, lastAt] = [0, 0, -Infinity]
-  /** Streams with a transaction, also with one that has timed out, and whether it got the lock. */
+  /** Streams with a transaction, including those that have timed out, and whether it got the lock. */
   const open = new Map<object, boolean>()
-  /** Those that seem to have ended it. */
+  /** Streams that seem to have ended their transaction. */
   const misled = new Set<object | null>()
   const checkpointer = new WalCheckpointer(gate, {
     bytes: async () => bytes,
@@ -90,7 +90,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
       checkpoints += 1
       const now = performance.now()
       const isFirst = now - lastAt > checkpointMs
-      // the server would take the lock from such a transaction; and a COMMIT that did not run cannot be told from one that did
+      // the server would take the lock from such a transaction; and a COMMIT that did not run looks like one that did
       const mayBe = now - lock.heldSince >= WINDOW_MS || misled.has(lock.holder)
       if (isFirst && lock.holder && !mayBe) mistakes.push(`a checkpoint beside a writer at ${now}`)
       lastAt = now
@@ -150,7 +150,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
   for (const steps of programs) void play(steps).then(() => (playing -= 1))
   await vi.advanceTimersByTimeAsync(600_000)
   if (playing > 0) mistakes.push('a writer never ended')
-  // whatever is left of streams without clients, the log is emptied
+  // the log is emptied even if streams without clients are left
   checkpointer.onWrite()
   await vi.advanceTimersByTimeAsync(120_000)
   if (bytes > LARGE) mistakes.push(`the log has ${bytes} bytes`)
@@ -159,13 +159,13 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
 }
 
 const step = (does: Step['does'], pauseMs = 0, runsMs = 1): Step => ({ does, pauseMs, runsMs })
-/** A transaction that has timed out is followed by another one on its stream. */
+/** After a transaction has timed out, its stream starts another one. */
 const BEGUN_AGAIN = [
   [step('begin'), step('insert', 6_000), step('begin and fail')],
   [step('insert'), step('insert', 6_000)],
   [step('insert')],
 ]
-/** A BEGIN that failed did not acquire the lock; the INSERT after it did, later. */
+/** A BEGIN that failed did not acquire the lock; the INSERT after it acquired it later. */
 const NOT_YET = [
   [step('begin deferred'), step('begin and fail'), step('insert')],
   [step('begin and fail'), step('insert')],

@@ -7,7 +7,7 @@ const ID = newDatabaseId()
 const TIMES = { stallAfterMs: 20, probeMs: 20 }
 const never = (): Promise<void> => new Promise(() => {})
 
-/** Watches a database of which no write has been answered for longer than it is patient. */
+/** Watches a database whose writes have had no response for longer than the detector's limit. */
 function watch(server: Partial<WriteMonitor>): {
   readonly stalled: Promise<void>
   readonly isStalled: () => boolean
@@ -29,7 +29,7 @@ function watch(server: Partial<WriteMonitor>): {
   return { stalled: stalled.promise, isStalled: () => onStall.mock.calls.length > 0 }
 }
 
-/** Whether a server counts as dead after the detector has looked at it. */
+/** Whether a server counts as dead after the detector has checked it. */
 async function watched(server: Partial<WriteMonitor>): Promise<boolean> {
   const { isStalled } = watch(server)
   const untilItHasLookedMs = 800
@@ -37,7 +37,7 @@ async function watched(server: Partial<WriteMonitor>): Promise<boolean> {
   return isStalled()
 }
 
-test('a server is stalled if neither writes nor a probe are answered while its write lock is free', async () => {
+test('a server is stalled if neither writes nor a probe get a response while its write lock is free', async () => {
   await expect(watch({}).stalled).resolves.toBeUndefined()
   const deaf = { isLockFree: async () => false, responds: async () => false }
   await expect(watch(deaf).stalled).resolves.toBeUndefined()
@@ -46,7 +46,7 @@ test('a server is stalled if neither writes nor a probe are answered while its w
 test('a server is not stalled', async () => {
   expect(await watched({ stalledMs: () => new Map([[ID, TIMES.stallAfterMs - 1]]) })).toBe(false)
   expect(await watched({ probe: async () => {} })).toBe(false)
-  // a statement runs
+  // a statement is running
   expect(await watched({ isLockFree: async () => false })).toBe(false)
   expect(await watched({ isLockFree: async () => null })).toBe(false)
   // between two writers, and then held again
@@ -62,7 +62,7 @@ test('a server is not stalled if this process was blocked and could not read its
     {
       stalledMs: () => new Map([[ID, TIMES.stallAfterMs + 1]]),
       probe,
-      // its time limit is over when this process runs again
+      // its time limit has passed when this process runs again
       responds: async () => {
         blockedMs += 5_000
         answers += 1

@@ -12,7 +12,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** A log that is emptied by a checkpoint of 10 ms, unless a reader needs it. */
+/** A WAL that a checkpoint empties in 10 ms, unless a reader needs it. */
 function keptLog() {
   const state = { bytes: 0, isRead: false, checkpoints: [] as number[], reports: [] as number[] }
   const gate = new WriteGate()
@@ -27,7 +27,7 @@ function keptLog() {
   })
   const begun = performance.now()
   const passed: number[] = []
-  /** A writer that is done at once. */
+  /** A writer that finishes at once. */
   const write = async (megabytes: number): Promise<void> => {
     const stream = new StreamWrites()
     await gate.enter(stream, INSERT, new AbortController().signal)
@@ -63,7 +63,7 @@ test('while a reader needs the WAL, attempts take less than a tenth of the time'
   const attempts = state.checkpoints.filter(
     (at, i, all) => at - (all[i - 1] ?? Number.NEGATIVE_INFINITY) > 500,
   )
-  // each of 250 ms, then 2.5 s without
+  // attempts of 250 ms, each followed by a pause of 2.5 s
   expect(attempts).toHaveLength(11)
   expect(state.checkpoints.length * 10).toBeLessThan(3_000)
 })
@@ -96,7 +96,7 @@ test('a writer that does not finish holds others back for half a second, and the
   expect(state.bytes).toBe(0)
 })
 
-test('a WAL that readers need is reported from 256 MiB, and again whenever it has doubled', async () => {
+test('a WAL that readers need is reported from 256 MiB on, and again each time it doubles', async () => {
   const { state, write } = keptLog()
   const grow = async (megabytes: number): Promise<void> => {
     await write(megabytes)

@@ -11,7 +11,7 @@ const { signal } = new AbortController()
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
 afterEach(() => void vi.useRealTimers())
 
-/** Sends a request and reads its answer. */
+/** Sends a request and reads its response. */
 async function run(
   gate: WriteGate,
   stream: StreamWrites,
@@ -23,7 +23,7 @@ async function run(
   gate.onEnd(stream, effect, { isContinued: true, hasError })
 }
 
-/** Requests that have ended, in this order. */
+/** Finished requests, in order. */
 function order() {
   const names: string[] = []
   const note =
@@ -81,7 +81,7 @@ test('a COMMIT that fails leaves the transaction open', async () => {
   expect(work).toHaveBeenCalledOnce()
 })
 
-test('writers that do not end: the work is aborted, and waiting writers continue', async () => {
+test('if writers do not end, the work is aborted, and waiting writers continue', async () => {
   const gate = new WriteGate()
   await run(gate, new StreamWrites(), BEGIN_IMMEDIATE)
   const [work, writer] = [vi.fn(async () => {}), vi.fn()]
@@ -96,7 +96,7 @@ test('writers that do not end: the work is aborted, and waiting writers continue
   expect(work).not.toHaveBeenCalled()
 })
 
-test('a stream that has begun a transaction is not held back, even if the transaction seems to have ended', async () => {
+test('a stream that began a transaction is not held back, even if the transaction seems to have ended', async () => {
   const gate = new WriteGate()
   const [holder, other] = [new StreamWrites(), new StreamWrites()]
   await run(gate, holder, BEGIN_IMMEDIATE)
@@ -115,7 +115,7 @@ test('a transaction that does not end holds writers back no longer than the serv
   await run(gate, new StreamWrites(), BEGIN_IMMEDIATE)
   const work = vi.fn(async () => {})
   void gate.withoutWriters(work, LIMIT_MS, 60_000)
-  // no other writer waits: it may take its time
+  // no other writer is waiting, so it may take its time
   await vi.advanceTimersByTimeAsync(6_000)
   expect(work).not.toHaveBeenCalled()
   const writer = vi.fn()
@@ -126,7 +126,7 @@ test('a transaction that does not end holds writers back no longer than the serv
   expect(writer).toHaveBeenCalledOnce()
 })
 
-test('writers wait for the work until its limit', async () => {
+test('writers wait for the work only up to its time limit', async () => {
   const gate = new WriteGate()
   void gate.withoutWriters(() => new Promise(() => {}), LIMIT_MS)
   await settle()

@@ -18,10 +18,10 @@ const isMissing = await findSqld().then(
 )
 const ENDLESS_INSERT =
   'INSERT INTO t WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c'
-/** Longer than it takes to find a server that answers no write any more. */
+/** Longer than it takes to detect a server that no longer responds to writes. */
 const LONGER_THAN_THE_WATCH_MS = 2_000
 
-/** A back end that is impatient, with a database. */
+/** A back end with short time limits, and a database. */
 async function startBackend(remote: SqldProcess | null = null) {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   const notices: string[] = []
@@ -101,7 +101,7 @@ test.skipIf(isMissing)('a server with a long-running statement is not restarted'
   expect([notices, await pidOf()]).toEqual([[], pid])
 })
 
-test.skipIf(isMissing)('a remote server that responds to no write is reported, not restarted', async () => {
+test.skipIf(isMissing)('a stalled remote server is reported, not restarted', async () => {
   const sqld = await startSqld({ namespaces: true })
   onTestFinished(() => sqld.close())
   const { run, notices, healthProblem } = await startBackend(sqld)

@@ -16,7 +16,7 @@ const all = async (source: Dump): Promise<string[]> => {
   return found
 }
 const bytesOf = (source: Dump): Promise<string> => new Response(source.bytes()).text()
-/** Each way to read it. */
+/** Each way to read a dump. */
 const READERS = [
   ['as statements', all],
   ['as bytes', bytesOf],
@@ -38,7 +38,7 @@ test('the statements together equal the bytes', async () => {
   expect(received.map(({ url }) => url)).toEqual(['/dump', '/dump?preserve_row_ids=true'])
 })
 
-test('in chunks of any size, also through a custom fetch', async () => {
+test('in chunks of any size, even through a custom fetch', async () => {
   const pieces = async (write: (piece: string) => unknown, end: () => unknown): Promise<void> => {
     for (const char of DUMP) {
       write(char)
@@ -101,7 +101,7 @@ describe.each(READERS)('%s', (_, read) => {
     const error = await read(dump(db)).catch((error: unknown) => error)
     expect(error).toBeInstanceOf(HttpError)
     expect(error).toMatchObject({ status: code, body: text })
-    // a read that came to no gate is asked again
+    // a read that gets 502 is retried
     expect(received).toHaveLength(code === 502 ? 3 : 1)
   })
 
@@ -120,7 +120,7 @@ describe.each(READERS)('%s', (_, read) => {
     await read(dump(db, { timeoutMs: 600 }))
   })
 
-  test('a signal, and closing the client', async () => {
+  test('an aborted signal and a closed client reject the reader', async () => {
     const { db } = await scripted((_, response) => response.write(DUMP.slice(0, 50)))
     await expect(read(dump(db, { signal: AbortSignal.abort('why') }))).rejects.toBe('why')
     const stop = new AbortController()
@@ -151,7 +151,7 @@ test.each(['cancel', 'abort'])(
   },
 )
 
-test('leaving the loop over statements', async () => {
+test('leaving the loop over statements closes the connection', async () => {
   const gone = Promise.withResolvers<void>()
   const { db } = await scripted((_, response) => {
     response.on('close', gone.resolve)
@@ -161,7 +161,7 @@ test('leaving the loop over statements', async () => {
   await gone.promise
 })
 
-test('its request is reported to observe', async () => {
+test('its request is reported to `observe`', async () => {
   const events: ClientEvent[] = []
   const { db } = await scripted((_, response) => response.end(DUMP), {
     observe: (event) => events.push(event),

@@ -31,7 +31,7 @@ test('the same statements wherever the text is split', async () => {
       bytes.subarray(n * size, (n + 1) * size),
     )
     expect(await read(pieces)).toEqual(STATEMENTS)
-    // and where a look is taken at each piece
+    // and if each chunk is scanned
     const padding = `SELECT '${'x'.repeat(70_000)}';`
     const found = await read([padding, ...pieces, padding])
     expect(found.map((sql) => sql.slice(0, 100))).toEqual([
@@ -42,7 +42,7 @@ test('the same statements wherever the text is split', async () => {
   }
 })
 
-test('text, chunks, a stream, and an asynchronous iterable', async () => {
+test('reads text, chunks, streams, and asynchronous iterables', async () => {
   expect(await read(SCRIPT)).toEqual(STATEMENTS)
   expect(await read(SCRIPT.split(/(?=;)/))).toEqual(STATEMENTS)
   expect(await read(new Blob([SCRIPT]).stream())).toEqual(STATEMENTS)
@@ -95,6 +95,6 @@ test('a long statement in many chunks is scanned a few times, not once per chunk
   const value = 'x'.repeat(20_000_000)
   const script = `INSERT INTO t VALUES('${value}');`
   const pieces = Array.from({ length: 20_000 }, (_, n) => script.slice(n * 1_001, (n + 1) * 1_001))
-  // 20,000 looks at 10 MB each would take longer than a test may
+  // 20,000 scans of 10 MB each would exceed the time limit of the test
   expect((await read(pieces))[0]).toHaveLength(script.length - 1)
 })

@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events'
 import { expect, test } from 'vitest'
 import { joinSignals } from './join-signals.ts'
 
-test('it is aborted with the first of them, with its reason', () => {
+test('the joined signal is aborted with the first of its signals, for the same reason', () => {
   const [first, second] = [new AbortController(), new AbortController()]
   const { signal } = joinSignals([first.signal, second.signal])
   expect(signal.aborted).toBe(false)
@@ -10,12 +10,12 @@ test('it is aborted with the first of them, with its reason', () => {
   expect(signal.reason).toBe('second')
 })
 
-test('one that was aborted before', () => {
+test('a signal that was aborted before aborts the joined one at once', () => {
   const { signal: open } = new AbortController()
   expect(joinSignals([open, AbortSignal.abort('before')]).signal.reason).toBe('before')
 })
 
-test('after stop it leaves no listener on a long-lived signal', () => {
+test('after `stop` no listener is left on a long-lived signal', () => {
   const { signal: shutdown } = new AbortController()
   for (let at = 0; at < 10; at++) joinSignals([shutdown, new AbortController().signal]).stop()
   expect(getEventListeners(shutdown, 'abort')).toHaveLength(0)

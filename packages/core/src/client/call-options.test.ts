@@ -4,7 +4,7 @@ import { createClient } from './client.ts'
 import { executeMultiple } from './execute-multiple.ts'
 import { readRows } from './read-rows.ts'
 
-// Nothing listens there: a call that is not refused at once would end with a TransportError.
+// Nothing listens at this URL: a call that is not rejected at once would end with a TransportError.
 const db = createClient({ url: 'http://127.0.0.1:9', maxRetries: 0 })
 const SECRET = 'hunter2'
 const rows = async (options: unknown): Promise<unknown> =>

@@ -45,7 +45,7 @@ test.each(['', '<html>no such page</html>', 'not found'])(
   },
 )
 
-test('a server without /v3 is asked for it once, also by streams that end with their first request', async () => {
+test('a server without /v3 is probed once, even by streams that end with their first request', async () => {
   const { db, received } = await scripted((request, response, count) => {
     if (request.url.startsWith('/v3')) status(404, '')(request, response, count)
     else streams()(request, response, count)
@@ -118,11 +118,11 @@ test('a batch rejected by a server that supports batches is not sent as separate
   const expected = { status: 400, outcome: 'not_applied' }
   await expect(db.batch(['insert into t values (1)'])).rejects.toMatchObject(expected)
   await expect(db.batch(['insert into t values (1)'])).rejects.toMatchObject(expected)
-  // the server was asked once
+  // the server was probed once
   expect(received.map(({ body }) => body.includes('insert'))).toEqual([true, false, true])
 })
 
-test('a server that rejects everything is not taken for one without batches', async () => {
+test('a server that rejects everything is not mistaken for one without batches', async () => {
   const { db, received } = await scripted(status(400, '{"error":"no"}'))
   const expected = { status: 400, outcome: 'not_applied' }
   await expect(db.batch(['insert into t values (1)'])).rejects.toMatchObject(expected)
@@ -170,7 +170,7 @@ test.each([
     'TRANSACTION_EXPIRED',
   ],
   [404, '{"error":"stream not found"}', 'application/json', 'TRANSACTION_LOST'],
-])('a lost stream (%i %s) is one typed error, also for later calls', async (code, text, type, expected) => {
+])('a lost stream (%i %s) is one typed error, for later calls too', async (code, text, type, expected) => {
   const { db, received } = await scripted((request, response, count) => {
     if (count === 1) streams()(request, response, count)
     else status(code, text, type)(request, response, count)
@@ -209,7 +209,7 @@ test('a transaction whose response is lost sends nothing more, and its rollback 
   expect(received).toHaveLength(1)
 })
 
-test('a stream without baton in the middle of a transaction is lost', async () => {
+test('a stream without a baton in the middle of a transaction is lost', async () => {
   const { db } = await scripted(streams(() => ({ baton: null })))
   const given = db.transaction(async (tx) => {
     await tx.execute('select 1')
@@ -244,7 +244,7 @@ test('an ended transaction keeps no timer, which would delay the exit of the pro
     await tx.execute('insert into a values (1)')
     await tx.execute('insert into a values (2)')
   })
-  // of those that were there before, of other tests of this process, some may be over
+  // some timers of earlier tests in this process may have ended
   expect(timers()).toBeLessThanOrEqual(before)
 })
 
@@ -275,7 +275,7 @@ test.each([
   )
 })
 
-test('transactionTimeoutMs: Infinity leaves it to the server', async () => {
+test('with transactionTimeoutMs: Infinity the server ends idle transactions', async () => {
   const { db } = await scripted(streams(), { transactionTimeoutMs: Infinity })
   await db.transaction(async (tx) => {
     await tx.execute('select 1')
@@ -350,7 +350,7 @@ test("retry does not apply to the callback's own errors and to lost commits", as
   expect(runs).toBe(2)
 })
 
-test('the error of a request that was rejected as a whole has the SQL of a single statement, but not of several', async () => {
+test('if a whole request is rejected, the error has the SQL of a single statement, but not of several', async () => {
   const error = { message: 'no SQL', code: 'SQL_PARSE_ERROR' }
   const { db } = await scripted((_, response) =>
     answer(response, { baton: null, base_url: null, results: [{ type: 'error', error }] }),
@@ -380,7 +380,7 @@ test('the error of a script with one failing statement has its position', async 
   })
 })
 
-test('a database that did not exist yet does not show whether there is /v3', async () => {
+test('a 404 from a missing database does not show whether the server has /v3', async () => {
   const { db, received } = await scripted((request, response, count) => {
     if (count <= 2) status(404, '<html>not ready</html>')(request, response, count)
     else streams()(request, response, count)

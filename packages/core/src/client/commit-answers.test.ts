@@ -4,7 +4,7 @@ import { answer, row, scripted } from '../../test-support/scripted-server.ts'
 import type { Client } from './client.ts'
 import { openStream } from './stream.ts'
 
-// Answers with HTTP 200 that are JSON and do not say what became of a COMMIT, from a server that has run it.
+// JSON responses with HTTP 200 that do not prove the outcome of a COMMIT, from a server that has run it.
 
 interface Body {
   readonly requests: readonly {
@@ -13,7 +13,7 @@ interface Body {
   }[]
 }
 
-/** Makes the first result of the answer to a request with a COMMIT, of its number of steps. */
+/** Creates the first result of the response to a request with a COMMIT, from the number of its steps. */
 const ANSWERS: Record<string, (steps: number) => unknown> = {
   'no result': () => undefined,
   null: () => null,
@@ -83,7 +83,7 @@ describe.each(Object.entries(CALLS))('%s', (name, call) => {
       })
       runs = 0
       const error: unknown = await call(db).catch((reason: unknown) => reason)
-      // an error of the whole that does not end a transaction is that of a statement
+      // an error of the whole request that does not end a transaction comes from a statement
       const isOfBatch = name === 'a batch' && what.startsWith('an unknown error of the whole')
       expect(error).toMatchObject({ outcome: 'unknown', code: isOfBatch ? 'STRANGE' : 'PROTOCOL' })
       expect(commits).toBe(1)
@@ -106,7 +106,7 @@ describe('what a response proves', () => {
       .catch((reason: unknown) => reason)
   }
 
-  test('the COMMIT was refused', async () => {
+  test('that the COMMIT was rejected', async () => {
     const refused = { message: 'FOREIGN KEY constraint failed', code: 'SQLITE_CONSTRAINT' }
     const error = await commitAnswer((steps) =>
       batchAnswer(steps, row, (sql) => (sql === 'COMMIT' ? refused : null)),
@@ -114,12 +114,12 @@ describe('what a response proves', () => {
     expect(error).toMatchObject({ code: 'SQLITE_CONSTRAINT', outcome: 'not_applied' })
   })
 
-  test('the transaction was lost: the COMMIT was skipped, and the statement that shows why was not', async () => {
+  test('that the transaction was lost: the COMMIT was skipped, but not the statement that shows why', async () => {
     const error = await commitAnswer(() => ({ step_results: [null, row], step_errors: [null, null] }))
     expect(error).toMatchObject({ code: 'TRANSACTION_LOST', outcome: 'not_applied' })
   })
 
-  test('a replica that lost the response of the primary proves nothing', async () => {
+  test('nothing, if a replica lost the response of the primary', async () => {
     const lost = { message: 'error executing a request on the primary: transport error', code: 'PROXY_ERROR' }
     const error = await commitAnswer((steps) =>
       batchAnswer(steps, row, (sql) => (sql === 'COMMIT' ? lost : null)),

@@ -5,7 +5,7 @@ import { findFailingStatement } from './find-failing-statement.ts'
 const refused = new SqlError({ message: 'near "selec": syntax error', code: 'SQL_PARSE_ERROR' })
 const stopped = new SqlError({ message: 'malformed JSON', code: 'SQLITE_ERROR' }, 'x', 0)
 
-/** A server that refuses what it cannot read before it runs the first statement, which fails. */
+/** A server that rejects SQL it cannot parse before it runs the first statement, which fails. */
 function server() {
   const tried: string[][] = []
   const batch = async ([first, ...rest]: string[]): Promise<never> => {
@@ -48,7 +48,7 @@ test('an error that has a position, or of another kind, is unchanged and costs n
   }
 })
 
-test('if none is found, or they cannot be described, the error is unchanged', async () => {
+test('if no invalid statement is found, or they cannot be described, the error is unchanged', async () => {
   expect(await findFailingStatement(refused, statements(5, []), server())).toBe(refused)
   expect(await findFailingStatement(refused, [], server())).toBe(refused)
   const unreachable = async (): Promise<never> => {

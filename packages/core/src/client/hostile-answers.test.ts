@@ -5,7 +5,7 @@ import type { Fetch } from '../transport/transport.ts'
 import { createClient } from './client.ts'
 import { readRows } from './read-rows.ts'
 
-// Whatever a server, or something in front of it, makes of an answer: a call gives a result or one of our errors.
+// However a server, or a proxy in front of it, garbles a response, a call returns a result or one of our errors.
 
 const result = {
   cols: [
@@ -61,7 +61,7 @@ const WRONG = [
   { type: 'error' },
 ]
 
-/** The same value with one or more places in it replaced. */
+/** The same value with one or more parts of it replaced. */
 function damage(value: unknown, places: readonly { at: number; by: unknown }[]): unknown {
   const copy = structuredClone(value)
   for (const { at, by } of places) {
@@ -116,7 +116,7 @@ describe.each([
     (db) => db.transaction((tx) => Promise.all([tx.execute('select 1'), tx.execute('select 2')])),
   ],
 ] satisfies [string, (db: ReturnType<typeof createClient>) => Promise<unknown>][])('%s', (_, call) => {
-  test('settles, with a result or an error of ours', async () => {
+  test('settles with a result or one of our errors', async () => {
     await fc.assert(
       fc.asyncProperty(damaged, async (body) => {
         await using db = createClient({ url: 'http://127.0.0.1:1', fetch: serving(body), maxRetries: 0 })
@@ -127,7 +127,7 @@ describe.each([
   })
 })
 
-test('rows as they arrive', async () => {
+test('reading rows of a cursor settles, too', async () => {
   const lines = [
     { baton: 'b', base_url: null },
     { type: 'step_begin', step: 0, cols: result.cols },

@@ -10,7 +10,7 @@ const answer = (rowid: string | null, count = 1) => ({
 })
 const UPSERT = 'insert into t values (1) on conflict do update set a = 2'
 
-test('an insert has its rowid, exactly', () => {
+test('the rowid of an insert is exact', () => {
   const rowids = new InsertedRowids()
   expect(rowids.read(answer('9223372036854775807'), encodeStatement('insert into t values (1)'))).toBe(
     9223372036854775807n,
@@ -22,7 +22,7 @@ test('an insert has its rowid, exactly', () => {
   expect(rowids.read(answer('7'), encodeStatement('insert into other values (1)'))).toBe(7n)
 })
 
-test('rowid 0 is one', () => {
+test('rowid 0 counts as a rowid', () => {
   const rowids = new InsertedRowids()
   expect(rowids.read(answer('0'), encodeStatement('insert into t (id) values (0)'))).toBe(0n)
   expect(rowids.read(answer('0'), encodeStatement('insert into t (id) values (0)'))).toBe(0n)

@@ -26,14 +26,14 @@ test('rows are plain objects, whatever the names of the columns', () => {
   expect(JSON.parse(JSON.stringify(row))['length']).toBe(0)
 })
 
-test('of columns with the same name, objects keep the last and arrays keep all', () => {
+test('if columns have the same name, objects keep the last and arrays keep all', () => {
   const result = wire(['id', 'id'], [[integer('1'), integer('2')]])
   expect(decodeResult(result, 'auto').rows).toEqual([{ id: 2 }])
   expect(decodeResult(result, 'auto', 'array').rows).toEqual([[1, 2]])
   expect(decodeResult(result, 'auto').columns).toEqual(['id', 'id'])
 })
 
-test('a result can be written as JSON', () => {
+test('a result can be serialized as JSON', () => {
   const result = wire(['a'], [[integer('9007199254740993')]], {
     affected_row_count: 1,
   })

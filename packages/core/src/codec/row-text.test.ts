@@ -34,7 +34,7 @@ const cell: fc.Arbitrary<WireValue> = fc.oneof(
     .map((bytes) => ({ type: 'blob', base64: encodeBase64(bytes).replace(/=+$/, '') }) as const),
 )
 
-/** Results as wide as their columns, some of them long enough for their text to be read. */
+/** Results with matching columns and rows, some of them long enough to be parsed from their text. */
 const result = fc.integer({ min: 0, max: 5 }).chain((width) =>
   fc.record({
     cols: fc.array(
@@ -75,7 +75,7 @@ const modes = fc.record({
   rowMode: fc.constantFrom<RowMode>('object', 'array'),
 })
 
-test('long rows give what JSON.parse gives, value by value', () => {
+test('long rows are parsed as by JSON.parse, value by value', () => {
   let readAsText = 0
   fc.assert(
     fc.property(fc.array(result, { minLength: 1, maxLength: 3 }), modes, (results, { intMode, rowMode }) => {

@@ -40,7 +40,7 @@ test('names are quoted', () => {
   ])
 })
 
-test('a digit after a value is not its number', () => {
+test('a digit after a value does not become part of its placeholder', () => {
   expect(sql`select ${1}0`.sql).toBe('select ? 0')
   expect(sql`select ${1}${sql`2`}`.sql).toBe('select ? 2')
   expect(sql.join([1, sql`2`], sql``).sql).toBe('? 2')
@@ -58,6 +58,6 @@ test('an object that looks like a fragment is a value, which is rejected', () =>
   )
 })
 
-test.each([['select 1'], [['select 1']], [undefined]])('it is not called as a function: %j', (given) => {
+test.each([['select 1'], [['select 1']], [undefined]])('cannot be called as a function: %j', (given) => {
   expect(() => sql(given as unknown as TemplateStringsArray)).toThrow('sql is a template tag')
 })

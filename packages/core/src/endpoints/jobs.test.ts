@@ -28,7 +28,7 @@ test('the list, newest first', async () => {
   expect(received[0]?.url).toBe('/v1/jobs')
 })
 
-test('a job, in the form of the server and of the documentation', async () => {
+test("reads jobs in the server's format and in the documented one", async () => {
   const states = [
     ['WaitingDryRun', 'Enqueued'],
     ['WaitingRun', 'Run'],
@@ -77,7 +77,7 @@ test('a failed job rejects with the error of its statement; a failed dry run is 
   expect(received).toHaveLength(2)
 })
 
-test('the timeout and the signal end a wait', async () => {
+test('a wait ends at its timeout, or when its signal is aborted', async () => {
   const { db } = await scripted((_, response) => answer(response, job('WaitingRun')))
   await expect(jobs.wait(db, 2, { pollMs: 10, timeoutMs: 60 })).rejects.toMatchObject({ code: 'TIMEOUT' })
   const stop = new AbortController()

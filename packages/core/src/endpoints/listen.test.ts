@@ -16,7 +16,7 @@ const begin = (response: ServerResponse, text = ''): void => {
 }
 const NONE = { insert: 0, update: 0, delete: 0, unknown: 0 }
 
-/** The first events of a listener, and what it then throws. */
+/** The first events of a listener, and the error that it then throws. */
 async function hear(
   script: Script,
   count: number,
@@ -78,7 +78,7 @@ test('counts of each transaction, whatever the white space and wherever the text
   ])
 })
 
-test('asks for a table and actions', async () => {
+test('requests a table and actions', async () => {
   const script: Script = (_, response) => begin(response)
   expect((await hear(script, 1)).urls).toEqual(['/beta/listen?table=t'])
   const actions = ['insert', 'delete'] as const
@@ -87,7 +87,7 @@ test('asks for a table and actions', async () => {
   ])
 })
 
-test('invalid options', async () => {
+test('rejects invalid options before anything is sent', async () => {
   const { db, received } = await scripted((_, response) => begin(response))
   const failing = async (options: object): Promise<unknown> => listen(db, options as ListenOptions).next()
   await expect(failing({})).rejects.toThrow('name of a table')
@@ -97,7 +97,7 @@ test('invalid options', async () => {
   expect(received).toEqual([])
 })
 
-test('the server has dropped some', async () => {
+test('reports that the server dropped some changes', async () => {
   const { events } = await hear((_, response) => {
     begin(response, 'event:error\ndata:some changes were lost\n\n')
     response.write(changes('{"insert":1}'))
@@ -164,7 +164,7 @@ describe('a lost connection', () => {
     await events.return()
   })
 
-  test('while the server is unreachable, and answers like a proxy', async () => {
+  test('while the server is unreachable, and while a proxy responds in its place', async () => {
     const { events, urls } = await hear((_, response, count) => {
       if (count === 1) {
         begin(response, changes('{"insert":1}'))

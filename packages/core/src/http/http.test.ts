@@ -69,7 +69,7 @@ test('a read is sent again to a replica that has not received the database, a wr
   expect(received).toHaveLength(3)
 })
 
-test('a read is sent again when the connection breaks, three times at most', async () => {
+test('a read is sent again when the connection breaks, at most three times in total', async () => {
   const { db, received } = await scripted((_, response) => response.destroy())
   await expect(db.execute('select 1')).rejects.toMatchObject({ code: 'NETWORK' })
   expect(received).toHaveLength(3)
@@ -109,7 +109,7 @@ test('a write is sent again after HTTP 429, which did not run it', async () => {
   expect(received).toHaveLength(2)
 })
 
-test('waits as long as the server asks, but not past the deadline', async () => {
+test('waits as long as the server requests, but not past the deadline', async () => {
   const { db, received } = await scripted((_, response) => {
     response.writeHead(503, { 'retry-after': '1' })
     response.end()
@@ -133,7 +133,7 @@ test('an abort ends the waiting between attempts', async () => {
   expect(received).toHaveLength(1)
 })
 
-test('a failing server does not get everything three times: the retry budget is shared', async () => {
+test('not every request to a failing server is sent three times: the retry budget is shared', async () => {
   const { db, received } = await scripted(status(503, ''))
   await Promise.allSettled(Array.from({ length: 50 }, () => db.execute('select 1')))
   expect(received).toHaveLength(60)
@@ -163,7 +163,7 @@ test('maxRetries: 0 sends once', async () => {
   expect(received).toHaveLength(1)
 })
 
-test('no server listens: the request was not sent', async () => {
+test('no server is listening: the request was not sent', async () => {
   const db = createClient({ url: 'http://127.0.0.1:1' })
   cleanUp.push(() => db.close())
   await expect(db.execute('select 1')).rejects.toMatchObject({
@@ -193,7 +193,7 @@ test('the response is truncated: a read has changed nothing, and the outcome of 
   await expect(asRead).rejects.toMatchObject({ code: 'NETWORK', outcome: 'not_applied' })
 })
 
-test('a server that never answers runs into the deadline', async () => {
+test('a call to a server that never responds rejects at its deadline', async () => {
   const { db } = await scripted(() => {}, { requestTimeoutMs: 40 })
   await expect(db.execute('select 1')).rejects.toMatchObject({
     code: 'TIMEOUT',
@@ -280,7 +280,7 @@ test('sends token and headers; a token function is called each time', async () =
   })
 })
 
-test('an expired token: the call is rejected, and not applied; the next call asks for a new one', async () => {
+test('an expired token: the call is rejected and not applied; the next call gets a new token', async () => {
   const tokens = ['old', 'new']
   const { db, received } = await scripted(
     ({ headers }, response) =>
@@ -328,7 +328,7 @@ test('keeps the base path before every route', async () => {
   expect(received.map((request) => request.url)).toEqual(['/some/where/v2/pipeline', '/some/where/health'])
 })
 
-test('health and version', async () => {
+test('isHealthy() and serverVersion() return what the server reports', async () => {
   const well = await scripted((request, response) =>
     response.end(request.url === '/version' ? 'sqld 1.2.3\n' : ''),
   )
@@ -356,7 +356,7 @@ test('close ends calls in flight', async () => {
   await outcome
 })
 
-test('a custom fetch sends everything', async () => {
+test('a custom fetch sends all requests', async () => {
   const { url, received } = await scripted((request, response, count) =>
     request.body.includes('batch') ? streams()(request, response, count) : answer(response, executed),
   )

@@ -7,7 +7,7 @@ const start = () => {
   const clock = new ManualClock()
   return { clock, lifetime: new Lifetime(clock, 'http://x') }
 }
-/** Notes when a promise is settled. */
+/** Records when a promise settles. */
 const watch = (promise: Promise<unknown>) => {
   const watched = { isSettled: false, promise }
   void promise.then(() => {
@@ -17,7 +17,7 @@ const watch = (promise: Promise<unknown>) => {
 }
 const stream: OpenStream = { abandon: () => Promise.reject(new Error('abandoned')) }
 
-test('without calls in flight it closes at once, also with drainMs, and on the second call', async () => {
+test('without calls in flight it closes at once, even with drainMs, and on the second call', async () => {
   const { lifetime } = start()
   await lifetime.close(60_000)
   await lifetime.close(60_000)
@@ -31,7 +31,7 @@ test('with drainMs it waits for calls and open streams, and rejects new ones', a
   lifetime.trackStream(stream, true)
   const closed = watch(lifetime.close(60_000))
   expect(() => lifetime.begin()).toThrow('the client is closed')
-  // part of a call that had begun
+  // part of a call that was already running
   lifetime.begin(true)
   lifetime.end()
   lifetime.end()
@@ -41,7 +41,7 @@ test('with drainMs it waits for calls and open streams, and rejects new ones', a
   await closed.promise
 })
 
-test('it waits for a stream that the last response opened', async () => {
+test('it waits for a stream that the last response has opened', async () => {
   const { lifetime } = start()
   lifetime.begin()
   const closed = watch(lifetime.close(60_000))
@@ -71,7 +71,7 @@ test('after drainMs, pending calls are aborted with their known outcome', async 
   expect(() => lifetime.begin(true)).toThrow('the client is closed')
 })
 
-test('open streams are closed at the end, once, also when a close with a smaller drainMs comes in between', async () => {
+test('open streams are closed once, at the end, even if close is called again with a smaller drainMs', async () => {
   const { lifetime } = start()
   let abandoned = 0
   lifetime.begin()
@@ -97,7 +97,7 @@ test('close waits for aborted requests for a limited time, and then drops them',
   expect(aborted).toBe(1)
 })
 
-test('a wait between two attempts of a call ends with its time, its signal, or the client', async () => {
+test('a wait between two attempts ends with the time limit or signal of its call, or when the client is closed', async () => {
   const { lifetime, clock } = start()
   const passed = watch(lifetime.sleep(50))
   await clock.advance(50)

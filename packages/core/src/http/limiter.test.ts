@@ -10,7 +10,7 @@ const open = (limit: number, queueLimit: number) => {
   return { clock, lifetime, limiter: new Limiter(lifetime, limit, queueLimit) }
 }
 
-test('admits as many calls as there are slots, the others in order of arrival', async () => {
+test('admits as many calls as it has slots, and the others in order of arrival', async () => {
   const { limiter } = open(2, 10)
   const first = limiter.acquire({ onTimeout })
   const second = limiter.acquire({ onTimeout })

@@ -6,13 +6,13 @@ import type { ClientConfig } from '../config.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-/** A server that has a state, and lets requests wait that want a newer one. */
+/** A server with a state, which makes requests for a newer state wait. */
 class Replica {
   readonly reads: (string | null)[] = []
   probes = 0
   index = 5
   answerMs = 100
-  /** How long the end of a request takes. */
+  /** How long an aborted request takes to settle. */
   abortMs = 0
   readonly fetch: ClientConfig['fetch'] = async (url, { body = '', signal }) => {
     const wanted = /"replication_index":"(\d+)"/.exec(body)?.[1] ?? null
@@ -50,7 +50,7 @@ class Replica {
   }
 }
 
-/** Lets a time pass, and then gives what has come of the calls. */
+/** Advances the clock, and then returns the outcomes of the calls. */
 async function after(ms: number, calls: readonly Promise<unknown>[]) {
   const settled = calls.map((call) =>
     call.then(
@@ -63,7 +63,7 @@ async function after(ms: number, calls: readonly Promise<unknown>[]) {
 }
 const READ = 'select 1 -- mine'
 
-test('reads that are queued for longer than a replica may take are not affected', async () => {
+test('reads that are queued for longer than a replica may take to catch up are not affected', async () => {
   const replica = new Replica()
   const db = replica.client({ concurrency: 4 })
   expect(await after(100, [db.execute(READ)])).toEqual(['ok'])
@@ -73,7 +73,7 @@ test('reads that are queued for longer than a replica may take are not affected'
   expect(replica.reads.length).toBe(301)
 })
 
-test('slow reads ask once for all of them', async () => {
+test('slow reads share one request for the index', async () => {
   const replica = new Replica()
   const db = replica.client({ minReplicationIndex: 5 })
   replica.answerMs = 3_000
@@ -83,18 +83,18 @@ test('slow reads ask once for all of them', async () => {
   expect(replica.reads.length).toBe(20)
 })
 
-test('an index that is never reached is asked for once; queued reads no longer wait for it', async () => {
+test('an index that is never reached is checked once; queued reads no longer wait for it', async () => {
   const replica = new Replica()
   const db = replica.client({ minReplicationIndex: 100, concurrency: 2 })
   const calls = Array.from({ length: 20 }, () => db.execute(READ))
   expect(new Set(await after(3_500, calls))).toEqual(new Set(['ok']))
   expect(replica.probes).toBe(1)
-  // the two that were stuck; the others left without it, or with what was seen since
+  // the two that were stuck; the others were sent without it, or with a newer index
   expect(replica.reads.filter((wanted) => wanted === '100').length).toBe(2)
   expect(db.replicationIndex).toBe('5')
 })
 
-test('an index that was dropped and is seen again is asked for again', async () => {
+test('an index that was dropped and is seen again is checked again', async () => {
   const replica = new Replica()
   const db = replica.client({ minReplicationIndex: 100 })
   expect(await after(2_200, [db.execute(READ)])).toEqual(['ok'])
@@ -104,7 +104,7 @@ test('an index that was dropped and is seen again is asked for again', async () 
   const calls = [db.execute(READ)]
   await vi.advanceTimersByTimeAsync(1_900)
   replica.index = 100
-  // the read itself is not let go by the answer of before
+  // the earlier response does not release this read
   expect(await after(500, calls)).toEqual(['not yet'])
   expect(replica.probes).toBe(2)
   expect(db.replicationIndex).toBe('100')
@@ -120,7 +120,7 @@ test('a deadline that passes during the wait is a timeout', async () => {
   }
 })
 
-test('a wait that ends early leaves the rest of the time', async () => {
+test('a wait that ends early leaves the rest of the time limit to the call', async () => {
   const replica = new Replica()
   replica.answerMs = 1_000
   const db = replica.client({ minReplicationIndex: 100 })

@@ -7,7 +7,7 @@ import { Http } from './http.ts'
 
 const locked = { message: 'database is locked' }
 
-/** Refuses everything because of the write lock, on streams with batons. */
+/** Rejects everything because the write lock is taken, on streams with batons. */
 function lockedServer(clock: ManualClock): { http: Http; bodies: string[] } {
   const bodies: string[] = []
   const fetch = async (_: string, { body }: { body: string }): Promise<Response> => {
@@ -28,7 +28,7 @@ function lockedServer(clock: ManualClock): { http: Http; bodies: string[] } {
 }
 
 test.each(['autocommit', 'atomic'] as const)('a write is refused until its deadline: %s', async (scope) => {
-  // loaded with the first error, which takes more than promises
+  // the code is loaded with the first error, which takes more than microtasks
   await import('./unusual-errors.ts')
   const clock = new ManualClock()
   const { http, bodies } = lockedServer(clock)

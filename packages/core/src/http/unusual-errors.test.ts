@@ -14,7 +14,7 @@ function translate(error: WireError): { error: WireError; isTursodb: boolean } {
 }
 
 test.each<[message: string, text: string, code: string, extendedCode?: string]>([
-  // as the engine's library for JavaScript writes them, as the engine does, and as its next version does
+  // in the forms of the engine's JavaScript library, of the engine, and of its next version
   [
     'step failed: Runtime error: UNIQUE constraint failed: t.a (19)',
     'UNIQUE constraint failed: t.a',
@@ -48,7 +48,7 @@ test.each<[message: string, text: string, code: string, extendedCode?: string]>(
   expect(translate({ message, code: 'SQLITE_UNKNOWN' })).toEqual(expected)
 })
 
-test('codes that the server of the engine gives stay', () => {
+test("codes from the engine's server are unchanged", () => {
   const coded = { code: 'SQLITE_CONSTRAINT', extended_code: 'SQLITE_CONSTRAINT_PRIMARYKEY' }
   expect(translate({ message: 'Runtime error: UNIQUE constraint failed: t.a (19)', ...coded })).toEqual({
     error: { message: 'UNIQUE constraint failed: t.a', ...coded },
@@ -103,7 +103,7 @@ test.each([
   ['Operation was blocked: not paid', 'BLOCKED'],
   ['Arguments do not match SQL parameters', 'ARGS_INVALID'],
   ['Response is too large', 'RESPONSE_TOO_LARGE'],
-])('libsql-server: %s stays, and loads nothing', (message, code) => {
+])('libsql-server: %s is unchanged, and loads no code', (message, code) => {
   expect(UNUSUAL_ERROR.test(JSON.stringify({ message, code }))).toBe(false)
   expect(translate({ message, code })).toEqual({ error: { message, code }, isTursodb: false })
 })
@@ -117,7 +117,7 @@ test('libsql-server names a mode that it rejects', () => {
   )
 })
 
-test('texts in values are left alone', () => {
+test('texts in values are unchanged', () => {
   const value = JSON.stringify({
     type: 'text',
     value: '{"message":"Runtime error: UNIQUE constraint failed: t.a (19)"}',

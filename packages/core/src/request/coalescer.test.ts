@@ -72,11 +72,11 @@ test.each([
   }
 })
 
-/** Answers HTTP 500 to a request with a statement that says so, as a server does that cannot write a result as JSON. */
+/** Responds with HTTP 500 if a statement says so, like a server that cannot encode a result as JSON. */
 const failing: Script = (request, response, count) =>
   (request.body.includes('bad') ? status(500, 'invalid utf-8 sequence') : streams())(request, response, count)
 
-test('of reads that share a request, only the one whose result cannot be encoded fails', async () => {
+test('if reads share a request, only the one whose result cannot be encoded fails', async () => {
   const { db, received } = await scripted(failing, { coalesce })
   const ended = await Promise.allSettled(['select 1', 'select bad', 'select 2'].map((sql) => db.execute(sql)))
   expect(ended).toMatchObject([
@@ -84,7 +84,7 @@ test('of reads that share a request, only the one whose result cannot be encoded
     { reason: { code: 'HTTP_STATUS', status: 500, outcome: 'not_applied' } },
     { status: 'fulfilled' },
   ])
-  // together, and each by itself
+  // together, and then each separately
   expect(received).toHaveLength(4)
 })
 
@@ -129,7 +129,7 @@ test('a read that times out has changed nothing', async () => {
   await outcome
 })
 
-/** Answers when the test lets it. */
+/** Responds when the test lets it. */
 function held(): { script: Script; answerAll: () => void } {
   const waiting: (() => void)[] = []
   return {
@@ -169,7 +169,7 @@ test('a call that times out while its request is queued is not applied', async (
   expect(sent(received).flat()).not.toContain('insert into t values (5)')
 })
 
-test('a call that is aborted before it is sent is not sent', async () => {
+test('a call that is aborted while it is queued is not sent', async () => {
   const { db, received } = await scripted(streams(), { coalesce })
   const reason = new Error('too late')
   const calls = [

@@ -39,7 +39,7 @@ describe('splitStatements', () => {
     ['create table "trigger" (a); select 1', ['create table "trigger" (a)', 'select 1']],
     ['create table trigger_log (a); select 1', ['create table trigger_log (a)', 'select 1']],
     ['begin; select 1; end; select 2', ['begin', 'select 1', 'end', 'select 2']],
-    // SQLite takes a no-break space for a letter
+    // SQLite treats a no-break space as a letter
     ['select 1;\u00a0select 2', ['select 1', '\u00a0select 2']],
     ['\ufeffselect 1', ['select 1']],
   ])('%j', (script, statements) => {
@@ -106,7 +106,7 @@ describe('splitStatements', () => {
     expect(textsOf(`${sql}; select 2`).map(({ length }) => length)).toEqual([sql.trimEnd().length, 8])
   })
 
-  test('long unterminated text', () => {
+  test('the position of an unterminated quote in long text is found', () => {
     expect(() => splitStatements(`select '${"a''".repeat(1_000_000)}`)).toThrow(
       'column 8: unterminated quote',
     )

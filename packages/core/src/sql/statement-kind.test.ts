@@ -89,7 +89,7 @@ test('the verb is the first word after white space and comments, in lower case',
   expect(verbOf('123')).toBe('')
 })
 
-// in quadratic time, each would take longer than a test may
+// in quadratic time, each would exceed the time limit of a test
 test.each([
   ['comments', `${'/**/'.repeat(500_000)}1`],
   ['a comment that begins again and again', `/*${'/*'.repeat(500_000)}1`],

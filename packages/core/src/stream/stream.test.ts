@@ -10,16 +10,16 @@ import { Http } from '../http/http.ts'
 import type { ClientEvent } from '../observe/events.ts'
 import { ServerStream } from './server-stream.ts'
 
-// The states of a stream, against a server that answers when the test lets it.
+// The states of a stream, with a server that responds when the test lets it.
 
 interface Request {
   readonly sql: readonly string[]
   readonly closes: boolean
-  /** Answers: each step went well, but for the one of this SQL. */
+  /** Responds that each step succeeded, except the one with this SQL. */
   answer(refused?: string): Promise<void>
-  /** Refuses the request as a whole. */
+  /** Rejects the request as a whole. */
   refuse(error: object): Promise<void>
-  /** Answers a request for rows with one row, and the body stays open. */
+  /** Responds to a request for rows with one row, and keeps the body open. */
   lines(): Promise<void>
   /** Ends that body. */
   endLines(): void
@@ -57,7 +57,7 @@ function start(config: Partial<ClientConfig> = {}) {
   )
   opened.push({ http, clock })
   const stream = new Stream(new ServerStream(http))
-  /** The request that has just left. */
+  /** The request that was just sent. */
   const next = async (): Promise<Request> => {
     await settle()
     const request = requests.shift()
@@ -96,7 +96,7 @@ function scripted(
   send: (status: number, text: string, end?: Promise<string | void>) => void,
 ): Request {
   const { batch: rows, requests = [{ type: 'batch', ...(rows && { batch: rows }) }] } = JSON.parse(body) as {
-    /** Of a request for rows. */
+    /** The statement of a request for rows. */
     batch?: { steps: ScriptedStep[] }
     requests?: { type: string; batch?: { steps: ScriptedStep[] }; stmt?: { sql: string } }[]
   }
@@ -166,7 +166,7 @@ describe('an aborted commit', () => {
     expect(request.sql).toEqual(['COMMIT'])
     controller.abort(aborted)
     await expect(commit).rejects.toBe(aborted)
-    // today it would be acknowledged, in a transaction that is never committed
+    // otherwise it would be acknowledged in a transaction that is never committed
     await expect(stream.execute('insert into t values (2)')).rejects.toMatchObject(never)
     expect(() => stream.begin()).toThrow(/COMMIT/)
     expect([stream.inTransaction, stream.isOpen]).toEqual([false, false])
@@ -222,7 +222,7 @@ describe('a COMMIT that may have been sent twice on its way', () => {
     [404, '{"error":"stream not found"}'],
     [401, 'token expired'],
     [429, ''],
-  ])('and whose second copy is answered with %i %s: the outcome is unknown', async (status, text) => {
+  ])('and whose second copy gets %i %s: the outcome is unknown', async (status, text) => {
     const { stream, next } = await startWritten({ maxRetries: 0 })
     const commit = expect(stream.commit()).rejects.toMatchObject({
       name: 'HttpError',
@@ -245,7 +245,7 @@ describe('a COMMIT that may have been sent twice on its way', () => {
   })
 })
 
-test('the clock ends with its transaction', async () => {
+test('the time limit ends with its transaction', async () => {
   const { stream, next } = await startWritten()
   expect(stream.expiresAt).toEqual(expect.any(Number))
   const commit = stream.commit()
@@ -261,7 +261,7 @@ test('the clock ends with its transaction', async () => {
   expect(stream.expiresAt).toBeNull()
 })
 
-test('nothing is begun until the previous transaction has ended', async () => {
+test('no transaction begins until the previous one has ended', async () => {
   const { stream, next, ends } = await startWritten()
   const commit = expect(stream.commit()).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT' })
   expect(() => stream.begin()).toThrow(/still ending/)
@@ -306,7 +306,7 @@ test('the close of a stream that has lost its transaction is sent separately', a
   await expect(stream.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
 })
 
-test('a transaction that waits for the write lock sends nothing, and its time has not begun', async () => {
+test('a transaction that waits for the write lock sends nothing, and its time limit has not started', async () => {
   const { http, next, requests, clock } = start({ requestTimeoutMs: 100 })
   const open = (): Stream => {
     const stream = new Stream(new ServerStream(http))
@@ -413,7 +413,7 @@ test('a transaction that stopped waiting does not affect the next one of its str
   await stream.rollback()
   stream.begin()
   const call = stream.execute('insert into t values (3)')
-  // its time has not begun either
+  // its time limit has not started either
   await clock.advance(1_000)
   const rollback = holders[0]?.rollback()
   await (await next()).answer()
@@ -424,7 +424,7 @@ test('a transaction that stopped waiting does not affect the next one of its str
   expect(await call).toMatchObject({ rowsAffected: 1 })
 })
 
-/** Two streams that hold the slots of those that write, and two more that have begun. */
+/** Two streams that hold the write permits, and two more that have begun. */
 async function openFour(config?: Partial<ClientConfig>) {
   const started = start(config)
   const [first, second, third, fourth] = Array.from({ length: 4 }, () => {
@@ -435,7 +435,7 @@ async function openFour(config?: Partial<ClientConfig>) {
   const calls = [first, second].map((stream) => stream.execute('insert into t values (1)'))
   for (const _ of calls) await (await started.next()).answer()
   await Promise.all(calls)
-  /** Lets the next one write. */
+  /** Lets the next stream write. */
   const endFirst = async (): Promise<void> => {
     const rollback = first.rollback()
     await (await started.next()).answer()
@@ -546,14 +546,14 @@ test('a response that never arrives: the call ends at its timeout, the request s
   const write = other.execute('insert into t values (2)')
   await (await next()).answer()
   await write
-  // the first one still has its turn: the second of two
+  // the first one still holds its write permit, one of two
   await request.answer()
   expect(await next()).toMatchObject({ closes: true })
 })
 
 describe('a response that does not show what ran', () => {
   const tooLarge = { message: 'Response is too large', code: 'RESPONSE_TOO_LARGE' }
-  /** A transaction that has written, or has still to begin. */
+  /** A transaction that has written, or has not begun yet. */
   const begun = async ({ hasWritten }: { hasWritten: boolean }) => {
     if (hasWritten) return await startWritten()
     const started = start()
@@ -732,7 +732,7 @@ test('a savepoint is not a BEGIN, whatever its name', async () => {
   expect(stream.expiresAt).toBeNull()
 })
 
-test('a request that was rejected, and aborted before its retry, has not taken effect', async () => {
+test('a request that was rejected, and aborted before its retry, was not applied', async () => {
   const { stream, next, clock, requests } = start()
   stream.begin('readonly')
   const controller = new AbortController()
@@ -742,7 +742,7 @@ test('a request that was rejected, and aborted before its retry, has not taken e
   await expect(read).rejects.toBe(aborted)
   await clock.advance(1_000)
   expect(requests).toEqual([])
-  // none of it was started, and nothing is lost
+  // none of it was started, so nothing is lost
   const again = stream.execute('select 2')
   const request = await next()
   expect(request.sql).toEqual(['BEGIN READONLY', 'select 2'])
@@ -761,7 +761,7 @@ describe('a cursor whose handle ends before the response has begun', () => {
     expect(stateOf(stream).stopCursors(() => new StreamError('STREAM_CLOSED', 'over'), stream)).toBe(true)
     const behind = stream.execute('insert into t values (2)')
     await settle()
-    // it would continue the stream with a baton that is used up
+    // it would continue the stream with a used baton
     expect(started.requests).toEqual([])
     return { ...started, request, ended, behind }
   }
@@ -824,7 +824,7 @@ test('the first read of a readonly transaction is sent again', async () => {
   await read
 })
 
-test('while the client is being closed, only a call that has begun opens its stream', async () => {
+test('while the client is being closed, only calls that have begun open their stream', async () => {
   const { http, next } = start()
   http.lifetime.begin()
   const closed = http.close(60_000)
@@ -922,7 +922,7 @@ test('a cursor that is aborted while no row is awaited: its connection is droppe
   await expect(rows.next()).rejects.toThrow('enough')
 })
 
-test('a read that continues a stream is not sent again: its baton is used up', async () => {
+test('a read that continues a stream is not sent again, because its baton has been used', async () => {
   const { stream, next, requests, clock } = start()
   stream.begin('readonly')
   const first = stream.execute('select 1')
@@ -933,7 +933,7 @@ test('a read that continues a stream is not sent again: its baton is used up', a
   await (await next()).status(503, 'gone')
   await clock.advance(1_000)
   await lost
-  // but for the end of the stream
+  // except for the end of the stream
   expect(requests.map(({ sql, closes }) => [sql, closes])).toEqual([[[], true]])
 })
 

@@ -10,7 +10,7 @@ import type { Exchange, Transport } from './transport.ts'
 let server: Server
 let transport: Transport
 let connections: number
-/** Answers that are kept back, of requests to `/later`. */
+/** Responses to requests to `/later`, which are held back. */
 let kept: ServerResponse[]
 let aheadMs: number
 
@@ -84,7 +84,7 @@ test('a connection that was used just now is used again', async () => {
   expect(await get()).toBe(1)
 })
 
-test.each([KEEP_ALIVE_MS, 3_600_000, -1_000])('one that was last used %i ms ago is not', async (ms) => {
+test.each([KEEP_ALIVE_MS, 3_600_000, -1_000])('one last used %i ms ago is not used again', async (ms) => {
   expect(await get()).toBe(1)
   aheadMs += ms
   expect(await get()).toBe(2)
@@ -100,8 +100,8 @@ test('a response counts as use', async () => {
   expect(await get()).toBe(1)
 })
 
-test('a response that took long does not: it may have waited for a frozen process', async () => {
-  // one connection that is idle, and one with the request
+test('a response that took long does not count: it may have waited for a frozen process', async () => {
+  // one idle connection, and one with the request
   const first = send('/')
   const { response } = await sendLater()
   await first.response
@@ -121,7 +121,7 @@ test('requests in flight on an old connection finish', async () => {
   expect(await get()).toBe(2)
 })
 
-test('and are aborted when the client is closed', async () => {
+test('requests in flight on an old connection are aborted when the client is closed', async () => {
   const { response } = await sendLater()
   aheadMs += KEEP_ALIVE_MS
   expect(await get()).toBe(2)

@@ -15,6 +15,6 @@ test.each(['16.20.2', '18.20.8', '20.19.0', '22.9.0', '22.18.0'])(
   },
 )
 
-test('the package says the same to package managers', () => {
+test('package.json declares the same versions', () => {
   expect(manifest.engines.node).toBe('>=22.19')
 })

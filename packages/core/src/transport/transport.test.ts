@@ -16,7 +16,7 @@ const encoder = new TextEncoder()
 const COLUMN = '{"type":"step_begin","step":0,"cols":[{"name":"a","decltype":null}]}\n'
 const row = (value: number): string => `{"type":"row","row":[{"type":"integer","value":"${value}"}]}\n`
 
-/** Answers with a body of so many rows, and then with silence; deaf to the signal. */
+/** Sends a body with this many rows, and then nothing more; ignores the signal. */
 const serving =
   (count: number, onCancel = (): void | Promise<void> => {}): Fetch =>
   async () => {
@@ -109,7 +109,7 @@ test('aborted writes with a fetch that ignores its signal do not keep their slot
 })
 
 describe('rows over fetch', () => {
-  test('may be consumed slowly', async () => {
+  test('can be consumed slowly', async () => {
     let signal: AbortSignal | undefined
     const rows = readRows(
       clientOf((url, init) => {
@@ -145,7 +145,7 @@ describe('rows over fetch', () => {
     await expect(readRows(clientOf(never), 'select a').next()).rejects.toMatchObject(isLate)
   })
 
-  test('whose stream cannot even be cancelled reject at the deadline', async () => {
+  test('reject at the deadline even if their stream cannot be cancelled', async () => {
     await expect(readRows(clientOf(serving(0, never)), 'select a').next()).rejects.toMatchObject(isLate)
   })
 
@@ -193,7 +193,7 @@ describe('node', () => {
     body: '',
   })
 
-  test('a request that is aborted while the connections are set up is not sent', async () => {
+  test('a request that is aborted while the connection pool is set up is not sent', async () => {
     let requests = 0
     const server = createServer(() => {
       requests += 1
@@ -207,7 +207,7 @@ describe('node', () => {
     const exchange = transport.request(
       requestTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
     )
-    // a caller that aborts does not wait for the result, which may be that the transport was closed
+    // an aborted caller does not wait for the result, which may be that the transport was closed
     exchange.response.catch(() => {})
     exchange.abort()
     await pause(50)

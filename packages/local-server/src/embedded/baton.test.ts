@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { BatonSigner } from './baton.ts'
 
-test('a baton is verified only by the signer that made it, and completely', () => {
+test('a baton is verified completely, and only by the signer that created it', () => {
   const signer = new BatonSigner()
   const content = { stream: 7n, sequence: 2n ** 63n + 1n }
   const baton = signer.sign(content)

@@ -1,4 +1,4 @@
-// A database whose settings forbid to read it.
+// A database whose settings block reads.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -50,7 +50,7 @@ const run = async (backend: EmbeddedBackend, request: object): Promise<string> =
   (await send(backend, '/v3/pipeline', { baton: null, requests: [request, { type: 'close' }] }))
     .body as string
 
-test('none of it can be read in any way, and all of it after the block is removed', async () => {
+test('nothing can be read in any way, and everything once the block is removed', async () => {
   const backend = await openBackend()
   await run(backend, { type: 'execute', stmt: { sql: 'create table t(secret)' } })
   const listener = await send(backend, '/beta/listen?table=t')
@@ -67,7 +67,7 @@ test('none of it can be read in any way, and all of it after the block is remove
   await backend.revokeAccess(ID, 'all')
   for (const [name, way] of Object.entries(ways))
     expect([name, await way()]).toEqual([name, expect.stringContaining('Operation was blocked')])
-  // the change stream has ended, without a change of the time that was blocked
+  // the change stream has ended, without any change from the blocked time
   await run(backend, { type: 'execute', stmt: { sql: 'insert into t values (1)' } })
   expect(await events).not.toContain('event:changes')
   await backend.applySettings(ID, OPEN)

@@ -10,7 +10,7 @@ import type { ServiceResponse } from '@batonsql/server-common/http'
 import { expect, onTestFinished, test } from 'vitest'
 import { EmbeddedBackend } from './backend.ts'
 
-/** As many streams as can be open at a time. */
+/** The maximum number of open streams. */
 const PLACES = 128
 const SELECT = {
   sql: 'with recursive c(i) as (select 1 union all select i + 1 from c limit 200) select i from c',

@@ -6,7 +6,7 @@ import { type DatabaseId, type DatabaseSource, DEFAULT_SETTINGS } from '@batonsq
 import { expect, onTestFinished, test } from 'vitest'
 import { EmbeddedBackend } from './backend.ts'
 
-/** Each needs a thread of its own, which takes a while to start. */
+/** Each database needs its own thread, which takes a while to start. */
 const CHILDREN = Number(process.env['SCHEMA_CHILDREN'] ?? 12)
 const PARENT = 'parent' as DatabaseId
 const CHILD: DatabaseSource = { type: 'schema-child', parent: PARENT }
@@ -115,7 +115,7 @@ test('a change of a schema database is applied to its children', async () => {
   expect(await job(backend)).toMatchObject({
     migrations: [4, 3, 2, 1].map((number) => ({ job_id: number, status: 'RunSuccess' })),
   })
-  // a child that comes later begins as its parent is
+  // a child that is created later starts with its parent's schema
   await backend.create('late' as DatabaseId, CHILD, DEFAULT_SETTINGS)
   expect(await run(backend, 'late', execute('SELECT count(*) FROM t'))).toEqual([['2']])
 })
@@ -162,7 +162,7 @@ test('arguments of every type reach the children', async () => {
   expect(results[0]?.response.result.rows.flat()).toEqual([...values, values[1]])
 })
 
-test('if it fails in one child, none is changed', async () => {
+test('if a change fails in one child, none is changed', async () => {
   const children = Array.from({ length: CHILDREN }, (_, at) => `kid-${at}`)
   const { backend } = await family(children)
   await run(backend, PARENT, execute('CREATE TABLE t(a)'))
@@ -181,7 +181,7 @@ test('if it fails in one child, none is changed', async () => {
     expect(
       await run(backend, child, execute("SELECT count(*) FROM sqlite_schema WHERE name = 'ti'")),
     ).toEqual([['0']])
-  // no database is blocked any longer
+  // no database is still blocked
   expect(await run(backend, 'kid-7', execute('DELETE FROM t'))).toEqual([])
   expect(await run(backend, PARENT, execute('CREATE UNIQUE INDEX ti ON t(a)'))).toEqual([])
   for (const child of children)
@@ -210,7 +210,7 @@ test('a statement that fails in the schema database itself creates no job', asyn
   expect(await job(backend)).toMatchObject({ migrations: [{ job_id: 1 }] })
 })
 
-test('a transaction cannot be open on a schema database', async () => {
+test('a transaction cannot be opened on a schema database', async () => {
   const { backend } = await family(['kid'])
   const { body } = await send(backend, PARENT, '/v3/pipeline', [
     execute('BEGIN'),

@@ -33,7 +33,7 @@ test('a baton has 64 characters, changes each time and is valid once', async () 
   expect(table.release(table.resume(second, A))).not.toBeNull()
 })
 
-test('while a request uses the stream its baton is used up', async () => {
+test('while a request uses the stream, its baton is not valid', async () => {
   const { table } = setUp()
   const baton = table.release(await table.open(A)) as string
   table.resume(baton, A)
@@ -59,7 +59,7 @@ test('garbage, batons of another server or database, and of closed streams are i
   expect(failure(() => table.resume(baton, A))).toBe('400 Received an invalid baton')
 })
 
-test('an idle stream expires after 10 s, is remembered for 300 s, then unknown', async () => {
+test('an idle stream expires after 10 s, is remembered for 300 s, and is then unknown', async () => {
   const { clock, table, expired } = setUp()
   clock.advance(250)
   const baton = table.release(await table.open(A)) as string
@@ -84,7 +84,7 @@ test('the clock does not run while a request is in flight', async () => {
   expect(expired).toEqual([])
 })
 
-test('128 streams; a released slot goes to the request that has waited longest, otherwise 429 after a second', async () => {
+test('at most 128 streams: a released slot goes to the request that has waited longest; others get 429 after a second', async () => {
   const { clock, table } = setUp()
   const leases = await Promise.all(Array.from({ length: 128 }, () => table.open(A)))
   const order: string[] = []
@@ -111,13 +111,13 @@ test('an expired stream is still reported as expired after its database is close
   expect(failure(() => table.resume(open, A))).toBe('400 Received an invalid baton')
 })
 
-test('a stream is continued only by a sender who may attach what it has attached', async () => {
+test('a stream is continued only by a sender who may attach the databases that it has attached', async () => {
   const { table } = setUp()
   const lease = await table.open(A)
   table.attach(lease, B)
   const baton = table.release(lease) as string
   expect(failure(() => table.resume(baton, A, true, (id) => id !== B))).toBe('400 Received an invalid baton')
-  // the refusal has not used up the baton
+  // the rejection has not used up the baton
   expect(table.resume(baton, A, true, (id) => id === B)).toEqual(lease)
 })
 
@@ -130,6 +130,6 @@ test('streams that have a database attached are closed, others are not', async (
   expect(table.closeAttaching(B)).toEqual([{ database: A, stream: attaching.stream }])
   expect([table.has(attaching), table.has(other)]).toEqual([false, true])
   expect(table.closeAttaching(B)).toEqual([])
-  // a request of a closed stream may still ask for a copy
+  // a request of a closed stream may still request a copy
   expect(() => table.attach(attaching, B)).not.toThrow()
 })

@@ -53,7 +53,7 @@ test('requests are rejected without new workers, and succeed once the file can b
   for (const { status, body } of refused) {
     expect([status, body]).toEqual([500, expect.stringContaining('the database file cannot be opened')])
   }
-  // one that is kept for the next database
+  // a worker that is kept for the next database
   expect(started).toBeLessThanOrEqual(1)
   rmSync(file, { recursive: true })
   renameSync(aside, file)

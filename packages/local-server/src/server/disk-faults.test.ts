@@ -47,7 +47,7 @@ test('a response that is no longer read is aborted', async () => {
   expect([body.destroyed, source.destroyed]).toEqual([true, true])
 })
 
-test('a body whose reader leaves before it has begun is closed', async () => {
+test('a body whose reader stops before it has begun is closed', async () => {
   const body = new Readable({ read() {} })
   const passedOn = watchDiskFaults(body, () => {}) as Readable
   passedOn.destroy()

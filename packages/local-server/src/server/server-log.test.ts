@@ -47,7 +47,7 @@ const act = async ({
   await fetch(`${platform}/v1/organizations`, { headers: { authorization: `Bearer ${token}` } })
 }
 
-test('requests: all of them, with starts and stops, and no token', async () => {
+test('requests: all requests, starts and stops, without tokens', async () => {
   const lines = await logged('requests', act)
   expect(seen(lines)).toEqual([
     ['info', 'start'],
@@ -65,7 +65,7 @@ test('requests: all of them, with starts and stops, and no token', async () => {
   })
 })
 
-test('for an absolute request target, the path, without host and password', async () => {
+test('an absolute request target is logged as its path, without host and password', async () => {
   const ask = (url: string, path: string) =>
     new Promise<void>((resolve, reject) => {
       const asked = request(url, { path }, (answer) => answer.resume().on('end', resolve))
@@ -94,11 +94,11 @@ test('errors: failed or rejected requests, and starts and stops', async () => {
   ])
 })
 
-test('none, the default: nothing', async () => {
+test('none, the default, logs nothing', async () => {
   expect(await logged('none', act)).toEqual([])
 })
 
-test('a server failure is an error, a disconnected client is marked as aborted, and a path cannot begin a line', async () => {
+test('a server failure is an error, a disconnected client is marked as aborted, and a path cannot start a new line', async () => {
   const lines: string[] = []
   const log = new ServerLog('errors', (line) => lines.push(line))
   const http = createServer((_, to) => {

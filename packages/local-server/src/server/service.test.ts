@@ -44,7 +44,7 @@ test('a close that cannot write everything reports it, and still releases the di
   try {
     const service = await Service.start(optionsFor(directory))
     expect((await insert(service)).status).toBe(200)
-    // as on a full disk: what the database was used for cannot be written down
+    // as on a full disk: the usage of the database cannot be recorded
     service.controlPlane.registry.close()
     await expect(service.close()).rejects.toThrow(
       `the server was stopped, but could not write everything to ${directory}: the registry is closed`,

@@ -23,7 +23,7 @@ const isMissing = await findSqld().then(
   () => true,
 )
 
-/** A server, with the number of the process of libsql-server that it has now. */
+/** A server, with the id of its current libsql-server process. */
 async function startKillable(dataDirectory: string) {
   const server = await startLocalServer({ backend: 'sqld', dataDirectory })
   const run = async (sql: string): Promise<{ status: number; text: string }> => {
@@ -117,12 +117,12 @@ test.skipIf(isMissing)('a database of an unresponsive server is not healthy', as
     const health = async (path: string): Promise<number> => (await fetch(`${server.url}${path}`)).status
     expect([await health('/health'), await health('/default/health')]).toEqual([200, 200])
     await signal('SIGSTOP')
-    // a signal takes a moment, in which the process may still answer
+    // a signal takes a moment, in which the process may still respond
     const both = () => Promise.all([health('/health'), health('/default/health')])
     await expect.poll(both, { timeout: 60_000 }).toEqual([503, 503])
     await signal('SIGCONT')
     await expect.poll(() => health('/health'), { timeout: 60_000 }).toBe(200)
-    // it is started again by the question
+    // the health check starts it again
     await signal('SIGKILL')
     await expect.poll(() => health('/health')).toBe(200)
   } finally {
@@ -190,7 +190,7 @@ describe.skipIf(isMissing)(
         backend.applySettings(changed, { ...DEFAULT_SETTINGS, blockWrites: true }),
         backend.remove(removed),
       ])
-      // the server answers within a tenth of a second that it does not take them
+      // the server rejects them within a tenth of a second
       await sleep(300)
       own.exec(end)
       own.close()
@@ -199,7 +199,7 @@ describe.skipIf(isMissing)(
         expect(await run(id, 'SELECT count(*) FROM t'), sources.get(id)?.type).toContain('"value":"0"')
       expect(await run(changed, 'INSERT INTO t VALUES (1)')).toContain('BLOCKED')
       expect(await readdir(join(directory, 'sqld/dbs'))).not.toContain(removed)
-      // those that were made belong to the schema from now on
+      // the databases that were created now belong to the schema
       await run(schema, 'CREATE TABLE later(a)')
       const [child] = sources.keys()
       expect(await run(child as DatabaseId, 'SELECT count(*) FROM later')).toContain('"value":"0"')

@@ -24,7 +24,7 @@ class Connections {
     })
   }
 
-  /** Lets nothing through until so many connections are open. */
+  /** Holds back all data until this many connections are open. */
   holdUntil(count: number): void {
     this.#wanted = count
     this.#isLetThrough = new Promise((resolve) => (this.#letThrough = resolve))
@@ -42,7 +42,7 @@ async function listenFor(connections: Connections, port: number): Promise<string
   return `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`
 }
 
-test('after a burst of requests few connections to libsql-server stay open', async () => {
+test('after a burst of requests, few connections to libsql-server stay open', async () => {
   await using sqld = await startSqld({ namespaces: true })
   const connections = new Connections()
   const url = await listenFor(connections, sqld.port)

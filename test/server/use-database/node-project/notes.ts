@@ -21,7 +21,7 @@ const count = async (): Promise<unknown> => {
 }
 
 afterEach(async () => {
-  // hooks that come later have the database, too
+  // later hooks have the database, too
   assert.equal(new URL(database.url).pathname.startsWith('/test-'), true)
 })
 

@@ -1,6 +1,6 @@
 import { createClient } from '@batonsql/core'
 
-// An application whose client lives in module scope.
+// An application whose client is in module scope.
 const db = createClient({ url: process.env['DATABASE_URL']! })
 
 export const addNote = (text: string): Promise<unknown> => db.execute('insert into note values (?)', [text])

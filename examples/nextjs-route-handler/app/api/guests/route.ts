@@ -2,9 +2,9 @@ import { isUniqueViolation } from '@batonsql/drizzle-driver'
 import { asc } from 'drizzle-orm'
 import { database, guest } from '../../../database'
 
-/** Run for each request: without it `next build` may run GET once, and serve its answer for ever. */
+/** Runs GET for each request; without this, `next build` may run it once, and serve that response forever. */
 export const dynamic = 'force-dynamic'
-/** Here queries have connections of their own, and never pass through the `fetch` that Next.js caches. */
+/** On this runtime queries have their own connections, and never use the `fetch` that Next.js caches. */
 export const runtime = 'nodejs'
 
 export async function GET(): Promise<Response> {

@@ -16,7 +16,7 @@ test.each([
     null,
   ],
   ['SELECT * FROM "song list", \'artists\'', 'SELECT "song list"', '"song list"'],
-  // what queries look like in SQLite, and what Kysely and Drizzle write
+  // typical SQLite queries, and those that Kysely and Drizzle generate
   ['/* a from b */ select 1 -- from c', 'SELECT', null],
   ['select * from pet p, main . "owner" as o where p.a in (1, 2), x', 'SELECT pet main . "owner"', null],
   ['select a, b from pet order by a, b', 'SELECT pet', 'pet'],
@@ -69,7 +69,7 @@ test.each([
   ["select 1 from 'secret', pet", 'SELECT pet'],
   ["vacuum into '/secret'", 'VACUUM'],
   ["pragma key = 'secret'", 'PRAGMA key'],
-  // without an end, as a text that was cut in a value has none
+  // unterminated, like a text that was truncated inside a value
   ["insert into pet values ('it came from secret", 'INSERT pet'],
   ['insert into pet values ("it came from secret', 'INSERT pet'],
   ['insert into pet values ([it came from secret', 'INSERT pet'],
