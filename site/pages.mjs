@@ -233,7 +233,7 @@ export const GROUPS = [
         from: 'docs/libsql-server-lost-writer.md',
         to: 'libsql-server-lost-writer',
         title: 'A defect of libsql-server',
-        about: 'why it may stop answering writes: cause, program, patch',
+        about: 'why it may stop responding to writes: cause, program, patch',
       },
       { from: 'docs/limits.md', to: 'limits', title: 'Limits', about: 'what the local server does not do' },
     ],
