@@ -69,8 +69,7 @@ function summary(rows: readonly string[]): string {
   const cells = rows.map((row) => row.slice(2, -2).split(' | '))
   const count = (at: number, value: string): number => cells.filter((row) => row[at] === value).length
   const documented = count(2, 'yes')
-  const outcomesOf = (at: number): string =>
-    `${count(at, 'yes')} work, ${count(at, '501')} return 501`
+  const outcomesOf = (at: number): string => `${count(at, 'yes')} work, ${count(at, '501')} return 501`
   const sentBy = (program: string, requests: readonly string[]): string => {
     const sent = cells.filter(([name]) => requests.includes(name?.slice(1, -1) ?? ''))
     const served = (at: number): number => sent.filter((row) => row[at] === 'yes').length
