@@ -4,7 +4,7 @@ import type { Call } from './ledger.ts'
 import type { Network } from './network.ts'
 import { nameOf } from './oracle.ts'
 import type { Program } from './program.ts'
-import { markOf } from './statement-texts.ts'
+import { hasMark, markOf } from './statement-texts.ts'
 
 /** Timers count whole milliseconds. */
 const SLACK_MS = 10
@@ -31,7 +31,7 @@ export function checkTimes(program: Program, network: Network, history: History)
 
 /** The first statement of a transaction that timed out before it was sent. */
 function isEarly(
-  { error, scope, what, id }: Call,
+  { error, scope, what, id, sql }: Call,
   { seen }: Network,
   { clients, faults, server }: History,
 ): boolean {
@@ -42,7 +42,7 @@ function isEarly(
     scope.kind === 'transaction' && scope.calls[0]?.id === id && what === 'execute' && !scope.isOrm
   if (!isFirst || concurrency !== undefined || token || !(error instanceof TransportError)) return false
   const isLate = error.code === 'TIMEOUT' && error.message.startsWith('no response')
-  return isLate && !seen.some(({ body }) => body.includes(markOf(id)))
+  return isLate && sql.every(hasMark) && !seen.some(({ body }) => body.includes(markOf(id)))
 }
 
 /** Maximum duration of a call, in ms. */

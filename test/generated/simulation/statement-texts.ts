@@ -6,9 +6,11 @@ export const markOf = (call: number): string => `/* call ${call} */`
 /** The text of a statement. @param tag the number that it writes */
 export function statementText(sql: Sql, tag: number, call: number): string {
   const text = STATEMENT_TEXTS[sql](tag)
-  // short, as people write them
-  return /^(begin|commit|rollback)$| p$/.test(sql) ? text : `${text} ${markOf(call)}`
+  return hasMark(sql) ? `${text} ${markOf(call)}` : text
 }
+
+/** Whether the requests of a statement can be identified. Others are short, as people write them. */
+export const hasMark = (sql: Sql): boolean => !/^(begin|commit|rollback)$| p$/.test(sql)
 
 /** The row that each statement writes, with its own number. */
 const STATEMENT_TEXTS: Readonly<Record<Sql, (tag: number) => string>> = {
