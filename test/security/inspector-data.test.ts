@@ -145,12 +145,56 @@ describe.skipIf(browserPath === null)(
         await run(page, 'insert into t values (2), (3)')
         await page.getByText('2 rows changed').waitFor()
         await expect.poll(() => page.locator('#tables li').allTextContents()).toEqual(['t3'])
+        // more rows than are shown: the statement still runs to its end
+        await run(
+          page,
+          'with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000) insert into t select i from n returning a',
+        )
+        await page.getByText('the first 1000 rows, 20000 rows changed').waitFor()
+        await expect.poll(() => page.locator('#tables li').allTextContents()).toEqual(['t20,003'])
+        await run(page, 'delete from t where rowid > 3')
+        await expect.poll(() => page.locator('#tables li').allTextContents()).toEqual(['t3'])
         await page.uncheck('#may-write')
         await run(page, 'delete from t')
         await page.getByText('This statement may change the database').waitFor()
         expect(await page.locator('#tables li').allTextContents()).toEqual(['t3'])
       },
     )
+
+    test('a view of a missing table, rows that have changed, and a database that was left', async () => {
+      await using server = await startLocalServer({ inspector: true })
+      await query(server.url, 'create view broken as select * from missing')
+      await query(server.url, 'create table doc (key text primary key, body text) without rowid')
+      for (const key of ['a', 'b', 'c'])
+        await query(server.url, `insert into doc values ('${key}', printf('%.*c', 300, '${key}'))`)
+      const { url } = await server.createDatabase('other')
+      await query(url, 'create table elsewhere (a)')
+      await using scene = await openData(server)
+      const { page } = scene
+      await page.locator('#tables li').nth(1).waitFor()
+      expect(await page.locator('#tables li').allTextContents()).toEqual(['brokenview ', 'doc3'])
+      await choose(page, 'doc')
+      await query(server.url, "delete from doc where key = 'a'")
+      await page.locator('.grid tbody tr').nth(1).locator('button').nth(1).click()
+      await page.getByRole('alert').getByText('The rows have changed').waitFor()
+      // the response for the database that was left comes last
+      const [held, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      await page.route('**/default/v2/pipeline', async (route) => {
+        held.resolve()
+        await released.promise
+        await route.continue()
+      })
+      await page.getByRole('button', { name: 'Refresh' }).click()
+      await held.promise
+      await page.selectOption('#database', 'other')
+      await page.getByRole('button', { name: 'elsewhere' }).waitFor()
+      const late = page.waitForResponse('**/default/v2/pipeline')
+      released.resolve()
+      await (await late).finished()
+      await page.getByRole('button', { name: 'elsewhere' }).click()
+      await page.getByRole('heading', { name: 'elsewhere' }).waitFor()
+      expect(await page.locator('#tables li').allTextContents()).toEqual(['elsewhere0'])
+    })
 
     test.each(BACKENDS)('results, query plans and errors: %s', async (backend) => {
       await using server = await startLocalServer({ backend, inspector: true })

@@ -165,3 +165,33 @@ test('a concurrent transaction needs the journal mode mvcc, and no DDL', async (
     message: expect.stringContaining('run PRAGMA journal_mode = mvcc'),
   })
 })
+
+test('an aborted transaction leaves neither a stream nor changed rows behind', async () => {
+  const { server, db: other } = await open()
+  const [arrived, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const db = createClient({
+    url: server.url,
+    fetch: async (url, init) => {
+      const response = await fetch(url, init)
+      if (init.body?.includes('BEGIN CONCURRENT')) {
+        arrived.resolve()
+        await released.promise
+      }
+      return response
+    },
+  })
+  const controller = new AbortController()
+  const update = db.transaction(
+    (tx) => tx.execute('update t set n = 9 where id = 1', [], { signal: controller.signal }),
+    { mode: 'concurrent' },
+  )
+  await arrived.promise
+  controller.abort(new Error('aborted'))
+  await expect(update).rejects.toThrow('aborted')
+  released.resolve()
+  await db.close()
+  await other.execute('update t set n = 1 where id = 1')
+  expect(await numbers(other)).toEqual([1, 0])
+  expect(server.streamCount).toBe(0)
+  await other.close()
+})

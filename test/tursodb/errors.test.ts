@@ -111,6 +111,17 @@ test('a constraint has its kind, table and columns', async () => {
   expect(isForeignKeyViolation(await refuse('tursodb', 'insert into f values (1, 77)'))).toBe(true)
 })
 
+test('RAISE() with the text of a lock error is not one: what ran is not repeated', async () => {
+  const db = clients.get('tursodb') as Client
+  await db.execute('create table raising (a)')
+  await db.execute(`create trigger raise_locked before insert on raising when new.a = 99
+    begin select raise(fail, 'database is locked'); end`)
+  const error = await errorOf(db.execute('insert into raising values (98), (99)'))
+  expect(error).toMatchObject({ code: 'SQLITE_CONSTRAINT', message: 'database is locked' })
+  const { rows } = await db.execute('select count(*) as n from raising')
+  expect(rows[0]?.['n']).toBeLessThan(2)
+})
+
 test('the deferred foreign key of a COMMIT', async () => {
   await using stream = openStream(clients.get('tursodb') as Client)
   await stream.execute('pragma foreign_keys = on')

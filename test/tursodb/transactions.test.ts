@@ -43,6 +43,20 @@ test('BEGIN READONLY can be written as SQL, and a statement may mention it', asy
   await stream.commit()
 })
 
+test('a syntax error near READONLY is not repeated', async () => {
+  const server = await startTursodb()
+  await using db = createClient({ url: server.url })
+  await db.execute('create table t (a)')
+  const before = server.requestCount()
+  const error = await db.execute('insert into t values (1) readonly').catch((reason: unknown) => reason)
+  expect(error).toMatchObject({ code: 'SQL_PARSE_ERROR', outcome: 'not_applied' })
+  expect(server.requestCount() - before).toBe(2)
+  await using stream = openStream(db)
+  stream.begin('begin\nreadonly')
+  expect((await stream.execute('select count(*) as n from t')).rows).toEqual([{ n: 0 }])
+  await stream.commit()
+})
+
 test('eight write transactions of one client run in the order of their calls', async () => {
   const server = await startTursodb()
   await using db = createClient({ url: server.url })

@@ -262,7 +262,8 @@ export class SqldBackend implements DatabaseBackend {
     for (let attempt = 1; ; attempt += 1) {
       const { admin } = await this.#upstream.ensureRunning()
       try {
-        return await admin.configureIfExists(id, this.#config(settings))
+        // newer settings may have been applied meanwhile
+        return await admin.configureIfExists(id, this.#config(this.#settings.get(id) ?? settings))
       } catch (error) {
         // the server was stopped meanwhile
         const canRetry = isBroken(error) || isStopping(error)

@@ -16,6 +16,7 @@ beforeAll(async () => {
     'create table pet (id integer primary key, name text not null, "__proto__" blob)',
     'create index pet_by_name on pet (name)',
     'create view names as select name from pet',
+    'create view broken as select * from missing',
     "insert into pet values (9007199254740993, 'Rex', x'00ff'), (2, 'Mia', null)",
   ])
 })
@@ -27,7 +28,8 @@ test('the schema: columns, and the statements that created tables, indexes and v
   expect(value).toEqual({
     columns: ['table', 'type', 'columns', 'statements'],
     rows: [
-      ['names', 'view', 'name TEXT', 'CREATE VIEW names as select name from pet'],
+      ['broken', 'view', null, 'CREATE VIEW broken as select * from missing'],
+      ['names', 'view', null, 'CREATE VIEW names as select name from pet'],
       [
         'pet',
         'table',
@@ -38,6 +40,12 @@ test('the schema: columns, and the statements that created tables, indexes and v
   })
   expect((await agent.call('schema', { table: 'NAMES' })).value.rows).toHaveLength(1)
   expect((await agent.call('schema', { table: "x' or 1" })).value.rows).toEqual([])
+})
+
+test('an integer argument that JSON has rounded is rejected', async () => {
+  const sql = 'select name from pet where id = ?'
+  expect((await agent.call('query', { sql, args: [2 ** 53] })).error).toContain('pass it as text')
+  expect((await agent.call('query', { sql, args: ['9007199254740993'] })).value.rows).toEqual([['Rex']])
 })
 
 test('a query: exact values, arguments, columns of the same name, and how many rows fit', async () => {

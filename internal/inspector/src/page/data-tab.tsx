@@ -77,15 +77,20 @@ async function act(action: (signal: AbortSignal) => Promise<void>): Promise<void
   }
 }
 
-async function refreshDatabases(): Promise<void> {
-  databases.value = await databaseNames()
-  if (!databases.value.includes(database.value)) database.value = databases.value[0] ?? ''
-  await refreshTables()
+async function refreshDatabases(own: AbortSignal): Promise<void> {
+  const names = await databaseNames()
+  if (own.aborted) return
+  databases.value = names
+  if (!names.includes(database.value)) database.value = names[0] ?? ''
+  await refreshTables(own)
 }
 
-async function refreshTables(): Promise<void> {
+async function refreshTables(own: AbortSignal): Promise<void> {
   if (database.value === '') return
-  tables.value = await listTables(database.value)
+  const listed = await listTables(database.value)
+  // another database may have been chosen
+  if (own.aborted) return
+  tables.value = listed
   const current = tables.value.find(({ name }) => name === table.value?.name) ?? null
   table.value = current
   if (current === null) rows.value = null
@@ -132,7 +137,7 @@ function run(statement: string): void {
     } finally {
       if (!own.aborted) isRunning.value = false
     }
-    if (options.mayWrite) await refreshTables()
+    if (options.mayWrite) await refreshTables(own)
   })
 }
 

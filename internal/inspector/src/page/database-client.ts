@@ -127,38 +127,51 @@ export async function runStatement(
   const ending = new AbortController()
   const either = AbortSignal.any([signal, ending.signal])
   const response = await post(database, '/v3/cursor', { batch: { steps } }, either)
+  const stream: OpenStream = { baton: null }
   try {
-    return await readCursor(response, { step: steps.length > 1 ? 1 : 0, maxRows })
+    // a write must not be aborted after the rows that are shown: it would be undone
+    return await readCursor(response, { step: steps.length > 1 ? 1 : 0, maxRows, toEnd: mayWrite }, stream)
   } finally {
     // ends the statement if there are more rows than wanted
     ending.abort()
+    const { baton } = stream
+    if (baton !== null)
+      void post(database, '/v3/pipeline', { baton, requests: [{ type: 'close' }] }).catch(() => {})
   }
+}
+
+/** The stream of a cursor, which is closed after it. */
+interface OpenStream {
+  baton: string | null
 }
 
 async function readCursor(
   response: Response,
-  { step, maxRows }: { readonly step: number; readonly maxRows: number },
+  { step, maxRows, toEnd }: { readonly step: number; readonly maxRows: number; readonly toEnd: boolean },
+  stream: OpenStream,
 ): Promise<Result> {
   let columns: readonly string[] = []
   let rowsAffected = 0
   let current = -1
+  let isTruncated = false
   const rows: (readonly Cell[])[] = []
-  for await (const entry of entriesOf(response)) {
+  for await (const entry of entriesOf(response, stream)) {
     if (entry.type === 'step_begin') {
       current = entry.step
       if (current === step) columns = entry.cols.map(({ name }) => name ?? '')
     } else if (entry.type === 'step_error' || entry.type === 'error') throw new Error(entry.error.message)
     else if (entry.type === 'step_end' && current === step) rowsAffected = entry.affected_row_count
     else if (entry.type === 'row') {
-      if (rows.length === maxRows) return { columns, rows, rowsAffected, isTruncated: true }
-      rows.push(entry.row)
+      isTruncated = rows.length === maxRows
+      if (isTruncated && !toEnd) break
+      if (!isTruncated) rows.push(entry.row)
     }
   }
-  return { columns, rows, rowsAffected, isTruncated: false }
+  return { columns, rows, rowsAffected, isTruncated }
 }
 
-/** Yields the entries of a cursor's response, skipping the first line, which describes the stream. */
-async function* entriesOf({ body }: Response): AsyncGenerator<CursorEntry> {
+/** Yields the entries of a cursor's response. The first line describes the stream. */
+async function* entriesOf({ body }: Response, stream: OpenStream): AsyncGenerator<CursorEntry> {
   if (body === null) return
   const reader = body.pipeThrough(new TextDecoderStream()).getReader()
   let text = ''
@@ -170,7 +183,8 @@ async function* entriesOf({ body }: Response): AsyncGenerator<CursorEntry> {
     text = done ? '' : (lines.pop() ?? '')
     for (const line of lines) {
       if (line.trim() === '') continue
-      if (!isFirst) yield JSON.parse(line) as CursorEntry
+      if (isFirst) stream.baton = (JSON.parse(line) as OpenStream).baton
+      else yield JSON.parse(line) as CursorEntry
       isFirst = false
     }
     if (done) return

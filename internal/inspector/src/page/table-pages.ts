@@ -30,8 +30,9 @@ export const PAGE_ROWS = 100
 /** Values are truncated to this length in the list. */
 const LIST_LENGTH = 200
 
-const TABLES = `select name, type, wr = 0 and type = 'table' and not exists
-    (select 1 from pragma_table_xinfo(t.name) where name = '_rowid_' collate nocase) as rowids
+/** The columns of a view are not looked up: that fails if one of its tables is missing. */
+const TABLES = `select name, type, case when wr = 0 and type = 'table' then not exists
+    (select 1 from pragma_table_xinfo(t.name) where name = '_rowid_' collate nocase) else 0 end as rowids
   from pragma_table_list as t
   where schema = 'main' and type in ('table', 'view', 'virtual') and name not like 'sqlite\\_%' escape '\\'
     and name not like 'libsql\\_%' escape '\\'
@@ -99,7 +100,7 @@ async function columnsOf(database: string, table: string): Promise<readonly stri
   return rows.map(([name]) => textOf(name))
 }
 
-/** Reads a whole value. */
+/** Reads a whole value. @throws Error if another row is now in its place */
 export async function readCell(
   database: string,
   table: Table,
@@ -114,5 +115,17 @@ export async function readCell(
       : [`select ${quoted(column)} from ${from} where _rowid_ = ?`, [row.rowid]],
   ])
   const { columns, rows } = result as Result
-  return rows[0]?.[row.rowid === null ? columns.indexOf(column) : 0] ?? null
+  const found = rows[0] ?? []
+  if (row.rowid === null && rows[0] && !isSameRow(row, found))
+    throw new Error('The rows have changed since they were listed: open the table again.')
+  return found[row.rowid === null ? columns.indexOf(column) : 0] ?? null
+}
+
+/** Whether a row begins with the values in the list. A long blob is not compared. */
+function isSameRow({ cells, lengths }: TableRow, found: readonly Cell[]): boolean {
+  return cells.every((cell, at) => {
+    const whole = found[at]
+    if (lengths[at] == null) return JSON.stringify(whole) === JSON.stringify(cell)
+    return whole?.type === 'text' ? textOf(whole).startsWith(textOf(cell)) : whole?.type === cell.type
+  })
 }

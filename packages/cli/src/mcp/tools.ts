@@ -14,9 +14,13 @@ export interface ToolContext {
   readonly mayWrite: boolean
 }
 
-/** Tables and views with their columns, and the statements that created them, their indexes and triggers. */
+/**
+ * Tables with their columns, views, and the statements that created them, their indexes and triggers. The columns of a view are
+ * not looked up: that fails if one of its tables is missing.
+ */
 const SCHEMA = `select m.name as "table", m.type,
-    (select group_concat(trim(name || ' ' || type), ', ') from pragma_table_xinfo(m.name)) as columns,
+    case m.type when 'table' then (select group_concat(trim(name || ' ' || type), ', ') from pragma_table_xinfo(m.name)) end
+      as columns,
     (select group_concat(sql, ';' || char(10)) from sqlite_schema where tbl_name = m.name) as statements
   from sqlite_schema as m
   where m.type in ('table', 'view') and m.name not like 'sqlite\\_%' escape '\\' and m.name not like 'libsql\\_%' escape '\\'
@@ -39,14 +43,20 @@ export function registerTools(server: McpServer, context: ToolContext): void {
 function registerReads(server: McpServer, { z, db }: ToolContext): void {
   const sql = z.string().describe('One SQLite statement')
   const args = z
-    .array(z.union([z.string(), z.number(), z.null()]))
+    .array(
+      z.union([
+        z.string(),
+        z.number().refine(isExact, 'an integer beyond 2^53 is rounded: pass it as text'),
+        z.null(),
+      ]),
+    )
     .default([])
     .describe('Values of the parameters ?1, ?2, …')
   const maxRows = z.int().min(1).max(MAX_ROWS).default(DEFAULT_ROWS).describe('Maximum number of rows')
   server.registerTool(
     'schema',
     {
-      description: 'Lists tables and views with their columns, and the statements that created them.',
+      description: 'Lists tables with their columns, views, and the statements that created them.',
       inputSchema: { table: z.string().optional().describe('Only this table or view') },
       annotations: READS,
     },
@@ -118,6 +128,10 @@ function registerWrites(server: McpServer, { z, db }: ToolContext): void {
     },
   )
 }
+
+/** Whether a number is what was written in JSON, as far as that can be told. */
+const isExact = (value: number): boolean =>
+  !Number.isInteger(value) || Number.isSafeInteger(value) || Math.abs(value) > 2 ** 63
 
 const textOf = (value: object): { content: { type: 'text'; text: string }[] } => ({
   content: [{ type: 'text', text: JSON.stringify(value) }],

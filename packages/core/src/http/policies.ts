@@ -4,7 +4,7 @@ export interface RequestPolicy {
   readonly isIdempotent?: true
   /**
    * Whether it is left running when its call is aborted, so that its stream can be closed: otherwise the stream would hold the
-   * write lock for the rest of its 5 s.
+   * write lock for the rest of its 5 s, or the rows that it changed without the lock.
    */
   readonly keepRunning?: true
   /** Whether it continues while the client is being closed. */
@@ -15,6 +15,8 @@ export interface RequestPolicy {
 export const READ: RequestPolicy = { isIdempotent: true }
 /** May hold or acquire the write lock. */
 export const WRITE: RequestPolicy = { keepRunning: true }
+/** Opens a concurrent transaction, which changes rows without the write lock. */
+export const CONCURRENT: RequestPolicy = { keepRunning: true }
 /** Continues a stream that does not hold the write lock. */
 export const CONTINUE: RequestPolicy = {}
 /** Closes a stream. */

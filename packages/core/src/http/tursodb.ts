@@ -6,6 +6,7 @@ import { timeoutError } from '../transport/failure.ts'
 import type { TransportHead } from '../transport/transport.ts'
 import { Limiter, type Place } from './limiter.ts'
 import { type Message, notSent, type RequestOptions, type Sender, type Sent } from './message.ts'
+import { WRITE } from './policies.ts'
 import { backoffMs } from './retry.ts'
 import { lockHint } from './write-lock.ts'
 
@@ -97,7 +98,8 @@ export class Tursodb {
     }
     const outcomes = results.flatMap(outcomesOf)
     const error = outcomes[0]?.error
-    const canRetry = error && (IS_LOCKED.test(error.message) || NO_READONLY.test(error.message))
+    const isLocked = error?.code === 'SQLITE_BUSY' && IS_LOCKED.test(error.message)
+    const canRetry = error && (isLocked || NO_READONLY.test(error.message))
     if (canRetry && outcomes.every((outcome) => outcome.error)) throw new Refusal(this, value, error, baton)
     return value
   }
@@ -112,7 +114,7 @@ export class Tursodb {
     refusal: Refusal<R> | null = null,
   ): Promise<Sent<R>> {
     const { deadline, limiter, permit, policy, signal } = options
-    const acquiresLock = policy.keepRunning && limiter !== null
+    const acquiresLock = policy === WRITE && limiter !== null
     if (!acquiresLock || (permit && this.#holders.has(permit)))
       return await this.#sendUntilAccepted(message, options, refusal)
     try {
@@ -184,6 +186,8 @@ export class Tursodb {
       if (refusal?.isLocked && !sent.isOk && !sent.isSent && deadline.leftMs <= 0)
         return { isOk: true, value: refusal.value }
       if (!sent.isOk || !(sent.value instanceof Refusal)) return sent as Sent<R>
+      // its changed text was rejected as well
+      if (refusal && !refusal.isLocked && !sent.value.isLocked) return { isOk: true, value: sent.value.value }
       refusal = sent.value
     }
   }
@@ -199,7 +203,9 @@ export class Tursodb {
         message.body &&
         ((index) => {
           const body =
-            message.body?.(index).replaceAll(/"sql":"begin\s+readonly\b/gi, '"sql":"BEGIN DEFERRED') ?? ''
+            message
+              .body?.(index)
+              .replaceAll(/"sql":"begin(?:\s|\\[nrt])+readonly\b/gi, '"sql":"BEGIN DEFERRED') ?? ''
           if (!refusal) return body
           const baton = refusal.baton === null ? '' : `"baton":${JSON.stringify(refusal.baton)},`
           return `{${baton}${body.slice(body.indexOf('"requests":'))}`

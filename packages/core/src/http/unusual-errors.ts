@@ -13,10 +13,13 @@ const ERROR = new RegExp(`\\{"message":${STRING}(?:,"\\w+":(?:null|${STRING}))*\
 const PREFIX =
   /^(?:(?:step|prepare) failed: |failed to consume stmt: )?((?:Runtime|Parse|Transaction) error: )?/
 
+/** Matches the errors of a writer that was rejected; with the prefix of a runtime error, it is the text of RAISE(). */
+const IS_LOCKED = /^(?:database is locked|Database is busy)$/
+
 /** libsql-server's codes for the engine's errors, by the text without its prefix. */
 const CODES: readonly (readonly [RegExp, code: string, extendedCode?: string])[] = [
   [/^(?:UNIQUE|NOT NULL|CHECK|FOREIGN KEY) constraint failed|^cannot store /, 'SQLITE_CONSTRAINT'],
-  [/^(?:database is locked|Database is busy)$/, 'SQLITE_BUSY'],
+  [IS_LOCKED, 'SQLITE_BUSY'],
   [
     /^(?:Database snapshot is stale|Write-write conflict|Commit dependency aborted|Conflict: |Database schema conflict)/,
     'SQLITE_BUSY',
@@ -42,7 +45,9 @@ function ofTursodb({ message, code: given, extended_code: givenExtended }: WireE
     .replace(/^(UNIQUE .*: )(.*)\.\((.*)\)$/, (_, start: string, table: string, columns: string) => {
       return start + columns.replaceAll(/(^|, )/g, `$1${table}.`)
     })
-  const known = CODES.find(([pattern]) => pattern.test(text))
+  const known = CODES.find(
+    ([pattern]) => pattern.test(text) && !(kind === 'Runtime error: ' && IS_LOCKED.test(text)),
+  )
   // the server that runs the engine may already have set a code
   const isCoded = /^SQLITE_(?!UNKNOWN)/.test(given ?? '')
   if (prefix === '' && (!known || (isCoded && known[1] !== 'SQLITE_BUSY'))) return null

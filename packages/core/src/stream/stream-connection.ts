@@ -13,7 +13,7 @@ import { type Address, followBaseUrl } from '../config.ts'
 import { type Http } from '../http/http.ts'
 import type { OpenStream } from '../http/lifetime.ts'
 import { notSent, type Sent } from '../http/message.ts'
-import { CLOSE, CONTINUE, READ, type RequestPolicy, WRITE } from '../http/policies.ts'
+import { CLOSE, CONCURRENT, CONTINUE, READ, type RequestPolicy, WRITE } from '../http/policies.ts'
 import type { SqlRequest } from '../request/sql-request.ts'
 import type { Encode, LockUse, Sending, SendingStream, StreamResults } from './sending.ts'
 
@@ -197,5 +197,6 @@ export function policyOf(
   mayHoldLock: boolean,
 ): RequestPolicy {
   if (mayHoldLock) return WRITE
-  return baton === null && isReadOnly ? READ : CONTINUE
+  if (!isReadOnly) return CONCURRENT
+  return baton === null ? READ : CONTINUE
 }
