@@ -54,12 +54,12 @@ describe('@libsql/client', async () => {
     await committed.execute('create table if not exists i (a)')
     await Promise.all([1, 2, 3].map((a) => committed.execute({ sql: 'insert into i values (?)', args: [a] })))
     await committed.commit()
-    const given = await libsql.transaction('write')
-    await given.execute('delete from i')
-    await given.rollback()
-    const left = await libsql.transaction('read')
-    expect((await left.execute('select count(*) as n from i')).rows[0]).toMatchObject({ n: 3n })
-    left.close()
+    const rolledBack = await libsql.transaction('write')
+    await rolledBack.execute('delete from i')
+    await rolledBack.rollback()
+    const reader = await libsql.transaction('read')
+    expect((await reader.execute('select count(*) as n from i')).rows[0]).toMatchObject({ n: 3n })
+    reader.close()
   })
 
   test('errors', async () => {

@@ -137,13 +137,13 @@ test('a writer that is aborted leaves the queue', async () => {
   const controller = new AbortController()
   const { signal } = controller
   const reason = new Error('no longer wanted')
-  const wereSent = (): boolean =>
+  const areAllSent = (): boolean =>
     [1, 2, 3].every((a) => server.bodies.some((body) => body.includes(`(${a})`)))
   await using db = createClient({
     url: server.url,
-    // all have been rejected, and wait for the first, which is about to wait for the other client
+    // all three have been rejected: the first is about to wait for the other client, and the rest are queued
     observe: ({ type }) => {
-      if (type === 'retry' && wereSent()) controller.abort(reason)
+      if (type === 'retry' && areAllSent()) controller.abort(reason)
     },
   })
   await db.execute('create table t (a)')
@@ -165,7 +165,7 @@ test('a writer that is aborted leaves the queue', async () => {
   await expect.poll(() => server.streamCount).toBe(0)
 })
 
-test('closing a client ends the writers that wait', async () => {
+test('closing a client rejects its waiting writes', async () => {
   const server = await startTursodb()
   await using other = createClient({ url: server.url })
   const retried = Promise.withResolvers<void>()
@@ -189,7 +189,7 @@ test('closing a client ends the writers that wait', async () => {
   expect(server.streamCount).toBe(0)
 })
 
-test('a write of a deferred transaction waits, but not with an old snapshot', async () => {
+test('a write in a deferred transaction waits for the lock, but fails if its snapshot is outdated', async () => {
   const server = await startTursodb()
   await using other = createClient({ url: server.url })
   const retried = Promise.withResolvers<void>()
@@ -223,7 +223,7 @@ test('a write of a deferred transaction waits, but not with an old snapshot', as
   expect((await db.execute('select a from t order by a')).rows).toEqual([{ a: 1 }, { a: 2 }])
 })
 
-test('a call that the callback of a transaction awaits gets a hint', async () => {
+test('a client call that is awaited inside a transaction callback fails with a hint', async () => {
   const server = await startTursodb()
   await using db = createClient({ url: server.url })
   await db.execute('create table t (a)')

@@ -34,6 +34,7 @@ interface RunningParts {
 /** Manages organizations, users, groups, databases and tokens; the platform API is built on it. */
 export class ControlPlane {
   readonly registry: Registry
+  /** The operator's organization and its owner. */
   readonly home: Home
   readonly addresses: Addresses
   readonly audit: AuditLog

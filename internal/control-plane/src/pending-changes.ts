@@ -13,7 +13,7 @@ export interface PendingChange {
   readonly error: string
 }
 
-interface Kept extends PendingChange {
+interface TrackedChange extends PendingChange {
   /** The access that it revokes. */
   readonly revoked: RevokedAccess | null
 }
@@ -28,7 +28,7 @@ export type ApplyChange = (id: DatabaseId, revoked: RevokedAccess | null) => Pro
 export class PendingChanges {
   readonly #work: ApplyChange
   readonly #log: (line: string) => void
-  readonly #open = new Map<DatabaseId, Kept>()
+  readonly #pending = new Map<DatabaseId, TrackedChange>()
   readonly #timers = new Map<DatabaseId, NodeJS.Timeout>()
   #isStopped = false
 
@@ -39,16 +39,16 @@ export class PendingChanges {
 
   /** Changes that have not succeeded yet. */
   get open(): readonly PendingChange[] {
-    return [...this.#open.values()].map(({ database, failures, error }) => ({ database, failures, error }))
+    return [...this.#pending.values()].map(({ database, failures, error }) => ({ database, failures, error }))
   }
 
   /** Records a failed attempt. @param revoked the access that the change revokes */
   failed(id: DatabaseId, error: unknown, revoked: RevokedAccess | null): void {
-    const before = this.#open.get(id)
+    const before = this.#pending.get(id)
     const text = error instanceof Error ? error.message : String(error)
     const failures = (before?.failures ?? 0) + 1
     const all = widest(revoked, before?.revoked ?? null)
-    this.#open.set(id, { database: id, failures, error: text, revoked: all })
+    this.#pending.set(id, { database: id, failures, error: text, revoked: all })
     // the next start applies the change
     if (this.#isStopped) return
     if (before === undefined)
@@ -60,12 +60,12 @@ export class PendingChanges {
 
   /** Returns the access that a pending change of a database revokes. */
   revokedAccess(id: DatabaseId): RevokedAccess | null {
-    return this.#open.get(id)?.revoked ?? null
+    return this.#pending.get(id)?.revoked ?? null
   }
 
   /** Records that the back end matches the registry. */
   succeeded(id: DatabaseId): void {
-    if (!this.#open.delete(id)) return
+    if (!this.#pending.delete(id)) return
     clearTimeout(this.#timers.get(id))
     this.#timers.delete(id)
     this.#log(`database ${id}: the back end has applied the change`)

@@ -15,7 +15,7 @@ export class PlatformError extends Error {
    * What went wrong:
    *
    * - `HTTP_STATUS`: the service, or a proxy in front of it, responded with an error; see `status`
-   * - `NETWORK`: the connection failed, there is no response
+   * - `NETWORK`: the connection failed; there is no response
    * - `TIMEOUT`: the timeout of the call has elapsed
    * - `ABORTED`: the call was aborted by its signal, whose reason is the `cause`
    * - `DECODE`: the service reported success, with a body that is not the documented one
@@ -73,8 +73,8 @@ export const isAlreadyExists = (error: unknown): boolean =>
   (error.status === 409 || (error.status === 400 && /already exists/i.test(error.reason ?? '')))
 
 /**
- * Whether the resource at the end of the path does not exist: HTTP 404 with the service's own JSON, unless it refers to the
- * organization.
+ * Whether the resource at the end of the path does not exist: HTTP 404 with the service's own JSON, unless the message says that
+ * the organization was not found.
  */
 export const isNotFound = (error: unknown): boolean =>
   error instanceof PlatformError &&

@@ -54,7 +54,7 @@ test('one request reads everything', async () => {
   expect(tables.filter((table) => table.isView).map((table) => table.name)).toEqual(['adults'])
 })
 
-test('ordinary tables look as they do to Kysely’s own introspector', async () => {
+test('our introspector and Kysely’s own return the same metadata for ordinary tables', async () => {
   const theirs = await new SqliteIntrospector(db).getTables()
   const ours = await db.introspection.getTables()
   for (const name of ['person', 'adults', 'pair', 'odd "name']) {

@@ -10,15 +10,15 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 const VITEST = here('../../../node_modules/vitest/vitest.mjs')
 
-interface Ended {
+interface CompletedRun {
   readonly status: number | null
   readonly output: string
-  /** Returns the contents of the temporary directory. */
+  /** Names of the files left in the temporary directory. */
   readonly left: readonly string[]
 }
 
-/** Runs node until it ends by itself. */
-function run(args: readonly string[]): Ended {
+/** Runs node until it exits. */
+function run(args: readonly string[]): CompletedRun {
   const temporary = mkdtempSync(join(tmpdir(), 'baton-runs-'))
   onTestFinished(() => rmSync(temporary, { recursive: true, force: true }))
   const { NODE_OPTIONS: _, VITEST: __, ...env } = process.env
@@ -32,7 +32,7 @@ function run(args: readonly string[]): Ended {
 }
 
 describe('node --test', () => {
-  const nodeTest = (...names: string[]): Ended =>
+  const nodeTest = (...names: string[]): CompletedRun =>
     run(['--test', '--test-reporter=tap', ...names.map((name) => here(`node-project/${name}`))])
 
   test('two files at the same time', () => {
@@ -55,7 +55,7 @@ describe('node --test', () => {
 })
 
 describe('vitest', () => {
-  const vitest = (...args: string[]): Ended =>
+  const vitest = (...args: string[]): CompletedRun =>
     run([VITEST, 'run', '--configLoader', 'native', '--root', here('vitest-project'), ...args])
   const notes = ['notes.test.ts']
 

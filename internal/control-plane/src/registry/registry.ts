@@ -89,7 +89,7 @@ export class Registry {
     }
   }
 
-  /** Returns the database with a name in any state, except one that is being removed. */
+  /** Returns the database with this name, whatever its state, unless it is being removed. */
   findDatabase(organization: string, name: string): DatabaseRow | undefined {
     return this.#findDatabase(pair(organization, name))
   }

@@ -11,17 +11,20 @@ import { readBody } from './read-body.ts'
 import type { Route } from './route.ts'
 import { ROUTES } from './table.ts'
 
-const OWN_PREFIX = /^(\/v\d)(\/organizations\/):organizationSlug(?=\/)/
+const ORGANIZATION_PREFIX = /^(\/v\d)(\/organizations\/):organizationSlug(?=\/)/
 
 /** Returns the platform API as a function that handles requests. */
 export function createPlatformApp(platform: Platform): (request: Request) => Promise<Response> {
   const app = new Hono({ strict: false })
-  const wholePaths = new Set(ROUTES.map(({ method, path }) => `${method} ${path}`))
+  const fullPaths = new Set(ROUTES.map(({ method, path }) => `${method} ${path}`))
   for (const route of ROUTES) {
     app.on(route.method, route.path, ({ req }) => respond(platform, route, req.raw, req.param()))
-    // clients without a selected organization omit it, or only its slug, from the path and mean the user's own
-    for (const short of [route.path.replace(OWN_PREFIX, '$1'), route.path.replace(OWN_PREFIX, '$1$2')])
-      if (short !== route.path && !wholePaths.has(`${route.method} ${short}`))
+    // clients with no organization selected leave it, or only its slug, out of the path to refer to the user's own
+    for (const short of [
+      route.path.replace(ORGANIZATION_PREFIX, '$1'),
+      route.path.replace(ORGANIZATION_PREFIX, '$1$2'),
+    ])
+      if (short !== route.path && !fullPaths.has(`${route.method} ${short}`))
         app.on(route.method, short, ({ req }) => respond(platform, route, req.raw, req.param()))
   }
   app.get('/openapi.json', () => Response.json(openApiDocument(ROUTES, platform.plane.version)))

@@ -58,9 +58,9 @@ function listAuditLogs(call: Call) {
   }
 }
 
-function readCount(call: Call, name: string, missing: number): number {
+function readCount(call: Call, name: string, defaultValue: number): number {
   const text = call.query(name)
-  if (text === undefined) return missing
+  if (text === undefined) return defaultValue
   if (!/^[1-9]\d{0,8}$/.test(text))
     throw new Refusal(400, `invalid ${name}: expected a positive whole number`)
   return Number(text)

@@ -59,7 +59,7 @@ function checkScope({ token }: Caller, scope: Scope): void {
     throw new Refusal(403, `the token does not have the scope ${scope}`)
 }
 
-/** Returns the organization of paths without one: that of the token, or the user's own. */
+/** Returns the organization for a path that does not name one: the token's organization, or the user's own. */
 function ownOrganization(registry: Registry, { token, user }: Caller): OrganizationRow | undefined {
   if (token.organization !== null) return registry.organizations.get(token.organization)
   const own = registry.members.rows.filter((member) => member.user === user.id && member.role === 'owner')

@@ -73,11 +73,11 @@ function readTokenRequest(call: Call, group: string): TokenRequest {
     access,
     tables,
     expiresInSeconds: readExpiration(call.query('expiration') ?? 'never'),
-    attach: names.map((name) => attachable(call, name, group)),
+    attach: names.map((name) => findAttachable(call, name, group)),
   }
 }
 
-function attachable(call: Call, name: string, group: string): DatabaseRow {
+function findAttachable(call: Call, name: string, group: string): DatabaseRow {
   const row = call.databaseNamed(name)
   if (row.group !== group)
     throw new Refusal(400, `database ${name} is in another group and cannot be attached`)

@@ -32,7 +32,7 @@ export const NewDatabaseBody = v.object({
     v.object({
       type: v.string(),
       name: v.nullish(v.string()),
-      // the command line's name for `name`
+      // the CLI's name for `name`
       value: v.nullish(v.string()),
       url: v.nullish(v.string()),
       timestamp: v.nullish(v.string()),
@@ -105,24 +105,24 @@ function listDatabases(call: Call) {
   return { databases: rows.map((row) => databaseView(call, row)), ...pagination }
 }
 
-/** Returns a page of the wanted databases in order of creation: those after the query's cursor, up to its limit. */
+/** Returns a page of the matching databases in order of creation: those after the query's cursor, up to its limit. */
 export function pageOfDatabases(
   call: Call,
-  isWanted: (row: DatabaseRow) => boolean,
+  matches: (row: DatabaseRow) => boolean,
 ): { readonly rows: readonly DatabaseRow[]; readonly pagination?: { readonly next: string | null } } {
   const limit = Number(call.query('limit') ?? MAX_LISTED)
   if (!Number.isInteger(limit) || limit < 1) throw new Refusal(400, 'invalid limit')
   const cursor = call.query('cursor')
   const last = cursor === undefined ? null : readCursor(cursor)
-  const wanted = call
+  const matching = call
     .databases()
     .toSorted(compareAge)
     // after the last listed database, even if it no longer exists
     .filter((row) => last === null || compareAge(row, last) > 0)
-    .filter(isWanted)
-  const rows = wanted.slice(0, Math.min(limit, MAX_LISTED))
+    .filter(matches)
+  const rows = matching.slice(0, Math.min(limit, MAX_LISTED))
   const end = rows.at(-1)
-  const next = end !== undefined && rows.length < wanted.length ? writeCursor(end) : null
+  const next = end !== undefined && rows.length < matching.length ? writeCursor(end) : null
   return { rows, ...(call.query('limit') !== undefined && { pagination: { next } }) }
 }
 
@@ -151,8 +151,8 @@ function readCursor(text: string): Position {
 export async function createDatabase(call: Call): Promise<DatabaseRow> {
   const body = call.body(NewDatabaseBody)
   const { databases } = call.plane
-  const group = groupOfNew(call, body)
-  checkFree(call, body.name)
+  const group = groupForNewDatabase(call, body)
+  checkNameAvailable(call, body.name)
   if (group.isArchived)
     throw new Refusal(400, `cannot create database on group ${group.name} because it is archived`)
   if (body.remote_encryption != null) throw notSupported('remote_encryption is not supported by this server')
@@ -161,7 +161,7 @@ export async function createDatabase(call: Call): Promise<DatabaseRow> {
   const { source, parent } = await readSource(call, body, group)
   try {
     // the name may have been taken while the source was read
-    checkFree(call, body.name)
+    checkNameAvailable(call, body.name)
     const { organization, platform } = call
     const data = { database: body.name, group: group.name }
     return await databases.create({
@@ -181,7 +181,7 @@ export async function createDatabase(call: Call): Promise<DatabaseRow> {
 }
 
 /** Returns the given group of a new database, or the group of the database that it copies. @throws Refusal */
-function groupOfNew(call: Call, { group: name, group_id: id, seed }: NewDatabaseBody): GroupRow {
+function groupForNewDatabase(call: Call, { group: name, group_id: id, seed }: NewDatabaseBody): GroupRow {
   const isGiven = name != null || id != null
   if (!isGiven && seed?.type !== 'database') throw new Refusal(400, 'group is missing')
   const wanted = isGiven ? id : sourceOfCopy(call, seed as Seed).group
@@ -193,7 +193,7 @@ function groupOfNew(call: Call, { group: name, group_id: id, seed }: NewDatabase
 }
 
 /** @throws Refusal for a name that is not available */
-function checkFree(call: Call, name: string): void {
+function checkNameAvailable(call: Call, name: string): void {
   const { organization, plane, platform } = call
   checkDatabaseName(name, organization.slug)
   if (plane.registry.findDatabase(organization.id, name) !== undefined)
@@ -231,7 +231,7 @@ async function readSource(call: Call, body: NewDatabaseBody, group: GroupRow): P
   }
   if (seed.type === 'database_upload')
     throw notSupported('seed.type database_upload is not supported by this server; upload a dump')
-  throw new Refusal(400, `invalid seed.type: ${seed.type.slice(0, 40)}; known: database, dump`)
+  throw new Refusal(400, `invalid seed.type: ${seed.type.slice(0, 40)}; expected database or dump`)
 }
 
 type Seed = NonNullable<NewDatabaseBody['seed']>
@@ -250,7 +250,7 @@ function readFork(call: Call, seed: Seed): Source {
   return { source: { type: 'fork', from: parent.id }, parent }
 }
 
-/** Deletes the database of the path. Returns its name. */
+/** Deletes the database named in the path, and returns its name. */
 export async function deleteDatabase(call: Call): Promise<string> {
   const row = call.database()
   const { databases } = call.plane

@@ -35,7 +35,7 @@ test('an unused dump expires after an hour, and not before', async () => {
   await vi.waitFor(async () => expect(await readdir(directory)).toEqual([]), { timeout: 60_000 })
 })
 
-test('if an organization has more than 16 dumps, the oldest are removed; those of others stay', async () => {
+test('if an organization has more than 16 dumps, its oldest are removed; other organizations keep theirs', async () => {
   const { dumps, directory } = await open()
   const other = OWN + (await dumps.keep('b', DUMP))
   const urls: string[] = []

@@ -34,7 +34,7 @@ export class DumpStore {
     this.#directory = directory
   }
 
-  /** Creates the store in an empty directory, removing files of an earlier server. */
+  /** Creates the store in a directory, and removes any files that an earlier server left there. */
   static async open(directory: string): Promise<DumpStore> {
     await rm(directory, { recursive: true, force: true })
     await mkdir(directory, { recursive: true, mode: 0o700 })
@@ -62,11 +62,11 @@ export class DumpStore {
     const expiry = setTimeout(() => void this.#drop(id), MAX_AGE_MS).unref()
     this.#kept.set(id, { organization, file, size, expiry, share })
     let [count, bytes] = [0, 0]
-    for (const [each, dump] of [...this.#kept].reverse()) {
+    for (const [keptId, dump] of [...this.#kept].reverse()) {
       if (dump.organization !== organization) continue
       count += 1
       bytes += dump.size
-      if (count > MAX_KEPT || bytes > MAX_KEPT_BYTES) await this.#drop(each)
+      if (count > MAX_KEPT || bytes > MAX_KEPT_BYTES) await this.#drop(keptId)
     }
     return `${PATH}${id}`
   }

@@ -11,7 +11,7 @@ import { DATABASE, documented, type Route, type RouteSchemas, undocumented } fro
 import { databaseView, hostnameOf } from './views.ts'
 
 const NewInstanceBody = v.object({ location: v.string() })
-const ONE: RouteSchemas = { response: v.object({ instance: Instance }) }
+const INSTANCE_RESPONSE: RouteSchemas = { response: v.object({ instance: Instance }) }
 
 export const instanceRoutes: readonly Route[] = [
   documented(
@@ -25,13 +25,19 @@ export const instanceRoutes: readonly Route[] = [
     'POST',
     `${DATABASE}/instances`,
     scoped('db:configure'),
-    { ...ONE, body: NewInstanceBody },
+    { ...INSTANCE_RESPONSE, body: NewInstanceBody },
     addInstance,
   ),
-  documented('GET', `${DATABASE}/instances/:instanceName`, scoped('read'), ONE, (call) => ({
+  documented('GET', `${DATABASE}/instances/:instanceName`, scoped('read'), INSTANCE_RESPONSE, (call) => ({
     instance: findInstance(call),
   })),
-  undocumented('DELETE', `${DATABASE}/instances/:instanceName`, scoped('db:configure'), ONE, removeInstance),
+  undocumented(
+    'DELETE',
+    `${DATABASE}/instances/:instanceName`,
+    scoped('db:configure'),
+    INSTANCE_RESPONSE,
+    removeInstance,
+  ),
   undocumented(
     'GET',
     `${DATABASE}/instances/:instanceName/wait`,
@@ -41,7 +47,7 @@ export const instanceRoutes: readonly Route[] = [
   ),
 ]
 
-/** @throws Refusal if the back end has no replicas */
+/** @throws Refusal if the back end does not support replicas */
 export function checkHasReplicas({ plane }: Call): void {
   if (plane.backend.setReplicas === undefined)
     throw notSupported('replicas need libsql-server: start the server with --backend sqld', 501)
@@ -83,8 +89,8 @@ function primaryView(call: Call, row: DatabaseRow) {
 }
 
 function instancesOf(call: Call, row: DatabaseRow) {
-  const hasReplicas = call.plane.backend.setReplicas !== undefined
-  const locations = hasReplicas ? replicaLocations(call.plane.registry, row) : []
+  const supportsReplicas = call.plane.backend.setReplicas !== undefined
+  const locations = supportsReplicas ? replicaLocations(call.plane.registry, row) : []
   return [primaryView(call, row), ...locations.map((location) => replicaView(call, row, location))]
 }
 

@@ -67,7 +67,7 @@ export const inviteRoutes: readonly Route[] = [
       invites: invitesOf(call).map((row) => oldInviteView(call, row)),
     }),
   ),
-  // the command line uses `invite`
+  // the CLI uses `invite`
   ...['invites', 'invite'].map((name) =>
     undocumented(
       'POST',

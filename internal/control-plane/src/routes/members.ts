@@ -8,7 +8,7 @@ import { Member } from './models.ts'
 import { documented, ORGANIZATION, type Route, type RouteSchemas } from './route.ts'
 import { readRole } from './views.ts'
 
-const ONE = `${ORGANIZATION}/members/:username`
+const MEMBER = `${ORGANIZATION}/members/:username`
 
 const NewMemberBody = v.object({ username: v.string(), role: v.nullish(v.string()) })
 const RoleBody = v.object({ role: v.string() })
@@ -26,20 +26,26 @@ export const memberRoutes: readonly Route[] = [
     listMembers,
   ),
   documented('POST', `${ORGANIZATION}/members`, organizationWide('admin'), ADD, addMember),
-  documented('GET', ONE, organizationWide('viewer'), { response: v.object({ member: Member }) }, (call) => {
-    const { user, member } = findMember(call, 'could not find member')
-    return { member: memberView(user, member) }
-  }),
+  documented(
+    'GET',
+    MEMBER,
+    organizationWide('viewer'),
+    { response: v.object({ member: Member }) },
+    (call) => {
+      const { user, member } = findMember(call, 'could not find member')
+      return { member: memberView(user, member) }
+    },
+  ),
   documented(
     'PATCH',
-    ONE,
+    MEMBER,
     organizationWide('viewer'),
     { body: RoleBody, response: v.object({ member: Member }) },
     updateMember,
   ),
   documented(
     'DELETE',
-    ONE,
+    MEMBER,
     organizationWide('admin'),
     { response: v.object({ member: v.string() }) },
     removeMember,
@@ -91,8 +97,8 @@ function updateMember(call: Call) {
 function removeMember(call: Call) {
   const { organization, plane } = call
   const { registry } = plane
-  const unknown = `user ${call.param('username').slice(0, 80)} is not a member of org ${organization.slug}`
-  const { user, member } = findMember(call, unknown)
+  const notFound = `user ${call.param('username').slice(0, 80)} is not a member of org ${organization.slug}`
+  const { user, member } = findMember(call, notFound)
   if (member.role === 'owner') throw new Refusal(400, 'the owner cannot be removed')
   const isSelf = user.id === call.caller.user.id
   const code = isSelf ? 'org-member-leave' : 'org-member-rm'
@@ -107,12 +113,12 @@ function removeMember(call: Call) {
   return { member: user.username }
 }
 
-function findMember(call: Call, unknown: string): FoundMember {
+function findMember(call: Call, notFound: string): FoundMember {
   const { organization, plane } = call
   const { registry } = plane
   const user = registry.findUser(call.param('username'))
   const member = user === undefined ? undefined : registry.membership(organization.id, user.id)
-  if (user === undefined || member === undefined) throw new Refusal(404, unknown)
+  if (user === undefined || member === undefined) throw new Refusal(404, notFound)
   return { user, member }
 }
 

@@ -140,5 +140,5 @@ export const Plan = v.object({
   }),
 })
 
-/** An error of any route. */
+/** The body of every error response. */
 export const Failure = v.object({ error: v.string(), code: v.optional(v.string()) })

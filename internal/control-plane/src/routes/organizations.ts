@@ -14,7 +14,7 @@ const OrganizationBody = v.strictObject({
   overages: v.nullish(v.boolean()),
   require_mfa: v.nullish(v.boolean()),
 })
-const ONE: RouteSchemas = { response: v.object({ organization: Organization }) }
+const ORGANIZATION_RESPONSE: RouteSchemas = { response: v.object({ organization: Organization }) }
 const CREATE: RouteSchemas = {
   query: ['dry_run'],
   body: NewOrganizationBody,
@@ -36,14 +36,14 @@ export const organizationRoutes: readonly Route[] = [
     }),
   ),
   undocumented('POST', '/v1/organizations', OWN_USER, CREATE, createOrganization),
-  documented('GET', ORGANIZATION, organizationWide('viewer'), ONE, (call) => ({
+  documented('GET', ORGANIZATION, organizationWide('viewer'), ORGANIZATION_RESPONSE, (call) => ({
     organization: organizationView(call.organization),
   })),
   documented(
     'PATCH',
     ORGANIZATION,
     organizationWide('member'),
-    { ...ONE, body: OrganizationBody },
+    { ...ORGANIZATION_RESPONSE, body: OrganizationBody },
     updateOrganization,
   ),
   undocumented('DELETE', ORGANIZATION, organizationWide('owner'), { response: null }, deleteOrganization),
@@ -66,7 +66,7 @@ function createOrganization(call: Call) {
   const slug = slugOf(name)
   if (registry.findOrganization(slug) !== undefined)
     throw new Refusal(409, `organization ${slug} already exists`)
-  // the command line expects a slug derived from the name
+  // the CLI expects a slug derived from the name
   const organization = newOrganization(slug, name, 'team', 'scaler')
   if (call.query('dry_run') !== 'true') {
     const owner = newMember(organization.id, call.caller.user.id, 'owner' as const)
@@ -87,7 +87,7 @@ function updateOrganization(call: Call) {
   const changed = {
     ...organization,
     overages: wanted.overages ?? organization.overages,
-    // stored but not enforced, because this server has no second factor
+    // stored but not enforced, because this server does not support two-factor authentication
     requireMfa: wanted.require_mfa ?? organization.requireMfa,
   }
   const data = { overages: changed.overages }

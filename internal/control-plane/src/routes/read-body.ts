@@ -46,7 +46,7 @@ export function limitBytes(
   return body.pipeThrough(limit)
 }
 
-/** Converts keys to lower case: the service ignores their case, and its command line relies on that. */
+/** Converts keys to lower case: the service ignores their case, and its CLI relies on that. */
 function lowerKeys(value: unknown, depth: number): unknown {
   if (depth > MAX_DEPTH) throw new Refusal(400, 'invalid request body: nested too deeply')
   if (Array.isArray(value)) return value.map((item) => lowerKeys(item, depth + 1))

@@ -9,12 +9,12 @@ import { DatabaseUsage, OrganizationUsage, QueryUsage } from './models.ts'
 import { DATABASE, documented, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
 import { allowanceView, usageView } from './views.ts'
 
-const OF_DATABASE: RouteSchemas = {
+const DATABASE_USAGE: RouteSchemas = {
   query: ['from', 'to'],
   response: v.object({ database: DatabaseUsage }),
 }
 const STATS: RouteSchemas = { response: v.object({ top_queries: v.nullable(v.array(QueryUsage)) }) }
-const OF_ORGANIZATION: RouteSchemas = {
+const ORGANIZATION_USAGE: RouteSchemas = {
   response: v.object({
     organization: v.object({
       uuid: v.string(),
@@ -26,7 +26,7 @@ const OF_ORGANIZATION: RouteSchemas = {
 }
 
 export const usageRoutes: readonly Route[] = [
-  documented('GET', `${DATABASE}/usage`, scoped('read'), OF_DATABASE, databaseUsage),
+  documented('GET', `${DATABASE}/usage`, scoped('read'), DATABASE_USAGE, databaseUsage),
   documented('GET', `${DATABASE}/stats`, scoped('read'), STATS, async (call) => {
     const queries = await topQueries(call)
     return { top_queries: queries.length === 0 ? null : queries }
@@ -38,7 +38,7 @@ export const usageRoutes: readonly Route[] = [
     { response: v.array(QueryUsage) },
     topQueries,
   ),
-  documented('GET', `${ORGANIZATION}/usage`, scoped('read'), OF_ORGANIZATION, organizationUsage),
+  documented('GET', `${ORGANIZATION}/usage`, scoped('read'), ORGANIZATION_USAGE, organizationUsage),
 ]
 
 async function databaseUsage(call: Call) {

@@ -72,6 +72,6 @@ test('acknowledged changes survive a power cut', async () => {
   expect(await rowsAfterCut(true)).toBe(50)
 })
 
-test('a directory that is removed at the end is not synced', async () => {
+test('a database that is not durable is not synced', async () => {
   expect(await rowsAfterCut(false)).toBe(0)
 })

@@ -15,7 +15,7 @@ test('a result is computed once, unless too many other statements come in betwee
   expect(computed.filter((sql) => sql === 'a')).toHaveLength(2)
 })
 
-test('long statements are not kept', () => {
+test('results for long statements are not cached', () => {
   let count = 0
   const counted = remember(() => {
     count += 1

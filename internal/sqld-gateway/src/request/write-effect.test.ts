@@ -43,11 +43,11 @@ test.each([
   'BEGIN /* now */ EXCLUSIVE',
   'something new',
   null,
-])('%s may take it', (sql) => {
+])('%s may take the write lock', (sql) => {
   expect(effectOf(sql).mayWrite).toBe(true)
 })
 
-test('stored SQL has its own effect, unknown SQL may have any', () => {
+test('stored SQL has the effect of its text; unknown SQL may have any effect', () => {
   const stored: StoredEffects = new Map()
   const store = (sqlId: number, sql: string): PipelineRequest => ({ type: 'store_sql', sqlId, sql })
   const mayWrite = (...requests: PipelineRequest[]) => effectOfRequests(requests, stored).mayWrite

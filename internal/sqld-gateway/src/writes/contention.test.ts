@@ -8,8 +8,8 @@ import { StreamWrites, WriteGate } from './write-gate.ts'
 
 const WINDOW_MS = 5_000
 const STREAM_IDLE_MS = 10_000
-/** How long the checkpointer waits for writers at most, and how long writers then wait for the checkpoint. */
-const MOST_MS = 5_500 + 4_000
+/** Maximum time that the checkpointer waits for writers, plus the maximum time that writers then wait for the checkpoint. */
+const MAX_WAIT_MS = 5_500 + 4_000
 const LARGE = 8 * 1_024 ** 2
 
 const BEGIN: WriteEffect = { mayWrite: true, opens: true, ends: false }
@@ -27,10 +27,10 @@ const EFFECTS = {
 } satisfies Record<string, WriteEffect>
 
 interface Step {
-  readonly does: keyof typeof EFFECTS
+  readonly action: keyof typeof EFFECTS
   /** Pause before the step. */
   readonly pauseMs: number
-  readonly runsMs: number
+  readonly durationMs: number
 }
 
 /** The write lock: granted in order of arrival, and held by a transaction for 5 s while another waits. */
@@ -77,12 +77,12 @@ afterEach(() => void vi.useRealTimers())
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
 async function run(programs: readonly (readonly Step[])[], checkpointMs: number) {
-  const [gate, lock, mistakes] = [new WriteGate(), new ModelLock(), [] as string[]]
+  const [gate, lock, violations] = [new WriteGate(), new ModelLock(), [] as string[]]
   let [bytes, checkpoints, lastAt] = [0, 0, -Infinity]
   /** Streams with a transaction, including those that have timed out, and whether it got the lock. */
   const open = new Map<object, boolean>()
   /** Streams that seem to have ended their transaction. */
-  const misled = new Set<object | null>()
+  const seeminglyEnded = new Set<object | null>()
   const checkpointer = new WalCheckpointer(gate, {
     bytes: async () => bytes,
     onLarge: () => {},
@@ -91,49 +91,50 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
       const now = performance.now()
       const isFirst = now - lastAt > checkpointMs
       // the server would take the lock from such a transaction; and a COMMIT that did not run looks like one that did
-      const mayBe = now - lock.heldSince >= WINDOW_MS || misled.has(lock.holder)
-      if (isFirst && lock.holder && !mayBe) mistakes.push(`a checkpoint beside a writer at ${now}`)
+      const isAllowed = now - lock.heldSince >= WINDOW_MS || seeminglyEnded.has(lock.holder)
+      if (isFirst && lock.holder && !isAllowed) violations.push(`a checkpoint overlapped a writer at ${now}`)
       lastAt = now
       await sleep(checkpointMs)
       if (lock.holder === null) bytes = 0
     },
   })
   /** @returns whether it is refused */
-  const serve = async (stream: object, { does, runsMs }: Omit<Step, 'pauseMs'>): Promise<boolean> => {
+  const serve = async (stream: object, { action, durationMs }: Omit<Step, 'pauseMs'>): Promise<boolean> => {
     const isOpen = open.has(stream)
     if (open.get(stream) && lock.holder !== stream) {
       // its transaction has timed out
       open.delete(stream)
-      misled.delete(stream)
+      seeminglyEnded.delete(stream)
       return true
     }
-    if (isOpen ? EFFECTS[does].opens : EFFECTS[does] === COMMIT) return true
-    if (EFFECTS[does].mayWrite) {
+    if (isOpen ? EFFECTS[action].opens : EFFECTS[action] === COMMIT) return true
+    if (EFFECTS[action].mayWrite) {
       await lock.take(stream)
       bytes += LARGE / 2
     }
-    if (EFFECTS[does].opens || (isOpen && EFFECTS[does].mayWrite)) open.set(stream, EFFECTS[does].mayWrite)
-    await sleep(runsMs)
-    if (does === 'skipped commit') misled.add(stream)
-    if (does === 'commit') {
+    if (EFFECTS[action].opens || (isOpen && EFFECTS[action].mayWrite))
+      open.set(stream, EFFECTS[action].mayWrite)
+    await sleep(durationMs)
+    if (action === 'skipped commit') seeminglyEnded.add(stream)
+    if (action === 'commit') {
       open.delete(stream)
-      misled.delete(stream)
+      seeminglyEnded.delete(stream)
     }
     if (!open.has(stream)) lock.release(stream)
-    return does === 'begin and fail'
+    return action === 'begin and fail'
   }
-  const act = async (stream: object, writes: StreamWrites, { does, runsMs }: Step): Promise<void> => {
-    const effect = EFFECTS[does]
+  const act = async (stream: object, writes: StreamWrites, { action, durationMs }: Step): Promise<void> => {
+    const effect = EFFECTS[action]
     const [from, hasBegun] = [performance.now(), writes.hasBegun]
     await gate.enter(writes, effect, new AbortController().signal)
     const waitedMs = performance.now() - from
-    if (waitedMs > (hasBegun ? 0 : MOST_MS)) mistakes.push(`${does} waited ${waitedMs} ms`)
-    const hasError = await serve(stream, { does, runsMs })
+    if (waitedMs > (hasBegun ? 0 : MAX_WAIT_MS)) violations.push(`${action} waited ${waitedMs} ms`)
+    const hasError = await serve(stream, { action, durationMs })
     gate.onResponse(writes, effect)
     gate.onEnd(writes, effect, { isContinued: true, hasError })
-    const isOpen = open.has(stream) || misled.has(stream)
+    const isOpen = open.has(stream) || seeminglyEnded.has(stream)
     if (!isOpen && !hasError && !hasBegun && gate.isWriter(writes))
-      mistakes.push(`a writer after its ${does}`)
+      violations.push(`still a writer after its ${action}`)
     if (effect.mayWrite) checkpointer.onWrite()
   }
   const play = async (steps: readonly Step[]): Promise<void> => {
@@ -149,24 +150,24 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
   let playing = programs.length
   for (const steps of programs) void play(steps).then(() => (playing -= 1))
   await vi.advanceTimersByTimeAsync(600_000)
-  if (playing > 0) mistakes.push('a writer never ended')
-  // the log is emptied even if streams without clients are left
+  if (playing > 0) violations.push('a writer never ended')
+  // the WAL is truncated even if streams without clients are left
   checkpointer.onWrite()
   await vi.advanceTimersByTimeAsync(120_000)
-  if (bytes > LARGE) mistakes.push(`the log has ${bytes} bytes`)
+  if (bytes > LARGE) violations.push(`the WAL has ${bytes} bytes`)
   checkpointer.close()
-  return { mistakes, checkpoints }
+  return { violations, checkpoints }
 }
 
-const step = (does: Step['does'], pauseMs = 0, runsMs = 1): Step => ({ does, pauseMs, runsMs })
+const step = (action: Step['action'], pauseMs = 0, durationMs = 1): Step => ({ action, pauseMs, durationMs })
 /** After a transaction has timed out, its stream starts another one. */
-const BEGUN_AGAIN = [
+const RESTARTED_TRANSACTION = [
   [step('begin'), step('insert', 6_000), step('begin and fail')],
   [step('insert'), step('insert', 6_000)],
   [step('insert')],
 ]
 /** A BEGIN that failed did not acquire the lock; the INSERT after it acquired it later. */
-const NOT_YET = [
+const LOCK_ACQUIRED_LATE = [
   [step('begin deferred'), step('begin and fail'), step('insert')],
   [step('begin and fail'), step('insert')],
   [step('insert'), step('insert', 100), step('insert')],
@@ -174,9 +175,9 @@ const NOT_YET = [
 
 const steps = fc.array(
   fc.record({
-    does: fc.constantFrom<Step['does']>('insert', ...(Object.keys(EFFECTS) as Step['does'][])),
+    action: fc.constantFrom<Step['action']>('insert', ...(Object.keys(EFFECTS) as Step['action'][])),
     pauseMs: fc.constantFrom(0, 0, 5, 100, 6_000),
-    runsMs: fc.constantFrom(1, 20, 300),
+    durationMs: fc.constantFrom(1, 20, 300),
   }),
   { minLength: 1, maxLength: 6 },
 )
@@ -189,14 +190,14 @@ test('no writer waits forever, no checkpoint coincides with one, and the WAL is 
     async (programs, checkpointMs) => {
       const result = await run(programs, checkpointMs)
       checkpoints += result.checkpoints
-      expect(result.mistakes).toEqual([])
+      expect(result.violations).toEqual([])
     },
   )
   await fc.assert(property, {
     numRuns: 1_000,
     examples: [
-      [BEGUN_AGAIN, 1],
-      [NOT_YET, 1],
+      [RESTARTED_TRANSACTION, 1],
+      [LOCK_ACQUIRED_LATE, 1],
     ],
   })
   expect(checkpoints).toBeGreaterThan(1_000)

@@ -1,4 +1,4 @@
-/** A signal that is aborted with the first of several, and a function that removes its listeners. */
+/** A signal that aborts as soon as any of several signals does, and a function that removes the listeners from them. */
 export interface JoinedSignals {
   readonly signal: AbortSignal
   stop(): void

@@ -70,7 +70,7 @@ async function runEach(
 
 /** A transaction of a script. */
 interface TransactionPart extends ScriptPart, NonNullable<ScriptPart['transaction']> {
-  /** Whether it is the last part, so that the stream ends with it. */
+  /** Whether this is the last part of the script. If so, its last request also closes the stream. */
   readonly isLast: boolean
 }
 
@@ -104,7 +104,7 @@ async function locate(
   options: CallOptions,
 ): Promise<unknown> {
   const found = await findFailingStatement(error, chunk, { batch: (batch) => stream.batch(batch, options) })
-  return withCallerStack(placed(found, chunk, offset), chunk)
+  return withCallerStack(withPosition(found, chunk, offset), chunk)
 }
 
 function* chunksOf(statements: readonly ScriptStatement[]): Generator<ScriptStatement[]> {
@@ -122,11 +122,12 @@ function* chunksOf(statements: readonly ScriptStatement[]): Generator<ScriptStat
 }
 
 /** Adds the position of the failing statement in the script to its error. */
-function placed(error: unknown, chunk: readonly ScriptStatement[], offset: number): unknown {
+function withPosition(error: unknown, chunk: readonly ScriptStatement[], offset: number): unknown {
   if (!(error instanceof SqlError)) return error
   // an unknown code may come from a proxy and says nothing about the statement
-  const isOnlyOne = chunk.length === 1 && (error.outcome === 'not_applied' || error.constraint !== null)
-  const at = error.statementIndex ?? (isOnlyOne ? 0 : null)
+  const isFromOnlyStatement =
+    chunk.length === 1 && (error.outcome === 'not_applied' || error.constraint !== null)
+  const at = error.statementIndex ?? (isFromOnlyStatement ? 0 : null)
   const statement = at === null ? undefined : chunk[at]
   if (at === null || !statement) return error
   const message = `line ${statement.line}, column ${statement.column}: ${error.message}`
