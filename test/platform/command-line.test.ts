@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { Scene } from './platform-scene.ts'
 
 /*
- * The vendor's command line is a Go program that cannot be installed everywhere. These are its requests, command by command,
+ * The vendor's CLI is a Go program that cannot be installed everywhere. These are its requests, command by command,
  * as recorded: the same headers, the same bodies, and of each response the fields that the command reads.
  */
 

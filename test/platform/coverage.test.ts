@@ -77,7 +77,7 @@ function summary(rows: readonly string[]): string {
   }
   return [
     `${rows.length} routes, ${documented} of them documented. Embedded: ${outcomesOf(4)}. sqld: ${outcomesOf(5)}.`,
-    sentBy("The vendor's command line (June 2026)", COMMAND_LINE_REQUESTS),
+    sentBy("The vendor's CLI (June 2026)", COMMAND_LINE_REQUESTS),
     sentBy('`@tursodatabase/api` 2.0.5', CLIENT_REQUESTS),
   ].join('\n')
 }

@@ -1,4 +1,4 @@
-// Prints a session of the vendor's command line with a local server: npm run session [-- --backend sqld]
+// Prints a session of the vendor's CLI with a local server: npm run session [-- --backend sqld]
 import { parseArgs } from 'node:util'
 import { startLocalServer } from '@batonsql/local-server'
 import { replaySession } from './recorded-session.ts'

@@ -26,7 +26,7 @@ const DUMP =
 const LONGEST_LINE = 150
 
 /**
- * Sends the requests of the vendor's command line as they were recorded, command by command, and writes down the
+ * Sends the requests of the vendor's CLI as they were recorded, command by command, and writes down the
  * responses. Values that differ between runs (tokens, ids, ports, times, sizes) are replaced by words.
  */
 class Session {
@@ -130,7 +130,7 @@ class Session {
 }
 
 /**
- * A session of the vendor's command line from login to destroy, on the organization `local` with its group `default`.
+ * A session of the vendor's CLI from login to destroy, on the organization `local` with its group `default`.
  * Fails wherever the command would.
  * @returns the requests and responses
  */

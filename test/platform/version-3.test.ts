@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Scene, sql } from './platform-scene.ts'
 
-// Version 3 of the API, which uses ids in paths and bodies. The vendor's command line sends these requests with `--v3-api`.
+// Version 3 of the API, which uses ids in paths and bodies. The vendor's CLI sends these requests with `--v3-api`.
 
 async function furnished() {
   const scene = await Scene.forTest()

@@ -31,7 +31,7 @@ export function databaseView(call: Call, row: DatabaseRow) {
     block_writes: row.configuration.blockWrites,
     allow_attach: row.configuration.allowAttach,
     regions: group?.locations ?? [],
-    // the vendor's command line uses plain HTTP for this region, and TLS for all others
+    // the vendor's CLI uses plain HTTP for this region, and TLS for all others
     primaryRegion: call.plane.addresses.hasDomain ? (group?.primary ?? LOCAL) : LOCAL,
     group: group?.name ?? '',
     delete_protection: row.configuration.deleteProtection,

@@ -268,7 +268,7 @@ export class Gateway {
     return { name: named ?? this.#byHost(request) ?? this.#byToken(request) ?? DEFAULT_DATABASE, path }
   }
 
-  /** The vendor's command line exports from the bare host, whatever the path of the database. */
+  /** The vendor's CLI exports from the bare host, whatever the path of the database. */
   #byToken(request: ServiceRequest): string | null {
     if (!isExportRoute(request.path)) return null
     const id = claimedDatabase(request)

@@ -1,6 +1,6 @@
 import { escapeHtml, htmlResponse, type ServiceResponse } from '@batonsql/server-common/http'
 
-/** Parameters of the page that the vendor's command line opens in a browser. */
+/** Parameters of the page that the vendor's CLI opens in a browser. */
 export interface LoginRequest {
   /** Port on which the command listens on this machine; null if it does not listen. */
   readonly port: number | null

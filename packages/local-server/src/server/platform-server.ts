@@ -146,7 +146,7 @@ async function route(handler: Handler, request: Request, from: IncomingMessage):
   const { pathname } = new URL(request.url)
   if (pathname === '/' || pathname === '/signup') return toResponse(await login(handler, request))
   if (pathname === '/metrics') return toResponse(metricsResponse(handler, request))
-  // the vendor's command line sends a body with this GET request, which a `Request` cannot have
+  // the vendor's CLI sends a body with this GET request, which a `Request` cannot have
   const isTemplate = request.method === 'GET' && pathname.endsWith('/jwks-template')
   const response = await api(isTemplate ? asPost(request, from) : request)
   for (const [name, value] of Object.entries(cors)) response.headers.set(name, value)
@@ -176,7 +176,7 @@ function metricsResponse({ controlPlane, metrics }: Handler, request: Request): 
   return textResponse(200, 'text/plain; version=0.0.4', metrics())
 }
 
-/** Serves the page that the vendor's command line opens in a browser, and handles its form. */
+/** Serves the page that the vendor's CLI opens in a browser, and handles its form. */
 async function login({ controlPlane }: Handler, request: Request): Promise<ServiceResponse> {
   if (request.method !== 'POST' || request.body === null)
     return loginPage(readLogin(new URL(request.url).searchParams), null)
