@@ -71,7 +71,7 @@ function table(rows: readonly Row[]): string {
   return [
     `On ${cpus().length} cores, which clients and servers share, with the data on the disk.`,
     '',
-    '| load | seconds | server | client | commits/s | failed | longest time without a commit | largest log | answers writes afterwards |',
+    '| load | seconds | server | client | commits/s | failed | longest time without a commit | largest WAL | responds to writes afterwards |',
     '|---|---|---|---|---|---|---|---|---|',
     ...lines,
   ].join('\n')

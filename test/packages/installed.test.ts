@@ -10,10 +10,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, inject, type TestCon
 import { blocksOf } from '../docs/readme/blocks.ts'
 import { testFunctions } from './functions.ts'
 import {
-  borrowBun,
-  borrowDeno,
-  borrowModule,
-  borrowNode,
+  downloadBun,
+  downloadDeno,
+  downloadModule,
+  downloadNode,
   pnpm,
   ROOT,
   type Runtime,
@@ -95,15 +95,15 @@ beforeAll(async () => {
   if (problem !== null) return
   const tarballs = await Promise.all(FOLDERS.map((name) => openTarball(name, inject('packed'))))
   registry = await ScopedRegistry.start(tarballs)
-  for (const version of [OLDEST, NEWEST, ...TOO_OLD]) runtimes.push(await borrowNode(version))
-  runtimes.push(await borrowBun(BUN), await borrowDeno(DENO))
+  for (const version of [OLDEST, NEWEST, ...TOO_OLD]) runtimes.push(await downloadNode(version))
+  runtimes.push(await downloadBun(BUN), await downloadDeno(DENO))
   const [oldest = '', newest = ''] = TYPESCRIPTS
-  runtimes.push(await borrowModule(oldest, `typescript@${OLDEST_TYPESCRIPT}`))
-  runtimes.push(await borrowModule(TYPESCRIPT_6, TYPESCRIPT_6.toLowerCase().replace(' ', '@')))
+  runtimes.push(await downloadModule(oldest, `typescript@${OLDEST_TYPESCRIPT}`))
+  runtimes.push(await downloadModule(TYPESCRIPT_6, TYPESCRIPT_6.toLowerCase().replace(' ', '@')))
   runtimes.push({ name: newest, command: [join(ROOT, 'node_modules/.bin')], unavailable: null })
-  runtimes.push(await borrowModule(WORKERD_NAME, `wrangler@${WRANGLER}`))
-  runtimes.push(await borrowModule(EDGE_RUNTIME_NAME, `edge-runtime@${EDGE_RUNTIME}`))
-  runtimes.push(await borrowModule(JEST_NAME, JEST_NAME.replace(' ', '@')))
+  runtimes.push(await downloadModule(WORKERD_NAME, `wrangler@${WRANGLER}`))
+  runtimes.push(await downloadModule(EDGE_RUNTIME_NAME, `edge-runtime@${EDGE_RUNTIME}`))
+  runtimes.push(await downloadModule(JEST_NAME, JEST_NAME.replace(' ', '@')))
 }, 180_000)
 
 /** How a runtime is started. If this machine cannot run it, the test is skipped, and the summary says so. */

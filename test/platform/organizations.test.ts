@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { Scene, sql } from './platform-scene.ts'
 
 /** A user who has an organization with a group, and a token that reaches it. */
-async function neighbour(scene: Scene, slug = 'other') {
+async function neighbor(scene: Scene, slug = 'other') {
   const token = await scene.platform.createUser({ username: `owner-of-${slug}` })
   await scene.done('POST', '/v1/organizations', { token, body: { name: slug } })
   const own = `/v1/organizations/${slug}`
@@ -42,7 +42,7 @@ describe('groups', () => {
     await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
     const robot = { organization: platform.organization, group: 'team', scopes: ['full-access'] }
     const apiToken = await scene.mint('robot', robot)
-    const stranger = await neighbour(scene)
+    const stranger = await neighbor(scene)
     const transfer = (organization: string) =>
       scene.ask('POST', `${own}/groups/team/transfer`, { body: { organization } })
     // for non-members it does not exist
@@ -237,14 +237,14 @@ test('paths without an organization refer to the caller’s own', async () => {
   const scene = await Scene.forTest()
   await scene.create('app')
   expect((await scene.done('GET', '/v1/databases/app')).database.Name).toBe('app')
-  const { token } = await neighbour(scene)
+  const { token } = await neighbor(scene)
   expect(await scene.done('GET', '/v1/databases', { token })).toEqual({ databases: [] })
 })
 
 describe('organizations that share a server', () => {
   test('never reach each other: names, hosts, headers, paths, tokens, batons', async () => {
     const scene = await Scene.forTest()
-    const other = await neighbour(scene)
+    const other = await neighbor(scene)
     const mine = await scene.create('app')
     const { database: theirs } = await scene.done('POST', `${other.own}/databases`, {
       token: other.token,
@@ -316,7 +316,7 @@ describe('organizations that share a server', () => {
 
   test('never reach each other through the platform API', async () => {
     const scene = await Scene.forTest()
-    const other = await neighbour(scene)
+    const other = await neighbor(scene)
     await scene.create('app')
     const organizationToken = await scene.mint('org', { organization: 'other' }, other.token)
     const groupToken = await scene.mint(
@@ -343,7 +343,7 @@ describe('organizations that share a server', () => {
         (await scene.done('GET', '/v1/organizations', { token })).map(({ slug }: { slug: string }) => slug),
       ).toEqual(token === other.token ? ['owner-of-other', 'other'] : ['other'])
     }
-    // a body that names something of the neighbour's
+    // a body that names something of the neighbor's
     const create = (body: object) =>
       scene.ask('POST', `${other.own}/databases`, { token: other.token, body: { group: 'default', ...body } })
     expect((await create({ name: 'x', seed: { type: 'database', name: 'app' } })).status).toBe(404)

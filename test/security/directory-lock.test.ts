@@ -174,7 +174,7 @@ describe('a lock that has changed', () => {
     expect(await ask(url)).toBe(200)
   })
 
-  test('if another server was faster, the process exits at once and writes nothing', async () => {
+  test('if another server has locked the recreated file first, the process exits at once and writes nothing', async () => {
     const { dataDirectory, gone, errors } = await start()
     // as the other process does, within a second
     await rm(join(dataDirectory, 'baton.lock.db'))

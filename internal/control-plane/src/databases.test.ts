@@ -9,7 +9,7 @@ import {
   type DatabaseSettings,
 } from '@batonsql/server-common/backend'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { type Home, openHome } from './bootstrap.ts'
+import { type OperatorAccount, openOperatorAccount } from './bootstrap.ts'
 import { Databases, NEW_CONFIGURATION } from './databases.ts'
 import { Registry } from './registry/registry.ts'
 import type { DatabaseState } from './registry/rows.ts'
@@ -33,7 +33,7 @@ class EmptyBackend {
 }
 
 let registry: Registry
-let home: Home
+let operator: OperatorAccount
 let backend: EmptyBackend
 let databases: Databases
 
@@ -41,7 +41,7 @@ beforeEach(async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   const opened = await Registry.open(directory)
   registry = opened
-  home = openHome(opened, 'local')
+  operator = openOperatorAccount(opened, 'local')
   backend = new EmptyBackend()
   databases = new Databases({
     registry,
@@ -58,7 +58,7 @@ function create(name: string) {
   const [group] = registry.groups.rows
   if (group === undefined) throw new Error('no group')
   const source = { type: 'empty' } as const
-  const { organization } = home
+  const { organization } = operator
   return databases.create({
     organization,
     group,
@@ -75,7 +75,7 @@ test('while it is being created, it is not ready and its name is taken', async (
   const seen: unknown[] = []
   const { create: really } = backend
   backend.create = async (id) => {
-    seen.push(states(), registry.findDatabase(home.organization.id, 'a')?.id === id)
+    seen.push(states(), registry.findDatabase(operator.organization.id, 'a')?.id === id)
     await really(id)
   }
   expect((await create('a')).state).toBe('ready')
@@ -110,7 +110,7 @@ test('a key rotated while a database is being created is the one that is used', 
 test('a group that is transferred while its database is being created does not get the database', async () => {
   const [group] = registry.groups.rows
   if (group === undefined) throw new Error('no group')
-  const organization = { ...home.organization, id: 'who had it before' }
+  const organization = { ...operator.organization, id: 'who had it before' }
   const wanted = { organization, group, name: 'a', source: { type: 'empty' } as const, readyDelayMs: 0 }
   await expect(databases.create({ ...wanted, configuration: NEW_CONFIGURATION })).rejects.toMatchObject({
     status: 409,
@@ -144,7 +144,7 @@ test('a name is free as soon as its database is being removed; a new database ha
   backend.remove = async () => await new Promise<void>((resolve) => (finish = resolve))
   const removing = databases.remove(old)
   const young = await create('a')
-  expect(registry.findDatabase(home.organization.id, 'a')?.id).toBe(young.id)
+  expect(registry.findDatabase(operator.organization.id, 'a')?.id).toBe(young.id)
   await new Promise((resolve) => setImmediate(resolve))
   finish()
   await removing
@@ -216,7 +216,10 @@ describe('changes that the back end fails to apply', () => {
     const row = await create('a')
     const mend = breakBackend('remove')
     await expect(databases.remove(row)).rejects.toMatchObject({ status: 500 })
-    expect([states(), registry.findDatabase(home.organization.id, 'a')]).toEqual([['deleting'], undefined])
+    expect([states(), registry.findDatabase(operator.organization.id, 'a')]).toEqual([
+      ['deleting'],
+      undefined,
+    ])
     mend()
     await vi.advanceTimersByTimeAsync(1_000)
     expect([states(), [...backend.present], open()]).toEqual([[], [], []])

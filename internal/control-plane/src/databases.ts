@@ -76,7 +76,7 @@ export class Databases {
 
   /** Changes that the back end has failed to apply; they are retried automatically. */
   get pendingChanges(): readonly PendingChange[] {
-    return this.#pending.open
+    return this.#pending.list
   }
 
   /** Whether a database accepts requests. */

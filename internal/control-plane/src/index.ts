@@ -4,7 +4,7 @@ export {
   keyNamed,
   newMember,
   newOrganization,
-  openHome,
+  openOperatorAccount,
   PLATFORM_KEY,
 } from './bootstrap.ts'
 export { ControlPlane } from './control-plane.ts'

@@ -6,7 +6,7 @@ import { PassThrough } from 'node:stream'
 import { newKeyPair } from '@batonsql/server-common/auth'
 import type { DatabaseBackend, DatabaseId, UsageSample } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { openHome } from './bootstrap.ts'
+import { openOperatorAccount } from './bootstrap.ts'
 import { NEW_CONFIGURATION } from './databases.ts'
 import { Registry } from './registry/registry.ts'
 import type { DatabaseRow } from './registry/rows.ts'
@@ -21,7 +21,7 @@ async function oneDatabase(): Promise<{ registry: Registry; row: DatabaseRow }> 
     registry.close()
     await rm(directory, { recursive: true })
   })
-  const { organization } = openHome(registry, 'local')
+  const { organization } = openOperatorAccount(registry, 'local')
   const [group] = registry.groups.rows
   if (group === undefined) throw new Error('no group')
   const row: DatabaseRow = {

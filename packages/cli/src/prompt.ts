@@ -121,8 +121,8 @@ class Prompt {
 
   async #report(error: unknown): Promise<void> {
     this.#context.signal.throwIfAborted()
-    const isCancelled = this.#running?.signal.aborted === true
-    await this.#say(isCancelled ? 'Cancelled.' : describeError(error).replace(/^baton: /, ''))
+    const isCanceled = this.#running?.signal.aborted === true
+    await this.#say(isCanceled ? 'Canceled.' : describeError(error).replace(/^baton: /, ''))
   }
 
   /** Handles Ctrl-C. */

@@ -287,7 +287,7 @@ describe('ensure', () => {
     expect(fresh.received.filter(({ method }) => method === 'POST')).toHaveLength(1)
   })
 
-  test('returns the existing resource if another caller was faster', async () => {
+  test('returns the existing resource if another caller created it first', async () => {
     const race = service(null, (make) => {
       make()
       return taken

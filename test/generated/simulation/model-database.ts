@@ -131,7 +131,7 @@ export class Unreadable extends Error {}
 export class ModelConnection {
   readonly database: ModelDatabase
   transaction: OpenTransaction | null = null
-  /** Its transaction was ended in favour of another; the next program gets the error. */
+  /** Its transaction was ended in favor of another; the next program gets the error. */
   isTimedOut = false
   /** A statement is running, so nothing ends its transaction now. */
   isBusy = false
@@ -150,7 +150,7 @@ export class ModelConnection {
     return this.transaction === null
   }
 
-  /** Ends its transaction in favour of one that waits for the lock. */
+  /** Ends its transaction in favor of one that waits for the lock. */
   timeOut(): void {
     if (this.isBusy) {
       this.#endsLater = true

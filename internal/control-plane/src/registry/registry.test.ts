@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
-import { openHome } from '../bootstrap.ts'
+import { openOperatorAccount } from '../bootstrap.ts'
 import { REGISTRY_FILE, Registry } from './registry.ts'
 
 /** The contents of version 2 of the schema, for a server on which every feature was used once. */
@@ -102,7 +102,7 @@ test('a file of an earlier version is migrated, even if it was open when its ser
       await writeFile(`${path}.wal`, log)
     } else database.close()
     const registry = await Registry.open(directory)
-    expect(openHome(registry, 'local').owner.username).toBe('owner')
+    expect(openOperatorAccount(registry, 'local').owner.username).toBe('owner')
     const key = { privatePem: 'PRIVATE key in PEM', publicPem: 'PUBLIC key in PEM' }
     expect(registry.users.rows.map(({ username }) => username)).toEqual(['owner', 'ada'])
     expect(registry.organizations.rows).toMatchObject([{ slug: 'local', overages: false, customer: null }])

@@ -66,7 +66,11 @@ function admit(
 ): Grant | null {
   if (access.level === 'none') return null
   const caller = plane.apiTokens.check(raw.headers.get('authorization') ?? undefined)
-  return authorize(plane.registry, { access, named: organizationOf(plane.registry, params), caller })
+  return authorize(plane.registry, {
+    access,
+    pathOrganization: organizationOf(plane.registry, params),
+    caller,
+  })
 }
 
 /** Returns the organization of a path, by its slug or its id; undefined if it does not exist, null if the path has none. */

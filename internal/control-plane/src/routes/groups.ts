@@ -7,7 +7,7 @@ import { checkLocation } from '../rules/locations.ts'
 import { checkGroupName } from '../rules/names.ts'
 import { organizationWide, scoped } from './access.ts'
 import type { Call } from './call.ts'
-import { checkHasReplicas } from './instances.ts'
+import { checkSupportsReplicas } from './instances.ts'
 import { Group } from './models.ts'
 import { documented, GROUP, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
 import { groupView } from './views.ts'
@@ -32,7 +32,7 @@ const NewGroupBody = v.object({
 const GroupConfigurationBody = v.strictObject({ delete_protection: v.nullish(v.boolean()) })
 
 const RenameBody = v.object({ name: v.string() })
-const ONE: RouteSchemas = { response: v.object({ group: Group }) }
+const GROUP_RESPONSE: RouteSchemas = { response: v.object({ group: Group }) }
 const CONFIGURATION: RouteSchemas = { response: v.object({ delete_protection: v.boolean() }) }
 
 export const groupRoutes: readonly Route[] = [
@@ -49,11 +49,13 @@ export const groupRoutes: readonly Route[] = [
     'POST',
     `${ORGANIZATION}/groups`,
     organizationWide('member'),
-    { ...ONE, body: NewGroupBody },
+    { ...GROUP_RESPONSE, body: NewGroupBody },
     createGroup,
   ),
-  documented('GET', GROUP, scoped('read'), ONE, (call) => ({ group: groupView(call, call.group()) })),
-  documented('DELETE', GROUP, organizationWide('member'), ONE, deleteGroup),
+  documented('GET', GROUP, scoped('read'), GROUP_RESPONSE, (call) => ({
+    group: groupView(call, call.group()),
+  })),
+  documented('DELETE', GROUP, organizationWide('member'), GROUP_RESPONSE, deleteGroup),
   documented('GET', `${GROUP}/configuration`, scoped('read'), CONFIGURATION, (call) => ({
     delete_protection: call.group().deleteProtection,
   })),
@@ -64,7 +66,7 @@ export const groupRoutes: readonly Route[] = [
     { ...CONFIGURATION, body: GroupConfigurationBody },
     configureGroup,
   ),
-  documented('POST', `${GROUP}/unarchive`, scoped('group:configure'), ONE, unarchiveGroup),
+  documented('POST', `${GROUP}/unarchive`, scoped('group:configure'), GROUP_RESPONSE, unarchiveGroup),
   documented(
     'POST',
     `${GROUP}/update`,
@@ -72,8 +74,14 @@ export const groupRoutes: readonly Route[] = [
     { response: null },
     (call) => void call.group(),
   ),
-  documented('POST', `${GROUP}/locations/:location`, scoped('group:configure'), ONE, addLocation),
-  documented('DELETE', `${GROUP}/locations/:location`, scoped('group:configure'), ONE, removeLocation),
+  documented('POST', `${GROUP}/locations/:location`, scoped('group:configure'), GROUP_RESPONSE, addLocation),
+  documented(
+    'DELETE',
+    `${GROUP}/locations/:location`,
+    scoped('group:configure'),
+    GROUP_RESPONSE,
+    removeLocation,
+  ),
   undocumented(
     'GET',
     `${GROUP}/locations/:location/wait`,
@@ -85,7 +93,7 @@ export const groupRoutes: readonly Route[] = [
     'POST',
     `${GROUP}/rename`,
     scoped('group:configure'),
-    { ...ONE, body: RenameBody },
+    { ...GROUP_RESPONSE, body: RenameBody },
     renameGroup,
   ),
   undocumented(
@@ -172,7 +180,7 @@ async function addLocation(call: Call) {
   const group = call.group()
   const location = call.param('location')
   checkLocation(location)
-  checkHasReplicas(call)
+  checkSupportsReplicas(call)
   return await changeLocations(call, group, [...new Set([...group.locations, location])])
 }
 
@@ -180,7 +188,7 @@ async function removeLocation(call: Call) {
   const group = call.group()
   const location = call.param('location')
   if (location === group.primary) throw new Refusal(400, 'the primary location cannot be removed')
-  checkHasReplicas(call)
+  checkSupportsReplicas(call)
   if (!group.locations.includes(location)) throw new Refusal(400, 'Invalid location code')
   const others = group.locations.filter((code) => code !== location)
   return await changeLocations(call, group, others)

@@ -36,7 +36,7 @@ export class WriteQueue {
     return this.#holder === writer
   }
 
-  /** Acquires the lock. Returns null if it did not have to wait. Rejects if the wait is cancelled. */
+  /** Acquires the lock. Returns null if it did not have to wait. Rejects if the wait is canceled. */
   acquire(writer: Writer): Promise<void> | null {
     if (this.#holder === writer) return null
     if (this.#holder === null) {

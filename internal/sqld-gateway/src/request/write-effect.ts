@@ -1,5 +1,5 @@
 import type { PipelineRequest, SqlReference } from '@batonsql/server-common/hrana'
-import { remember } from './remember.ts'
+import { memoize } from './memoize.ts'
 import { type SqlToken, statementsOf, tokenizeSql } from './sql-tokens.ts'
 
 /** The effect of statements on the write lock and the transaction of their stream, if all of them are executed. */
@@ -71,7 +71,7 @@ function effectOf({ sql, sqlId }: SqlReference, stored: StoredEffects): WriteEff
   return (sqlId === null ? undefined : stored.get(sqlId)) ?? ANY_EFFECT
 }
 
-const effectOfText = remember((sql): WriteEffect => {
+const effectOfText = memoize((sql): WriteEffect => {
   if (ONE_READ.test(sql)) return NO_EFFECT
   if (ONE_WRITE.test(sql)) return WRITES
   return joined(statementsOf(tokenizeSql(sql).tokens).map(effectOfStatement))

@@ -127,25 +127,25 @@ describe('rows over fetch', () => {
   })
 
   test.each([0, 1])('that stop after %j of them reject at the deadline', async (count) => {
-    let isCancelled = false
+    let isCanceled = false
     const rows = readRows(
       clientOf(
         serving(count, () => {
-          isCancelled = true
+          isCanceled = true
         }),
       ),
       'select a',
     )
     for (let at = 0; at < count; at++) await rows.next()
     await expect(rows.next()).rejects.toMatchObject(isLate)
-    await expect.poll(() => isCancelled, { timeout: 60_000 }).toBe(true)
+    await expect.poll(() => isCanceled, { timeout: 60_000 }).toBe(true)
   })
 
   test('that never begin reject at the deadline', async () => {
     await expect(readRows(clientOf(never), 'select a').next()).rejects.toMatchObject(isLate)
   })
 
-  test('reject at the deadline even if their stream cannot be cancelled', async () => {
+  test('reject at the deadline even if their stream cannot be canceled', async () => {
     await expect(readRows(clientOf(serving(0, never)), 'select a').next()).rejects.toMatchObject(isLate)
   })
 

@@ -36,7 +36,7 @@ export class LocalPlatform {
 
   /** Slug of the server's own organization. */
   get organization(): string {
-    return this.#controlPlane.home.organization.slug
+    return this.#controlPlane.operator.organization.slug
   }
 
   /**
@@ -59,8 +59,8 @@ export class LocalPlatform {
 
   /** Archives a group of the server's organization, as happens after long disuse: its databases respond with 502. */
   async archiveGroup(name: string): Promise<void> {
-    const { registry, home, databases } = this.#controlPlane
-    const group = registry.findGroup(home.organization.id, name)
+    const { registry, operator, databases } = this.#controlPlane
+    const group = registry.findGroup(operator.organization.id, name)
     if (group === undefined) throw new Error(`group "${name}" does not exist`)
     registry.transaction(() => registry.groups.put({ ...group, isArchived: true }))
     const rows = registry.databases.rows.filter((row) => row.group === group.id && row.state !== 'deleting')

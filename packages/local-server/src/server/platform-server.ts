@@ -164,7 +164,7 @@ function metricsResponse({ controlPlane, metrics }: Handler, request: Request): 
   if (request.method !== 'GET') return errorResponse(405, 'GET only')
   try {
     const { user, token } = controlPlane.apiTokens.check(request.headers.get('authorization') ?? undefined)
-    if (user.id !== controlPlane.home.owner.id || token.organization !== null || token.group !== null)
+    if (user.id !== controlPlane.operator.owner.id || token.organization !== null || token.group !== null)
       return errorResponse(
         403,
         'metrics need a token of the owner with the scope metrics, or an unrestricted one',

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { remember } from './remember.ts'
+import { memoize } from './memoize.ts'
 
 test('a result is computed once, unless too many other statements come in between', () => {
   const computed: string[] = []
-  const lengthOf = remember((sql) => {
+  const lengthOf = memoize((sql) => {
     computed.push(sql)
     return sql.length
   })
@@ -17,7 +17,7 @@ test('a result is computed once, unless too many other statements come in betwee
 
 test('results for long statements are not cached', () => {
   let count = 0
-  const counted = remember(() => {
+  const counted = memoize(() => {
     count += 1
     return count
   })
