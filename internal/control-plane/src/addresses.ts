@@ -7,7 +7,7 @@ import { hostLabel } from './rules/names.ts'
 const REPLICA_MARK = '_'
 
 /** The database at an address. */
-export interface Addressed {
+export interface ResolvedAddress {
   readonly row: DatabaseRow
   /** Location of the replica at the address; null for the primary. */
   readonly location: string | null
@@ -43,7 +43,7 @@ export class Addresses {
   }
 
   /** Returns the database whose primary or replica is at an address, even if it is not ready. */
-  resolve(address: string): Addressed | undefined {
+  resolve(address: string): ResolvedAddress | undefined {
     const mark = address.indexOf(REPLICA_MARK)
     const row = this.find(address.slice(mark + 1))
     if (row === undefined || mark < 0) return row && { row, location: null }

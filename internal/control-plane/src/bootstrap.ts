@@ -41,7 +41,7 @@ export function claimBackend(registry: Registry, kind: string): void {
 }
 
 /** Returns the key pair stored under a name, creating it if necessary. */
-export function keyNamed(registry: Registry, name: string): KeyPair {
+export function getOrCreateKey(registry: Registry, name: string): KeyPair {
   const known = registry.setting(name)
   if (known !== undefined) return JSON.parse(known) as KeyPair
   const key = newKeyPair()

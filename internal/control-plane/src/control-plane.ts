@@ -2,7 +2,7 @@ import type { KeyPair } from '@batonsql/server-common/auth'
 import type { DatabaseBackend } from '@batonsql/server-common/backend'
 import { Addresses } from './addresses.ts'
 import { AuditLog } from './audit.ts'
-import { keyNamed, type OperatorAccount, openOperatorAccount, PLATFORM_KEY } from './bootstrap.ts'
+import { getOrCreateKey, type OperatorAccount, openOperatorAccount, PLATFORM_KEY } from './bootstrap.ts'
 import { Databases } from './databases.ts'
 import { Registry } from './registry/registry.ts'
 import type { ApiTokenRow } from './registry/rows.ts'
@@ -57,9 +57,9 @@ export class ControlPlane {
     this.operator = operator
     this.addresses = new Addresses(registry, operator.organization, domain)
     this.audit = new AuditLog(registry)
-    this.apiTokens = new ApiTokens(registry, keyNamed(registry, PLATFORM_KEY))
+    this.apiTokens = new ApiTokens(registry, getOrCreateKey(registry, PLATFORM_KEY))
     this.externalTokens = new ExternalTokens(registry)
-    this.controlKey = keyNamed(registry, 'control-key')
+    this.controlKey = getOrCreateKey(registry, 'control-key')
   }
 
   /** Opens the registry, without starting the back end. */

@@ -1,7 +1,7 @@
 export {
   claimBackend,
   DEFAULT_GROUP,
-  keyNamed,
+  getOrCreateKey,
   newMember,
   newOrganization,
   openOperatorAccount,

@@ -69,7 +69,7 @@ test('the files that CONTRIBUTING.md points to exist', () => {
 })
 
 test.each(packages)('%s says what it is not for, before its first section', (folder) => {
-  expect(read(`${folder}/README.md`).split('\n## ')[0]).toMatch(/^Not for /m)
+  expect(read(`${folder}/README.md`).split('\n## ')[0]).toMatch(/^It is not for /m)
 })
 
 test('the release publishes every package after all tests have run', () => {

@@ -113,7 +113,7 @@ function createGroup(call: Call) {
   const { name, location } = call.body(NewGroupBody)
   checkGroupName(name)
   checkLocation(location)
-  checkGroupIsFree(call, call.organization.id, name)
+  checkGroupNameAvailable(call, call.organization.id, name)
   const group = newGroup(call.organization.id, name, location, newKeyPair())
   const data = { group: name }
   call.commit({ code: 'group-create', message: `created group ${name}`, data }, () =>
@@ -122,7 +122,7 @@ function createGroup(call: Call) {
   return { group: groupView(call, group) }
 }
 
-export function checkGroupIsFree(call: Call, organization: string, name: string): void {
+export function checkGroupNameAvailable(call: Call, organization: string, name: string): void {
   if (call.plane.registry.findGroup(organization, name) !== undefined)
     throw new Refusal(409, 'group already exists')
 }
@@ -205,7 +205,7 @@ function renameGroup(call: Call) {
   const group = call.group()
   const { name } = call.body(RenameBody)
   checkGroupName(name)
-  if (name !== group.name) checkGroupIsFree(call, group.organization, name)
+  if (name !== group.name) checkGroupNameAvailable(call, group.organization, name)
   const renamed = { ...group, name }
   call.commit(null, () => call.plane.registry.groups.put(renamed))
   return { group: groupView(call, renamed) }
