@@ -60,7 +60,7 @@ test('the shared budget is enforced, and released bytes can be taken again', () 
   expect(() => one.take(1)).toThrow('too many dumps')
 })
 
-test('stored dumps and dumps being received share the server's budget of 1 GiB', async () => {
+test('stored dumps and dumps being received share a budget of 1 GiB', async () => {
   const { dumps } = await open()
   const receiving = dumps.share()
   receiving.take(1_024 ** 3 - DUMP.length)
