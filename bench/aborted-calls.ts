@@ -48,10 +48,10 @@ const CLIENTS: Record<string, (address: Address) => Writer> = {
           tx.close()
         }
       }
-      const left =
+      const remaining =
         signal &&
         new Promise<void>((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))))
-      await Promise.race(left ? [run(), left] : [run()])
+      await Promise.race(remaining ? [run(), remaining] : [run()])
     }
   },
 }

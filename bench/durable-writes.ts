@@ -22,9 +22,9 @@ async function timeWrites(dataDirectory: string | undefined, atATime: number): P
     for (let done = 0; done < share; done += 1) await client.execute('insert into t(a) values (?)', ['a row'])
   }
   await write(100)
-  const begun = performance.now()
+  const startedAt = performance.now()
   await Promise.all(Array.from({ length: atATime }, () => write(count / atATime)))
-  return (performance.now() - begun) / count
+  return (performance.now() - startedAt) / count
 }
 
 const median = (times: number[]): string => (times.sort((a, b) => a - b)[ROUNDS >> 1] ?? 0).toFixed(2)

@@ -31,8 +31,8 @@ async function byHand(path: string, request: Request): Promise<void> {
   let baton = ''
   const send = async (operations: string): Promise<void> => {
     const body = `{${baton && `"baton":"${baton}",`}"requests":[${operations}]}`
-    const answer = await pool.request({ method: 'POST', path, headers, body })
-    const { baton: next } = JSON.parse(await answer.body.text()) as { baton: string | null }
+    const response = await pool.request({ method: 'POST', path, headers, body })
+    const { baton: next } = JSON.parse(await response.body.text()) as { baton: string | null }
     baton = next ?? ''
   }
   await send(`${execute('BEGIN IMMEDIATE')},${execute(INSERT)}`)

@@ -70,8 +70,8 @@ class Round {
     }
     await this.#timed('first query', query)
     await this.#timed('second query', query)
-    const half = names.slice(0, names.length / 2)
-    await this.#timed('delete half', (name) => platform.databases.delete(name), half)
+    const firstHalf = names.slice(0, names.length / 2)
+    await this.#timed('delete half', (name) => platform.databases.delete(name), firstHalf)
     await server.close()
     let again = server
     await this.#once('start with the rest', async () => {
@@ -96,9 +96,9 @@ class Round {
     of: readonly string[] = names,
   ): Promise<void> {
     const began = performance.now()
-    const left = [...of].reverse()
+    const remaining = [...of].reverse()
     const worker = async (): Promise<void> => {
-      for (let name = left.pop(); name !== undefined; name = left.pop()) await work(name)
+      for (let name = remaining.pop(); name !== undefined; name = remaining.pop()) await work(name)
     }
     await Promise.all(Array.from({ length: CONCURRENCY }, worker))
     const seconds = (performance.now() - began) / 1_000

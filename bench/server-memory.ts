@@ -40,11 +40,13 @@ async function measure(backend: string, nodeOptions: string): Promise<void> {
     const sizes = [megabytesOf(child.pid as number)]
     const started = performance.now()
     for (let part = 0; part < PARTS; part++) {
-      let left = Math.floor(Number(values.requests) / PARTS)
+      let remaining = Math.floor(Number(values.requests) / PARTS)
       const client = async (): Promise<void> => {
-        while (left-- > 0)
+        while (remaining-- > 0)
           await run(
-            left % 3 === 0 ? `INSERT INTO t (b) VALUES ('${left}')` : 'SELECT count(*) FROM t WHERE a < 100',
+            remaining % 3 === 0
+              ? `INSERT INTO t (b) VALUES ('${remaining}')`
+              : 'SELECT count(*) FROM t WHERE a < 100',
           )
       }
       await Promise.all(Array.from({ length: IN_FLIGHT }, client))

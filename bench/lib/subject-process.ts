@@ -21,9 +21,9 @@ let asked = 0
 async function perform({ question, count, inFlight }: Task): Promise<void> {
   const ask = subject.questions[question]
   if (!ask) throw new Error(`${file} has no ${question}`)
-  let left = count
+  let remaining = count
   const lane = async (): Promise<void> => {
-    while (left-- > 0) await ask(asked++)
+    while (remaining-- > 0) await ask(asked++)
   }
   await Promise.all(Array.from({ length: inFlight }, lane))
 }

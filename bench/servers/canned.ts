@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { Pool } from 'undici'
 
 const pool = new Pool(process.argv[2] as string)
-const answers = new Map<string, { readonly status: number; readonly body: Buffer; readonly type: string }>()
+const responses = new Map<string, { readonly status: number; readonly body: Buffer; readonly type: string }>()
 let isReplaying = false
 
 const server = http.createServer((request, response) => {
@@ -17,12 +17,12 @@ const server = http.createServer((request, response) => {
     const send = ({ status, body: text, type }: { status: number; body: Buffer; type: string }): void => {
       response.writeHead(status, { 'content-type': type, 'content-length': text.length }).end(text)
     }
-    const kept = answers.get(key)
+    const kept = responses.get(key)
     if (isReplaying)
       send(kept ?? { status: 500, body: Buffer.from(`not recorded: ${key}`), type: 'text/plain' })
     else
       void pass(request, body).then((answer) => {
-        answers.set(key, answer)
+        responses.set(key, answer)
         send(answer)
       })
   })

@@ -120,10 +120,10 @@ describe('close', () => {
   test('ends calls that wait for a token', async () => {
     const db = createClient({ ...database.config, authToken: () => new Promise<string>(() => {}) })
     const call = db.execute('insert into t values (1)')
-    const heard = expect(call).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
+    const rejection = expect(call).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
     await pause(10)
     await db.close()
-    await heard
+    await rejection
   })
 })
 

@@ -88,27 +88,27 @@ describe('close', () => {
 describe('close, and calls that wait for a retry', () => {
   /** Client of a server that is overloaded at first. */
   const clientOf = (retryAfter: string, refusals: number) => {
-    const asked = Promise.withResolvers<void>()
+    const requested = Promise.withResolvers<void>()
     let requests = 0
-    const answer = '{"baton":null,"base_url":null,"results":[]}'
+    const response = '{"baton":null,"base_url":null,"results":[]}'
     const db = createClient({
       url: 'http://x',
       fetch: async () => {
-        asked.resolve()
+        requested.resolve()
         const status = requests++ < refusals ? 429 : 200
-        return { status, headers: { get: () => retryAfter }, text: async () => answer }
+        return { status, headers: { get: () => retryAfter }, text: async () => response }
       },
     })
-    return { db, asked: asked.promise, count: () => requests }
+    return { db, requested: requested.promise, count: () => requests }
   }
 
   test('at once: they are aborted', async () => {
     // otherwise it would wait for a quarter of an hour
-    const { db, asked, count } = clientOf('900', Infinity)
+    const { db, requested, count } = clientOf('900', Infinity)
     const call = expect(db.execute('select 1', [], { timeoutMs: Infinity })).rejects.toThrow(
       'the client is closed',
     )
-    await asked
+    await requested
     await pause(10)
     await db.close()
     await call
@@ -116,9 +116,9 @@ describe('close, and calls that wait for a retry', () => {
   })
 
   test('with drainMs: they finish', async () => {
-    const { db, asked, count } = clientOf('1', 1)
+    const { db, requested, count } = clientOf('1', 1)
     const call = isHealthy(db)
-    await asked
+    await requested
     await pause(10)
     await db.close({ drainMs: 10_000 })
     expect(await Promise.race([call, Promise.resolve('not yet')])).toBe(true)
@@ -127,11 +127,11 @@ describe('close, and calls that wait for a retry', () => {
 
   test('a transaction that would be retried', async () => {
     for (const drainMs of [0, 10_000]) {
-      const { db, asked } = clientOf('1', Infinity)
+      const { db, requested } = clientOf('1', Infinity)
       const transaction = expect(
         db.transaction((tx) => tx.execute('select 1'), { retry: 1000 }),
       ).rejects.toThrow(drainMs ? '429' : 'the client is closed')
-      await asked
+      await requested
       await pause(10)
       await db.close({ drainMs })
       await transaction

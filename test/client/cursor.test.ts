@@ -76,11 +76,11 @@ describe.each([
         { n: 20_000 * (round + 1) },
       ])
     }
-    const mine = new Error('mine')
+    const ownError = new Error('own error')
     const given = (async () => {
-      for await (const row of readRows(db, many)) if (row) throw mine
+      for await (const row of readRows(db, many)) if (row) throw ownError
     })()
-    await expect(given).rejects.toBe(mine)
+    await expect(given).rejects.toBe(ownError)
     expect((await db.execute('select count(*) as n from left_early')).rows).toEqual([{ n: 120_000 }])
   })
 
@@ -107,7 +107,7 @@ describe.each([
 
   test('an abort rejects the loop with the reason', async () => {
     const controller = new AbortController()
-    const reason = new Error('mine')
+    const reason = new Error('own error')
     const read = (async () => {
       for await (const { i } of readRows<{ i: number }>(db, count(3_000_000), [], {
         signal: controller.signal,
@@ -151,13 +151,13 @@ describe.each([
 
   test('an abandoned iterator does not prevent the transaction from ending', async () => {
     await db.batch(['drop table if exists c', 'create table c (a)'])
-    const mine = new Error('mine')
+    const ownError = new Error('own error')
     const given = db.transaction(async (tx) => {
       await tx.execute('insert into c values (1)')
       await readRows(tx, count(1_000_000)).next()
-      throw mine
+      throw ownError
     })
-    await expect(given).rejects.toBe(mine)
+    await expect(given).rejects.toBe(ownError)
     const unfinished = db.transaction(async (tx) => {
       await tx.execute('insert into c values (2)')
       await readRows(tx, count(1_000_000)).next()
@@ -251,9 +251,9 @@ describe('a cursor that is queued with other statements of a transaction', () =>
         void inner.execute('insert into beside values (1)').catch(() => {})
         rows = collect(readRows(inner, 'select a from beside'))
         rows.catch(() => {})
-        throw new Error('mine')
+        throw new Error('own error')
       })
-      await expect(failed).rejects.toThrow('mine')
+      await expect(failed).rejects.toThrow('own error')
       await expect(rows).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
       await tx.execute('insert into beside values (2)')
     })

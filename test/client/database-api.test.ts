@@ -193,9 +193,9 @@ describe('restore', () => {
       fetch: async (url, init) => {
         const how = init.body?.includes('"batch"') ? lost.get((batches += 1)) : undefined
         if (how === 'request') throw new TypeError('lost on the way')
-        const answer = await fetch(url, init)
-        if (how === undefined) return answer
-        await answer.text()
+        const response = await fetch(url, init)
+        if (how === undefined) return response
+        await response.text()
         throw new TypeError('lost on the way back')
       },
     })
@@ -449,7 +449,7 @@ describe('listen', () => {
     const db = open(config)
     await db.execute('create table t (a)')
     const { promise, resolve } = Promise.withResolvers<void>()
-    const heard = total(db, 301, resolve)
+    const rowCount = total(db, 301, resolve)
     await promise
     // libsql-server clears its counts only after it releases the write lock, so a rollback can clear another writer's
     const writers = inject('target') === 'embedded' ? 4 : 1
@@ -474,7 +474,7 @@ describe('listen', () => {
     expect((await db.execute('select count(*) as n from t')).rows).toEqual([{ n: 300 }])
     // one more change, so that the listener does not stop by accident
     await db.execute('insert into t values (5)')
-    const { events, inserted } = await heard
+    const { events, inserted } = await rowCount
     expect(inserted).toBe(301)
     expect(new Set(events.map(({ type }) => type))).toEqual(new Set(['ready', 'changes']))
     expect(events).toHaveLength(1 + 100 + 100 + 1)

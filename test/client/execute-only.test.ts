@@ -51,9 +51,9 @@ test('the server is probed once for what it supports', async () => {
 test('a callback that throws keeps nothing', async () => {
   const given = db.transaction(async (tx) => {
     await tx.execute(insert(1))
-    throw new Error('mine')
+    throw new Error('own error')
   })
-  await expect(given).rejects.toThrow('mine')
+  await expect(given).rejects.toThrow('own error')
   expect(await rows()).toEqual([])
 })
 

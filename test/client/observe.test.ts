@@ -183,15 +183,15 @@ test('rows that are read from a cursor, even if the loop is left early', async (
 })
 
 test('the diagnostics channel of node receives the same events', async () => {
-  const heard: unknown[] = []
-  const listen = (event: unknown): unknown => heard.push(event)
+  const received: unknown[] = []
+  const listen = (event: unknown): unknown => received.push(event)
   const baton = channel('baton')
   baton.subscribe(listen)
   await using quiet = createClient(database.config)
   await quiet.execute('select 1')
   baton.unsubscribe(listen)
   await quiet.execute('select 2')
-  expect(heard).toMatchObject([
+  expect(received).toMatchObject([
     { type: 'query:start', sql: ['select 1'] },
     { type: 'request' },
     { type: 'query:end', rows: 1 },

@@ -57,14 +57,14 @@ const isPathOf = (path: string, row: Row): boolean =>
 
 const target = inject('target')
 describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', () => {
-  const answers: { method: string; path: string; status: number; text: string }[] = []
+  const responses: { method: string; path: string; status: number; text: string }[] = []
   let server: LocalServer
   let platform: PlatformClient
   const recording: PlatformFetch = async (url, init) => {
     const answer = await fetch(url, init)
     const text = await answer.text()
     const { pathname } = new URL(url)
-    answers.push({ method: init.method, path: pathname, status: answer.status, text })
+    responses.push({ method: init.method, path: pathname, status: answer.status, text })
     return { status: answer.status, headers: answer.headers, text: async () => text }
   }
   const clientOf = (token: string): PlatformClient => {
@@ -135,14 +135,14 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     const db = createClient({ url: databaseUrl(hostname), authToken })
     const reader = createClient({ url: databaseUrl(hostname), authToken: ofGroup })
     await db.batch(['create table t (a)', 'insert into t values (1)'])
-    const before = answers.filter(({ path }) => path.endsWith('/auth/tokens')).length
+    const before = responses.filter(({ path }) => path.endsWith('/auth/tokens')).length
     // longer than the lifetime of a token
     const until = Date.now() + 4_000
     while (Date.now() < until) {
       expect((await db.execute('select a from t')).rows).toEqual([{ a: 1 }])
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
-    const minted = answers.filter(({ path }) => path.endsWith('/auth/tokens')).length - before
+    const minted = responses.filter(({ path }) => path.endsWith('/auth/tokens')).length - before
     expect(minted).toBeGreaterThanOrEqual(1)
     expect(minted).toBeLessThanOrEqual(4)
     expect((await reader.execute('select a from t')).rows).toEqual([{ a: 1 }])
@@ -247,14 +247,14 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
   })
 
   test('every documented route was called, succeeded, and responded as documented', () => {
-    const isAnswerTo = (row: Row) => (answer: (typeof answers)[number]) =>
+    const isAnswerTo = (row: Row) => (answer: (typeof responses)[number]) =>
       answer.status === 200 && answer.method === row.method && isPathOf(answer.path, row)
     // embedded databases have no replicas
     const isOfServer = ({ path }: Row): boolean =>
       target === 'sqld' || !path.includes('{groupName}/locations/')
-    const missing = documented.filter(isOfServer).filter((row) => !answers.some(isAnswerTo(row)))
+    const missing = documented.filter(isOfServer).filter((row) => !responses.some(isAnswerTo(row)))
     expect(missing.map(({ method, path }) => `${method} ${path}`)).toEqual([])
-    const wrong = answers
+    const wrong = responses
       .filter(({ status }) => status === 200)
       .flatMap(({ method, path, text }) => {
         const row = documented.find((each) => each.method === method && isPathOf(path, each))

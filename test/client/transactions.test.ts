@@ -32,12 +32,12 @@ test('commits the changes of the callback and returns its value', async () => {
 })
 
 test("rolls back when the callback throws, and throws the callback's own error", async () => {
-  const mine = new Error('mine')
+  const ownError = new Error('own error')
   const given = db.transaction(async (tx) => {
     await tx.execute(insert('one'))
-    throw mine
+    throw ownError
   })
-  await expect(given).rejects.toBe(mine)
+  await expect(given).rejects.toBe(ownError)
   expect(await values()).toEqual([])
 })
 
@@ -131,9 +131,9 @@ test("a loss does not mask the callback's own error", async () => {
   const given = db.transaction(async (tx) => {
     await tx.execute(insert('one'))
     await tx.execute("insert or rollback into t (b) values ('one')").catch(() => {})
-    throw new Error('mine')
+    throw new Error('own error')
   })
-  await expect(given).rejects.toThrow('mine')
+  await expect(given).rejects.toThrow('own error')
 })
 
 test('a commit that a deferred foreign key rejects leaves nothing behind', async () => {
@@ -448,7 +448,7 @@ test('a call on the outer handle inside a savepoint waits only until its timeout
 })
 
 test("a failing token or a closed client does not replace the user's error", async () => {
-  const mine = new Error('mine')
+  const ownError = new Error('own error')
   let calls = 0
   await using flaky = createClient({
     ...database.config,
@@ -460,16 +460,16 @@ test("a failing token or a closed client does not replace the user's error", asy
   })
   const given = flaky.transaction(async (tx) => {
     await tx.execute(insert('one'))
-    throw mine
+    throw ownError
   })
-  await expect(given).rejects.toBe(mine)
+  await expect(given).rejects.toBe(ownError)
   const closing = createClient(database.config)
   const closedWithin = closing.transaction(async (tx) => {
     await tx.execute(insert('one'))
     await closing.close()
-    throw mine
+    throw ownError
   })
-  await expect(closedWithin).rejects.toBe(mine)
+  await expect(closedWithin).rejects.toBe(ownError)
 })
 
 test('no transaction can begin on a lost or closed stream', async () => {
@@ -560,8 +560,8 @@ test('a batch that only reads does not wait for the write lock; one that may wri
     expect(read[0]?.rows).toEqual([{ n: 0 }])
     const late = { code: 'TIMEOUT' }
     await expect(other.batch(['select 1', insert('late')], { timeoutMs: 150 })).rejects.toMatchObject(late)
-    const told = other.batch(['select 1'], { mode: 'immediate', timeoutMs: 150 })
-    await expect(told).rejects.toMatchObject(late)
+    const blocked = other.batch(['select 1'], { mode: 'immediate', timeoutMs: 150 })
+    await expect(blocked).rejects.toMatchObject(late)
   })
 })
 

@@ -137,11 +137,14 @@ test('a port in use; --host, --domain and --allow-origin are passed to the serve
   const page = await fetch(`http://127.0.0.1:${port}/version`, { headers: { origin: 'https://a.b' } })
   expect([page.status, page.headers.get('access-control-allow-origin')]).toEqual([200, 'https://a.b'])
   const named = await new Promise((resolve, reject) => {
-    const ask = get({ host: '127.0.0.1', port, path: '/version', headers: { host: 'db.test' } }, (answer) => {
-      answer.resume()
-      resolve(answer.statusCode)
-    })
-    ask.on('error', reject)
+    const sendRequest = get(
+      { host: '127.0.0.1', port, path: '/version', headers: { host: 'db.test' } },
+      (response) => {
+        response.resume()
+        resolve(response.statusCode)
+      },
+    )
+    sendRequest.on('error', reject)
   })
   expect(named).toBe(200)
   first.kill('SIGTERM')
@@ -185,8 +188,8 @@ test('process.exit leaves no temporary directory', async () => {
       env: { ...process.env, TMPDIR: folder },
     })
     expect(await endOf(child)).toEqual({ code: 0, output: '', errors: '' })
-    const left = await readdir(folder)
-    expect(left.filter((name) => name.startsWith('baton-'))).toEqual([])
+    const remaining = await readdir(folder)
+    expect(remaining.filter((name) => name.startsWith('baton-'))).toEqual([])
   }
   await rm(folder, { recursive: true })
 })

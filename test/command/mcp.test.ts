@@ -83,12 +83,12 @@ test('can be started before the server, and reconnects to a restarted one', asyn
   const early = await connectAgent([`http://127.0.0.1:${port}`])
   expect((await early.call('query', { sql: 'select 1' })).error).toContain('ECONNREFUSED')
   await vi.waitFor(async () => expect((await early.call('recent_requests')).error).toContain('ECONNREFUSED'))
-  for (const answer of [1, 2]) {
+  for (const response of [1, 2]) {
     await using late = await startLocalServer({ port, inspector: true })
     await vi.waitFor(
       async () => {
-        expect((await early.call('query', { sql: `select ${answer}` })).value.rows).toEqual([[answer]])
-        const { value } = await early.call('recent_requests', { contains: `select ${answer}` })
+        expect((await early.call('query', { sql: `select ${response}` })).value.rows).toEqual([[response]])
+        const { value } = await early.call('recent_requests', { contains: `select ${response}` })
         expect(value.requests.length).toBeGreaterThan(0)
       },
       { timeout: 15_000 },

@@ -40,16 +40,16 @@ test('baton databases and baton database-tokens, with the platform API', async (
     output: 'deleted app\n',
     errors: '',
   })
-  const gone = await api('databases', 'destroy', 'app', '--yes')
-  expect([gone.code, gone.output]).toEqual([1, ''])
+  const destroyed = await api('databases', 'destroy', 'app', '--yes')
+  expect([destroyed.code, destroyed.output]).toEqual([1, ''])
 
   if (terminalProblem === null) {
     await api('databases', 'create', 'kept')
-    const asked = new Terminal(['databases', 'destroy', 'kept'], folder, env)
-    await asked.sees('Type its name to confirm: ')
-    asked.type('no\n')
-    await asked.sees('"kept" was not deleted')
-    expect(await asked.end()).toBe(1)
+    const terminal = new Terminal(['databases', 'destroy', 'kept'], folder, env)
+    await terminal.sees('Type its name to confirm: ')
+    terminal.type('no\n')
+    await terminal.sees('"kept" was not deleted')
+    expect(await terminal.end()).toBe(1)
     const canceled = new Terminal(['databases', 'destroy', 'kept'], folder, env)
     await canceled.sees('Type its name to confirm: ')
     canceled.type('\u0003')

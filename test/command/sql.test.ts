@@ -43,10 +43,10 @@ test.concurrent('more rows than fit in one response, and a reader that stops ear
   const piped = spawn('bash', ['-c', `${[node, ...args].join(' ')} | head -n 1; echo "\${PIPESTATUS[0]}"`], {
     env: batonEnv(),
   })
-  let said = ''
-  for (const stream of [piped.stdout, piped.stderr]) stream.on('data', (part) => (said += part))
+  let printedByBoth = ''
+  for (const stream of [piped.stdout, piped.stderr]) stream.on('data', (part) => (printedByBoth += part))
   await once(piped, 'close')
-  expect(said).toBe(`{"i":1,"x":"${'x'.repeat(80)}"}\n0\n`)
+  expect(printedByBoth).toBe(`{"i":1,"x":"${'x'.repeat(80)}"}\n0\n`)
 })
 
 test.concurrent('the prompt reports when a transaction has expired', async ({ skip }) => {
@@ -54,12 +54,12 @@ test.concurrent('the prompt reports when a transaction has expired', async ({ sk
   const { url: own } = await server.createDatabase('prompt')
   const terminal = new Terminal(['sql', own], folder)
   await terminal.sees('baton> ')
-  await terminal.answer('create table t (a); insert into t values (1);')
-  await terminal.answer('begin;', 'baton*> ')
-  await terminal.answer('delete from t;', 'baton*> ')
+  await terminal.run('create table t (a); insert into t values (1);')
+  await terminal.run('begin;', 'baton*> ')
+  await terminal.run('delete from t;', 'baton*> ')
   await terminal.sees('A waiting writer can now take over the write lock')
   await terminal.sees('The transaction was rolled back')
-  expect(await terminal.answer('select count(*) as kept from t;')).toMatch(/kept\s+----\s+1\s/)
+  expect(await terminal.run('select count(*) as kept from t;')).toMatch(/kept\s+----\s+1\s/)
 
   terminal.type('exit\n')
   expect(await terminal.end()).toBe(0)

@@ -35,7 +35,7 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
     const folder = join(project, 'cloudflare-worker-drizzle')
     beforeAll(() => void copyExample('cloudflare-worker-drizzle', project))
     let cookie = ''
-    const ask = async (worker: EdgeServer, name?: string): Promise<unknown> => {
+    const sendRequest = async (worker: EdgeServer, name?: string): Promise<unknown> => {
       const init = name === undefined ? {} : { method: 'POST', body: JSON.stringify({ name }) }
       const response = await worker.fetch('/', { ...init, headers: { cookie } })
       cookie = response.headers.get('set-cookie') ?? cookie
@@ -53,11 +53,11 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       proxy.bodies = []
       const bindings = { DATABASE_URL: proxy.url, DATABASE_TOKEN: authToken }
       await using worker = await serveWorker(entry, bundle, bindings)
-      expect(await ask(worker, 'Ada')).toEqual([201, { id: 1, name: 'Ada' }])
+      expect(await sendRequest(worker, 'Ada')).toEqual([201, { id: 1, name: 'Ada' }])
       const [, index] = /^replication-index=([1-9]\d*);/.exec(cookie) ?? []
       proxy.bodies.length = 0
-      expect(await ask(worker, 'Ada')).toEqual([409, { error: 'that name is taken' }])
-      expect(await ask(worker)).toEqual([200, [{ id: 1, name: 'Ada' }]])
+      expect(await sendRequest(worker, 'Ada')).toEqual([409, { error: 'that name is taken' }])
+      expect(await sendRequest(worker)).toEqual([200, [{ id: 1, name: 'Ada' }]])
       const read = proxy.bodies.find((body) => body.includes('select'))
       expect(read).toContain(`"replication_index":"${index}"`)
       const visits = async (): Promise<unknown> =>

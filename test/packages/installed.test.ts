@@ -118,9 +118,9 @@ async function typeErrors([bin = '']: readonly string[], files: readonly string[
   const tsc = [join(bin, 'tsc'), '--noEmit', '--strict', '--noUncheckedIndexedAccess', '--pretty', 'false']
   const types = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')]
   const language = ['--target', 'es2022', '--module', 'nodenext', '--lib', 'es2023,esnext.disposable,dom']
-  const said = await run([...tsc, ...language, ...types, ...files], { cwd: project }).catch(String)
+  const diagnostics = await run([...tsc, ...language, ...types, ...files], { cwd: project }).catch(String)
   // Drizzle's own declarations for other databases have errors
-  return said
+  return diagnostics
     .split('\n')
     .filter((line) => /^(\w+\.m?ts|\S*@batonsql)\S* error|error TS(5|6)\d{3}|TS18003/.test(line))
 }
@@ -187,11 +187,11 @@ describe('the README, from its first line', () => {
       const types = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')]
       // declarations of our packages are checked, too
       const libraries = ['--lib', 'es2023,esnext.disposable,dom', '--esModuleInterop']
-      const said = await run([...tsc, ...language, ...types, ...libraries, 'commonjs.cts'], {
+      const diagnostics = await run([...tsc, ...language, ...types, ...libraries, 'commonjs.cts'], {
         cwd: project,
       }).catch(String)
       // Kysely itself has been an ES module only since 0.29
-      const errors = said.split('\n').filter((line) => /^\w+\.cts|@batonsql/.test(line))
+      const errors = diagnostics.split('\n').filter((line) => /^\w+\.cts|@batonsql/.test(line))
       expect(errors.filter((line) => !line.includes(`import("kysely")`))).toEqual([])
       const output = readFileSync(join(out, 'commonjs.cjs'), 'utf8')
       writeFileSync(join(project, 'commonjs.cjs'), output)
@@ -201,8 +201,8 @@ describe('the README, from its first line', () => {
 
   test.for(NODES)('an entry point whose peer dependency is missing names it: %s', async (name, context) => {
     const code = "import('@batonsql/core/opentelemetry').catch((error) => console.log(error.message))"
-    const said = await run([...commandOf(name, context), '-e', code], { cwd: project })
-    expect(said).toMatch(
+    const diagnostics = await run([...commandOf(name, context), '-e', code], { cwd: project })
+    expect(diagnostics).toMatch(
       /^Cannot find package '@opentelemetry\/api' imported from .*core\/dist\/opentelemetry\.js$/m,
     )
   })
@@ -227,9 +227,9 @@ describe('npx with nothing installed', () => {
       'one\n---\n  1\n',
     )
     await server.close()
-    const said = await run([...cli, 'dev', '--port', '0'], { cwd, env: npx }).catch(String)
+    const diagnostics = await run([...cli, 'dev', '--port', '0'], { cwd, env: npx }).catch(String)
     const [, add = '', once = ''] =
-      /^baton: the local server is not installed: add it with `(.+)`, or run `(.+)`$/m.exec(said) ?? []
+      /^baton: the local server is not installed: add it with `(.+)`, or run `(.+)`$/m.exec(diagnostics) ?? []
     expect(add).toMatch(/^npm install .*@batonsql\/local-server/)
     const served = await serve([...once.split(' '), 'dev', '--port', '0'], { cwd, env: npx })
     expect(await (await fetch(`${served.url}/version`)).text()).toMatch(/^baton/i)
@@ -240,9 +240,11 @@ describe('npx with nothing installed', () => {
   test('baton mcp says how to add the SDK, and serves an agent once it is added', async () => {
     const cwd = projectFolder('npx-mcp')
     await using server = await startLocalServer()
-    const said = await run(['npx', '@batonsql/cli', 'mcp', server.url], { cwd, env: npx }).catch(String)
+    const diagnostics = await run(['npx', '@batonsql/cli', 'mcp', server.url], { cwd, env: npx }).catch(
+      String,
+    )
     const [, add = '', once = ''] =
-      /^baton: the MCP SDK is not installed: add it with `(.+)`, or run `(.+)`$/m.exec(said) ?? []
+      /^baton: the MCP SDK is not installed: add it with `(.+)`, or run `(.+)`$/m.exec(diagnostics) ?? []
     expect(add).toMatch(/^npm install .*@modelcontextprotocol\/sdk zod$/)
     const [command = '', ...args] = once.split(' ')
     const agent = new McpClient({ name: 'test', version: '1' })

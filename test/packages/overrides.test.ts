@@ -92,8 +92,8 @@ describe.each([
       'false',
     ]
     const language = ['--target', 'es2023', '--module', 'nodenext', '--types', 'node']
-    const said = await run([...tsc, ...language, 'app.ts'], { cwd: project }).catch(String)
-    expect(said.split('\n').filter((line) => line.startsWith('app.ts'))).toEqual([])
+    const output = await run([...tsc, ...language, 'app.ts'], { cwd: project }).catch(String)
+    expect(output.split('\n').filter((line) => line.startsWith('app.ts'))).toEqual([])
   })
 })
 
@@ -116,11 +116,11 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
 
   test.each(['auth', 'mastra', 'payload', 'prisma'])('%s', async (name) => {
     const { url } = await server.createDatabase(name)
-    const said = await run([process.execPath, '--no-warnings', `${name}.mjs`], {
+    const output = await run([process.execPath, '--no-warnings', `${name}.mjs`], {
       cwd: project,
       env: { DATABASE_URL: url },
     })
-    expect(said).toContain(`${name}: ok`)
+    expect(output).toContain(`${name}: ok`)
   })
 
   test('prisma migrate diff, applied with `baton sql --file`, keeps the rows', async () => {
@@ -131,10 +131,10 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
     writeFileSync(join(project, 'next.prisma'), next)
     const migrate = async (...schemas: string[]): Promise<string> => {
       const diff = [process.execPath, '--no-warnings', 'prisma-diff.mjs', ...schemas]
-      const said = await run(diff, { cwd: project, env: { DATABASE_URL: url } })
-      writeFileSync(join(project, 'migration.sql'), said)
+      const output = await run(diff, { cwd: project, env: { DATABASE_URL: url } })
+      writeFileSync(join(project, 'migration.sql'), output)
       await run(['npx', 'baton', 'sql', url, '--file', 'migration.sql'], { cwd: project })
-      return said
+      return output
     }
     await using db = createClient({ url })
     expect(await migrate('schema.prisma')).toContain('CREATE TABLE "Post"')
@@ -161,13 +161,13 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
         dbCredentials: { url, authToken: 'x' },
       }
       writeFileSync(join(project, 'drizzle.config.ts'), `export default ${JSON.stringify(config)}`)
-      let said = ''
+      let output = ''
       for (const word of words)
-        said += await run(['npx', 'drizzle-kit', ...word.split(' ')], { cwd: project })
+        output += await run(['npx', 'drizzle-kit', ...word.split(' ')], { cwd: project })
       const db = createClient({ url })
       await db.execute("insert into person (name, score) values ('Ada', 1)")
       await db.close()
-      return said
+      return output
     }
     const pushed = await kit('pushed', 'push --force', 'push --force')
     expect(pushed).toContain('Changes applied')

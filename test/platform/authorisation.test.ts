@@ -69,12 +69,12 @@ beforeAll(async () => {
     await scene.done('POST', `${own}/members`, { body: { username: role, role } })
     callers.push({ name: role, token, level: 'unrestricted', role })
   }
-  const stranger = await platform.createUser({ username: 'stranger' })
-  await scene.done('POST', '/v1/organizations', { token: stranger, body: { name: 'other' } })
-  const foreign = await scene.mint('foreign', { organization: 'other' }, stranger)
+  const outsider = await platform.createUser({ username: 'stranger' })
+  await scene.done('POST', '/v1/organizations', { token: outsider, body: { name: 'other' } })
+  const foreign = await scene.mint('foreign', { organization: 'other' }, outsider)
   callers.push(
     { ...owner, name: 'of another organization', token: foreign, isForeign: true },
-    { ...owner, name: 'stranger', token: stranger, level: 'unrestricted', isForeign: true },
+    { ...owner, name: 'stranger', token: outsider, level: 'unrestricted', isForeign: true },
   )
 })
 afterAll(() => scene[Symbol.asyncDispose]())
@@ -127,7 +127,7 @@ const OTHERS: readonly KnownRoute[] = [
 const ROUTES = [...DOCUMENTED_ROUTES, ...UNDOCUMENTED_ROUTES, ...OTHERS]
 
 /** If these succeeded, they would break the test, so they are called only by callers that must be rejected. */
-const LAST_DEEDS = ['POST /v1/auth/invalidate', `DELETE ${O}`]
+const LAST_ACTIONS = ['POST /v1/auth/invalidate', `DELETE ${O}`]
 
 /** The documented permissions; if there are none, those that fit the purpose of the role. */
 function isAllowed(route: KnownRoute, caller: Caller): boolean {
@@ -176,7 +176,10 @@ async function difference(route: KnownRoute, caller: Caller): Promise<string | n
   })
   const hasBody = route.method !== 'GET' && route.method !== 'DELETE'
   const body = hasBody ? { body: '{"overages":1,"role":1}' } : {}
-  const { status, body: answer } = await scene.ask(route.method, path, { token: caller.token, ...body })
+  const { status, body: answer } = await scene.sendRequest(route.method, path, {
+    token: caller.token,
+    ...body,
+  })
   const isHidden = status === 404 && answer?.error === 'organization not found'
   const isRefused = status === 401 || status === 403 || isHidden
   const found = isRefused ? status : status < 500 || status === 501 ? 'let in' : status
@@ -189,11 +192,11 @@ test('each route allows or rejects each kind of token as documented', {
   timeout: 240_000,
 }, async () => {
   const differences: string[] = []
-  let [asked, left] = [0, 0]
+  let [asked, remaining] = [0, 0]
   for (const route of ROUTES) {
     for (const caller of callers) {
-      if (LAST_DEEDS.includes(`${route.method} ${route.path}`) && expectation(route, caller) === 'let in') {
-        left += 1
+      if (LAST_ACTIONS.includes(`${route.method} ${route.path}`) && expectation(route, caller) === 'let in') {
+        remaining += 1
         continue
       }
       const found = await difference(route, caller)
@@ -203,21 +206,22 @@ test('each route allows or rejects each kind of token as documented', {
   }
   expect(differences).toEqual([])
   expect(callers).toHaveLength(23)
-  expect(asked).toBe(ROUTES.length * callers.length - left)
+  expect(asked).toBe(ROUTES.length * callers.length - remaining)
   // the three owners of the organization, and callers with an unrestricted token
-  expect(left).toBe(7)
+  expect(remaining).toBe(7)
 })
 
 test('rejections have the documented messages', async () => {
-  const error = async (token: string | null) => (await scene.ask('GET', '/v1/user', { token })).body.error
+  const error = async (token: string | null) =>
+    (await scene.sendRequest('GET', '/v1/user', { token })).body.error
   expect(await error('nonsense')).toBe('token contains an invalid number of segments')
   expect(await error(await scene.tokenFor('app'))).toBe('could not parse jwt id')
   const { organization, token } = scene.platform
-  expect((await scene.ask('GET', `/v1/organizations/nowhere`, { token })).body).toEqual({
+  expect((await scene.sendRequest('GET', `/v1/organizations/nowhere`, { token })).body).toEqual({
     error: 'organization not found',
   })
   const viewer = callers.find(({ name }) => name === 'viewer')?.token ?? ''
-  const patched = await scene.ask('PATCH', `/v1/organizations/${organization}/members/admin`, {
+  const patched = await scene.sendRequest('PATCH', `/v1/organizations/${organization}/members/admin`, {
     token: viewer,
     body: { role: 'viewer' },
   })
@@ -231,8 +235,8 @@ test('admins list and revoke all tokens of the organization, members only their 
   const { own, platform } = scene
   const { organization } = platform
   const tokenOf = (name: string): string => callers.find((caller) => caller.name === name)?.token ?? ''
-  const mine = await scene.mint('by-member', { organization }, tokenOf('member'))
-  expect((await scene.ask('GET', own, { token: mine })).status).toBe(200)
+  const memberToken = await scene.mint('by-member', { organization }, tokenOf('member'))
+  expect((await scene.sendRequest('GET', own, { token: memberToken })).status).toBe(200)
   const listed = async (who: string): Promise<{ name: string; id: string }[]> =>
     (await scene.done('GET', `${own}/api-tokens`, { token: tokenOf(who) })).tokens
   expect((await listed('member')).map(({ name }) => name)).toEqual(['by-member'])
@@ -244,24 +248,25 @@ test('admins list and revoke all tokens of the organization, members only their 
   expect(all.map(({ name }) => name)).not.toContain('foreign')
   const idOf = (name: string): string => all.find((token) => token.name === name)?.id ?? ''
   const revoke = (id: string, who: string) =>
-    scene.ask('DELETE', `${own}/api-tokens/${id}`, { token: tokenOf(who) })
+    scene.sendRequest('DELETE', `${own}/api-tokens/${id}`, { token: tokenOf(who) })
   // not 403, which would reveal that it exists
   expect((await revoke(idOf('organization'), 'member')).status).toBe(404)
   const foreign = (await scene.done('GET', '/v1/auth/api-tokens', { token: tokenOf('stranger') })).tokens
   const foreignId = foreign.find(({ name }: { name: string }) => name === 'foreign').id
   expect((await revoke(foreignId, 'admin')).status).toBe(404)
   expect(
-    (await scene.ask('GET', '/v1/organizations/other', { token: tokenOf('of another organization') })).status,
+    (await scene.sendRequest('GET', '/v1/organizations/other', { token: tokenOf('of another organization') }))
+      .status,
   ).toBe(200)
   expect(await revoke(idOf('by-member'), 'admin')).toEqual({
     status: 200,
     body: { token: idOf('by-member') },
   })
-  expect((await scene.ask('GET', own, { token: mine })).status).toBe(401)
+  expect((await scene.sendRequest('GET', own, { token: memberToken })).status).toBe(401)
   // nor does a token for one organization reveal the tokens of another
   const other = `/v1/organizations/other/api-tokens/${foreignId}`
   const alone = tokenOf('organization')
-  expect(await scene.ask('DELETE', other, { token: alone })).toEqual({
+  expect(await scene.sendRequest('DELETE', other, { token: alone })).toEqual({
     status: 404,
     body: { error: 'organization not found' },
   })

@@ -19,7 +19,7 @@ describe('block_reads', () => {
     const { scene, block } = await blocked()
     await block(true)
     const copy = (name: string) =>
-      scene.ask('POST', `${scene.own}/databases`, {
+      scene.sendRequest('POST', `${scene.own}/databases`, {
         body: { name, group: 'default', seed: { type: 'database', name: 'app' } },
       })
     expect(await copy('copy')).toEqual({ status: 403, body: { error: 'reads of database app are blocked' } })
@@ -44,9 +44,9 @@ describe('block_reads', () => {
     for (const requests of texts) expect(await describeIt(requests)).toContain('"secret"')
     await block(true)
     for (const requests of texts) {
-      const answer = await describeIt(requests)
-      expect(answer).toContain('"BLOCKED"')
-      expect(answer).not.toContain('"secret"')
+      const response = await describeIt(requests)
+      expect(response).toContain('"BLOCKED"')
+      expect(response).not.toContain('"secret"')
     }
   })
 

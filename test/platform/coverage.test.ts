@@ -4,7 +4,7 @@ import { openApiDocument, ROUTES, type Route, type RouteAccess } from '@batonsql
 import * as v from 'valibot'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { PLATFORM_CALLS } from '../../packages/platform/test-support/platform-calls.ts'
-import { furnish, inOrder, LiveCalls } from './live-calls.ts'
+import { inOrder, LiveCalls, populate } from './live-calls.ts'
 import { Scene } from './platform-scene.ts'
 import { CLIENT_REQUESTS, COMMAND_LINE_REQUESTS } from './vendor-requests.ts'
 
@@ -43,7 +43,7 @@ const outcomes = new Map<string, string>()
 
 beforeAll(async () => {
   scene = await Scene.start()
-  await furnish(scene)
+  await populate(scene)
   calls = new LiveCalls(scene)
   methods = await calls.methods()
   for (const name of inOrder(ROUTES.map(nameOf)))
@@ -130,7 +130,7 @@ test('each successful response matches /openapi.json, without additional fields'
     else if (!isDeepStrictEqual(output, body)) faults[name] = body
   }
   expect(faults).toEqual({})
-  const served = await scene.ask('GET', '/openapi.json', { token: null })
+  const served = await scene.sendRequest('GET', '/openapi.json', { token: null })
   const { version } = JSON.parse(readFileSync(MANIFEST, 'utf8')) as { version: string }
   expect(served).toEqual({ status: 200, body: openApiDocument(ROUTES, version) })
 })

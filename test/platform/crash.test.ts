@@ -55,13 +55,13 @@ async function start(directory: string): Promise<Running> {
 
 async function kill({ child }: Running): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
-  const gone = once(child, 'exit')
+  const exited = once(child, 'exit')
   child.kill('SIGKILL')
-  await gone
+  await exited
 }
 
 /** Sends a request; null if the server was gone before it responded. */
-async function ask(
+async function sendRequest(
   { platform }: Running,
   method: string,
   path: string,
@@ -116,24 +116,24 @@ class Slot {
     const choice = Math.random()
     if (choice < 0.35) await this.#delete(running)
     else if (choice < 0.55) await this.#block(running)
-    else if (choice < 0.75) await ask(running, 'POST', `${this.path}/auth/rotate`)
+    else if (choice < 0.75) await sendRequest(running, 'POST', `${this.path}/auth/rotate`)
     else if (choice < 0.9) await this.#deleteGroup(running)
     else await this.#mint(running)
   }
 
   /** Checks the state after a restart: acknowledged changes exist, and none is half applied. */
   async check(running: Running): Promise<void> {
-    const group = await ask(running, 'GET', `/groups/${this.group}`)
+    const group = await sendRequest(running, 'GET', `/groups/${this.group}`)
     if (this.hasGroup !== undefined)
       expect([this.group, group?.status]).toEqual([this.group, this.hasGroup ? 200 : 404])
-    const found = await ask(running, 'GET', this.path)
+    const found = await sendRequest(running, 'GET', this.path)
     const id: string | null = found?.status === 200 ? found.body.database.DbId : null
     if (this.database !== undefined) expect([this.name, id]).toEqual([this.name, this.database])
     // no database without its group, or without its data
     if (group?.status === 404) expect([this.name, id]).toEqual([this.name, null])
     if (id !== null) await this.#checkData(running, found?.body.database.Hostname, id)
     for (const token of this.deadTokens)
-      expect((await ask(running, 'GET', '/groups', undefined, token))?.status).toBe(401)
+      expect((await sendRequest(running, 'GET', '/groups', undefined, token))?.status).toBe(401)
     this.hasGroup = group?.status === 200
     if (!this.hasGroup) this.#tokensDie()
     this.database = id
@@ -141,10 +141,10 @@ class Slot {
   }
 
   async #checkData(running: Running, host: string, id: string): Promise<void> {
-    const configuration = await ask(running, 'GET', `${this.path}/configuration`)
+    const configuration = await sendRequest(running, 'GET', `${this.path}/configuration`)
     if (this.isBlocked !== undefined) expect(configuration?.body.block_writes).toBe(this.isBlocked)
     this.isBlocked = configuration?.body.block_writes === true
-    const { jwt } = (await ask(running, 'POST', `${this.path}/auth/tokens`))?.body ?? {}
+    const { jwt } = (await sendRequest(running, 'POST', `${this.path}/auth/tokens`))?.body ?? {}
     const tables = await sql(host, jwt, "SELECT name FROM sqlite_schema WHERE name = 'marker'")
     expect([this.name, tables.error]).toEqual([this.name, null])
     if (this.hasMarker) expect(tables.rows).toEqual([['marker']])
@@ -158,7 +158,7 @@ class Slot {
 
   async #createGroup(running: Running): Promise<void> {
     this.hasGroup = undefined
-    const answer = await ask(running, 'POST', '/groups', { name: this.group, location: 'local' })
+    const answer = await sendRequest(running, 'POST', '/groups', { name: this.group, location: 'local' })
     if (answer?.status === 200) this.hasGroup = true
   }
 
@@ -166,11 +166,11 @@ class Slot {
     this.database = undefined
     this.hasMarker = false
     this.isBlocked = false
-    const answer = await ask(running, 'POST', '/databases', { name: this.name, group: this.group })
+    const answer = await sendRequest(running, 'POST', '/databases', { name: this.name, group: this.group })
     if (answer === null) return
     expect(answer.status).toBe(200)
     this.database = answer.body.database.DbId
-    const token = await ask(running, 'POST', `${this.path}/auth/tokens`)
+    const token = await sendRequest(running, 'POST', `${this.path}/auth/tokens`)
     if (token === null) return
     const statements = [
       'BEGIN',
@@ -184,21 +184,21 @@ class Slot {
 
   async #delete(running: Running): Promise<void> {
     this.database = undefined
-    const answer = await ask(running, 'DELETE', this.path)
+    const answer = await sendRequest(running, 'DELETE', this.path)
     if (answer?.status === 200) this.database = null
   }
 
   async #block(running: Running): Promise<void> {
     const wanted = this.isBlocked !== true
     this.isBlocked = undefined
-    const answer = await ask(running, 'PATCH', `${this.path}/configuration`, { block_writes: wanted })
+    const answer = await sendRequest(running, 'PATCH', `${this.path}/configuration`, { block_writes: wanted })
     if (answer?.status === 200) this.isBlocked = wanted
   }
 
   async #deleteGroup(running: Running): Promise<void> {
     this.hasGroup = undefined
     this.database = undefined
-    const answer = await ask(running, 'DELETE', `/groups/${this.group}`)
+    const answer = await sendRequest(running, 'DELETE', `/groups/${this.group}`)
     if (answer?.status !== 200) return
     this.hasGroup = false
     this.database = null
@@ -207,7 +207,7 @@ class Slot {
 
   async #mint(running: Running): Promise<void> {
     const body = { organization: 'local', group: this.group, scopes: ['read'] }
-    const answer = await ask(running, 'POST', `/auth/api-tokens/${this.name}-${this.calls}`, body)
+    const answer = await sendRequest(running, 'POST', `/auth/api-tokens/${this.name}-${this.calls}`, body)
     if (answer?.status === 200) this.groupToken = answer.body.token
   }
 
@@ -227,19 +227,19 @@ test(`SIGKILL at random moments during ${CALLS} calls: acknowledged changes surv
     await rm(directory, { recursive: true, force: true, maxRetries: 5 })
   })
   const slots = Array.from({ length: SLOTS }, (_, number) => new Slot(number))
-  const made = (): number => slots.reduce((sum, { calls }) => sum + calls, 0)
+  const created = (): number => slots.reduce((sum, { calls }) => sum + calls, 0)
   let kills = 0
-  while (made() < CALLS) {
+  while (created() < CALLS) {
     const round = { isOver: false }
-    const due = Math.min(CALLS, made() + CALLS / 4)
+    const due = Math.min(CALLS, created() + CALLS / 4)
     const working = slots.map(async (slot) => {
       // a call without a response ends the slot's turn: its outcome is checked first
-      while (!round.isOver && made() < due && slot.database !== undefined && slot.hasGroup !== undefined)
+      while (!round.isOver && created() < due && slot.database !== undefined && slot.hasGroup !== undefined)
         await slot.step(running)
     })
     await sleep(30 + Math.random() * 400)
-    const dying = kill(running)
-    await dying
+    const killed = kill(running)
+    await killed
     kills += 1
     round.isOver = true
     await Promise.all(working)
@@ -247,7 +247,7 @@ test(`SIGKILL at random moments during ${CALLS} calls: acknowledged changes surv
     for (const slot of slots) await slot.check(running)
   }
   expect(kills).toBeGreaterThanOrEqual(3)
-  const { databases } = (await ask(running, 'GET', '/databases'))?.body ?? {}
+  const { databases } = (await sendRequest(running, 'GET', '/databases'))?.body ?? {}
   const ids = databases.map(({ DbId }: { DbId: string }) => DbId)
   const found: string[] = []
   for (const folder of await databaseFolders(directory))
@@ -259,14 +259,14 @@ test(`SIGKILL at random moments during ${CALLS} calls: acknowledged changes surv
 
 /** A deleted group has neither a process nor a folder, and each process belongs to an existing group. */
 async function checkGroups(running: Running, directory: string): Promise<void> {
-  const { groups } = (await ask(running, 'GET', '/groups'))?.body ?? {}
+  const { groups } = (await sendRequest(running, 'GET', '/groups'))?.body ?? {}
   const ids = groups.map(({ uuid }: { uuid: string }) => uuid)
-  const left = async (): Promise<string[]> => {
+  const remaining = async (): Promise<string[]> => {
     const folders = (await groupFolders(directory)).filter((folder) => !ids.includes(basename(folder)))
     return (await Promise.all(folders.map((folder) => readdir(folder, { recursive: true })))).flat()
   }
   // removals that failed are retried
-  await expect.poll(left, { timeout: 60_000 }).toEqual([])
+  await expect.poll(remaining, { timeout: 60_000 }).toEqual([])
 }
 
 test('when libsql-server itself is killed, databases and their settings are restored', async () => {
@@ -285,6 +285,8 @@ test('when libsql-server itself is killed, databases and their settings are rest
   }
   await sleep(50)
   // the first request to it comes from the control plane
-  expect((await ask(running, 'POST', '/databases', { name: 'next', group: 'default' }))?.status).toBe(200)
+  expect((await sendRequest(running, 'POST', '/databases', { name: 'next', group: 'default' }))?.status).toBe(
+    200,
+  )
   await slot.check(running)
 })

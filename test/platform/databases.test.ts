@@ -65,11 +65,13 @@ describe('the initial state of a database', () => {
     const scene = await Scene.forTest()
     const url = await upload(scene, dump)
     const body = { name: 'app', group: 'default', seed: { type: 'dump', url } }
-    const { status, body: answer } = await scene.ask('POST', `${scene.own}/databases`, { body })
+    const { status, body: answer } = await scene.sendRequest('POST', `${scene.own}/databases`, { body })
     expect([status, answer]).toEqual([400, { error: expect.stringMatching(/^the dump/) }])
-    expect((await scene.ask('GET', `${scene.own}/databases/app`)).status).toBe(404)
+    expect((await scene.sendRequest('GET', `${scene.own}/databases/app`)).status).toBe(404)
     // the name is free, and a dump can be used once
-    expect((await scene.ask('POST', `${scene.own}/databases`, { body })).body.error).toBe('dump not found')
+    expect((await scene.sendRequest('POST', `${scene.own}/databases`, { body })).body.error).toBe(
+      'dump not found',
+    )
     await scene.create('app')
   })
 
@@ -86,7 +88,7 @@ describe('the initial state of a database', () => {
       { name: 'x', group: 'default', seed: { type: 'database', name: 'parent' } },
       { name: 'x', group: 'default', schema: 'child' },
     ])
-      expect((await scene.ask('POST', `${scene.own}/databases`, { body })).status).toBe(400)
+      expect((await scene.sendRequest('POST', `${scene.own}/databases`, { body })).status).toBe(400)
     const typed = await scene.done('GET', `${scene.own}/databases?type=schema`)
     expect(typed.databases).toMatchObject([{ Name: 'parent', is_schema: true }])
     const all = await scene.done('GET', `${scene.own}/databases?type=logical`)
@@ -97,7 +99,7 @@ describe('the initial state of a database', () => {
     expect(await job.json()).toMatchObject({ job_id: 1, status: 'RunSuccess', error: null })
     const { databases } = await scene.done('GET', `${scene.own}/databases?schema=parent`)
     expect(databases).toMatchObject([{ Name: 'child', schema: 'parent', is_schema: false }])
-    const refused = await scene.ask('DELETE', `${scene.own}/databases/parent`)
+    const refused = await scene.sendRequest('DELETE', `${scene.own}/databases/parent`)
     expect([refused.status, refused.body.error]).toEqual([
       400,
       expect.stringContaining('are still refering to it'),
@@ -149,10 +151,10 @@ describe('configuration', () => {
     await change({ allowed_ips: ['127.0.0.0/8'] })
     expect((await sql(host, token, 'SELECT 1')).status).toBe(200)
     expect(await change({ allowed_ips: null, delete_protection: true })).toMatchObject({ allowed_ips: [] })
-    expect((await scene.ask('DELETE', `${scene.own}/databases/app`)).body.error).toContain(
+    expect((await scene.sendRequest('DELETE', `${scene.own}/databases/app`)).body.error).toContain(
       'delete_protection',
     )
-    expect((await scene.ask('DELETE', `${scene.own}/groups/default`)).status).toBe(400)
+    expect((await scene.sendRequest('DELETE', `${scene.own}/groups/default`)).status).toBe(400)
     await change({ delete_protection: false })
     await scene.done('DELETE', `${scene.own}/databases/app`)
   })
@@ -199,7 +201,9 @@ test('a database responds after the requested delay, and with 404 before', async
   expect((await sql(host, token, 'SELECT 1')).status).toBe(404)
   await sleep(800)
   expect((await sql(host, token, 'SELECT 1')).status).toBe(200)
-  const again = await scene.ask('POST', `${scene.own}/databases`, { body: { name: 'app', group: 'default' } })
+  const again = await scene.sendRequest('POST', `${scene.own}/databases`, {
+    body: { name: 'app', group: 'default' },
+  })
   expect(again).toEqual({ status: 400, body: { error: 'database with name app already exists' } })
 })
 
@@ -228,10 +232,10 @@ test('after a deletion the name is free, and no data of the old database is visi
   await sql(old.host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
   await scene.done('DELETE', `${scene.own}/databases/app`)
   expect((await sql(old.host, token, 'SELECT a FROM t')).status).toBe(404)
-  const young = await scene.create('app')
-  expect(young.id).not.toBe(old.id)
-  expect((await sql(young.host, token, 'SELECT 1')).status).toBe(401)
-  const { rows } = await sql(young.host, await scene.tokenFor('app'), 'SELECT count(*) FROM sqlite_schema')
+  const newer = await scene.create('app')
+  expect(newer.id).not.toBe(old.id)
+  expect((await sql(newer.host, token, 'SELECT 1')).status).toBe(401)
+  const { rows } = await sql(newer.host, await scene.tokenFor('app'), 'SELECT count(*) FROM sqlite_schema')
   expect(rows).toEqual([['0']])
 })
 
@@ -269,11 +273,11 @@ test('a protected database cannot be deleted, even by the program that runs the 
   const path = `${scene.own}/databases/app`
   await scene.done('PATCH', `${path}/configuration`, { body: { delete_protection: true } })
   await expect(scene.server.removeDatabase('app')).rejects.toThrow('is protected from deletion')
-  expect((await scene.ask('DELETE', path)).status).toBe(400)
+  expect((await scene.sendRequest('DELETE', path)).status).toBe(400)
   expect((await sql(host, await scene.tokenFor('app'), 'SELECT 1')).rows).toEqual([['1']])
   await scene.done('PATCH', `${path}/configuration`, { body: { delete_protection: false } })
   await scene.server.removeDatabase('app')
-  expect((await scene.ask('GET', path)).status).toBe(404)
+  expect((await scene.sendRequest('GET', path)).status).toBe(404)
 })
 
 test('times reported by the server are passed on unchanged', async () => {

@@ -33,7 +33,7 @@ function isAlive(pid: number): boolean {
 }
 
 /** Two groups of one database each. */
-async function furnish(
+async function populate(
   scene: Scene,
 ): Promise<Record<'red' | 'blue', { group: string; host: string; token: string }>> {
   const make = async (name: string) => {
@@ -62,7 +62,7 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
   test('which ends with the group, and its data is removed; the other one continues', async () => {
     const directory = await dataDirectory()
     await using scene = await Scene.start({}, directory)
-    const { red, blue } = await furnish(scene)
+    const { red, blue } = await populate(scene)
     const pids = await processes(directory)
     const [redPid, bluePid] = [pids.get(red.group) ?? 0, pids.get(blue.group) ?? 0]
     expect([isAlive(redPid), isAlive(bluePid), redPid === bluePid]).toEqual([true, true, false])
@@ -80,7 +80,7 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
     const directory = await dataDirectory()
     {
       await using scene = await Scene.start({}, directory)
-      await furnish(scene)
+      await populate(scene)
     }
     const folders = join(directory, 'sqld')
     const gone = '00000000-0000-4000-8000-000000000000'
@@ -107,7 +107,7 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
   test('whose crash does not affect another group', async () => {
     const directory = await dataDirectory()
     await using scene = await Scene.start({}, directory)
-    const { red, blue } = await furnish(scene)
+    const { red, blue } = await populate(scene)
     const begun = await sql(blue.host, blue.token, ['BEGIN', 'INSERT INTO t VALUES (2)'], { keep: true })
     process.kill((await processes(directory)).get(red.group) ?? 0, 'SIGKILL')
     await expect.poll(async () => (await sql(red.host, red.token, 'SELECT a FROM t')).rows).toEqual([['1']])
@@ -116,7 +116,7 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
 
   test('whose streams another group cannot use up', async () => {
     await using scene = await Scene.start()
-    const { red, blue } = await furnish(scene)
+    const { red, blue } = await populate(scene)
     const open = () => sql(red.host, red.token, 'SELECT 1', { keep: true })
     const streams = await Promise.all(Array.from({ length: STREAMS }, open))
     expect(streams.filter(({ status }) => status === 200).length).toBeGreaterThan(STREAMS - 8)
@@ -140,7 +140,7 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
     let before = 0
     {
       await using scene = await Scene.start({}, directory)
-      await furnish(scene)
+      await populate(scene)
       const { database } = await scene.done('GET', `${scene.own}/databases/red`)
       before = await used(scene)
       expect(before).toBeGreaterThan(0)
@@ -162,7 +162,7 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
     let group = ''
     {
       await using scene = await Scene.start({}, directory)
-      const { red } = await furnish(scene)
+      const { red } = await populate(scene)
       old = red
       group = red.group
     }
@@ -185,7 +185,7 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
 
 test('a copy in another group has the rows, and does not affect the original', async () => {
   await using scene = await Scene.start()
-  await furnish(scene)
+  await populate(scene)
   const seed = { type: 'database', name: 'red' }
   const { host } = await scene.create('copy', { group: 'blue', seed })
   const token = await scene.tokenFor('copy')

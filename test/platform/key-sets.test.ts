@@ -1,6 +1,6 @@
 import { createPublicKey } from 'node:crypto'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { confusedSeal, Issuer } from '../support/issuer.ts'
+import { hmacWithPublicKey, Issuer } from '../support/issuer.ts'
 import { Scene, sql } from './platform-scene.ts'
 
 const SETS = '/v2/organizations/local/jwks'
@@ -35,7 +35,7 @@ test('databases accept the tokens of a configured issuer, within the limits of i
     const refused = await write(reader)
     expect(refused.status === 403 || refused.error !== null).toBe(true)
   }
-  expect(issuer.asked).toBe(1)
+  expect(issuer.requestCount).toBe(1)
   const headers = { authorization: `Bearer ${issuer.token('EdDSA', reader)}` }
   expect(await (await fetch(`http://${app.host}/dump`, { headers })).text()).toContain('INSERT INTO t')
   // other tokens remain valid
@@ -56,12 +56,12 @@ test('invalid tokens are rejected', async () => {
   const seconds = (from: number): number => Math.floor(Date.now() / 1_000) + from
   const bad: Record<string, string> = {
     'no signature': issuer.token('rsa', good, { alg: 'none' }, () => Buffer.of()),
-    'a public key used as a secret': issuer.token('rsa', good, { alg: 'HS256' }, confusedSeal(pem)),
+    'a public key used as a secret': issuer.token('rsa', good, { alg: 'HS256' }, hmacWithPublicKey(pem)),
     'a public key used as a secret, in the issuer’s format': issuer.token(
       'rsa',
       good,
       { alg: 'HS256' },
-      confusedSeal(JSON.stringify(jwk)),
+      hmacWithPublicKey(JSON.stringify(jwk)),
     ),
     'the algorithm of another key': issuer.token('rsa', good, { alg: 'EdDSA' }),
     'the name of another key': issuer.token('rsa', good, { kid: 'ed' }),
@@ -130,7 +130,7 @@ test('an issuer is trusted only by the organization that configured it, until it
   expect((await sql(app.host, token, 'SELECT 1')).status).toBe(401)
   expect((await sql(app.host, token, 'COMMIT', { baton: open.baton })).status).toBe(401)
   expect((await sql(app.host, await scene.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
-  expect((await scene.ask('DELETE', `${SETS}/idp`)).status).toBe(404)
+  expect((await scene.sendRequest('DELETE', `${SETS}/idp`)).status).toBe(404)
   expect(await scene.done('GET', SETS)).toEqual({ jwks: [] })
 })
 
@@ -144,7 +144,7 @@ test('a key set that is removed while it is fetched authorizes no request', asyn
   await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
   await scene.done('PUT', '/v2/organizations/mine/jwks/same', { body: { jwks_url: issuer.url } })
   const late = sql(app.host, token, 'INSERT INTO t VALUES (8)')
-  await expect.poll(() => issuer.asked).toBe(1)
+  await expect.poll(() => issuer.requestCount).toBe(1)
   await scene.done('DELETE', `${SETS}/idp`, { body: { region: 'local' } })
   resolve()
   expect((await late).status).toBe(401)
@@ -158,7 +158,7 @@ test('an address that is disallowed while a key set is fetched is rejected', asy
   issuer.held = promise
   const token = issuer.token('key', { a: 'rw', id: app.id, exp: inAnHour })
   const late = sql(app.host, token, 'INSERT INTO t VALUES (8)')
-  await expect.poll(() => issuer.asked).toBe(1)
+  await expect.poll(() => issuer.requestCount).toBe(1)
   const configure = (body: object) =>
     scene.done('PATCH', `${scene.own}/databases/app/configuration`, { body })
   await configure({ allowed_ips: ['10.0.0.1'] })
@@ -177,7 +177,7 @@ test('a new key of the issuer is found; while the issuer is unreachable, known t
   issuer.add('second', 'ES256')
   // it gets the next request after 10 s at the earliest
   await expect.poll(() => status('second'), { timeout: 60_000 }).toBe(200)
-  expect(issuer.asked).toBe(2)
+  expect(issuer.requestCount).toBe(2)
   issuer.answer = { status: 500, body: '' }
   issuer.add('third', 'ES256')
   expect([await status('first'), await status('third')]).toEqual([200, 401])
@@ -208,9 +208,9 @@ test('only valid key sets are saved', async () => {
     'nowhere',
     5,
   ])
-    expect((await scene.ask('PUT', `${SETS}/x`, { body: { jwks_url } })).status).toBe(400)
+    expect((await scene.sendRequest('PUT', `${SETS}/x`, { body: { jwks_url } })).status).toBe(400)
   const template = (body: object) =>
-    scene.ask('POST', '/v2/organizations/local/jwks-template', { body }).then(({ status }) => status)
+    scene.sendRequest('POST', '/v2/organizations/local/jwks-template', { body }).then(({ status }) => status)
   expect(await template({})).toBe(400)
   expect(await template({ database: 'app', group: 'default' })).toBe(400)
   expect(await template({ database: 'nowhere' })).toBe(404)
@@ -218,5 +218,5 @@ test('only valid key sets are saved', async () => {
   for (let number = 2; number <= 10; number += 1)
     await scene.done('PUT', `${SETS}/set-${number}`, { body: { jwks_url: 'https://issuer.test/jwks' } })
   const more = { jwks_url: 'https://issuer.test/jwks' }
-  expect((await scene.ask('PUT', `${SETS}/one-too-many`, { body: more })).status).toBe(400)
+  expect((await scene.sendRequest('PUT', `${SETS}/one-too-many`, { body: more })).status).toBe(400)
 })

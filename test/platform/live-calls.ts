@@ -64,7 +64,7 @@ const BODIES: Readonly<Record<string, object>> = {
 }
 
 /** Resources that all routes need. */
-export async function furnish(scene: Scene): Promise<void> {
+export async function populate(scene: Scene): Promise<void> {
   const { own, platform } = scene
   for (const username of ['bob', 'dora', 'leaver']) await platform.createUser({ username })
   for (const username of ['bob', 'leaver'])
@@ -111,14 +111,14 @@ export class LiveCalls {
     const platform = this.#client(async (url, init) => {
       const { origin, pathname, search } = new URL(url)
       const path = await this.#pathOf(name, decodeURIComponent(pathname))
-      const answer = await fetch(origin + path + search, {
+      const response = await fetch(origin + path + search, {
         ...init,
         ...(method !== undefined && body && { body: JSON.stringify(body) }),
       })
-      status = answer.status
-      const text = answer.ok ? await answer.clone().text() : ''
-      if (answer.ok) this.bodies.set(name, text === '' ? undefined : JSON.parse(text))
-      return answer
+      status = response.status
+      const text = response.ok ? await response.clone().text() : ''
+      if (response.ok) this.bodies.set(name, text === '' ? undefined : JSON.parse(text))
+      return response
     })
     try {
       const [verb, path] = name.split(' ') as ['GET', string]

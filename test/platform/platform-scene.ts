@@ -61,7 +61,7 @@ export class Scene implements AsyncDisposable {
     return `/v1/organizations/${this.platform.organization}`
   }
 
-  async ask(method: string, path: string, { token, body }: Sending = {}): Promise<Answer> {
+  async sendRequest(method: string, path: string, { token, body }: Sending = {}): Promise<Answer> {
     const bearer = token === undefined ? this.platform.token : token
     const response = await fetch(this.platform.url + path, {
       method,
@@ -74,7 +74,7 @@ export class Scene implements AsyncDisposable {
 
   /** The same, but throws if the request fails. */
   async done(method: string, path: string, sending: Sending = {}): Promise<Answer['body']> {
-    const { status, body } = await this.ask(method, path, sending)
+    const { status, body } = await this.sendRequest(method, path, sending)
     if (status !== 200) throw new Error(`${method} ${path}: ${status} ${JSON.stringify(body)}`)
     return body
   }

@@ -39,7 +39,7 @@ async function onlyGroup(directory: string): Promise<string> {
 }
 
 /** A database with one row and a replica, and clients of both. */
-async function furnish(scene: Scene) {
+async function populate(scene: Scene) {
   const { host } = await scene.create('app')
   const token = await scene.tokenFor('app')
   const db = clientOf(host, token)
@@ -66,7 +66,7 @@ test.runIf(inject('target') === 'embedded')(
       ['/groups/default/locations/fra', undefined],
       ['/databases/app/instances', { location: 'fra' }],
     ] as const)
-      expect(await scene.ask('POST', scene.own + path, { body })).toEqual({
+      expect(await scene.sendRequest('POST', scene.own + path, { body })).toEqual({
         status: 501,
         body: {
           error: 'replicas need libsql-server: start the server with --backend sqld',
@@ -81,7 +81,7 @@ test.runIf(inject('target') === 'embedded')(
 describe.runIf(inject('target') === 'sqld')('a replica', () => {
   test('is added with a location of the group, listed, and removed with it', async () => {
     const scene = await Scene.forTest()
-    const { host, token, at } = await furnish(scene)
+    const { host, token, at } = await populate(scene)
     const { instances } = await scene.done('GET', `${scene.own}/databases/app/instances`)
     const uuid = expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
     expect(instances).toEqual([
@@ -91,16 +91,16 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect(instances[0].uuid).not.toBe(instances[1].uuid)
     const one = `${scene.own}/databases/app/instances/fra`
     expect((await scene.done('GET', one)).instance).toEqual(instances[1])
-    expect((await scene.ask('GET', `${one}/wait`)).status).toBe(200)
+    expect((await scene.sendRequest('GET', `${one}/wait`)).status).toBe(200)
     // for the whole group, and so for each of its databases
-    expect((await scene.ask('DELETE', one)).body.error).toContain('a location of the group')
+    expect((await scene.sendRequest('DELETE', one)).body.error).toContain('a location of the group')
     await scene.create('late')
     const later = await scene.done('GET', `${scene.own}/databases/late/instances`)
     expect(later.instances).toHaveLength(2)
 
     await scene.done('DELETE', `${scene.own}/groups/default/locations/fra`)
     expect((await sql(at, token, 'SELECT 1')).status).toBe(404)
-    expect((await scene.ask('GET', one)).status).toBe(404)
+    expect((await scene.sendRequest('GET', one)).status).toBe(404)
     expect((await sql(host, token, 'SELECT count(*) FROM t')).rows).toEqual([['1']])
   })
 
@@ -115,18 +115,18 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect((await sql(instance.hostname, token, 'SELECT 1')).rows).toEqual([['1']])
     const elsewhere = host.replace('other', 'lhr_other')
     expect((await sql(elsewhere, await scene.tokenFor('other'), 'SELECT 1')).status).toBe(404)
-    expect((await scene.ask('POST', path, { body: { location: 'lhr' } })).status).toBe(409)
-    expect((await scene.ask('POST', path, { body: { location: 'local' } })).status).toBe(409)
-    expect((await scene.ask('POST', path, { body: { location: 'atlantis' } })).status).toBe(400)
-    expect((await scene.ask('DELETE', `${path}/local`)).status).toBe(400)
-    expect((await scene.ask('DELETE', `${path}/nowhere`)).status).toBe(404)
+    expect((await scene.sendRequest('POST', path, { body: { location: 'lhr' } })).status).toBe(409)
+    expect((await scene.sendRequest('POST', path, { body: { location: 'local' } })).status).toBe(409)
+    expect((await scene.sendRequest('POST', path, { body: { location: 'atlantis' } })).status).toBe(400)
+    expect((await scene.sendRequest('DELETE', `${path}/local`)).status).toBe(400)
+    expect((await scene.sendRequest('DELETE', `${path}/nowhere`)).status).toBe(404)
     expect((await scene.done('DELETE', `${path}/lhr`)).instance).toEqual(instance)
     expect((await sql(instance.hostname, token, 'SELECT 1')).status).toBe(404)
   })
 
   test('responds to its very first read, forwards writes, and supports transactions', async () => {
     const scene = await Scene.forTest()
-    const { db, replica, at, token } = await furnish(scene)
+    const { db, replica, at, token } = await populate(scene)
     // without an earlier request, with a read-only token
     const readOnly = await scene.tokenFor('app', '?authorization=read-only')
     expect(await count(clientOf(at, readOnly))).toBe(1)
@@ -146,7 +146,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
 
   test('lags as configured: reads are stale, and an index is awaited', async () => {
     const scene = await Scene.forTest()
-    const { db, replica, at, token } = await furnish(scene)
+    const { db, replica, at, token } = await populate(scene)
     const careless = clientOf(at, token, { readYourWrites: false })
     let written = 1
     // until it has caught up with its start, the primary responds
@@ -174,7 +174,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
 
   test('enforces guards, tokens and blocks', async () => {
     const scene = await Scene.forTest()
-    const { at, token, replica } = await furnish(scene)
+    const { at, token, replica } = await populate(scene)
     const readOnly = await scene.tokenFor('app', '?authorization=read-only')
     expect((await sql(at, 'nonsense', 'SELECT 1')).status).toBe(401)
     const { host: foreignHost } = await scene.create('foreign')
@@ -203,7 +203,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
 
   test('can be down, and return', async () => {
     const scene = await Scene.forTest()
-    const { db, replica, at, token } = await furnish(scene)
+    const { db, replica, at, token } = await populate(scene)
     expect(await count(replica)).toBe(1)
     const health = async () => (await fetch(`http://${at}/health`)).status
     expect(await health()).toBe(200)
@@ -222,7 +222,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
   test('and its primary lose no acknowledged write when they are killed', async () => {
     const directory = await temporaryDirectory()
     await using scene = await Scene.start({}, directory)
-    const { db, replica, at, token } = await furnish(scene)
+    const { db, replica, at, token } = await populate(scene)
     await replica.execute('INSERT INTO t VALUES (2)')
     await killReplica(directory, 'fra')
     expect((await fetch(`http://${at}/health`)).status).toBe(503)
@@ -241,7 +241,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
   test(`accounts for every write while it and its primary are killed (seed ${seed})`, async () => {
     const directory = await temporaryDirectory()
     await using scene = await Scene.start({}, directory)
-    const { db, at, token } = await furnish(scene)
+    const { db, at, token } = await populate(scene)
     const group = await onlyGroup(directory)
     const writes = new EventEmitter()
     const observe = ({ type }: ClientEvent): void => void writes.emit(type)
@@ -279,7 +279,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     let host = ''
     {
       await using scene = await Scene.start({}, directory)
-      const { replica, at } = await furnish(scene)
+      const { replica, at } = await populate(scene)
       expect(await count(replica)).toBe(1)
       host = new URL(`http://${at}`).pathname
     }

@@ -66,9 +66,9 @@ const despiteHeaders = (await named.execute(table)).rows.map(({ name }) => name)
 await named.close()
 await platform.databases.rotateTokens('app')
 const afterRotation = await refusal({ url, authToken })
-const young = String(await platform.databases.createToken('app'))
+const newer = String(await platform.databases.createToken('app'))
 await platform.databases.delete('app')
-const afterDeletion = await refusal({ url, authToken: young })
+const afterDeletion = await refusal({ url, authToken: newer })
 await db.close()
 console.log(
   JSON.stringify({

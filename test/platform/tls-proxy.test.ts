@@ -28,7 +28,7 @@ async function certificate(): Promise<{
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   const [keyFile, file] = [join(directory, 'key.pem'), join(directory, 'cert.pem')]
   const names = `subjectAltName=DNS:*.${DOMAIN},DNS:${PLATFORM_HOST}`
-  const made = [
+  const created = [
     'req',
     '-x509',
     '-newkey',
@@ -40,7 +40,7 @@ async function certificate(): Promise<{
     '1',
   ]
   const where = ['-subj', '/CN=proxy', '-addext', names, '-keyout', keyFile, '-out', file]
-  await promisify(execFile)('openssl', [...made, ...where])
+  await promisify(execFile)('openssl', [...created, ...where])
   return { cert: readFileSync(file, 'utf8'), key: readFileSync(keyFile, 'utf8'), file }
 }
 
@@ -60,10 +60,10 @@ function forward(
       path: from.url,
       headers: isPlatform ? { ...headers, host: 'localhost' } : headers,
     },
-    (answer) => {
-      to.writeHead(answer.statusCode ?? 502, answer.headers)
+    (response) => {
+      to.writeHead(response.statusCode ?? 502, response.headers)
       to.flushHeaders()
-      answer.on('error', () => to.destroy()).pipe(to)
+      response.on('error', () => to.destroy()).pipe(to)
     },
   )
   onward.on('error', () => to.destroy())

@@ -48,7 +48,7 @@ describe('a token that is invalidated while the body of its request is in flight
     const sendRest = await inHalves(url, token, JSON.stringify({ name: 'late', location: 'local' }))
     await scene.done('DELETE', '/v1/auth/api-tokens/brief')
     expect(await sendRest()).toBe(401)
-    expect((await scene.ask('GET', `${scene.own}/groups/late`)).status).toBe(404)
+    expect((await scene.sendRequest('GET', `${scene.own}/groups/late`)).status).toBe(404)
   })
 })
 
@@ -83,7 +83,7 @@ describe('tokens for databases', () => {
     const { host } = await scene.create('app')
     await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'CREATE TABLE u (a)'])
     const mint = (a: string[]) =>
-      scene.ask('POST', `${scene.own}/databases/app/auth/tokens`, {
+      scene.sendRequest('POST', `${scene.own}/databases/app/auth/tokens`, {
         body: { fine_grained_permissions: [{ t: ['t'], a }] },
       })
     expect((await mint(['data_insert'])).status).toBe(400)
@@ -132,9 +132,9 @@ describe('tokens for databases', () => {
     await expect(scene.server.createToken('app', { attach: ['far'] })).rejects.toThrow('another group')
     expect((await sql(app.host, token, byName('"far"'))).rows).toEqual([])
     const far = { permissions: { read_attach: { databases: ['far'] } } }
-    expect((await scene.ask('POST', `${scene.own}/databases/app/auth/tokens`, { body: far })).status).toBe(
-      400,
-    )
+    expect(
+      (await scene.sendRequest('POST', `${scene.own}/databases/app/auth/tokens`, { body: far })).status,
+    ).toBe(400)
     // the official client always sends an empty list
     await scene.tokenFor('app', '', { permissions: { read_attach: { databases: [] } } })
   })
@@ -210,7 +210,7 @@ describe.each([
     const changes = await listen(host, token, 't')
     expect(changes.status).toBe(200)
 
-    expect(await scene.ask('POST', `${scene.own}/${path}`)).toEqual({ status: 200, body: undefined })
+    expect(await scene.sendRequest('POST', `${scene.own}/${path}`)).toEqual({ status: 200, body: undefined })
     expect((await sql(host, token, 'SELECT 1')).status).toBe(401)
     expect((await sql(host, token, 'COMMIT', { baton: open.baton })).status).toBe(401)
     await until(() => changes.heard.isOver)

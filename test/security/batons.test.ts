@@ -63,9 +63,9 @@ describe.each(KINDS)('a baton is valid only for its own database: $backend, auth
       attacked.post(path, body, foreign),
       attacked.post(path.slice('/other'.length), body, { ...foreign, 'x-namespace': 'other' }),
     ]
-    for (const answer of await Promise.all(addressed)) {
+    for (const response of await Promise.all(addressed)) {
       // some forms no longer contain a baton, and run where they were sent
-      if (!form.startsWith('key given twice, first')) expect([form, answer.status]).toEqual([form, 400])
+      if (!form.startsWith('key given twice, first')) expect([form, response.status]).toEqual([form, 400])
     }
     const requests = [execute('select a from t where a = 666'), execute('rollback'), close]
     const { status, text } = await attacked.post('/app/v3/pipeline', { baton, requests }, own)
@@ -76,15 +76,15 @@ describe.each(KINDS)('a baton is valid only for its own database: $backend, auth
     const baton = await openStream()
     for (const at of [0, 5, 10, 11, 20, 21, 40, 63]) {
       const forged = baton.slice(0, at) + (baton[at] === 'A' ? 'E' : 'A') + baton.slice(at + 1)
-      const answer = await attacked.post('/app/v3/pipeline', { baton: forged, requests: [] }, own)
-      expect([at, answer.status]).toEqual([at, 400])
+      const response = await attacked.post('/app/v3/pipeline', { baton: forged, requests: [] }, own)
+      expect([at, response.status]).toEqual([at, 400])
     }
-    const answer = await attacked.post(
+    const response = await attacked.post(
       '/app/v3/pipeline',
       { baton, requests: [execute('rollback'), close] },
       own,
     )
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
   })
 
   test('a removed database takes its streams with it', async () => {

@@ -114,12 +114,12 @@ describe.skipIf(browserPath === null)(
           expect(await fetchFrom(page, `${own}/version`, {})).toMatch(
             /^basic 403 .*not serve the host `evil\.example`/,
           )
-          const answer = await fetchFrom(page, `${own}/app/v2/pipeline`, {
+          const response = await fetchFrom(page, `${own}/app/v2/pipeline`, {
             method: 'POST',
             body: INSERT,
             headers,
           })
-          expect(answer).toMatch(/^basic 403 /)
+          expect(response).toMatch(/^basic 403 /)
         })
         await expectNothingWritten()
       })
@@ -129,14 +129,14 @@ describe.skipIf(browserPath === null)(
           const init = JSON.stringify({ method: 'POST', body: INSERT })
           const call = `fetch(${JSON.stringify(`${attacked.url()}/v2/pipeline`)}, ${init})`
           const script = `${call}.then((r) => r.status, String).then((m) => parent.postMessage(String(m), '*'))`
-          const answer = await page.evaluate<string>(`new Promise((resolve) => {
+          const response = await page.evaluate<string>(`new Promise((resolve) => {
           addEventListener('message', ({ data }) => resolve(data))
           const frame = document.createElement('iframe')
           frame.setAttribute('sandbox', 'allow-scripts')
           frame.srcdoc = '<script>' + ${JSON.stringify(script)} + '<' + '/script>'
           document.body.append(frame)
         })`)
-          expect(answer).toMatch(/Failed to fetch/)
+          expect(response).toMatch(/Failed to fetch/)
         })
         await expectNothingWritten()
       })
@@ -145,12 +145,12 @@ describe.skipIf(browserPath === null)(
         await onPage(`http://${host}:${pagesPort}/`, async (page) => {
           // headers other than the simple ones make the browser send a preflight
           const json = { ...headers, 'content-type': 'application/json', 'x-other': '1' }
-          const answer = await fetchFrom(page, '/app/v2/pipeline', {
+          const response = await fetchFrom(page, '/app/v2/pipeline', {
             method: 'POST',
             body: SELECT,
             headers: json,
           })
-          expect(answer).toMatch(/^cors 200 .*"value":"42"/)
+          expect(response).toMatch(/^cors 200 .*"value":"42"/)
         })
       })
 

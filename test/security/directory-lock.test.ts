@@ -160,7 +160,7 @@ describe('a lock that has changed', () => {
     const url = (await lines.next()).value as string
     return { dataDirectory, child, gone, lines, errors, url }
   }
-  const ask = async (url: string): Promise<number> => {
+  const sendRequest = async (url: string): Promise<number> => {
     const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql: 'select 1' } }] })
     return (await fetch(`${url}/v3/pipeline`, { method: 'POST', body })).status
   }
@@ -171,7 +171,7 @@ describe('a lock that has changed', () => {
     await rm(lock)
     await expect.poll(() => existsSync(lock), { timeout: 60_000 }).toBe(true)
     await expect(startLocalServer({ dataDirectory })).rejects.toThrow(`in use by process ${child.pid}`)
-    expect(await ask(url)).toBe(200)
+    expect(await sendRequest(url)).toBe(200)
   })
 
   test('if another server has locked the recreated file first, the process exits at once and writes nothing', async () => {
@@ -188,7 +188,7 @@ describe('a lock that has changed', () => {
     child.stdin.write('read\n')
     expect((await lines.next()).value).toBe('read')
     await expect(startLocalServer({ dataDirectory })).rejects.toThrow(`in use by process ${child.pid}`)
-    expect(await ask(url)).toBe(200)
+    expect(await sendRequest(url)).toBe(200)
   })
 })
 

@@ -87,10 +87,10 @@ test(`${COUNT} generated requests (seed ${SEED})`, { timeout: 120_000 + COUNT * 
   let batons: string[] = []
   const findings: string[] = []
   const seen = new Map<number, number>()
-  let left = COUNT
+  let remaining = COUNT
   const lane = async (): Promise<void> => {
-    while (left > 0 && findings.length < 5) {
-      left -= 1
+    while (remaining > 0 && findings.length < 5) {
+      remaining -= 1
       const request = generateRequest(random, batons)
       const answer = await send(server, request)
       seen.set(answer.status, (seen.get(answer.status) ?? 0) + 1)

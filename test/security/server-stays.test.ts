@@ -57,14 +57,14 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
     attacked = await AttackedServer.start({ backend, auth: false })
     for (const name of ['app', 'other']) {
       await attacked.server.updateDatabase(name, { allowAttach: true })
-      await ask(name, [execute('create table s(a)'), execute('insert into s values (1)'), close])
+      await sendRequest(name, [execute('create table s(a)'), execute('insert into s values (1)'), close])
     }
-    const open = await ask('other', [execute('begin'), execute('insert into s values (2)')])
+    const open = await sendRequest('other', [execute('begin'), execute('insert into s values (2)')])
     baton = (JSON.parse(open) as { baton: string }).baton
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
 
-  async function ask(
+  async function sendRequest(
     name: string,
     requests: readonly WireRequest[],
     of: string | null = null,
@@ -74,8 +74,12 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
 
   test('functions, vectors and ATTACH', async () => {
     for (const statements of [...READS, ...WRITES, ...byAttach(attacked.server.databaseId('other'))])
-      await ask('app', [...statements.map((sql) => execute(sql)), close])
-    const after = await ask('other', [execute('commit'), execute('select count(*) from s'), close], baton)
+      await sendRequest('app', [...statements.map((sql) => execute(sql)), close])
+    const after = await sendRequest(
+      'other',
+      [execute('commit'), execute('select count(*) from s'), close],
+      baton,
+    )
     expect(after).toContain('"value":"2"')
   })
 
@@ -95,14 +99,16 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
       })
     }
     await working
-    expect(await ask('other', [execute('commit'), close], batonOf(transaction))).toContain('"type":"ok"')
+    expect(await sendRequest('other', [execute('commit'), close], batonOf(transaction))).toContain(
+      '"type":"ok"',
+    )
   }
 
   describe('a search for a number of rows that crashes libsql-server', () => {
     beforeAll(async () => {
-      for (const sql of CALL_SCHEMA) await ask('app', [execute(sql), close])
+      for (const sql of CALL_SCHEMA) await sendRequest('app', [execute(sql), close])
       // not a constant: a search in the order of this table
-      await ask('app', [
+      await sendRequest('app', [
         execute('create table n(k)'),
         execute('insert into n values (0), (4294967296)'),
         close,
@@ -126,10 +132,10 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
       'select k from n',
     ])('%s', async (sql) => {
       await checkTransaction(async () => {
-        await ask('app', [execute(sql), close])
-        await ask('app', [{ type: 'batch', batch: { steps: [{ stmt: { sql } }] } }, close])
-        await ask('app', [{ type: 'sequence', sql }, close])
-        await ask('app', [{ type: 'describe', sql }, close])
+        await sendRequest('app', [execute(sql), close])
+        await sendRequest('app', [{ type: 'batch', batch: { steps: [{ stmt: { sql } }] } }, close])
+        await sendRequest('app', [{ type: 'sequence', sql }, close])
+        await sendRequest('app', [{ type: 'describe', sql }, close])
         await attacked.post('/app/v3/cursor', { batch: { steps: [{ stmt: { sql } }] } })
       })
     })
@@ -142,18 +148,20 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
       const stored = { sql_id: 1, args: [value] }
       await checkTransaction(async () => {
         for (const stmt of [positional, named]) {
-          await ask('app', [{ type: 'execute', stmt }, close])
-          await ask('app', [{ type: 'batch', batch: { steps: [{ stmt }] } }, close])
+          await sendRequest('app', [{ type: 'execute', stmt }, close])
+          await sendRequest('app', [{ type: 'batch', batch: { steps: [{ stmt }] } }, close])
           await attacked.post('/app/v3/cursor', { batch: { steps: [{ stmt }] } })
         }
         const storing = { type: 'store_sql', sql_id: 1, sql: call('?') }
-        await ask('app', [storing, { type: 'execute', stmt: stored }, close])
+        await sendRequest('app', [storing, { type: 'execute', stmt: stored }, close])
       })
     })
 
     test('other numbers still work', async () => {
       const stmt = { sql: call('?'), args: [{ type: 'integer', value: '2' }] }
-      const answer = JSON.parse(await ask('app', [{ type: 'execute', stmt }, execute(call('1')), close]))
+      const answer = JSON.parse(
+        await sendRequest('app', [{ type: 'execute', stmt }, execute(call('1')), close]),
+      )
       const rows = answer.results.map(
         (each: { response: { result?: { rows: unknown[] } } }) => each.response.result?.rows.length,
       )
@@ -170,7 +178,7 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
           return [execute(sql, ...args), execute(generatedCall(random))]
         }).flat()
         await checkTransaction(async () => {
-          const answer = await ask('app', [...calls, close])
+          const answer = await sendRequest('app', [...calls, close])
           expect(answer, `seed ${seed}: ${JSON.stringify(calls)}`).not.toMatch(/libsql-server exited|engine/)
         })
       }
@@ -180,10 +188,10 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
   test('ATTACH for reading, from a stream and in one request', async () => {
     const attach = execute(`attach "${attacked.server.databaseId('other')}" as x`)
     const read = execute('select count(*) from x.s')
-    expect(await ask('app', [attach, execute('begin'), read, execute('commit'), close])).toContain(
+    expect(await sendRequest('app', [attach, execute('begin'), read, execute('commit'), close])).toContain(
       '"value":"2"',
     )
-    const { baton: opened } = JSON.parse(await ask('app', [attach])) as { baton: string }
-    expect(await ask('app', [read, close], opened)).toContain('"value":"2"')
+    const { baton: opened } = JSON.parse(await sendRequest('app', [attach])) as { baton: string }
+    expect(await sendRequest('app', [read, close], opened)).toContain('"value":"2"')
   })
 })

@@ -16,8 +16,8 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
     const headers = await attacked.headers()
     authorization = 'authorization' in headers ? `authorization: ${headers.authorization}\r\n` : ''
     const own = 'authorization' in headers ? { token: headers.authorization.slice(7) } : {}
-    const made = await pipeline(attacked.url(), [execute('create table t(a)'), close], own)
-    expect(made.status).toBe(200)
+    const created = await pipeline(attacked.url(), [execute('create table t(a)'), close], own)
+    expect(created.status).toBe(200)
     smuggled = post('insert into t values (666)')
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
@@ -38,7 +38,7 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
   /** Many innocent requests: a smuggled one would shift the responses on kept-alive connections to the engine. */
   async function expectInnocence(): Promise<void> {
     const token = authorization === '' ? {} : { token: authorization.slice(22).trim() }
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 12 }, (_, n) =>
         pipeline(
           attacked.url(),
@@ -47,7 +47,7 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
         ),
       ),
     )
-    const rows = answers.map((answer) =>
+    const rows = responses.map((answer) =>
       answer.results[0]?.response?.result?.rows[0]?.map(({ value }) => value),
     )
     expect(rows).toEqual(Array.from({ length: 12 }, (_, n) => [String(n), '0']))
@@ -101,9 +101,9 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
 
   test('a body in chunks, with extensions and trailers, is one body', async () => {
     const body = bodyOf('select 42 as a')
-    const [left, right] = [body.slice(0, 7), body.slice(7)]
+    const [remaining, right] = [body.slice(0, 7), body.slice(7)]
     const chunks =
-      `${left.length.toString(16)};name="a\\";b"\r\n${left}\r\n` +
+      `${remaining.length.toString(16)};name="a\\";b"\r\n${remaining}\r\n` +
       `${right.length.toString(16)};x=1\r\n${right}\r\n0\r\nx-namespace: other\r\n\r\n`
     const received = await sendRaw(
       port,

@@ -146,9 +146,9 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
       const { port } = attacked.server
       const call = request(
         { host: '127.0.0.1', port, path, method: 'POST', headers: { authorization } },
-        (answer) => {
-          answer.resume()
-          resolve(answer.statusCode ?? 0)
+        (response) => {
+          response.resume()
+          resolve(response.statusCode ?? 0)
         },
       )
       call.on('error', reject)
@@ -171,11 +171,11 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
       { 'x-authorization': `Bearer ${token}`, 'x-namespace': 'app' },
       { 'x-proxy-authorization': `Bearer ${token}`, 'x-namespace': 'app' },
     ]) {
-      const answer = await attacked.post('/v3/pipeline', SELECT, {
+      const response = await attacked.post('/v3/pipeline', SELECT, {
         ...headers,
         authorization: other,
       })
-      expect([headers, answer.status]).not.toEqual([headers, 200])
+      expect([headers, response.status]).not.toEqual([headers, 200])
     }
     // the path takes precedence over any header
     const named = { authorization: other, 'x-namespace-bin': binary(id), 'x-namespace': 'app' }

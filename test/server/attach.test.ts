@@ -252,10 +252,10 @@ describe('permissions for tables', () => {
     const some = forge.forge({ a: 'rw', perm: [{ t: ['orders'], a: ['data_read'] }] })
     const all = forge.forge({ a: 'rw', perm: [{ t: null, a: ['data_read'] }] })
     const get = async (path: string, token: string): Promise<number> => {
-      const left = new AbortController()
+      const remaining = new AbortController()
       const headers = { authorization: `Bearer ${token}` }
-      const { status } = await fetch(`${server.url}${path}`, { headers, signal: left.signal })
-      left.abort()
+      const { status } = await fetch(`${server.url}${path}`, { headers, signal: remaining.signal })
+      remaining.abort()
       return status
     }
     expect(await get('/dump', some)).toBe(403)

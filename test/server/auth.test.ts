@@ -150,7 +150,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       const { url } = await server.createDatabase('app')
       expect(url).toBe(`${server.url}/app/`)
       await query(url, 'CREATE TABLE here(a)')
-      const ask = async (headers: Record<string, string>): Promise<string> => {
+      const sendRequest = async (headers: Record<string, string>): Promise<string> => {
         const { request } = await import('node:http')
         const body = JSON.stringify({ requests: [execute('SELECT name FROM sqlite_schema'), close] })
         return await new Promise((resolve, reject) => {
@@ -165,14 +165,14 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
           call.end(body)
         })
       }
-      expect(await ask({ host: 'app.example.test' })).toContain('"here"')
-      expect(await ask({ host: 'app.localhost:1234' })).toContain('"here"')
+      expect(await sendRequest({ host: 'app.example.test' })).toContain('"here"')
+      expect(await sendRequest({ host: 'app.localhost:1234' })).toContain('"here"')
       expect(
-        await ask({ 'x-namespace-bin': Buffer.from('app').toString('base64').replace(/=+$/, '') }),
+        await sendRequest({ 'x-namespace-bin': Buffer.from('app').toString('base64').replace(/=+$/, '') }),
       ).toContain('"here"')
-      expect(await ask({ 'x-namespace': 'app' })).toContain('"here"')
-      expect(await ask({})).not.toContain('"here"')
-      expect(await ask({ host: 'nobody.localhost' })).toContain("Namespace `nobody` doesn't exist")
+      expect(await sendRequest({ 'x-namespace': 'app' })).toContain('"here"')
+      expect(await sendRequest({})).not.toContain('"here"')
+      expect(await sendRequest({ host: 'nobody.localhost' })).toContain("Namespace `nobody` doesn't exist")
       expect([server.requestCount('app'), server.requestCount('default'), server.requestCount()]).toEqual([
         5, 1, 7,
       ])

@@ -20,9 +20,9 @@ const cell = (text = ''): string => text.replaceAll('|', '\\|')
 test('the page lists every recorded case that differs or is not replayed', () => {
   const all = readTranscripts().length
   const differing = Object.keys(ACCEPTED_DIFFERENCES).length
-  const left = Object.keys(NOT_REPLAYED).length
+  const remaining = Object.keys(NOT_REPLAYED).length
   const cases = [
-    `Of ${all} recorded cases ${all - differing - left} get the same response, ${differing} differ, ${left} are not replayed.\n`,
+    `Of ${all} recorded cases ${all - differing - remaining} get the same response, ${differing} differ, ${remaining} are not replayed.\n`,
     '## Cases that differ\n',
     table(ACCEPTED_DIFFERENCES),
     '## Cases that are not replayed\n',

@@ -43,15 +43,15 @@ test('an export whose client disconnects leaves nothing behind, nor does one of 
   expect(existsSync(exports)).toBe(false)
   const leaving = Array.from({ length: 40 }, async (_unused, number) => {
     const controller = new AbortController()
-    const answer = fetch(address, { headers, signal: controller.signal })
+    const response = fetch(address, { headers, signal: controller.signal })
     if (number % 2 === 0) {
-      const { status, body } = await answer
+      const { status, body } = await response
       expect([200, 503]).toContain(status)
       const begin = body?.getReader()
       await begin?.read()
     } else setTimeout(() => controller.abort(), number)
     controller.abort()
-    await answer.catch(() => {})
+    await response.catch(() => {})
   })
   await Promise.all(leaving)
   await expect

@@ -83,21 +83,21 @@ test('a size limit counts pages of the size the file has', async () => {
 
 /** A file with a journal, as left by a program that was killed in a transaction. */
 async function unfinished(directory: string): Promise<string> {
-  const [path, left] = [join(directory, 'own.db'), join(directory, 'left.db')]
+  const [path, remaining] = [join(directory, 'own.db'), join(directory, 'left.db')]
   const file = new DatabaseSync(path)
   file.exec("CREATE TABLE t (a, b); INSERT INTO t VALUES ('before', 1); PRAGMA cache_size = 2; BEGIN")
   const insert = file.prepare("INSERT INTO t VALUES ('unfinished', ?)")
   for (let count = 0; count < 2_000; count += 1) insert.run('x'.repeat(500))
-  await copyFile(path, left)
-  await copyFile(`${path}-journal`, `${left}-journal`)
+  await copyFile(path, remaining)
+  await copyFile(`${path}-journal`, `${remaining}-journal`)
   file.close()
-  return left
+  return remaining
 }
 
 test('an unfinished transaction of another program is rolled back', async () => {
-  const left = await unfinished(await temporaryDirectory())
+  const remaining = await unfinished(await temporaryDirectory())
   await using server = await startLocalServer()
-  const { url } = await server.createDatabase('d', { fromFile: left })
+  const { url } = await server.createDatabase('d', { fromFile: remaining })
   expect(await query(url, 'SELECT DISTINCT a FROM t')).toEqual([['before']])
   expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
 })
@@ -203,9 +203,9 @@ describe.skipIf(!hasSqld)('libsql-server', () => {
 
   test('treats an unfinished transaction as rolled back', async () => {
     const directory = await temporaryDirectory()
-    const left = await unfinished(directory)
+    const remaining = await unfinished(directory)
     await using server = await startLocalServer({ backend: 'sqld' })
-    const { url } = await server.createDatabase('d', { fromFile: left })
+    const { url } = await server.createDatabase('d', { fromFile: remaining })
     expect(await query(url, 'SELECT DISTINCT a FROM t')).toEqual([['before']])
     expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
   })

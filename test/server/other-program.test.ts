@@ -66,6 +66,6 @@ test('data that a killed program left in its WAL is in the database', async () =
   expect(await program.run("insert into t values ('in the log')")).toBe('ok')
   await program.kill()
   expect(await query(url, 'select a from t')).toEqual([['first'], ['in the log']])
-  const answer = await pipeline(url, [execute('pragma integrity_check'), close])
-  expect(codes(answer)).toEqual(['ok', 'ok'])
+  const response = await pipeline(url, [execute('pragma integrity_check'), close])
+  expect(codes(response)).toEqual(['ok', 'ok'])
 })

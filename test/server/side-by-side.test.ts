@@ -72,7 +72,7 @@ test('readers concurrent with a writer see whole transactions, and all acknowled
   async function write(): Promise<void> {
     while (!isOver()) {
       const amount = BigInt(1 + (acknowledged % 7))
-      const answer = await pipeline(server.url, [
+      const response = await pipeline(server.url, [
         execute('BEGIN IMMEDIATE'),
         execute('UPDATE account SET balance = balance - ? WHERE id = 1', amount),
         execute('UPDATE account SET balance = balance + ? WHERE id = 2', amount),
@@ -80,7 +80,7 @@ test('readers concurrent with a writer see whole transactions, and all acknowled
         execute('COMMIT'),
         close,
       ])
-      expect(codes(answer)).toEqual(['ok', 'ok', 'ok', 'ok', 'ok', 'ok'])
+      expect(codes(response)).toEqual(['ok', 'ok', 'ok', 'ok', 'ok', 'ok'])
       acknowledged += 1
     }
   }

@@ -159,17 +159,17 @@ const QUERIES: readonly string[] = [
 ]
 
 describe.skipIf(!hasSqld)('the embedded engine and the real server have the same results', () => {
-  const answers = { embedded: new Map<string, unknown>(), sqld: new Map<string, unknown>() }
+  const responses = { embedded: new Map<string, unknown>(), sqld: new Map<string, unknown>() }
 
   beforeAll(async () => {
     await using embedded = await startLocalServer({ dialect: 'sqld' })
-    answers.embedded = await askAll(embedded.url)
+    responses.embedded = await askAll(embedded.url)
     await using sqld = await startSqld()
-    answers.sqld = await askAll(sqld.url)
+    responses.sqld = await askAll(sqld.url)
   })
 
   test.each(QUERIES)('%s', (sql) => {
-    expect(answers.embedded.get(sql)).toEqual(answers.sqld.get(sql))
+    expect(responses.embedded.get(sql)).toEqual(responses.sqld.get(sql))
   })
 })
 

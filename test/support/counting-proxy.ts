@@ -29,12 +29,12 @@ export class CountingProxy {
           headers: { ...from.headers, host },
           agent,
         },
-        (answer) => {
-          to.writeHead(answer.statusCode ?? 502, answer.headers)
+        (response) => {
+          to.writeHead(response.statusCode ?? 502, response.headers)
           // a stream of events sends headers long before anything else
           to.flushHeaders()
-          answer.on('error', () => to.destroy())
-          answer.pipe(to)
+          response.on('error', () => to.destroy())
+          response.pipe(to)
         },
       )
       onward.on('error', () => to.destroy())

@@ -86,10 +86,10 @@ export class FaultProxy {
     if (fault.kind === 'delay') await new Promise((resolve) => setTimeout(resolve, fault.ms))
     const leaving = new AbortController()
     to.once('close', () => leaving.abort())
-    const answer = await this.#forward(upstream, from, body, leaving.signal).catch(() => null)
+    const response = await this.#forward(upstream, from, body, leaving.signal).catch(() => null)
     if (fault.kind === 'delay-answer') await new Promise((resolve) => setTimeout(resolve, fault.ms))
     if (fault.kind === 'hold-answer') await fault.until
-    if (answer === null || fault.kind === 'drop-after') {
+    if (response === null || fault.kind === 'drop-after') {
       to.destroy()
       return
     }
@@ -97,16 +97,16 @@ export class FaultProxy {
       to.writeHead(fault.status).end()
       return
     }
-    to.writeHead(answer.status, {
-      'content-type': answer.headers['content-type'] ?? 'text/plain',
-      'content-length': answer.body.length,
+    to.writeHead(response.status, {
+      'content-type': response.headers['content-type'] ?? 'text/plain',
+      'content-length': response.body.length,
     })
     if (fault.kind === 'truncate') {
-      to.write(answer.body.subarray(0, answer.body.length >> 1))
+      to.write(response.body.subarray(0, response.body.length >> 1))
       setImmediate(() => to.destroy())
       return
     }
-    to.end(answer.body)
+    to.end(response.body)
   }
 
   /** Forwards a request. @param signal aborts it when its client has disconnected, as the server would see it */
@@ -122,17 +122,17 @@ export class FaultProxy {
           agent: this.#agent,
           signal,
         },
-        (answer) => {
+        (response) => {
           const chunks: Buffer[] = []
-          answer.on('data', (chunk: Buffer) => chunks.push(chunk))
-          answer.on('end', () =>
+          response.on('data', (chunk: Buffer) => chunks.push(chunk))
+          response.on('end', () =>
             resolve({
-              status: answer.statusCode ?? 502,
-              headers: answer.headers,
+              status: response.statusCode ?? 502,
+              headers: response.headers,
               body: Buffer.concat(chunks),
             }),
           )
-          answer.on('error', reject)
+          response.on('error', reject)
         },
       )
       request.on('error', reject)

@@ -13,7 +13,7 @@ export class Issuer implements AsyncDisposable {
   /** The response instead of the key set, if any. */
   answer: { readonly status: number; readonly body: string; readonly location?: string } | null = null
   /** How often it was requested. */
-  asked = 0
+  requestCount = 0
   /** Resolves when it may respond. */
   held: Promise<unknown> | null = null
 
@@ -22,7 +22,7 @@ export class Issuer implements AsyncDisposable {
   }
 
   async #respond(response: ServerResponse): Promise<void> {
-    this.asked += 1
+    this.requestCount += 1
     await this.held
     const { status, body, location } = this.answer ?? {
       status: 200,
@@ -64,10 +64,10 @@ export class Issuer implements AsyncDisposable {
       Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
     const text = `${part({ alg: algorithm, typ: 'JWT', kid, ...header })}.${part(claims)}`
     const bytes = Buffer.from(text)
-    const made =
+    const created =
       seal?.(bytes) ??
       sign(algorithm === 'EdDSA' ? null : 'sha256', bytes, { key, dsaEncoding: 'ieee-p1363' })
-    return `${text}.${made.toString('base64url')}`
+    return `${text}.${created.toString('base64url')}`
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -77,6 +77,6 @@ export class Issuer implements AsyncDisposable {
 }
 
 /** Signs like an attacker who has a public key and hopes that it is used as a secret. */
-export function confusedSeal(secret: string): (text: Buffer) => Buffer {
+export function hmacWithPublicKey(secret: string): (text: Buffer) => Buffer {
   return (text) => createHmac('sha256', secret).update(text).digest()
 }

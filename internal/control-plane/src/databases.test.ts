@@ -119,7 +119,7 @@ test('rejects the creation of a database whose group is transferred in the meant
 })
 
 test('`reconcile` cleans up after a crash: it deletes databases that were partly created or removed, and marks missing ones as lost', async () => {
-  const [made, creating, deleting, missing] = [
+  const [created, creating, deleting, missing] = [
     await create('made'),
     await create('creating'),
     await create('deleting'),
@@ -135,7 +135,7 @@ test('`reconcile` cleans up after a crash: it deletes databases that were partly
     ['made', 'ready'],
     ['gone', 'lost'],
   ])
-  expect([...backend.present]).toEqual([made.id])
+  expect([...backend.present]).toEqual([created.id])
 })
 
 test('a name becomes available as soon as the removal of its database begins, and the new database has another id', async () => {

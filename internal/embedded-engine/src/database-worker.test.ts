@@ -10,9 +10,9 @@ import { engineModule } from './engine-module.ts'
 test('messages about a database that is being released do not affect its worker', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
-  const deaths: string[] = []
+  const exits: string[] = []
   const worker = new DatabaseWorker(await engineModule(), {
-    onClosed: ({ isDead }) => isDead && deaths.push('exit'),
+    onClosed: ({ isDead }) => isDead && exits.push('exit'),
     onChanges() {},
     onRequest: async () => null,
     onUsage() {},
@@ -42,7 +42,7 @@ test('messages about a database that is being released do not affect its worker'
   open(second)
   await expect(close(first)).rejects.toThrow(NotBegunError)
   expect(await close(second)).toMatchObject({ type: 'results', isClosed: true })
-  expect(deaths).toEqual([])
+  expect(exits).toEqual([])
   await worker.end()
-  expect(deaths).toEqual(['exit'])
+  expect(exits).toEqual(['exit'])
 })

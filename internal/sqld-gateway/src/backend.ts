@@ -293,11 +293,11 @@ export class SqldBackend implements DatabaseBackend {
   async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {
     const streams = [this.#streams, ...(await this.#startedReplicas()).map((each) => each.streams)]
     const closed = Promise.all(streams.map((each) => each.closeAll(id, access)))
-    const left = await this.#running.end(id, access)
-    for (const request of left) request.onForced()
+    const remaining = await this.#running.end(id, access)
+    for (const request of remaining) request.onForced()
     await closed
     const mayStillWrite =
-      left.some((request) => request.mayWrite()) || streams.some((each) => each.isAbandoned(id))
+      remaining.some((request) => request.mayWrite()) || streams.some((each) => each.isAbandoned(id))
     if (mayStillWrite) await this.#endProcess(id)
   }
 

@@ -3,8 +3,8 @@ import type { BodyWatcher } from '@batonsql/server-common/http'
 import type { StreamWrites } from './writes/write-gate.ts'
 
 /** As long as the server remembers expired streams. */
-const REMEMBER_MS = 320_000
-const MAX_REMEMBERED = 20_000
+const RETENTION_MS = 320_000
+const MAX_STREAMS = 20_000
 /** A response begins with its baton: `{"baton":"<64 characters>"`. */
 const HEAD = /^\{"baton":"([A-Za-z0-9+/]{64})"/
 const HEAD_LENGTH = 76
@@ -103,7 +103,7 @@ export class BatonBinding {
     this.#owners.delete(stream)
     this.#owners.set(stream, owner)
     for (const [oldest, { seenAt }] of this.#owners) {
-      if (this.#owners.size <= MAX_REMEMBERED && performance.now() - seenAt < REMEMBER_MS) break
+      if (this.#owners.size <= MAX_STREAMS && performance.now() - seenAt < RETENTION_MS) break
       this.#owners.delete(oldest)
     }
   }

@@ -16,7 +16,7 @@ const { url } = server
 const platform = server.platform as NonNullable<typeof server.platform>
 
 /** Runs a command in this process. @returns its output, or the error message, after `usage:` for exit code 2 */
-async function said(
+async function outputOf(
   run: (context: CommandContext) => Promise<void>,
   env: CommandContext['env'] = {},
 ): Promise<string> {
@@ -34,7 +34,7 @@ async function said(
 }
 
 const sql = (operands: readonly string[], values: ValuesOf<typeof SQL_OPTIONS> = {}, env = {}) =>
-  said((context) => runSql({ values, operands, context }), env)
+  outputOf((context) => runSql({ values, operands, context }), env)
 
 test('baton sql: errors say what to do', async () => {
   expect(await sql(['http://127.0.0.1:1', 'select 1'])).toMatch(
@@ -85,7 +85,7 @@ test('DATABASE_URL and DATABASE_TOKEN are used unless an argument overrides them
 test('baton restore: a file that is not a dump is rejected, and --resume is not suggested', async () => {
   const values = { 'auth-token': await server.createToken('default') }
   const operands = [url, import.meta.filename]
-  const refusal = await said((context) => runRestore({ values, operands, context }))
+  const refusal = await outputOf((context) => runRestore({ values, operands, context }))
   expect(refusal).toMatch(/^baton: /)
   expect(refusal).not.toContain('--resume')
 })
@@ -99,7 +99,7 @@ test('baton sql: --timeout aborts longer statements, and 0 sets no limit', async
 
 test('a command of the platform API reports what is missing', async () => {
   const list = (values: ValuesOf<typeof API_OPTIONS>, env = {}) =>
-    said((context) => listDatabases({ values, operands: [], context }), env)
+    outputOf((context) => listDatabases({ values, operands: [], context }), env)
   expect(await list({}, { BATON_API_TOKEN: 'x' })).toMatch(/^usage: .*--api-url/)
   expect(await list({ 'api-url': platform.url })).toMatch(/^usage: .*--token/)
   expect(await list({ 'api-url': 'nonsense', token: 'x' })).toMatch(/^usage: /)

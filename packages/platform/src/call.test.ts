@@ -32,7 +32,7 @@ const inTurn =
   (...answers: PlatformAnswer[]): PlatformScript =>
   (_, count) =>
     answers[Math.min(count, answers.length) - 1] as PlatformAnswer
-const soon = { 'retry-after-ms': '1' }
+const retrySoon = { 'retry-after-ms': '1' }
 const never = new Promise<never>(() => {})
 
 afterEach(() => {
@@ -259,9 +259,9 @@ describe('tokens', () => {
   })
 
   test('a function is called before every attempt, and its result is checked', async () => {
-    let asked = 0
-    const script = inTurn({ status: 503, headers: soon }, { body: { groups: [] } })
-    const { platform, received } = scriptedPlatform(script, { token: async () => `t${(asked += 1)}` })
+    let tokenCount = 0
+    const script = inTurn({ status: 503, headers: retrySoon }, { body: { groups: [] } })
+    const { platform, received } = scriptedPlatform(script, { token: async () => `t${(tokenCount += 1)}` })
     await platform.groups.list()
     expect(received.map(({ headers }) => headers['authorization'])).toEqual(['Bearer t1', 'Bearer t2'])
 
@@ -294,20 +294,22 @@ describe('retries', () => {
   const group = { body: { group: { name: 'g' } } }
 
   test.each([408, 429, 502, 503, 504])('a read after HTTP %d', async (status) => {
-    const busy = { status, headers: soon }
+    const busy = { status, headers: retrySoon }
     const { platform, received } = scriptedPlatform(inTurn(busy, busy, { body: { groups: [] } }))
     expect(await platform.groups.list()).toEqual([])
     expect(received).toHaveLength(3)
   })
 
   test.each([400, 401, 403, 404, 409, 410, 422, 500, 501])('no read after HTTP %d', async (status) => {
-    const { platform, received } = scriptedPlatform(() => ({ status, headers: soon }))
+    const { platform, received } = scriptedPlatform(() => ({ status, headers: retrySoon }))
     await failed(platform.groups.list())
     expect(received).toHaveLength(1)
   })
 
   test.each([0, 3])('at most %d times', async (maxRetries) => {
-    const { platform, received } = scriptedPlatform(() => ({ status: 503, headers: soon }), { maxRetries })
+    const { platform, received } = scriptedPlatform(() => ({ status: 503, headers: retrySoon }), {
+      maxRetries,
+    })
     await failed(platform.groups.list())
     expect(received).toHaveLength(1 + maxRetries)
   })
@@ -326,8 +328,8 @@ describe('retries', () => {
 
   test.each([
     ['a lost connection', { drop: true }],
-    ['HTTP 503', { status: 503, headers: soon }],
-    ['HTTP 408', { status: 408, headers: soon }],
+    ['HTTP 503', { status: 503, headers: retrySoon }],
+    ['HTTP 408', { status: 408, headers: retrySoon }],
   ])('never a creation, a mint or a rotation, after %s', async (_, answer) => {
     const { platform, received } = scriptedPlatform(() => answer)
     const calls = [
@@ -345,7 +347,7 @@ describe('retries', () => {
   })
 
   test('a creation after 429, and when no connection was made', async () => {
-    const { platform, received, fetch } = scriptedPlatform(inTurn({ status: 429, headers: soon }, group))
+    const { platform, received, fetch } = scriptedPlatform(inTurn({ status: 429, headers: retrySoon }, group))
     expect(await platform.groups.create(create)).toMatchObject({ name: 'g' })
     expect(received).toHaveLength(2)
 
@@ -364,13 +366,13 @@ describe('retries', () => {
   })
 
   test('a custom request that is declared idempotent', async () => {
-    const { platform, received } = scriptedPlatform(inTurn({ status: 503, headers: soon }, { body: 1 }))
+    const { platform, received } = scriptedPlatform(inTurn({ status: 503, headers: retrySoon }, { body: 1 }))
     expect(await platform.request('POST', '/v1/look', { isIdempotent: true })).toBe(1)
     expect(received).toHaveLength(2)
   })
 
   test('nothing after a conflict', async () => {
-    const conflict = { status: 409, headers: soon, body: { error: 'x' } }
+    const conflict = { status: 409, headers: retrySoon, body: { error: 'x' } }
     const { platform, received } = scriptedPlatform(() => conflict)
     await failed(platform.groups.create(create))
     await failed(platform.groups.updateConfiguration('g', {}))
@@ -379,20 +381,20 @@ describe('retries', () => {
   })
 
   test('a delete whose response was lost, and whose retry finds nothing, succeeds', async () => {
-    const gone = { status: 404, body: { error: 'could not find database' } }
-    const { platform, received } = scriptedPlatform(inTurn({ status: 502, headers: soon }, gone))
+    const notFound = { status: 404, body: { error: 'could not find database' } }
+    const { platform, received } = scriptedPlatform(inTurn({ status: 502, headers: retrySoon }, notFound))
     expect(await platform.databases.delete('db')).toEqual({ deleted: true, raw: undefined })
     expect(received).toHaveLength(2)
     // if no earlier response was lost, it is an error
     expect(isNotFound(await failed(platform.databases.delete('db')))).toBe(true)
     // nor does an earlier attempt count that certainly did nothing
-    const limited = scriptedPlatform(inTurn({ status: 429, headers: soon }, gone))
+    const limited = scriptedPlatform(inTurn({ status: 429, headers: retrySoon }, notFound))
     expect(await failed(limited.platform.databases.delete('db'))).toMatchObject({ status: 404 })
   })
 
   test('an unknown outcome remains, whatever the last attempt returns', async () => {
     const { platform } = scriptedPlatform(
-      inTurn({ status: 502, headers: soon }, { status: 403, body: { error: 'no' } }),
+      inTurn({ status: 502, headers: retrySoon }, { status: 403, body: { error: 'no' } }),
     )
     expect(await failed(platform.groups.delete('g'))).toMatchObject({ status: 403, outcome: 'unknown' })
   })
@@ -570,7 +572,7 @@ describe('requests and responses', () => {
   test('withResponse() returns the data and the response', async () => {
     const { platform } = scriptedPlatform(
       inTurn(
-        { status: 503, headers: soon },
+        { status: 503, headers: retrySoon },
         { body: { groups: [] }, headers: { 'cf-ray': 'ray1', 'set-cookie': 'c=1' } },
       ),
     )
@@ -609,7 +611,7 @@ describe('requests and responses', () => {
     vi.spyOn(Math, 'random').mockReturnValue(0)
     const { platform } = scriptedPlatform(
       inTurn(
-        { status: 503, headers: { ...soon, 'x-request-id': 'r1' }, body: { error: TOKEN } },
+        { status: 503, headers: { ...retrySoon, 'x-request-id': 'r1' }, body: { error: TOKEN } },
         { drop: true },
         { body: { groups: [] } },
       ),

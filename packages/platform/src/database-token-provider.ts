@@ -82,9 +82,9 @@ export function databaseTokenProvider(
 
 /** Measures time in ms with both the monotonic and the wall clock, because the former stops while a machine sleeps. */
 function stopwatch(): () => number {
-  const begun = performance.now()
+  const startedAt = performance.now()
   const begunAt = Date.now()
-  return () => Math.max(performance.now() - begun, Date.now() - begunAt)
+  return () => Math.max(performance.now() - startedAt, Date.now() - begunAt)
 }
 
 /** Returns the lifetime in a token's claims, in ms; null if it has none. */

@@ -257,7 +257,7 @@ describe('pages', () => {
 })
 
 describe('ensure', () => {
-  const asked = { name: 'db', group: 'default' }
+  const wantedDatabase = { name: 'db', group: 'default' }
   /** A service with one database, or none, whose POST responds as specified. */
   const service = (initially: object | null, onCreate: (make: () => void) => PlatformAnswer) => {
     let stored = initially
@@ -276,11 +276,11 @@ describe('ensure', () => {
 
   test('creates a missing resource, and leaves an existing one unchanged', async () => {
     const fresh = service(null, made)
-    expect(await fresh.platform.databases.ensure(asked)).toMatchObject({
+    expect(await fresh.platform.databases.ensure(wantedDatabase)).toMatchObject({
       created: true,
       database: { name: 'db' },
     })
-    expect(await fresh.platform.databases.ensure(asked)).toMatchObject({
+    expect(await fresh.platform.databases.ensure(wantedDatabase)).toMatchObject({
       created: false,
       database: { name: 'db' },
     })
@@ -292,7 +292,7 @@ describe('ensure', () => {
       make()
       return taken
     })
-    expect(await race.platform.databases.ensure(asked)).toMatchObject({ created: false })
+    expect(await race.platform.databases.ensure(wantedDatabase)).toMatchObject({ created: false })
   })
 
   test('the response was lost: looks it up, and does not create it twice', async () => {
@@ -300,19 +300,21 @@ describe('ensure', () => {
       make()
       return { drop: true }
     })
-    expect(await lost.platform.databases.ensure(asked)).toMatchObject({ created: true })
+    expect(await lost.platform.databases.ensure(wantedDatabase)).toMatchObject({ created: true })
     expect(lost.received.map(({ method }) => method)).toEqual(['GET', 'POST', 'GET'])
     const never = service(null, () => ({ drop: true }))
-    await expect(never.platform.databases.ensure(asked)).rejects.toMatchObject({ outcome: 'unknown' })
+    await expect(never.platform.databases.ensure(wantedDatabase)).rejects.toMatchObject({
+      outcome: 'unknown',
+    })
   })
 
   test.each([
-    ['in another group', { ...database, group: 'eu' }, asked, 'it is in group "eu", not "default"'],
-    ['a branch', { ...database, parent: { name: 'old' } }, asked, 'it was branched from "old"'],
+    ['in another group', { ...database, group: 'eu' }, wantedDatabase, 'it is in group "eu", not "default"'],
+    ['a branch', { ...database, parent: { name: 'old' } }, wantedDatabase, 'it was branched from "old"'],
     [
       'not a branch',
       database,
-      { ...asked, seed: { type: 'database', name: 'old' } } as const,
+      { ...wantedDatabase, seed: { type: 'database', name: 'old' } } as const,
       'it was not branched from another',
     ],
   ])('one that is %s is a mismatch', async (_, there, wanted, words) => {
@@ -326,7 +328,7 @@ describe('ensure', () => {
   test('a branch of the requested database', async () => {
     const { platform } = service({ ...database, parent: { name: 'old' } }, never)
     const seed = { type: 'database', name: 'old' } as const
-    expect(await platform.databases.ensure({ ...asked, seed })).toMatchObject({ created: false })
+    expect(await platform.databases.ensure({ ...wantedDatabase, seed })).toMatchObject({ created: false })
   })
 
   test('other rejections are passed to the caller', async () => {
@@ -334,13 +336,13 @@ describe('ensure', () => {
       status: 400,
       body: { error: 'group not found' },
     }))
-    await expect(platform.databases.ensure(asked)).rejects.toThrow('group not found')
+    await expect(platform.databases.ensure(wantedDatabase)).rejects.toThrow('group not found')
     expect(received).toHaveLength(2)
     const { platform: foreign } = scriptedPlatform(() => ({
       status: 404,
       body: { error: 'organization not found' },
     }))
-    await expect(foreign.databases.ensure(asked)).rejects.toThrow('organization not found')
+    await expect(foreign.databases.ensure(wantedDatabase)).rejects.toThrow('organization not found')
   })
 
   test('a group', async () => {
@@ -364,9 +366,9 @@ describe('ensure', () => {
 describe('readiness', () => {
   /** A platform, and the host of a new database, which is not ready at first. */
   const newDatabase = (notReady: readonly PlatformAnswer[]) => {
-    let looks = 0
+    let polls = 0
     return scriptedPlatform(({ host }) =>
-      host === 'db.example.com' ? (notReady[looks++] ?? { status: 401 }) : { body: { database } },
+      host === 'db.example.com' ? (notReady[polls++] ?? { status: 401 }) : { body: { database } },
     )
   }
   const looksOf = (received: readonly PlatformRequest[]): number =>
@@ -409,24 +411,26 @@ describe('readiness', () => {
 
   test('ensure waits for a new database, even if the response to its creation was lost', async () => {
     let isMade = false
-    const service = (answer: PlatformAnswer) =>
+    const service = (response: PlatformAnswer) =>
       scriptedPlatform(({ host, method }) => {
         if (host === 'db.example.com') return { status: 200 }
         if (method === 'GET') return isMade ? { body: { database } } : missing
         isMade = true
-        return answer
+        return response
       })
-    const asked = { name: 'db', group: 'default' }
-    for (const [answer, created] of [
+    const wantedDatabase = { name: 'db', group: 'default' }
+    for (const [response, created] of [
       [{ body: { database } }, true],
       [{ drop: true }, true],
       [taken, false],
     ] as const) {
       isMade = false
-      const { platform, received } = service(answer)
-      expect(await platform.databases.ensure(asked, { wait: true })).toMatchObject({ created })
+      const { platform, received } = service(response)
+      expect(await platform.databases.ensure(wantedDatabase, { wait: true })).toMatchObject({ created })
       expect(looksOf(received)).toBe(1)
-      expect(await platform.databases.ensure(asked, { wait: true })).toMatchObject({ created: false })
+      expect(await platform.databases.ensure(wantedDatabase, { wait: true })).toMatchObject({
+        created: false,
+      })
       expect(looksOf(received)).toBe(1)
     }
   })

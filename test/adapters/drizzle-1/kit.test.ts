@@ -68,10 +68,10 @@ test('push creates the tables, and has nothing to do the second time', async () 
   const db = drizzle({ connection: database.config })
   const tables = async (): Promise<unknown[][]> =>
     await db.values(sql`select name, sql from sqlite_schema where name in ('author', 'book') order by name`)
-  const made = await tables()
-  expect(made.map(([name]) => name)).toEqual(['author', 'book'])
+  const created = await tables()
+  expect(created.map(([name]) => name)).toEqual(['author', 'book'])
   await kit('push')
-  expect(await tables()).toEqual(made)
+  expect(await tables()).toEqual(created)
   await db.$client.close()
 })
 

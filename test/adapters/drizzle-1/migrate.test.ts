@@ -65,9 +65,9 @@ test('rebuilding a parent table keeps every row of its cascading children', asyn
 })
 
 test.each(['before', 'after'])('Drizzle’s own migrator may run %s ours', async (order) => {
-  const theirs = libsqlDrizzle({ connection: database as { url: string } })
+  const libsqlDb = libsqlDrizzle({ connection: database as { url: string } })
   const steps = [
-    () => drizzleMigrate(theirs, { migrationsFolder: folder }),
+    () => drizzleMigrate(libsqlDb, { migrationsFolder: folder }),
     () => migrate(db, { migrationsFolder: folder }),
   ]
   for (const step of order === 'before' ? steps : steps.reverse()) await step()
@@ -181,10 +181,10 @@ describe('init', () => {
   })
 
   test('returns the same as Drizzle’s own migrator', async () => {
-    const theirs = libsqlDrizzle({ connection: database as { url: string } })
+    const libsqlDb = libsqlDrizzle({ connection: database as { url: string } })
     const config = { migrationsFolder: folder, init: true } as const
-    expect(await migrate(db, config)).toEqual(await drizzleMigrate(theirs, config))
+    expect(await migrate(db, config)).toEqual(await drizzleMigrate(libsqlDb, config))
     await migrate(db, { migrationsFolder: folder })
-    expect(await migrate(db, config)).toEqual(await drizzleMigrate(theirs, config))
+    expect(await migrate(db, config)).toEqual(await drizzleMigrate(libsqlDb, config))
   })
 })

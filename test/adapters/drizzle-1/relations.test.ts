@@ -102,8 +102,8 @@ test('vectors in nested rows', async () => {
 
 test('generated mappers return the same rows', async () => {
   const jit = drizzle({ client: db.$client, relations, jit: true })
-  for (const made of [db, jit]) {
-    expect(await made.select().from(users)).toEqual([ada])
-    expect(await made.query.users.findMany({ with: { posts: true } })).toEqual([{ ...ada, posts: [] }])
+  for (const created of [db, jit]) {
+    expect(await created.select().from(users)).toEqual([ada])
+    expect(await created.query.users.findMany({ with: { posts: true } })).toEqual([{ ...ada, posts: [] }])
   }
 })

@@ -52,7 +52,7 @@ test('a commit whose response was lost is reported as unknown, not as rolled bac
 })
 
 test('a lost statement ends the transaction; later calls are rejected and the user’s error is kept', async () => {
-  const mine = new Error('mine')
+  const ownError = new Error('own error')
   fates = ['passes', 'loses its answer']
   const attempt = db.transaction(async (tx) => {
     await tx.insert(items).values({ name: 'a' })
@@ -62,20 +62,20 @@ test('a lost statement ends the transaction; later calls are rejected and the us
     await expect(tx.transaction((inner) => inner.insert(items).values({ name: 'c' }))).rejects.toMatchObject({
       cause: { code: 'TRANSACTION_LOST' },
     })
-    throw mine
+    throw ownError
   })
-  await expect(attempt).rejects.toBe(mine)
+  await expect(attempt).rejects.toBe(ownError)
   expect(await names()).toEqual([])
 })
 
 test('a rollback that does not arrive does not replace the user’s error', async () => {
-  const mine = new Error('mine')
+  const ownError = new Error('own error')
   fates = ['passes', 'does not arrive']
   const attempt = db.transaction(async (tx) => {
     await tx.insert(items).values({ name: 'a' })
-    throw mine
+    throw ownError
   })
-  await expect(attempt).rejects.toBe(mine)
+  await expect(attempt).rejects.toBe(ownError)
   expect(await names()).toEqual([])
 })
 
@@ -147,7 +147,7 @@ test('a request that times out is aborted', async () => {
 })
 
 test('a transaction that exceeds its 5 s while another writer waits is lost, and keeps the user’s error (takes 6 s)', async () => {
-  const mine = new Error('mine')
+  const ownError = new Error('own error')
   // otherwise the client would end it a little earlier
   const patient = (): BatonDatabase =>
     drizzle({ connection: { ...database.config, transactionTimeoutMs: Infinity } })
@@ -163,10 +163,13 @@ test('a transaction that exceeds its 5 s while another writer waits is lost, and
     await expect(tx.insert(items).values({ name: 'b' })).rejects.toMatchObject({
       cause: { name: 'StreamError' },
     })
-    throw mine
+    throw ownError
   })
   await holding
-  await Promise.all([expect(outliving).rejects.toBe(mine), db2.insert(items).values({ name: 'the other' })])
+  await Promise.all([
+    expect(outliving).rejects.toBe(ownError),
+    db2.insert(items).values({ name: 'the other' }),
+  ])
   expect(await names()).toEqual(['the other'])
   await Promise.all([db1.$client.close(), db2.$client.close()])
 })
@@ -176,12 +179,12 @@ test('a transaction that exceeds transactionTimeoutMs cannot commit, and none of
   const observe: ClientConfig['observe'] = ({ type }) => {
     if (type === 'transaction:lost') lost.resolve()
   }
-  const hasty = drizzle({ connection: { ...database.config, transactionTimeoutMs: 100, observe } })
-  const outliving = hasty.transaction(async (tx) => {
+  const shortLived = drizzle({ connection: { ...database.config, transactionTimeoutMs: 100, observe } })
+  const outliving = shortLived.transaction(async (tx) => {
     await tx.insert(items).values({ name: 'a' })
     await lost.promise
   })
   await expect(outliving).rejects.toMatchObject({ name: 'StreamError', code: 'TRANSACTION_EXPIRED' })
   expect(await names()).toEqual([])
-  await hasty.$client.close()
+  await shortLived.$client.close()
 })

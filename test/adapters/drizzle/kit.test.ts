@@ -48,10 +48,10 @@ async function startStudio(): Promise<(body: object) => Promise<unknown>> {
   const args = argsOf(['studio', '--host', '127.0.0.1', '--port', String(port)])
   const child = spawn(process.execPath, args, { cwd: fixture, env: env() })
   endWithTests(child)
-  let said = ''
+  let output = ''
   for await (const part of child.stdout) {
-    said += part
-    if (said.includes('up and running')) break
+    output += part
+    if (output.includes('up and running')) break
   }
   return async (body) => {
     const response = await fetch(`http://127.0.0.1:${port}/`, {

@@ -109,9 +109,9 @@ describe('the output of drizzle-kit', () => {
   })
 
   test.each(['before', 'after'])('Drizzle’s own migrator may run %s ours', async (order) => {
-    const theirs = libsqlDrizzle({ connection: database })
+    const libsqlDb = libsqlDrizzle({ connection: database })
     const steps = [
-      () => drizzleMigrate(theirs, { migrationsFolder: folder }),
+      () => drizzleMigrate(libsqlDb, { migrationsFolder: folder }),
       () => migrate(db, { migrationsFolder: folder }),
     ]
     for (const step of order === 'before' ? steps : steps.reverse()) await step()

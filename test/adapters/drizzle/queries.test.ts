@@ -388,25 +388,25 @@ describe('drizzle()', () => {
   test('accepts a URL, a client or a configuration with either', async () => {
     await using client = createClient({ url: database.url, authToken: database.authToken })
     const { url } = database
-    for (const made of [
+    for (const created of [
       drizzle(client),
       drizzle(client, {}),
       drizzle({ client }),
       drizzle({ client, logger: false }),
     ]) {
-      expect(made.$client).toBe(client)
-      expect(await made.get(sql`select 1 as one`)).toEqual({ one: 1 })
+      expect(created.$client).toBe(client)
+      expect(await created.get(sql`select 1 as one`)).toEqual({ one: 1 })
     }
     if (database.authToken === undefined) {
-      for (const made of [
+      for (const created of [
         drizzle(url),
         drizzle(new URL(url)),
         drizzle(url, {}),
         drizzle({ connection: url }),
         drizzle({ connection: { url, intMode: 'bigint' } }),
       ]) {
-        expect(await made.values(sql`select 1`)).toEqual([[expect.toSatisfy((one) => Number(one) === 1)]])
-        await made.$client.close()
+        expect(await created.values(sql`select 1`)).toEqual([[expect.toSatisfy((one) => Number(one) === 1)]])
+        await created.$client.close()
       }
     }
     // @ts-expect-error neither client nor connection

@@ -140,12 +140,12 @@ describe('transactions', () => {
   })
 
   test('an error rolls back and is rethrown unchanged', async () => {
-    const mine = new Error('mine')
+    const ownError = new Error('own error')
     const attempt = db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'a' })
-      throw mine
+      throw ownError
     })
-    await expect(attempt).rejects.toBe(mine)
+    await expect(attempt).rejects.toBe(ownError)
     const rolledBack = db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'a' })
       tx.rollback()
@@ -162,16 +162,16 @@ describe('transactions', () => {
   })
 
   test('a transaction that the server ended keeps the user’s own error, and writes nothing outside it', async () => {
-    const mine = new Error('mine')
+    const ownError = new Error('own error')
     const attempt = db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'a' })
       await expect(tx.run(rollBackOnConflict)).rejects.toThrow(DrizzleQueryError)
       await expect(tx.insert(items).values({ name: 'b' })).rejects.toMatchObject({
         cause: { code: 'TRANSACTION_LOST' },
       })
-      throw mine
+      throw ownError
     })
-    await expect(attempt).rejects.toBe(mine)
+    await expect(attempt).rejects.toBe(ownError)
     const committing = db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'a' })
       await expect(tx.run(rollBackOnConflict)).rejects.toThrow(DrizzleQueryError)

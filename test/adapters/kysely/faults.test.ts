@@ -62,27 +62,27 @@ test('a commit whose response was lost is reported as unknown, not as rolled bac
 })
 
 test('a lost statement ends the transaction; later calls are rejected and the user’s error is kept', async () => {
-  const mine = new Error('mine')
+  const ownError = new Error('own error')
   fates = ['passes', 'loses its answer']
   const attempt = db.transaction().execute(async (trx) => {
     await insert(trx, 'a')
     await expect(insert(trx, 'b')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
     await expect(insert(trx, 'c')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
-    throw mine
+    throw ownError
   })
-  await expect(attempt).rejects.toBe(mine)
+  await expect(attempt).rejects.toBe(ownError)
   // the server drops an idle stream, and the transaction with it; a read does not have to wait for that
   expect(await names()).toEqual([])
 })
 
 test('a rollback that does not arrive does not replace the user’s error', async () => {
-  const mine = new Error('mine')
+  const ownError = new Error('own error')
   fates = ['passes', 'does not arrive']
   const attempt = db.transaction().execute(async (trx) => {
     await insert(trx, 'a')
-    throw mine
+    throw ownError
   })
-  await expect(attempt).rejects.toBe(mine)
+  await expect(attempt).rejects.toBe(ownError)
   expect(await names()).toEqual([])
 })
 
@@ -104,20 +104,20 @@ test('a write that did not arrive, and one whose response was lost, are not repe
 })
 
 test('queries that are not awaited never run outside their transaction or connection', async () => {
-  const left: Promise<unknown>[] = []
+  const remaining: Promise<unknown>[] = []
   const leave = (executor: Kysely<Tables>, name: string): void => {
-    left.push(insert(executor, name).catch(() => {}))
+    remaining.push(insert(executor, name).catch(() => {}))
   }
-  const mine = new Error('mine')
+  const ownError = new Error('own error')
   const failing = db.transaction().execute(async (trx) => {
     await insert(trx, 'a')
     for (let n = 0; n < 20; n++) leave(trx, `b${n}`)
-    throw mine
+    throw ownError
   })
-  await expect(failing).rejects.toBe(mine)
+  await expect(failing).rejects.toBe(ownError)
   const leaked = await db.connection().execute(async (connection) => ({ connection }))
   await expect(insert(leaked.connection, 'c')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
-  await Promise.all(left)
+  await Promise.all(remaining)
   expect(await names()).toEqual([])
 })
 
@@ -170,23 +170,23 @@ describe.each(Object.keys(ends))('a transaction %s', (how) => {
   })
 
   test('does not run queued queries either', async () => {
-    const crowd = (executor: Kysely<Tables>): Promise<unknown> =>
+    const runMany = (executor: Kysely<Tables>): Promise<unknown> =>
       executor.transaction().execute(async (trx) => {
         await begin(trx)
         await Promise.all(Array.from({ length: 20 }, (_, n) => insert(trx, `b${n}`)))
       })
-    await expect(crowd(db)).rejects.toMatchObject(lost)
-    await expect(db.connection().execute(crowd)).rejects.toMatchObject(lost)
+    await expect(runMany(db)).rejects.toMatchObject(lost)
+    await expect(db.connection().execute(runMany)).rejects.toMatchObject(lost)
     expect(await names()).toEqual([])
   })
 
   test('does not replace the user’s error', async () => {
-    const mine = new Error('mine')
+    const ownError = new Error('own error')
     const attempt = db.transaction().execute(async (trx) => {
       await begin(trx)
-      throw mine
+      throw ownError
     })
-    await expect(attempt).rejects.toBe(mine)
+    await expect(attempt).rejects.toBe(ownError)
     expect(await names()).toEqual([])
   })
 

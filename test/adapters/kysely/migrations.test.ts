@@ -151,13 +151,13 @@ test('the lease is renewed while migrations run', async () => {
 
 test('the error of a failing migration is reported, and the lock is released', async () => {
   const db = open()
-  const mine = new Error('mine')
+  const ownError = new Error('own error')
   const failing: Migration = {
     async up() {
-      throw mine
+      throw ownError
     },
   }
-  expect((await migratorOf(db, { '1': failing }).migrateToLatest()).error).toBe(mine)
+  expect((await migratorOf(db, { '1': failing }).migrateToLatest()).error).toBe(ownError)
   expect(await migratorOf(db, { '1': createTable('a') }).migrateToLatest()).not.toHaveProperty('error')
 })
 
@@ -200,7 +200,7 @@ test('a transaction for each migration, supported since Kysely 0.30', async () =
   const failing: Migration = {
     async up(trx) {
       await trx.schema.createTable('b').addColumn('id', 'integer').execute()
-      throw new Error('mine')
+      throw new Error('own error')
     },
   }
   const provider = { getMigrations: async () => ({ '1': createTable('a'), '2': failing }) }
@@ -218,7 +218,7 @@ test('a transaction for each migration, supported since Kysely 0.30', async () =
     })
     expect(await tables()).toEqual([])
   }
-  expect((await migrate({ transactionalMigrations: true })).error).toMatchObject({ message: 'mine' })
+  expect((await migrate({ transactionalMigrations: true })).error).toMatchObject({ message: 'own error' })
   // before that, all of them are one transaction
   expect(await tables()).toEqual(inject('kysely') === '0.30' ? ['a'] : [])
 })

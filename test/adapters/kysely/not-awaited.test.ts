@@ -18,7 +18,7 @@ beforeEach(async () => {
   await sql`create table item (id integer primary key, name text not null)`.execute(db)
 })
 
-const mine = new Error('mine')
+const ownError = new Error('own error')
 const rowsOf = async (stream: AsyncIterable<unknown>, most = Infinity): Promise<void> => {
   let count = 0
   for await (const _ of stream) if (++count === most) break
@@ -91,12 +91,12 @@ describe.each(programs)('%s, %s', (_kind, _when, run, prepare) => {
       await prepare(trx)
       given.push(begin(trx), follow(trx))
       for (const each of given) each.catch(() => {})
-      if (end === 'throws') throw mine
+      if (end === 'throws') throw ownError
     }).then(
       () => null,
       (error: unknown) => error,
     )
-    if (end === 'throws') expect(ended).toBe(mine)
+    if (end === 'throws') expect(ended).toBe(ownError)
     const [first, behind] = await Promise.allSettled(given)
     const rows = await db.selectFrom('item').select('name').execute()
     const has = (name: string): boolean => rows.some((row) => row.name === name)
@@ -183,9 +183,9 @@ describe.each(['a transaction', 'a transaction of a connection'] as const)(
             ...many(trx),
           )
           for (let turn = 0; turn < turns; turn++) await Promise.resolve()
-          throw mine
+          throw ownError
         })
-        await expect(ended).rejects.toBe(mine)
+        await expect(ended).rejects.toBe(ownError)
         await Promise.all(given)
       }
       const { rows } = await sql<{ n: number }>`select count(*) as n from item where name = 'behind'`.execute(

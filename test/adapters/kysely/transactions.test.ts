@@ -77,12 +77,12 @@ describe('transactions', () => {
   })
 
   test('an error rolls back and is rethrown unchanged', async () => {
-    const mine = new Error('mine')
+    const ownError = new Error('own error')
     const attempt = db.transaction().execute(async (trx) => {
       await insert(trx, 'a')
-      throw mine
+      throw ownError
     })
-    await expect(attempt).rejects.toBe(mine)
+    await expect(attempt).rejects.toBe(ownError)
     expect(log.at(-1)).toBe('rollback')
     expect(await names()).toEqual([])
   })
@@ -289,13 +289,13 @@ describe('a transaction that the server ended', () => {
   })
 
   test('does not replace the user’s own error', async () => {
-    const mine = new Error('mine')
+    const ownError = new Error('own error')
     const attempt = db.transaction().execute(async (trx) => {
       await insert(trx, 'a')
       await rollBackOnConflict.execute(trx).catch(() => {})
-      throw mine
+      throw ownError
     })
-    await expect(attempt).rejects.toBe(mine)
+    await expect(attempt).rejects.toBe(ownError)
   })
 
   test('rejects the commit with an error that Kysely treats as a rollback', async () => {

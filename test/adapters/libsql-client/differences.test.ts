@@ -50,9 +50,9 @@ test('COMMIT as a statement ends the transaction', async () => {
 test.each(['commit', 'rollback'] as const)('%s resolves when its response has arrived', async (end) => {
   let answered = 0
   const counting: typeof fetch = async (...given) => {
-    const answer = await fetch(...given)
+    const response = await fetch(...given)
     answered += 1
-    return answer
+    return response
   }
   const client = createClient({ ...config, fetch: counting })
   const tx = await client.transaction('write')
@@ -93,11 +93,11 @@ test('a script that leaves a transaction open is rejected, and its transaction d
 test('constraint errors have the codes that tools expect, and Baton’s error as their cause', async () => {
   await ours.execute("insert into t values ('x')")
   const insert = "insert into t values ('x')"
-  const [theirs, mine] = await Promise.all(
+  const [theirs, replacement] = await Promise.all(
     [original, ours].map((db) => db.execute(insert).catch((error: unknown) => error as LibsqlError)),
   )
   expect(theirs).toMatchObject({ code: 'SQLITE_CONSTRAINT', extendedCode: undefined, rawCode: undefined })
-  expect(mine).toMatchObject({
+  expect(replacement).toMatchObject({
     code: 'SQLITE_CONSTRAINT',
     extendedCode: 'SQLITE_CONSTRAINT_UNIQUE',
     rawCode: 2067,

@@ -7,9 +7,12 @@ import { describeOutcome } from './describe-outcome.ts'
 
 // Makes the same calls with the original and with our package, on separate databases: a program must see the same results.
 const server = await openTestServer()
-const [theirs, mine] = [await server.createDatabase(), await server.createDatabase()]
+const [theirs, replacement] = [await server.createDatabase(), await server.createDatabase()]
 const original = createOriginal({ url: theirs.url, ...(theirs.authToken && { authToken: theirs.authToken }) })
-const ours = createClient({ url: mine.url, ...(mine.authToken && { authToken: mine.authToken }) })
+const ours = createClient({
+  url: replacement.url,
+  ...(replacement.authToken && { authToken: replacement.authToken }),
+})
 afterAll(() => {
   original.close()
   ours.close()
@@ -325,7 +328,11 @@ test.each(['number', 'bigint', 'string'] as const)('intMode %s', async (intMode)
   const config = { intMode }
   const clients = [
     createOriginal({ url: theirs.url, ...(theirs.authToken && { authToken: theirs.authToken }), ...config }),
-    createClient({ url: mine.url, ...(mine.authToken && { authToken: mine.authToken }), ...config }),
+    createClient({
+      url: replacement.url,
+      ...(replacement.authToken && { authToken: replacement.authToken }),
+      ...config,
+    }),
   ] as const
   for (const sql of ['select 5', 'select 9007199254740993', 'select -9223372036854775808', 'select 1.5']) {
     const [expected, actual] = await Promise.all(clients.map((db) => describeOutcome(() => db.execute(sql))))

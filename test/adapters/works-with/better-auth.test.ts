@@ -155,7 +155,7 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
   test('simultaneous sign-ups do not affect each other', async () => {
     const auth = open(true)
     const bodies = Array.from({ length: 8 }, (_, at) => ({ ...SIGN_UP, email: `user-${at}@example.com` }))
-    const made = await Promise.all(bodies.map((body) => auth.api.signUpEmail({ body })))
-    expect(new Set(made.map(({ token }) => token)).size).toBe(8)
+    const created = await Promise.all(bodies.map((body) => auth.api.signUpEmail({ body })))
+    expect(new Set(created.map(({ token }) => token)).size).toBe(8)
   })
 })

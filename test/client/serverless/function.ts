@@ -19,9 +19,9 @@ const db = createClient({
 
 for await (const sql of createInterface({ input: process.stdin })) {
   retries = 0
-  const said = await db.execute(sql, [], { rowMode: 'array' }).then(
+  const output = await db.execute(sql, [], { rowMode: 'array' }).then(
     ({ rows }) => ({ rows }),
     ({ code, outcome }: DatabaseError) => ({ code, outcome }),
   )
-  console.log(JSON.stringify({ ...said, retries }))
+  console.log(JSON.stringify({ ...output, retries }))
 }

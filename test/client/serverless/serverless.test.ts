@@ -82,9 +82,9 @@ class FunctionProcess implements AsyncDisposable {
 
   /** @param called a statement that is already pending when it continues */
   async thaw(called: string, onRetry?: () => void): Promise<unknown> {
-    const answer = this.call(called, onRetry)
+    const response = this.call(called, onRetry)
     this.#child.kill('SIGCONT')
-    return await answer
+    return await response
   }
 
   thawSilently(): void {
@@ -114,14 +114,14 @@ describe.concurrent('a client that is frozen with an open connection', () => {
     await using _connections = connections
     await using _frozen = frozen
     const run = newRun()
-    for (const [sql, answer] of [
+    for (const [sql, response] of [
       ['select 2', READ],
       [run.sql, WRITTEN],
     ] as const) {
       frozen.freeze()
       connections[how]()
       await pause(50)
-      expect(await frozen.thaw(sql)).toEqual(answer)
+      expect(await frozen.thaw(sql)).toEqual(response)
     }
     expect(await run.times()).toBe(1)
   })
@@ -155,11 +155,11 @@ describe.concurrent('a client that is frozen with an open connection', () => {
     frozen.freeze()
     const listen = connections.refuse()
     let refused = 0
-    const answer = frozen.thaw(run.sql, () => {
+    const response = frozen.thaw(run.sql, () => {
       refused += 1
       if (refused === 1) void listen()
     })
-    expect(await answer).toEqual({ rows: [], retries: expect.toSatisfy((retries) => retries > 0) })
+    expect(await response).toEqual({ rows: [], retries: expect.toSatisfy((retries) => retries > 0) })
     expect(await run.times()).toBe(1)
   })
 
@@ -179,13 +179,13 @@ describe.concurrent('a call that was in flight when its process was frozen, and 
     await using _connections = connections
     await using _frozen = frozen
     connections.holdsAnswers = true
-    const answer = frozen.call(sql)
+    const response = frozen.call(sql)
     while (!connections.hasHeld) await pause(5)
     frozen.freeze()
     connections.reset()
     connections.holdsAnswers = false
     frozen.thawSilently()
-    return await answer
+    return await response
   }
 
   test('a write may have been applied, and is not repeated', async () => {

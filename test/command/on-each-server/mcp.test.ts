@@ -130,10 +130,10 @@ test('without --write there is no tool that writes', async () => {
 })
 
 test('with --write, statements run in one transaction: all of them, or none', async () => {
-  const made = await writer.call('execute', {
+  const created = await writer.call('execute', {
     sql: 'create table log (a); insert into log values (1), (2); update log set a = 3 where a = 1',
   })
-  expect(made.value.map((each: { rowsAffected: number }) => each.rowsAffected)).toEqual([0, 2, 1])
+  expect(created.value.map((each: { rowsAffected: number }) => each.rowsAffected)).toEqual([0, 2, 1])
   const failed = await writer.call('execute', { sql: 'delete from log; insert into log values (9, 9)' })
   expect(failed.error).toContain('log')
   expect((await writer.call('execute', { sql: 'delete from log; commit; nonsense' })).error).toContain(

@@ -49,14 +49,18 @@ test('baton user: a token, and the memberships for invited addresses', {
     expect([running.code, running.output]).toEqual([1, ''])
     expect(running.errors).toContain('in use by process')
   }
-  const made = await baton(['user', 'ada', '--email', 'ada@example.test', '--data', directory])
-  expect([made.code, made.errors]).toEqual([0, ''])
+  const created = await baton(['user', 'ada', '--email', 'ada@example.test', '--data', directory])
+  expect([created.code, created.errors]).toEqual([0, ''])
   {
     await using scene = await Scene.start({}, directory)
     const { members } = await scene.done('GET', `${scene.own}/members`)
     expect(members).toContainEqual(expect.objectContaining({ username: 'ada', role: 'viewer' }))
-    expect((await scene.ask('GET', `${scene.own}/databases`, { token: made.output })).status).toBe(200)
-    expect((await scene.ask('POST', `${scene.own}/groups`, { token: made.output })).status).toBe(403)
+    expect((await scene.sendRequest('GET', `${scene.own}/databases`, { token: created.output })).status).toBe(
+      200,
+    )
+    expect((await scene.sendRequest('POST', `${scene.own}/groups`, { token: created.output })).status).toBe(
+      403,
+    )
   }
   expect((await baton(['user', 'ada', '--data', directory])).errors).toContain('user "ada" already exists')
   expect((await baton(['user', 'A B', '--data', directory])).errors).toContain('a username is 1 to 39')
@@ -178,8 +182,10 @@ test('baton api-tokens create --group: a token of a group permits only its scope
   expect((await api(maker, 'databases', 'show', 'default')).code).toBe(1)
 
   const metrics = (await create('prometheus', '--scope', 'metrics')).output.trim()
-  const asked = await fetch(`${platform.url}/metrics`, { headers: { authorization: `Bearer ${metrics}` } })
-  expect([asked.status, (await asked.text()).includes('app')]).toEqual([200, true])
+  const metricsResponse = await fetch(`${platform.url}/metrics`, {
+    headers: { authorization: `Bearer ${metrics}` },
+  })
+  expect([metricsResponse.status, (await metricsResponse.text()).includes('app')]).toEqual([200, true])
 
   expect(await create('x', '--group', 'team')).toMatchObject({
     code: 2,
@@ -218,12 +224,12 @@ test('baton dev --ready-delay: a new database returns 404 at first', async () =>
   await firstLine([...dev, '--platform-port', '0', '--token-file', file, '--ready-delay', '3000'])
   const { url, token } = JSON.parse(await readFile(file, 'utf8')).platform
   const headers = { authorization: `Bearer ${token}` }
-  const ask = async (path: string, body: object) => {
+  const sendRequest = async (path: string, body: object) => {
     const response = await fetch(`${url}/v1${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
     return (await response.json()) as { database: { Hostname: string }; jwt: string }
   }
-  const { database } = await ask('/databases', { name: 'app', group: 'default' })
-  const { jwt } = await ask('/databases/app/auth/tokens', {})
+  const { database } = await sendRequest('/databases', { name: 'app', group: 'default' })
+  const { jwt } = await sendRequest('/databases/app/auth/tokens', {})
   expect((await sql(database.Hostname, jwt, 'SELECT 1')).status).toBe(404)
   await expect
     .poll(async () => (await sql(database.Hostname, jwt, 'SELECT 1')).status, { timeout: 60_000 })

@@ -13,19 +13,19 @@ const drizzle = async (file: string, ...args: string[]): Promise<Ended> => {
 }
 
 test('migrate-drizzle: a dry run, the migrations, and nothing to do', async () => {
-  const saidBy = async (...args: string[]): Promise<unknown> => {
-    const { code, said } = await drizzle('migrate.ts', ...args)
-    return [code, said]
+  const outputOf = async (...args: string[]): Promise<unknown> => {
+    const { code, output } = await drizzle('migrate.ts', ...args)
+    return [code, output]
   }
-  expect(await saidBy('--dry-run')).toEqual([0, 'would apply 0000_guest, 0001_visit\n'])
-  expect(await saidBy()).toEqual([0, 'applied 0000_guest, 0001_visit\n'])
-  expect(await saidBy()).toEqual([0, 'nothing to do\n'])
+  expect(await outputOf('--dry-run')).toEqual([0, 'would apply 0000_guest, 0001_visit\n'])
+  expect(await outputOf()).toEqual([0, 'applied 0000_guest, 0001_visit\n'])
+  expect(await outputOf()).toEqual([0, 'nothing to do\n'])
 })
 
 test('migrate-drizzle: its migrations match the schema', async () => {
-  const { code, said } = await drizzle('node_modules/drizzle-kit/bin.cjs', 'generate')
+  const { code, output } = await drizzle('node_modules/drizzle-kit/bin.cjs', 'generate')
   expect(code).toBe(0)
-  expect(said).toContain('No schema changes')
+  expect(output).toContain('No schema changes')
 })
 
 test('migrate-tenants: an invalid concurrency is rejected', async () => {

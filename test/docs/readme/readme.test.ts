@@ -104,11 +104,11 @@ test('programs pass the strictest checks of TypeScript that applications use', {
   writeFileSync(join(own, 'tsconfig.json'), JSON.stringify(config))
   const tsc = join(root, 'node_modules/.bin/tsc')
   const checked = promisify(execFile)(tsc, ['-p', own, '--pretty', 'false'], { cwd: own })
-  const said = await checked.then(
+  const messages = await checked.then(
     () => '',
     (error: Error & { stdout?: string }) => error.stdout ?? error.message,
   )
-  expect(said.split('\n').filter((line) => /^\S+\.mts\(/.test(line))).toEqual([])
+  expect(messages.split('\n').filter((line) => /^\S+\.mts\(/.test(line))).toEqual([])
 })
 
 test('no program needs a node newer than the oldest supported one', () => {

@@ -79,14 +79,14 @@ async function dumpsDiffer(statements: readonly string[]): Promise<unknown> {
   if ([ours, theirs].some((text) => UNSAYABLE.test(text))) return null
   if (comparable(ours) !== comparable(theirs)) return { ours, theirs }
   // each server loads the embedded server's dump, and produces the same dump again
-  const [mine, foreign] = await both(async (source) => {
+  const [own, foreign] = await both(async (source) => {
     await using subject = await source.create()
     const body = { requests: [{ type: 'sequence', sql: ours }, { type: 'close' }] }
     const answers = await runSequence(subject, [{ route: '/v3/pipeline', continues: false, body }])
     return { answers, dump: (await getText(subject, '/dump')).text }
   })
-  if (mine.dump === ours && comparable(foreign.dump) === comparable(ours)) return null
-  return { dumped: ours, loaded: mine, loadedByLibsqlServer: foreign }
+  if (own.dump === ours && comparable(foreign.dump) === comparable(ours)) return null
+  return { dumped: ours, loaded: own, loadedByLibsqlServer: foreign }
 }
 
 async function eventsDiffer(statements: readonly string[]): Promise<unknown> {

@@ -21,7 +21,7 @@ const TIMEOUT_MS = 30_000
  * is closed first, so that its write lock delays no other request.
  */
 export async function runSequence(subject: Subject, exchanges: readonly Exchange[]): Promise<Answer[]> {
-  const answers: Answer[] = []
+  const responses: Answer[] = []
   const batons = new Map<Exchange['client'], string>()
   for (const { route, continues, client, body } of exchanges) {
     if (!continues) await closeStream(client)
@@ -30,10 +30,10 @@ export async function runSequence(subject: Subject, exchanges: readonly Exchange
     const baton = batonOf(parsed)
     if (baton === null) batons.delete(client)
     else batons.set(client, baton)
-    answers.push({ status, body: normalise(parsed) })
+    responses.push({ status, body: normalise(parsed) })
   }
   for (const client of batons.keys()) await closeStream(client)
-  return answers
+  return responses
 
   async function closeStream(client: Exchange['client']): Promise<void> {
     const baton = batons.get(client)

@@ -42,8 +42,8 @@ export function randomFault(random: () => number, body: string, spares: boolean)
   if (random() >= 0.1) return NO_FAULT
   const fault = pick(random, FAULTS)
   const losesAnswer = ['drop-after', 'truncate', 'status-after'].includes(fault.kind)
-  const goesOn = !body.includes('"type":"close"')
-  return spares && losesAnswer && goesOn ? NO_FAULT : fault
+  const continues = !body.includes('"type":"close"')
+  return spares && losesAnswer && continues ? NO_FAULT : fault
 }
 
 /**

@@ -106,10 +106,10 @@ async function tryMutation(copy: string, mutation: Mutation, seed: number): Prom
 
 /** This many of them, in an order that the seed determines. */
 function sample(mutations: readonly Mutation[], random: () => number): Mutation[] {
-  const left = [...mutations]
+  const remaining = [...mutations]
   const taken: Mutation[] = []
-  while (taken.length < Number(values.count) && left.length > 0)
-    taken.push(...left.splice(Math.floor(random() * left.length), 1))
+  while (taken.length < Number(values.count) && remaining.length > 0)
+    taken.push(...remaining.splice(Math.floor(random() * remaining.length), 1))
   return taken
 }
 
@@ -123,11 +123,11 @@ console.log(`${chosen.length} of ${all.length} mutations`)
 const queue = [...chosen]
 const work = async (copy: string): Promise<void> => {
   for (let mutation = queue.shift(); mutation; mutation = queue.shift()) {
-    const begun = performance.now()
+    const startedAt = performance.now()
     const verdict = await tryMutation(copy, mutation, 1 + verdicts.size)
     verdicts.set(mutation, verdict)
     const { file, line, what } = mutation
-    const seconds = ((performance.now() - begun) / 1_000).toFixed(0)
+    const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0)
     console.log(`${verdict} (${seconds} s): ${file}:${line} ${what.replace(/\s+/g, ' ').slice(0, 100)}`)
   }
 }

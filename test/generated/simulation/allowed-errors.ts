@@ -48,8 +48,8 @@ export function checkErrors(program: Program, network: Network, history: History
   const slowMs = slownessIn(program, history)
   const checker = new ErrorChecker(program, history, { isFaulty, slowMs })
   return program.ledger.calls.flatMap((call) => {
-    const complaint = call.state === 'failed' ? checker.complaint(call) : null
-    return complaint === null ? [] : [`${nameOf(call)}: ${complaint}: ${String(call.error)}`]
+    const problem = call.state === 'failed' ? checker.problem(call) : null
+    return problem === null ? [] : [`${nameOf(call)}: ${problem}: ${String(call.error)}`]
   })
 }
 
@@ -69,7 +69,7 @@ class ErrorChecker {
   }
 
   /** Why the error of a call is not allowed; null if it is. */
-  complaint(call: Call): string | null {
+  problem(call: Call): string | null {
     const { error } = call
     if (call.isAborted && error === call.reason) return null
     // query builders have their own errors, and wrap those of the client

@@ -52,8 +52,8 @@ export class CallTracker {
       else if (abortMs !== undefined) this.#world.after(abortMs, abort)
       else void microtasks(abortTicks ?? 0).then(abort)
     }
-    const made = (async () => await make(options))()
-    return made.then(
+    const created = (async () => await make(options))()
+    return created.then(
       (value) => {
         this.#ledger.succeed(call, value)
         return value

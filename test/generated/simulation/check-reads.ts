@@ -32,7 +32,7 @@ export function checkReads(program: Program, history: History, durable: Rows): s
       const foreign = strangersIn(call, rows, durable)
       if (foreign.length > 0)
         return [`${nameOf(call)}: saw what is not there: ${foreign.join()} in ${rows.join()}`]
-      const missing = isWhole ? knownTo(call, program, history).filter((tag) => !rows.includes(tag)) : []
+      const missing = isWhole ? visibleTo(call, program, history).filter((tag) => !rows.includes(tag)) : []
       return missing.length > 0 ? [`${nameOf(call)}: did not see ${missing.join()}, which was there`] : []
     }),
   )
@@ -57,7 +57,7 @@ const tagsIn = (scope: Scope): number[] =>
       ])
 
 /** The rows that a call must see: they were acknowledged before, and not undone. */
-function knownTo(call: Call, program: Program, { server, clients, events = [] }: History): Rows {
+function visibleTo(call: Call, program: Program, { server, clients, events = [] }: History): Rows {
   const { scope } = call
   const isStale =
     server.lagMs !== undefined && (clients[scope.client]?.readYourWrites === false || server.hasNoIndex)

@@ -32,11 +32,11 @@ export function checkRetries(program: Program, network: Network, history: Histor
   return program.ledger.calls.flatMap((call) => {
     if (call.what !== 'execute' || call.scope.isOrm || call.sql[0] === 'unparsable') return []
     const sent = network.seen.filter(({ body, isRefused }) => !isRefused && body.includes(markOf(call.id)))
-    const complaint =
+    const problem =
       call.scope.kind === 'client'
         ? complaintOfAlone(call, sent, history)
         : complaintInside(call, sent, network, history)
-    return complaint === null ? [] : [`${nameOf(call)}: ${complaint}`]
+    return problem === null ? [] : [`${nameOf(call)}: ${problem}`]
   })
 }
 

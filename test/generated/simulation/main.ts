@@ -82,15 +82,15 @@ async function check(title: string, history: History, seed?: number): Promise<vo
   found.set(kind, entry)
 }
 
-const begun = realNow()
+const startedAt = realNow()
 const seed = Number(values.seed ?? Math.floor(Number(process.hrtime.bigint() % 2n ** 31n)))
 const count = values.report ? 1 : Number(values.histories)
 for (const { title, history } of values.report ? [] : KEPT_HISTORIES) await check(`kept: ${title}`, history)
 let done = 0
-for (; done < count && realNow() - begun < Number(values.minutes) * 60_000; done++)
+for (; done < count && realNow() - startedAt < Number(values.minutes) * 60_000; done++)
   await check(`seed ${seed + done}`, generateHistory(seed + done), seed + done)
 if (values.report) console.log(await reportOf(generateHistory(seed)))
-const seconds = (realNow() - begun) / 1_000
+const seconds = (realNow() - startedAt) / 1_000
 for (const [kind, { count: times, seeds }] of [...found].slice(0, MOST_KINDS))
   console.log(`${times} times, seeds ${seeds.slice(0, 3).join()}: ${kind}`)
 const failed = [...found.values()].reduce((sum, { count: times }) => sum + times, 0)

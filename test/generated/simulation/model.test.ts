@@ -54,7 +54,7 @@ class Party {
     return this.#batons[client].at(-1)
   }
 
-  async ask({ client, route, baton, requests }: ModelExchange): Promise<Answer> {
+  async sendRequest({ client, route, baton, requests }: ModelExchange): Promise<Answer> {
     const known = this.#batons[client]
     const given = { none: null, newest: known.at(-1) ?? null, older: known.at(-2) ?? null, garbage: 'AAAA' }[
       baton
@@ -106,11 +106,11 @@ function withoutChance(value: unknown): unknown {
 }
 
 function modelParty(world: World, server: ModelServer): Party {
-  return new Party((path, body) => answerOf(world, server, path, body))
+  return new Party((path, body) => responseOf(world, server, path, body))
 }
 
 /** Advances the clock until there is a response. */
-async function answerOf(
+async function responseOf(
   world: World,
   server: ModelServer,
   path: string,
@@ -154,7 +154,7 @@ async function compare(seed: number): Promise<void> {
   const server = new ModelServer(world, {})
   const parties = [modelParty(world, server), realParty(subject)] as const
   const setup = TABLES.map((sql) => ({ type: 'execute', stmt: { sql } }))
-  await parties[1].ask({
+  await parties[1].sendRequest({
     client: 0,
     route: '/v2/pipeline',
     baton: 'none',
@@ -167,7 +167,7 @@ async function compare(seed: number): Promise<void> {
     const own = exchange.baton === 'newest' ? parties[0].newest(exchange.client) : undefined
     if (wouldWait(server, own, exchange)) continue
     done.push(exchange)
-    const [model, real] = await Promise.all(parties.map((party) => party.ask(exchange)))
+    const [model, real] = await Promise.all(parties.map((party) => party.sendRequest(exchange)))
     expect(model, `seed ${seed}, at ${JSON.stringify(done.at(-1))}`).toEqual(real)
   }
   await parties[1].end()
@@ -183,20 +183,20 @@ test.skipIf(isMissing)(
 
 /** A writer that another one waits for, and an idle stream. */
 async function passTime(party: Party, wait: (ms: number) => Promise<void>): Promise<unknown[]> {
-  const ask = (client: 0 | 1, baton: ModelExchange['baton'], ...sql: string[]): Promise<Answer> => {
+  const sendRequest = (client: 0 | 1, baton: ModelExchange['baton'], ...sql: string[]): Promise<Answer> => {
     const requests = sql.map((each) => ({ type: 'execute', stmt: { sql: each } }))
-    return party.ask({ client, route: '/v3/pipeline', baton, requests })
+    return party.sendRequest({ client, route: '/v3/pipeline', baton, requests })
   }
-  const answers = [await ask(0, 'none', 'begin immediate', 'insert into t values (1)')]
-  const waiting = ask(1, 'none', 'insert into t values (2)')
+  const responses = [await sendRequest(0, 'none', 'begin immediate', 'insert into t values (1)')]
+  const waiting = sendRequest(1, 'none', 'insert into t values (2)')
   await wait(5_300)
-  answers.push(await waiting)
-  answers.push(await ask(0, 'newest', 'insert into t values (3)', 'insert into t values (4)'))
-  answers.push(await ask(1, 'newest', 'begin', 'select a from t order by rowid'))
+  responses.push(await waiting)
+  responses.push(await sendRequest(0, 'newest', 'insert into t values (3)', 'insert into t values (4)'))
+  responses.push(await sendRequest(1, 'newest', 'begin', 'select a from t order by rowid'))
   await wait(11_300)
-  answers.push(await ask(1, 'newest', 'select 1'))
-  answers.push(await ask(1, 'none', 'select a from t order by rowid'))
-  return answers
+  responses.push(await sendRequest(1, 'newest', 'select 1'))
+  responses.push(await sendRequest(1, 'none', 'select a from t order by rowid'))
+  return responses
 }
 
 test.skipIf(isMissing)('the model ends transactions and streams when libsql-server does', async () => {
@@ -204,7 +204,7 @@ test.skipIf(isMissing)('the model ends transactions and streams when libsql-serv
   await using subject = await source.create()
   const real = realParty(subject)
   const setup = TABLES.map((sql) => ({ type: 'execute', stmt: { sql } }))
-  await real.ask({
+  await real.sendRequest({
     client: 0,
     route: '/v2/pipeline',
     baton: 'none',

@@ -33,9 +33,9 @@ export function checkRows(
       mistakes.push(`there, but no call that counts wrote it: ${commit.tags.join()}`)
       continue
     }
-    const strangers = commit.tags.filter((tag) => owners.get(tag) !== owner)
-    if (strangers.length > 0)
-      mistakes.push(`${owner.name}: in one commit with ${strangers.join()}, which are not part of it`)
+    const outsiders = commit.tags.filter((tag) => owners.get(tag) !== owner)
+    if (outsiders.length > 0)
+      mistakes.push(`${owner.name}: in one commit with ${outsiders.join()}, which are not part of it`)
     found.set(owner, [...(found.get(owner) ?? []), commit])
   }
   for (const group of groups) mistakes.push(...checkGroup(group, found.get(group) ?? [], network, rejections))

@@ -69,9 +69,9 @@ export class Program {
   }
 
   #tokenFunction(ms: number, fails: readonly number[]): () => Promise<string> {
-    let asked = 0
+    let attempts = 0
     return async () => {
-      const at = asked++
+      const at = attempts++
       if (ms > 0 && !this.isCalm) await this.#world.sleep(ms)
       if (fails.includes(at) && !this.isCalm) throw new PlannedError('no token')
       return 'token'

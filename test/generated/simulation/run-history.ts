@@ -241,7 +241,7 @@ class Run {
         call.at,
         `${nameOf(call)} ${call.tags.filter((tag) => tag !== null).join()} on scope ${call.scope.id}`,
       ])
-      lines.push([call.settledAt, `${nameOf(call)} ${call.state} ${answerOf(call)}`])
+      lines.push([call.settledAt, `${nameOf(call)} ${call.state} ${responseOf(call)}`])
     }
     for (const [at, request] of this.#network.seen.entries())
       if (at < this.#requestsAfterwards)
@@ -257,7 +257,7 @@ class Run {
   }
 }
 
-const answerOf = (call: Call): string =>
+const responseOf = (call: Call): string =>
   call.state === 'failed'
     ? `${String(call.error)} (${String((call.error as { outcome?: string })?.outcome)})`
     : ''

@@ -205,13 +205,13 @@ describe('an index that the database does not reach', () => {
   test('lets a slow read finish, and sends it once', async () => {
     const proxy = await FaultProxy.start(cluster.replicaUrls[0] as string)
     onTestFinished(() => proxy.close())
-    const asked = Promise.withResolvers<void>()
+    const requested = Promise.withResolvers<void>()
     const seen: string[] = []
     proxy.next = (body) => {
       seen.push(body)
       // the request for the replica's index, which is sent after 2 s
-      if (seen.length === 3) asked.resolve()
-      return body.includes('select 7') ? { kind: 'hold-answer', until: asked.promise } : NO_FAULT
+      if (seen.length === 3) requested.resolve()
+      return body.includes('select 7') ? { kind: 'hold-answer', until: requested.promise } : NO_FAULT
     }
     await using db = createClient({ url: proxy.url })
     await db.execute('select 1')

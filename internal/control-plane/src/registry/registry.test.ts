@@ -12,9 +12,9 @@ const EARLIER = new URL('../../../../test/fixtures/registry-2.sql', import.meta.
 let directory: string
 
 beforeEach(async () => {
-  const made = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  directory = made
-  onTestFinished(() => rm(made, { recursive: true, force: true }))
+  const created = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  directory = created
+  onTestFinished(() => rm(created, { recursive: true, force: true }))
 })
 
 const user = (username: string) => ({ id: `id of ${username}`, username, name: 'N', email: 'e@x' })

@@ -174,21 +174,21 @@ export class Session {
     const results: (string | null)[] = []
     const errors: (ResultError | null)[] = []
     const isTimedOut = this.#connection.takeTimeout()
-    let left = MAX_RESPONSE_BYTES
+    let remaining = MAX_RESPONSE_BYTES
     for (const [index, { condition }] of steps.entries()) {
       results.push(null)
       errors.push(isTimedOut ? transactionTimeout() : null)
       if (isTimedOut || !this.#isMet(condition, results)) continue
       try {
-        const result = await this.#runStep(prepared[index] as Step, left, permissions)
+        const result = await this.#runStep(prepared[index] as Step, remaining, permissions)
         results[index] = encodeResult(result, this.#isCloud ? undefined : null)
-        left -= result.sizeBytes
+        remaining -= result.sizeBytes
       } catch (error) {
         if (!(error instanceof ResultError)) throw error
         if (error.code === 'RESPONSE_TOO_LARGE') throw error
         errors[index] = error
-        left -= Buffer.byteLength(internalMessage(error, prepared[index]?.statement.sql ?? ''))
-        if (left < 0) throw tooLarge()
+        remaining -= Buffer.byteLength(internalMessage(error, prepared[index]?.statement.sql ?? ''))
+        if (remaining < 0) throw tooLarge()
       }
       await this.pause()
     }

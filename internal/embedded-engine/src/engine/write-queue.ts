@@ -83,8 +83,8 @@ export class WriteQueue {
 
   #watch(): void {
     if (this.#cancelTimer !== null) return
-    const left = this.#heldSince + TRANSACTION_WINDOW_MS - this.#clock.now()
-    this.#cancelTimer = this.#clock.after(Math.max(0, left), () => {
+    const remaining = this.#heldSince + TRANSACTION_WINDOW_MS - this.#clock.now()
+    this.#cancelTimer = this.#clock.after(Math.max(0, remaining), () => {
       this.#cancelTimer = null
       const holder = this.#holder
       // no writer is waiting, or this is checked again when the holder's request ends

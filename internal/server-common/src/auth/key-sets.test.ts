@@ -1,10 +1,10 @@
 import type { JsonWebKey } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { type Algorithm, confusedSeal, Issuer } from '../../../../test/support/issuer.ts'
+import { type Algorithm, hmacWithPublicKey, Issuer } from '../../../../test/support/issuer.ts'
 import { KeySets } from './key-sets.ts'
 
-const LONG = { freshMs: 60_000, keptMs: 60_000, pauseMs: 0, timeoutMs: 60_000 }
+const LONG = { freshMs: 60_000, staleMs: 60_000, pauseMs: 0, timeoutMs: 60_000 }
 const ALGORITHMS: readonly Algorithm[] = ['RS256', 'ES256', 'EdDSA']
 
 const inAnHour = Math.floor(Date.now() / 1_000) + 3_600
@@ -31,7 +31,7 @@ test('a token is accepted exactly as its key signed it, with its own algorithm',
   for (const algorithm of ALGORITHMS) issuer.add(algorithm, algorithm)
   const verify = (token: string) => sets.verify([issuer.url], token)
   for (const kid of ALGORITHMS) {
-    const token = (header: object, seal?: (text: Buffer) => Buffer) => issuer.token(kid, CLAIMS, header, seal)
+    const token = (header: object, sign?: (text: Buffer) => Buffer) => issuer.token(kid, CLAIMS, header, sign)
     const good = token({})
     expect(await verify(good)).toEqual(CLAIMS)
     const [head = '', body = '', signature = ''] = good.split('.')
@@ -42,15 +42,15 @@ test('a token is accepted exactly as its key signed it, with its own algorithm',
       Buffer.of(2, 0x20),
       bytes.subarray(32, 64),
     ])
-    for (const made of [Buffer.of(), Buffer.alloc(64), Buffer.alloc(256), bytes.subarray(1), asDer])
-      expect(await verify(`${head}.${body}.${made.toString('base64url')}`)).toBeNull()
+    for (const created of [Buffer.of(), Buffer.alloc(64), Buffer.alloc(256), bytes.subarray(1), asDer])
+      expect(await verify(`${head}.${body}.${created.toString('base64url')}`)).toBeNull()
     for (const text of ['', head, `${head}.${body}`, `${good}.`, `${good}.e30`, `${head}.e30.${signature}`])
       expect([text, await verify(text)]).toEqual([text, null])
     for (const alg of ['none', 'HS256', 'RS512', 'PS256', 'ES384', 'eddsa', undefined, null, 5, ['RS256']])
       expect([alg, await verify(token({ alg }))]).toEqual([alg, null])
     expect(await verify(token({ alg: 'none' }, () => Buffer.of()))).toBeNull()
     expect(
-      await verify(token({ alg: 'HS256' }, confusedSeal(JSON.stringify(issuer.keys.get(kid))))),
+      await verify(token({ alg: 'HS256' }, hmacWithPublicKey(JSON.stringify(issuer.keys.get(kid))))),
     ).toBeNull()
     for (const other of ALGORITHMS.filter((name) => name !== kid)) {
       expect(await verify(token({ kid: other }))).toBeNull()
@@ -82,7 +82,7 @@ test('invalid claims are rejected without another request to the issuer', async 
     await expect(verify(claims)).rejects.toMatchObject({ claim })
   for (const text of ['[]', 'null', '5', 'no JSON']) expect(await verify(text)).toBeNull()
   // one for each of the last four, which no key could make valid
-  expect(issuer.asked).toBe(5)
+  expect(issuer.requestCount).toBe(5)
 })
 
 test('a set is fetched once for many tokens, and again for a key that is not in it', async () => {
@@ -91,9 +91,9 @@ test('a set is fetched once for many tokens, and again for a key that is not in 
   issuer.add('a', 'ES256')
   const find = (kid: string) => accepts(sets, [issuer.url], issuer, kid)
   const many = await Promise.all(Array.from({ length: 20 }, () => find('a')))
-  expect([many.every((isAccepted) => isAccepted), issuer.asked]).toEqual([true, 1])
+  expect([many.every((isAccepted) => isAccepted), issuer.requestCount]).toEqual([true, 1])
   issuer.add('b', 'EdDSA')
-  expect([await find('b'), await find('a'), issuer.asked]).toEqual([true, true, 2])
+  expect([await find('b'), await find('a'), issuer.requestCount]).toEqual([true, true, 2])
 })
 
 test('a set that is not needed is not fetched, because its issuer may be slow', async () => {
@@ -102,7 +102,7 @@ test('a set that is not needed is not fetched, because its issuer may be slow', 
   const sets = new KeySets(LONG)
   const both = [issuer.url, other.url]
   for (let time = 0; time < 3; time += 1) expect(await accepts(sets, both, issuer, 'a')).toBe(true)
-  expect([issuer.asked, other.asked]).toEqual([1, 1])
+  expect([issuer.requestCount, other.requestCount]).toEqual([1, 1])
 })
 
 test('keys with the same id are distinguished: from two issuers, in one set, and after a replacement', async () => {
@@ -133,7 +133,7 @@ test('not every unknown key causes a request', async () => {
   const unknown = (number: number) => issuer.token('a', CLAIMS, { kid: `unknown-${number}` })
   for (let number = 0; number < 20; number += 1)
     expect(await sets.verify([issuer.url], unknown(number))).toBeNull()
-  expect(issuer.asked).toBe(1)
+  expect(issuer.requestCount).toBe(1)
 })
 
 test('nor does every token cause a request to a failing issuer', async () => {
@@ -142,7 +142,7 @@ test('nor does every token cause a request to a failing issuer', async () => {
   issuer.add('a', 'EdDSA')
   issuer.answer = { status: 500, body: '' }
   for (let time = 0; time < 5; time += 1) expect(await accepts(sets, [issuer.url], issuer, 'a')).toBe(false)
-  expect(issuer.asked).toBe(1)
+  expect(issuer.requestCount).toBe(1)
 })
 
 test('a stale set is fetched again: a key that its issuer has removed is no longer valid', async () => {
@@ -162,8 +162,8 @@ test('a removed key is no longer valid even if the clock was set back', async ()
   issuer.keys.clear()
   const real = Date.now
   vi.spyOn(Date, 'now').mockImplementation(() => real() - 3_600_000)
-  const passesTheTimeThatItIsFresh = sleep(10)
-  await passesTheTimeThatItIsFresh
+  const untilSetIsStale = sleep(10)
+  await untilSetIsStale
   expect(await accepts(sets, [issuer.url], issuer, 'a')).toBe(false)
 })
 
@@ -171,7 +171,7 @@ test('while the issuer is unreachable its keys remain valid, but not forever', a
   const issuer = await start()
   issuer.add('a', 'ES256')
   const kept = new KeySets({ ...LONG, freshMs: 0 })
-  const short = new KeySets({ ...LONG, freshMs: 0, keptMs: 200 })
+  const short = new KeySets({ ...LONG, freshMs: 0, staleMs: 200 })
   const find = (sets: KeySets) => accepts(sets, [issuer.url], issuer, 'a')
   for (const sets of [kept, short]) expect(await find(sets)).toBe(true)
   for (const answer of [
@@ -185,13 +185,13 @@ test('while the issuer is unreachable its keys remain valid, but not forever', a
     { status: 302, body: '', location: issuer.url },
   ]) {
     issuer.answer = answer
-    const { asked } = issuer
+    const { requestCount } = issuer
     expect([answer.body.slice(0, 20), await find(kept)]).toEqual([answer.body.slice(0, 20), true])
     // a redirect is not followed
-    expect(issuer.asked).toBe(asked + 1)
+    expect(issuer.requestCount).toBe(requestCount + 1)
   }
-  const passesTheTimeThatKeysAreKept = sleep(250)
-  await passesTheTimeThatKeysAreKept
+  const untilKeysExpire = sleep(250)
+  await untilKeysExpire
   expect(await find(short)).toBe(false)
   kept.forget(issuer.url)
   expect(await find(kept)).toBe(false)
@@ -232,6 +232,6 @@ test('only keys that are public, long enough, and for signatures are used', asyn
   issuer.add('b', 'EdDSA')
   for (const kid of unused) expect([kid, await isUsed(kid)]).toEqual([kid, false])
   expect([await isUsed('a'), await isUsed('b')]).toEqual([true, true])
-  const secret = issuer.token('a secret', CLAIMS, { alg: 'HS256' }, confusedSeal('secret'))
+  const secret = issuer.token('a secret', CLAIMS, { alg: 'HS256' }, hmacWithPublicKey('secret'))
   expect(await sets.verify([issuer.url], secret)).toBeNull()
 })

@@ -128,9 +128,9 @@ test('a response that arrives after the abort is not sent', async () => {
 test('a client that disconnects ends its request, which leaves no listener behind', async () => {
   const client = new AbortController()
   const running = new RunningRequests()
-  const [left, done] = [running.begin(ID, client.signal), running.begin(ID, client.signal)]
+  const [remaining, done] = [running.begin(ID, client.signal), running.begin(ID, client.signal)]
   done.release()
   client.abort(new Error('left'))
-  expect([left.signal.aborted, left.isAborted, done.signal.aborted]).toEqual([true, false, false])
+  expect([remaining.signal.aborted, remaining.isAborted, done.signal.aborted]).toEqual([true, false, false])
   expect(running.begin(ID, client.signal).signal.aborted).toBe(true)
 })

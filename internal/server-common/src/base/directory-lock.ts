@@ -77,7 +77,7 @@ export class DirectoryLock implements AsyncDisposable {
   async #check(): Promise<void> {
     const { database, file, note } = this.#held
     const found = await fileAt(join(this.#directory, LOCK_NAME))
-    const noted = await readFile(join(this.#directory, OWNER_NAME), 'utf8').catch(() => '')
+    const storedNote = await readFile(join(this.#directory, OWNER_NAME), 'utf8').catch(() => '')
     if (!database.isOpen) return
     if (found === null) {
       const held = await hold(this.#directory).catch((error: unknown) => (isBusy(error) ? 'lost' : null))
@@ -86,7 +86,7 @@ export class DirectoryLock implements AsyncDisposable {
       if (!database.isOpen) return held.database.close() // released meanwhile
       this.#held = held
       database.close()
-    } else if (found !== file || (noted !== '' && noted !== note)) this.#die()
+    } else if (found !== file || (storedNote !== '' && storedNote !== note)) this.#die()
   }
 
   /** Exits as if killed, because closing the files would write to them. */

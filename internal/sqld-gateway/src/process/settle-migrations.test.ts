@@ -25,8 +25,8 @@ async function run(server: SqldProcess, namespace: string, sql: string): Promise
 async function outcome(server: SqldProcess): Promise<string> {
   const headers = { 'x-namespace-bin': Buffer.from('schema').toString('base64') }
   for (let attempt = 0; ; attempt += 1) {
-    const answer = await fetch(`${server.url}/v1/jobs`, { headers })
-    const { migrations } = (await answer.json()) as { migrations: { status: string }[] }
+    const response = await fetch(`${server.url}/v1/jobs`, { headers })
+    const { migrations } = (await response.json()) as { migrations: { status: string }[] }
     const status = migrations[0]?.status ?? 'none'
     if (/^Run(?:Success|Failure)$/.test(status) || attempt === 200) return status
     await sleep(20)
@@ -71,13 +71,13 @@ describe.skipIf(isMissing)('a server that was killed in a migration', () => {
     ['taken back', CHILDREN, 2, [5, 5, 5], 'has failed', 'RunFailure'],
     ['failed in one database after another had it', CHILDREN, 3, [4, 5, 1], 'has failed', 'RunFailure'],
   ])('%s', async (_, children, job, tasks, message, status) => {
-    const said = vi.spyOn(console, 'error').mockImplementation(() => {})
-    onTestFinished(() => said.mockRestore())
+    const output = vi.spyOn(console, 'error').mockImplementation(() => {})
+    onTestFinished(() => output.mockRestore())
     await using server = await startSqld({
       dataDirectory: await directoryWith(children, job, tasks),
       namespaces: true,
     })
-    expect(said.mock.calls).toEqual([[expect.stringContaining(message)]])
+    expect(output.mock.calls).toEqual([[expect.stringContaining(message)]])
     expect(await outcome(server)).toBe(status)
     expect(server.isRunning).toBe(true)
     expect(await run(server, 'other', 'SELECT 1')).toContain('"value":"1"')

@@ -21,8 +21,8 @@ const BEGINS: WriteEffect = { ...NO_EFFECT, opens: true }
 const ENDS: WriteEffect = { ...NO_EFFECT, ends: true }
 
 /** Matches single statements without a leading comment, so that most SQL need not be tokenized. */
-const ONE_READ = /^\s*(?:select|values)\b[^;]*$/i
-const ONE_WRITE = /^\s*(?:insert|update|delete|replace)\b[^;]*$/i
+const SINGLE_READ = /^\s*(?:select|values)\b[^;]*$/i
+const SINGLE_WRITE = /^\s*(?:insert|update|delete|replace)\b[^;]*$/i
 const READS = /^(?:select|values|explain|attach|detach|release)$/i
 const CHANGES = /^(?:insert|update|delete|replace)$/i
 const ACQUIRES_WRITE_LOCK = /^(?:immediate|exclusive|concurrent)$/i
@@ -72,8 +72,8 @@ function effectOf({ sql, sqlId }: SqlReference, stored: StoredEffects): WriteEff
 }
 
 const effectOfText = memoize((sql): WriteEffect => {
-  if (ONE_READ.test(sql)) return NO_EFFECT
-  if (ONE_WRITE.test(sql)) return WRITES
+  if (SINGLE_READ.test(sql)) return NO_EFFECT
+  if (SINGLE_WRITE.test(sql)) return WRITES
   return joined(statementsOf(tokenizeSql(sql).tokens).map(effectOfStatement))
 })
 

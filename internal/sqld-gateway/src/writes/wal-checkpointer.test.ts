@@ -13,7 +13,7 @@ afterEach(() => {
 })
 
 /** A WAL that a checkpoint empties in 10 ms, unless a reader needs it. */
-function keptLog() {
+function createLog() {
   const state = { bytes: 0, isRead: false, checkpoints: [] as number[], reports: [] as number[] }
   const gate = new WriteGate()
   const checkpointer = new WalCheckpointer(gate, {
@@ -25,13 +25,13 @@ function keptLog() {
     },
     onLarge: (bytes) => void state.reports.push(bytes / MEGABYTE),
   })
-  const begun = performance.now()
+  const startedAt = performance.now()
   const passed: number[] = []
   /** A writer that finishes at once. */
   const write = async (megabytes: number): Promise<void> => {
     const stream = new StreamWrites()
     await gate.enter(stream, INSERT, new AbortController().signal)
-    passed.push(performance.now() - begun)
+    passed.push(performance.now() - startedAt)
     state.bytes += megabytes * MEGABYTE
     gate.onResponse(stream, INSERT)
     gate.onEnd(stream, INSERT, { isContinued: false, hasError: false })
@@ -41,7 +41,7 @@ function keptLog() {
 }
 
 test('a WAL over 8 MiB is truncated once, 100 ms after the write, and writers wait for it', async () => {
-  const { state, passed, write } = keptLog()
+  const { state, passed, write } = createLog()
   await write(8)
   await vi.advanceTimersByTimeAsync(1_000)
   expect(state.checkpoints).toEqual([])
@@ -56,7 +56,7 @@ test('a WAL over 8 MiB is truncated once, 100 ms after the write, and writers wa
 })
 
 test('while a reader needs the WAL, attempts take less than a tenth of the time', async () => {
-  const { state, write } = keptLog()
+  const { state, write } = createLog()
   state.isRead = true
   await write(9)
   await vi.advanceTimersByTimeAsync(30_000)
@@ -69,7 +69,7 @@ test('while a reader needs the WAL, attempts take less than a tenth of the time'
 })
 
 test('when the reader has finished, the WAL is truncated without another write', async () => {
-  const { state, write } = keptLog()
+  const { state, write } = createLog()
   state.isRead = true
   await write(9)
   await vi.advanceTimersByTimeAsync(1_000)
@@ -79,7 +79,7 @@ test('when the reader has finished, the WAL is truncated without another write',
 })
 
 test('a writer that does not finish holds others back for half a second, and the checkpoint is retried', async () => {
-  const { state, passed, write, gate } = keptLog()
+  const { state, passed, write, gate } = createLog()
   const stays = new StreamWrites()
   await gate.enter(stays, { mayWrite: true, opens: true, ends: false }, new AbortController().signal)
   await write(9)
@@ -97,7 +97,7 @@ test('a writer that does not finish holds others back for half a second, and the
 })
 
 test('a WAL that readers need is reported from 256 MiB on, and again each time it doubles', async () => {
-  const { state, write } = keptLog()
+  const { state, write } = createLog()
   const grow = async (megabytes: number): Promise<void> => {
     await write(megabytes)
     await vi.advanceTimersByTimeAsync(60_000)
@@ -118,7 +118,7 @@ test('a WAL that readers need is reported from 256 MiB on, and again each time i
 })
 
 test('a closed checkpointer makes no more checks', async () => {
-  const { state, write, checkpointer } = keptLog()
+  const { state, write, checkpointer } = createLog()
   await write(9)
   checkpointer.close()
   await vi.advanceTimersByTimeAsync(10_000)

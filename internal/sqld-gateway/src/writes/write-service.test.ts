@@ -19,7 +19,7 @@ const isMissing = await findSqld().then(
 const ENDLESS_INSERT =
   'INSERT INTO t WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c'
 /** Longer than it takes to detect a server that no longer responds to writes. */
-const LONGER_THAN_THE_WATCH_MS = 2_000
+const AFTER_STALL_CHECK_MS = 2_000
 
 /** A back end with short time limits, and a database. */
 async function startBackend(remote: SqldProcess | null = null) {
@@ -92,7 +92,7 @@ test.skipIf(isMissing)('a server with a long-running statement is not restarted'
   const leaving = new AbortController()
   const long = run(ENDLESS_INSERT, leaving.signal).catch(() => {})
   const behind = run('INSERT INTO t VALUES (1)')
-  await sleep(LONGER_THAN_THE_WATCH_MS)
+  await sleep(AFTER_STALL_CHECK_MS)
   expect([notices, await pidOf(), await healthProblem()]).toEqual([[], pid, null])
   leaving.abort()
   await long

@@ -106,10 +106,10 @@ describe.each(READERS)('%s', (_, read) => {
   })
 
   test('a server that becomes unresponsive, before and during the response', async () => {
-    const mute = await scripted(() => {})
-    await expect(read(dump(mute.db, { timeoutMs: 50 }))).rejects.toMatchObject({ code: 'TIMEOUT' })
-    const half = await scripted((_, response) => response.write(DUMP.slice(0, 50)))
-    await expect(read(dump(half.db, { timeoutMs: 50 }))).rejects.toMatchObject({ code: 'TIMEOUT' })
+    const silent = await scripted(() => {})
+    await expect(read(dump(silent.db, { timeoutMs: 50 }))).rejects.toMatchObject({ code: 'TIMEOUT' })
+    const truncated = await scripted((_, response) => response.write(DUMP.slice(0, 50)))
+    await expect(read(dump(truncated.db, { timeoutMs: 50 }))).rejects.toMatchObject({ code: 'TIMEOUT' })
   })
 
   test('a slow server is not an unresponsive one', async () => {
@@ -135,9 +135,9 @@ describe.each(READERS)('%s', (_, read) => {
 test.each(['cancel', 'abort'])(
   '%s of the bytes ends it on the server, and the client can close at once',
   async (how) => {
-    const gone = Promise.withResolvers<void>()
+    const disconnected = Promise.withResolvers<void>()
     const { db } = await scripted((_, response) => {
-      response.on('close', gone.resolve)
+      response.on('close', disconnected.resolve)
       response.write(DUMP.slice(0, -9))
     })
     const stop = new AbortController()
@@ -145,20 +145,20 @@ test.each(['cancel', 'abort'])(
     await reader.read()
     if (how === 'abort') stop.abort('enough')
     else await reader.cancel()
-    await gone.promise
+    await disconnected.promise
     if (how === 'abort') await expect(reader.read()).rejects.toBe('enough')
     await db.close({ drainMs: 5_000 })
   },
 )
 
 test('leaving the loop over statements closes the connection', async () => {
-  const gone = Promise.withResolvers<void>()
+  const disconnected = Promise.withResolvers<void>()
   const { db } = await scripted((_, response) => {
-    response.on('close', gone.resolve)
+    response.on('close', disconnected.resolve)
     response.write(`PRAGMA foreign_keys=OFF;\n${"INSERT INTO t VALUES('x');\n".repeat(10_000)}`)
   })
   for await (const statement of dump(db)) if (statement.startsWith('INSERT')) break
-  await gone.promise
+  await disconnected.promise
 })
 
 test('its request is reported to `observe`', async () => {

@@ -88,9 +88,9 @@ test.each([
   ['null', 'null', null],
   ['[]', '[]', null],
   ['{"error":{"nested":true}}', '{"error":{"nested":true}}', null],
-])('a response of %s', (body, said, serverCode) => {
+])('a response of %s', (body, output, serverCode) => {
   const error = new HttpError(404, 'https://h', body)
-  expect(error.message).toContain(`https://h returned HTTP 404: ${said}`)
+  expect(error.message).toContain(`https://h returned HTTP 404: ${output}`)
   expect(error.message).toContain('check the URL')
   expect(error).toMatchObject({ status: 404, body, serverCode, code: 'HTTP_STATUS' })
 })

@@ -71,10 +71,10 @@ test.each(['throw', 'rollback'])(
     })
     const run = db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')
-      if (end === 'throw') throw new Error('mine')
+      if (end === 'throw') throw new Error('own error')
       await tx.rollback()
     })
-    await run.catch((error: unknown) => expect(error).toEqual(new Error('mine')))
+    await run.catch((error: unknown) => expect(error).toEqual(new Error('own error')))
     expect(isEnded).toBe(true)
   },
 )
@@ -199,13 +199,13 @@ test('a commit whose response is lost has an unknown outcome', async () => {
 
 test('a transaction whose response is lost sends nothing more, and its rollback does not reject', async () => {
   const { db, received } = await scripted((_, response) => response.destroy())
-  const mine = new Error('mine')
+  const ownError = new Error('own error')
   const given = db.transaction(async (tx) => {
     await expect(tx.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
     await expect(tx.execute('select 2')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
-    throw mine
+    throw ownError
   })
-  await expect(given).rejects.toBe(mine)
+  await expect(given).rejects.toBe(ownError)
   expect(received).toHaveLength(1)
 })
 
@@ -287,11 +287,11 @@ test('a transaction without its own time limit ends when the server has closed i
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
   try {
     const { db } = await scripted(streams(), { transactionTimeoutMs: Infinity })
-    const left = openStream(db)
-    left.begin()
-    await left.execute('insert into t values (0)')
+    const remaining = openStream(db)
+    remaining.begin()
+    await remaining.execute('insert into t values (0)')
     await vi.advanceTimersByTimeAsync(10_100)
-    await expect(left.commit()).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
+    await expect(remaining.commit()).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
 
     const stream = openStream(db)
     stream.begin()
@@ -339,14 +339,14 @@ test("retry does not apply to the callback's own errors and to lost commits", as
     { code: 'NETWORK', outcome: 'unknown' },
   )
   expect(runs).toBe(1)
-  const mine = db.transaction(
+  const ownError = db.transaction(
     () => {
       count()
-      throw new Error('mine')
+      throw new Error('own error')
     },
     { retry: 5 },
   )
-  await expect(mine).rejects.toThrow('mine')
+  await expect(ownError).rejects.toThrow('own error')
   expect(runs).toBe(2)
 })
 

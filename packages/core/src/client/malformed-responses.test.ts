@@ -37,7 +37,7 @@ const batched = {
 }
 const failed = { type: 'error', error: { message: 'SQLite error: no such table: t', code: 'SQLITE_UNKNOWN' } }
 const closed = { type: 'ok', response: { type: 'close' } }
-const answers = [executed, batched, failed].map((first) => ({
+const responses = [executed, batched, failed].map((first) => ({
   baton: 'b',
   base_url: 'http://127.0.0.1:1/',
   results: [first, closed],
@@ -82,7 +82,7 @@ function damage(value: unknown, places: readonly { at: number; by: unknown }[]):
 
 const damaged = fc
   .tuple(
-    fc.constantFrom(...answers),
+    fc.constantFrom(...responses),
     fc.array(fc.record({ at: fc.nat(60), by: fc.constantFrom(...WRONG) }), { minLength: 0, maxLength: 3 }),
   )
   .map(([answer, places]) => JSON.stringify(damage(answer, places)))
@@ -151,13 +151,13 @@ test('reading rows of a cursor settles, too', async () => {
 })
 
 test('the response of another request is not accepted', async () => {
-  for (const body of answers.slice(0, 2)) {
+  for (const body of responses.slice(0, 2)) {
     await using db = createClient({
       url: 'http://127.0.0.1:1',
       fetch: serving(JSON.stringify(body)),
       maxRetries: 0,
     })
-    const wrong = body === answers[0] ? db.batch(['select 1', 'select 2']) : db.execute('select 1')
+    const wrong = body === responses[0] ? db.batch(['select 1', 'select 2']) : db.execute('select 1')
     await expect(wrong).rejects.toMatchObject({ code: 'PROTOCOL' })
   }
 })

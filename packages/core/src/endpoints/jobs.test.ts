@@ -110,13 +110,13 @@ test('describe: one statement, and malformed responses', async () => {
 })
 
 test('a wait in progress finishes when the client is closed', async () => {
-  const asked = Promise.withResolvers<void>()
+  const requested = Promise.withResolvers<void>()
   const { db } = await scripted((_, response, count) => {
-    asked.resolve()
+    requested.resolve()
     answer(response, job(count < 3 ? 'WaitingRun' : 'RunSuccess'))
   })
   const waiting = jobs.wait(db, 2, { pollMs: 1 })
-  await asked.promise
+  await requested.promise
   const closed = db.close({ drainMs: 60_000 })
   await expect(jobs.get(db, 2)).rejects.toThrow('the client is closed')
   expect(await waiting).toMatchObject({ status: 'RunSuccess' })

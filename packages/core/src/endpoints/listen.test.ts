@@ -243,12 +243,12 @@ describe('what ends it', () => {
   })
 
   test('leaving the loop ends the request', async () => {
-    const gone = Promise.withResolvers<void>()
+    const disconnected = Promise.withResolvers<void>()
     const { events } = await hear((_, response) => {
-      response.on('close', gone.resolve)
+      response.on('close', disconnected.resolve)
       begin(response)
     }, 1)
     expect(events).toHaveLength(1)
-    await gone.promise
+    await disconnected.promise
   })
 })

@@ -126,7 +126,7 @@ test('an abort ends the waiting between attempts', async () => {
     response.writeHead(503, { 'retry-after': '5' })
     response.end()
   })
-  const reason = new Error('mine')
+  const reason = new Error('own error')
   const controller = new AbortController()
   setTimeout(() => controller.abort(reason), 30)
   await expect(db.execute('select 1', [], { signal: controller.signal })).rejects.toBe(reason)
@@ -329,11 +329,11 @@ test('keeps the base path before every route', async () => {
 })
 
 test('isHealthy() and serverVersion() return what the server reports', async () => {
-  const well = await scripted((request, response) =>
+  const healthy = await scripted((request, response) =>
     response.end(request.url === '/version' ? 'sqld 1.2.3\n' : ''),
   )
-  expect(await isHealthy(well.db)).toBe(true)
-  expect(await serverVersion(well.db)).toBe('sqld 1.2.3')
+  expect(await isHealthy(healthy.db)).toBe(true)
+  expect(await serverVersion(healthy.db)).toBe('sqld 1.2.3')
   const ill = await scripted(status(503, ''))
   expect(await isHealthy(ill.db)).toBe(false)
   await expect(serverVersion(ill.db)).rejects.toBeInstanceOf(HttpError)
@@ -379,7 +379,7 @@ test('fetch: deadline, abort, broken connection and close', async () => {
   })
   const db = createClient({ url, fetch: (to, init) => fetch(to, init) })
   await expect(db.execute('select 1', [], { timeoutMs: 30 })).rejects.toMatchObject({ code: 'TIMEOUT' })
-  const reason = new Error('mine')
+  const reason = new Error('own error')
   await expect(db.execute('select 1', [], { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
   const controller = new AbortController()
   setTimeout(() => controller.abort(reason), 20)

@@ -9,7 +9,7 @@ import { createTransport } from './node.ts'
 import type { Fetch, TransportRequest } from './transport.ts'
 
 const never = <T>(): Promise<T> => new Promise<T>(() => {})
-const mine = new Error('mine')
+const ownError = new Error('own error')
 const isLate = { name: 'TransportError', code: 'TIMEOUT', outcome: 'not_applied' }
 const isClosed = { name: 'TransportError', code: 'CLOSED', message: 'the client is closed' }
 const encoder = new TextEncoder()
@@ -52,11 +52,11 @@ describe.each<[string, Fetch]>([
     const aborted = db.execute('select 1', [], { signal: controller.signal })
     const closed = db.execute('select 1')
     const ends = Promise.all([
-      expect(aborted).rejects.toBe(mine),
+      expect(aborted).rejects.toBe(ownError),
       expect(closed).rejects.toMatchObject(isClosed),
     ])
     await pause(10)
-    controller.abort(mine)
+    controller.abort(ownError)
     await db.close()
     await ends
   })
@@ -165,23 +165,23 @@ describe('rows over fetch', () => {
     const controller = new AbortController()
     const rows = readRows(clientOf(serving(5)), 'select a', [], { signal: controller.signal })
     await rows.next()
-    controller.abort(mine)
-    await expect(rows.next()).rejects.toBe(mine)
+    controller.abort(ownError)
+    await expect(rows.next()).rejects.toBe(ownError)
   })
 })
 
 test('a cursor that was rejected with 429 is requested again: nothing has run', async () => {
-  let asked = 0
+  let requestCount = 0
   const db = clientOf(async (url, init) => {
-    asked += 1
-    if (asked < 3) return { status: 429, text: async () => '', body: null }
+    requestCount += 1
+    if (requestCount < 3) return { status: 429, text: async () => '', body: null }
     return await serving(1)(url, init)
   }, 2_000)
   expect(await readRows(db, 'insert into t values (1) returning a').next()).toEqual({
     done: false,
     value: { a: 0 },
   })
-  expect(asked).toBe(3)
+  expect(requestCount).toBe(3)
 })
 
 describe('node', () => {

@@ -223,8 +223,8 @@ export class EmbeddedBackend implements DatabaseBackend {
   async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {
     if (access === 'all') this.#workers.endFeed(id)
     for (const stream of this.#streams.closeAll(id, access)) this.#workers.find(id)?.closeStream(stream)
-    const left = await this.#running.end(id, access)
-    if (left.length > 0) await this.#workers.find(id)?.end()
+    const remaining = await this.#running.end(id, access)
+    if (remaining.length > 0) await this.#workers.find(id)?.end()
   }
 
   /** Aborts the requests to other databases that have this one attached, and closes their streams. */

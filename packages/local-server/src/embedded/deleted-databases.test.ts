@@ -59,12 +59,12 @@ test('streams, cursors and dumps of deleted databases occupy no slots', async ()
     if (round % 2 === 0) await before[0]
     const removed = backend.remove(id)
     await Promise.allSettled([...before, ...requests(), removed, ...requests()])
-    for (const answer of await Promise.allSettled([...before, ...requests()])) {
-      const body = answer.status === 'fulfilled' ? (answer.value as ServiceResponse).body : ''
+    for (const response of await Promise.allSettled([...before, ...requests()])) {
+      const body = response.status === 'fulfilled' ? (response.value as ServiceResponse).body : ''
       if (body instanceof Readable) await text(body).catch(() => {})
     }
   }
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: PLACES }, () =>
       send(backend, kept, '/v3/pipeline', {
         baton: null,
@@ -72,7 +72,7 @@ test('streams, cursors and dumps of deleted databases occupy no slots', async ()
       }),
     ),
   )
-  expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: PLACES }, () => 200))
+  expect(responses.map(({ status }) => status)).toEqual(Array.from({ length: PLACES }, () => 200))
 })
 
 test('the copy that a stream of another database has attached is removed', async () => {

@@ -19,25 +19,25 @@ test.each([
   ['SQLITE_IOERR', 'SQLITE_IOERR'],
   ['SQLITE_IOERR_WRITE', 'SQLITE_IOERR'],
 ])('%s is reported, wherever a streamed response is split', async (code, fault) => {
-  const answer = answerWith(code)
-  for (let at = 1; at < answer.length; at += 1) {
-    const { faults, text } = await read([Buffer.from(answer.slice(0, at)), Buffer.from(answer.slice(at))])
-    expect([new Set(faults), text]).toEqual([new Set([fault]), answer])
+  const response = answerWith(code)
+  for (let at = 1; at < response.length; at += 1) {
+    const { faults, text } = await read([Buffer.from(response.slice(0, at)), Buffer.from(response.slice(at))])
+    expect([new Set(faults), text]).toEqual([new Set([fault]), response])
   }
-  expect((await read(Array.from({ length: answer.length }, (_, at) => answer.charAt(at)))).faults).toContain(
-    fault,
-  )
+  expect(
+    (await read(Array.from({ length: response.length }, (_, at) => response.charAt(at)))).faults,
+  ).toContain(fault)
   const whole: string[] = []
-  expect(watchDiskFaults(answer, (each) => whole.push(each))).toBe(answer)
+  expect(watchDiskFaults(response, (each) => whole.push(each))).toBe(response)
   expect(whole).toEqual([fault])
 })
 
 test('other errors are not, nor is a value with that text', async () => {
-  for (const answer of [
+  for (const response of [
     answerWith('SQLITE_CONSTRAINT'),
     JSON.stringify({ value: answerWith('SQLITE_FULL') }),
   ])
-    expect(await read([answer])).toEqual({ faults: [], text: answer })
+    expect(await read([response])).toEqual({ faults: [], text: response })
 })
 
 test('a response that is no longer read is aborted', async () => {

@@ -29,8 +29,8 @@ export function watchDiskFaults(
   const onPart = (part: Buffer): void => {
     // few responses match, and searching bytes costs a fraction of decoding them
     if (part.includes(PREFIX)) reportFault(part.toString('latin1'), report)
-    const seam = Buffer.concat([end, part.subarray(0, OVERLAP)])
-    if (end.length > 0 && seam.includes(PREFIX)) reportFault(seam.toString('latin1'), report)
+    const overlap = Buffer.concat([end, part.subarray(0, OVERLAP)])
+    if (end.length > 0 && overlap.includes(PREFIX)) reportFault(overlap.toString('latin1'), report)
     end = Buffer.concat([end, part.subarray(-OVERLAP)]).subarray(-OVERLAP)
   }
   return watchBody(body, [{ onPart }])

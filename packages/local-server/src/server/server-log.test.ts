@@ -66,15 +66,15 @@ test('requests: all requests, starts and stops, without tokens', async () => {
 })
 
 test('an absolute request target is logged as its path, without host and password', async () => {
-  const ask = (url: string, path: string) =>
+  const sendRequest = (url: string, path: string) =>
     new Promise<void>((resolve, reject) => {
-      const asked = request(url, { path }, (answer) => answer.resume().on('end', resolve))
-      asked.on('error', reject).end()
+      const sent = request(url, { path }, (response) => response.resume().on('end', resolve))
+      sent.on('error', reject).end()
     })
   const lines = await logged('requests', async ({ url, token }) => {
-    await ask(url, `${url}/version?token=${token}`)
-    await ask(url, `${url.replace('//', `//user:${token}@`)}/version`)
-    await ask(url, url)
+    await sendRequest(url, `${url}/version?token=${token}`)
+    await sendRequest(url, `${url.replace('//', `//user:${token}@`)}/version`)
+    await sendRequest(url, url)
   })
   expect(seen(lines)).toEqual([
     ['info', 'start'],
@@ -111,7 +111,7 @@ test('a server failure is an error, a disconnected client is marked as aborted, 
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
   const { port } = http.address() as AddressInfo
   await fetch(`http://127.0.0.1:${port}/a%0Ab?secret`)
-    .then((answer) => answer.text())
+    .then((response) => response.text())
     .catch(() => {})
   await expect.poll(() => lines).toHaveLength(1)
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({

@@ -75,18 +75,18 @@ test('a full disk is reported once per database; a value with that text, and a c
   onTestFinished(() => service.close())
   const printed = vi.spyOn(console, 'error').mockReturnValue()
   onTestFinished(() => printed.mockRestore())
-  const answer = vi.spyOn(service.controlPlane.backend, 'handle')
-  const answers = async (body: string): Promise<unknown> => {
-    answer.mockResolvedValue({ status: 200, headers: {}, body })
+  const response = vi.spyOn(service.controlPlane.backend, 'handle')
+  const responses = async (body: string): Promise<unknown> => {
+    response.mockResolvedValue({ status: 200, headers: {}, body })
     await insert(service)
     return printed.mock.calls.map(([line]) => line as unknown)
   }
   const full = '{"error":{"message":"database or disk is full","code":"SQLITE_FULL"}}'
   const line = 'default: a statement failed because the disk is full (SQLITE_FULL)'
-  expect(await answers(JSON.stringify({ value: full }))).toEqual([])
+  expect(await responses(JSON.stringify({ value: full }))).toEqual([])
   await service.updateDatabase('default', { sizeLimitBytes: 4_096_000 })
-  expect(await answers(full)).toEqual([])
+  expect(await responses(full)).toEqual([])
   await service.updateDatabase('default', { sizeLimitBytes: null })
-  expect(await answers(full)).toEqual([line])
-  expect(await answers(full)).toEqual([line])
+  expect(await responses(full)).toEqual([line])
+  expect(await responses(full)).toEqual([line])
 })

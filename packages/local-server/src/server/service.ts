@@ -274,9 +274,9 @@ export class Service implements AsyncDisposable {
       throw new TypeError(`createToken: unknown access ${String(access)}`)
     const database = this.#database(name)
     const attach = names.map((other) => this.#database(other))
-    const far = attach.find(({ group }) => group !== database.group)
-    if (far !== undefined)
-      throw new Error(`database "${far.name}" is in another group and cannot be attached`)
+    const foreign = attach.find(({ group }) => group !== database.group)
+    if (foreign !== undefined)
+      throw new Error(`database "${foreign.name}" is in another group and cannot be attached`)
     return mintDatabaseToken(database, { access, expiresInSeconds, attach, tables: [] })
   }
 

@@ -28,8 +28,8 @@ async function startKillable(dataDirectory: string) {
   const server = await startLocalServer({ backend: 'sqld', dataDirectory })
   const run = async (sql: string): Promise<{ status: number; text: string }> => {
     const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql } }, { type: 'close' }] })
-    const answer = await fetch(`${server.url}/v2/pipeline`, { method: 'POST', body })
-    return { status: answer.status, text: await answer.text() }
+    const response = await fetch(`${server.url}/v2/pipeline`, { method: 'POST', body })
+    return { status: response.status, text: await response.text() }
   }
   await run('CREATE TABLE t(a)')
   const [group = ''] = await readdir(join(dataDirectory, 'sqld'))
@@ -52,9 +52,9 @@ test.skipIf(isMissing)(
       await using _ = server
       for (let round = 1; round <= 5; round += 1) {
         await kill()
-        const answers = await Promise.all([run('INSERT INTO t VALUES (1)'), run('SELECT * FROM t')])
+        const responses = await Promise.all([run('INSERT INTO t VALUES (1)'), run('SELECT * FROM t')])
         // a kill takes a moment, in which a request may still reach the process
-        for (const { status, text } of answers)
+        for (const { status, text } of responses)
           if (status !== 200)
             expect([status, text]).toEqual([502, expect.stringContaining('exited while running')])
         await expect.poll(async () => (await run('SELECT count(*) FROM t')).status).toBe(200)
@@ -164,8 +164,8 @@ describe.skipIf(isMissing)(
           body: Readable.from([Buffer.from(body)]),
         }
         const { signal } = new AbortController()
-        const answer = await backend.handle(id, { ...request, signal, remoteAddress: undefined })
-        return await toResponse(answer).text()
+        const response = await backend.handle(id, { ...request, signal, remoteAddress: undefined })
+        return await toResponse(response).text()
       }
       const [schema, plain] = [newDatabaseId(), newDatabaseId()]
       await backend.create(schema, { type: 'schema' }, DEFAULT_SETTINGS)

@@ -53,14 +53,14 @@ test('after a burst of requests, few connections to libsql-server stay open', as
   const body = JSON.stringify({
     requests: [{ type: 'execute', stmt: { sql: 'select 1' } }, { type: 'close' }],
   })
-  const ask = async (): Promise<number> => {
-    const answer = await fetch(`${server.url}/v3/pipeline`, { method: 'POST', body })
-    await answer.text()
-    return answer.status
+  const sendRequest = async (): Promise<number> => {
+    const response = await fetch(`${server.url}/v3/pipeline`, { method: 'POST', body })
+    await response.text()
+    return response.status
   }
   connections.holdUntil(40)
-  const statuses = await Promise.all(Array.from({ length: 60 }, ask))
+  const statuses = await Promise.all(Array.from({ length: 60 }, sendRequest))
   expect(new Set(statuses)).toEqual(new Set([200]))
   await expect.poll(() => connections.open.size).toBeLessThanOrEqual(8)
-  expect(await ask()).toBe(200)
+  expect(await sendRequest()).toBe(200)
 })

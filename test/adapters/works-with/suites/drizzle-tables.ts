@@ -50,7 +50,7 @@ function relationsOf(
   )
   return Object.fromEntries(
     Object.entries(tables).map(([name, table]) => {
-      const made = relations(table, ({ one, many }) => {
+      const created = relations(table, ({ one, many }) => {
         const toOthers = references
           .filter(({ from }) => from === name)
           .map(({ fieldName, to, field }) => {
@@ -69,7 +69,7 @@ function relationsOf(
           })
         return Object.fromEntries([...toOthers, ...toThis])
       })
-      return [`${name}Relations`, made]
+      return [`${name}Relations`, created]
     }),
   )
 }
