@@ -284,7 +284,7 @@ export class SqldBackend implements DatabaseBackend {
     this.#bases.delete(id)
     this.#writes.remove(id)
     await (await this.#upstream.ensureRunning()).admin.remove(id)
-    // the server keeps a directory in which a file was created meanwhile
+    // the server does not remove a directory in which a file was created meanwhile
     if (this.#options.remote === undefined)
       await rm(dirname(this.#fileOf(id)), { recursive: true, force: true, maxRetries: 5 })
     for (const replica of await this.#startedReplicas()) await replica.remove(id)

@@ -2,7 +2,7 @@ import type { DatabaseId, RevokedAccess } from '@batonsql/server-common/backend'
 import type { BodyWatcher } from '@batonsql/server-common/http'
 import type { StreamWrites } from './writes/write-gate.ts'
 
-/** As long as the server remembers expired streams. */
+/** How long a stream is tracked: as long as the server keeps expired streams. */
 const RETENTION_MS = 320_000
 const MAX_STREAMS = 20_000
 /** A response begins with its baton: `{"baton":"<64 characters>"`. */
@@ -66,7 +66,7 @@ export class BatonBinding {
     return this.#owners.get(streamOf(baton))?.writes
   }
 
-  /** Remembers the baton of a response, unless its stream may not be continued. */
+  /** Records the baton of a response, unless its stream may not be continued. */
   watcher(facts: StreamFacts, gate: BatonGate): BodyWatcher {
     let head = ''
     return {
@@ -84,7 +84,7 @@ export class BatonBinding {
   }
 
   /**
-   * Forgets the streams of a database, so that they cannot be continued; for write access, only those of senders who had it.
+   * Drops the streams of a database, so that they cannot be continued; for write access, only those of senders who had it.
    * @returns the latest baton of each
    */
   drop(database: DatabaseId, access: RevokedAccess): readonly string[] {

@@ -36,7 +36,7 @@ test.each([
   expect(output).toContain(words)
 })
 
-test('Windows line breaks are not shown', () => {
+test('omits Windows line breaks', () => {
   expect(shown('x (at offset 7)', 'select a,\r\n  b')).toEqual(['x', 'line 1, column 8:', 'a,'])
 })
 

@@ -25,7 +25,7 @@ async function accepts(sets: KeySets, urls: readonly string[], by: Issuer, kid: 
   return claims !== null
 }
 
-test('a token is accepted exactly as its key signed it, with its own algorithm', async () => {
+test('accepts a token only if it is unchanged and uses the algorithm of its key', async () => {
   const issuer = await start()
   const sets = new KeySets(LONG)
   for (const algorithm of ALGORITHMS) issuer.add(algorithm, algorithm)
@@ -62,7 +62,7 @@ test('a token is accepted exactly as its key signed it, with its own algorithm',
   }
 })
 
-test('invalid claims are rejected without another request to the issuer', async () => {
+test('rejects invalid claims without another request to the issuer', async () => {
   const issuer = await start()
   issuer.add('a', 'EdDSA')
   const sets = new KeySets(LONG)
@@ -81,11 +81,11 @@ test('invalid claims are rejected without another request to the issuer', async 
   ] as const)
     await expect(verify(claims)).rejects.toMatchObject({ claim })
   for (const text of ['[]', 'null', '5', 'no JSON']) expect(await verify(text)).toBeNull()
-  // one for each of the last four, which no key could make valid
+  // one for each of the last four, which are invalid with any key
   expect(issuer.requestCount).toBe(5)
 })
 
-test('a set is fetched once for many tokens, and again for a key that is not in it', async () => {
+test('fetches a set once for many tokens, and again for a key that is not in it', async () => {
   const issuer = await start()
   const sets = new KeySets(LONG)
   issuer.add('a', 'ES256')
@@ -96,7 +96,7 @@ test('a set is fetched once for many tokens, and again for a key that is not in 
   expect([await find('b'), await find('a'), issuer.requestCount]).toEqual([true, true, 2])
 })
 
-test('a set that is not needed is not fetched, because its issuer may be slow', async () => {
+test('does not fetch a set that is not needed, because its issuer may be slow', async () => {
   const [issuer, other] = [await start(), await start()]
   issuer.add('a', 'ES256')
   const sets = new KeySets(LONG)
@@ -105,7 +105,7 @@ test('a set that is not needed is not fetched, because its issuer may be slow', 
   expect([issuer.requestCount, other.requestCount]).toEqual([1, 1])
 })
 
-test('keys with the same id are distinguished: from two issuers, in one set, and after a replacement', async () => {
+test('distinguishes keys with the same id: of two issuers, in one set, and after a replacement', async () => {
   const [issuer, other] = [await start(), await start()]
   const sets = new KeySets(LONG)
   const isSignedBy = (by: Issuer) => accepts(sets, [issuer.url, other.url], by, 'key')
@@ -126,7 +126,7 @@ test('keys with the same id are distinguished: from two issuers, in one set, and
   expect(await accepts(reversed, [other.url, issuer.url], other, 'key')).toBe(false)
 })
 
-test('not every unknown key causes a request', async () => {
+test('unknown keys do not cause a request each', async () => {
   const issuer = await start()
   const sets = new KeySets({ ...LONG, pauseMs: 60_000 })
   issuer.add('a', 'EdDSA')
@@ -136,7 +136,7 @@ test('not every unknown key causes a request', async () => {
   expect(issuer.requestCount).toBe(1)
 })
 
-test('nor does every token cause a request to a failing issuer', async () => {
+test('tokens do not cause a request each to a failing issuer', async () => {
   const issuer = await start()
   const sets = new KeySets({ ...LONG, freshMs: 0, pauseMs: 60_000 })
   issuer.add('a', 'EdDSA')
@@ -145,7 +145,7 @@ test('nor does every token cause a request to a failing issuer', async () => {
   expect(issuer.requestCount).toBe(1)
 })
 
-test('a stale set is fetched again: a key that its issuer has removed is no longer valid', async () => {
+test('fetches a stale set again, so that a key that its issuer has removed is no longer valid', async () => {
   const issuer = await start()
   const sets = new KeySets({ ...LONG, freshMs: 0 })
   issuer.add('a', 'ES256')
@@ -167,7 +167,7 @@ test('a removed key is no longer valid even if the clock was set back', async ()
   expect(await accepts(sets, [issuer.url], issuer, 'a')).toBe(false)
 })
 
-test('while the issuer is unreachable its keys remain valid, but not forever', async () => {
+test('keys remain valid for a limited time while their issuer is unreachable', async () => {
   const issuer = await start()
   issuer.add('a', 'ES256')
   const kept = new KeySets({ ...LONG, freshMs: 0 })
@@ -197,7 +197,7 @@ test('while the issuer is unreachable its keys remain valid, but not forever', a
   expect(await find(kept)).toBe(false)
 })
 
-test('an issuer that does not respond in time counts as unreachable', async () => {
+test('treats an issuer that does not respond in time as unreachable', async () => {
   const issuer = await start()
   issuer.add('a', 'ES256')
   const sets = new KeySets({ ...LONG, freshMs: 0, timeoutMs: 50 })
@@ -206,7 +206,7 @@ test('an issuer that does not respond in time counts as unreachable', async () =
   expect(vi.mocked(console.error)).toHaveBeenCalledWith(expect.stringContaining('timeout'))
 })
 
-test('only keys that are public, long enough, and for signatures are used', async () => {
+test('uses only keys that are public, long enough, and meant for signatures', async () => {
   const issuer = await start()
   const sets = new KeySets(LONG)
   const isUsed = async (kid: string): Promise<boolean> => await accepts(sets, [issuer.url], issuer, kid)

@@ -82,7 +82,7 @@ export class DirectoryLock implements AsyncDisposable {
     if (found === null) {
       const held = await hold(this.#directory).catch((error: unknown) => (isBusy(error) ? 'lost' : null))
       if (held === 'lost') return this.#die()
-      if (held === null) return // the directory is gone
+      if (held === null) return // the directory was removed
       if (!database.isOpen) return held.database.close() // released meanwhile
       this.#held = held
       database.close()
@@ -92,7 +92,7 @@ export class DirectoryLock implements AsyncDisposable {
   /** Exits as if killed, because closing the files would write to them. */
   #die(): void {
     console.error(
-      `another server is using the directory ${this.#directory}, because this server's lock was removed; exiting so as not to overwrite its data`,
+      `another server is using the directory ${this.#directory}, because this server's lock was removed; exiting to avoid overwriting its data`,
     )
     process.kill(process.pid, 'SIGKILL')
   }

@@ -91,7 +91,7 @@ test('a call whose connection ends before the response fails', async () => {
   stream.resume()
 })
 
-test('a call whose connection ends during the response does not count as complete', async () => {
+test('a call whose connection ends during the response is not reported as complete', async () => {
   const { call, cut } = await proxied((stream) => {
     stream.respond({ ':status': 200 })
     stream.write('half')

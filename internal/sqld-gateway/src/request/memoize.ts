@@ -3,7 +3,7 @@ const MAX_RESULTS = 1_000
 /** Longer SQL is rarely sent twice. */
 const MAX_LENGTH = 2_000
 
-/** Returns a function that caches its results by SQL text: applications send the same few statements again and again. */
+/** Returns a function that caches its results by SQL text: applications tend to repeat the same few statements. */
 export function memoize<T>(compute: (sql: string) => T): (sql: string) => T {
   let newer = new Map<string, T>()
   let older = newer

@@ -4,7 +4,7 @@ import { NO_EFFECT, type WriteEffect } from '../request/write-effect.ts'
 import { WalCheckpointer } from './wal-checkpointer.ts'
 import { StreamWrites, WriteGate } from './write-gate.ts'
 
-// Generated writers on a model of libsql-server, with the write gate and the WAL checkpointer in front, in virtual time.
+// Runs generated writers in virtual time on a model of libsql-server, behind the write gate and the WAL checkpointer.
 
 const WINDOW_MS = 5_000
 const STREAM_IDLE_MS = 10_000
@@ -81,7 +81,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
   let [bytes, checkpoints, lastAt] = [0, 0, -Infinity]
   /** Streams with a transaction, including those that have timed out, and whether it got the lock. */
   const open = new Map<object, boolean>()
-  /** Streams that seem to have ended their transaction. */
+  /** Streams whose transaction appears to have ended. */
   const seeminglyEnded = new Set<object | null>()
   const checkpointer = new WalCheckpointer(gate, {
     bytes: async () => bytes,
@@ -143,7 +143,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
       await sleep(step.pauseMs)
       await act(stream, writes, step)
     }
-    // its client is gone; the server closes the stream
+    // its client has disconnected; the server closes the stream
     await sleep(STREAM_IDLE_MS)
     lock.release(stream)
   }
@@ -182,7 +182,7 @@ const steps = fc.array(
   { minLength: 1, maxLength: 6 },
 )
 
-test('no writer waits forever, no checkpoint coincides with one, and the WAL is truncated', async () => {
+test('no writer waits forever, no checkpoint runs during a write, and the WAL is truncated', async () => {
   let checkpoints = 0
   const property = fc.asyncProperty(
     fc.array(steps, { minLength: 1, maxLength: 8 }),

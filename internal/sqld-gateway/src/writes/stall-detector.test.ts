@@ -37,13 +37,13 @@ async function watched(server: Partial<WriteMonitor>): Promise<boolean> {
   return isStalled()
 }
 
-test('a server is stalled if neither writes nor a probe get a response while its write lock is free', async () => {
+test('reports a stall if neither writes nor a probe get a response while the write lock is free', async () => {
   await expect(watch({}).stalled).resolves.toBeUndefined()
   const unresponsive = { isLockFree: async () => false, responds: async () => false }
   await expect(watch(unresponsive).stalled).resolves.toBeUndefined()
 })
 
-test('a server is not stalled', async () => {
+test('does not report a stall while the server is healthy or busy', async () => {
   expect(await watched({ stalledMs: () => new Map([[ID, TIMES.stallAfterMs - 1]]) })).toBe(false)
   expect(await watched({ probe: async () => {} })).toBe(false)
   // a statement is running
@@ -54,7 +54,7 @@ test('a server is not stalled', async () => {
   expect(await watched({ isLockFree: async () => (checks += 1) % 3 !== 0 })).toBe(false)
 })
 
-test('a server is not stalled if this process was blocked and could not read its responses', async () => {
+test('does not report a stall if this process was blocked and could not read responses', async () => {
   let blockedMs = 0
   let responses = 0
   const [dead, probe] = [vi.fn(async () => {}), vi.fn(never)]

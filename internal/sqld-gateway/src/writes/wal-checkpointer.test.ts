@@ -40,7 +40,7 @@ function createLog() {
   return { state, passed, write, checkpointer, gate }
 }
 
-test('a WAL over 8 MiB is truncated once, 100 ms after the write, and writers wait for it', async () => {
+test('truncates a WAL over 8 MiB once, 100 ms after the write, while writers wait', async () => {
   const { state, passed, write } = createLog()
   await write(8)
   await vi.advanceTimersByTimeAsync(1_000)
@@ -55,7 +55,7 @@ test('a WAL over 8 MiB is truncated once, 100 ms after the write, and writers wa
   expect([state.checkpoints.length, state.bytes]).toEqual([1, MEGABYTE])
 })
 
-test('while a reader needs the WAL, attempts take less than a tenth of the time', async () => {
+test('spends less than a tenth of the time on attempts while a reader needs the WAL', async () => {
   const { state, write } = createLog()
   state.isRead = true
   await write(9)
@@ -68,7 +68,7 @@ test('while a reader needs the WAL, attempts take less than a tenth of the time'
   expect(state.checkpoints.length * 10).toBeLessThan(3_000)
 })
 
-test('when the reader has finished, the WAL is truncated without another write', async () => {
+test('truncates the WAL when the reader has finished, without another write', async () => {
   const { state, write } = createLog()
   state.isRead = true
   await write(9)
@@ -78,7 +78,7 @@ test('when the reader has finished, the WAL is truncated without another write',
   expect(state.bytes).toBe(0)
 })
 
-test('a writer that does not finish holds others back for half a second, and the checkpoint is retried', async () => {
+test('a writer that does not finish delays others for half a second, and the checkpoint is retried', async () => {
   const { state, passed, write, gate } = createLog()
   const stays = new StreamWrites()
   await gate.enter(stays, { mayWrite: true, opens: true, ends: false }, new AbortController().signal)
@@ -96,7 +96,7 @@ test('a writer that does not finish holds others back for half a second, and the
   expect(state.bytes).toBe(0)
 })
 
-test('a WAL that readers need is reported from 256 MiB on, and again each time it doubles', async () => {
+test('reports a WAL that cannot be truncated at 256 MiB, and again each time it doubles', async () => {
   const { state, write } = createLog()
   const grow = async (megabytes: number): Promise<void> => {
     await write(megabytes)
@@ -117,7 +117,7 @@ test('a WAL that readers need is reported from 256 MiB on, and again each time i
   expect(state.reports).toEqual([256, 556, 300])
 })
 
-test('a closed checkpointer makes no more checks', async () => {
+test('stops checking after it is closed', async () => {
   const { state, write, checkpointer } = createLog()
   await write(9)
   checkpointer.close()

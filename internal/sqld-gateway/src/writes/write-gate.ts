@@ -36,10 +36,10 @@ export class WriteGate {
   #waiting: (() => void)[] = []
   #isClosed = false
   #changed = (): void => {}
-  /** When the first unanswered write after the last response was sent; null if there is none. */
+  /** When the first write without a response since the last response was sent; null if there is none. */
   #stalledSince: number | null = null
 
-  /** How long no write has been answered while at least one was pending. */
+  /** How long pending writes have had no response. */
   get stalledMs(): number {
     return this.#stalledSince === null ? 0 : performance.now() - this.#stalledSince
   }
@@ -111,7 +111,7 @@ export class WriteGate {
     this.#changed()
   }
 
-  /** Forgets the transactions of closed streams, except those with a request in flight. */
+  /** Drops the transactions of closed streams, except those with a request in flight. */
   forgetIdle(): void {
     for (const stream of this.#writers) if (stream.idleSince !== null) this.#writers.delete(stream)
     this.#changed()

