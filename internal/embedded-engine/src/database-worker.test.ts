@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { DatabaseWorker, NotBegunError } from './database-worker.ts'
 import { engineModule } from './engine-module.ts'
 
-test('messages about a database that is being released do not affect its worker', async () => {
+test('a worker ignores messages about a database that is being released', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const exits: string[] = []

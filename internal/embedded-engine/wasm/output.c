@@ -26,7 +26,7 @@ void put(const char *text, size_t length){
   outputLength += length;
 }
 
-/* Gives back the memory of an unusually large result. */
+/* Frees the memory of an unusually large result. */
 void baton_shrink_output(void){
   if( outputCapacity <= 4u << 20 ) return;
   free(output);

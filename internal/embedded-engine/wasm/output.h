@@ -1,4 +1,4 @@
-/* The text that a call hands over to the host program. */
+/* The text that a call passes to the host program. */
 #ifndef BATON_OUTPUT_H
 #define BATON_OUTPUT_H
 
@@ -8,13 +8,13 @@
 extern unsigned char *output;
 extern size_t outputLength;
 
-/* Makes room for so many bytes more; 0 when there is no memory. */
+/* Reserves space for this many more bytes. Returns 0 if out of memory. */
 int reserve(size_t more);
 void put(const char *text, size_t length);
 #define PUT(literal) put(literal, sizeof(literal) - 1)
 void putInteger(sqlite3_int64 value);
 
-/* Length of the well-formed sequence that begins here, or the negative length of the malformed one; 0 cut off. */
+/* Returns the length of a valid UTF-8 sequence, the negative length of an invalid one, or 0 for an incomplete one. */
 int sequenceLength(const unsigned char *at, size_t left);
 
 #endif

@@ -22,7 +22,7 @@ export async function buildPage(): Promise<ReadonlyMap<string, string>> {
     logLevel: 'error',
     root: SOURCES,
     publicDir: false,
-    // regardless of the mode of this process
+    // regardless of the mode in which this process runs
     mode: 'production',
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
     build: {
@@ -34,7 +34,7 @@ export async function buildPage(): Promise<ReadonlyMap<string, string>> {
     },
   })
   const [output] = [result].flat()
-  if (!output || !('output' in output)) throw new Error('vite built nothing')
+  if (!output || !('output' in output)) throw new Error('Vite produced no output')
   const [script] = output.output
   const folders = new Set(
     script.moduleIds.flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []),

@@ -69,7 +69,7 @@ export class QueryRunner {
 
   /** Runs one query. Outside of transactions Drizzle itself invalidates the cache. */
   async execute({ sql, params, changedTables }: RunnableSql): Promise<ArrayResult> {
-    this.#remember(changedTables)
+    this.#recordChanges(changedTables)
     return await this.#executor.execute(sql, params.map(toParam), { rowMode: 'array' })
   }
 
@@ -84,7 +84,7 @@ export class QueryRunner {
   ): Promise<ArrayResult[]> {
     const mode = modeOf(behavior)
     const changedTables = queries.flatMap((query) => query.changedTables)
-    this.#remember(changedTables)
+    this.#recordChanges(changedTables)
     const results = await this.#send(queries, mode).catch(async (reason: unknown) => {
       if (mayBeApplied(reason)) await this.#invalidate(changedTables)
       const error = (await findFailingStatement(reason, queries, this.#executor)) as Error
@@ -122,8 +122,8 @@ export class QueryRunner {
     }
   }
 
-  /** Records tables that the transaction may change, even by a failing statement. */
-  #remember(tables: readonly string[]): void {
+  /** Records tables that the transaction may have changed, even with a failing statement. */
+  #recordChanges(tables: readonly string[]): void {
     for (const table of tables) this.#changedTables?.add(table)
   }
 

@@ -31,8 +31,8 @@ interface ColumnRow {
 }
 
 /**
- * Reads tables, views and their columns in one query. Unlike Kysely's own introspector it includes generated columns, and leaves
- * out internal tables of SQLite, of the server and of virtual tables.
+ * Reads tables, views and their columns in one query. Unlike Kysely's own introspector, it includes generated columns, and omits
+ * internal tables of SQLite, of the server and of virtual tables.
  */
 export class BatonIntrospector extends SqliteIntrospector {
   readonly #db: Kysely<unknown>

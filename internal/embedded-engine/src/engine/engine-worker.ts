@@ -17,8 +17,8 @@ import { failureOutcome, OpenDatabase } from './open-database.ts'
 
 const { module, state: memory } = workerData as WorkerStart
 const state = new SharedCallState(memory)
-/** The assigned database, and its open instance. */
-let wanted: OpenedDatabase | null = null
+/** The database that this worker was assigned, and its open instance. */
+let assigned: OpenedDatabase | null = null
 let open: OpenDatabase | null = null
 let isWatched = false
 
@@ -29,8 +29,8 @@ function send(message: FromWorker): void {
 /** Returns the open database. If opening fails, every call retries it. */
 function current(): OpenDatabase {
   if (open !== null) return open
-  if (wanted === null) throw new Error('the worker has no database')
-  open = new OpenDatabase(wanted, { module, state, send, fail })
+  if (assigned === null) throw new Error('the worker has no database')
+  open = new OpenDatabase(assigned, { module, state, send, fail })
   open.isWatched = isWatched
   return open
 }
@@ -70,11 +70,11 @@ function sqliteVersion(): string {
 function receive(message: ToWorker): void {
   switch (message.type) {
     case 'open':
-      wanted = message
+      assigned = message
       isWatched = false
       return openAhead()
     case 'settings':
-      if (wanted !== null) wanted = { ...wanted, settings: message.settings }
+      if (assigned !== null) assigned = { ...assigned, settings: message.settings }
       return open?.applySettings(message.settings)
     case 'pipeline':
     case 'cursor':
@@ -98,7 +98,7 @@ function receive(message: ToWorker): void {
     case 'release':
       if (message.keep) open?.close()
       else open?.drop()
-      open = wanted = null
+      open = assigned = null
       return send({ type: 'released' })
     case 'end':
       open?.close()

@@ -60,7 +60,7 @@ test.each([
   expect(error.extendedCode).toBe(extendedCode)
 })
 
-test('the extended code of the server wins', () => {
+test('the extended code of the server takes precedence', () => {
   const error = new SqlError({
     message: 'UNIQUE constraint failed: t.id',
     code: 'SQLITE_CONSTRAINT',
@@ -101,7 +101,7 @@ test('an HTML page is not in the message, and the body is truncated', () => {
   expect(error.body).toHaveLength(4_096)
 })
 
-test('all have a common base class and a name', () => {
+test('all errors have a common base class and a name', () => {
   const error = new TransportError('TIMEOUT', 'too slow', 'unknown')
   expect(error).toBeInstanceOf(DatabaseError)
   expect(error).toBeInstanceOf(Error)

@@ -35,7 +35,7 @@ test.each([
   expect(attempts.length).toBeLessThanOrEqual(Math.ceil(Math.log2(count)) + 1)
 })
 
-test('an error that has a position, or of another kind, is unchanged and costs no request', async () => {
+test('an error that already has a position, or is of another kind, is unchanged and causes no request', async () => {
   for (const error of [
     new SqlError({ message: 'x', code: 'SQL_PARSE_ERROR' }, 'x', 2),
     new SqlError({ message: 'no such table: x', code: 'SQLITE_ERROR' }),
@@ -48,7 +48,7 @@ test('an error that has a position, or of another kind, is unchanged and costs n
   }
 })
 
-test('if no invalid statement is found, or they cannot be described, the error is unchanged', async () => {
+test('the error is unchanged if no invalid statement is found, or if the search fails', async () => {
   expect(await findFailingStatement(refused, statements(5, []), server())).toBe(refused)
   expect(await findFailingStatement(refused, [], server())).toBe(refused)
   const unreachable = async (): Promise<never> => {

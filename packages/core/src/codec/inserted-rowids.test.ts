@@ -28,7 +28,7 @@ test('rowid 0 counts as a rowid', () => {
   expect(rowids.read(response('0'), encodeStatement('insert into t (id) values (0)'))).toBe(0n)
 })
 
-test('an UPDATE in a WITH statement has none, even if it calls replace()', () => {
+test('an UPDATE in a WITH statement has no rowid, even if it calls replace()', () => {
   const rowids = new InsertedRowids()
   expect(
     rowids.read(
@@ -40,7 +40,11 @@ test('an UPDATE in a WITH statement has none, even if it calls replace()', () =>
 
 test.each([
   ['inserted nothing', response('5', 0), 'insert or ignore into t values (1)'],
-  ['is another statement, for which the server repeats the last one', response('5'), 'update t set a = 1'],
+  [
+    'is another statement, for which the server repeats the previous rowid',
+    response('5'),
+    'update t set a = 1',
+  ],
   ['is a delete', response('5'), 'delete from t'],
   ['is on a stream that has inserted nothing', response('0'), UPSERT],
   ['has none', response(null), 'insert into t values (1)'],
@@ -48,7 +52,7 @@ test.each([
   expect(new InsertedRowids().read(result, encodeStatement(sql))).toBeNull()
 })
 
-test('an upsert that became an update does not have the rowid of the insert before it', () => {
+test('an upsert that updated a row does not return the rowid of the previous insert', () => {
   const rowids = new InsertedRowids()
   expect(rowids.read(response('5'), encodeStatement('insert into other values (1)'))).toBe(5n)
   expect(rowids.read(response('5'), encodeStatement(UPSERT))).toBeNull()

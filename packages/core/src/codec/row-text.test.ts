@@ -75,7 +75,7 @@ const modes = fc.record({
   rowMode: fc.constantFrom<RowMode>('object', 'array'),
 })
 
-test('long rows are parsed as by JSON.parse, value by value', () => {
+test('parses long rows to the same values as JSON.parse', () => {
   let readAsText = 0
   fc.assert(
     fc.property(fc.array(result, { minLength: 1, maxLength: 3 }), modes, (results, { intMode, rowMode }) => {
@@ -103,14 +103,14 @@ const expected = (name: string): unknown =>
   Array.from({ length: 100 }, (_, at) => ({ [name]: `${name} ${at}` }))
 
 test.each([
-  ['another order of parts', ({ cols, rows, ...rest }: WireResult) => ({ ...rest, cols, rows })],
+  ['a different order of parts', ({ cols, rows, ...rest }: WireResult) => ({ ...rest, cols, rows })],
   ['rows before columns', ({ cols, rows, ...rest }: WireResult) => ({ rows, ...rest, cols })],
   [
     'another field after the rows',
     ({ cols, rows, ...rest }: WireResult) => ({ cols, rows, more: 1, ...rest }),
   ],
   [
-    'another order in the cells',
+    'a different order in the cells',
     ({ rows, ...rest }: WireResult) => ({
       cols: rest.cols,
       rows: (rows as WireValue[][]).map(([each]) =>
@@ -129,7 +129,7 @@ test('white space is skipped', () => {
   expect(resultsIn(text).map((each) => decodeResult(each, 'auto').rows)).toEqual([expected('a')])
 })
 
-test('white space in the middle of rows changes nothing', () => {
+test('white space in the middle of rows is ignored', () => {
   const text = responseOf([long('a')])
   const start = text.indexOf('{"type":"text"')
   const cellLength = text.indexOf('}', start) - start
@@ -157,7 +157,7 @@ test('a short or empty result is not kept as text', () => {
   expect(none?.rows).toEqual([])
 })
 
-test('a batch with long results', () => {
+test('parses a batch with long results', () => {
   const text = JSON.stringify({
     results: [
       {

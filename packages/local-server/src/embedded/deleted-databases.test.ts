@@ -11,7 +11,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { EmbeddedBackend } from './backend.ts'
 
 /** The maximum number of open streams. */
-const PLACES = 128
+const MAX_STREAMS = 128
 const SELECT = {
   sql: 'with recursive c(i) as (select 1 union all select i + 1 from c limit 200) select i from c',
 }
@@ -43,7 +43,7 @@ function send(
   })
 }
 
-test('streams, cursors and dumps of deleted databases occupy no slots', async () => {
+test('streams, cursors and dumps of deleted databases free their slots', async () => {
   const backend = await openBackend()
   const kept = 'kept' as DatabaseId
   await backend.create(kept, { type: 'empty' }, DEFAULT_SETTINGS)
@@ -65,14 +65,14 @@ test('streams, cursors and dumps of deleted databases occupy no slots', async ()
     }
   }
   const responses = await Promise.all(
-    Array.from({ length: PLACES }, () =>
+    Array.from({ length: MAX_STREAMS }, () =>
       send(backend, kept, '/v3/pipeline', {
         baton: null,
         requests: [{ type: 'execute', stmt: { sql: 'select 1' } }],
       }),
     ),
   )
-  expect(responses.map(({ status }) => status)).toEqual(Array.from({ length: PLACES }, () => 200))
+  expect(responses.map(({ status }) => status)).toEqual(Array.from({ length: MAX_STREAMS }, () => 200))
 })
 
 test('the copy that a stream of another database has attached is removed', async () => {

@@ -42,7 +42,7 @@ async function send(
   return JSON.parse(body as string) as Awaited<ReturnType<typeof send>>
 }
 
-test('each responds, again and again, and keeps its data', async () => {
+test('every database responds repeatedly, and keeps its data', async () => {
   const backend = await openBackend()
   const everywhere = async (sql: string): Promise<string[]> =>
     await Promise.all(

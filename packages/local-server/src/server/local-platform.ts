@@ -54,7 +54,7 @@ export class LocalPlatform {
    */
   async createUser(user: NewPlatformUser): Promise<string> {
     const { registry, apiTokens } = this.#controlPlane
-    return makeUser(registry, apiTokens, user)
+    return addUser(registry, apiTokens, user)
   }
 
   /** Archives a group of the server's organization, as happens after long disuse: its databases respond with 502. */
@@ -69,7 +69,7 @@ export class LocalPlatform {
 }
 
 /** @returns the token of the new user */
-export function makeUser(registry: Registry, apiTokens: ApiTokens, user: NewPlatformUser): string {
+export function addUser(registry: Registry, apiTokens: ApiTokens, user: NewPlatformUser): string {
   checkOptionNames('createUser', user, ['username', 'email'])
   const { username, email = `${username}@localhost` } = user
   if (!USERNAME.test(username)) throw new TypeError('createUser: a username is 1 to 39 of a-z, 0-9 and "-"')

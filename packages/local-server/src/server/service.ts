@@ -96,7 +96,7 @@ const SETTING_NAMES = ['sizeLimitBytes', 'blockReads', 'blockWrites', 'blockReas
 const LOST =
   'its file is missing or empty: the database responds with 404 until it is deleted and created again'
 /** Default slug of the server's organization. */
-export const HOME_ORGANIZATION = 'local'
+export const DEFAULT_ORGANIZATION = 'local'
 
 /** The service without a socket: manages databases and tokens, and handles requests. */
 export class Service implements AsyncDisposable {
@@ -223,8 +223,7 @@ export class Service implements AsyncDisposable {
     if (fromFile !== undefined) given.push({ type: 'file', file: fromFile })
     if (isSchema) given.push({ type: 'schema' })
     if (schema !== undefined) given.push({ type: 'schema-child', parent: this.#database(schema).id })
-    if (given.length > 1)
-      throw new TypeError('createDatabase: give only one of fromFile, isSchema and schema')
+    if (given.length > 1) throw new TypeError('createDatabase: use only one of fromFile, isSchema and schema')
     return given[0] ?? { type: 'empty' }
   }
 

@@ -4,7 +4,7 @@ import type * as models from '../models.ts'
 import { callOf } from '../platform-call.ts'
 import { fieldOf, list, nothing, one, type ParsedResponse, text, whole } from '../readers.ts'
 import { type WaitUntilReadyOptions, waitForDatabase } from '../readiness.ts'
-import { checkedBody, type PagedOptions, pathOf, type Routes, unsent } from '../route.ts'
+import { checkedBody, notSent, type PagedOptions, pathOf, type Routes } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
 import { bodyOrNone, isObject, viewOf, withRaw } from '../view.ts'
 
@@ -87,7 +87,7 @@ export const PERMISSIONS = {
   permissions: 'object',
 }
 
-export const MINT = {
+export const TOKEN_INPUT = {
   rules: { ...PERMISSIONS, expiration: 'string' },
   send: ({ expiration, authorization, readAttach, permissions }: CreateTokenOptions) => ({
     query: { expiration, authorization },
@@ -105,7 +105,7 @@ export function withTotal(usage: models.DatabaseUsage): models.DatabaseUsage {
   return withRaw({ ...usage, total: isObject(total) ? viewOf(total) : null }, raw)
 }
 
-const timeText = (time: Date | string | undefined): string | undefined =>
+const formatTime = (time: Date | string | undefined): string | undefined =>
   time instanceof Date ? time.toISOString() : time
 
 const DATABASES_PATH = '/v1/organizations/{organization}/databases'
@@ -141,7 +141,7 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
   create: route(`POST ${DATABASES_PATH}`, one<models.CreatedDatabase>('database', 'hostname'), {
     body: bodyOfDatabase,
     rules: { wait: 'boolean or object' },
-    send: unsent<CreateDatabaseOptions>(),
+    send: notSent<CreateDatabaseOptions>(),
   }),
   /** Returns a database by its name. @throws PlatformError with status 404 if it does not exist (`isNotFound`) */
   get: route(`GET ${DATABASE_PATH}`, one<models.Database>('database', 'hostname')),
@@ -167,7 +167,7 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
    * Creates a token for the database. Individual tokens can be neither listed nor revoked: use a short lifetime (`databaseToken`), or
    * rotate. Never retried if the request may have arrived.
    */
-  createToken: route(`POST ${DATABASE_PATH}/auth/tokens`, text<DatabaseToken>('jwt'), MINT),
+  createToken: route(`POST ${DATABASE_PATH}/auth/tokens`, text<DatabaseToken>('jwt'), TOKEN_INPUT),
   /** Invalidates all tokens of the database by rotating its key. Never retried if the request may have arrived. */
   rotateTokens: route(`POST ${DATABASE_PATH}/auth/rotate`, nothing),
   /** Returns the usage of the database in the current month, or in the given period. */
@@ -176,7 +176,7 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
     (response) => withTotal(one<models.DatabaseUsage>('database', 'uuid')(response)),
     {
       rules: { from: 'string or object', to: 'string or object' },
-      send: ({ from, to }: UsageOptions) => ({ query: { from: timeText(from), to: timeText(to) } }),
+      send: ({ from, to }: UsageOptions) => ({ query: { from: formatTime(from), to: formatTime(to) } }),
     },
   ),
   /** Returns the queries that read and wrote the most rows; null if the service has no data. */

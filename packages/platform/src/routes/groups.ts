@@ -3,9 +3,9 @@ import { ensure } from '../ensure.ts'
 import type { Group, GroupConfiguration, Optional } from '../models.ts'
 import { callOf } from '../platform-call.ts'
 import { list, nothing, one, text, whole } from '../readers.ts'
-import { checkedBody, pathOf, type Routes, unsent } from '../route.ts'
+import { checkedBody, notSent, pathOf, type Routes } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
-import { MINT } from './databases.ts'
+import { TOKEN_INPUT } from './databases.ts'
 
 export interface NewGroup {
   readonly name: string
@@ -61,14 +61,14 @@ const groupRoutes = ({ route, removal }: Routes) => ({
   /** Adds a location. */
   addLocation: route(`POST ${GROUP_PATH}/locations/{location}`, readOne, {
     rules: { wait: 'boolean' },
-    send: unsent<AddLocationOptions>(),
+    send: notSent<AddLocationOptions>(),
   }),
   /** Removes a location and its replicas. @returns the group */
   removeLocation: route(`DELETE ${GROUP_PATH}/locations/{location}`, readOne),
   /** Updates the databases of the group to the newest version. Withdrawn by the service in 2026. */
   update: route(`POST ${GROUP_PATH}/update`, nothing),
   /** Creates a token for all databases of the group. Never retried if the request may have arrived. */
-  createToken: route(`POST ${GROUP_PATH}/auth/tokens`, text<DatabaseToken>('jwt'), MINT),
+  createToken: route(`POST ${GROUP_PATH}/auth/tokens`, text<DatabaseToken>('jwt'), TOKEN_INPUT),
   /** Invalidates all tokens of the group and its databases by rotating the key. Never retried if the request may have arrived. */
   rotateTokens: route(`POST ${GROUP_PATH}/auth/rotate`, nothing),
 })
@@ -89,14 +89,14 @@ export interface Groups extends ReturnType<typeof groupRoutes> {
 export function groupsOf(config: ResolvedConfig, routes: Routes): Groups {
   const methods = groupRoutes(routes)
   // the service responds when a new location is ready
-  const waitFor = routes.route(`GET ${GROUP_PATH}/locations/{location}/wait`, nothing)
+  const waitForLocation = routes.route(`GET ${GROUP_PATH}/locations/{location}/wait`, nothing)
   return {
     ...methods,
     addLocation(name, location, options = {}) {
       const added = methods.addLocation(name, location, options)
       const { wait, ...callOptions } = options
       if (!wait) return added
-      const ready = async (): Promise<void> => await waitFor(name, location, callOptions)
+      const ready = async (): Promise<void> => await waitForLocation(name, location, callOptions)
       return callOf(added.withResponse().then((result) => ready().then(() => result)))
     },
     async ensure(group, options = {}) {
