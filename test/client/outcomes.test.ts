@@ -30,7 +30,7 @@ describe('the outcome of a call with several statements is that of the whole cal
     expect(await rows()).toEqual(remaining)
   })
 
-  test('a script whose server disappears after its first request: unknown', async () => {
+  test('a script whose server stops responding after its first request: unknown', async () => {
     const pad = 'x'.repeat(10_000)
     const inserts = Array.from({ length: 300 }, (_, at) => `insert into t values ('${at} ${pad}')`)
     let requests = 0

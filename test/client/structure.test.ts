@@ -4,7 +4,7 @@ import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { ENDLESS_READ, settlesBefore, slowRead } from '../support/fixtures.ts'
 import { openTestServer } from '../support/test-server.ts'
 
-// No child outlives its parent: operations that a callback leaves running end with it, and do not affect later ones.
+// Operations that a callback leaves running end with the callback, and do not affect later operations.
 const server = await openTestServer()
 const database = await server.createDatabase()
 const db = createClient(database.config)
@@ -16,7 +16,7 @@ const values = async (): Promise<unknown[]> =>
 const boom = new Error('boom')
 
 describe('a savepoint that fails', () => {
-  test('ends the savepoint inside it, which is not awaited: nothing in that one is kept, but the rest is', async () => {
+  test('ends a savepoint inside it that is not awaited: that savepoint is undone, and the rest is kept', async () => {
     const inner: unknown[] = []
     await db.transaction(async (tx) => {
       await tx
@@ -39,7 +39,7 @@ describe('a savepoint that fails', () => {
     expect(inner).toMatchObject([{ code: 'STREAM_CLOSED', outcome: 'not_applied' }])
   })
 
-  test('rejects calls queued inside it, and later ones', async () => {
+  test('rejects calls that are queued inside it, and later calls', async () => {
     const late = Promise.withResolvers<Transaction>()
     const queued: Promise<unknown>[] = []
     await db.transaction(async (tx) => {
@@ -79,7 +79,7 @@ describe('a savepoint that fails', () => {
 })
 
 describe('a callback that returns', () => {
-  test('while a savepoint inside it runs causes an error, and everything is rolled back', async () => {
+  test('while a savepoint inside it is running: everything is rolled back with an error', async () => {
     const errors: unknown[] = []
     const given = db.transaction(async (tx) => {
       await insert(tx, 'one')
@@ -97,7 +97,7 @@ describe('a callback that returns', () => {
     expect(errors).toHaveLength(1)
   })
 
-  test('while a nested savepoint runs: the nested one is undone, and the transaction continues', async () => {
+  test('while a nested savepoint is running: the nested one is undone, and the transaction continues', async () => {
     await db.transaction(async (tx) => {
       await insert(tx, 'one')
       const failed = tx.savepoint(async (sp) => {
@@ -110,7 +110,7 @@ describe('a callback that returns', () => {
     expect(await values()).toEqual(['one', 'four'])
   })
 
-  test('while rows are being read in a savepoint', async () => {
+  test('while rows are being read in a savepoint: the savepoint is undone', async () => {
     await db.transaction(async (tx) => {
       const failed = tx.savepoint(async (sp) => {
         await insert(sp, 'two')
@@ -181,7 +181,7 @@ describe('deadlines inside', () => {
     })
   })
 
-  test('so do rows that are queued after a statement in flight', async () => {
+  test('rows that are queued after a statement in flight wait no longer than their timeout', async () => {
     const slow = slowRead(1500000)
     await db.transaction(async (tx) => {
       await tx.execute('select 1')
@@ -220,7 +220,7 @@ describe('deadlines inside', () => {
       },
       { mode: 'deferred' },
     )
-    // with its own timeout it would continue for 400 ms
+    // with a separate timeout, it would continue for 400 ms
     expect(
       await settlesBefore(
         given,

@@ -36,10 +36,10 @@ describe('baton dev', () => {
   )
 })
 
-test('--json and --token-file: everything a program needs, with the secrets in a separate file', async () => {
+test('--json and --token-file print everything a program needs, with the secrets in a separate file', async () => {
   const folder = await temporaryDirectory()
   const file = join(folder, 'tokens.json')
-  // a file that others may read is replaced
+  // a file that other users can read is replaced
   await writeFile(file, 'old', { mode: 0o644 })
   const child = startBaton([
     'dev',
@@ -79,7 +79,7 @@ test('--json and --token-file: everything a program needs, with the secrets in a
   expect(output.split('\n')).toHaveLength(2)
 })
 
-test('tokens are not printed if the output is not a terminal, and a note says so', async () => {
+test('does not print tokens if the output is not a terminal, and prints a note instead', async () => {
   const child = startBaton(['dev', '--port', '0', '--platform-port', '0'])
   const end = endOf(child)
   let output = ''
@@ -108,7 +108,7 @@ test.skipIf(terminalProblem !== null)(
   },
 )
 
-test('a port in use; --host, --domain and --allow-origin are passed to the server', async () => {
+test('reports a port in use, and passes --host, --domain and --allow-origin to the server', async () => {
   const first = startBaton([
     'dev',
     '--port',
@@ -151,7 +151,7 @@ test('a port in use; --host, --domain and --allow-origin are passed to the serve
   expect((await end).code).toBe(0)
 })
 
-test.skipIf(!hasSqld)('dev --replica: a replica that lags, whose URL is printed', async () => {
+test.skipIf(!hasSqld)('dev --replica starts a lagging replica, and prints its URL', async () => {
   const replicas = ['--replica', 'fra', '--replica', 'lhr', '--replica-lag', 'fra=20']
   const child = startBaton(['dev', '--backend', 'sqld', '--port', '0', '--json', ...replicas])
   const end = endOf(child)

@@ -5,7 +5,7 @@ import { batonCommand, batonEnv } from '../support/baton-command.ts'
 
 /** The result of a tool: the JSON of its text, or the text of its error. */
 interface Answer {
-  // oxlint-disable-next-line typescript/no-explicit-any -- tests look at what they expect
+  // oxlint-disable-next-line typescript/no-explicit-any -- each test reads the fields that it expects
   readonly value?: any
   readonly error?: string
 }

@@ -6,7 +6,7 @@ import { endOf, startBaton } from '../support/baton-command.ts'
 import { stablePort } from '../support/stable-port.ts'
 import { connectAgent, startAgent } from './mcp-agent.ts'
 
-// The parts of `baton mcp` that do not depend on the server, and those that only a local server has.
+// The parts of `baton mcp` that do not depend on the server, and those that only a local server supports.
 
 const server = await startLocalServer({ inspector: true })
 afterAll(() => server.close())
@@ -36,7 +36,7 @@ async function requestsWith(contains: string, count: number): Promise<readonly L
   })
 }
 
-test('shows why a transaction waited: which one held the write lock, and since when', async () => {
+test('shows which transaction another one waited for, and since when it had held the write lock', async () => {
   const [first, second] = [createClient({ url: server.url }), createClient({ url: server.url })]
   await vi.waitFor(async () => expect((await agent.call('recent_requests')).error).toBeUndefined())
   await first.execute('create table note (text)')

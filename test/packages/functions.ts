@@ -42,7 +42,7 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       return [response.status, await response.json()]
     }
 
-    test('responds, and logs each request after its response', async (context) => {
+    test('responds, and logs each request after sending the response', async (context) => {
       const [entry = ''] = commandOf(WORKERD_NAME, context)
       const bundle = await bundleForEdge(folder, 'worker.ts', EDGE_CONDITIONS.workerd)
       expect(bundle.imports).toEqual([])
@@ -67,7 +67,7 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       await expect.poll(visits).toEqual(['POST', 'POST', 'GET'])
     })
 
-    test('its migrations are applied, and `wrangler dev` runs it', async (context) => {
+    test('runs with `wrangler dev` after its migrations are applied', async (context) => {
       const [bin = ''] = commandOf(WORKERD_NAME, context)
       await using server = await startLocalServer()
       const migrate = (): Promise<string> =>
@@ -100,7 +100,7 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
   })
 
   describe('examples/aws-lambda-kysely', () => {
-    test('bundled as one file, it is called twice, and frozen in between', async () => {
+    test('runs from a single bundled file, and is frozen between two calls', async () => {
       const folder = copyExample('aws-lambda-kysely', project)
       const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
         scripts: { build: string }
@@ -108,7 +108,7 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       await run([join(ROOT, 'node_modules/.bin/esbuild'), ...scripts.build.split(' ').slice(1)], {
         cwd: folder,
       })
-      // far from any installed package
+      // outside the folders with installed packages
       const deployed = join(project, '../lambda')
       mkdirSync(deployed)
       cpSync(join(folder, 'dist/handler.mjs'), join(deployed, 'handler.mjs'))

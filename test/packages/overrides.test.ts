@@ -9,7 +9,7 @@ import { pnpm, ROOT, registryProblem, run } from './run.ts'
 import { ScopedRegistry } from './scoped-registry.ts'
 import { FOLDERS, openTarball } from './tarballs.ts'
 
-// Programs written for @libsql/client, with one line in their package.json that replaces it with ours.
+// Programs written for @libsql/client, with one line in package.json that replaces it with our package.
 
 const CLIENT = 'npm:@batonsql/libsql-client@latest'
 const DRIZZLE = { 'drizzle-orm': '0.45.4', '@types/node': '24.19.2' }
@@ -70,7 +70,7 @@ describe.each([
     },
   },
 ] as const)('$tool, $manifest', ({ tool, manifest }) => {
-  test('the program runs unchanged, and type-checks', async () => {
+  test('the program runs and type-checks unchanged', async () => {
     const project = projectOf(`${tool}-${Object.keys(manifest).join('-')}`, manifest)
     if ('pnpm' in manifest) writeFileSync(join(project, 'pnpm-workspace.yaml'), JSON.stringify(manifest.pnpm))
     await INSTALL[tool]?.(project)
@@ -109,7 +109,7 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
     for (const file of ['auth.mjs', 'mastra.mjs', 'payload.mjs', 'prisma.mjs', 'prisma-diff.mjs'])
       copyTo(project, file)
     for (const file of ['schema.prisma', 'schema.ts']) copyTo(project, file)
-    // the engine is not run, because the generated client needs no binary
+    // the engine is never started, because the generated client needs no binary
     const env = { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: '1' }
     await run(['npx', 'prisma', 'generate', '--schema', 'schema.prisma'], { cwd: project, env })
   }, 600_000)

@@ -12,7 +12,7 @@ const { packageManager } = JSON.parse(
   packageManager: string
 }
 
-/** The environment of a user, without the variables of the npm, pnpm and node that run the tests. */
+/** The environment of a user, without the variables set by the npm, pnpm and node processes that run the tests. */
 export function cleanEnvironment(more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
   const entries = Object.entries(withoutNpm(process.env))
   return {
@@ -48,7 +48,7 @@ export async function registryProblem(): Promise<string | null> {
     await run(['npm', 'view', 'kysely', 'version', '--fetch-retries', '0'], { cwd: ROOT })
     return null
   } catch (error) {
-    // if everything else could be installed, this failure must not count as a skip
+    // if the other packages could be installed, this failure must not count as a skip
     if (process.env['CI'] && process.platform === 'linux') throw error
     return 'the npm registry does not answer'
   }
@@ -58,7 +58,7 @@ export async function registryProblem(): Promise<string | null> {
 export interface Runtime {
   /** Its name and version. */
   readonly name: string
-  /** How it is started, or the module that starts it; null if this machine cannot run it. */
+  /** The command or the module that starts it; null if this machine cannot run it. */
   readonly command: readonly string[] | null
   /** Why this machine cannot run it. */
   readonly unavailable: string | null
@@ -95,7 +95,7 @@ async function download(name: string, from: string, printPath: string): Promise<
     const path = await run([...NPX, '--package', from, '--call', printPath], { cwd: ROOT })
     return { name, command: [path.trim()], unavailable: null }
   } catch (error) {
-    // if everything else could be installed, this failure must not count as a skip
+    // if the other packages could be installed, this failure must not count as a skip
     if (process.env['CI'] && process.platform === 'linux') throw error
     return { name, command: null, unavailable: 'it could not be downloaded from the npm registry' }
   }

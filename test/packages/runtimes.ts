@@ -6,7 +6,7 @@ import { bundleForEdge, EDGE_CONDITIONS, type EdgeServer, serveEdgeFunction, ser
 import { ROOT, run } from './run.ts'
 import type { Settings } from './scenario/scenario.ts'
 
-/** It depends on workerd, and on the miniflare 4 that starts it here; later versions depend on miniflare 5, still a beta. */
+/** Depends on workerd, and on miniflare 4, which starts it here. Later versions depend on miniflare 5, which is still a beta. */
 export const WRANGLER = '4.116.0'
 export const EDGE_RUNTIME = '4.0.1'
 export const JEST_NAME = 'jest 30.5.2'

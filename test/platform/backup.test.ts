@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, inject, onTestFinished, test, vi } from 'vitest'
 import { databaseFolders, Scene, sql } from './platform-scene.ts'
 
-test('a copy of the data directory of a stopped server is a backup of everything', async () => {
+test('a copy of the data directory of a stopped server is a complete backup', async () => {
   const root = await mkdtemp(join(tmpdir(), 'baton-backup-'))
   onTestFinished(() => rm(root, { recursive: true, force: true }))
   const [data, backup] = [join(root, 'data'), join(root, 'backup')]
@@ -73,7 +73,7 @@ test.each(Object.keys(LOSSES))(
     for (const name of ['stopped', 'running'])
       for (const text of ['SELECT 1', 'CREATE TABLE t (a)'])
         expect([name, await sendRequest(name, text)]).toEqual([name, 404])
-    // once, and not with each request
+    // once, not with each request
     expect(printed.mock.calls.flat().slice(1)).toEqual([
       expect.stringMatching(/running: the file of this database is missing or empty; it responds with 404/),
     ])
@@ -131,7 +131,7 @@ test('a damaged file affects only its own database, which works again when the f
   expect((await sendRequest('damaged')).rows).toEqual([['1']])
 })
 
-test('close() in the middle of calls: acknowledged changes survive, and none is partly applied', async () => {
+test('close() while calls are in flight keeps acknowledged changes, and applies none partially', async () => {
   const data = await mkdtemp(join(tmpdir(), 'baton-backup-'))
   onTestFinished(() => rm(data, { recursive: true, force: true }))
   const first = await Scene.start({}, data)

@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => scene[Symbol.asyncDispose]())
 
-/** Everything that the API shows of the organization. */
+/** Everything that the API returns about the organization. */
 async function everything(): Promise<unknown> {
   const paths = ['databases', 'databases/app/configuration', 'groups', 'members', 'api-tokens', 'audit-logs']
   return await Promise.all(paths.map((path) => scene.done('GET', `${own}/${path}`)))
@@ -158,7 +158,7 @@ const MISTAKES: readonly (readonly [method: string, path: string, body: unknown]
   ['POST', '/databases/dumps', {}],
 ]
 
-test('routes of the service that this server lacks are rejected with one code', async () => {
+test('routes of the service that this server does not support are rejected with the same code', async () => {
   const database = { name: 'x', group: 'default' }
   const from = (more: object) => ({ ...database, seed: { type: 'database', name: 'app', ...more } })
   for (const body of [
@@ -191,7 +191,7 @@ test('an invalid request is rejected with a reason, and changes nothing', async 
     )
     const what = `${method} ${path} ${JSON.stringify(body)?.slice(0, 200)}`
     expect([what, status >= 400 && status < 500, typeof response?.error]).toEqual([what, true, 'string'])
-    // 401 and 403 would be about the caller, who is the owner
+    // 401 and 403 would concern the caller, who is the owner
     expect([what, status]).not.toEqual([what, 401])
     expect([what, status]).not.toEqual([what, 403])
     expect(response.error.length).toBeLessThan(400)
@@ -273,10 +273,10 @@ test('a body that is too large is rejected before it is read', async () => {
 })
 
 test.each([
-  ['a wrong path', 'POST * HTTP/1.1\r\nhost: localhost'],
-  ['a wrong host', 'POST /v1/organizations/local/groups HTTP/1.1\r\nhost: evil.example'],
+  ['an invalid path', 'POST * HTTP/1.1\r\nhost: localhost'],
+  ['an invalid host', 'POST /v1/organizations/local/groups HTTP/1.1\r\nhost: evil.example'],
   ['a missing token', 'POST /v1/organizations/local/groups HTTP/1.1\r\nhost: localhost'],
-  ['a wrong method', 'POST /metrics HTTP/1.1\r\nhost: localhost'],
+  ['an invalid method', 'POST /metrics HTTP/1.1\r\nhost: localhost'],
 ])('an upload that is rejected for %s is not received completely', async (_reason, head) => {
   const { hostname, port } = new URL(scene.platform.url)
   const socket = connect(Number(port), hostname)
@@ -287,12 +287,12 @@ test.each([
   expect(response).toMatch(/^HTTP\/1\.1 40[0135] [^]*connection: close/)
 })
 
-test('keys are case-insensitive, whatever the content type', async () => {
+test('keys are case-insensitive, regardless of the content type', async () => {
   await scene.done('POST', `${own}/groups`, { body: { Name: 'shouted', LOCATION: 'local', Version: '' } })
   expect((await scene.sendRequest('GET', `${own}/groups/shouted`)).status).toBe(200)
 })
 
-test('pages of other sites and other hosts are rejected', async () => {
+test('requests of web pages from other sites and hosts are rejected', async () => {
   const sendRequest = (headers: Record<string, string>) =>
     new Promise<number>((resolve, reject) => {
       const { hostname, port } = new URL(scene.platform.url)

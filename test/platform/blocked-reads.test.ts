@@ -15,7 +15,7 @@ async function blocked() {
 }
 
 describe('block_reads', () => {
-  test('a blocked database is not copied', async () => {
+  test('a blocked database cannot be copied', async () => {
     const { scene, block } = await blocked()
     await block(true)
     const copy = (name: string) =>
@@ -50,13 +50,13 @@ describe('block_reads', () => {
     }
   })
 
-  test('change streams end, and none begins', async () => {
+  test('change streams end, and no new ones can be opened', async () => {
     const { host, token, block } = await blocked()
     const listen = () =>
       fetch(`http://${host}/beta/listen?table=t`, { headers: { authorization: `Bearer ${token}` } })
     const open = await listen()
     await block(true)
-    // libsql-server cuts it off, the embedded server ends it
+    // libsql-server aborts it, the embedded server ends it
     await open.text().catch(() => {})
     expect((await listen()).status).toBe(403)
     await block(false)

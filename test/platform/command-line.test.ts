@@ -7,14 +7,14 @@ import { expect, onTestFinished, test } from 'vitest'
 import { Scene } from './platform-scene.ts'
 
 /*
- * The vendor's CLI is a Go program that cannot be installed everywhere. These are its requests, command by command,
- * as recorded: the same headers, the same bodies, and of each response the fields that the command reads.
+ * The vendor's CLI is a Go program that cannot be installed everywhere. This test sends its recorded requests, command by
+ * command, with the same headers and bodies, and checks the fields of the responses that the CLI reads.
  */
 
-// oxlint-disable-next-line typescript/no-explicit-any -- the command reads whatever was answered
+// oxlint-disable-next-line typescript/no-explicit-any -- the CLI does not validate responses
 type Answered = any
 
-/** Sends the requests of the command line. */
+/** Sends the requests of the CLI. */
 class CommandLine {
   readonly #scene: Scene
   token = ''
@@ -166,7 +166,7 @@ test('serves a session from login to destroy', async () => {
   expect(second.pagination.next).toBeNull()
   const listed = [...first.databases, ...second.databases]
   expect(listed.map(({ Name }) => Name)).toEqual(['default', 'app', 'imported', 'branch'])
-  // this one makes it use plain HTTP
+  // this field makes it use plain HTTP
   expect(listed.every(({ primaryRegion }) => primaryRegion === 'local')).toBe(true)
   const usage = (await cli.sendRequest('GET', `${O}/databases/app/usage`)).database
   expect(usage.usage).toMatchObject({ rows_read: expect.any(Number) })
@@ -225,7 +225,7 @@ test('serves a session from login to destroy', async () => {
   expect(await cli.sendRequest('GET', `${O}/databases/app/configuration`)).toMatchObject({
     delete_protection: true,
   })
-  // 403 would make it forget the organization
+  // 403 would make it reset the selected organization
   expect((await cli.try('DELETE', `${O}/databases/app`)).status).toBe(400)
   await cli.sendRequest('PATCH', `${O}/databases/app/configuration`, {
     allow_attach: null,

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { databaseFolders, groupFolders, sql } from './platform-scene.ts'
 
-/** How many calls are made while the server is killed again and again. */
+/** Number of calls that are made while the server is repeatedly killed. */
 const CALLS = Number(process.env['FAULT_PLATFORM_CALLS'] ?? 60)
 const SLOTS = 6
 const CLI = fileURLToPath(new URL('../../packages/cli/src/cli.ts', import.meta.url))
@@ -60,7 +60,7 @@ async function kill({ child }: Running): Promise<void> {
   await exited
 }
 
-/** Sends a request; null if the server was gone before it responded. */
+/** Sends a request. Returns null if the server was killed before it responded. */
 async function sendRequest(
   { platform }: Running,
   method: string,
@@ -82,15 +82,15 @@ async function sendRequest(
 }
 
 /**
- * One name, and the changes that were acknowledged for it: its user makes one call after another. `maybe` is a call
- * that got no response.
+ * A name, and the changes that were acknowledged for it. Its calls are made one after another. `maybe` is a call without a
+ * response.
  */
 class Slot {
   readonly name: string
   readonly group: string
-  /** The id of the database, null for none; undefined if a call about it got no response. */
+  /** The id of the database; null if there is none, undefined if a call concerning it got no response. */
   database: string | null | undefined = null
-  /** The same for the group around it. */
+  /** The same for its group. */
   hasGroup: boolean | undefined = false
   isBlocked: boolean | undefined = false
   hasMarker = false
@@ -121,7 +121,7 @@ class Slot {
     else await this.#mint(running)
   }
 
-  /** Checks the state after a restart: acknowledged changes exist, and none is half applied. */
+  /** Checks the state after a restart: acknowledged changes exist, and no change is partially applied. */
   async check(running: Running): Promise<void> {
     const group = await sendRequest(running, 'GET', `/groups/${this.group}`)
     if (this.hasGroup !== undefined)
@@ -149,7 +149,7 @@ class Slot {
     expect([this.name, tables.error]).toEqual([this.name, null])
     if (this.hasMarker) expect(tables.rows).toEqual([['marker']])
     if (tables.rows.length > 0) {
-      // its contents were written to it, not to an earlier database of the same name
+      // its contents were written to this database, not to an earlier one of the same name
       expect((await sql(host, jwt, 'SELECT id FROM marker')).rows).toEqual([[id]])
       this.hasMarker = true
     }
@@ -217,7 +217,7 @@ class Slot {
   }
 }
 
-test(`SIGKILL at random moments during ${CALLS} calls: acknowledged changes survive, and none is partly applied`, {
+test(`SIGKILL at random times during ${CALLS} calls keeps acknowledged changes, and applies none partially`, {
   timeout: 180_000 + CALLS * 1_000,
 }, async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-crash-'))
@@ -233,7 +233,7 @@ test(`SIGKILL at random moments during ${CALLS} calls: acknowledged changes surv
     const round = { isOver: false }
     const due = Math.min(CALLS, created() + CALLS / 4)
     const working = slots.map(async (slot) => {
-      // a call without a response ends the slot's turn: its outcome is checked first
+      // after a call without a response, its outcome is checked before the next call
       while (!round.isOver && created() < due && slot.database !== undefined && slot.hasGroup !== undefined)
         await slot.step(running)
     })
@@ -269,7 +269,7 @@ async function checkGroups(running: Running, directory: string): Promise<void> {
   await expect.poll(remaining, { timeout: 60_000 }).toEqual([])
 }
 
-test('when libsql-server itself is killed, databases and their settings are restored', async () => {
+test('databases and their settings are restored after libsql-server itself was killed', async () => {
   if (inject('target') !== 'sqld') return
   const directory = await mkdtemp(join(tmpdir(), 'baton-crash-'))
   const running = await start(directory)
@@ -284,7 +284,7 @@ test('when libsql-server itself is killed, databases and their settings are rest
     process.kill(pid, 'SIGKILL')
   }
   await sleep(50)
-  // the first request to it comes from the control plane
+  // the first request to it is sent by the control plane
   expect((await sendRequest(running, 'POST', '/databases', { name: 'next', group: 'default' }))?.status).toBe(
     200,
   )

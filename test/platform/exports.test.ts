@@ -29,7 +29,7 @@ function look(file: string) {
   }
 }
 
-test('each export is a snapshot of the database, and writers continue in the meantime', async () => {
+test('each export is a snapshot of the database, and does not block writers', async () => {
   const scene = await Scene.forTest()
   const directory = await folder()
   const { host } = await scene.create('app')
@@ -71,7 +71,7 @@ test('each export is a snapshot of the database, and writers continue in the mea
   await expect(scene.server.exportDatabase('app', file)).rejects.toThrow('already exists')
 })
 
-test('an export is a read: it needs a token for the database, and fails while reads are blocked', async () => {
+test('an export needs a token for the database, and fails while reads are blocked', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   await scene.create('other')
@@ -94,7 +94,7 @@ test('an export is a read: it needs a token for the database, and fails while re
   ]).toEqual([403, { error: 'Operation was blocked' }])
 })
 
-test('at most four exports of a database run at a time; an abandoned one makes room, and other databases are not affected', async () => {
+test('at most four exports of a database run at a time; an abandoned one releases its slot, and other databases are not affected', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   const token = await scene.tokenFor('app')
@@ -114,7 +114,7 @@ test('at most four exports of a database run at a time; an abandoned one makes r
   await expect.poll(async () => (await sendRequest(host, token)).status).toBe(200)
 })
 
-test('baton export --all: a snapshot of every database of a running server, while writers continue', {
+test('baton export --all exports a snapshot of every database of a running server without blocking writers', {
   timeout: 180_000,
 }, async () => {
   const scene = await Scene.forTest()
@@ -156,7 +156,7 @@ test('baton export --all: a snapshot of every database of a running server, whil
   }
   expect((await readdir(own)).filter((name) => !name.endsWith('.db'))).toEqual([])
 
-  // a database that cannot be read does not keep the others from being written
+  // a database that cannot be read does not prevent the export of the others
   await scene.done('PATCH', `${scene.own}/databases/two/configuration`, { body: { block_reads: true } })
   const some = join(directory, 'some')
   const partly = await run('--all', some)

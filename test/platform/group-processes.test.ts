@@ -46,7 +46,7 @@ async function populate(
   return { red: await make('red'), blue: await make('blue') }
 }
 
-test('streams of a deleted database release their slots to others of its group', async () => {
+test('streams of a deleted database release their slots to other databases of the group', async () => {
   const scene = await Scene.forTest()
   const [gone, kept] = [await scene.create('gone'), await scene.create('kept')]
   const [token, keptToken] = [await scene.tokenFor('gone'), await scene.tokenFor('kept')]
@@ -59,7 +59,7 @@ test('streams of a deleted database release their slots to others of its group',
 })
 
 describe.runIf(inject('target') === 'sqld')('each group has its own libsql-server', () => {
-  test('which ends with the group, and its data is removed; the other one continues', async () => {
+  test('which is stopped when the group is deleted, with its data; the other one continues', async () => {
     const directory = await dataDirectory()
     await using scene = await Scene.start({}, directory)
     const { red, blue } = await populate(scene)
@@ -76,7 +76,7 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
     await scene.done('DELETE', `${scene.own}/groups/empty`)
   })
 
-  test('the remains of a deleted group’s folder are removed after a crash; other folders are kept', async () => {
+  test('the folder of a deleted group is removed after a crash; other folders are kept', async () => {
     const directory = await dataDirectory()
     {
       await using scene = await Scene.start({}, directory)
@@ -100,7 +100,7 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
       false,
       true,
     ])
-    // its purpose is unknown
+    // a folder with an unknown purpose
     expect(existsSync(join(full, 'dbs-set-aside', gone))).toBe(true)
   })
 
@@ -114,7 +114,7 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
     expect((await sql(blue.host, blue.token, 'COMMIT', { baton: begun.baton })).error).toBeNull()
   })
 
-  test('whose streams another group cannot use up', async () => {
+  test('whose streams cannot be exhausted by another group', async () => {
     await using scene = await Scene.start()
     const { red, blue } = await populate(scene)
     const open = () => sql(red.host, red.token, 'SELECT 1', { keep: true })
@@ -133,7 +133,7 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
       .rows_written
   }
 
-  test('whose counts survive its restart: nothing is counted twice (takes 5 s)', async () => {
+  test('whose counts survive its restart, without counting anything twice (takes 5 s)', async () => {
     const directory = await dataDirectory()
     const used = async (scene: Scene): Promise<number> =>
       (await scene.done('GET', `${scene.own}/databases/red/usage`)).database.total.rows_written
@@ -156,7 +156,7 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
     }
   })
 
-  test('which starts with the first request after a restart, with the changes made in the meantime', async () => {
+  test('which starts with the first request after a restart, and applies the changes made in the meantime', async () => {
     const directory = await dataDirectory()
     let old = { host: '', token: '' }
     let group = ''

@@ -64,41 +64,41 @@ test('invalid tokens are rejected', async () => {
       hmacWithPublicKey(JSON.stringify(jwk)),
     ),
     'the algorithm of another key': issuer.token('rsa', good, { alg: 'EdDSA' }),
-    'the name of another key': issuer.token('rsa', good, { kid: 'ed' }),
+    'the id of another key': issuer.token('rsa', good, { kid: 'ed' }),
     'an unknown key': issuer.token('rsa', good, { kid: 'unknown' }),
-    'an invalid name': issuer.token('rsa', good, { kid: 5 }),
-    'an empty name': issuer.token('rsa', good, { kid: '' }),
-    'no name of a key': issuer.token('ed', good, { kid: undefined }),
-    'a key of its own': issuer.token('ed', good, { kid: 'own', jwk: issuer.add('own', 'EdDSA') }),
-    'an unsupported rule': issuer.token('rsa', good, { crit: ['b64'], b64: false }),
+    'an invalid key id': issuer.token('rsa', good, { kid: 5 }),
+    'an empty key id': issuer.token('rsa', good, { kid: '' }),
+    'no key id': issuer.token('ed', good, { kid: undefined }),
+    'a key in the token itself': issuer.token('ed', good, { kid: 'own', jwk: issuer.add('own', 'EdDSA') }),
+    'an unsupported extension': issuer.token('rsa', good, { crit: ['b64'], b64: false }),
     'another signature': issuer.token('rsa', good, {}, () => Buffer.alloc(256, 1)),
-    'an end in the past': issuer.token('rsa', { ...good, exp: seconds(-3_600) }),
+    'an expiry in the past': issuer.token('rsa', { ...good, exp: seconds(-3_600) }),
     'no end': issuer.token('rsa', { ...good, exp: undefined }),
     'an expiry that is not representable': issuer.token(
       'rsa',
       JSON.stringify({ ...good, exp: 0 }).replace('"exp":0', '"exp":1e999'),
     ),
     'an expiry that is not a number': issuer.token('rsa', { ...good, exp: String(inAnHour) }),
-    'a beginning in the future': issuer.token('rsa', { ...good, nbf: seconds(3_600) }),
+    'a start in the future': issuer.token('rsa', { ...good, nbf: seconds(3_600) }),
     'a start that is not a number': issuer.token('rsa', { ...good, nbf: String(seconds(-60)) }),
     'another audience': issuer.token('rsa', { ...good, aud: 'shop' }),
     'no rights': issuer.token('rsa', { ...good, a: undefined }),
     'invalid permissions': issuer.token('rsa', { ...good, a: 'roa' }),
-    'lists of rights': issuer.token('rsa', { ...good, p: { rw: { ns: [app.id] } } }),
+    'permissions as lists': issuer.token('rsa', { ...good, p: { rw: { ns: [app.id] } } }),
   }
   issuer.keys.delete('own')
   for (const [what, token] of Object.entries(bad)) expect([what, await status(token)]).toEqual([what, 401])
   const elsewhere: Record<string, object> = {
     'another database': { ...good, id: other.id },
     'another group': { a: 'rw', gid: team.uuid, exp: inAnHour },
-    'another group than that of the database': { ...good, gid: team.uuid },
+    'a group other than that of the database': { ...good, gid: team.uuid },
     'no database': { a: 'rw', exp: inAnHour },
     'a name instead of an id': { ...good, id: 'app' },
   }
   for (const [what, claims] of Object.entries(elsewhere))
     expect([what, await status(issuer.token('rsa', claims))]).toEqual([what, 404])
   expect(await status(issuer.token('rsa', good), other.host)).toBe(404)
-  // it can read nothing, or only that table
+  // the token can read nothing, or only that table
   const narrow = { ...good, perm: [{ t: ['u'], a: ['data_read'] }] }
   const read = await sql(app.host, issuer.token('rsa', narrow), 'SELECT a FROM t')
   expect(read.rows).toEqual([])
@@ -134,7 +134,7 @@ test('an issuer is trusted only by the organization that configured it, until it
   expect(await scene.done('GET', SETS)).toEqual({ jwks: [] })
 })
 
-test('a key set that is removed while it is fetched authorizes no request', async () => {
+test('a key set that is removed while it is being fetched authorizes no request', async () => {
   const { scene, issuer, app, inAnHour } = await start()
   issuer.add('key', 'EdDSA')
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -151,7 +151,7 @@ test('a key set that is removed while it is fetched authorizes no request', asyn
   expect((await sql(app.host, await scene.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
 })
 
-test('an address that is disallowed while a key set is fetched is rejected', async () => {
+test('an address that is disallowed while a key set is being fetched is rejected', async () => {
   const { scene, issuer, app, inAnHour } = await start()
   issuer.add('key', 'EdDSA')
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -168,14 +168,14 @@ test('an address that is disallowed while a key set is fetched is rejected', asy
   expect((await sql(app.host, token, 'SELECT a FROM t')).rows).toEqual([['7']])
 })
 
-test('a new key of the issuer is found; while the issuer is unreachable, known tokens stay valid', async () => {
+test('finds a new key of the issuer, and accepts known keys while the issuer is unreachable', async () => {
   const { issuer, app, inAnHour } = await start()
   issuer.add('first', 'ES256')
   const status = async (kid: string) =>
     (await sql(app.host, issuer.token(kid, { a: 'ro', id: app.id, exp: inAnHour }), 'SELECT 1')).status
   expect(await status('first')).toBe(200)
   issuer.add('second', 'ES256')
-  // it gets the next request after 10 s at the earliest
+  // the next request to the issuer is sent after 10 s at the earliest
   await expect.poll(() => status('second'), { timeout: 60_000 }).toBe(200)
   expect(issuer.requestCount).toBe(2)
   issuer.answer = { status: 500, body: '' }

@@ -81,7 +81,7 @@ export async function populate(scene: Scene): Promise<void> {
 /** The outcome of a route: `yes`, or the status of the rejection. */
 export type Outcome = string
 
-/** A way to use each route: the client's method, or its `request` if there is none. */
+/** How to call each route: with the client's method, or with `request` if there is none. */
 export class LiveCalls {
   readonly #scene: Scene
   #route = ''
@@ -104,7 +104,7 @@ export class LiveCalls {
   /** The bodies of successful responses by route; undefined for an empty one. */
   readonly bodies = new Map<string, unknown>()
 
-  /** Uses a route, through the client's method if it has one. */
+  /** Calls a route, with the client's method if there is one. */
   async outcome(name: string, method: string | undefined): Promise<Outcome> {
     let status = 0
     const body = BODIES[name]
@@ -169,7 +169,7 @@ export class LiveCalls {
   }
 }
 
-/** Deletions come last, and the revocation of the token at the very end. */
+/** Deletions come last, followed only by the revocation of the token. */
 export function inOrder(names: readonly string[]): readonly string[] {
   const rank = (name: string): number =>
     name === 'POST /v1/auth/invalidate' ? 2 : Number(name.startsWith('DELETE'))

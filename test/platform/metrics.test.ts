@@ -32,7 +32,7 @@ test('reports requests, usage and the process in the Prometheus format', async (
     return await response.text()
   }
   const label = '{database="orders",group="default"}'
-  // makes the server count it now, and not in a few seconds
+  // makes the server count it now rather than in a few seconds
   await scene.done('GET', `${scene.own}/databases/orders/usage`)
   const text = await read()
   expect(valuesOf(text, 'baton_rows_written_total').get(label)).toBeGreaterThan(2)
@@ -45,7 +45,7 @@ test('reports requests, usage and the process in the Prometheus format', async (
     expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{[^{}]*\})? [\d.e+-]+)$/)
 })
 
-test('only with a token of the owner: a metrics token, which is valid for nothing else, or an unrestricted one', async () => {
+test('requires a token of the owner: a metrics token, which is valid for nothing else, or an unrestricted one', async () => {
   const scene = await Scene.forTest()
   const status = async (token: string | null, method = 'GET'): Promise<number> =>
     (await scene.sendRequest(method, '/metrics', { token }).catch(() => ({ status: 200 }))).status

@@ -4,10 +4,10 @@ import { createPlatformClient, databaseUrl } from '@batonsql/platform'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { type Ended, endOf, type Program, startExample } from '../docs/examples/program.ts'
 
-// examples/migrate-tenants: what its README promises.
+// Tests what the README of examples/migrate-tenants promises.
 
 const target = inject('target') === 'sqld' ? 'sqld' : 'embedded'
-/** A realistic number for the example; the platform's part of it does not depend on the database server. */
+/** A realistic number for the example. The platform part does not depend on the database server. */
 const TENANTS = target === 'sqld' || process.env['TEST_RELEASE'] === undefined ? 20 : 100
 const TAGS = ['0000_guest', '0001_visit']
 
@@ -55,7 +55,7 @@ const startTenants = (group: string, ...args: string[]): Program =>
   startExample('migrate-tenants', 'migrate-tenants.ts', ['--group', group, ...args], environment)
 const linesWith = ({ output }: Ended, text: string): number => output.split(text).length - 1
 
-test(`${TENANTS} tenants: a dry run, a kill in the middle, the rest, and again`, {
+test(`${TENANTS} tenants: lists pending migrations, resumes after it was killed, and then has nothing to do`, {
   timeout: 180_000,
 }, async () => {
   const group = await makeTenants('many', TENANTS)
@@ -83,7 +83,7 @@ test(`${TENANTS} tenants: a dry run, a kill in the middle, the rest, and again`,
   expect([again.code, again.output]).toEqual([0, `0 migrated, ${TENANTS} up to date, 0 failed\n`])
 })
 
-test('from two machines at once: each migration is applied once', async () => {
+test('applies each migration once if it runs on two machines at the same time', async () => {
   const group = await makeTenants('twice', 10)
   const both = await Promise.all([endOf(startTenants(group)), endOf(startTenants(group))])
   expect(both.map(({ code }) => code)).toEqual([0, 0])
@@ -91,7 +91,7 @@ test('from two machines at once: each migration is applied once', async () => {
   expect(await census(group, APPLIED)).toEqual({ 2: 10 })
 })
 
-test('tenants that fail are listed, and do not stop the others', async () => {
+test('lists tenants that fail, and continues with the others', async () => {
   const group = await makeTenants('odd', 4)
   const { hostname } = await platform.databases.get('odd-2')
   const authToken = platform.databaseToken({ group, ttl: '15m' })

@@ -2,7 +2,7 @@ import { request } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { Scene, sql } from './platform-scene.ts'
 
-/** A user who has an organization with a group, and a token that reaches it. */
+/** A user who has an organization with a group, and a token with access to it. */
 async function neighbor(scene: Scene, slug = 'other') {
   const token = await scene.platform.createUser({ username: `owner-of-${slug}` })
   await scene.done('POST', '/v1/organizations', { token, body: { name: slug } })
@@ -12,7 +12,7 @@ async function neighbor(scene: Scene, slug = 'other') {
 }
 
 describe('groups', () => {
-  test('the databases and tokens of a deleted one are removed, too; a new one with the same name has none of them', async () => {
+  test('deleting a group also removes its databases and tokens; a new group with the same name has none of them', async () => {
     const scene = await Scene.forTest()
     const { own, platform } = scene
     const make = () => scene.done('POST', `${own}/groups`, { body: { name: 'team', location: 'local' } })
@@ -63,13 +63,13 @@ describe('groups', () => {
     ).toBe(404)
   })
 
-  test('has the version of libsql-server, for clients that compare it', async () => {
+  test('returns the version of libsql-server, for clients that compare it', async () => {
     const scene = await Scene.forTest()
     const { group } = await scene.done('GET', `${scene.own}/groups/default`)
     expect(group.version).toMatch(/^v0\.24\.\d+$/)
   })
 
-  test('an archived one sleeps until it is unarchived', async () => {
+  test('an archived group is unavailable until it is unarchived', async () => {
     const scene = await Scene.forTest()
     const { host } = await scene.create('app')
     const token = await scene.tokenFor('app')
@@ -88,7 +88,7 @@ describe('groups', () => {
     expect((await scene.done('GET', `${scene.own}/databases/app`)).database.archived).toBe(true)
     await scene.done('POST', `${scene.own}/groups/default/unarchive`)
     expect((await sql(host, token, 'SELECT 1')).status).toBe(200)
-    // nothing sleeps
+    // no group is sleeping
     expect(await wakeUp()).toEqual({ status: 200, body: undefined })
     expect((await scene.sendRequest('POST', `${scene.own}/databases/nowhere/wakeup`)).status).toBe(404)
     expect((await create()).status).toBe(200)
@@ -133,7 +133,7 @@ describe('members and invites', () => {
     expect((await scene.sendRequest('GET', own, { token })).status).toBe(404)
     expect((await scene.sendRequest('GET', own, { token: scoped })).status).toBe(401)
     const { audit_logs: entries } = await scene.done('GET', `${own}/audit-logs`)
-    // which user, and with which token
+    // the user, and the token that was used
     expect(
       entries.map(
         ({ code, author, data }: { code: string; author: string; data: { acting_token: string } }) => [
@@ -150,7 +150,7 @@ describe('members and invites', () => {
     ])
   })
 
-  test('an invite waits for its address, is replaced by the next one, and depends on the plan', async () => {
+  test('an invite is pending until a user has its address, is replaced by a new invite, and depends on the plan', async () => {
     const scene = await Scene.forTest()
     const path = '/v2/organizations/local/invites'
     await scene.done('POST', path, { body: { email: 'ann@example.test', role: 'viewer' } })
@@ -183,7 +183,7 @@ test('a user has an organization of the same name, and is its owner', async () =
   const { usage } = (await scene.done('GET', '/v1/organizations/bob/usage', { token })).organization
   expect(usage).toMatchObject({ databases: 0, groups: 0, rows_read: 0 })
   expect((await scene.sendRequest('DELETE', '/v1/organizations/bob', { token })).status).toBe(400)
-  // not for others, nor for the owner of the server
+  // neither for others nor for the owner of the server
   expect((await scene.sendRequest('GET', '/v1/organizations/bob')).status).toBe(404)
   await scene.done('POST', '/v1/organizations', { body: { name: 'taken' } })
   await expect(scene.platform.createUser({ username: 'taken' })).rejects.toThrow(
@@ -207,7 +207,7 @@ test('members whose role permits it can change the known fields of an organizati
   expect((await change({ overages: false }, token)).body.organization.overages).toBe(false)
 })
 
-test('usage has the actual usage and the allowance of the plan; a group token sees the usage of its group', async () => {
+test('returns the actual usage and the allowance of the plan; a group token sees the usage of its group', async () => {
   const scene = await Scene.forTest()
   const { own, platform } = scene
   await scene.done('POST', `${own}/subscription`, { body: { plan: 'starter' } })
@@ -247,7 +247,7 @@ test('paths without an organization refer to the caller’s own', async () => {
 })
 
 describe('organizations that share a server', () => {
-  test('never reach each other: names, hosts, headers, paths, tokens, batons', async () => {
+  test('cannot access each other by names, hosts, headers, paths, tokens or batons', async () => {
     const scene = await Scene.forTest()
     const other = await neighbor(scene)
     const mine = await scene.create('app')
@@ -298,7 +298,7 @@ describe('organizations that share a server', () => {
       })
       expect([name, await response.text()]).toEqual([name, expect.stringContaining('"theirs"')])
     }
-    // routes of the engine that take a database by name or id
+    // routes of the engine that accept the name or id of a database
     const [origin = ''] = mine.host.split('/')
     for (const path of [
       `/dev/${mine.id}/v2/pipeline`,
@@ -319,7 +319,7 @@ describe('organizations that share a server', () => {
     expect((await sql(theirs.Hostname, theirToken, 'SELECT a FROM t')).rows).toEqual([['theirs']])
   })
 
-  test('never reach each other through the platform API', async () => {
+  test('cannot access each other through the platform API', async () => {
     const scene = await Scene.forTest()
     const other = await neighbor(scene)
     await scene.create('app')
@@ -348,7 +348,7 @@ describe('organizations that share a server', () => {
         (await scene.done('GET', '/v1/organizations', { token })).map(({ slug }: { slug: string }) => slug),
       ).toEqual(token === other.token ? ['owner-of-other', 'other'] : ['other'])
     }
-    // a body that names something of the neighbor's
+    // a body that names a resource of the other organization
     const create = (body: object) =>
       scene.sendRequest('POST', `${other.own}/databases`, {
         token: other.token,

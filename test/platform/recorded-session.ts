@@ -1,7 +1,7 @@
 import { strict as assert } from 'node:assert'
 import { request } from 'node:http'
 
-// oxlint-disable-next-line typescript/no-explicit-any -- the command reads whatever was answered
+// oxlint-disable-next-line typescript/no-explicit-any -- the CLI does not validate responses
 type Answered = any
 
 /** The platform API on which a session runs. */
@@ -26,8 +26,8 @@ const DUMP =
 const LONGEST_LINE = 150
 
 /**
- * Sends the requests of the vendor's CLI as they were recorded, command by command, and writes down the
- * responses. Values that differ between runs (tokens, ids, ports, times, sizes) are replaced by words.
+ * Sends the recorded requests of the vendor's CLI, command by command, and records the responses. Values that differ between runs
+ * (tokens, ids, ports, times, sizes) are replaced by words.
  */
 class Session {
   readonly #target: SessionTarget
@@ -74,7 +74,7 @@ class Session {
     return { status, answer: content === '' ? undefined : JSON.parse(content) }
   }
 
-  /** Sends any request, and writes a line about it. */
+  /** Sends a request, and adds it to the transcript. */
   async send(sending: Sending): Promise<{ status: number; content: string; location: string }> {
     const { method, url, body = '', headers = {} } = sending
     const answer = await new Promise<{ status: number; content: string; location: string }>(
@@ -131,7 +131,7 @@ class Session {
 
 /**
  * A session of the vendor's CLI from login to destroy, on the organization `local` with its group `default`.
- * Fails wherever the command would.
+ * Fails wherever the CLI would.
  * @returns the requests and responses
  */
 export async function replaySession(target: SessionTarget): Promise<string> {
@@ -345,7 +345,7 @@ async function configure(session: Session): Promise<void> {
     await session.sendRequest('PATCH', path, { allow_attach: null, delete_protection: true })
   })
   await session.command('db destroy app', async () => {
-    // 403 would make the command forget the organization
+    // 403 would make the CLI reset the selected organization
     assert.equal((await session.try('DELETE', `${O}/databases/app`)).status, 400)
   })
   await session.command('db config delete-protection disable app', async () => {

@@ -58,7 +58,7 @@ function clientOf(host: string, authToken: string, more: object = {}): Client {
 const count = async (db: Client) => (await db.execute('SELECT count(*) AS n FROM t')).rows[0]?.['n']
 
 test.runIf(inject('target') === 'embedded')(
-  'the embedded server has no replicas, and reports that',
+  'the embedded server reports that it does not support replicas',
   async () => {
     const scene = await Scene.forTest()
     await scene.create('app')
@@ -124,7 +124,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect((await sql(instance.hostname, token, 'SELECT 1')).status).toBe(404)
   })
 
-  test('responds to its very first read, forwards writes, and supports transactions', async () => {
+  test('responds to its first read, forwards writes, and supports transactions', async () => {
     const scene = await Scene.forTest()
     const { db, replica, at, token } = await populate(scene)
     // without an earlier request, with a read-only token
@@ -144,12 +144,12 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect(await (await fetch(`http://${at}/dump`, { headers })).text()).toContain('INSERT INTO t VALUES(3)')
   })
 
-  test('lags as configured: reads are stale, and an index is awaited', async () => {
+  test('lags as configured: reads are stale unless they wait for an index', async () => {
     const scene = await Scene.forTest()
     const { db, replica, at, token } = await populate(scene)
     const careless = clientOf(at, token, { readYourWrites: false })
     let written = 1
-    // until it has caught up with its start, the primary responds
+    // until the replica has caught up after its start, the primary responds
     await vi.waitFor(async () => {
       await scene.server.setReplica('fra', { lagMs: NEVER_MS })
       await replica.execute('INSERT INTO t VALUES (2)')
@@ -201,7 +201,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect((await sql(at, token, 'SELECT 1')).status).toBe(401)
   })
 
-  test('can be down, and return', async () => {
+  test('can be stopped and started again', async () => {
     const scene = await Scene.forTest()
     const { db, replica, at, token } = await populate(scene)
     expect(await count(replica)).toBe(1)
@@ -219,7 +219,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     await vi.waitFor(async () => expect(await count(replica)).toBe(2))
   })
 
-  test('and its primary lose no acknowledged write when they are killed', async () => {
+  test('loses no acknowledged write when it and its primary are killed', async () => {
     const directory = await temporaryDirectory()
     await using scene = await Scene.start({}, directory)
     const { db, replica, at, token } = await populate(scene)
@@ -231,7 +231,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     const begun = await sql(at, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (9)'], { keep: true })
     expect(begun.error).toBe(null)
     await killServer(await onlyGroup(directory))
-    // it gets a response, and does not wait for the primary
+    // it responds without waiting for the primary
     expect((await sql(at, token, 'COMMIT', { baton: begun.baton })).error).not.toBe(null)
     expect(await count(replica)).toBe(2)
     await replica.execute('INSERT INTO t VALUES (3)')
@@ -252,7 +252,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
       for (let attempt = 0; !writing.signal.aborted; attempt += 1) {
         const pauseBetweenKillsMs = 100
         await sleep(pauseBetweenKillsMs)
-        // every second kill hits servers that have restarted, regardless of how slow the machine is
+        // every second kill affects servers that have restarted, however slow the machine is
         if (attempt % 2 === 0) await once(writes, 'query:end', { signal: writing.signal }).catch(() => {})
         const victim = attempt % 2 === 0 ? group : join(group, 'replicas', 'fra')
         // a server that got no request since the last kill is not running
@@ -274,7 +274,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect(account.acknowledged).toBeGreaterThan(0)
   }, 60_000)
 
-  test('exists again after a restart of the server, which removes the data of deleted replicas', async () => {
+  test('is restored after a restart of the server, which removes the data of deleted replicas', async () => {
     const directory = await temporaryDirectory()
     let host = ''
     {
@@ -317,7 +317,7 @@ test.runIf(inject('target') === 'sqld')('a replica has its own host name', async
 })
 
 test.runIf(inject('target') === 'sqld')(
-  'without the platform API: replicas of the default group, and the log shows which are down',
+  'without the platform API, the default group can have replicas, and the log shows which of them are down',
   async () => {
     const lines: string[] = []
     const spy = vi.spyOn(console, 'error').mockImplementation((line: string) => void lines.push(line))

@@ -18,7 +18,7 @@ async function inHalves(url: string, token: string, body: string): Promise<() =>
   const request = http.request(url, { method: 'POST', headers, agent: false })
   const answer = once(request, 'response') as Promise<[http.IncomingMessage]>
   request.write(body.slice(0, 5))
-  // it arrived, and was authorized
+  // the first half arrived, and was authorized
   await sleep(150)
   return async () => {
     request.end(body.slice(5))
@@ -29,7 +29,7 @@ async function inHalves(url: string, token: string, body: string): Promise<() =>
 }
 
 describe('a token that is invalidated while the body of its request is in flight', () => {
-  test('of a database: the statements are not run', async () => {
+  test('for a database: the statements are not executed', async () => {
     const scene = await Scene.forTest()
     const { host } = await scene.create('app')
     const token = await scene.tokenFor('app')
@@ -41,7 +41,7 @@ describe('a token that is invalidated while the body of its request is in flight
     expect(names.rows).toEqual([])
   })
 
-  test('of the API: nothing is changed', async () => {
+  test('for the API: nothing is changed', async () => {
     const scene = await Scene.forTest()
     const { token } = await scene.done('POST', '/v1/auth/api-tokens/brief')
     const url = `${scene.platform.url}${scene.own}/groups`
@@ -53,7 +53,7 @@ describe('a token that is invalidated while the body of its request is in flight
 })
 
 describe('tokens for databases', () => {
-  test('a read-only one can only read, and an expired one is rejected', async () => {
+  test('a read-only token can only read, and an expired token is rejected', async () => {
     const scene = await Scene.forTest()
     const { host } = await scene.create('app')
     await sql(host, await scene.tokenFor('app'), 'CREATE TABLE t (a)')
@@ -65,7 +65,7 @@ describe('tokens for databases', () => {
     expect('exp' in JSON.parse(atob((await scene.tokenFor('app')).split('.')[1] ?? ''))).toBe(false)
   })
 
-  test("a group's token is valid for all of its databases, including later ones, and for no other group's", async () => {
+  test("a group's token is valid for all of its databases, including later ones, but not for those of another group", async () => {
     const scene = await Scene.forTest()
     await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
     const { jwt } = await scene.done('POST', `${scene.own}/groups/team/auth/tokens`)
@@ -100,7 +100,7 @@ describe('tokens for databases', () => {
       ])
   })
 
-  test('a database can be attached with a token that names it, if it allows that', async () => {
+  test('a database that allows it can be attached with a token that names it', async () => {
     const scene = await Scene.forTest()
     const app = await scene.create('app')
     const other = await scene.create('other')
@@ -182,7 +182,7 @@ async function listen(host: string, token: string, table: string) {
     try {
       for await (const part of response.body ?? []) heard.text += Buffer.from(part).toString()
     } catch {
-      // cut off
+      // aborted
     }
     heard.isOver = true
   })()
@@ -216,7 +216,7 @@ describe.each([
     await until(() => changes.heard.isOver)
     await changes.over
     const fresh = await scene.tokenFor('app')
-    // with the new token the old stream is gone, too, and its lock is free
+    // the old stream does not exist for the new token either, and its lock was released
     expect((await sql(host, fresh, 'COMMIT', { baton: open.baton })).status).toBe(400)
     const write = () => sql(host, fresh, ['INSERT INTO t VALUES (2)', 'SELECT a FROM t'])
     expect((await expectNoStall(write)).rows).toEqual([['2']])

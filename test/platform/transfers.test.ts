@@ -29,7 +29,7 @@ async function temporaryDirectory(): Promise<string> {
 }
 
 describe('a database is transferred', () => {
-  test('to another organization: with its rows, and its tokens end', async () => {
+  test('to another organization with its rows; its tokens become invalid', async () => {
     const scene = await populated()
     const { host, id } = await scene.create('app')
     const token = await scene.tokenFor('app')
@@ -45,7 +45,7 @@ describe('a database is transferred', () => {
     expect(late.status).toBe(400)
     expect((await sql(database.Hostname, jwt, 'SELECT a FROM t')).rows).toEqual([['9007199254740993']])
     expect((await sql(host, jwt, 'SELECT a FROM t')).status).toBe(404)
-    // its name is free
+    // its name is available again
     const newer = await scene.create('app')
     expect((await sql(newer.host, await scene.tokenFor('app'), 'SELECT a FROM t')).error).not.toBeNull()
   })
@@ -70,7 +70,7 @@ describe('a database is transferred', () => {
     },
   )
 
-  test('to another group, and back, and again; the rows written in each are kept', async () => {
+  test('repeatedly between two groups; the rows written in each are kept', async () => {
     const scene = await populated()
     const { host } = await scene.create('app')
     const write = async (text: string) =>
@@ -85,7 +85,7 @@ describe('a database is transferred', () => {
     expect(rows).toEqual([['before team'], ['before default'], ['before team']])
   })
 
-  test('to another group with a token for its group with db:configure, which has no access to it there', async () => {
+  test('to another group by a token for its group with db:configure, which then has no access to it', async () => {
     const scene = await populated()
     await scene.create('app')
     const scopes = ['read', 'db:configure']
@@ -97,7 +97,7 @@ describe('a database is transferred', () => {
     expect((await scene.done('GET', `${scene.own}/databases/app`)).database.group).toBe('team')
   })
 
-  test('to the oldest group of an organization that has none of its name', async () => {
+  test('to the oldest group if the organization has no group with the same name', async () => {
     const scene = await populated()
     await scene.done('POST', `${MINE}/groups`, { body: { name: 'younger', location: 'local' } })
     await scene.create('app', { group: 'team' })
@@ -139,14 +139,14 @@ describe('a database is transferred', () => {
     expect(acknowledged.filter((name) => !kept.includes(name))).toEqual([])
   })
 
-  test('to two groups at once: it is in one that was acknowledged, and complete', async () => {
+  test('to two groups at the same time: it is complete, and in a group for which the transfer was acknowledged', async () => {
     const scene = await populated()
     const { host } = await scene.create('app')
     await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
     await scene.done('POST', `${scene.own}/groups`, { body: { name: 'crew', location: 'local' } })
     const groups = ['team', 'crew']
     const responses = await Promise.all(groups.map((group) => transfer(scene, { org: 'local', group })))
-    // one after the other, or the second was rejected because the database was no longer where it had been
+    // either both succeeded in turn, or the second was rejected because the database had already moved
     for (const { status } of responses) expect([200, 409]).toContain(status)
     const { database } = await scene.done('GET', `${scene.own}/databases/app`)
     expect(groups.filter((_, at) => responses[at]?.status === 200)).toContain(database.group)
@@ -158,7 +158,7 @@ describe('a database is transferred', () => {
   })
 
   test.runIf(inject('target') === 'sqld')(
-    'to a group that is deleted in the meantime: it is not moved, and remains writable',
+    'not to a group that is deleted in the meantime: it remains in its group, and writable',
     async () => {
       const directory = await temporaryDirectory()
       await using scene = await Scene.start({}, directory)
@@ -176,7 +176,7 @@ describe('a database is transferred', () => {
     },
   )
 
-  test('and leftovers of a crash in the other group are set aside', async () => {
+  test('to a group with leftovers of a crash, which are set aside', async () => {
     const directory = await temporaryDirectory()
     const ids: string[] = []
     {
@@ -212,7 +212,7 @@ describe('a database is transferred', () => {
     expect(moved.rows).toEqual([['app']])
   })
 
-  test('needs admin rights in both organizations and an existing group', async () => {
+  test('only by an admin of both organizations, to an existing group', async () => {
     const scene = await populated()
     await scene.create('app')
     const before = await scene.done('GET', `${scene.own}/databases/app`)
@@ -230,7 +230,7 @@ describe('a database is transferred', () => {
       body: { name: 'default', location: 'local' },
     })
     const refusals: [object, number, string?][] = [
-      // a member does not take it away
+      // a member cannot transfer it
       [{ org: 'bobs' }, 403, bob],
       [{ org: 'theirs' }, 404],
       [{ org: 'mine', group: 'nowhere' }, 400],
@@ -249,7 +249,7 @@ describe('a database is transferred', () => {
     expect(await scene.done('GET', `${scene.own}/databases/app`)).toEqual(before)
   })
 
-  test('only together with those that share its schema', async () => {
+  test('only together with the databases that share its schema', async () => {
     const scene = await populated()
     await scene.create('parent', { is_schema: true })
     await scene.create('app', { schema: 'parent' })

@@ -12,7 +12,7 @@ async function populated() {
   return { scene, own, groupId: group.uuid as string }
 }
 
-test('a database by ids: created, shown, used, copied and deleted', async () => {
+test('creates, shows, uses, copies and deletes a database by ids', async () => {
   const { scene, own, groupId } = await populated()
   const { database } = await scene.done('POST', `${own}/databases`, {
     body: { name: 'app', group_id: groupId },
@@ -21,7 +21,7 @@ test('a database by ids: created, shown, used, copied and deleted', async () => 
     name: 'app',
     group: 'team',
     parent: null,
-    // makes the command line use plain HTTP
+    // makes the CLI use plain HTTP
     primaryRegion: 'local',
     delete_protection: false,
     allow_rules_config: { allowed_ips: [], allowed_aws_vpc_ids: [] },
@@ -60,7 +60,7 @@ test('a database by ids: created, shown, used, copied and deleted', async () => 
   })
 })
 
-test('lists of databases and groups: filters, pages and both versions of a name', async () => {
+test('lists databases and groups with filters, in pages, and with both versions of a name', async () => {
   const { scene, own, groupId } = await populated()
   const { id } = await scene.create('app', { group: 'team' })
   await scene.create('other')
@@ -100,7 +100,7 @@ test('an id is found only if the token has access to it, and a name is not an id
   const statusOf = async (path: string, token = scene.platform.token) =>
     (await scene.sendRequest('GET', path, { token })).status
   expect(await statusOf(`${foreign}/databases`, outsider)).toBe(200)
-  // an organization, a database and a group of others are not found
+  // the organization, database and group of another user are not found
   expect(await statusOf(`${own}/databases`, outsider)).toBe(404)
   expect(await statusOf(`${foreign}/databases/${id}`, outsider)).toBe(404)
   expect(await statusOf(`${foreign}/groups/${groupId}`, outsider)).toBe(404)
@@ -116,7 +116,7 @@ test('an id is found only if the token has access to it, and a name is not an id
     expect(await create(version, { group_id: 'team' })).toMatchObject({ status: 400 })
     expect(await create(version, { group_id: groupId, group: 'default' })).toMatchObject({ status: 400 })
   }
-  // the vendor's client sends an id in version 1, too
+  // the vendor's client also sends an id in version 1
   expect(await create(scene.own, { group_id: groupId })).toMatchObject({ status: 200 })
   expect((await scene.done('GET', `${scene.own}/databases/new`)).database.group).toBe('team')
 })

@@ -28,7 +28,7 @@ export const KINDS: readonly AttackedKind[] = BACKENDS.flatMap((backend) => [
 /** A server with the databases `app` and `other`, and a directory next to its own. */
 export class AttackedServer implements AsyncDisposable {
   readonly server: LocalServer
-  /** A directory in which an attack may try to leave files. */
+  /** A directory in which an attack may try to create files. */
   readonly directory: string
   /** Signs tokens for every database. */
   readonly key: KeyObject

@@ -32,7 +32,7 @@ class Contender {
   constructor(directory: string, end = 'wait', within: readonly string[] = []) {
     const own = [process.execPath, '--disable-warning=ExperimentalWarning', PROGRAM, directory, end]
     const [command = '', ...args] = [...within, ...own]
-    // `unshare` complains when it is killed
+    // `unshare` prints an error when it is killed
     this.#child = spawn(command, args, {
       stdio: ['pipe', 'pipe', within.length === 0 ? 'inherit' : 'ignore'],
     })
@@ -77,7 +77,7 @@ async function* linesOf(child: ChildProcess): AsyncGenerator<string> {
 }
 
 test.each(Object.keys(BEGINNINGS))(
-  'many processes at once, one acquires it: %s',
+  'one of many simultaneous processes acquires it: %s',
   async (beginning) => {
     for (let round = 0; round < 3; round += 1) {
       const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
@@ -117,7 +117,7 @@ const ELSEWHERE = ['unshare', '--pid', '--fork', '--mount-proc']
 const hasNamespaces = spawnSync('unshare', [...ELSEWHERE.slice(1), 'true']).status === 0
 
 test.skipIf(!hasNamespaces)(
-  'a process of another container acquires it only after its owner was killed',
+  'a process in another container acquires it only after its owner was killed',
   async () => {
     const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
     const [first, second, third] = [1, 2, 3].map(() => new Contender(directory, 'wait', ELSEWHERE)) as [
@@ -165,7 +165,7 @@ describe('a lock that has changed', () => {
     return (await fetch(`${url}/v3/pipeline`, { method: 'POST', body })).status
   }
 
-  test('a file that was removed is locked again, and the server continues', async () => {
+  test('a file that was removed is recreated and locked, and the server continues', async () => {
     const { dataDirectory, child, url } = await start()
     const lock = join(dataDirectory, 'baton.lock.db')
     await rm(lock)
@@ -176,14 +176,14 @@ describe('a lock that has changed', () => {
 
   test('if another server has locked the recreated file first, the process exits at once and writes nothing', async () => {
     const { dataDirectory, gone, errors } = await start()
-    // as the other process does, within a second
+    // like the other process, within a second
     await rm(join(dataDirectory, 'baton.lock.db'))
     await writeFile(join(dataDirectory, 'baton.lock.db'), '')
     expect(await gone).toEqual([null, 'SIGKILL'])
     expect(errors.join('')).toContain(`another server is using the directory ${dataDirectory}`)
   })
 
-  test('a process that reads the file, which drops its own lock, keeps the directory', async () => {
+  test('a process that reads the file, which releases its lock, still keeps the directory', async () => {
     const { dataDirectory, child, lines, url } = await start()
     child.stdin.write('read\n')
     expect((await lines.next()).value).toBe('read')
@@ -192,7 +192,7 @@ describe('a lock that has changed', () => {
   })
 })
 
-test('a directory can be used by one server at a time, and must be writable', async () => {
+test('a directory must be writable, and can be used by only one server at a time', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
   const dataDirectory = join(directory, 'deep', 'data')
   const first = await startLocalServer({ dataDirectory })

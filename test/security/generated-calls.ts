@@ -214,7 +214,7 @@ const BOUND: readonly GeneratedCall['args'][number][] = [
   ...BOUND_BLOBS,
 ]
 
-/** The same with parameters in place of arguments, or of the values compared with hidden columns. */
+/** The same statement with parameters instead of arguments, or instead of the values compared with hidden columns. */
 export function generatedBoundCall(random: () => number): GeneratedCall {
   const args = Array.from({ length: Math.floor(random() * 5) }, () => pick(random, BOUND))
   const list = args.map(() => '?').join(', ')

@@ -92,7 +92,7 @@ const ODD: readonly Json[] = [
   { __proto__: null, toString: 1 },
 ]
 
-/** Generates requests: valid, invalid and hostile ones; `batons` are some that the server issued. */
+/** Generates valid, invalid and malicious requests. `batons` were issued by the server. */
 export function generateRequest(random: () => number, batons: readonly string[]): GeneratedRequest {
   const path = `/${pick(random, DATABASES)}/${pick(random, ROUTES)}`
   const isPost = /pipeline|cursor/.test(path)
@@ -180,7 +180,7 @@ function statement(random: () => number): Json {
 const sql = (random: () => number): string =>
   random() < 0.5 ? pick(random, QUERIES) : generateChange(random)
 
-/** The same with one piece replaced, left out, or duplicated. */
+/** The same text with one part replaced, removed or duplicated. */
 function mutate(random: () => number, value: Json): Json {
   if (random() < 0.15 || typeof value !== 'object' || value === null) return pick(random, ODD)
   if (Array.isArray(value)) {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { close, execute } from '../server/wire.ts'
 import { AttackedServer, KINDS } from './attacked-server.ts'
 
-/** The kinds with a libsql-server behind the gateway, whose own port is reachable by any program on this machine. */
+/** The kinds with a libsql-server behind the gateway. Any program on this machine can connect to its port. */
 const INNER = KINDS.filter(({ backend }) => backend === 'sqld')
 
 describe.skipIf(process.platform !== 'linux').each(INNER)('the port behind the gateway: %o', (kind) => {
@@ -67,7 +67,7 @@ function pipeline(sql: string): object {
   return { requests: [execute(sql), close] }
 }
 
-/** The port of the first server with its data in a folder, from its command line. */
+/** Returns the port of the first server with its data in a folder, from the arguments of its process. */
 async function portsOf(folder: string): Promise<{ data: string; admin: string }> {
   const [group = ''] = await readdir(folder)
   const { pid } = JSON.parse(await readFile(join(folder, group, 'sqld.pid'), 'utf8')) as { pid: number }

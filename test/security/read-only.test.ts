@@ -85,8 +85,8 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
   afterAll(() => attacked[Symbol.asyncDispose]())
 
   /**
-   * Everything that a statement could have changed: the schema with the root pages, every row of every table, the header's
-   * fields.
+   * Returns everything that a statement could have changed: the schema with the root pages, every row of every table, and the
+   * header fields.
    */
   async function dump(): Promise<string> {
     const sendRequest = (sql: string): Promise<unknown[][]> => query(attacked.url(), sql, { token: owner })
@@ -140,7 +140,7 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
     const lane = async (): Promise<void> => {
       for (let sql = statements.pop(); sql !== undefined; sql = statements.pop()) {
         const status = await send(name, sql, headers)
-        // rejections are fine, but not running out of streams: then nothing would have been tested
+        // rejections are expected, but without a free stream, nothing would have been tested
         expect([sql, status]).not.toEqual([sql, 429])
       }
     }
@@ -149,7 +149,7 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
     expect(await hashes()).toEqual(bytesBefore)
   })
 
-  test('with the owner’s token, the same statements do change something', async () => {
+  test('the same statements have an effect with the owner’s token', async () => {
     const random = seeded(SEED)
     const headers = { authorization: `Bearer ${owner}` }
     for (let count = 0; count < 100; count += 1) await send('execute', generateChange(random), headers)

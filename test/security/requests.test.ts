@@ -1,5 +1,5 @@
-// Generated requests to the embedded server, valid, invalid and hostile: each gets a response, none because of a failure of
-// the server, which still works afterwards. FUZZ_REQUESTS sets their number, FUZZ_SEED repeats a run.
+// Sends generated requests to the embedded server, valid, invalid and malicious. Each gets a response that is not caused by a
+// server failure, and the server still works afterwards. FUZZ_REQUESTS sets their number, FUZZ_SEED repeats a run.
 import http from 'node:http'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { expect, test } from 'vitest'
@@ -10,7 +10,7 @@ import { SCHEMA } from './generated-statements.ts'
 const COUNT = Number(process.env['FUZZ_REQUESTS'] ?? 1_000)
 const SEED = Number(process.env['FUZZ_SEED'] ?? Date.now() % 2 ** 31)
 const AT_ONCE = 8
-/** A transaction may hold the write lock for 5 s, and others may be ahead of it in the queue. */
+/** A transaction may hold the write lock for 5 s, and several may be queued. */
 const MAX_WAIT_MS = 60_000
 const LISTEN_MS = 30
 /** Requests for which libsql-server also returns 500. */

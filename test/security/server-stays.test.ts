@@ -5,7 +5,9 @@ import { seeded } from '../support/random.ts'
 import { AttackedServer, BACKENDS, batonOf } from './attacked-server.ts'
 import { CALL_SCHEMA, generatedBoundCall, generatedCall } from './generated-calls.ts'
 
-/** Statements that each crashed a server, in one request with those before it; with any token, even a read-only one. */
+/**
+ * Statements that crashed a server with any token, even a read-only one. The statements of a list are sent in one request.
+ */
 const READS: readonly (readonly string[])[] = [
   ["select replicate('abc', 2863311531)"],
   ["select padl('a', 4294967295)", "select padr('a', 4294967295)", "select padc('é€😀', 4294967295)"],
@@ -83,7 +85,7 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
     expect(after).toContain('"value":"2"')
   })
 
-  /** Proves that no server has crashed in the meantime: its streams still exist. */
+  /** Proves that the server has not crashed in the meantime: its streams still exist. */
   async function checkTransaction(work: () => Promise<void>): Promise<void> {
     let transaction = await attacked.post('/other/v3/pipeline', { requests: [execute('begin')] })
     const working = work()
@@ -185,7 +187,7 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
     })
   })
 
-  test('ATTACH for reading, from a stream and in one request', async () => {
+  test('ATTACH for reading, on a stream and in a single request', async () => {
     const attach = execute(`attach "${attacked.server.databaseId('other')}" as x`)
     const read = execute('select count(*) from x.s')
     expect(await sendRequest('app', [attach, execute('begin'), read, execute('commit'), close])).toContain(

@@ -3,11 +3,11 @@ import { close, execute, pipeline } from '../server/wire.ts'
 import { AttackedServer, KINDS } from './attacked-server.ts'
 import { sendRaw, statuses } from './raw-exchange.ts'
 
-describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) => {
+describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', (kind) => {
   let attacked: AttackedServer
   let port: number
   let authorization: string
-  /** A request forged by the attacker that must never be treated as one. */
+  /** A request forged by an attacker, which must never be treated as a request. */
   let smuggled: string
 
   beforeAll(async () => {
@@ -35,7 +35,7 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
     return `${head('POST /app/v2/pipeline', `${headers}content-length: ${body.length}\r\n`)}${body}`
   }
 
-  /** Many innocent requests: a smuggled one would shift the responses on kept-alive connections to the engine. */
+  /** Sends many valid requests. A smuggled request would shift the responses on kept-alive connections to the engine. */
   async function expectInnocence(): Promise<void> {
     const token = authorization === '' ? {} : { token: authorization.slice(22).trim() }
     const responses = await Promise.all(
@@ -54,7 +54,7 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
   }
 
   test.each(['GET', 'HEAD', 'OPTIONS'])(
-    'a body in a %s request',
+    'rejects a body in a %s request',
     async (method) => {
       for (const path of [
         '/app/beta/listen?table=t',
@@ -84,13 +84,16 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
     ['length and chunks', (n: number) => `content-length: ${n}\r\ntransfer-encoding: chunked\r\n`],
     ['chunks and length', (n: number) => `transfer-encoding: chunked\r\ncontent-length: ${n}\r\n`],
     ['two lengths', (n: number) => `content-length: 5\r\ncontent-length: ${n}\r\n`],
-    ['two lengths in one', (n: number) => `content-length: 5, ${n}\r\n`],
+    ['two lengths in one header', (n: number) => `content-length: 5, ${n}\r\n`],
     ['a length with a sign', (n: number) => `content-length: +${n}\r\n`],
     ['a length in hexadecimal', (n: number) => `content-length: 0x${n.toString(16)}\r\n`],
-    ['chunks that are not the last coding', () => 'transfer-encoding: chunked, identity\r\n'],
+    ['chunked that is not the last coding', () => 'transfer-encoding: chunked, identity\r\n'],
     ['an unknown coding', () => 'transfer-encoding: xchunked\r\n'],
     ['a space before the colon', (n: number) => `content-length : ${n}\r\n`],
-    ['a continued line', (n: number) => `x: y\r\n transfer-encoding: chunked\r\ncontent-length: ${n}\r\n`],
+    [
+      'a header continued on the next line',
+      (n: number) => `x: y\r\n transfer-encoding: chunked\r\ncontent-length: ${n}\r\n`,
+    ],
   ])('%s', async (_, headers) => {
     const body = `${bodyOf('select 1').length.toString(16)}\r\n${bodyOf('select 1')}\r\n0\r\n\r\n`
     const received = await sendRaw(port, head('POST /app/v2/pipeline', headers(4)) + body + smuggled)
@@ -99,7 +102,7 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
     await expectInnocence()
   })
 
-  test('a body in chunks, with extensions and trailers, is one body', async () => {
+  test('a chunked body with extensions and trailers is one body', async () => {
     const body = bodyOf('select 42 as a')
     const [remaining, right] = [body.slice(0, 7), body.slice(7)]
     const chunks =
@@ -114,7 +117,7 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
   })
 
   test.each([
-    ['with a line feed alone', '5\nhello\n0\n\n'],
+    ['with only line feeds', '5\nhello\n0\n\n'],
     ['of a size that is too large', 'ffffffffffffffff1\r\nhello\r\n0\r\n\r\n'],
     ['of a negative size', '-5\r\nhello\r\n0\r\n\r\n'],
     ['followed by text', '5\r\nhelloGET / HTTP/1.1\r\n0\r\n\r\n'],
@@ -134,7 +137,7 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
     expect(values).toEqual(Array.from({ length: 20 }, (_, n) => 1000 + n))
   })
 
-  test('absolute request targets are used', async () => {
+  test('accepts absolute request targets', async () => {
     const line = 'POST http://127.0.0.1/app/v2/pipeline'
     const body = bodyOf('select 42')
     const length = `content-length: ${body.length}\r\n`

@@ -27,7 +27,7 @@ const UNSAFE = [
   'upper_quartile(1)',
 ]
 
-/** Other functions of the engine: some that are fixed, one of its own, and one that rejects its calls. */
+/** Other functions of the engine: some that were fixed, an additional one, and one that rejects all calls. */
 const HERE: readonly string[] = [
   'regexp',
   'regexpi',
@@ -41,7 +41,7 @@ const HERE: readonly string[] = [
 
 const SECRET = 'a row of a transaction that is open'
 
-/** A server, the headers of a reader, and an open transaction that must still exist at the end. */
+/** A server, the headers of a reader, and an open transaction, which must still exist at the end. */
 async function scene() {
   const server = await AttackedServer.start({ backend: 'embedded', auth: true })
   const token = (await server.headers()).authorization?.slice('Bearer '.length) as string
@@ -79,7 +79,7 @@ test('the engine has no functions except those in the list', async () => {
   expect(answer.results[0]?.error?.code).toBe('SQLITE_AUTH')
 })
 
-test('unsafe calls with a read-only token are rejected, however they are written, and a transaction stays open', async () => {
+test('rejects unsafe calls with a read-only token in any spelling, while a transaction stays open', async () => {
   const { server, reader, commit } = await scene()
   await using _ = server
   for (const call of UNSAFE) {
@@ -110,7 +110,7 @@ test.each([
   await query(server.url(), 'create table t(a)')
   const texts = [sql.replace('CALL', "replicate('a', 0)"), 'insert into d(a) values (1) returning *']
   const answer = await pipeline(server.url(), [...texts.map((text) => execute(text)), close])
-  // a default is checked when it is needed
+  // a default value is checked when it is used
   expect(answer.results[1]?.type).toBe('error')
   await query(server.url(), 'drop table if exists d')
   await query(server.url(), sql.replace('CALL', "coalesce('a', 0)"))
@@ -127,7 +127,7 @@ test.each([
   expect(answer.results[0]?.error?.message).toContain('no such function: replicate')
 })
 
-test('a file created elsewhere cannot call them either', async () => {
+test('a database file created elsewhere cannot call them either', async () => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   const path = join(server.directory, 'elsewhere.db')
   const file = new DatabaseSync(path)
@@ -179,7 +179,7 @@ describe('regexp', () => {
   })
 })
 
-test('vectors of malformed or empty text do not leak memory', async () => {
+test('vectors from malformed or empty text do not leak memory', async () => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   const long = "vector32(replace(hex(zeroblob(20000)), '00', '['))"
   const answer = await pipeline(server.url(), [
@@ -191,7 +191,7 @@ test('vectors of malformed or empty text do not leak memory', async () => {
   expect(answer.results[1]?.response?.result?.rows).toEqual([[{ type: 'null' }]])
 })
 
-test('vectors of text with a NUL, and of a malformed blob, do not leak memory', async () => {
+test('vectors from text with a NUL, and from a malformed blob, do not leak memory', async () => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   for (const name of ['vector', 'vector32', 'vector64', 'vector8', 'vector16', 'vectorb16', 'vector1bit']) {
     const commas = "replace(hex(zeroblob(1000)), '00', ',')"
@@ -214,7 +214,7 @@ test('vectors of text with a NUL, and of a malformed blob, do not leak memory', 
   }
 })
 
-test('parts of a blob can be read, even beyond its end', async () => {
+test('parts of a blob can be requested, even beyond its end', async () => {
   const { server, reader, commit } = await scene()
   await using _ = server
   for (let round = 0; round < 40; round += 1) {
@@ -227,7 +227,7 @@ test('parts of a blob can be read, even beyond its end', async () => {
   expect((await commit()).results[0]?.type).toBe('ok')
 })
 
-/** An array in an array and so on, as JSONB. */
+/** Nested arrays as JSONB. */
 function nestedArrays(depth: number): Buffer {
   const blob = Buffer.alloc(depth * 5)
   for (let at = 0; at < depth; at += 1) {

@@ -11,7 +11,7 @@ interface PageAnswer {
   readonly headers: http.IncomingHttpHeaders
 }
 
-/** `fetch` does not let us choose the headers that only browsers may set. */
+/** `fetch` does not allow setting the headers that are reserved for browsers. */
 async function sendRequest(
   url: string,
   method: string,
@@ -141,12 +141,12 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
     },
   )
 
-  test('without an origin, no response allows web pages', async () => {
+  test('responses to requests without an origin do not allow web pages', async () => {
     const answer = await sendRequest(url, 'POST', headers, JSON.stringify({ requests: [close] }))
     expect([answer.status, answer.allowed]).toEqual([200, undefined])
   })
 
-  test('loaded by a tag of another site', async () => {
+  test('responses cannot be loaded with a tag on a page of another site', async () => {
     for (const path of ['/app/dump', '/app/beta/listen?table=t']) {
       const site = { ...headers, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' }
       expect((await sendRequest(attacked.server.url + path, 'GET', site)).status).toBe(403)
@@ -155,19 +155,22 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
     expect((await sendRequest(attacked.server.url, 'GET', site)).status).toBe(200)
   })
 
-  test.each(FOREIGN_HOSTS)('requested as %j: rejected', async (host) => {
+  test.each(FOREIGN_HOSTS)('rejects requests for the host %j', async (host) => {
     const answer = await sendRequest(url, 'POST', { ...headers, host }, INSERT)
     expect([403, 400]).toContain(answer.status)
     expect((await sendRequest(`${attacked.server.url}/version`, 'GET', { host })).status).toBe(answer.status)
   })
 
-  test.each([...OWN_HOSTS, 'db.example', 'db.example:80'])('requested as %j: allowed', async (host) => {
-    expect(
-      (await sendRequest(url, 'POST', { ...headers, host }, JSON.stringify({ requests: [close] }))).status,
-    ).toBe(200)
-  })
+  test.each([...OWN_HOSTS, 'db.example', 'db.example:80'])(
+    'accepts requests for the host %j',
+    async (host) => {
+      expect(
+        (await sendRequest(url, 'POST', { ...headers, host }, JSON.stringify({ requests: [close] }))).status,
+      ).toBe(200)
+    },
+  )
 
-  test('two hosts, or none', async () => {
+  test('rejects requests with two hosts or none', async () => {
     const { port } = attacked.server
     const two = 'GET /version HTTP/1.1\r\nhost: localhost\r\nhost: evil.example\r\n\r\n'
     expect(statuses(await sendRaw(port, two))).toEqual([400])
@@ -177,19 +180,19 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
   })
 })
 
-test('a server for other machines is requested by its address, not by any name', async () => {
+test('a server that listens for other machines accepts its address as the host, but no names', async () => {
   await using server = await startLocalServer({ host: '0.0.0.0' })
   const version = `${server.url}/version`
   expect((await sendRequest(version, 'GET', { host: '192.168.1.5:8080' })).status).toBe(200)
   expect((await sendRequest(version, 'GET', { host: '[fe80::1]:8080' })).status).toBe(200)
   expect((await sendRequest(version, 'GET', { host: 'evil.example' })).status).toBe(403)
-  // its own page
+  // the server's own page
   const own = { host: '192.168.1.5:8080', origin: 'http://192.168.1.5:8080' }
   expect((await sendRequest(version, 'GET', own)).status).toBe(200)
   expect((await sendRequest(version, 'GET', { ...own, origin: 'http://192.168.1.5:9090' })).status).toBe(403)
 })
 
-test('a handler without a socket has the same checks', async () => {
+test('a handler without a socket makes the same checks', async () => {
   await using handler = createHandler({ allowOrigins: ['https://app.example'] })
   const from = async (origin: string, url = 'http://localhost/version'): Promise<number> =>
     (await handler.fetch(new Request(url, { headers: { origin } }))).status

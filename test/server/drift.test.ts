@@ -1,11 +1,11 @@
-// Replays the recorded cases on the program they were recorded from: with a newer libsql-server, this shows what has
-// changed. The everyday run replays every eighth case, `npm run test:fuzz` all of them.
+// Replays the recorded cases on the program from which they were recorded. With a newer libsql-server, this shows what has
+// changed. A normal run replays every eighth case, `npm run test:fuzz` replays all of them.
 import { findSqld, type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, test } from 'vitest'
 import { replay } from './replay.ts'
 import { readTranscripts, type Transcript, waitingTimeMs } from './transcript.ts'
 
-/** Which fraction of the cases is replayed: one in this many. */
+/** One in this many cases is replayed. */
 const EVERY = Number(process.env['DRIFT_EVERY'] ?? 8)
 /** Cases that mostly wait are replayed only on the embedded server, unless requested. */
 const WAITING_LIMIT_MS = process.env['DRIFT_ALL'] ? Infinity : 1_000

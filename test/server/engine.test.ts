@@ -12,7 +12,7 @@ const VECTORS = [
 ]
 const NEAREST = "SELECT id FROM vector_top_k('n_vector', vector32('[1,0]'), 1)"
 
-/** A server with a database of vectors, and a token that may only read it. */
+/** A server with a database of vectors, and a read-only token for it. */
 async function withReader() {
   const server = await startLocalServer({ auth: true })
   const { url, authToken } = await server.createDatabase('app')
@@ -54,7 +54,7 @@ describe('SQL cannot access anything but its database', () => {
     expect(await readdir(tmpdir())).not.toContain('baton-pwned')
   })
 
-  test('content of a full-text table, views and triggers cannot be files either', async () => {
+  test('content of full-text tables, views and triggers cannot access files either', async () => {
     await using server = await startLocalServer()
     const answer = await pipeline(server.url, [
       execute("CREATE VIRTUAL TABLE f USING fts5(name, content='fsdir')"),
@@ -75,7 +75,7 @@ describe('SQL cannot access anything but its database', () => {
 })
 
 describe('compiling has no effect', () => {
-  test('a token that may only read cannot drop a vector index by describing, explaining or trying it', async () => {
+  test('a read-only token cannot drop a vector index by describing, explaining or executing DROP INDEX', async () => {
     const { server, url, owner, reader } = await withReader()
     await using _ = server
     for (const sql of [
@@ -114,7 +114,7 @@ describe('compiling has no effect', () => {
     ])
   })
 
-  test('a step whose condition does not hold is not compiled', async () => {
+  test('a step whose condition is false is not compiled', async () => {
     await using server = await startLocalServer()
     for (const sql of VECTORS) await query(server.url, sql)
     const steps = [
@@ -132,7 +132,7 @@ describe('compiling has no effect', () => {
   })
 })
 
-describe('statements run as they are written', () => {
+describe('statements are executed as written', () => {
   test('RETURNING evaluates an expression once per row', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a INTEGER PRIMARY KEY, b)')
@@ -155,7 +155,7 @@ describe('statements run as they are written', () => {
     expect(after.results[0]?.response?.result?.cols).toHaveLength(3)
   })
 
-  test('EXPLAIN leaves nothing open: later statements are committed, and the table can be dropped', async () => {
+  test('EXPLAIN leaves no statement open: later statements are committed, and the table can be dropped', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a)')
     const open = await pipeline(server.url, [
@@ -203,7 +203,7 @@ test.each([
   expect(await query(url, NEAREST, { token: reader })).toEqual([['1']])
 })
 
-test('an R-tree can be read with a token that may only read', async () => {
+test('an R-tree can be read with a read-only token', async () => {
   await using server = await startLocalServer({ auth: true })
   const { url, authToken } = await server.createDatabase('app')
   const token = authToken as string
@@ -257,7 +257,7 @@ test('a step that fills the response leaves no room for the next step', async ()
   }
 })
 
-test('a client that disconnects in the middle of a long batch: the rest does not run', async () => {
+test('the rest of a long batch is not executed after its client has disconnected', async () => {
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
   const leaving = new AbortController()

@@ -37,7 +37,7 @@ function openFiles(folder: string): string[] {
   return links.filter((link) => link.startsWith(folder))
 }
 
-test('an export whose client disconnects leaves nothing behind, nor does one of a killed process', async () => {
+test('neither a client that disconnects nor a killed process leaves an export file behind', async () => {
   const { server, address, headers, exports } = await scene()
   await using _ = server
   expect(existsSync(exports)).toBe(false)
@@ -61,7 +61,7 @@ test('an export whose client disconnects leaves nothing behind, nor does one of 
   expect(whole.subarray(0, 15).toString()).toBe('SQLite format 3')
 })
 
-test('an export with a read-only token is a snapshot, and an open transaction continues', async () => {
+test('an export with a read-only token is a snapshot, and does not affect an open transaction', async () => {
   const { server, url, owner, address, headers, exports } = await scene()
   await using _ = server
   const begun = await pipeline(

@@ -1,12 +1,12 @@
 import http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { decodeBody } from './decode-body.ts'
-import { BatonNames, beginningOf, isCut, normaliseBody, type Observed } from './normalise.ts'
+import { BatonNames, beginningOf, isCut, normalizeBody, type Observed } from './normalize.ts'
 import type { Transcript, TranscriptStep } from './transcript.ts'
 
-/** Gives background requests as much time to reach the server first as in the recording. */
+/** Gives background requests the same time as in the recording to reach the server first. */
 const BACKGROUND_LEAD_MS = 150
-/** How long a stream that may not end is read. */
+/** How long a stream that might not end is read. */
 const LISTEN_MS = 300
 
 /** The server on which a case is replayed. */
@@ -15,9 +15,9 @@ export interface ReplayTarget {
   readonly url: string
   /** Path prefix of the database that corresponds to the recorded server's only one. */
   readonly prefix: string
-  /** The names that the server uses for itself and the recorded databases, and their names in the recording. */
+  /** The names of the server and of the recorded databases, here and in the recording. */
   readonly names: ReadonlyMap<string, string>
-  /** Changes a database as the recorded server's administrator did. */
+  /** Changes a database like the administrator of the recorded server. */
   configure(database: string, configuration: Readonly<Record<string, unknown>>): Promise<void>
   /** Creates a token from the claims in the recording. */
   token(claims: Readonly<Record<string, unknown>>): string
@@ -94,7 +94,7 @@ class Replay {
     const body = request.body === undefined ? undefined : this.#fill(request.body)
     const stream = response.chunks === undefined ? null : new AbortController()
     if (stream !== null) this.#streams.push(stream)
-    // a response that is not awaited is read only for a moment
+    // a response that is not awaited is read only briefly
     if (step.started_in_background === undefined) setTimeout(() => stream?.abort(), LISTEN_MS)
     const leavesAfterMs = step.leaves_after_ms
     const leaving = leavesAfterMs === undefined ? null : new AbortController()
@@ -106,7 +106,7 @@ class Replay {
     const recorded = recordedText(response)
     const text = this.#named(answer.text)
     this.#learnBatons(recorded, text)
-    if (leaving !== null) return // how much of a response arrived depends on buffers
+    if (leaving !== null) return // the received part of a response depends on buffers
     const expected: Observed = {
       status: response.status ?? 0,
       contentType: response.headers?.['content-type'] ?? null,
@@ -137,11 +137,11 @@ class Replay {
       ? { ...expected, body: beginningOf(recorded, 1_500) }
       : {
           ...expected,
-          body: normaliseBody(recorded.replace(/"<baton:(\d+)>"/g, '"<baton:$1>"'), new BatonNames()),
+          body: normalizeBody(recorded.replace(/"<baton:(\d+)>"/g, '"<baton:$1>"'), new BatonNames()),
         }
     const got = isCut(recorded)
       ? { ...actual, body: beginningOf(text, 1_500) }
-      : { ...actual, body: normaliseBody(text, new BatonNames()) }
+      : { ...actual, body: normalizeBody(text, new BatonNames()) }
     if (JSON.stringify(wanted) !== JSON.stringify(got))
       this.mismatches.push({ step, expected: wanted, actual: got })
   }
@@ -201,7 +201,7 @@ class Replay {
         received = response
         response.on('data', (part: Buffer) => parts.push(part))
         response.on('end', finish)
-        response.on('error', finish) // a truncated body is compared as far as it was received
+        response.on('error', finish) // of a truncated body, the received part is compared
       })
       stream?.signal.addEventListener('abort', () => {
         finish()

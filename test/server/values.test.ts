@@ -8,7 +8,7 @@ const hasSqld = await findSqld().then(
   () => false,
 )
 
-/** Texts that C code tends to read incorrectly. */
+/** Text that C code tends to handle incorrectly. */
 const AWKWARD = ['\0', 'a\0b', '\0\0', '', 'é', '🙂', '\u2028"\\\n\t\u0001', `${'x'.repeat(1_000_000)}\0y`]
 
 describe('values round-trip', () => {
@@ -35,7 +35,7 @@ describe('values round-trip', () => {
     expect(rows[5]).toEqual([{ type: 'integer', value: '1' }, cell])
   })
 
-  test('exact integers, floats in their shortest form, and the right types', async () => {
+  test('returns exact integers, floats in their shortest form, and the correct types', async () => {
     const { url } = await server
     const { text } = await pipeline(url, [
       execute(

@@ -47,7 +47,7 @@ function toWire(value: unknown): WireValue {
   throw new TypeError(`no value of the wire: ${typeof value}`)
 }
 
-/** Sends a pipeline without any client of ours in between. */
+/** Sends a pipeline without using a Baton client. */
 export async function pipeline(
   url: string,
   requests: readonly WireRequest[],
@@ -69,7 +69,7 @@ export async function pipeline(
   return { status: response.status, text, baton: body.baton, results: body.results }
 }
 
-/** Runs one statement and returns its rows as plain values; throws if it fails. */
+/** Runs one statement and returns its rows as plain values. Throws if the statement fails. */
 export async function query(url: string, sql: string, options: WireOptions = {}): Promise<unknown[][]> {
   const answer = await pipeline(url, [execute(sql), close], options)
   const [result] = answer.results

@@ -60,6 +60,6 @@ async function containerProblem(): Promise<string | null> {
     await getContainerRuntimeClient()
     return null
   } catch {
-    return 'no container engine answers on this machine'
+    return 'no container engine responds on this machine'
   }
 }

@@ -100,7 +100,7 @@ if (inject('kysely') === '0.28') {
       sql`(with recursive n(i) as (select 1 union all select i + 1 from n where i < ${sql.lit(to)}) select ${column} as x from n)`
     const read = async (executor: Kysely<Tables>, from: RawBuilder<{ x: number }>): Promise<number[]> => {
       const controller = new AbortController()
-      // for streams without rows; the others are aborted by the loop, regardless of how slow they are
+      // for streams without rows; others are aborted by the loop, however slow they are
       const timer = from === neverReady && setTimeout(() => controller.abort(new Error('own error')), 100)
       const seen: number[] = []
       const rows = executor

@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-/** Forwards connections to a server, and breaks them as networks do. */
+/** Forwards connections to a server, and simulates network failures. */
 export class Connections implements AsyncDisposable {
   readonly #server: Server
   #open: [Socket, Socket][] = []
-  /** Whether responses are held back, and whether one was. */
+  /** Whether responses are delayed, and whether one was. */
   holdsAnswers = false
   hasHeld = false
 

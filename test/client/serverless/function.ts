@@ -1,5 +1,5 @@
-// A function with a client in module scope. It runs each line of its input as a statement, and prints the outcome, and
-// `again` each time it sends one again.
+// A function with a client in module scope. It runs each line of its input as a statement, and prints the outcome, and `again`
+// for each retry.
 import { createInterface } from 'node:readline'
 import { createClient, type DatabaseError } from '@batonsql/core'
 

@@ -12,7 +12,7 @@ afterAll(() => rm(state, { recursive: true, force: true }))
 
 const open = () => new Terminal(['sql', url], state, { BATON_AUTH_TOKEN: authToken ?? '' })
 
-test('statements of several lines, errors, .tables, Ctrl-C, a transaction, history', {
+test('supports multi-line statements, errors, .tables, Ctrl-C, transactions and history', {
   timeout: 180_000,
 }, async ({ skip }) => {
   if (terminalProblem !== null) skip(terminalProblem)

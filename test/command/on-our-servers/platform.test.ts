@@ -36,7 +36,7 @@ async function firstLine(args: readonly string[]): Promise<string> {
   return output
 }
 
-test('baton user: a token, and the memberships for invited addresses', {
+test('baton user prints a token, and accepts the invitations for its address', {
   timeout: 180_000,
 }, async () => {
   const directory = await dataDirectory()
@@ -71,7 +71,7 @@ test('baton user: a token, and the memberships for invited addresses', {
   ])
 })
 
-test('baton databases configure, groups configure: settings can be changed one by one, and are enforced', {
+test('baton databases configure and groups configure change individual settings, which are enforced', {
   timeout: 180_000,
 }, async () => {
   await using scene = await Scene.start()
@@ -152,7 +152,7 @@ test('baton databases configure, groups configure: settings can be changed one b
   expect((await group()).code).toBe(1)
 })
 
-test('baton api-tokens create --group: a token of a group permits only its scopes', {
+test('baton api-tokens create --group creates a token that permits only its scopes', {
   timeout: 180_000,
 }, async () => {
   await using scene = await Scene.start()
@@ -199,7 +199,7 @@ test('baton api-tokens create --group: a token of a group permits only its scope
   expect(await create('x', '--group', 'nowhere', '--scope', 'read')).toMatchObject({ code: 1, output: '' })
 })
 
-test('baton export: a database of a data directory in an SQLite file, once its server has stopped', async () => {
+test('baton export writes a database of a stopped server to an SQLite file', async () => {
   const directory = await dataDirectory()
   const file = join(directory, 'app.sqlite')
   const args = ['export', 'app', file, '--data', directory]
@@ -217,7 +217,7 @@ test('baton export: a database of a data directory in an SQLite file, once its s
   expect((await baton(args)).errors).toContain('already exists')
 })
 
-test('baton dev --ready-delay: a new database returns 404 at first', async () => {
+test('with baton dev --ready-delay, a new database returns 404 at first', async () => {
   const backend = inject('target')
   const dev = ['dev', '--json', '--port', '0', '--backend', backend]
   const file = join(await dataDirectory(), 'tokens.json')
@@ -238,7 +238,7 @@ test('baton dev --ready-delay: a new database returns 404 at first', async () =>
   expect([refused.code, refused.errors]).toEqual([2, expect.stringContaining('need --platform-port')])
 })
 
-test('a data directory is served only by the back end that created its databases', async () => {
+test('a data directory can be used only with the back end that created its databases', async () => {
   const directory = await dataDirectory()
   {
     await using scene = await Scene.start({}, directory)
@@ -249,7 +249,7 @@ test('a data directory is served only by the back end that created its databases
   await expect(startLocalServer({ backend: other, dataDirectory: directory })).rejects.toThrow(
     `belong to the back end "${own}", not "${other}"`,
   )
-  // a start that failed before a database was created does not fix its settings
+  // a start that failed before a database was created does not determine the back end
   const fresh = await dataDirectory()
   const missing = { backend: 'sqld', sqldPath: '/nonexistent/sqld', dataDirectory: fresh } as const
   await expect(startLocalServer(missing)).rejects.toThrow('/nonexistent/sqld')

@@ -18,7 +18,7 @@ beforeEach(() => {
 })
 afterEach(() => db.close())
 
-// without keep-alive: the server would wait for the connection
+// without keep-alive, because the server would wait for the connection
 const add = (name: string) => ({
   method: 'POST',
   body: JSON.stringify({ name }),

@@ -8,7 +8,7 @@ import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { blocksOf } from './blocks.ts'
 
-// Every program in the READMEs and the pages of the packages is run as written, twice, all of them on one database.
+// Runs every program in the READMEs and the pages of the packages as written, twice, all of them on one database.
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const packages = readdirSync(join(root, 'packages'))
@@ -89,7 +89,7 @@ describe.each(['first', 'second'])('the %s time', (time) => {
   })
 })
 
-test('programs pass the strictest checks of TypeScript that applications use', {
+test('programs pass the strictest TypeScript checks that applications use', {
   timeout: 180_000,
 }, async () => {
   const own = mkdtempSync(fileURLToPath(new URL('types-', import.meta.url)))
@@ -145,7 +145,7 @@ describe.each(readmes)('%s', (file) => {
     }
   })
 
-  test('says which node it needs in its first lines, as package.json does', () => {
+  test('states the required version of Node.js near the top, as in package.json', () => {
     const manifest = JSON.parse(
       readFileSync(join(root, file.replace('README.md', 'package.json')), 'utf8'),
     ) as { engines: { node: string } }

@@ -14,18 +14,18 @@ import { type Exchange, SETUP_EXCHANGE, sequence } from './sequences.ts'
 import type { SubjectSource } from './servers.ts'
 
 const SEQUENCES = Number(process.env['FUZZ_SEQUENCES'] ?? 60)
-// the short version is the same every time, so that its failures come from the change at hand; the long one is not
+// the short version uses a fixed seed, so that a failure is caused by the current change; the long version does not
 const SEED = Number(
   process.env['FUZZ_SEED'] ?? (SEQUENCES <= 60 ? 20_261_122 : Math.floor(Math.random() * 2 ** 31)),
 )
 const TIMEOUT_MS = 60_000 + SEQUENCES * 2_000
-/** Sequences from one seed; requests after a difference are left out. */
+/** Sequences from one seed. Requests after a difference are omitted. */
 const LOT = 100
 const MAX_FOUND = 20
 
 const servers = bothServers()
 
-/** Returns the responses of both up to the first difference that is not accepted; null if there is none. */
+/** Returns the responses of both servers up to the first difference that is not accepted; null if there is none. */
 async function firstDifference(
   exchanges: readonly Exchange[],
 ): Promise<{ request: unknown; embedded: unknown; real: unknown } | null> {

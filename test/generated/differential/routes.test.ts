@@ -1,7 +1,7 @@
 /*
- * The routes other than those for statements: after the same generated statements, dumps, change streams, jobs of shared
- * schemas and attached databases are the same on the embedded server and on libsql-server. ROUTE_SCENES sets the number of
- * each, FUZZ_SEED repeats a run.
+ * The routes other than those for statements. After the same generated statements, dumps, change streams, jobs of shared schemas
+ * and attached databases must be the same on the embedded server and on libsql-server. ROUTE_SCENES sets the number of each,
+ * FUZZ_SEED repeats a run.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -20,7 +20,7 @@ const SEED = Number(
   process.env['FUZZ_SEED'] ?? (SCENES <= 12 ? 20_261_122 : Math.floor(Math.random() * 2 ** 31)),
 )
 const TIMEOUT_MS = 60_000 + SCENES * 4_000
-/** Scenes from one seed; steps after a difference are left out. */
+/** Scenes from one seed. Steps after a difference are omitted. */
 const LOT = 50
 const MAX_FOUND = 5
 /** An open change stream that has received all committed changes. */

@@ -8,7 +8,7 @@ export interface Subject {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** The responses of a server, without values that depend on time or chance. */
+/** The responses of a server, without values that depend on time or randomness. */
 export interface Answer {
   readonly status: number
   readonly body: unknown
@@ -30,7 +30,7 @@ export async function runSequence(subject: Subject, exchanges: readonly Exchange
     const baton = batonOf(parsed)
     if (baton === null) batons.delete(client)
     else batons.set(client, baton)
-    responses.push({ status, body: normalise(parsed) })
+    responses.push({ status, body: normalize(parsed) })
   }
   for (const client of batons.keys()) await closeStream(client)
   return responses
@@ -72,7 +72,7 @@ async function send(
   })
 }
 
-/** Numbers stay as they are written: 1.0 is not 1, and -0.0 is not 0. */
+/** Numbers are compared as written: 1.0 is not 1, and -0.0 is not 0. */
 function parse(text: string): unknown {
   try {
     return JSON.parse(text.replaceAll(/"value":(-?[0-9][0-9.eE+-]*)\}/g, '"value":"number $1"}'))
@@ -96,7 +96,7 @@ function batonOf(parsed: unknown): string | null {
   return baton
 }
 
-/** The two parsers word the position of a syntax error differently. */
+/** The two parsers describe the position of a syntax error differently. */
 const SYNTAX = /SQL string could not be parsed: [\s\S]*/
 
 /** EXPLAIN shows the address of a virtual table in the engine's memory. */
@@ -104,8 +104,8 @@ const ADDRESS = /vtab:[0-9A-F]+/
 
 const DECIDED_BY_TIME: ReadonlySet<string> = new Set(['query_duration_ms', 'replication_index'])
 
-function normalise(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(normalise)
+function normalize(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(normalize)
   if (typeof value === 'string') {
     return value.replace(SYNTAX, 'SQL string could not be parsed').replace(ADDRESS, 'vtab:ADDRESS')
   }
@@ -113,6 +113,6 @@ function normalise(value: unknown): unknown {
   return Object.fromEntries(
     Object.entries(value)
       .filter(([key]) => !DECIDED_BY_TIME.has(key))
-      .map(([key, member]) => [key, key === 'baton' ? member !== null : normalise(member)]),
+      .map(([key, member]) => [key, key === 'baton' ? member !== null : normalize(member)]),
   )
 }

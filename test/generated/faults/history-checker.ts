@@ -4,7 +4,7 @@ export interface HistoryTransaction {
   /** The client of the transaction; transactions of one client run one after another. */
   readonly session: number
   readonly start: number
-  /** When its caller learned that it had ended. */
+  /** When its caller was notified of its end. */
   readonly end: number
   readonly outcome: 'committed' | 'not_applied' | 'unknown'
   /** The values that it appended and kept, in order. */
@@ -86,7 +86,7 @@ export function checkHistory(
 }
 
 /**
- * Checks that each transaction was applied completely or not at all, as reported to its caller.
+ * Checks that each transaction was applied completely or not at all, as its caller was told.
  * @returns those that were applied
  */
 function checkAppends(

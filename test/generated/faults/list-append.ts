@@ -17,9 +17,9 @@ export interface ListClient {
 
 export interface ListAppendOptions {
   readonly order?: 'real-time' | 'session'
-  /** Called now and then, to kill the server. */
+  /** Called occasionally, to kill the server. */
   readonly interlude?: (() => Promise<unknown>) | undefined
-  /** How often, as a fraction of all transactions. */
+  /** How often this happens, as a fraction of all transactions. */
   readonly interludes?: number
 }
 
@@ -162,7 +162,7 @@ export async function runListAppend(
             async (tx) => {
               const taken = record
               record = new Progress()
-              // run again after a loss: none of the first run was kept
+              // after a loss, it is run again, because none of the first run was kept
               record.undone.push(...taken.undone, ...taken.appends.map(([, value]) => value))
               if (isReadOnly)
                 for (const key of keys)
@@ -177,7 +177,7 @@ export async function runListAppend(
         (error: unknown) => outcomeOf(error, isSingle),
       )
       const { appends, undone, reads } = record
-      // what a rolled back transaction saw counts like what any other saw
+      // what a rolled-back transaction read is checked like all other reads
       history.push({ id, session, start, end: performance.now(), outcome, appends, undone, reads })
     }
   }

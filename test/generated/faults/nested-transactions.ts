@@ -127,7 +127,9 @@ export async function nestTransactions(
   return { transactions: count, committed, mistakes }
 }
 
-/** Reads rows on the handle. While another operation runs on it that is a mistake, which is rejected without harm. */
+/**
+ * Reads rows on the handle. While another operation is running on it, this is a mistake, which is rejected without side effects.
+ */
 async function readAlone(tx: Transaction): Promise<void> {
   try {
     for await (const row of readRows(tx, 'select 1 as a union select 2')) if (row['a'] === 1) break

@@ -36,7 +36,7 @@ const FOLDER = join(
 )
 /** Folders that the tests do not need, or that are symlinked. */
 const LEFT_OUT = ['.git', 'dist', 'bench', 'site']
-/** Maximum time that the simulation takes in addition to its search. */
+/** Maximum time that the simulation takes in addition to the search itself. */
 const START_MS = 30_000
 const TESTS_MS = 240_000
 
@@ -104,7 +104,7 @@ async function tryMutation(copy: string, mutation: Mutation, seed: number): Prom
   }
 }
 
-/** This many of them, in an order that the seed determines. */
+/** The given number of mutations, in an order determined by the seed. */
 function sample(mutations: readonly Mutation[], random: () => number): Mutation[] {
   const remaining = [...mutations]
   const taken: Mutation[] = []

@@ -6,7 +6,7 @@ import { nameOf } from './oracle.ts'
 import type { Program } from './program.ts'
 import { markOf } from './statement-texts.ts'
 
-/** Checks that results and errors report everything that is known. */
+/** Checks that results and errors contain everything that is known. */
 export function checkOutcomes(program: Program, network: Network, history: History): string[] {
   const calls = program.ledger.calls.flatMap((call) => [...vagueOutcome(call, network), ...wrongResult(call)])
   return [...calls, ...program.ledger.scopes.flatMap((scope) => falseExpiry(scope, program, history))]

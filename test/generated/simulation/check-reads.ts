@@ -69,7 +69,7 @@ function visibleTo(call: Call, program: Program, { server, clients, events = [] 
       .flatMap(({ tags, sql }) => tags.filter((tag, at) => tag !== null && sql[at] !== 'child'))
       .filter((tag) => tag !== null)
   if (scope.kind === 'client') return written((program.clientScopes[scope.client] as Scope).calls)
-  // leaves out calls that undo a part, and calls after the end of a stream's transaction
+  // omits calls that undo a part, and calls after the end of a stream's transaction
   const isPlain = scope.calls.every(
     ({ what, sql }) => !/^(undo|rollback|commit|begin)$/.test(what) && !sql.some(isControl),
   )

@@ -19,9 +19,9 @@ const ANY_MARK = '/* call '
 /** Part of a statement whose result no server can encode. */
 const UNREADABLE = "cast(x'ff' as text)"
 
-/** Checks that requests were retried wherever they must be, and nowhere that they may not be. */
+/** Checks that every request that must be retried was retried, and no other. */
 export function checkRetries(program: Program, network: Network, history: History): string[] {
-  // a replica that is still behind gets another request, and there are at most two versions to try
+  // a replica that is still behind causes another request, and at most two protocol versions are tried
   if (
     history.server.lagMs !== undefined ||
     history.server.isOld ||

@@ -24,7 +24,7 @@ const FAULTS: readonly FaultKind[] = [
 
 /** How long each statement of a slow request takes, in ms. */
 const SLOW_MS = [10, 300, 6_000]
-/** On servers without batches nothing is guaranteed if a request takes half of a transaction's time limit. */
+/** On servers without batches, there is no guarantee if a request takes half of a transaction's time limit. */
 const EXECUTE_ONLY_SLOW_MS = [10, 150]
 
 /** Generates the history of a seed. */

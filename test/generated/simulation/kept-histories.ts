@@ -38,7 +38,7 @@ const inTransaction = (...steps: Step[]): Step => ({ do: 'transaction', steps })
 const onStream = (...steps: Step[]): Step => ({ do: 'stream', steps })
 const OTHERS = Array.from({ length: 3 }, () => [inTransaction(insert)])
 
-/** Histories that once showed a fault, and must not do so again. They run before the generated ones. */
+/** Histories that once revealed a bug. They run before the generated ones. */
 export const KEPT_HISTORIES: readonly KeptHistory[] = [
   keep('a write and rows as the first calls of a transaction', [
     [
@@ -90,7 +90,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { client: { ignoresAbort: true }, faults: [{ request: 0, kind: 'no answer' }] },
   ),
   keep(
-    'a read that a transaction awaits shares no request with a write of its tick',
+    'a read that a transaction awaits does not share a request with a write of the same tick',
     [
       [inTransaction(insert, { do: 'execute', sql: 'select', on: 'client' })],
       [{ do: 'sleep', ms: 3 }, insert],
@@ -127,7 +127,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
   ]),
   ...[3, 4, 5, 6, 7, 8].map((value) =>
     keep(
-      `a COMMIT with the response of something else: ${value}`,
+      `a COMMIT with the response to another request: ${value}`,
       [[{ do: 'transaction', retry: 2, steps: [insert] }]],
       {
         faults: [{ request: 1, kind: 'foreign answer', value }],
@@ -225,7 +225,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
   ]),
   keep(
-    'rows of a write on an open stream, whose request is repeated on the way',
+    'rows of a write on an open stream, whose request is duplicated in transit',
     [[onStream(insert, { do: 'rows', sql: 'insert' })]],
     { faults: [{ request: 1, kind: 'repeated' }] },
   ),
@@ -290,7 +290,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { client: { coalesce: true, token: { ms: 1 } } },
   ),
   keep(
-    'a coalesced call that times out while its request waits for two with writes',
+    'a coalesced call that times out while its request waits for two requests with writes',
     [[{ do: 'together', steps: [select, insert] }], [{ do: 'gather' }, { ...insert, catches: true }, insert]],
     { client: { coalesce: true, requestTimeoutMs: 1 }, seed: 1345070120, startsAt: [0, 1] },
   ),
@@ -368,7 +368,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { startsAt: [0, 0, 5, 20] },
   ),
   keep(
-    'the close requests of two streams get no response: others write once the server has closed the streams',
+    'the close requests of two streams get no response: other clients can write once the server has closed the streams',
     [
       [inTransaction({ do: 'rows', sql: 'insert' })],
       [onStream({ do: 'begin' }, insert, { do: 'batch', sql: ['pragma'] })],
@@ -455,7 +455,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { client: { coalesce: true } },
   ),
   keep(
-    'a script of one statement that ran, answered by an error with an unknown code',
+    'a script of one statement that was executed, with an error of an unknown code as the response',
     [[{ do: 'script', sql: ['insert'] }]],
     { faults: [{ request: 0, kind: 'foreign answer', value: 6 }] },
   ),
@@ -517,12 +517,12 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     },
   ),
   keep(
-    'without batches: a foreign answer to a chain does not name the statement, which has run',
+    'without batches: a response of another service to a chain does not identify the statement, which was executed',
     [[onStream({ do: 'chain', sql: ['returning'], catches: true })]],
     { server: { isExecuteOnly: true }, faults: [{ request: 4, kind: 'foreign answer', value: 6 }] },
   ),
   keep(
-    'a server that refuses writers: those of a client take turns, and the time of one begins with its turn',
+    'a server that rejects writers: the writers of a client run one at a time, and the time limit of each begins with its turn',
     [
       ...OTHERS,
       [insert, { do: 'batch', sql: ['insert', 'insert'] }],
@@ -531,12 +531,12 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { server: { isTursodb: true } },
   ),
   keep(
-    'a server that refuses writers: a call that is aborted leaves neither the lock nor a stream behind',
+    'a server that rejects writers: an aborted call leaves neither a lock nor a stream behind',
     [[inTransaction(insert, { do: 'sleep', ms: 300 })], [{ ...insert, abortMs: 20, catches: true }, insert]],
     { server: { isTursodb: true } },
   ),
   keep(
-    'a server that refuses writers: a proxy sends the request twice that follows the refusal',
+    'a server that rejects writers: a proxy duplicates the request after the rejection',
     [[inTransaction(insert, insert, insert)], [onStream(insert)]],
     { seed: 1692450075, server: { isTursodb: true }, faults: [{ request: 5, kind: 'repeated' }] },
   ),
@@ -552,7 +552,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ),
   ),
   keep(
-    'a server that refuses writers: it has no read-only transactions',
+    'a server that rejects writers: there are no read-only transactions',
     [
       [{ do: 'transaction', mode: 'readonly', steps: [select, select] }],
       [{ do: 'batch', sql: ['select', 'select'], mode: 'readonly' }],
@@ -560,7 +560,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { server: { isTursodb: true } },
   ),
   keep(
-    'a call behind a COMMIT that a deferred constraint rejects does not run inside the transaction',
+    'a call queued after a COMMIT that a deferred constraint rejects does not run inside the transaction',
     [
       [
         onStream(

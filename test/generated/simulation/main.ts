@@ -17,12 +17,12 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     most: { type: 'string', default: '5' },
     report: { type: 'boolean', default: false },
-    /** Stops at the first that fails, without shrinking it. */
+    /** Stops at the first failing history, without shrinking it. */
     first: { type: 'boolean', default: false },
   },
 })
 
-/** How many kinds of mistakes are listed. */
+/** Maximum number of kinds of mistakes that are listed. */
 const MOST_KINDS = 20
 
 /** A mistake without the parts that vary between histories, so that the same mistake is recognized in a smaller one. */
@@ -60,7 +60,7 @@ async function explain(history: History, [first = '']: readonly string[]): Promi
   console.log(`${await reportOf(small)}\n${(await mistakesOf(small)).join('\n')}\n`)
 }
 
-// creating a stack costs more than the rest of an error
+// capturing the stack is the most expensive part of an error
 if (!values.report) Error.stackTraceLimit = 0
 
 const found = new Map<string, { count: number; seeds: number[] }>()

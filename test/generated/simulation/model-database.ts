@@ -42,7 +42,7 @@ export class ModelDatabase {
   #heldSince = 0
   #waiting: { connection: ModelConnection; resolve: () => void; reject: (error: unknown) => void }[] = []
   #cancelSteal: () => void = () => {}
-  /** How often a transaction lost the lock to a waiting one. */
+  /** Number of times that a transaction lost the lock to a waiting one. */
   steals = 0
 
   /** Whether it rejects a writer at once if the lock is taken, as Turso's engine does. */
@@ -101,7 +101,7 @@ export class ModelDatabase {
     })
   }
 
-  /** The server stops: all transactions are gone, and so are all waiters. */
+  /** Stops the server: removes all transactions and all waiters. */
   crash(): void {
     this.#cancelSteal()
     this.holder = null
@@ -112,7 +112,7 @@ export class ModelDatabase {
 interface OpenTransaction {
   /** Begun by SAVEPOINT, so that its RELEASE commits. */
   readonly byPoint: boolean
-  /** How much of the database it sees; null before it has read. */
+  /** The snapshot that it reads; null before its first read. */
   seen: number | null
   /** The version of the database at that time. */
   version: number

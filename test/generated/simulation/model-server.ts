@@ -30,7 +30,7 @@ export interface ServerPlan {
   readonly lagMs?: number
   /** Responds without a replication index. */
   readonly hasNoIndex?: boolean
-  /** Has Turso's engine: a writer is rejected while another holds the lock, which may be any length of time. */
+  /** Runs Turso's engine: a writer is rejected while another one holds the lock, with no time limit. */
   readonly isTursodb?: boolean
 }
 
@@ -172,7 +172,7 @@ export class ModelServer {
     return stream
   }
 
-  /** How many rows a replica has that is this far behind. */
+  /** The number of rows on a replica that is this far behind. */
   #replicated(lagMs: number): number {
     const { commits, rows } = this.database
     if (this.isCalm) return rows.length

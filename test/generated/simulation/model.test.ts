@@ -181,7 +181,7 @@ test.skipIf(isMissing)(
   },
 )
 
-/** A writer that another one waits for, and an idle stream. */
+/** A writer that blocks another one, and an idle stream. */
 async function passTime(party: Party, wait: (ms: number) => Promise<void>): Promise<unknown[]> {
   const sendRequest = (client: 0 | 1, baton: ModelExchange['baton'], ...sql: string[]): Promise<Answer> => {
     const requests = sql.map((each) => ({ type: 'execute', stmt: { sql: each } }))

@@ -142,7 +142,7 @@ class Exchange {
     const network = this.#network
     const { kind, value = 0 } = this.#fault ?? { kind: null }
     await network.travel(this.#number, 1)
-    // aborted on the way: half of these never arrive
+    // aborted in transit: half of these requests never arrive
     if (this.#signal?.aborted && network.chance(this.#number, 9, 2) === 0) return await NEVER
     if (kind === 'lost') throw new Error('connection reset before the request arrived')
     if (kind === 'lost silently') return await NEVER

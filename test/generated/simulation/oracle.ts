@@ -4,7 +4,7 @@ import type { Commit } from './model-database.ts'
 import type { Network } from './network.ts'
 import type { Program } from './program.ts'
 
-/** What may make a server reject the second copy of a request whose first copy ran. */
+/** Reasons for which a server may reject the second copy of a request whose first copy was executed. */
 interface Rejections {
   /** Whether a token expires meanwhile. */
   readonly expires: boolean

@@ -23,7 +23,7 @@ const LONG_MS = 1_100
 const WRITE_TRANSACTIONS = 2
 /** Time for the work of a client after its calls have settled: aborted requests, and the closing of streams. */
 const REST_MS = 3_500
-/** A little longer than a client keeps the write lock for a stream whose close request gets no response, in ms. */
+/** Slightly longer than a client holds its write lock for a stream whose close request gets no response, in ms. */
 const UNANSWERED_CLOSE_MS = 12_500
 /** Time after which a server has closed all idle streams, one after the other. */
 const FAULTY_REST_MS = 300_000
@@ -115,7 +115,7 @@ class Run {
     // the next one waits until the client finds that the server has closed the stream
     if (this.#history.server.isTursodb && this.#sleepsLong) return
     const { database, streams } = this.#server
-    // without a queue on the server there is no next one there
+    // without a queue on the server, no transaction waits there
     const most = this.#history.server.isTursodb ? 1 : WRITE_TRANSACTIONS
     if (streams.size >= most && (database.holder !== null || this.#hasModes)) return
     const isFirst = (call: Call): boolean =>
@@ -180,7 +180,7 @@ class Run {
       this.#mistakes.push(`${this.#server.expiries} streams were left to the server`)
   }
 
-  /** The client holds no resources: it works like a new one. */
+  /** Checks that the client holds no resources, and works like a new one. */
   async #followUp(): Promise<void> {
     this.#afterwards = this.#program.ledger.calls.length
     this.#requestsAfterwards = this.#network.seen.length

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
 import { expectNoStall } from '../../support/no-stall.ts'
 
-/** Bare requests to the pipeline of a database. */
+/** Raw requests to the pipeline of a database. */
 function pipelineOf(url: string) {
   return async (baton: string | null, texts: readonly string[]) => {
     const requests = texts.map((sql) =>

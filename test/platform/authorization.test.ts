@@ -14,14 +14,14 @@ const SCOPES = [
   'group:rotate-creds',
 ]
 
-/** A token, and what is known about it without a request to the server. */
+/** A token, and its properties that are known without a request to the server. */
 interface Caller {
   readonly name: string
   readonly token: string | null
   /** The status of every response to a token that is not valid. */
   readonly refused?: 401
   readonly level: 'unrestricted' | 'organization' | 'group'
-  /** Whether it reaches the requested organization. */
+  /** Whether it gives access to the requested organization. */
   readonly isForeign?: boolean
   readonly scopes?: readonly string[]
   readonly role: 'owner' | 'admin' | 'member' | 'viewer'
@@ -103,9 +103,9 @@ const ADMIN: Scopes = { min_level: 'organization', group_scope: null, role: 'own
 const O = '/v1/organizations/{organizationSlug}'
 /** Permissions of routes for which the documentation has none, or only a vague one, with the reason for each. */
 const DECIDED: Readonly<Record<string, Scopes>> = {
-  // the command line requests it with any kind of token, to find out which organization is meant
+  // the CLI requests it with any kind of token, to determine the organization
   'GET /v2/organizations': ANY,
-  // the scope `read` is for usage and locations, too
+  // the scope `read` also covers usage and locations
   [`GET ${O}/usage`]: READ,
   'GET /v2/organizations/{organizationSlug}/locations': READ,
   // routes about payments
@@ -117,7 +117,7 @@ const DECIDED: Readonly<Record<string, Scopes>> = {
 }
 const scopesOf = ({ method, path, scopes }: KnownRoute): Scopes => DECIDED[`${method} ${path}`] ?? scopes
 
-/** Permissions that the command line expects and that differ from the list. */
+/** Permissions that the CLI expects and that differ from the list. */
 const OTHERS: readonly KnownRoute[] = [
   ['POST', `${O}/invite`, ADMIN] as const,
   ['POST', '/v1/billing/portal', { ...PUBLIC, min_level: 'unrestricted' }] as const,
@@ -126,10 +126,10 @@ const OTHERS: readonly KnownRoute[] = [
 
 const ROUTES = [...DOCUMENTED_ROUTES, ...UNDOCUMENTED_ROUTES, ...OTHERS]
 
-/** If these succeeded, they would break the test, so they are called only by callers that must be rejected. */
+/** If calls of these routes succeeded, the test would break, so only callers that must be rejected call them. */
 const LAST_ACTIONS = ['POST /v1/auth/invalidate', `DELETE ${O}`]
 
-/** The documented permissions; if there are none, those that fit the purpose of the role. */
+/** The documented permissions; if none are documented, those that match the purpose of the role. */
 function isAllowed(route: KnownRoute, caller: Caller): boolean {
   const { method, path } = route
   const scopes = scopesOf(route)
@@ -150,8 +150,8 @@ function isAllowed(route: KnownRoute, caller: Caller): boolean {
 }
 
 /**
- * Whether a caller is allowed: always if no token is needed, never with an invalid token, otherwise by permissions. To
- * callers who do not belong to an organization, it does not exist.
+ * Whether a caller is allowed: always if no token is needed, never with an invalid token, otherwise by permissions. For callers
+ * who do not belong to an organization, the organization does not exist.
  */
 function expectation(route: KnownRoute, caller: Caller): 'let in' | 401 | 403 | 404 {
   if (scopesOf(route).min_level === 'none') return 'let in'
@@ -164,7 +164,7 @@ function isAboutOrganization({ path }: KnownRoute): boolean {
   return /\{(?:organizationSlug|organizationId|slug)\}/.test(path)
 }
 
-/** Returns what is wrong with the response of a route to a caller; null if nothing is. */
+/** Returns the problem with a route's response to a caller; null if there is none. */
 async function difference(route: KnownRoute, caller: Caller): Promise<string | null> {
   const wanted = expectation(route, caller)
   const { organization } = scene.platform
@@ -231,7 +231,7 @@ test('rejections have the documented messages', async () => {
   ])
 })
 
-test('admins list and revoke all tokens of the organization, members only their own, and nobody those of another organization', async () => {
+test('admins can list and revoke all tokens of the organization, members only their own, and nobody the tokens of another organization', async () => {
   const { own, platform } = scene
   const { organization } = platform
   const tokenOf = (name: string): string => callers.find((caller) => caller.name === name)?.token ?? ''
@@ -263,7 +263,7 @@ test('admins list and revoke all tokens of the organization, members only their 
     body: { token: idOf('by-member') },
   })
   expect((await scene.sendRequest('GET', own, { token: memberToken })).status).toBe(401)
-  // nor does a token for one organization reveal the tokens of another
+  // a token for one organization does not reveal the tokens of another
   const other = `/v1/organizations/other/api-tokens/${foreignId}`
   const alone = tokenOf('organization')
   expect(await scene.sendRequest('DELETE', other, { token: alone })).toEqual({
