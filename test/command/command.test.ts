@@ -250,7 +250,7 @@ test.each([
   [['dev', '--backend', 'sqld', '--dialect', 'cloud'], 2, /^$/, /--dialect needs the back end embedded/],
   [['database-tokens', '--help'], 0, /^baton database-tokens create DATABASE/, /^$/],
   [['api-tokens', '--help'], 0, /^baton api-tokens create NAME/, /^$/],
-  [['dump'], 2, /^$/, /name a database: .* DATABASE_URL/],
+  [['dump'], 2, /^$/, /missing database: .* DATABASE_URL/],
   [['dev', '--backend', 'x'], 2, /^$/, /--backend must be one of embedded, sqld, not x/],
   [['dev', '--dialect', 'x'], 2, /^$/, /baton dev: --dialect must be one of sqld, cloud, not x/],
   [['sqld'], 2, /^$/, /baton sqld: missing command\n\n {2}baton sqld install/],

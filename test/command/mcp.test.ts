@@ -111,5 +111,5 @@ test('exits at the end of its input, and on Ctrl-C', async () => {
 
 test('requires a database', async () => {
   const { code, errors } = await endOf(startBaton(['mcp'], { DATABASE_URL: '' }))
-  expect([code, errors]).toEqual([2, expect.stringContaining('name a database')])
+  expect([code, errors]).toEqual([2, expect.stringContaining('missing database')])
 })
