@@ -24,7 +24,7 @@ const { values } = parseArgs({
 const SECONDS = 5
 const PAGE = new URL('../docs/self-hosting.md', import.meta.url)
 const MARKS = ['<!-- bench:contention -->', '<!-- end of bench:contention -->'] as const
-const LOOK_AT_LOG_MS = 200
+const LOG_SAMPLE_MS = 200
 
 interface Row extends Account {
   readonly load: string
@@ -39,12 +39,12 @@ const secondsOf = ({ length }: Load): number =>
 async function run(load: Load, server: string, client: string): Promise<Row> {
   const opened = await (SERVERS[server] as NonNullable<(typeof SERVERS)[string]>)()
   const program = (CLIENTS[client] as NonNullable<(typeof CLIENTS)[string]>)(opened.url)
-  const over = new AbortController()
+  const finished = new AbortController()
   let largestLogBytes = 0
-  const looking = (async () => {
-    while (!over.signal.aborted) {
+  const logSampler = (async () => {
+    while (!finished.signal.aborted) {
       largestLogBytes = Math.max(largestLogBytes, await opened.logBytes())
-      await pause(LOOK_AT_LOG_MS)
+      await pause(LOG_SAMPLE_MS)
     }
   })()
   try {
@@ -52,8 +52,8 @@ async function run(load: Load, server: string, client: string): Promise<Row> {
     const account = await measure(load, program, secondsOf(load), Number(values.seed))
     return { ...account, load: load.name, server, client, largestLogBytes }
   } finally {
-    over.abort()
-    await looking
+    finished.abort()
+    await logSampler
     await opened.close()
     // those cut off when the server stopped
     await program.close().catch(() => {})

@@ -28,7 +28,7 @@ interface Operation {
 }
 
 /** Responds like a server on which everything succeeds. A step that proves a loss is skipped. */
-function answerTo(body: string): string {
+function responseTo(body: string): string {
   const { requests } = JSON.parse(body) as { requests: Operation[] }
   const results = requests.map(({ type, batch }) => {
     if (type === 'close') return { type: 'ok', response: { type } }
@@ -58,7 +58,7 @@ const FLOWS: Record<string, (db: Client) => Promise<unknown>> = {
 const response = (text: string) => ({ status: 200, text: () => Promise.resolve(text) })
 const db = createClient({
   url: 'http://localhost',
-  fetch: (_url, { body = '' }) => Promise.resolve(response(answerTo(body))),
+  fetch: (_url, { body = '' }) => Promise.resolve(response(responseTo(body))),
 })
 
 async function costOf(flow: (db: Client) => Promise<unknown>): Promise<Cost> {

@@ -41,7 +41,7 @@ class Runner {
 /** Milliseconds of each test. */
 interface Times {
   readonly ready: number[]
-  readonly answered: number[]
+  readonly firstResponse: number[]
   readonly all: number[]
 }
 
@@ -52,7 +52,7 @@ async function measure(options: {
   const { template, statements = [] } = options
   const runner = new Runner()
   const database = useDatabase({ ...(template && { template }), hooks: runner.hooks })
-  const times: Times = { ready: [], answered: [], all: [] }
+  const times: Times = { ready: [], firstResponse: [], all: [] }
   await runner.call('beforeAll')
   for (let round = 0; round < TESTS + WARM_UP; round++) {
     const started = performance.now()
@@ -61,12 +61,12 @@ async function measure(options: {
     const db = createClient(database.config)
     if (statements.length > 0) await db.batch(statements)
     await db.execute('select count(*) from t0')
-    const answered = performance.now() - started
+    const firstResponse = performance.now() - started
     await db.close()
     await runner.call('afterEach')
     if (round < WARM_UP) continue
     times.ready.push(ready)
-    times.answered.push(answered)
+    times.firstResponse.push(firstResponse)
     times.all.push(performance.now() - started)
   }
   await runner.call('afterAll')
@@ -83,9 +83,9 @@ for (const [name, options] of [
   ['copied from a template', { template: migrate }],
   ['empty, with the statements run in each test', { statements: schema }],
 ] as const) {
-  const { ready, answered, all } = await measure(options)
+  const { ready, firstResponse, all } = await measure(options)
   console.log(`${name}, ${TESTS} tests: median`)
   console.log(`  until the test starts    ${figure(ready)}`)
-  console.log(`  until its first response ${figure(answered)}`)
+  console.log(`  until its first response ${figure(firstResponse)}`)
   console.log(`  until the test is over   ${figure(all)}`)
 }

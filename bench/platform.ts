@@ -73,12 +73,12 @@ class Round {
     const firstHalf = names.slice(0, names.length / 2)
     await this.#timed('delete half', (name) => platform.databases.delete(name), firstHalf)
     await server.close()
-    let again = server
+    let restarted = server
     await this.#once('start with the rest', async () => {
-      again = await this.#start()
+      restarted = await this.#start()
     })
-    const { version } = again
-    await again.close()
+    const { version } = restarted
+    await restarted.close()
     return { backend: this.#backend, version, figures: this.#figures }
   }
 

@@ -74,7 +74,7 @@ for (const { send } of clients) await send([...SETUP.map((sql) => execute(sql)),
 console.log(`${embedded.version} compared with ${real.version}, node ${process.version}, ${rounds} rounds\n`)
 
 const table: Record<string, Record<string, string>> = {}
-for (const [title, ask] of Object.entries(QUESTIONS)) {
+for (const [title, run] of Object.entries(QUESTIONS)) {
   const ratios: number[] = []
   const times: number[][] = [[], []]
   // the first round warms up
@@ -82,7 +82,7 @@ for (const [title, ask] of Object.entries(QUESTIONS)) {
     const took = [0, 0]
     for (const which of round % 2 === 0 ? [0, 1] : [1, 0]) {
       const started = performance.now()
-      await ask((clients[which] as (typeof clients)[number]).send)
+      await run((clients[which] as (typeof clients)[number]).send)
       took[which] = performance.now() - started
     }
     if (round === 0) continue

@@ -16,14 +16,14 @@ export interface Figures {
 const [file, url, token] = process.argv.slice(2) as [string, string, string]
 const { open } = (await import(`../subjects/${file}.ts`)) as SubjectModule
 const subject = await open(url, token)
-let asked = 0
+let sentRequests = 0
 
 async function perform({ question, count, inFlight }: Task): Promise<void> {
-  const ask = subject.questions[question]
-  if (!ask) throw new Error(`${file} has no ${question}`)
+  const run = subject.questions[question]
+  if (!run) throw new Error(`${file} has no ${question}`)
   let remaining = count
   const lane = async (): Promise<void> => {
-    while (remaining-- > 0) await ask(asked++)
+    while (remaining-- > 0) await run(sentRequests++)
   }
   await Promise.all(Array.from({ length: inFlight }, lane))
 }
@@ -35,7 +35,7 @@ process.on('message', (task: Task | 'close') => {
   }
   void (async () => {
     // not timed, and may fail: @tursodatabase/serverless keeps a stream, whose first query after 10 idle seconds is lost
-    await subject.questions[task.question]?.(asked++).catch(() => {})
+    await subject.questions[task.question]?.(sentRequests++).catch(() => {})
     // no forced garbage collection before it: that discards compiled code, and compiling would be measured
     const cpu = process.cpuUsage()
     const started = performance.now()

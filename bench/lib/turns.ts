@@ -18,7 +18,7 @@ export interface Question {
   readonly goals?: Readonly<Record<string, string>> | undefined
 }
 
-interface AskedServer {
+interface MeasuredServer {
   readonly url: string
   readonly token?: string | undefined
   /** A process from `servers/`, whose CPU time is also measured. */
@@ -30,7 +30,7 @@ export interface Comparison {
   /** Files of `subjects/`, by their names in the tables. The first is the base. */
   readonly subjects: Readonly<Record<string, string>>
   /** The URLs of the servers, or URLs with further options. */
-  readonly servers: Readonly<Record<string, string | AskedServer>>
+  readonly servers: Readonly<Record<string, string | MeasuredServer>>
   readonly questions: readonly Question[]
   readonly rounds: number
 }
@@ -55,30 +55,30 @@ export async function takeTurns(comparison: Comparison): Promise<Measurement[]> 
       const child = fork(new URL('subject-process.ts', import.meta.url), [file, url, token], {
         execArgv: ['--conditions=@batonsql/source', '--no-warnings'],
       })
-      const [able] = (await once(child, 'message')) as [readonly string[]]
-      lanes.push({ subject, where, process: child, server, questions: able })
+      const [supported] = (await once(child, 'message')) as [readonly string[]]
+      lanes.push({ subject, where, process: child, server, questions: supported })
     }
   }
   const [base = ''] = Object.keys(subjects)
   const measurements: Measurement[] = []
   for (const question of questions) {
-    const asked = lanes.filter((lane) => lane.questions.includes(question.name))
-    const samples = new Map<Lane, Sample[]>(asked.map((lane) => [lane, []]))
+    const participants = lanes.filter((lane) => lane.questions.includes(question.name))
+    const samples = new Map<Lane, Sample[]>(participants.map((lane) => [lane, []]))
     const isOurs = ({ subject }: Lane): boolean => subject === base || subject.startsWith('baton')
     const countOf = (lane: Lane): number =>
       isOurs(lane) ? question.count : Math.max(1, Math.ceil(question.count / 5))
-    for (const lane of asked) {
+    for (const lane of participants) {
       const end = performance.now() + WARM_UP_MS
-      do await ask(lane, question, countOf(lane))
+      do await measure(lane, question, countOf(lane))
       while (performance.now() < end)
     }
     for (let round = 0; round < rounds; round++) {
-      for (const lane of round % 2 === 0 ? asked : asked.toReversed())
-        samples.get(lane)?.push(await ask(lane, question, countOf(lane)))
+      for (const lane of round % 2 === 0 ? participants : participants.toReversed())
+        samples.get(lane)?.push(await measure(lane, question, countOf(lane)))
     }
-    for (const lane of asked) {
+    for (const lane of participants) {
       const { subject, where } = lane
-      const floor = asked.find((each) => each.subject === base && each.where === where)
+      const floor = participants.find((each) => each.subject === base && each.where === where)
       for (const [figure, of] of [
         ['µs', ({ wallMs }: Sample) => wallMs],
         ['client CPU µs', ({ cpuMs }: Sample) => cpuMs],
@@ -102,7 +102,7 @@ interface Sample extends Figures {
   readonly serverCpuMs: number
 }
 
-async function ask(
+async function measure(
   { process: child, server, ...lane }: Lane,
   { name, inFlight = 1 }: Question,
   count: number,

@@ -21,9 +21,9 @@ const server = http.createServer((request, response) => {
     if (isReplaying)
       send(kept ?? { status: 500, body: Buffer.from(`not recorded: ${key}`), type: 'text/plain' })
     else
-      void pass(request, body).then((answer) => {
-        responses.set(key, answer)
-        send(answer)
+      void pass(request, body).then((reply) => {
+        responses.set(key, reply)
+        send(reply)
       })
   })
 })
@@ -32,14 +32,14 @@ async function pass(
   { method = 'POST', url = '/', headers }: http.IncomingMessage,
   body: Buffer,
 ): Promise<{ status: number; body: Buffer; type: string }> {
-  const answer = await pool.request({
+  const reply = await pool.request({
     method,
     path: url,
     headers: { 'content-type': headers['content-type'] ?? 'application/json' },
     body,
   })
-  const type = String(answer.headers['content-type'] ?? 'application/json')
-  return { status: answer.statusCode, body: Buffer.from(await answer.body.arrayBuffer()), type }
+  const type = String(reply.headers['content-type'] ?? 'application/json')
+  return { status: reply.statusCode, body: Buffer.from(await reply.body.arrayBuffer()), type }
 }
 
 process.on('message', (message) => {

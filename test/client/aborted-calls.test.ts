@@ -30,7 +30,7 @@ function holding() {
   proxy.next = (body) => {
     if (body.includes('"close"')) return { kind: 'none' }
     arrived.resolve()
-    return { kind: 'hold-answer', until }
+    return { kind: 'hold-response', until }
   }
   return { db: createClient({ ...database.config, url: proxy.url }), forgetChild, arrived: arrived.promise }
 }
@@ -60,7 +60,7 @@ describe('a call that is aborted while its response is in flight', () => {
 
   test('a commit: it may have been applied, and the error states this', async () => {
     const { promise: until, resolve: forgetChild } = Promise.withResolvers<void>()
-    proxy.next = (body) => (body.includes('COMMIT') ? { kind: 'hold-answer', until } : { kind: 'none' })
+    proxy.next = (body) => (body.includes('COMMIT') ? { kind: 'hold-response', until } : { kind: 'none' })
     await using db = createClient({ ...database.config, url: proxy.url })
     await using stream = openStream(db)
     stream.begin()
@@ -151,11 +151,11 @@ describe('before a request is sent', () => {
 
   test('queued writes that time out are not sent: none of them has an unknown outcome', async () => {
     await using db = createClient({ ...database.config, concurrency: 2 })
-    const giveBack = await holdWriteLock(direct)
+    const release = await holdWriteLock(direct)
     const calls = await Promise.allSettled(
       Array.from({ length: 400 }, () => db.execute('insert into t values (1)', [], { timeoutMs: 500 })),
     )
-    await giveBack()
+    await release()
     const outcomes = calls.map((call) =>
       call.status === 'rejected' ? (call.reason as { outcome: string }).outcome : '',
     )

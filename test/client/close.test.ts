@@ -152,9 +152,9 @@ describe('closing twice', () => {
     const stream = openStream(db)
     stream.begin()
     await stream.execute('insert into t values (1)')
-    const patient = db.close({ drainMs: Infinity })
+    const withDrain = db.close({ drainMs: Infinity })
     await db.close()
-    await patient
+    await withDrain
     expect((await direct.execute('select a from t')).rows).toEqual([])
   })
 

@@ -182,7 +182,7 @@ describe('restore', () => {
 
   /** A client that loses responses: the n-th batch is applied, or not even sent. */
   const losing = (
-    lost: ReadonlyMap<number, 'answer' | 'request'>,
+    lost: ReadonlyMap<number, 'response' | 'request'>,
     intMode: ClientConfig['intMode'] = 'auto',
   ): Client => {
     let batches = 0
@@ -205,7 +205,7 @@ describe('restore', () => {
     'the number of applied statements is read with each intMode: %s',
     async (intMode) => {
       await fresh()
-      const { statements } = await restore(losing(new Map([[2, 'answer']]), intMode), LARGE)
+      const { statements } = await restore(losing(new Map([[2, 'response']]), intMode), LARGE)
       expect(statements).toBe(LARGE.length + 2)
       expect(await total()).toEqual(ALL)
       await fresh()
@@ -235,11 +235,11 @@ describe('restore', () => {
     await fresh()
     const unreliable = losing(
       new Map([
-        [1, 'answer'],
+        [1, 'response'],
         [2, 'request'],
-        [3, 'answer'],
+        [3, 'response'],
         [5, 'request'],
-        [6, 'answer'],
+        [6, 'response'],
       ]),
     )
     const { statements } = await restore(unreliable, LARGE)

@@ -27,11 +27,11 @@ const SECRET = 'an argument that must stay secret'
 
 /** Runs a call in a named function, two calls deep. @returns the error that this function threw */
 async function failureOf(work: () => Promise<unknown>): Promise<Error> {
-  async function theCaller(): Promise<void> {
+  async function caller(): Promise<void> {
     await work()
   }
   try {
-    await theCaller()
+    await caller()
   } catch (error) {
     return error as Error
   }

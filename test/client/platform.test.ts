@@ -61,11 +61,11 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
   let server: LocalServer
   let platform: PlatformClient
   const recording: PlatformFetch = async (url, init) => {
-    const answer = await fetch(url, init)
-    const text = await answer.text()
+    const reply = await fetch(url, init)
+    const text = await reply.text()
     const { pathname } = new URL(url)
-    responses.push({ method: init.method, path: pathname, status: answer.status, text })
-    return { status: answer.status, headers: answer.headers, text: async () => text }
+    responses.push({ method: init.method, path: pathname, status: reply.status, text })
+    return { status: reply.status, headers: reply.headers, text: async () => text }
   }
   const clientOf = (token: string): PlatformClient => {
     const { url, organization } = server.platform as NonNullable<LocalServer['platform']>
@@ -247,12 +247,12 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
   })
 
   test('every documented route was called, succeeded, and responded as documented', () => {
-    const isAnswerTo = (row: Row) => (answer: (typeof responses)[number]) =>
-      answer.status === 200 && answer.method === row.method && isPathOf(answer.path, row)
+    const isResponseTo = (row: Row) => (reply: (typeof responses)[number]) =>
+      reply.status === 200 && reply.method === row.method && isPathOf(reply.path, row)
     // embedded databases have no replicas
     const isOfServer = ({ path }: Row): boolean =>
       target === 'sqld' || !path.includes('{groupName}/locations/')
-    const missing = documented.filter(isOfServer).filter((row) => !responses.some(isAnswerTo(row)))
+    const missing = documented.filter(isOfServer).filter((row) => !responses.some(isResponseTo(row)))
     expect(missing.map(({ method, path }) => `${method} ${path}`)).toEqual([])
     const wrong = responses
       .filter(({ status }) => status === 200)

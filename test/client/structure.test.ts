@@ -13,7 +13,7 @@ beforeEach(() => db.batch(['drop table if exists t', 'create table t (a text)'])
 const insert = (tx: Transaction, a: string) => tx.execute('insert into t values (?)', [a])
 const values = async (): Promise<unknown[]> =>
   (await db.execute('select a from t order by rowid', [], { rowMode: 'array' })).rows.flat()
-const boom = new Error('boom')
+const failure = new Error('boom')
 
 describe('a savepoint that fails', () => {
   test('ends a savepoint inside it that is not awaited: that savepoint is undone, and the rest is kept', async () => {
@@ -28,10 +28,10 @@ describe('a savepoint that fails', () => {
                 await insert(i, 'credit')
               })
               .catch((error: unknown) => inner.push(error)),
-            Promise.reject(boom),
+            Promise.reject(failure),
           ]),
         )
-        .catch((error: unknown) => expect(error).toBe(boom))
+        .catch((error: unknown) => expect(error).toBe(failure))
       await insert(tx, 'audit')
     })
     expect(await values()).toEqual(['audit'])
@@ -49,9 +49,9 @@ describe('a savepoint that fails', () => {
         queued.push(insert(sp, 'two').catch((error: unknown) => error))
         await Promise.resolve()
         queued.push(sp.batch(["insert into t values ('three')"]).catch((error: unknown) => error))
-        throw boom
+        throw failure
       })
-      await expect(failed).rejects.toBe(boom)
+      await expect(failed).rejects.toBe(failure)
       await expect(insert(await late.promise, 'four')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
       await expect((await late.promise).savepoint(() => {})).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
       await insert(tx, 'five')
@@ -69,9 +69,9 @@ describe('a savepoint that fails', () => {
       const failed = tx.savepoint(async (sp) => {
         await insert(sp, 'gone')
         await readRows(sp, 'select 1 union select 2').next()
-        throw boom
+        throw failure
       })
-      await expect(failed).rejects.toBe(boom)
+      await expect(failed).rejects.toBe(failure)
       await insert(tx, 'kept')
     })
     expect(await values()).toEqual(['kept'])
@@ -86,7 +86,7 @@ describe('a callback that returns', () => {
       void tx
         .savepoint(async (sp) => {
           await insert(sp, 'debit')
-          throw boom
+          throw failure
         })
         .catch((error: unknown) => errors.push(error))
     })
@@ -139,9 +139,9 @@ describe('a callback that returns', () => {
         return 'value'
       })
       late.catch(() => {})
-      throw boom
+      throw failure
     })
-    await expect(given).rejects.toBe(boom)
+    await expect(given).rejects.toBe(failure)
     go.resolve()
     await expect(late).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
   })

@@ -98,15 +98,15 @@ test.each([
   await db.execute(
     "create trigger no before insert on t when new.b = 'forbidden' begin select raise(rollback, 'no'); end",
   )
-  const swallowed: unknown[] = []
+  const caught: unknown[] = []
   const given = db.transaction(async (tx) => {
     await tx.execute(insert('one'))
-    await tx.execute(cause).catch((error: unknown) => swallowed.push(error))
-    await tx.execute(insert('two')).catch((error: unknown) => swallowed.push(error))
-    await tx.execute(insert('three')).catch((error: unknown) => swallowed.push(error))
+    await tx.execute(cause).catch((error: unknown) => caught.push(error))
+    await tx.execute(insert('two')).catch((error: unknown) => caught.push(error))
+    await tx.execute(insert('three')).catch((error: unknown) => caught.push(error))
   })
   await expect(given).rejects.toMatchObject({ name: 'StreamError', code: 'TRANSACTION_LOST' })
-  expect(swallowed.map((error) => (error as SqlError).code)).toEqual([
+  expect(caught.map((error) => (error as SqlError).code)).toEqual([
     'SQLITE_CONSTRAINT',
     'TRANSACTION_LOST',
     'TRANSACTION_LOST',
@@ -408,11 +408,11 @@ test('a queued statement rejects at its timeout, or when its signal is aborted',
     const aborted = expect(
       tx.execute(insert('aborted'), undefined, { signal: controller.signal }),
     ).rejects.toBe(reason)
-    const patient = tx.execute(insert('patient'))
+    const waiting = tx.execute(insert('patient'))
     controller.abort(reason)
     expect(await settlesBefore(Promise.all([late, aborted]), running)).toBe(true)
     await Promise.all([late, aborted])
-    await Promise.all([running, patient])
+    await Promise.all([running, waiting])
   })
   expect(await values()).toEqual(['patient'])
 })
@@ -489,7 +489,7 @@ test('an aborted call also ends its siblings, each with its own error', async ()
   proxy.next = (body) => {
     if (!body.includes('as held')) return NO_FAULT
     controller.abort(reason)
-    return { kind: 'hold-answer', until: released.promise }
+    return { kind: 'hold-response', until: released.promise }
   }
   await using held = createClient({ ...database.config, url: proxy.url })
   const given = held.transaction(async (tx) => {

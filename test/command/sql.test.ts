@@ -43,10 +43,10 @@ test.concurrent('neither more rows than fit in one response nor a reader that st
   const piped = spawn('bash', ['-c', `${[node, ...args].join(' ')} | head -n 1; echo "\${PIPESTATUS[0]}"`], {
     env: batonEnv(),
   })
-  let printedByBoth = ''
-  for (const stream of [piped.stdout, piped.stderr]) stream.on('data', (part) => (printedByBoth += part))
+  let outputOfBoth = ''
+  for (const stream of [piped.stdout, piped.stderr]) stream.on('data', (part) => (outputOfBoth += part))
   await once(piped, 'close')
-  expect(printedByBoth).toBe(`{"i":1,"x":"${'x'.repeat(80)}"}\n0\n`)
+  expect(outputOfBoth).toBe(`{"i":1,"x":"${'x'.repeat(80)}"}\n0\n`)
 })
 
 test.concurrent('the prompt reports when a transaction has expired', async ({ skip }) => {

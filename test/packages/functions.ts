@@ -135,7 +135,7 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
 /** A process that calls a handler for each event that it receives, like the AWS Lambda runtime. */
 class Lambda implements AsyncDisposable {
   readonly #child: ChildProcessByStdio<Writable, Readable, null>
-  readonly #answers: AsyncIterator<string>
+  readonly #responses: AsyncIterator<string>
 
   constructor(folder: string, { url, authToken = '' }: { url: string; authToken?: string | undefined }) {
     const handler = pathToFileURL(join(folder, 'handler.mjs')).href
@@ -151,17 +151,17 @@ class Lambda implements AsyncDisposable {
       env: cleanEnvironment({ DATABASE_URL: url, DATABASE_TOKEN: authToken }),
       stdio: ['pipe', 'pipe', 'inherit'],
     })
-    this.#answers = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]()
+    this.#responses = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]()
   }
 
   /** @returns status and body of the response */
   async call(method: string, body?: object): Promise<unknown> {
     const event = { requestContext: { http: { method } }, ...(body && { body: JSON.stringify(body) }) }
     this.#child.stdin.write(`${JSON.stringify(event)}\n`)
-    const { value, done } = await this.#answers.next()
+    const { value, done } = await this.#responses.next()
     if (done) throw new Error('the function has ended')
-    const answer = JSON.parse(value) as { statusCode: number; body: string }
-    return [answer.statusCode, JSON.parse(answer.body)]
+    const reply = JSON.parse(value) as { statusCode: number; body: string }
+    return [reply.statusCode, JSON.parse(reply.body)]
   }
 
   freeze(): void {

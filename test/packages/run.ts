@@ -50,7 +50,7 @@ export async function registryProblem(): Promise<string | null> {
   } catch (error) {
     // if the other packages could be installed, this failure must not count as a skip
     if (process.env['CI'] && process.platform === 'linux') throw error
-    return 'the npm registry does not answer'
+    return 'the npm registry does not respond'
   }
 }
 

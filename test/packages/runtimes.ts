@@ -56,7 +56,7 @@ export function testRuntimes({ project, programs, commandOf }: RuntimeTests): vo
     })
 
     /** Its output for a new database, and for one whose tables exist. */
-    const answersOf = async (served: EdgeServer, body?: string): Promise<string[]> => {
+    const responsesOf = async (served: EdgeServer, body?: string): Promise<string[]> => {
       await using edge = served
       const init = { method: 'POST', body: body ?? '' }
       return [await (await edge.fetch('/', init)).text(), await (await edge.fetch('/', init)).text()]
@@ -66,7 +66,7 @@ export function testRuntimes({ project, programs, commandOf }: RuntimeTests): vo
     test(`on ${WORKERD_NAME}`, async (context) => {
       const [entry = ''] = commandOf(WORKERD_NAME, context)
       const bundle = await bundleForEdge(project, 'scenario/worker.ts', EDGE_CONDITIONS.workerd)
-      expect(await answersOf(await serveWorker(entry, bundle, { SETTINGS: await newSettings() }))).toEqual(
+      expect(await responsesOf(await serveWorker(entry, bundle, { SETTINGS: await newSettings() }))).toEqual(
         BOTH,
       )
     })
@@ -76,7 +76,7 @@ export function testRuntimes({ project, programs, commandOf }: RuntimeTests): vo
       const conditions = EDGE_CONDITIONS['edge-light']
       const bundle = await bundleForEdge(project, 'scenario/edge-function.ts', conditions, 'iife')
       const body = JSON.stringify(await newSettings())
-      expect(await answersOf(await serveEdgeFunction(entry, bundle), body)).toEqual(BOTH)
+      expect(await responsesOf(await serveEdgeFunction(entry, bundle), body)).toEqual(BOTH)
     })
 
     test.for(Object.entries(EDGE_CONDITIONS))(

@@ -80,7 +80,7 @@ beforeAll(async () => {
 afterAll(() => scene[Symbol.asyncDispose]())
 
 /** Names that do not exist, so that an authorized caller changes nothing. */
-const NOWHERE = {
+const MISSING_ID = {
   databaseName: 'nowhere',
   instanceName: 'nowhere',
   groupName: 'nowhere',
@@ -169,23 +169,23 @@ async function difference(route: KnownRoute, caller: Caller): Promise<string | n
   const wanted = expectation(route, caller)
   const { organization } = scene.platform
   const path = fill(route.path, {
-    ...NOWHERE,
+    ...MISSING_ID,
     organizationSlug: organization,
     organizationId,
     slug: organization,
   })
   const hasBody = route.method !== 'GET' && route.method !== 'DELETE'
   const body = hasBody ? { body: '{"overages":1,"role":1}' } : {}
-  const { status, body: answer } = await scene.sendRequest(route.method, path, {
+  const { status, body: reply } = await scene.sendRequest(route.method, path, {
     token: caller.token,
     ...body,
   })
-  const isHidden = status === 404 && answer?.error === 'organization not found'
+  const isHidden = status === 404 && reply?.error === 'organization not found'
   const isRefused = status === 401 || status === 403 || isHidden
   const found = isRefused ? status : status < 500 || status === 501 ? 'let in' : status
   const asked = `${caller.name}: ${route.method} ${path}`
-  if (wanted !== found) return `${asked}: ${found}, not ${wanted} ${JSON.stringify(answer)}`
-  return isRefused && typeof answer?.error !== 'string' ? `${asked}: ${status} without an error` : null
+  if (wanted !== found) return `${asked}: ${found}, not ${wanted} ${JSON.stringify(reply)}`
+  return isRefused && typeof reply?.error !== 'string' ? `${asked}: ${status} without an error` : null
 }
 
 test('each route allows or rejects each kind of token as documented', {

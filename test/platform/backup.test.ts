@@ -136,10 +136,10 @@ test('close() while calls are in flight keeps acknowledged changes, and applies 
   onTestFinished(() => rm(data, { recursive: true, force: true }))
   const first = await Scene.start({}, data)
   await first.create('doomed')
-  const answered: string[] = []
+  const acknowledged: string[] = []
   const calls = Array.from({ length: 12 }, async (_, at) => {
     await first.create(`db-${at}`)
-    answered.push(`db-${at}`)
+    acknowledged.push(`db-${at}`)
   })
   const deletion = first.done('DELETE', `${first.own}/databases/doomed`)
   const settled = Promise.allSettled([deletion, ...calls])
@@ -150,7 +150,7 @@ test('close() while calls are in flight keeps acknowledged changes, and applies 
   await using scene = await Scene.start({}, data)
   const { databases } = await scene.done('GET', `${scene.own}/databases`)
   const names: string[] = databases.map(({ Name }: { Name: string }) => Name)
-  expect(names).toEqual(expect.arrayContaining(answered))
+  expect(names).toEqual(expect.arrayContaining(acknowledged))
   if (isDeleted) expect(names).not.toContain('doomed')
   for (const { Name, Hostname } of databases)
     expect((await sql(Hostname, await scene.tokenFor(Name), 'SELECT 1')).rows).toEqual([['1']])

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Answer, Scene } from './platform-scene.ts'
+import { Scene, type TestResponse } from './platform-scene.ts'
 
 let scene: Scene
 let own: string
@@ -21,7 +21,7 @@ async function everything(): Promise<unknown> {
 }
 
 /** A request whose path is sent unchanged. */
-function sendRaw(method: string, path: string, body = ''): Promise<Answer> {
+function sendRaw(method: string, path: string, body = ''): Promise<TestResponse> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(scene.platform.url)
     const headers = {

@@ -12,7 +12,7 @@ import { Scene } from './platform-scene.ts'
  */
 
 // oxlint-disable-next-line typescript/no-explicit-any -- the CLI does not validate responses
-type Answered = any
+type JsonBody = any
 
 /** Sends the requests of the CLI. */
 class CommandLine {
@@ -23,10 +23,10 @@ class CommandLine {
     this.#scene = scene
   }
 
-  async sendRequest(method: string, path: string, body?: unknown): Promise<Answered> {
-    const { status, answer } = await this.try(method, path, body)
-    expect([method, path, status, answer?.error]).toEqual([method, path, 200, undefined])
-    return answer
+  async sendRequest(method: string, path: string, body?: unknown): Promise<JsonBody> {
+    const { status, reply } = await this.try(method, path, body)
+    expect([method, path, status, reply?.error]).toEqual([method, path, 200, undefined])
+    return reply
   }
 
   async try(method: string, path: string, body?: unknown) {
@@ -39,13 +39,13 @@ class CommandLine {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(text),
     }
-    return await new Promise<{ status: number; answer: Answered }>((resolve, reject) => {
+    return await new Promise<{ status: number; reply: JsonBody }>((resolve, reject) => {
       const sent = request(this.#scene.platform.url + path, { method, headers }, (response) => {
         let received = ''
         response.setEncoding('utf8').on('data', (part) => (received += part))
         response.on('end', () => {
-          const answer = received === '' ? undefined : JSON.parse(received)
-          resolve({ status: response.statusCode ?? 0, answer })
+          const reply = received === '' ? undefined : JSON.parse(received)
+          resolve({ status: response.statusCode ?? 0, reply })
         })
       })
       sent.on('error', reject)

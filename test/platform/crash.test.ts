@@ -135,7 +135,7 @@ class Slot {
     for (const token of this.deadTokens)
       expect((await sendRequest(running, 'GET', '/groups', undefined, token))?.status).toBe(401)
     this.hasGroup = group?.status === 200
-    if (!this.hasGroup) this.#tokensDie()
+    if (!this.hasGroup) this.#invalidateTokens()
     this.database = id
     if (id === null) this.hasMarker = false
   }
@@ -158,18 +158,18 @@ class Slot {
 
   async #createGroup(running: Running): Promise<void> {
     this.hasGroup = undefined
-    const answer = await sendRequest(running, 'POST', '/groups', { name: this.group, location: 'local' })
-    if (answer?.status === 200) this.hasGroup = true
+    const reply = await sendRequest(running, 'POST', '/groups', { name: this.group, location: 'local' })
+    if (reply?.status === 200) this.hasGroup = true
   }
 
   async #create(running: Running): Promise<void> {
     this.database = undefined
     this.hasMarker = false
     this.isBlocked = false
-    const answer = await sendRequest(running, 'POST', '/databases', { name: this.name, group: this.group })
-    if (answer === null) return
-    expect(answer.status).toBe(200)
-    this.database = answer.body.database.DbId
+    const reply = await sendRequest(running, 'POST', '/databases', { name: this.name, group: this.group })
+    if (reply === null) return
+    expect(reply.status).toBe(200)
+    this.database = reply.body.database.DbId
     const token = await sendRequest(running, 'POST', `${this.path}/auth/tokens`)
     if (token === null) return
     const statements = [
@@ -178,40 +178,40 @@ class Slot {
       `INSERT INTO marker VALUES ('${this.database}')`,
       'COMMIT',
     ]
-    const written = await sql(answer.body.database.Hostname, token.body.jwt, statements).catch(() => null)
+    const written = await sql(reply.body.database.Hostname, token.body.jwt, statements).catch(() => null)
     this.hasMarker = written?.error === null
   }
 
   async #delete(running: Running): Promise<void> {
     this.database = undefined
-    const answer = await sendRequest(running, 'DELETE', this.path)
-    if (answer?.status === 200) this.database = null
+    const reply = await sendRequest(running, 'DELETE', this.path)
+    if (reply?.status === 200) this.database = null
   }
 
   async #block(running: Running): Promise<void> {
     const wanted = this.isBlocked !== true
     this.isBlocked = undefined
-    const answer = await sendRequest(running, 'PATCH', `${this.path}/configuration`, { block_writes: wanted })
-    if (answer?.status === 200) this.isBlocked = wanted
+    const reply = await sendRequest(running, 'PATCH', `${this.path}/configuration`, { block_writes: wanted })
+    if (reply?.status === 200) this.isBlocked = wanted
   }
 
   async #deleteGroup(running: Running): Promise<void> {
     this.hasGroup = undefined
     this.database = undefined
-    const answer = await sendRequest(running, 'DELETE', `/groups/${this.group}`)
-    if (answer?.status !== 200) return
+    const reply = await sendRequest(running, 'DELETE', `/groups/${this.group}`)
+    if (reply?.status !== 200) return
     this.hasGroup = false
     this.database = null
-    this.#tokensDie()
+    this.#invalidateTokens()
   }
 
   async #mint(running: Running): Promise<void> {
     const body = { organization: 'local', group: this.group, scopes: ['read'] }
-    const answer = await sendRequest(running, 'POST', `/auth/api-tokens/${this.name}-${this.calls}`, body)
-    if (answer?.status === 200) this.groupToken = answer.body.token
+    const reply = await sendRequest(running, 'POST', `/auth/api-tokens/${this.name}-${this.calls}`, body)
+    if (reply?.status === 200) this.groupToken = reply.body.token
   }
 
-  #tokensDie(): void {
+  #invalidateTokens(): void {
     if (this.groupToken !== null) this.deadTokens.push(this.groupToken)
     this.groupToken = null
   }

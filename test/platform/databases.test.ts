@@ -65,8 +65,8 @@ describe('the initial state of a database', () => {
     const scene = await Scene.forTest()
     const url = await upload(scene, dump)
     const body = { name: 'app', group: 'default', seed: { type: 'dump', url } }
-    const { status, body: answer } = await scene.sendRequest('POST', `${scene.own}/databases`, { body })
-    expect([status, answer]).toEqual([400, { error: expect.stringMatching(/^the dump/) }])
+    const { status, body: reply } = await scene.sendRequest('POST', `${scene.own}/databases`, { body })
+    expect([status, reply]).toEqual([400, { error: expect.stringMatching(/^the dump/) }])
     expect((await scene.sendRequest('GET', `${scene.own}/databases/app`)).status).toBe(404)
     // the name is available again, and a dump can be used only once
     expect((await scene.sendRequest('POST', `${scene.own}/databases`, { body })).body.error).toBe(

@@ -1,7 +1,7 @@
 // Streams with an attached database that may no longer be attached.
 import { describe, expect, test } from 'vitest'
 import { cursor, LONG_READ } from './database-in-use.ts'
-import { Scene, type SqlAnswer, sql } from './platform-scene.ts'
+import { Scene, type SqlOutcome, sql } from './platform-scene.ts'
 
 /** Creates a database that may be attached, a second database, and a token for the second one that may attach the first. */
 async function attachable() {
@@ -19,7 +19,7 @@ async function attachable() {
   ])
   const permissions = { read_attach: { databases: ['secret'] } }
   const token = await scene.tokenFor('app', '', { permissions })
-  const run = (statements: readonly string[], baton: string | null = null): Promise<SqlAnswer> =>
+  const run = (statements: readonly string[], baton: string | null = null): Promise<SqlOutcome> =>
     sql(host, token, statements, { baton, keep: true })
   /** Opens a stream that has read the database. */
   const open = async (): Promise<string | null> => {

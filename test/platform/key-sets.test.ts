@@ -178,7 +178,7 @@ test('finds a new key of the issuer, and accepts known keys while the issuer is 
   // the next request to the issuer is sent after 10 s at the earliest
   await expect.poll(() => status('second'), { timeout: 60_000 }).toBe(200)
   expect(issuer.requestCount).toBe(2)
-  issuer.answer = { status: 500, body: '' }
+  issuer.customResponse = { status: 500, body: '' }
   issuer.add('third', 'ES256')
   expect([await status('first'), await status('third')]).toEqual([200, 401])
 })
@@ -189,7 +189,7 @@ test('removing an issuer from one organization does not affect another one', asy
   const token = issuer.token('key', { a: 'ro', id: app.id, exp: inAnHour })
   const status = async () => (await sql(app.host, token, 'SELECT 1')).status
   expect(await status()).toBe(200)
-  issuer.answer = { status: 500, body: '' }
+  issuer.customResponse = { status: 500, body: '' }
   await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
   const same = '/v2/organizations/mine/jwks/same'
   await scene.done('PUT', same, { body: { jwks_url: issuer.url } })

@@ -21,7 +21,7 @@ const VALUES: Readonly<Record<string, string>> = {
 }
 
 /** Separate resources for the routes that delete something, so that other routes are not affected. */
-const VICTIMS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+const SEPARATE_RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   [`DELETE ${D}`]: { databaseName: 'doomed' },
   [`POST ${D}/transfer`]: { databaseName: 'copy' },
   [`DELETE ${G}`]: { groupName: 'doomed' },
@@ -135,7 +135,7 @@ export class LiveCalls {
   async #pathOf(name: string, pattern: string): Promise<string> {
     const tokenId = pattern.includes('{tokenId}') ? await this.#newTokenId() : ''
     const ids = pattern.startsWith('/v3/') ? await this.#ids(name) : {}
-    return fill(pattern, { ...VALUES, ...VICTIMS[name], ...ids, tokenId })
+    return fill(pattern, { ...VALUES, ...SEPARATE_RESOURCES[name], ...ids, tokenId })
   }
 
   async #ids(name: string): Promise<Readonly<Record<string, string>>> {

@@ -256,25 +256,25 @@ describe('organizations that share a server', () => {
       body: { name: 'app', group: 'default' },
     })
     expect(theirs.Hostname).toMatch(/\/app-other$/)
-    const myToken = await scene.tokenFor('app')
+    const ownToken = await scene.tokenFor('app')
     const theirToken = (
       await scene.done('POST', `${other.own}/databases/app/auth/tokens`, { token: other.token })
     ).jwt
     const theirGroupToken = (
       await scene.done('POST', `${other.own}/groups/default/auth/tokens`, { token: other.token })
     ).jwt
-    await sql(mine.host, myToken, ['CREATE TABLE t (a)', "INSERT INTO t VALUES ('mine')"])
+    await sql(mine.host, ownToken, ['CREATE TABLE t (a)', "INSERT INTO t VALUES ('mine')"])
     await sql(theirs.Hostname, theirToken, ['CREATE TABLE t (a)', "INSERT INTO t VALUES ('theirs')"])
 
     // tokens
     for (const token of [theirToken, theirGroupToken])
       expect((await sql(mine.host, token, 'SELECT a FROM t')).status).toBe(401)
-    expect((await sql(theirs.Hostname, myToken, 'SELECT a FROM t')).status).toBe(401)
+    expect((await sql(theirs.Hostname, ownToken, 'SELECT a FROM t')).status).toBe(401)
     // batons, with the token of either
-    const open = await sql(mine.host, myToken, ['BEGIN', 'SELECT 1'], { keep: true })
+    const open = await sql(mine.host, ownToken, ['BEGIN', 'SELECT 1'], { keep: true })
     for (const [host, token] of [
       [theirs.Hostname, theirToken],
-      [theirs.Hostname, myToken],
+      [theirs.Hostname, ownToken],
       [mine.host, theirToken],
     ] as const)
       expect(
@@ -285,8 +285,8 @@ describe('organizations that share a server', () => {
       ['x-namespace', 'app'],
       ['x-namespace', mine.id],
       ['x-namespace-bin', Buffer.from(mine.id).toString('base64').replaceAll('=', '')],
-      ['x-authorization', `Bearer ${myToken}`],
-      ['x-proxy-authorization', `Bearer ${myToken}`],
+      ['x-authorization', `Bearer ${ownToken}`],
+      ['x-proxy-authorization', `Bearer ${ownToken}`],
       ['x-forwarded-host', `app.local`],
     ] as const) {
       const response = await fetch(`http://${theirs.Hostname}/v2/pipeline`, {
@@ -315,7 +315,7 @@ describe('organizations that share a server', () => {
       expect(attached.error ?? attached.status).not.toBe(200)
       expect(JSON.stringify(attached)).not.toContain('mine')
     }
-    expect((await sql(mine.host, myToken, 'SELECT a FROM t')).rows).toEqual([['mine']])
+    expect((await sql(mine.host, ownToken, 'SELECT a FROM t')).rows).toEqual([['mine']])
     expect((await sql(theirs.Hostname, theirToken, 'SELECT a FROM t')).rows).toEqual([['theirs']])
   })
 
@@ -430,9 +430,9 @@ test('with a domain, every database has its own host', async () => {
       const headers = { host, authorization: `Bearer ${token}` }
       const sent = request(
         { host: '127.0.0.1', port, path: '/v2/pipeline', method: 'POST', headers },
-        (answer) => {
-          answer.resume()
-          resolve(answer.statusCode ?? 0)
+        (reply) => {
+          reply.resume()
+          resolve(reply.statusCode ?? 0)
         },
       )
       sent.on('error', reject)

@@ -2,7 +2,7 @@ import { strict as assert } from 'node:assert'
 import { request } from 'node:http'
 
 // oxlint-disable-next-line typescript/no-explicit-any -- the CLI does not validate responses
-type Answered = any
+type JsonBody = any
 
 /** The platform API on which a session runs. */
 export interface SessionTarget {
@@ -55,13 +55,13 @@ class Session {
   }
 
   /** A request that must succeed. */
-  async sendRequest(method: string, path: string, body?: unknown): Promise<Answered> {
-    const { status, answer } = await this.try(method, path, body)
-    assert.equal(status, 200, `${method} ${path}: ${JSON.stringify(answer)}`)
-    return answer
+  async sendRequest(method: string, path: string, body?: unknown): Promise<JsonBody> {
+    const { status, reply } = await this.try(method, path, body)
+    assert.equal(status, 200, `${method} ${path}: ${JSON.stringify(reply)}`)
+    return reply
   }
 
-  async try(method: string, path: string, body?: unknown): Promise<{ status: number; answer: Answered }> {
+  async try(method: string, path: string, body?: unknown): Promise<{ status: number; reply: JsonBody }> {
     const headers = {
       authorization: `Bearer ${this.token}`,
       'user-agent': 'turso-cli/dev (linux/amd64)',
@@ -71,13 +71,13 @@ class Session {
     }
     const text = body === undefined ? undefined : JSON.stringify(body)
     const { status, content } = await this.send({ method, url: this.#target.url + path, body: text, headers })
-    return { status, answer: content === '' ? undefined : JSON.parse(content) }
+    return { status, reply: content === '' ? undefined : JSON.parse(content) }
   }
 
   /** Sends a request, and adds it to the transcript. */
   async send(sending: Sending): Promise<{ status: number; content: string; location: string }> {
     const { method, url, body = '', headers = {} } = sending
-    const answer = await new Promise<{ status: number; content: string; location: string }>(
+    const reply = await new Promise<{ status: number; content: string; location: string }>(
       (resolve, reject) => {
         const sent = { ...headers, 'content-length': Buffer.byteLength(body) }
         const outgoing = request(url, { method, headers: sent }, (response) => {
@@ -92,13 +92,11 @@ class Session {
         outgoing.end(body)
       },
     )
-    const isPage = answer.content.startsWith('<')
-    const shown = [answer.location, isPage ? 'a page' : answer.content]
-      .filter((text) => text !== '')
-      .join(' ')
+    const isPage = reply.content.startsWith('<')
+    const shown = [reply.location, isPage ? 'a page' : reply.content].filter((text) => text !== '').join(' ')
     this.#write(`  ${method} ${url} ${body}`.trimEnd())
-    this.#write(`    ${answer.status} ${shown}`.trimEnd())
-    return answer
+    this.#write(`    ${reply.status} ${shown}`.trimEnd())
+    return reply
   }
 
   #write(line: string): void {
@@ -249,7 +247,7 @@ async function importDump(session: Session): Promise<void> {
   })
 }
 
-async function upload(session: Session): Promise<Answered> {
+async function upload(session: Session): Promise<JsonBody> {
   const boundary = '0123456789abcdef0123456789abcdef'
   const head = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="dump.sql"\r\n`
   const body = `${head}Content-Type: application/octet-stream\r\n\r\n${DUMP}\r\n--${boundary}--\r\n`

@@ -147,14 +147,14 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
   test('lags as configured: reads are stale unless they wait for an index', async () => {
     const scene = await Scene.forTest()
     const { db, replica, at, token } = await populate(scene)
-    const careless = clientOf(at, token, { readYourWrites: false })
+    const withoutIndex = clientOf(at, token, { readYourWrites: false })
     let written = 1
     // until the replica has caught up after its start, the primary responds
     await vi.waitFor(async () => {
       await scene.server.setReplica('fra', { lagMs: NEVER_MS })
       await replica.execute('INSERT INTO t VALUES (2)')
       written += 1
-      const seen = Number(await count(careless))
+      const seen = Number(await count(withoutIndex))
       if (seen === written) await scene.server.setReplica('fra', { lagMs: 0 })
       expect(seen).toBeLessThan(written)
     })
@@ -168,7 +168,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     })
     await scene.server.setReplica('fra', { lagMs: 0 })
     expect(await (await waiting).text()).toContain(`"value":"${written}"`)
-    expect(await count(careless)).toBe(written)
+    expect(await count(withoutIndex)).toBe(written)
     await expect(scene.server.setReplica('fra', { lagMs: -1 })).rejects.toThrow('whole number')
   })
 

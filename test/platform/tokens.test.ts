@@ -16,13 +16,13 @@ async function inHalves(url: string, token: string, body: string): Promise<() =>
     'content-length': String(body.length),
   }
   const request = http.request(url, { method: 'POST', headers, agent: false })
-  const answer = once(request, 'response') as Promise<[http.IncomingMessage]>
+  const reply = once(request, 'response') as Promise<[http.IncomingMessage]>
   request.write(body.slice(0, 5))
   // the first half arrived, and was authorized
   await sleep(150)
   return async () => {
     request.end(body.slice(5))
-    const [{ statusCode = 0 }] = await answer
+    const [{ statusCode = 0 }] = await reply
     request.destroy()
     return statusCode
   }
@@ -201,8 +201,8 @@ describe.each([
   test('invalidates tokens, and ends open streams, their transactions, and change streams at once', async () => {
     const scene = await Scene.forTest()
     const { host } = await scene.create('app')
-    const bystander = await scene.create('bystander')
-    const bystanderToken = await scene.tokenFor('bystander')
+    const otherDatabase = await scene.create('bystander')
+    const otherToken = await scene.tokenFor('bystander')
     const token = await scene.tokenFor('app')
     const groupToken = (await scene.done('POST', `${scene.own}/groups/default/auth/tokens`)).jwt
     await sql(host, token, 'CREATE TABLE t (a)')
@@ -223,7 +223,7 @@ describe.each([
     expect(changes.heard.text).not.toContain('insert')
 
     expect((await sql(host, groupToken, 'SELECT 1')).status).toBe(isGroup ? 401 : 200)
-    expect((await sql(bystander.host, bystanderToken, 'SELECT 1')).status).toBe(isGroup ? 401 : 200)
+    expect((await sql(otherDatabase.host, otherToken, 'SELECT 1')).status).toBe(isGroup ? 401 : 200)
   })
 })
 

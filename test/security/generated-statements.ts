@@ -147,13 +147,13 @@ const ENDINGS = ['', '', ';', ';;', ' --', '/*', '\0', "; select '"]
 /** A statement with unusual spelling that must have no effect with a read-only token. */
 export function generateChange(random: () => number): string {
   const plain = pick(random, CHANGES).replaceAll('#', () => String(Math.floor(random() * 100)))
-  const isOdd = random() < 0.6
-  const spaced = isOdd ? plain.replaceAll(' ', () => pick(random, BLANKS)) : plain
+  const isUnusual = random() < 0.6
+  const spaced = isUnusual ? plain.replaceAll(' ', () => pick(random, BLANKS)) : plain
   const cased = random() < 0.3 ? spaced.toUpperCase() : spaced
   return (
-    (isOdd ? pick(random, BEGINNINGS) : '') +
+    (isUnusual ? pick(random, BEGINNINGS) : '') +
     pick(random, EXPLANATIONS) +
     cased +
-    (isOdd ? pick(random, ENDINGS) : '')
+    (isUnusual ? pick(random, ENDINGS) : '')
   )
 }

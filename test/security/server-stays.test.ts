@@ -161,10 +161,10 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
 
     test('other numbers still work', async () => {
       const stmt = { sql: call('?'), args: [{ type: 'integer', value: '2' }] }
-      const answer = JSON.parse(
+      const reply = JSON.parse(
         await sendRequest('app', [{ type: 'execute', stmt }, execute(call('1')), close]),
       )
-      const rows = answer.results.map(
+      const rows = reply.results.map(
         (each: { response: { result?: { rows: unknown[] } } }) => each.response.result?.rows.length,
       )
       expect(rows).toEqual([2, 1, undefined])
@@ -180,8 +180,8 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
           return [execute(sql, ...args), execute(generatedCall(random))]
         }).flat()
         await checkTransaction(async () => {
-          const answer = await sendRequest('app', [...calls, close])
-          expect(answer, `seed ${seed}: ${JSON.stringify(calls)}`).not.toMatch(/libsql-server exited|engine/)
+          const reply = await sendRequest('app', [...calls, close])
+          expect(reply, `seed ${seed}: ${JSON.stringify(calls)}`).not.toMatch(/libsql-server exited|engine/)
         })
       }
     })

@@ -36,7 +36,7 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
   }
 
   /** Sends many valid requests. A smuggled request would shift the responses on kept-alive connections to the engine. */
-  async function expectInnocence(): Promise<void> {
+  async function expectValidResponses(): Promise<void> {
     const token = authorization === '' ? {} : { token: authorization.slice(22).trim() }
     const responses = await Promise.all(
       Array.from({ length: 12 }, (_, n) =>
@@ -47,8 +47,8 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
         ),
       ),
     )
-    const rows = responses.map((answer) =>
-      answer.results[0]?.response?.result?.rows[0]?.map(({ value }) => value),
+    const rows = responses.map((reply) =>
+      reply.results[0]?.response?.result?.rows[0]?.map(({ value }) => value),
     )
     expect(rows).toEqual(Array.from({ length: 12 }, (_, n) => [String(n), '0']))
   }
@@ -75,7 +75,7 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
         )
         expect(statuses(received)).toEqual([400])
       }
-      await expectInnocence()
+      await expectValidResponses()
     },
     60_000,
   )
@@ -99,7 +99,7 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
     const received = await sendRaw(port, head('POST /app/v2/pipeline', headers(4)) + body + smuggled)
     expect(statuses(received).filter((status) => status !== 400)).toEqual([])
     expect(received).not.toContain('affected_row_count')
-    await expectInnocence()
+    await expectValidResponses()
   })
 
   test('a chunked body with extensions and trailers is one body', async () => {
@@ -127,7 +127,7 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
       `${head('POST /app/v2/pipeline', 'transfer-encoding: chunked\r\n')}${chunks}${smuggled}`,
     )
     expect(statuses(received).filter((status) => status !== 400)).toEqual([])
-    await expectInnocence()
+    await expectValidResponses()
   })
 
   test('pipelined requests get their responses in order', async () => {

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { ALLOWED_FUNCTIONS } from '@batonsql/server-common/sql'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { close, execute, pipeline, query, type WireAnswer } from '../server/wire.ts'
+import { close, execute, type PipelineReply, pipeline, query } from '../server/wire.ts'
 import { seeded } from '../support/random.ts'
 import { AttackedServer } from './attacked-server.ts'
 import { CALL_SCHEMA, generatedCall } from './generated-calls.ts'
@@ -57,12 +57,12 @@ async function scene() {
   // a stream expires after 10 s without a request, and some tests take longer on a slow machine
   const timer = setInterval(() => {
     pending = pending.then(async () => {
-      const answer = await pipeline(server.url(), [execute('select 1')], { token, baton })
-      baton = answer.baton
+      const reply = await pipeline(server.url(), [execute('select 1')], { token, baton })
+      baton = reply.baton
     })
   }, 1_000)
   onTestFinished(() => clearInterval(timer))
-  const commit = async (): Promise<WireAnswer> => {
+  const commit = async (): Promise<PipelineReply> => {
     clearInterval(timer)
     await pending
     return await pipeline(server.url(), [execute('commit'), close], { token, baton })
@@ -75,8 +75,8 @@ test('the engine has no functions except those in the list', async () => {
   const found = await query(server.url(), 'select distinct lower(name) from pragma_function_list')
   const unknown = found.flat().filter((name) => !ALLOWED_FUNCTIONS.has(String(name)))
   expect(unknown.sort()).toEqual([...HERE].sort())
-  const answer = await pipeline(server.url(), [execute("select sqlite_log(1, 'a')"), close])
-  expect(answer.results[0]?.error?.code).toBe('SQLITE_AUTH')
+  const reply = await pipeline(server.url(), [execute("select sqlite_log(1, 'a')"), close])
+  expect(reply.results[0]?.error?.code).toBe('SQLITE_AUTH')
 })
 
 test('rejects unsafe calls with a read-only token in any spelling, while a transaction stays open', async () => {
@@ -109,9 +109,9 @@ test.each([
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   await query(server.url(), 'create table t(a)')
   const texts = [sql.replace('CALL', "replicate('a', 0)"), 'insert into d(a) values (1) returning *']
-  const answer = await pipeline(server.url(), [...texts.map((text) => execute(text)), close])
+  const reply = await pipeline(server.url(), [...texts.map((text) => execute(text)), close])
   // a default value is checked when it is used
-  expect(answer.results[1]?.type).toBe('error')
+  expect(reply.results[1]?.type).toBe('error')
   await query(server.url(), 'drop table if exists d')
   await query(server.url(), sql.replace('CALL', "coalesce('a', 0)"))
 })
@@ -123,8 +123,8 @@ test.each([
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   await query(server.url(), 'create table t(a)')
   await pipeline(server.url(), [execute(definition.replace('CALL', "replicate('a', 0)")), close])
-  const answer = await pipeline(server.url(), [execute(use), close])
-  expect(answer.results[0]?.error?.message).toContain('no such function: replicate')
+  const reply = await pipeline(server.url(), [execute(use), close])
+  expect(reply.results[0]?.error?.message).toContain('no such function: replicate')
 })
 
 test('a database file created elsewhere cannot call them either', async () => {
@@ -144,8 +144,8 @@ test('a database file created elsewhere cannot call them either', async () => {
     'insert into i values (2)',
     'select * from i where replicate(a) = 1',
   ]) {
-    const answer = await pipeline(url, [execute(sql), close])
-    expect([answer.status, answer.results[0]?.error?.message], sql).toEqual([
+    const reply = await pipeline(url, [execute(sql), close])
+    expect([reply.status, reply.results[0]?.error?.message], sql).toEqual([
       200,
       expect.stringMatching(/(?:no such|unknown) function: replicate/),
     ])
@@ -162,8 +162,8 @@ describe('regexp', () => {
     [`'x' regexp '${'('.repeat(200)}x${')'.repeat(199)}'`, null],
   ])('%s', async (expression, value) => {
     await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
-    const answer = await pipeline(server.url(), [execute(`select ${expression}`), close])
-    expect(answer.results[0]?.response?.result?.rows[0]?.[0]?.value ?? null).toBe(value)
+    const reply = await pipeline(server.url(), [execute(`select ${expression}`), close])
+    expect(reply.results[0]?.response?.result?.rows[0]?.[0]?.value ?? null).toBe(value)
   })
 
   test.each([
@@ -174,21 +174,21 @@ describe('regexp', () => {
     ["replace(hex(zeroblob(5000)), '00', 'a*')", 'the pattern is too large'],
   ])('rejects %s', async (pattern, message) => {
     await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
-    const answer = await pipeline(server.url(), [execute(`select 'aaaa' regexp ${pattern}`), close])
-    expect(answer.results[0]?.error?.message).toContain(message)
+    const reply = await pipeline(server.url(), [execute(`select 'aaaa' regexp ${pattern}`), close])
+    expect(reply.results[0]?.error?.message).toContain(message)
   })
 })
 
 test('vectors from malformed or empty text do not leak memory', async () => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   const long = "vector32(replace(hex(zeroblob(20000)), '00', '['))"
-  const answer = await pipeline(server.url(), [
+  const reply = await pipeline(server.url(), [
     execute(`select ${long}`),
     execute('select libsql_vector_idx()'),
     close,
   ])
-  expect(answer.results[0]?.error?.message).toMatch(/length exceeded 1024 characters: '\[{1024}'/)
-  expect(answer.results[1]?.response?.result?.rows).toEqual([[{ type: 'null' }]])
+  expect(reply.results[0]?.error?.message).toMatch(/length exceeded 1024 characters: '\[{1024}'/)
+  expect(reply.results[1]?.response?.result?.rows).toEqual([[{ type: 'null' }]])
 })
 
 test('vectors from text with a NUL, and from a malformed blob, do not leak memory', async () => {

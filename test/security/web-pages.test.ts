@@ -5,7 +5,7 @@ import { close, execute } from '../server/wire.ts'
 import { AttackedServer, KINDS } from './attacked-server.ts'
 import { sendRaw, statuses } from './raw-exchange.ts'
 
-interface PageAnswer {
+interface PageResponse {
   readonly status: number
   readonly allowed: string | undefined
   readonly headers: http.IncomingHttpHeaders
@@ -17,7 +17,7 @@ async function sendRequest(
   method: string,
   headers: Record<string, string>,
   body?: string,
-): Promise<PageAnswer> {
+): Promise<PageResponse> {
   return await new Promise((resolve, reject) => {
     const request = http.request(url, { method, headers, agent: false }, (response) => {
       response.resume()
@@ -110,8 +110,8 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
 
   test.each(FOREIGN_ORIGINS)('of %j are rejected', async (origin) => {
     for (const type of ['text/plain', 'application/json', 'application/x-www-form-urlencoded']) {
-      const answer = await sendRequest(url, 'POST', { ...headers, origin, 'content-type': type }, INSERT)
-      expect([answer.status, answer.allowed]).toEqual([403, undefined])
+      const reply = await sendRequest(url, 'POST', { ...headers, origin, 'content-type': type }, INSERT)
+      expect([reply.status, reply.allowed]).toEqual([403, undefined])
     }
     const preflight = await sendRequest(url, 'OPTIONS', { origin, 'access-control-request-method': 'POST' })
     expect([preflight.status, preflight.allowed]).toEqual([403, undefined])
@@ -124,9 +124,9 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
     'of %j are allowed',
     async (origin) => {
       const body = JSON.stringify({ requests: [execute('select 1'), close] })
-      const answer = await sendRequest(url, 'POST', { ...headers, origin }, body)
-      expect([answer.status, answer.allowed]).toEqual([200, origin])
-      expect(answer.headers.vary).toMatch(/\borigin\b/)
+      const reply = await sendRequest(url, 'POST', { ...headers, origin }, body)
+      expect([reply.status, reply.allowed]).toEqual([200, origin])
+      expect(reply.headers.vary).toMatch(/\borigin\b/)
       const preflight = await sendRequest(url, 'OPTIONS', {
         origin,
         'access-control-request-method': 'POST',
@@ -142,8 +142,8 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
   )
 
   test('responses to requests without an origin do not allow web pages', async () => {
-    const answer = await sendRequest(url, 'POST', headers, JSON.stringify({ requests: [close] }))
-    expect([answer.status, answer.allowed]).toEqual([200, undefined])
+    const reply = await sendRequest(url, 'POST', headers, JSON.stringify({ requests: [close] }))
+    expect([reply.status, reply.allowed]).toEqual([200, undefined])
   })
 
   test('responses cannot be loaded with a tag on a page of another site', async () => {
@@ -156,9 +156,9 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
   })
 
   test.each(FOREIGN_HOSTS)('rejects requests for the host %j', async (host) => {
-    const answer = await sendRequest(url, 'POST', { ...headers, host }, INSERT)
-    expect([403, 400]).toContain(answer.status)
-    expect((await sendRequest(`${attacked.server.url}/version`, 'GET', { host })).status).toBe(answer.status)
+    const reply = await sendRequest(url, 'POST', { ...headers, host }, INSERT)
+    expect([403, 400]).toContain(reply.status)
+    expect((await sendRequest(`${attacked.server.url}/version`, 'GET', { host })).status).toBe(reply.status)
   })
 
   test.each([...OWN_HOSTS, 'db.example', 'db.example:80'])(

@@ -112,7 +112,7 @@ describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
       const first = await startDevServer(directory, backend)
       await query(first.url, 'CREATE TABLE t(a INTEGER PRIMARY KEY)')
       let acknowledged = 0
-      const dying = sleep(400).then(async () => {
+      const killing = sleep(400).then(async () => {
         // the disk may be slow if it is busy
         await vi.waitUntil(() => acknowledged >= 20, { timeout: 60_000, interval: 10 })
         await killServer(first)
@@ -123,7 +123,7 @@ describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
       } catch {
         // the connection broke: this write may or may not have been applied
       }
-      await dying
+      await killing
       const second = await startDevServer(directory, backend)
       onTestFinished(() => killServer(second))
       const [[count] = []] = await query(second.url, 'SELECT count(*) FROM t')

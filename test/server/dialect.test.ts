@@ -39,8 +39,8 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
   })
 
   test('accepts close anywhere in a pipeline', async () => {
-    const answer = await pipeline(urlOf(dialect), [execute('SELECT 1'), close, close])
-    expect(codes(answer)).toEqual(['ok', 'ok', 'ok'])
+    const reply = await pipeline(urlOf(dialect), [execute('SELECT 1'), close, close])
+    expect(codes(reply)).toEqual(['ok', 'ok', 'ok'])
   })
 
   test('errors have the codes and messages of libsql-server, and by default the extended code', async () => {
@@ -59,9 +59,9 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
   })
 
   test('returns rows even if want_rows is false, and the index in the result', async () => {
-    const answer = await first(dialect, statement({ sql: 'SELECT 1', want_rows: false }))
-    expect(answer).toMatchObject({ result: { rows: [[{ value: '1' }]] } })
-    expect(answer).toHaveProperty('result.replication_index')
+    const reply = await first(dialect, statement({ sql: 'SELECT 1', want_rows: false }))
+    expect(reply).toMatchObject({ result: { rows: [[{ value: '1' }]] } })
+    expect(reply).toHaveProperty('result.replication_index')
   })
 
   test('prefixes are part of parameter names', async () => {
@@ -75,8 +75,8 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
   })
 
   test('stored SQL is not replaced', async () => {
-    const answer = await pipeline(urlOf(dialect), [store(1, 'SELECT 1'), store(1, 'SELECT 2')])
-    expect([answer.status, answer.text]).toEqual([400, 'SQL text 1 already exists'])
+    const reply = await pipeline(urlOf(dialect), [store(1, 'SELECT 1'), store(1, 'SELECT 2')])
+    expect([reply.status, reply.text]).toEqual([400, 'SQL text 1 already exists'])
   })
 })
 
@@ -113,15 +113,15 @@ describe('cloud', () => {
       ['none', 'Received an invalid baton'],
       [baton, 'Received a baton that has already been used'],
     ] as const) {
-      const answer = await pipeline(urlOf('cloud'), [close], { baton: given })
-      expect([answer.status, answer.text]).toEqual([404, JSON.stringify({ error: message })])
+      const reply = await pipeline(urlOf('cloud'), [close], { baton: given })
+      expect([reply.status, reply.text]).toEqual([404, JSON.stringify({ error: message })])
     }
   })
 
   test('rejects a pipeline in which close is not the last request', async () => {
     await query(urlOf('cloud'), 'CREATE TABLE untouched (a)')
-    const answer = await pipeline(urlOf('cloud'), [execute('INSERT INTO untouched VALUES (1)'), close, close])
-    expect([answer.status, answer.text]).toEqual([
+    const reply = await pipeline(urlOf('cloud'), [execute('INSERT INTO untouched VALUES (1)'), close, close])
+    expect([reply.status, reply.text]).toEqual([
       400,
       '{"error":"close must be the last request of a pipeline"}',
     ])
@@ -176,13 +176,13 @@ describe('cloud', () => {
   })
 
   test('stored SQL is replaced', async () => {
-    const answer = await pipeline(urlOf('cloud'), [
+    const reply = await pipeline(urlOf('cloud'), [
       store(1, 'SELECT 1'),
       store(1, 'SELECT 2'),
       statement({ sql_id: 1 }),
       close,
     ])
-    expect(answer.results[2]?.response?.result?.rows).toMatchObject([[{ value: '2' }]])
+    expect(reply.results[2]?.response?.result?.rows).toMatchObject([[{ value: '2' }]])
   })
 
   test('a cursor ends with null', async () => {
@@ -202,9 +202,9 @@ test('sqld silently skips an incomplete statement after others, which the other 
   for (const dialect of ['sqld', 'cloud', 'default'] as const) {
     await query(urlOf(dialect), 'CREATE TABLE script (a)')
     const sql = 'INSERT INTO script VALUES (1); UPDATE script SET; INSERT INTO script VALUES (2)'
-    const answer = await pipeline(urlOf(dialect), [{ type: 'sequence', sql }, close])
+    const reply = await pipeline(urlOf(dialect), [{ type: 'sequence', sql }, close])
     const isSkipped = dialect === 'sqld'
-    expect([dialect, codes(answer)[0]]).toEqual([dialect, isSkipped ? 'ok' : 'SQL_PARSE_ERROR'])
+    expect([dialect, codes(reply)[0]]).toEqual([dialect, isSkipped ? 'ok' : 'SQL_PARSE_ERROR'])
     const rows = await query(urlOf(dialect), 'SELECT a FROM script')
     expect(rows).toEqual(isSkipped ? [['1'], ['2']] : [])
   }

@@ -15,7 +15,7 @@ const NOT_REPLAYED: Readonly<Record<number, string>> = {
   77: 'restarts the server',
   223: 'which of two requests comes first depends on the machine',
   225: 'which of five requests comes first depends on the machine',
-  253: 'the answer is broken off, where depends on buffers',
+  253: 'the response is truncated at a position that depends on buffers',
 }
 
 const hasSqld = await findSqld().then(

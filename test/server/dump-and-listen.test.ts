@@ -74,8 +74,8 @@ describe('a dump', () => {
     await query(server.url, "CREATE VIEW w AS SELECT '--' AS a")
     const dump = await dumpOf(server.url)
     expect(dump).toContain("CREATE VIEW v AS SELECT 1 AS a -- one\n;\nCREATE VIEW w AS SELECT '--' AS a;\n")
-    const answer = await pipeline(server.urlOf('copy'), [{ type: 'sequence', sql: dump }, close])
-    expect(codes(answer)).toEqual(['ok', 'ok'])
+    const reply = await pipeline(server.urlOf('copy'), [{ type: 'sequence', sql: dump }, close])
+    expect(codes(reply)).toEqual(['ok', 'ok'])
     expect(await query(server.urlOf('copy'), 'SELECT v.a, w.a FROM v, w')).toEqual([['1', '--']])
   })
 
@@ -203,7 +203,7 @@ describe('a listener', () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const events = eventsOf(`${server.url}/beta/listen?table=t`, 2, resolve)
     await promise
-    const answer = await pipeline(server.url, [
+    const reply = await pipeline(server.url, [
       execute('INSERT INTO t VALUES (1), (2), (1)'),
       execute('INSERT OR FAIL INTO t VALUES (1), (2), (1), (3)'),
       execute('BEGIN'),
@@ -212,7 +212,7 @@ describe('a listener', () => {
       close,
     ])
     const failed = 'SQLITE_CONSTRAINT'
-    expect(codes(answer)).toEqual([failed, failed, 'ok', 'ok', failed, 'ok'])
+    expect(codes(reply)).toEqual([failed, failed, 'ok', 'ok', failed, 'ok'])
     expect(Number(await indexOf())).toBe(before + 1)
     await query(server.url, 'DELETE FROM t WHERE a = 2')
     expect(await events).toEqual(['event:changes\ndata:{"insert":2}', 'event:changes\ndata:{"delete":1}'])

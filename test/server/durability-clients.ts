@@ -36,7 +36,7 @@ export function acknowledgedOf(ledger: Ledger, client?: number): number {
   return [...ledger].filter(([key, { fate }]) => fate === 'acknowledged' && isOf(key, client)).length
 }
 
-export function triedOf(ledger: Ledger, client: number): number {
+export function attemptsOf(ledger: Ledger, client: number): number {
   return [...ledger.keys()].filter((key) => isOf(key, client)).length
 }
 
@@ -50,7 +50,7 @@ export async function runClient(
   kind: (typeof CLIENTS)[number],
   { client, ledger, random }: ClientOptions,
 ): Promise<void> {
-  const first = triedOf(ledger, client)
+  const first = attemptsOf(ledger, client)
   for (let number = first; ; number += 1) {
     const parts = kind === 'huge' ? HUGE_PARTS : 1 + Math.floor(random() * 5)
     const change: Change = {

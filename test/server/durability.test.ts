@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { type DevServer, killServer, startDevServer, temporaryDirectory } from './dev-server.ts'
-import { acknowledgedOf, CLIENTS, type Ledger, runClient, triedOf } from './durability-clients.ts'
+import { acknowledgedOf, attemptsOf, CLIENTS, type Ledger, runClient } from './durability-clients.ts'
 import { query } from './wire.ts'
 
 const KILLS = Number(process.env['DURABILITY_KILLS'] ?? 6)
@@ -44,7 +44,7 @@ test(`SIGKILL ${KILLS} times, seed ${SEED}`, { timeout: 30_000 + KILLS * 15_000 
   }
   expect(acknowledged).toBeGreaterThan(KILLS)
   const kinds = CLIENTS.map(
-    (kind, client) => `${kind}: ${acknowledgedOf(ledger, client)} of ${triedOf(ledger, client)}`,
+    (kind, client) => `${kind}: ${acknowledgedOf(ledger, client)} of ${attemptsOf(ledger, client)}`,
   )
   console.log(`acknowledged, of those tried: ${kinds.join(', ')}`)
 })

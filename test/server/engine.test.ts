@@ -48,15 +48,15 @@ describe('SQL cannot access anything but its database', () => {
     const before = await readdir(tmpdir())
     const file = join(tmpdir(), 'baton-pwned')
     await query(server.url, 'CREATE TABLE t (a)')
-    const answer = await pipeline(server.url, [execute(sql.replaceAll('FILE', file)), close])
-    expect(answer.status === 200 ? answer.results[0]?.type : 'refused').toMatch(/^(?:error|refused)$/)
+    const reply = await pipeline(server.url, [execute(sql.replaceAll('FILE', file)), close])
+    expect(reply.status === 200 ? reply.results[0]?.type : 'refused').toMatch(/^(?:error|refused)$/)
     expect(before).not.toContain('baton-pwned')
     expect(await readdir(tmpdir())).not.toContain('baton-pwned')
   })
 
   test('content of full-text tables, views and triggers cannot access files either', async () => {
     await using server = await startLocalServer()
-    const answer = await pipeline(server.url, [
+    const reply = await pipeline(server.url, [
       execute("CREATE VIRTUAL TABLE f USING fts5(name, content='fsdir')"),
       execute("INSERT INTO f(f) VALUES ('rebuild')"),
       execute("CREATE VIEW v AS SELECT readfile('/etc/passwd')"),
@@ -68,7 +68,7 @@ describe('SQL cannot access anything but its database', () => {
       execute('INSERT INTO d (a) VALUES (1)'),
       close,
     ])
-    const [, rebuild, , view, , , insert, , byDefault] = codes(answer)
+    const [, rebuild, , view, , , insert, , byDefault] = codes(reply)
     expect([rebuild, view, insert, byDefault]).not.toContain('ok')
     await expect(readFile('/tmp/baton-pwned')).rejects.toThrow('ENOENT')
   })
@@ -96,7 +96,7 @@ describe('compiling has no effect', () => {
   test('describing and explaining a change of the schema with every permission changes nothing', async () => {
     await using server = await startLocalServer()
     for (const sql of VECTORS) await query(server.url, sql)
-    const answer = await pipeline(server.url, [
+    const reply = await pipeline(server.url, [
       { type: 'describe', sql: 'DROP INDEX n_vector' },
       { type: 'describe', sql: 'CREATE INDEX other ON n (libsql_vector_idx(e))' },
       execute('EXPLAIN DROP INDEX n_vector'),
@@ -104,8 +104,8 @@ describe('compiling has no effect', () => {
       { type: 'get_autocommit' },
       close,
     ])
-    expect(codes(answer)).toEqual(['ok', 'ok', 'ok', 'ok', 'ok', 'ok'])
-    expect(answer.results[4]?.response?.is_autocommit).toBe(true)
+    expect(codes(reply)).toEqual(['ok', 'ok', 'ok', 'ok', 'ok', 'ok'])
+    expect(reply.results[4]?.response?.is_autocommit).toBe(true)
     expect(await query(server.url, NEAREST)).toEqual([['1']])
     expect(await query(server.url, "SELECT name FROM sqlite_schema WHERE name LIKE 'other%'")).toEqual([])
     // the write lock is free
@@ -221,8 +221,8 @@ test('a setting changed by EXPLAIN of a pragma does not affect the next client',
   await query(server.url, 'CREATE TABLE c (p REFERENCES p)')
   for (const explain of ['EXPLAIN', 'EXPLAIN QUERY PLAN']) {
     for (let i = 0; i < 5; i += 1) await query(server.url, `${explain} PRAGMA foreign_keys = 0`)
-    const answer = await pipeline(server.url, [execute('INSERT INTO c VALUES (7)'), close])
-    expect(codes(answer)).toEqual(['SQLITE_CONSTRAINT', 'ok'])
+    const reply = await pipeline(server.url, [execute('INSERT INTO c VALUES (7)'), close])
+    expect(codes(reply)).toEqual(['SQLITE_CONSTRAINT', 'ok'])
   }
 })
 
@@ -250,10 +250,10 @@ test('a step that fills the response leaves no room for the next step', async ()
   const tooLarge = { code: 'RESPONSE_TOO_LARGE', message: 'Response is too large' }
   // the rows alone would still fit, but not with the JSON around them
   for (const padding of [19_800, 19_850, 19_900]) {
-    const brim = `SELECT hex(zeroblob(2495000)) UNION ALL SELECT hex(zeroblob(2495000)) UNION ALL SELECT printf('%${padding}d', 1)`
-    const steps = [{ stmt: { sql: brim } }, { stmt: { sql: 'SELECT a FROM big' } }]
-    const answer = await pipeline(server.url, [{ type: 'batch', batch: { steps } }, close])
-    expect(answer.results[0]?.error).toEqual(tooLarge)
+    const filled = `SELECT hex(zeroblob(2495000)) UNION ALL SELECT hex(zeroblob(2495000)) UNION ALL SELECT printf('%${padding}d', 1)`
+    const steps = [{ stmt: { sql: filled } }, { stmt: { sql: 'SELECT a FROM big' } }]
+    const reply = await pipeline(server.url, [{ type: 'batch', batch: { steps } }, close])
+    expect(reply.results[0]?.error).toEqual(tooLarge)
   }
 })
 
@@ -263,13 +263,13 @@ test('the rest of a long batch is not executed after its client has disconnected
   const leaving = new AbortController()
   const sql = 'INSERT INTO t SELECT count(*) FROM generate_series(1, 100000)'
   const steps = Array.from({ length: 5_000 }, () => ({ stmt: { sql } }))
-  const answer = pipeline(server.url, [{ type: 'batch', batch: { steps } }, close], {
+  const reply = pipeline(server.url, [{ type: 'batch', batch: { steps } }, close], {
     signal: leaving.signal,
   })
-  answer.catch(() => {})
+  reply.catch(() => {})
   while ((await query(server.url, 'SELECT 1 FROM t LIMIT 1')).length === 0);
   leaving.abort()
-  await expect(answer).rejects.toThrow()
+  await expect(reply).rejects.toThrow()
   await query(server.url, 'INSERT INTO t VALUES (-1)')
   const count = async (): Promise<number> =>
     Number((await query(server.url, 'SELECT count(*) FROM t'))[0]?.[0])

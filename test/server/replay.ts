@@ -41,7 +41,7 @@ export async function replay(transcript: Transcript, target: ReplayTarget): Prom
   for (const [index, step] of transcript.steps.entries()) {
     if (step.after_wait_ms !== undefined) await sleep(step.after_wait_ms)
     if (step.request === undefined) continue
-    if (run.lacksBaton(step)) await Promise.all(pending)
+    if (run.isMissingBaton(step)) await Promise.all(pending)
     const exchange = run.exchange(step, index)
     if (step.started_in_background === undefined) await exchange
     else {
@@ -74,7 +74,7 @@ class Replay {
   }
 
   /** Whether a step continues a stream whose baton is still in flight. */
-  lacksBaton({ request }: TranscriptStep): boolean {
+  isMissingBaton({ request }: TranscriptStep): boolean {
     const names = request.body?.match(/<baton:\d+>/g) ?? []
     return names.some((name) => !this.#batons.has(name))
   }
@@ -96,16 +96,16 @@ class Replay {
     if (stream !== null) this.#streams.push(stream)
     // a response that is not awaited is read only briefly
     if (step.started_in_background === undefined) setTimeout(() => stream?.abort(), LISTEN_MS)
-    const leavesAfterMs = step.leaves_after_ms
-    const leaving = leavesAfterMs === undefined ? null : new AbortController()
-    if (leaving !== null) setTimeout(() => leaving.abort(), leavesAfterMs)
-    const answer = await this.#send(request.method, request.path, headers, {
+    const disconnectsAfterMs = step.leaves_after_ms
+    const leaving = disconnectsAfterMs === undefined ? null : new AbortController()
+    if (leaving !== null) setTimeout(() => leaving.abort(), disconnectsAfterMs)
+    const reply = await this.#send(request.method, request.path, headers, {
       body,
       stream: leaving ?? stream,
     })
     const recorded = recordedText(response)
-    const text = this.#named(answer.text)
-    this.#learnBatons(recorded, text)
+    const text = this.#named(reply.text)
+    this.#recordBatons(recorded, text)
     if (leaving !== null) return // the received part of a response depends on buffers
     const expected: Observed = {
       status: response.status ?? 0,
@@ -113,7 +113,7 @@ class Replay {
       allow: response.headers?.['allow'] ?? null,
       body: null,
     }
-    const { text: _, ...head } = answer
+    const { text: _, ...head } = reply
     const actual: Observed = { ...head, body: null }
     this.#compare(index, expected, actual, recorded, text)
   }
@@ -164,7 +164,7 @@ class Replay {
     )
   }
 
-  #learnBatons(recorded: string, text: string): void {
+  #recordBatons(recorded: string, text: string): void {
     const name = /"baton":"(<baton:\d+>)"/.exec(recorded)?.[1]
     const baton = /"baton":"([^"]+)"/.exec(text)?.[1]
     if (name !== undefined && baton !== undefined) this.#batons.set(name, baton)

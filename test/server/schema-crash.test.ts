@@ -49,7 +49,7 @@ interface Jobs {
 }
 
 /** Writes to a database until its server was killed. @returns the number of acknowledged writes */
-async function writeUntilGone(url: string): Promise<number> {
+async function writeUntilKilled(url: string): Promise<number> {
   for (let acknowledged = 0; ; acknowledged += 1) {
     try {
       await query(url, 'INSERT INTO log VALUES (0)')
@@ -83,7 +83,7 @@ test.each(backends)('kill -9 during migrations: %s', { timeout: 1_200_000 }, asy
       () => true,
       () => false,
     )
-    const written = writeUntilGone(`${served.url}/other`)
+    const written = writeUntilKilled(`${served.url}/other`)
     await sleep(Math.random() * LATEST_KILL_MS[backend])
     await kill(child)
     const [isAcknowledged, acknowledged] = [await sent, await written]

@@ -62,7 +62,7 @@ test('readers concurrent with a writer see whole transactions, and all acknowled
   const isOver = (): boolean => acknowledged >= ENOUGH && reads >= ENOUGH
 
   // the engine is busy most of the time
-  async function keepBusy(): Promise<void> {
+  async function occupyEngine(): Promise<void> {
     let { baton } = await pipeline(server.url, [])
     while (!isOver()) ({ baton } = await pipeline(server.url, [execute(SLOW)], { baton }))
     await pipeline(server.url, [close], { baton })
@@ -102,7 +102,7 @@ test('readers concurrent with a writer see whole transactions, and all acknowled
     }
   }
 
-  await Promise.all([keepBusy(), write(), read(), read()])
+  await Promise.all([occupyEngine(), write(), read(), read()])
   expect(await query(server.url, 'SELECT balance FROM account WHERE id = 3')).toEqual([
     [String(acknowledged)],
   ])

@@ -34,8 +34,8 @@ describe('batons', () => {
     const gone = await pipeline(url, [execute('SELECT 1')], { baton })
     expect([gone.status, gone.text]).toEqual([404, '{"error":"Namespace `a` doesn\'t exist"}'])
     await server.createDatabase('a')
-    const reborn = await pipeline(url, [execute('SELECT 1')], { baton })
-    expect([reborn.status, reborn.text]).toEqual([400, 'Received an invalid baton'])
+    const recreated = await pipeline(url, [execute('SELECT 1')], { baton })
+    expect([recreated.status, recreated.text]).toEqual([400, 'Received an invalid baton'])
   })
 
   test('a server has 128 streams; another request waits up to a second for a free one (waits 2 s)', async () => {
@@ -67,7 +67,7 @@ describe('the write lock', () => {
         close,
       ]),
     )
-    for (const answer of await Promise.all(writers)) expect(codes(answer)).toEqual(['ok', 'ok', 'ok', 'ok'])
+    for (const reply of await Promise.all(writers)) expect(codes(reply)).toEqual(['ok', 'ok', 'ok', 'ok'])
     expect(await query(server.url, 'SELECT count(DISTINCT a) FROM t')).toEqual([['100']])
   })
 
@@ -157,5 +157,5 @@ async function settled(url: string): Promise<void> {
   for (let attempt = 0; attempt < 20; attempt += 1) {
     if ((await pipeline(url, [execute('SELECT 1'), close])).status === 200) return
   }
-  throw new Error('the database does not answer any more')
+  throw new Error('the database no longer responds')
 }

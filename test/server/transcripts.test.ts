@@ -150,7 +150,7 @@ describe('responds like the real server', () => {
 function judge(id: number, mismatches: readonly Mismatch[]): void {
   if (!(id in ACCEPTED_DIFFERENCES)) expect(mismatches).toEqual([])
   else if (mismatches.length === 0)
-    throw new Error(`case ${id} answers as recorded: remove it from the table`)
+    throw new Error(`case ${id} responds as recorded: remove it from the table`)
 }
 
 test('the tables contain only recorded cases', () => {

@@ -19,7 +19,7 @@ export class ExecuteOnlyProxy {
 
   static async start(target: string): Promise<ExecuteOnlyProxy> {
     const server = http.createServer((request, response) => {
-      void proxy.#answer(target, request, response)
+      void proxy.#respond(target, request, response)
     })
     const proxy = new ExecuteOnlyProxy(server)
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -30,7 +30,11 @@ export class ExecuteOnlyProxy {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  async #answer(target: string, request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
+  async #respond(
+    target: string,
+    request: http.IncomingMessage,
+    response: http.ServerResponse,
+  ): Promise<void> {
     const body = await text(request)
     if (request.url !== '/v2/pipeline') return void response.writeHead(404).end('not found')
     const { requests } = JSON.parse(body) as { requests: Operation[] }
@@ -41,12 +45,12 @@ export class ExecuteOnlyProxy {
     }
     this.requests.push(requests.map(({ stmt, type }) => stmt?.sql ?? type))
     const { authorization } = request.headers
-    const answer = await fetch(new URL('v2/pipeline', `${target.replace(/\/$/, '')}/`), {
+    const reply = await fetch(new URL('v2/pipeline', `${target.replace(/\/$/, '')}/`), {
       method: 'POST',
       body,
       headers: { 'content-type': 'application/json', ...(authorization && { authorization }) },
     })
-    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text())
+    response.writeHead(reply.status, { 'content-type': 'application/json' }).end(await reply.text())
   }
 
   async close(): Promise<void> {

@@ -6,9 +6,9 @@ export type Fault =
   | { readonly kind: 'none' }
   | { readonly kind: 'delay'; readonly ms: number }
   /** The server executes the request at once, but its response is delayed. */
-  | { readonly kind: 'delay-answer'; readonly ms: number }
+  | { readonly kind: 'delay-response'; readonly ms: number }
   /** The server executes the request at once, but its response is held until the promise settles. */
-  | { readonly kind: 'hold-answer'; readonly until: Promise<unknown> }
+  | { readonly kind: 'hold-response'; readonly until: Promise<unknown> }
   /** The connection breaks before the server has seen the request. */
   | { readonly kind: 'drop-before' }
   /** The server executes the request, but its response is lost. */
@@ -87,8 +87,8 @@ export class FaultProxy {
     const leaving = new AbortController()
     to.once('close', () => leaving.abort())
     const response = await this.#forward(upstream, from, body, leaving.signal).catch(() => null)
-    if (fault.kind === 'delay-answer') await new Promise((resolve) => setTimeout(resolve, fault.ms))
-    if (fault.kind === 'hold-answer') await fault.until
+    if (fault.kind === 'delay-response') await new Promise((resolve) => setTimeout(resolve, fault.ms))
+    if (fault.kind === 'hold-response') await fault.until
     if (response === null || fault.kind === 'drop-after') {
       to.destroy()
       return

@@ -11,7 +11,7 @@ export class Issuer implements AsyncDisposable {
   readonly keys = new Map<string, JsonWebKey>()
   readonly #private = new Map<string, { readonly algorithm: Algorithm; readonly key: KeyObject }>()
   /** The response instead of the key set, if any. */
-  answer: { readonly status: number; readonly body: string; readonly location?: string } | null = null
+  customResponse: { readonly status: number; readonly body: string; readonly location?: string } | null = null
   /** How often it was requested. */
   requestCount = 0
   /** Resolves when it may respond. */
@@ -24,7 +24,7 @@ export class Issuer implements AsyncDisposable {
   async #respond(response: ServerResponse): Promise<void> {
     this.requestCount += 1
     await this.held
-    const { status, body, location } = this.answer ?? {
+    const { status, body, location } = this.customResponse ?? {
       status: 200,
       body: JSON.stringify({ keys: [...this.keys.values()] }),
     }

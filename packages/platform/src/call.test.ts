@@ -4,8 +4,8 @@ import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import {
   fetchFailure,
-  type PlatformAnswer,
   type PlatformScript,
+  type ScriptedResponse,
   scriptedPlatform,
   TOKEN,
   unsignedJwt,
@@ -29,9 +29,9 @@ const rejectionOf = async (promise: Promise<unknown>): Promise<PlatformError> =>
 }
 /** Sends these responses in turn, and then repeats the last one. */
 const inOrder =
-  (...answers: PlatformAnswer[]): PlatformScript =>
+  (...answers: ScriptedResponse[]): PlatformScript =>
   (_, count) =>
-    answers[Math.min(count, answers.length) - 1] as PlatformAnswer
+    answers[Math.min(count, answers.length) - 1] as ScriptedResponse
 const retrySoon = { 'retry-after-ms': '1' }
 const never = new Promise<never>(() => {})
 
@@ -166,7 +166,7 @@ describe('errors', () => {
   })
 
   test('isAlreadyExists() recognizes the statuses and messages of the service', async () => {
-    const isRecognized = async (answer: PlatformAnswer): Promise<boolean> => {
+    const isRecognized = async (answer: ScriptedResponse): Promise<boolean> => {
       const { platform } = scriptedPlatform(() => answer)
       return isAlreadyExists(await rejectionOf(platform.groups.create({ name: 'g', location: 'l' })))
     }
@@ -208,7 +208,7 @@ describe('errors', () => {
 
   test('no error contains the token, whatever the response contains', async () => {
     const jwt = unsignedJwt({ a: 'rw' })
-    const answers: PlatformAnswer[] = [
+    const answers: ScriptedResponse[] = [
       {
         status: 401,
         body: { error: `the token ${TOKEN} is not valid` },
@@ -433,7 +433,7 @@ describe('waits', () => {
     onTestFinished(() => void vi.useRealTimers())
   })
 
-  const waitsFor = async (answer: PlatformAnswer): Promise<number[]> => {
+  const waitsFor = async (answer: ScriptedResponse): Promise<number[]> => {
     const delays: number[] = []
     const { platform } = scriptedPlatform(() => answer, {
       maxRetries: 6,

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import {
-  type PlatformAnswer,
   type PlatformRequest,
+  type ScriptedResponse,
   scriptedPlatform,
   unsignedJwt,
 } from '../test-support/scripted-platform.ts'
@@ -194,7 +194,7 @@ describe('requests', () => {
 })
 
 describe('pages', () => {
-  const page = ({ url }: PlatformRequest): PlatformAnswer => {
+  const page = ({ url }: PlatformRequest): ScriptedResponse => {
     const query = new URL(url, 'http://host').searchParams
     const at = Number(query.get('cursor') ?? 0)
     const limit = Number(query.get('limit'))
@@ -259,14 +259,14 @@ describe('pages', () => {
 describe('ensure', () => {
   const wantedDatabase = { name: 'db', group: 'default' }
   /** A service with one database, or none, whose POST responds as specified. */
-  const service = (initially: object | null, handlePost: (make: () => void) => PlatformAnswer) => {
+  const service = (initially: object | null, handlePost: (make: () => void) => ScriptedResponse) => {
     let stored = initially
     return scriptedPlatform(({ method }) => {
       if (method === 'POST') return handlePost(() => (stored = database))
       return stored ? { body: { database: stored } } : missing
     })
   }
-  const made = (make: () => void): PlatformAnswer => {
+  const made = (make: () => void): ScriptedResponse => {
     make()
     return { body: { database } }
   }
@@ -365,7 +365,7 @@ describe('ensure', () => {
 
 describe('readiness', () => {
   /** A platform, and the host of a new database, which is not ready at first. */
-  const newDatabase = (notReady: readonly PlatformAnswer[]) => {
+  const newDatabase = (notReady: readonly ScriptedResponse[]) => {
     let polls = 0
     return scriptedPlatform(({ host }) =>
       host === 'db.example.com' ? (notReady[polls++] ?? { status: 401 }) : { body: { database } },
@@ -411,7 +411,7 @@ describe('readiness', () => {
 
   test('ensure waits for a new database, even if the response to its creation was lost', async () => {
     let isCreated = false
-    const service = (response: PlatformAnswer) =>
+    const service = (response: ScriptedResponse) =>
       scriptedPlatform(({ host, method }) => {
         if (host === 'db.example.com') return { status: 200 }
         if (method === 'GET') return isCreated ? { body: { database } } : missing

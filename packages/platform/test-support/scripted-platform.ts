@@ -15,7 +15,7 @@ export interface PlatformRequest {
 }
 
 /** The response: JSON of `body`, or `text`. `drop` loses the connection instead; `hang` never responds. */
-export interface PlatformAnswer {
+export interface ScriptedResponse {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
@@ -24,7 +24,7 @@ export interface PlatformAnswer {
   readonly hang?: boolean
 }
 
-export type PlatformScript = (request: PlatformRequest, count: number) => PlatformAnswer
+export type PlatformScript = (request: PlatformRequest, count: number) => ScriptedResponse
 
 export const TOKEN = 'platform-token'
 

@@ -125,7 +125,7 @@ test.each<[number, string, string]>([
 )
 
 test('a request that times out is aborted', async () => {
-  const impatient = drizzle({
+  const shortTimeout = drizzle({
     connection: {
       ...database.config,
       requestTimeoutMs: 50,
@@ -138,12 +138,12 @@ test('a request that times out is aborted', async () => {
   })
   const timeout = { name: 'TransportError', code: 'TIMEOUT' }
   const insert = (on: Pick<BatonDatabase, 'insert'>) => on.insert(items).values({ name: 'a' })
-  await expect(insert(impatient)).rejects.toMatchObject({ cause: timeout })
-  await expect(impatient.batch([insert(impatient)])).rejects.toMatchObject({ cause: timeout })
-  await expect(impatient.transaction(insert)).rejects.toMatchObject({
+  await expect(insert(shortTimeout)).rejects.toMatchObject({ cause: timeout })
+  await expect(shortTimeout.batch([insert(shortTimeout)])).rejects.toMatchObject({ cause: timeout })
+  await expect(shortTimeout.transaction(insert)).rejects.toMatchObject({
     cause: { code: 'TRANSACTION_LOST', cause: timeout },
   })
-  await impatient.$client.close()
+  await shortTimeout.$client.close()
 })
 
 test('a transaction that takes more than 5 s while another writer waits is lost, and rejects with the user’s error (takes 6 s)', async () => {

@@ -107,9 +107,9 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
       auth.api.signInEmail({ body: { email: SIGN_UP.email, password: 'not the secret' } }),
     ).rejects.toThrow(/Invalid/)
 
-    const { headers: answered } = await auth.api.signInEmail({ body: SIGN_UP, returnHeaders: true })
+    const { headers: responseHeaders } = await auth.api.signInEmail({ body: SIGN_UP, returnHeaders: true })
     const headers = new Headers({
-      cookie: answered
+      cookie: responseHeaders
         .getSetCookie()
         .map((cookie) => cookie.split(';')[0])
         .join('; '),

@@ -174,23 +174,23 @@ describe.concurrent('a client that is frozen with an open connection', () => {
 })
 
 describe.concurrent('a call whose process was frozen while it was in flight, and whose connection was lost', () => {
-  const cutWhileFrozen = async (sql: string): Promise<unknown> => {
+  const breakWhileFrozen = async (sql: string): Promise<unknown> => {
     const { connections, frozen } = await openFunction()
     await using _connections = connections
     await using _frozen = frozen
-    connections.holdsAnswers = true
+    connections.delaysResponses = true
     const response = frozen.call(sql)
-    while (!connections.hasHeld) await pause(5)
+    while (!connections.hasDelayed) await pause(5)
     frozen.freeze()
     connections.reset()
-    connections.holdsAnswers = false
+    connections.delaysResponses = false
     frozen.thawSilently()
     return await response
   }
 
   test('a write may have been applied, and is not retried', async () => {
     const run = newRun()
-    expect(await cutWhileFrozen(run.sql)).toEqual({
+    expect(await breakWhileFrozen(run.sql)).toEqual({
       code: 'NETWORK',
       outcome: 'unknown',
       retries: 0,
@@ -200,7 +200,7 @@ describe.concurrent('a call whose process was frozen while it was in flight, and
 
   test('a read is retried', async () => {
     const again = expect.toSatisfy((retries) => retries > 0)
-    expect(await cutWhileFrozen('select 2')).toEqual({ rows: [[2]], retries: again })
+    expect(await breakWhileFrozen('select 2')).toEqual({ rows: [[2]], retries: again })
   })
 })
 

@@ -27,9 +27,9 @@ const cachingFetch = (): typeof fetch => {
   const real = globalThis.fetch
   return async (input, init) => {
     const key = JSON.stringify([input, init?.body])
-    const answer = (init?.cache === 'no-store' ? undefined : kept.get(key)) ?? real(input, init)
-    kept.set(key, answer)
-    return (await answer).clone()
+    const cached = (init?.cache === 'no-store' ? undefined : kept.get(key)) ?? real(input, init)
+    kept.set(key, cached)
+    return (await cached).clone()
   }
 }
 

@@ -184,7 +184,7 @@ test('npm run demo: both ORMs return the same results', async () => {
     ['--conditions=@batonsql/source', 'examples/demo/demo.ts', '--data', join(folder, 'demo')],
     { cwd: root, env: { ...process.env, NODE_OPTIONS: '' }, timeout: 60_000 },
   )
-  expect(stdout.match(/the same answer/g)).toHaveLength(5)
+  expect(stdout.match(/the same results/g)).toHaveLength(5)
   expect(stdout).toMatch(/Imported 21129 rows/)
   expect(stdout.match(/rolled back/g)).toHaveLength(2)
   expect(stdout).not.toMatch(/DIFFERENT|NOT REFUSED|COUNTED/)

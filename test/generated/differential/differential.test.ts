@@ -9,7 +9,7 @@ import { expect, test } from 'vitest'
 import { isAccepted } from './accepted.ts'
 import { bothServers, isMissing } from './both-servers.ts'
 import { KEPT } from './kept-sequences.ts'
-import { type Answer, runSequence } from './run-sequence.ts'
+import { type Reply, runSequence } from './run-sequence.ts'
 import { type Exchange, SETUP_EXCHANGE, sequence } from './sequences.ts'
 import type { SubjectSource } from './servers.ts'
 
@@ -20,7 +20,7 @@ const SEED = Number(
 )
 const TIMEOUT_MS = 60_000 + SEQUENCES * 2_000
 /** Sequences from one seed. Requests after a difference are omitted. */
-const LOT = 100
+const BATCH_SIZE = 100
 const MAX_FOUND = 20
 
 const servers = bothServers()
@@ -31,7 +31,7 @@ async function firstDifference(
 ): Promise<{ request: unknown; embedded: unknown; real: unknown } | null> {
   const all = [SETUP_EXCHANGE, ...exchanges]
   const [ours, theirs] = await Promise.all(
-    [servers.embedded, servers.real].map((source) => answersOf(source, all)),
+    [servers.embedded, servers.real].map((source) => responsesOf(source, all)),
   )
   for (const [index, exchange] of all.entries()) {
     if (isDeepStrictEqual(ours?.[index], theirs?.[index])) continue
@@ -42,7 +42,7 @@ async function firstDifference(
   return null
 }
 
-async function answersOf(source: SubjectSource, exchanges: readonly Exchange[]): Promise<Answer[]> {
+async function responsesOf(source: SubjectSource, exchanges: readonly Exchange[]): Promise<Reply[]> {
   await using subject = await source.create()
   return await runSequence(subject, exchanges)
 }
@@ -53,9 +53,9 @@ async function differencesIn(count: number): Promise<readonly string[]> {
   const property = fc.asyncProperty(sequence, async (exchanges) => {
     expect(await firstDifference(exchanges)).toBeNull()
   })
-  for (let done = 0; done < count && found.length < MAX_FOUND; done += LOT) {
-    const numRuns = Math.min(LOT, count - done)
-    const result = await fc.check(property, { seed: SEED + done / LOT, numRuns })
+  for (let done = 0; done < count && found.length < MAX_FOUND; done += BATCH_SIZE) {
+    const numRuns = Math.min(BATCH_SIZE, count - done)
+    const result = await fc.check(property, { seed: SEED + done / BATCH_SIZE, numRuns })
     if (result.failed) found.push(fc.defaultReportMessage(result) ?? 'differs')
     if ((done + numRuns) % 1_000 === 0)
       console.log(`${done + numRuns} sequences, ${found.length} lots differ`)

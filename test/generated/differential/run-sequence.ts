@@ -9,7 +9,7 @@ export interface Subject {
 }
 
 /** The responses of a server, without values that depend on time or randomness. */
-export interface Answer {
+export interface Reply {
   readonly status: number
   readonly body: unknown
 }
@@ -20,8 +20,8 @@ const TIMEOUT_MS = 30_000
  * Sends a sequence to a database. Each request waits for the response to the previous one; a stream that is not continued
  * is closed first, so that its write lock delays no other request.
  */
-export async function runSequence(subject: Subject, exchanges: readonly Exchange[]): Promise<Answer[]> {
-  const responses: Answer[] = []
+export async function runSequence(subject: Subject, exchanges: readonly Exchange[]): Promise<Reply[]> {
+  const responses: Reply[] = []
   const batons = new Map<Exchange['client'], string>()
   for (const { route, continues, client, body } of exchanges) {
     if (!continues) await closeStream(client)
@@ -63,7 +63,7 @@ async function send(
         streamText(response).then(
           (text) => resolve({ status, text }),
           // a row with text that is not UTF-8 has no JSON form, so a cursor is truncated there
-          () => resolve({ status, text: 'the answer broke off' }),
+          () => resolve({ status, text: 'the response broke off' }),
         )
       },
     )

@@ -41,9 +41,9 @@ const FAULTS: readonly Fault[] = [
 export function randomFault(random: () => number, body: string, spares: boolean): Fault {
   if (random() >= 0.1) return NO_FAULT
   const fault = pick(random, FAULTS)
-  const losesAnswer = ['drop-after', 'truncate', 'status-after'].includes(fault.kind)
+  const losesResponse = ['drop-after', 'truncate', 'status-after'].includes(fault.kind)
   const continues = !body.includes('"type":"close"')
-  return spares && losesAnswer && continues ? NO_FAULT : fault
+  return spares && losesResponse && continues ? NO_FAULT : fault
 }
 
 /**

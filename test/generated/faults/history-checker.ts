@@ -187,12 +187,12 @@ function addOrder(
   const lines = order === 'real-time' ? [history] : Map.groupBy(history, ({ session }) => session).values()
   for (const line of lines) {
     const known = line.filter(({ outcome }) => outcome === 'committed')
-    const moments = [
+    const times = [
       ...line.map((each) => ({ at: each.start, isEnd: false, each })),
       ...known.map((each) => ({ at: each.end, isEnd: true, each })),
     ].toSorted((a, b) => a.at - b.at || Number(a.isEnd) - Number(b.isEnd))
     let frontier: HistoryTransaction[] = []
-    for (const { isEnd, each } of moments) {
+    for (const { isEnd, each } of times) {
       if (isEnd) frontier = [...frontier.filter(({ end }) => end >= each.start), each]
       else for (const before of frontier) graph.add('order', before.id, each.id)
     }

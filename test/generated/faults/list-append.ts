@@ -30,7 +30,7 @@ const LANES = 8
 const KEYS = 4
 const PART = 100
 
-class GivenUpError extends Error {}
+class AbandonedError extends Error {}
 
 /** The operations of one transaction so far. */
 class Progress {
@@ -118,11 +118,11 @@ export async function runListAppend(
       await tx
         .savepoint(async (inner) => {
           for (let at = 0; at < 2; at++) await act(inner, record, keys, depth + 1)
-          if (random() < 0.4) throw new GivenUpError()
+          if (random() < 0.4) throw new AbandonedError()
         })
         .catch((error: unknown) => {
           record.undo(since)
-          if (!(error instanceof GivenUpError)) throw error
+          if (!(error instanceof AbandonedError)) throw error
         })
     }
   }
@@ -168,7 +168,7 @@ export async function runListAppend(
                 for (const key of keys)
                   record.reads.push({ key, values: await tx.query(READ, [key]), own: [] })
               else for (let at = 1 + Math.floor(random() * 4); at > 0; at--) await act(tx, record, keys, 0)
-              if (throws) throw new GivenUpError()
+              if (throws) throw new AbandonedError()
             },
             isReadOnly ? 'readonly' : 'immediate',
           )

@@ -41,7 +41,7 @@ const START_MS = 30_000
 const TESTS_MS = 240_000
 
 /** What detected a mutation: the simulation, or a project of tests. */
-type Verdict = string
+type Detection = string
 
 const SURVIVED = 'survived'
 
@@ -79,7 +79,7 @@ async function makeCopy(): Promise<string> {
   return copy
 }
 
-async function judge(copy: string, seed: number): Promise<Verdict> {
+async function judge(copy: string, seed: number): Promise<Detection> {
   if (isSimulated) {
     const seconds = Number(values.seconds)
     const time = ['--minutes', String(seconds / 60), '--histories', '1000000']
@@ -93,7 +93,7 @@ async function judge(copy: string, seed: number): Promise<Verdict> {
   return SURVIVED
 }
 
-async function tryMutation(copy: string, mutation: Mutation, seed: number): Promise<Verdict> {
+async function tryMutation(copy: string, mutation: Mutation, seed: number): Promise<Detection> {
   const path = join(copy, FOLDER, mutation.file)
   const text = await readFile(join(ROOT, FOLDER, mutation.file), 'utf8')
   await writeFile(path, text.slice(0, mutation.start) + mutation.replacement + text.slice(mutation.end))
@@ -116,7 +116,7 @@ function sample(mutations: readonly Mutation[], random: () => number): Mutation[
 const all = mutationsOf(join(ROOT, FOLDER), files).filter(({ file }) => file.includes(values.only))
 const chosen = sample(all, seeded(Number(values.seed)))
 const copies = await Promise.all(Array.from({ length: Number(values.parallel) }, makeCopy))
-const verdicts = new Map<Mutation, Verdict>()
+const verdicts = new Map<Mutation, Detection>()
 const untouched = await judge(copies[0] as string, 1)
 if (untouched !== SURVIVED) throw new Error(`without a mistake there is one for: ${untouched}`)
 console.log(`${chosen.length} of ${all.length} mutations`)
@@ -124,16 +124,16 @@ const queue = [...chosen]
 const work = async (copy: string): Promise<void> => {
   for (let mutation = queue.shift(); mutation; mutation = queue.shift()) {
     const startedAt = performance.now()
-    const verdict = await tryMutation(copy, mutation, 1 + verdicts.size)
-    verdicts.set(mutation, verdict)
+    const detection = await tryMutation(copy, mutation, 1 + verdicts.size)
+    verdicts.set(mutation, detection)
     const { file, line, what } = mutation
     const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0)
-    console.log(`${verdict} (${seconds} s): ${file}:${line} ${what.replace(/\s+/g, ' ').slice(0, 100)}`)
+    console.log(`${detection} (${seconds} s): ${file}:${line} ${what.replace(/\s+/g, ' ').slice(0, 100)}`)
   }
 }
 await Promise.all(copies.map(work))
-const counts = new Map<Verdict, number>()
-for (const verdict of verdicts.values()) counts.set(verdict, (counts.get(verdict) ?? 0) + 1)
+const counts = new Map<Detection, number>()
+for (const detection of verdicts.values()) counts.set(detection, (counts.get(detection) ?? 0) + 1)
 const caught = verdicts.size - (counts.get(SURVIVED) ?? 0)
-const by = Array.from(counts, ([verdict, count]) => `${verdict} ${count}`).join(', ')
+const by = Array.from(counts, ([detection, count]) => `${detection} ${count}`).join(', ')
 console.log(`mutations of ${values.package}: ${caught} of ${verdicts.size} caught (${by})`)

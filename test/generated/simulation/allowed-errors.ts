@@ -93,7 +93,7 @@ class ErrorChecker {
       const isRefused = isUnknown || call.sql.includes('unreadable')
       return this.#hazards.isFaulty || isRefused ? null : 'nothing was refused on the way'
     }
-    if (error instanceof ProtocolError) return this.#hazards.isFaulty ? null : 'all answers were good'
+    if (error instanceof ProtocolError) return this.#hazards.isFaulty ? null : 'all responses were valid'
     if (error instanceof TypeError) return this.#ofType(call, error)
     if (error instanceof SyntaxError && call.sql[0] === 'commit; insert') return null
     if (error instanceof RangeError || error instanceof SyntaxError) return 'nothing was out of range'
@@ -155,9 +155,9 @@ class ErrorChecker {
       if (waitedMs < least) return `only ${waitedMs} ms had passed`
       return this.#hazards.slowMs > QUICK_MS || least < 5_000 ? null : 'nothing was slow'
     }
-    const gaveUp = calls.some(({ isAborted, plan }) => isAborted || plan.timeoutMs !== undefined)
+    const mayBeAborted = calls.some(({ isAborted, plan }) => isAborted || plan.timeoutMs !== undefined)
     const hasShortTime = this.#plan(call).requestTimeoutMs !== undefined
-    const endsItself = calls.some(({ sql }) =>
+    const endsOnItsOwn = calls.some(({ sql }) =>
       sql.some((each) => each === 'or rollback' || each.endsWith(' p')),
     )
     const isBusy = this.#history.tasks.length > 1 && JSON.stringify(this.#history).includes('"mode":"')
@@ -174,11 +174,11 @@ class ErrorChecker {
     const { isExecuteOnly, isOld, hasNoCursor } = this.#history.server
     const hasNoToken =
       (isExecuteOnly || isOld || hasNoCursor) && this.#history.clients.some(({ token }) => token?.fails)
-    return gaveUp ||
+    return mayBeAborted ||
       (isBehindCommit && hasDeferredViolation && message.includes('the COMMIT before it failed')) ||
       hasShortTime ||
       hasNoToken ||
-      endsItself ||
+      endsOnItsOwn ||
       isBusy ||
       isUndone ||
       isLarge ||

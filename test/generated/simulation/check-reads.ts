@@ -29,7 +29,7 @@ function readsOf(call: Call): { rows: Rows; isWhole: boolean }[] {
 export function checkReads(program: Program, history: History, durable: Rows): string[] {
   return program.ledger.calls.flatMap((call) =>
     readsOf(call).flatMap(({ rows, isWhole }) => {
-      const foreign = strangersIn(call, rows, durable)
+      const foreign = unexpectedRowsIn(call, rows, durable)
       if (foreign.length > 0)
         return [`${nameOf(call)}: saw what is not there: ${foreign.join()} in ${rows.join()}`]
       const missing = isWhole ? visibleTo(call, program, history).filter((tag) => !rows.includes(tag)) : []
@@ -38,7 +38,7 @@ export function checkReads(program: Program, history: History, durable: Rows): s
   )
 }
 
-function strangersIn(call: Call, rows: Rows, durable: Rows): Rows {
+function unexpectedRowsIn(call: Call, rows: Rows, durable: Rows): Rows {
   let same = 0
   while (same < rows.length && rows[same] === durable[same]) same += 1
   const own = new Set(tagsIn(call.scope.root))

@@ -34,13 +34,13 @@ export function checkRetries(program: Program, network: Network, history: Histor
     const sent = network.seen.filter(({ body, isRefused }) => !isRefused && body.includes(markOf(call.id)))
     const problem =
       call.scope.kind === 'client'
-        ? complaintOfAlone(call, sent, history)
-        : complaintInside(call, sent, network, history)
+        ? problemOfSingle(call, sent, history)
+        : problemInside(call, sent, network, history)
     return problem === null ? [] : [`${nameOf(call)}: ${problem}`]
   })
 }
 
-function complaintOfAlone(call: Call, sent: readonly SeenRequest[], { clients }: History): string | null {
+function problemOfSingle(call: Call, sent: readonly SeenRequest[], { clients }: History): string | null {
   const { maxRetries = MAX_RETRIES, requestTimeoutMs, token }: ClientPlan = clients[call.scope.client] ?? {}
   const isRead = READS.has(call.sql[0] as Sql)
   const wasDivided = isRead && sent.some(isDivided) ? 1 : 0
@@ -61,11 +61,11 @@ function complaintOfAlone(call: Call, sent: readonly SeenRequest[], { clients }:
 /** Whether reads shared a request that one of their results may have made fail: each is then sent again separately. */
 function isDivided({ body, fault }: SeenRequest): boolean {
   const isShared = body.split(ANY_MARK).length > 2
-  const isTruncated = fault?.kind === 'cut silently' || fault?.kind === 'foreign answer'
+  const isTruncated = fault?.kind === 'cut silently' || fault?.kind === 'foreign response'
   return isShared && (isTruncated || fault?.value === 500 || body.includes(UNREADABLE))
 }
 
-function complaintInside(
+function problemInside(
   call: Call,
   sent: readonly SeenRequest[],
   { hits }: Network,

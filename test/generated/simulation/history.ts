@@ -148,7 +148,7 @@ export type FaultKind =
   /** The request is lost on the way. */
   | 'lost'
   /** Its response is lost on the way. */
-  | 'answer lost'
+  | 'response lost'
   /** A proxy sends it twice, one after the other, and returns the second response. */
   | 'repeated'
   /** The response's body is truncated with an error, or as if it ended there. */
@@ -159,9 +159,9 @@ export type FaultKind =
   | 'refused as html'
   | 'refused after'
   /** A response in JSON that does not belong to this request; `value` determines which. */
-  | 'foreign answer'
+  | 'foreign response'
   /** Neither a response nor an error ever arrives. */
-  | 'no answer'
+  | 'no response'
   | 'lost silently'
   /** The server takes `value` ms per statement. */
   | 'slow'

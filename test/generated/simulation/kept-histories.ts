@@ -79,15 +79,15 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     {
       client: { ignoresAbort: true },
       faults: [
-        { request: 0, kind: 'no answer' },
-        { request: 1, kind: 'no answer' },
+        { request: 0, kind: 'no response' },
+        { request: 1, kind: 'no response' },
       ],
     },
   ),
   keep(
     'a fetch that ignores its signal does not keep the stream of a cursor',
     [[inTransaction({ do: 'rows', sql: 'insert', wait: 'never' })]],
-    { client: { ignoresAbort: true }, faults: [{ request: 0, kind: 'no answer' }] },
+    { client: { ignoresAbort: true }, faults: [{ request: 0, kind: 'no response' }] },
   ),
   keep(
     'a read that a transaction awaits does not share a request with a write of the same tick',
@@ -130,7 +130,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       `a COMMIT with the response to another request: ${value}`,
       [[{ do: 'transaction', retry: 2, steps: [insert] }]],
       {
-        faults: [{ request: 1, kind: 'foreign answer', value }],
+        faults: [{ request: 1, kind: 'foreign response', value }],
       },
     ),
   ),
@@ -170,7 +170,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
   ]),
   keep('a malformed response does not prove that the server has /v3', [[insert, inTransaction(insert)]], {
     server: { isOld: true },
-    faults: [{ request: 1, kind: 'foreign answer', value: 0 }],
+    faults: [{ request: 1, kind: 'foreign response', value: 0 }],
   }),
   keep(
     'a server without cursors closes the stream of an aborted cursor',
@@ -323,7 +323,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
   keep(
     'a response with invalid results does not prove that the server has /v3',
     [[insert], [onStream(insert)]],
-    { server: { isOld: true }, faults: [{ request: 1, kind: 'foreign answer', value: 4 }] },
+    { server: { isOld: true }, faults: [{ request: 1, kind: 'foreign response', value: 4 }] },
   ),
   keep('the statement ROLLBACK that is aborted after a rollback in flight', [
     [
@@ -347,7 +347,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
         ),
       ],
     ],
-    { faults: [{ request: 1, kind: 'no answer' }] },
+    { faults: [{ request: 1, kind: 'no response' }] },
   ),
   keep(
     'a transaction that is rolled back while it waits for the write lock lets the next one write, though its stream stays open',
@@ -378,7 +378,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       faults: [
         { request: 5, kind: 'lost silently' },
         { request: 6, kind: 'refused after' },
-        { request: 7, kind: 'no answer' },
+        { request: 7, kind: 'no response' },
       ],
     },
   ),
@@ -394,7 +394,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
         ),
       ],
     ],
-    { faults: [{ request: 1, kind: 'foreign answer' }] },
+    { faults: [{ request: 1, kind: 'foreign response' }] },
   ),
   keep('a script whose last statement fails after a transaction', [
     [{ do: 'script', sql: ['insert', 'insert', 'missing table'], whole: [1, 2], catches: true }],
@@ -457,7 +457,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
   keep(
     'a script of one statement that was executed, with an error of an unknown code as the response',
     [[{ do: 'script', sql: ['insert'] }]],
-    { faults: [{ request: 0, kind: 'foreign answer', value: 6 }] },
+    { faults: [{ request: 0, kind: 'foreign response', value: 6 }] },
   ),
   keep(
     'without batches: a chain that fails before a transaction of the same stream',
@@ -495,7 +495,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
   keep(
     'without batches: a response without a baton while another call of its request is pending',
     [[inTransaction(insert, { do: 'together', steps: [insert, insert], catches: true })]],
-    { server: { isExecuteOnly: true }, faults: [{ request: 5, kind: 'foreign answer', value: 0 }] },
+    { server: { isExecuteOnly: true }, faults: [{ request: 5, kind: 'foreign response', value: 0 }] },
   ),
   keep(
     'a COMMIT whose second copy is rejected does not prove that the server has no batches',
@@ -519,7 +519,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
   keep(
     'without batches: a response of another service to a chain does not identify the statement, which was executed',
     [[onStream({ do: 'chain', sql: ['returning'], catches: true })]],
-    { server: { isExecuteOnly: true }, faults: [{ request: 4, kind: 'foreign answer', value: 6 }] },
+    { server: { isExecuteOnly: true }, faults: [{ request: 4, kind: 'foreign response', value: 6 }] },
   ),
   keep(
     'a server that rejects writers: the writers of a client run one at a time, and the time limit of each begins with its turn',

@@ -23,7 +23,7 @@ const { values } = parseArgs({
 })
 
 /** Maximum number of kinds of mistakes that are listed. */
-const MOST_KINDS = 20
+const MAX_KINDS = 20
 
 /** A mistake without the parts that vary between histories, so that the same mistake is recognized in a smaller one. */
 const kindOf = (mistake: string): string =>
@@ -91,7 +91,7 @@ for (; done < count && realNow() - startedAt < Number(values.minutes) * 60_000; 
   await check(`seed ${seed + done}`, generateHistory(seed + done), seed + done)
 if (values.report) console.log(await reportOf(generateHistory(seed)))
 const seconds = (realNow() - startedAt) / 1_000
-for (const [kind, { count: times, seeds }] of [...found].slice(0, MOST_KINDS))
+for (const [kind, { count: times, seeds }] of [...found].slice(0, MAX_KINDS))
   console.log(`${times} times, seeds ${seeds.slice(0, 3).join()}: ${kind}`)
 const failed = [...found.values()].reduce((sum, { count: times }) => sum + times, 0)
 console.log(

@@ -135,7 +135,7 @@ export class ModelConnection {
   isTimedOut = false
   /** A statement is running, so nothing ends its transaction now. */
   isBusy = false
-  #endsLater = false
+  #isEndDelayed = false
   #lastRowid = -1
   isClosed = false
   readonly #visible: () => number
@@ -153,7 +153,7 @@ export class ModelConnection {
   /** Ends its transaction in favor of one that waits for the lock. */
   timeOut(): void {
     if (this.isBusy) {
-      this.#endsLater = true
+      this.#isEndDelayed = true
       return
     }
     this.rollback()
@@ -162,8 +162,8 @@ export class ModelConnection {
 
   finished(): void {
     this.isBusy = false
-    if (this.#endsLater && this.transaction && this.database.holder === this) this.timeOut()
-    this.#endsLater = false
+    if (this.#isEndDelayed && this.transaction && this.database.holder === this) this.timeOut()
+    this.#isEndDelayed = false
   }
 
   rollback(): void {
@@ -242,12 +242,12 @@ export class ModelConnection {
   #see(): number {
     const { transaction } = this
     if (!transaction) return this.#visible()
-    if (transaction.seen === null) this.#look(transaction, this.#visible())
+    if (transaction.seen === null) this.#fixSnapshot(transaction, this.#visible())
     return transaction.seen as unknown as number
   }
 
   /** Fixes the snapshot of a transaction. */
-  #look(transaction: OpenTransaction, seen: number): void {
+  #fixSnapshot(transaction: OpenTransaction, seen: number): void {
     transaction.seen = seen
     // changes that a replica does not have yet are newer than its snapshot
     transaction.version = seen === this.database.rows.length ? this.database.version : -1
@@ -266,7 +266,7 @@ export class ModelConnection {
       throw new ServerGone('the stream was dropped')
     }
     if (isStale()) throw this.database.isTursodb ? stale() : locked()
-    if (this.transaction?.seen === null) this.#look(this.transaction, this.database.rows.length)
+    if (this.transaction?.seen === null) this.#fixSnapshot(this.transaction, this.database.rows.length)
   }
 
   #commit(own: OpenTransaction): void {

@@ -55,11 +55,11 @@ function checkGroup(
       ? [`${name}: acknowledged, but not there: ${needed.join()}`]
       : []
   // a proxy that sends a request twice may receive a rejection of the second copy; on a stream, its baton would reveal it
-  const isRefusedTwin = tags.some(
+  const isRejectedDuplicate = tags.some(
     (tag) =>
       (expires && network.repeated.has(tag)) || (rejectsWriters && network.repeatedWithoutBaton.has(tag)),
   )
-  if (must === 'not be there' && isRefusedTwin) return []
+  if (must === 'not be there' && isRejectedDuplicate) return []
   if (must === 'not be there')
     return [
       `${name}: must not be there, but is: ${commits.map((commit) => commit.tags.join()).join(' and ')}`,

@@ -41,7 +41,7 @@ export class Program {
   readonly clientScopes: Scope[]
   readonly events: ClientEvent[] = []
   /** From now on there are no failures. */
-  isCalm = false
+  isFaultFree = false
   readonly #world: World
   readonly #history: History
   readonly #calls: CallTracker
@@ -72,8 +72,8 @@ export class Program {
     let attempts = 0
     return async () => {
       const at = attempts++
-      if (ms > 0 && !this.isCalm) await this.#world.sleep(ms)
-      if (fails.includes(at) && !this.isCalm) throw new PlannedError('no token')
+      if (ms > 0 && !this.isFaultFree) await this.#world.sleep(ms)
+      if (fails.includes(at) && !this.isFaultFree) throw new PlannedError('no token')
       return 'token'
     }
   }

@@ -49,7 +49,7 @@ test('a client that disconnects in a write transaction after sending a request d
   proxy.next = (body) => {
     if (!body.includes('VALUES (2)')) return NO_FAULT
     arrived.resolve()
-    return { kind: 'hold-answer', until: remaining.promise }
+    return { kind: 'hold-response', until: remaining.promise }
   }
   const sql = 'INSERT INTO t VALUES (2)'
   await sendAndLeave(server.url, { baton, sql, arrived: arrived.promise })

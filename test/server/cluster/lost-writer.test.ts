@@ -44,18 +44,21 @@ async function run(file: string, args: readonly string[], env: Record<string, st
   )
 }
 
-const SAYS_SO = ['echo', 'ended']
-const IMPATIENT = { SQLD_PROBE_SECONDS: '1' }
+const COMMAND = ['echo', 'ended']
+const SHORT_TIMEOUT = { SQLD_PROBE_SECONDS: '1' }
 
 test('the probe stops only a server that no longer grants its write lock', async () => {
   const probe = await fileOf('sqld-probe', probeText)
   await using sqld = await startSqld()
-  expect(await run(probe, [sqld.url, ...SAYS_SO], IMPATIENT)).toEqual({ code: 0, stdout: '' })
+  expect(await run(probe, [sqld.url, ...COMMAND], SHORT_TIMEOUT)).toEqual({ code: 0, stdout: '' })
   await freezeProcess(sqld.pid)
-  expect(await run(probe, [sqld.url, ...SAYS_SO], IMPATIENT)).toEqual({ code: 0, stdout: 'ended\n' })
+  expect(await run(probe, [sqld.url, ...COMMAND], SHORT_TIMEOUT)).toEqual({ code: 0, stdout: 'ended\n' })
   process.kill(sqld.pid, 'SIGCONT')
   // a missing path is not a reason to restart
-  expect(await run(probe, [`${sqld.url}/nothing`, ...SAYS_SO], IMPATIENT)).toEqual({ code: 2, stdout: '' })
+  expect(await run(probe, [`${sqld.url}/nothing`, ...COMMAND], SHORT_TIMEOUT)).toEqual({
+    code: 2,
+    stdout: '',
+  })
 })
 
 test('the probe sends a token from a header file', async () => {
@@ -64,8 +67,8 @@ test('the probe sends a token from a header file', async () => {
   const { url, authToken } = await server.createDatabase('probed')
   const headers = await fileOf('headers', `authorization: Bearer ${authToken}\n`)
   const base = url.replace(/\/$/, '')
-  expect((await run(probe, [base, ...SAYS_SO])).code).toBe(2)
-  expect(await run(probe, [base, ...SAYS_SO], { SQLD_PROBE_HEADERS: headers })).toEqual({
+  expect((await run(probe, [base, ...COMMAND])).code).toBe(2)
+  expect(await run(probe, [base, ...COMMAND], { SQLD_PROBE_HEADERS: headers })).toEqual({
     code: 0,
     stdout: '',
   })

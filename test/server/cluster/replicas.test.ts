@@ -211,7 +211,7 @@ describe('an index that the database does not reach', () => {
       seen.push(body)
       // the request for the replica's index, which is sent after 2 s
       if (seen.length === 3) requested.resolve()
-      return body.includes('select 7') ? { kind: 'hold-answer', until: requested.promise } : NO_FAULT
+      return body.includes('select 7') ? { kind: 'hold-response', until: requested.promise } : NO_FAULT
     }
     await using db = createClient({ url: proxy.url })
     await db.execute('select 1')
@@ -280,11 +280,11 @@ describe('errors of the primary, through a replica', () => {
     const [db] = replicas
     // a separate table, because a replica may still send the previous write, for which there was no primary
     await db.batch(['drop table if exists taken', 'create table taken (a)'])
-    await using patient = createClient({
+    await using withoutTimeout = createClient({
       url: cluster.replicaUrls[0] as string,
       transactionTimeoutMs: Infinity,
     })
-    const lost = patient.transaction(async (tx) => {
+    const lost = withoutTimeout.transaction(async (tx) => {
       await tx.execute('insert into taken values (1)')
       await new Promise((resolve) => setTimeout(resolve, 5_100))
       await primary.execute('insert into taken values (2)')

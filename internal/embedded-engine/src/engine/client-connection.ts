@@ -302,7 +302,7 @@ export class RunningStatement {
   #isAborted = false
   #hasEnded = false
   /** Whether it has acquired the write lock for a transaction that had not written before. */
-  #tookLock = false
+  #acquiredLock = false
 
   /** Called only by `ClientConnection.prepare`. */
   constructor(
@@ -339,7 +339,7 @@ export class RunningStatement {
     try {
       this.#checkNotAborted()
       const values = resolveArguments(this.#prepared.parameters, given, statement.kind === 'explain')
-      this.#tookLock = !this.#connection.holdsLock
+      this.#acquiredLock = !this.#connection.holdsLock
       const prepared = await this.#connection.lockFor(statement, grant)
       if (prepared !== null) {
         this.#prepared.finalize()
@@ -369,7 +369,7 @@ export class RunningStatement {
     } catch (error) {
       this.#end()
       // the transaction's snapshot is outdated: it can still read, but others may acquire the lock
-      if (this.#tookLock && error instanceof SqliteError && (error.code & 0xff) === BUSY)
+      if (this.#acquiredLock && error instanceof SqliteError && (error.code & 0xff) === BUSY)
         this.#connection.unlock()
       throw error
     }

@@ -36,7 +36,7 @@ function current(): OpenDatabase {
 }
 
 /** Opens the database before the first call. */
-function openAhead(): void {
+function openEarly(): void {
   try {
     current()
   } catch {
@@ -72,7 +72,7 @@ function receive(message: ToWorker): void {
     case 'open':
       assigned = message
       isWatched = false
-      return openAhead()
+      return openEarly()
     case 'settings':
       if (assigned !== null) assigned = { ...assigned, settings: message.settings }
       return open?.applySettings(message.settings)

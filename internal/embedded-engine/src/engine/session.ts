@@ -178,7 +178,7 @@ export class Session {
     for (const [index, { condition }] of steps.entries()) {
       results.push(null)
       errors.push(isTimedOut ? transactionTimeout() : null)
-      if (isTimedOut || !this.#isMet(condition, results)) continue
+      if (isTimedOut || !this.#isConditionTrue(condition, results)) continue
       try {
         const result = await this.#runStep(prepared[index] as Step, remaining, permissions)
         results[index] = encodeResult(result, this.#isCloud ? undefined : null)
@@ -217,7 +217,7 @@ export class Session {
       // the transaction may have been preempted during the wait for the reader; later steps must not run without it
       isTimedOut = this.#connection.takeTimeout() || isTimedOut
       if (isTimedOut) await sink.stepError(index, transactionTimeout())
-      if (isTimedOut || !this.#isMet(condition, results)) continue
+      if (isTimedOut || !this.#isConditionTrue(condition, results)) continue
       try {
         await this.#streamStep(prepared[index] as Step, index, { sink, permissions })
         results[index] = 'done'
@@ -332,7 +332,7 @@ export class Session {
       // without the transaction, later statements would be committed individually
       if (this.#connection.takeTimeout() || this.isAutocommit)
         throw MigrationError.ofStep(at, transactionTimeout(), sql)
-      if (!this.#isMet(condition, results)) continue
+      if (!this.#isConditionTrue(condition, results)) continue
       try {
         const step = this.#prepareStep({ sql, sqlId: null, args, namedArgs })
         results[at] = encodeResult(await this.#runStep(step, MAX_RESPONSE_BYTES, permissions), null)
@@ -469,7 +469,7 @@ export class Session {
     }
   }
 
-  #isMet(condition: BatchStep['condition'], results: readonly (string | null)[]): boolean {
+  #isConditionTrue(condition: BatchStep['condition'], results: readonly (string | null)[]): boolean {
     return (
       condition === null ||
       evaluateCondition(condition, {

@@ -140,7 +140,7 @@ test('tokens do not cause a request each to a failing issuer', async () => {
   const issuer = await start()
   const sets = new KeySets({ ...LONG, freshMs: 0, pauseMs: 60_000 })
   issuer.add('a', 'EdDSA')
-  issuer.answer = { status: 500, body: '' }
+  issuer.customResponse = { status: 500, body: '' }
   for (let time = 0; time < 5; time += 1) expect(await accepts(sets, [issuer.url], issuer, 'a')).toBe(false)
   expect(issuer.requestCount).toBe(1)
 })
@@ -174,7 +174,7 @@ test('keys remain valid for a limited time while their issuer is unreachable', a
   const short = new KeySets({ ...LONG, freshMs: 0, staleMs: 200 })
   const find = (sets: KeySets) => accepts(sets, [issuer.url], issuer, 'a')
   for (const sets of [kept, short]) expect(await find(sets)).toBe(true)
-  for (const answer of [
+  for (const customResponse of [
     { status: 500, body: '' },
     { status: 200, body: '' },
     { status: 200, body: '<!doctype html><title>Maintenance</title>' },
@@ -184,9 +184,12 @@ test('keys remain valid for a limited time while their issuer is unreachable', a
     { status: 200, body: `{"keys":[${' '.repeat(300_000)}]}` },
     { status: 302, body: '', location: issuer.url },
   ]) {
-    issuer.answer = answer
+    issuer.customResponse = customResponse
     const { requestCount } = issuer
-    expect([answer.body.slice(0, 20), await find(kept)]).toEqual([answer.body.slice(0, 20), true])
+    expect([customResponse.body.slice(0, 20), await find(kept)]).toEqual([
+      customResponse.body.slice(0, 20),
+      true,
+    ])
     // a redirect is not followed
     expect(issuer.requestCount).toBe(requestCount + 1)
   }

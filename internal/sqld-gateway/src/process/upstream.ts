@@ -113,7 +113,7 @@ export class Upstream {
   /** @returns the version that the program reports */
   async start(): Promise<string> {
     const { remote } = this.#options
-    this.#process = remote === undefined ? await this.#startOwn() : await connectSqld(remote)
+    this.#process = remote === undefined ? await this.#startServer() : await connectSqld(remote)
     // the pool of a server that has exited; closing rejects if this back end was closed meanwhile
     this.#pool?.close().catch(() => {})
     const Pool = await undiciPool()
@@ -122,7 +122,7 @@ export class Upstream {
     return this.#process.version
   }
 
-  async #startOwn(): Promise<SqldTarget> {
+  async #startServer(): Promise<SqldTarget> {
     const { directory, controlKey, sqldPath, primary } = this.#options
     await mkdir(directory, { recursive: true })
     // a replica receives all data again; old data may include databases that were removed
@@ -201,11 +201,11 @@ export class Upstream {
   async restart(): Promise<void> {
     const own = this.#own
     if (own === null) return
-    await this.#restartWith(() => own.kill())
+    await this.#restart(() => own.kill())
   }
 
   /** Restarts the server. Requests wait until it has started; none is sent to the server that is stopping. */
-  async #restartWith(end: () => Promise<void>): Promise<void> {
+  async #restart(end: () => Promise<void>): Promise<void> {
     this.#restarting ??= end()
       .then(() => this.start())
       .finally(() => {
@@ -226,7 +226,7 @@ export class Upstream {
       const process = this.#process
       const isHealthy = process === null || (process.isRunning && this.#restarting === null)
       if (isHealthy || this.#isClosed) break
-      await this.#restartWith(() => process.close())
+      await this.#restart(() => process.close())
     }
     return this.#running
   }

@@ -63,12 +63,12 @@ test('forwards the request, the response and the status', async () => {
   const { call } = await proxied((stream, path) => {
     void text(stream).then((question) => {
       questions.push(path, question)
-      response(stream, 'answer')
+      response(stream, 'response')
     })
   })
   const stream = call(EXEC)
   const trailers = once(stream, 'trailers')
-  expect(await text(stream)).toBe('answer')
+  expect(await text(stream)).toBe('response')
   expect((await trailers)[0]).toMatchObject({ 'grpc-status': '0' })
   expect(questions).toEqual([EXEC, 'question'])
 })

@@ -82,7 +82,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
   /** Streams with a transaction, including those that have timed out, and whether it got the lock. */
   const open = new Map<object, boolean>()
   /** Streams whose transaction appears to have ended. */
-  const seeminglyEnded = new Set<object | null>()
+  const apparentlyEnded = new Set<object | null>()
   const checkpointer = new WalCheckpointer(gate, {
     bytes: async () => bytes,
     onLarge: () => {},
@@ -91,7 +91,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
       const now = performance.now()
       const isFirst = now - lastAt > checkpointMs
       // the server would take the lock from such a transaction; and a COMMIT that did not run looks like one that did
-      const isAllowed = now - lock.heldSince >= WINDOW_MS || seeminglyEnded.has(lock.holder)
+      const isAllowed = now - lock.heldSince >= WINDOW_MS || apparentlyEnded.has(lock.holder)
       if (isFirst && lock.holder && !isAllowed) violations.push(`a checkpoint overlapped a writer at ${now}`)
       lastAt = now
       await sleep(checkpointMs)
@@ -104,7 +104,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
     if (open.get(stream) && lock.holder !== stream) {
       // its transaction has timed out
       open.delete(stream)
-      seeminglyEnded.delete(stream)
+      apparentlyEnded.delete(stream)
       return true
     }
     if (isOpen ? EFFECTS[action].opens : EFFECTS[action] === COMMIT) return true
@@ -115,10 +115,10 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
     if (EFFECTS[action].opens || (isOpen && EFFECTS[action].mayWrite))
       open.set(stream, EFFECTS[action].mayWrite)
     await sleep(durationMs)
-    if (action === 'skipped commit') seeminglyEnded.add(stream)
+    if (action === 'skipped commit') apparentlyEnded.add(stream)
     if (action === 'commit') {
       open.delete(stream)
-      seeminglyEnded.delete(stream)
+      apparentlyEnded.delete(stream)
     }
     if (!open.has(stream)) lock.release(stream)
     return action === 'begin and fail'
@@ -132,7 +132,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
     const hasError = await serve(stream, { action, durationMs })
     gate.onResponse(writes, effect)
     gate.onEnd(writes, effect, { isContinued: true, hasError })
-    const isOpen = open.has(stream) || seeminglyEnded.has(stream)
+    const isOpen = open.has(stream) || apparentlyEnded.has(stream)
     if (!isOpen && !hasError && !hasBegun && gate.isWriter(writes))
       violations.push(`still a writer after its ${action}`)
     if (effect.mayWrite) checkpointer.onWrite()

@@ -140,9 +140,9 @@ test('requests to a failing server share a retry budget', async () => {
 })
 
 test('ten successful calls restore one retry', async () => {
-  let isWell = false
+  let isHealthyNow = false
   const { db, received } = await scripted((request, response, count) =>
-    isWell ? answer(response, executed) : status(503, '')(request, response, count),
+    isHealthyNow ? answer(response, executed) : status(503, '')(request, response, count),
   )
   const attempts = async (calls: number): Promise<number> => {
     const before = received.length
@@ -151,9 +151,9 @@ test('ten successful calls restore one retry', async () => {
   }
   expect(await attempts(5)).toBe(15)
   expect(await attempts(1)).toBe(1)
-  isWell = true
+  isHealthyNow = true
   expect(await attempts(11)).toBe(11)
-  isWell = false
+  isHealthyNow = false
   expect(await attempts(1)).toBe(2)
 })
 

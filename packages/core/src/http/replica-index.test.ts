@@ -25,7 +25,7 @@ class Replica {
       if (signal.aborted) end()
       if (!isStuck) setTimeout(resolve, body.includes('mine') ? this.answerMs : 10)
     })
-    const text = url.includes('cursor') ? this.#rows : this.#answer
+    const text = url.includes('cursor') ? this.#rows : this.#response
     return {
       status: 200,
       text: async () => text,
@@ -33,7 +33,7 @@ class Replica {
     }
   }
 
-  get #answer(): string {
+  get #response(): string {
     const index = `"replication_index":"${this.index}"`
     const result = `{"cols":[],"rows":[],"affected_row_count":0,"last_insert_rowid":null,${index}}`
     const execute = `{"type":"ok","response":{"type":"execute","result":${result}}}`

@@ -39,7 +39,7 @@ async function send(
       : requests === undefined
         ? ''
         : JSON.stringify({ requests: [...requests, { type: 'close' }] })
-  const { status, body: answer } = await backend.handle(id as DatabaseId, {
+  const { status, body: responseBody } = await backend.handle(id as DatabaseId, {
     method: requests === undefined ? 'GET' : 'POST',
     path,
     query: '',
@@ -48,9 +48,9 @@ async function send(
     signal: new AbortController().signal,
     remoteAddress: '127.0.0.1',
   })
-  if (typeof answer === 'string') return { status, body: answer }
+  if (typeof responseBody === 'string') return { status, body: responseBody }
   const parts: Buffer[] = []
-  for await (const part of answer) parts.push(Buffer.from(part))
+  for await (const part of responseBody) parts.push(Buffer.from(part))
   return { status, body: Buffer.concat(parts).toString() }
 }
 
