@@ -1,8 +1,8 @@
-// Measures many writers on one database, alongside reports: on a bare libsql-server, behind the control plane, and on the
-// embedded server, through each client. A server counts as dead if it does not respond to a write within 15 s after a load.
-// Takes about eight minutes; use `--seconds 600 --only "12 writers, two reports"` for a long run. `--write-docs` puts the
-// table into docs/self-hosting.md:
-// npm run bench:contention [-- --seconds N] [-- --only LOAD] [-- --server NAME] [-- --client NAME] [-- --write-docs]
+// Measures many writers on one database, with concurrent reports: on a plain libsql-server, behind the control plane, and on the
+// embedded server, with each client. A server counts as unresponsive if it does not respond to a write within 15 s after a load.
+// Takes about eight minutes; use `--seconds 600 --only "12 writers, two reports"` for a long run. `--write-docs` writes the table
+// to docs/self-hosting.md. Run: npm run bench:contention [-- --seconds N] [-- --only LOAD] [-- --server NAME] [-- --client NAME]
+// [-- --write-docs]
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -55,7 +55,7 @@ async function run(load: Load, server: string, client: string): Promise<Row> {
     finished.abort()
     await logSampler
     await opened.close()
-    // those cut off when the server stopped
+    // requests that were aborted when the server stopped
     await program.close().catch(() => {})
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Counts what one call costs inside core: source files and functions entered, entries into functions, promises created, and
- * bytes that a minor garbage collection does not free (each is copied twice, and waits for a full one). The server is a
- * function that responds at once, so that nothing else is counted. Run: npm run bench:flow
+ * Measures the cost of one call inside core: source files and functions entered, function calls, promises created, and bytes that
+ * a minor garbage collection does not free (they are copied twice, and freed only by a full one). The server is a function that
+ * responds immediately, so that nothing else is counted. Run: npm run bench:flow
  */
 import { createHook } from 'node:async_hooks'
 import { Session } from 'node:inspector/promises'

@@ -1,6 +1,6 @@
-// Measures what a fresh database per test costs with `useDatabase`, with a template of 30 tables and 1,000 rows and a
-// running server: the time until the test starts, until its first response, and including the removal in the background.
-// Compares that with running the same statements again for each test: npm run bench:testing [-- --tests N]
+// Measures the cost of a fresh database per test with `useDatabase`, with a template of 30 tables and 1,000 rows and a running
+// server: the time until the test starts, until its first response, and including the removal in the background. Compares it with
+// running the same statements for each test. Run: npm run bench:testing [-- --tests N]
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
 import { type TestDatabase, type TestHooks, useDatabase } from '@batonsql/local-server/testing'
@@ -38,7 +38,7 @@ class Runner {
   }
 }
 
-/** Milliseconds of each test. */
+/** Times of each test, in ms. */
 interface Times {
   readonly ready: number[]
   readonly firstResponse: number[]

@@ -1,6 +1,6 @@
-// A thousand databases on one embedded server: how much memory its process uses at the start, at the peak and when idle, and
-// how fast it responds when every request is for a different database:
-// npm run bench:many [-- --databases N] [-- --in-flight 8,64]
+// A thousand databases on one embedded server: measures the memory of its process at the start, at the peak and when idle, and
+// how fast it responds if every request is for a different database. Run: npm run bench:many [-- --databases N] [-- --in-flight
+// 8,64]
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { startLocalServer } from '@batonsql/local-server'

@@ -1,6 +1,6 @@
-// A thousand databases through the platform API: created, listed, queried twice, half of them deleted, and the server
-// started again with the rest; on each back end, in separate processes. `--write-docs` puts the figures into
-// docs/self-hosting.md: npm run bench:platform [-- --databases N] [-- --backend sqld] [-- --write-docs]
+// Creates, lists and queries a thousand databases with the platform API, deletes half of them, and restarts the server with the
+// rest, on each back end, in separate processes. `--write-docs` writes the figures to docs/self-hosting.md. Run: npm run
+// bench:platform [-- --databases N] [-- --backend sqld] [-- --write-docs]
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
@@ -33,7 +33,7 @@ interface Figure {
   readonly seconds: number
   /** Number of calls; 1 for a step that is done once. */
   readonly calls: number
-  /** Resident memory afterwards, in MB, of the server's process and of libsql-server, if it runs one. */
+  /** Resident memory afterwards, in MB, of the server process and of libsql-server, if there is one. */
   readonly megabytes: number
   readonly sqldMegabytes: number | null
 }

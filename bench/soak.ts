@@ -1,5 +1,5 @@
-// Does anything grow? Keeps 64 calls in flight for several minutes, with one request in ten failing, and samples memory,
-// sockets, listeners and the server's streams every 15 s: npm run bench:soak [-- --minutes 5]
+// Checks for resource leaks. Keeps 64 calls in flight for several minutes, with one request in ten failing, and samples memory,
+// sockets, listeners and the server's streams every 15 s. Run: npm run bench:soak [-- --minutes 5]
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -14,7 +14,7 @@ const { values } = parseArgs({
 })
 const IN_FLIGHT = 64
 const SAMPLE_MS = 15_000
-/** The number of streams that a server accepts; it refuses the rest. */
+/** The number of streams that a server accepts. It rejects others. */
 const SERVER_STREAMS = 128
 
 const sqld = await startSqld({ namespaces: false })
@@ -34,7 +34,7 @@ const random = seeded(Number(values.seed))
 const until = Date.now() + Number(values.minutes) * 60_000
 const shortTimeout = (): AbortSignal => AbortSignal.timeout(50 + Math.floor(random() * 100))
 
-/** Makes a random kind of call. Writes are rarely aborted, because they keep waiting on the server, each with its stream. */
+/** Makes a random kind of call. Writes are rarely aborted, because they continue to wait on the server, each with a stream. */
 async function call(): Promise<void> {
   const kind = random()
   if (kind < 0.4)

@@ -22,7 +22,7 @@ export interface Program {
   close(): Promise<void>
 }
 
-/** The clients that are compared; each is given the URL of a database. */
+/** The clients that are compared. Each receives the URL of a database. */
 export const CLIENTS: Readonly<Record<string, (url: string) => Program>> = {
   '@batonsql/core': openBaton,
   '@libsql/client': openLibsql,
@@ -58,7 +58,7 @@ function openBaton(url: string): Program {
   }
 }
 
-/** It has no signals: a transaction is aborted by closing it while its statement runs. */
+/** This client does not support signals: a transaction is aborted by closing it while its statement is running. */
 function openLibsql(url: string): Program {
   const db = createLibsqlClient({ url })
   return {
@@ -94,7 +94,7 @@ interface PipelineResponse {
   readonly results: readonly { readonly type: string; readonly error?: { readonly message: string } }[]
 }
 
-/** BEGIN is sent with the first statement; an aborted transaction is left open, as by a program that was killed. */
+/** Sends BEGIN with the first statement. An aborted transaction is left open, like that of a killed program. */
 function openPlain(url: string): Program {
   const agent = new http.Agent({ keepAlive: true })
   const send = async (

@@ -92,7 +92,7 @@ function timeOf({ measurements }: Results, at: number, subject: string): Measure
   )
 }
 
-/** How many times as fast as `@libsql/client`, for the picture; ratios that would dwarf the rest are only in the table. */
+/** Returns the speed relative to `@libsql/client` for the chart. Ratios that would dwarf the others are only in the table. */
 export function summaryMeasurements(results: Results): Measurement[] {
   const ratios = SUMMARY.map(([suite, question], at) =>
     [OURS, ORIGINAL, OTHER].flatMap((subject) => {

@@ -1,5 +1,5 @@
-// A server that responds from memory, so that only the client is measured: it forwards requests until one tells it
-// to replay, and repeats the recorded responses from then on. Runs in its own process: canned.ts UPSTREAM
+// A server that responds from memory, so that only the client is measured. It forwards requests until it receives the command to
+// replay, and then repeats the recorded responses. Runs in a separate process: canned.ts UPSTREAM
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Pool } from 'undici'

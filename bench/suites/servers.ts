@@ -15,8 +15,8 @@ export function compareServers(client: readonly Measurement[]): Measurement[] {
         each.where === where &&
         each.question === question,
     )
-  const questions = new Set(client.map(({ question }) => question))
-  return [...questions].flatMap((question) => {
+  const operations = new Set(client.map(({ question }) => question))
+  return [...operations].flatMap((question) => {
     const embedded = of('embedded', question)
     const sqld = of('libsql-server', question)
     if (!embedded || !sqld) return []

@@ -3,7 +3,7 @@ import https from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-/** Passes requests on to a server and counts them. */
+/** Forwards requests to a server and counts them. */
 export class CountingProxy {
   readonly #server: http.Server
   #requestCount = 0
@@ -31,7 +31,7 @@ export class CountingProxy {
         },
         (response) => {
           to.writeHead(response.statusCode ?? 502, response.headers)
-          // a stream of events sends headers long before anything else
+          // an event stream sends headers long before its body
           to.flushHeaders()
           response.on('error', () => to.destroy())
           response.pipe(to)

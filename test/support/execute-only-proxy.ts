@@ -7,10 +7,10 @@ interface Operation {
   readonly stmt?: { readonly sql: string }
 }
 
-/** Makes a server look as if it supported only `execute` and `close` on `/v2/pipeline`. */
+/** A proxy that supports only `execute` and `close` on `/v2/pipeline`. */
 export class ExecuteOnlyProxy {
   readonly #server: http.Server
-  /** The statements of each request that was passed on; `close` for the end of a stream. */
+  /** The statements of each forwarded request; `close` for the end of a stream. */
   readonly requests: string[][] = []
 
   private constructor(server: http.Server) {

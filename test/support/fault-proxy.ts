@@ -1,13 +1,13 @@
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** The fate of one request. */
+/** The fault of one request. */
 export type Fault =
   | { readonly kind: 'none' }
   | { readonly kind: 'delay'; readonly ms: number }
   /** The server executes the request at once, but its response is delayed. */
   | { readonly kind: 'delay-response'; readonly ms: number }
-  /** The server executes the request at once, but its response is held until the promise settles. */
+  /** The server executes the request at once, but its response is delayed until the promise settles. */
   | { readonly kind: 'hold-response'; readonly until: Promise<unknown> }
   /** The connection breaks before the server has seen the request. */
   | { readonly kind: 'drop-before' }
@@ -28,7 +28,7 @@ interface Upstream {
   readonly body: Buffer
 }
 
-/** A proxy between a client and a server on this machine, which breaks requests as `next` specifies. */
+/** A proxy between a client and a server on this machine, which injects the faults that `next` returns. */
 export class FaultProxy {
   readonly #server: http.Server
   readonly #agent = new http.Agent({ keepAlive: true })
@@ -109,7 +109,7 @@ export class FaultProxy {
     to.end(response.body)
   }
 
-  /** Forwards a request. @param signal aborts it when its client has disconnected, as the server would see it */
+  /** Forwards a request. @param signal aborts it when its client disconnects */
   #forward(upstream: URL, from: http.IncomingMessage, body: Buffer, signal: AbortSignal): Promise<Upstream> {
     return new Promise((resolve, reject) => {
       // parts of the response are forwarded, so it must not be compressed

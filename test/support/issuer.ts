@@ -4,15 +4,15 @@ import type { AddressInfo } from 'node:net'
 
 export type Algorithm = 'RS256' | 'ES256' | 'EdDSA'
 
-/** An issuer of tokens on this machine, with a key set (JWKS) that can be changed, and can fail. */
+/** An issuer of tokens on this machine, with a key set (JWKS) that can be changed or made to fail. */
 export class Issuer implements AsyncDisposable {
   readonly #http: Server
   /** The keys of the key set. */
   readonly keys = new Map<string, JsonWebKey>()
   readonly #private = new Map<string, { readonly algorithm: Algorithm; readonly key: KeyObject }>()
-  /** The response instead of the key set, if any. */
+  /** The response that replaces the key set, if any. */
   customResponse: { readonly status: number; readonly body: string; readonly location?: string } | null = null
-  /** How often it was requested. */
+  /** Number of requests for the key set. */
   requestCount = 0
   /** Resolves when it may respond. */
   held: Promise<unknown> | null = null
@@ -55,7 +55,10 @@ export class Issuer implements AsyncDisposable {
     return jwk
   }
 
-  /** Creates a token; `header` and `seal` can make it invalid, and claims can be text that no object serializes to. */
+  /**
+   * Creates a token. `header` and `seal` can make it invalid, and claims can be text that does not result from serializing an
+   * object.
+   */
   token(kid: string, claims: object | string, header: object = {}, seal?: (text: Buffer) => Buffer): string {
     const secret = this.#private.get(kid)
     if (secret === undefined) throw new Error(`there is no key ${kid}`)

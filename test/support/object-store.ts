@@ -5,7 +5,7 @@ const MAX_LISTED = 1_000
 
 /**
  * The part of S3 that a backup needs: objects of one bucket are put, read, listed and deleted, by paths
- * `/<bucket>/<key>`, and kept in memory. It does not check credentials, and has no versions, parts or ranges.
+ * `/<bucket>/<key>`, and kept in memory. It does not check credentials, and does not support versions, parts or ranges.
  */
 export class ObjectStore implements AsyncDisposable {
   readonly bucket: string
