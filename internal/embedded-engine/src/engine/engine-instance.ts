@@ -52,6 +52,7 @@ interface EngineExports {
   ): number
   sqlite3_step(statement: Pointer): number
   sqlite3_reset(statement: Pointer): number
+  sqlite3_clear_bindings(statement: Pointer): number
   sqlite3_finalize(statement: Pointer): number
   sqlite3_errmsg(connection: Pointer): Pointer
   sqlite3_extended_errcode(connection: Pointer): number
@@ -112,6 +113,7 @@ export class EngineInstance {
   readonly #state: SharedCallState
   readonly #watchers = new Map<Pointer, ChangeWatcher>()
   #tables: TableAuthorizer | null = null
+  #view = Buffer.alloc(0)
 
   constructor(module: EngineModule, { files, state, fail = rethrow }: EngineParts) {
     this.#state = state
@@ -122,6 +124,13 @@ export class EngineInstance {
     this.api = endingWith(fail, exports) as unknown as EngineExports
     this.api._initialize()
     this.scratch = this.api.malloc(SCRATCH_BYTES)
+  }
+
+  /** The memory of the engine. Any call may grow it, which replaces its buffer. */
+  get #bytes(): Buffer {
+    const { buffer } = this.api.memory
+    if (this.#view.buffer !== buffer) this.#view = Buffer.from(buffer)
+    return this.#view
   }
 
   get version(): string {
@@ -155,13 +164,17 @@ export class EngineInstance {
   /** Returns the NUL-terminated text at an address; empty for the address 0. */
   text(at: Pointer): string {
     if (at === 0) return ''
-    const bytes = Buffer.from(this.api.memory.buffer)
-    return bytes.toString('utf8', at, bytes.indexOf(0, at))
+    return this.#bytes.toString('utf8', at, this.#bytes.indexOf(0, at))
   }
 
   /** Returns the text of `length` bytes at an address. */
   textOf(at: Pointer, length: number): string {
-    return Buffer.from(this.api.memory.buffer, at, length).toString('utf8')
+    return this.#bytes.toString('utf8', at, at + length)
+  }
+
+  /** Returns a copy of `length` bytes at an address. */
+  copyOf(at: Pointer, length: number): Uint8Array<ArrayBuffer> {
+    return new Uint8Array(this.#bytes.subarray(at, at + length))
   }
 
   /** Copies bytes to the module's memory, with a NUL at the end. The caller frees them. */
@@ -179,9 +192,7 @@ export class EngineInstance {
   }
 
   #hostImports(files: DatabaseFiles): WebAssembly.ModuleImports {
-    // any call may grow the memory, which replaces its buffer
-    const bytes = (at: Pointer, count: number): Uint8Array =>
-      new Uint8Array(this.api.memory.buffer, at, count)
+    const bytes = (at: Pointer, count: number): Uint8Array => this.#bytes.subarray(at, at + count)
     return {
       open: (name: Pointer, create: number) => files.open(this.text(name), create !== 0),
       close: (descriptor: number) => files.close(descriptor),
@@ -196,8 +207,7 @@ export class EngineInstance {
       exists: (name: Pointer) => Number(files.exists(this.text(name))),
       random: (into: Pointer, count: number) => void randomFillSync(bytes(into, count)),
       time: () => Date.now(),
-      float: (value: number, into: Pointer) =>
-        Buffer.from(this.api.memory.buffer).write(floatText(value), into, 'latin1'),
+      float: (value: number, into: Pointer) => this.#bytes.write(floatText(value), into, 'latin1'),
       changed: (connection: Pointer, action: number, table: Pointer, savepoints: number) =>
         this.#watchers.get(connection)?.changed(action, this.text(table), savepoints),
       savepoint: (connection: Pointer, index: number, isUndone: number) =>

@@ -3,6 +3,7 @@
  * engine has failed irrecoverably.
  */
 import { parentPort, workerData } from 'node:worker_threads'
+import { buffersOf } from '../protocol/json-text.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
 import type {
   FromWorker,
@@ -23,7 +24,15 @@ let open: OpenDatabase | null = null
 let isWatched = false
 
 function send(message: FromWorker): void {
-  parentPort?.postMessage(message)
+  parentPort?.postMessage(message, buffersIn(message))
+}
+
+/** Returns what is transferred instead of copied. */
+function buffersIn(message: FromWorker): ArrayBuffer[] {
+  if (message.type === 'cursor-lines') return buffersOf(message.text)
+  return message.type === 'outcome' && message.outcome.type === 'results'
+    ? buffersOf(message.outcome.text)
+    : []
 }
 
 /** Returns the open database. If opening fails, every call retries it. */

@@ -1,6 +1,7 @@
 import type { DatabaseSettings } from '@batonsql/server-common/backend'
 import { SYSTEM_CLOCK } from '@batonsql/server-common/base'
 import { PipelineFailure, ResultError } from '@batonsql/server-common/hrana'
+import type { JsonText } from '../protocol/json-text.ts'
 import type { SharedCallState } from '../protocol/shared-call-state.ts'
 import type {
   CallOutcome,
@@ -224,7 +225,7 @@ export class OpenDatabase {
   }
 
   /** Returns a function that sends text and waits until more is requested. @throws ClientDisconnectedError if the client has disconnected */
-  #outputOf(call: number, session: Session): (text: string) => Promise<void> {
+  #outputOf(call: number, session: Session): (text: JsonText) => Promise<void> {
     return async (text) => {
       if (!this.#state.isAbandoned(call)) {
         this.#send({ type: 'cursor-lines', call, text })

@@ -24,7 +24,7 @@ const WAIT_UNTIL_REFUSED = `
 test.skipIf(isMissing)('calls of the admin API are repeated if the server has just exited', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   const upstream = new Upstream(
-    { directory, isOpen: true, controlKey: await newKeyPair(), sqldPath: undefined, remote: undefined },
+    { directory, isOpen: true, controlKey: newKeyPair(), sqldPath: undefined, remote: undefined },
     { onStart() {}, attachable: () => [] },
   )
   onTestFinished(async () => {
