@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto'
 import type { SharedCallState } from '../protocol/shared-call-state.ts'
-import type { EngineModule } from '../webassembly-types.ts'
 import type { DatabaseFiles } from './database-files.ts'
+import type { ErasableInstance } from './erasable-instance.ts'
 import { floatText } from './float-text.ts'
 import type { TableAuthorizer } from './table-authorizer.ts'
 
@@ -22,7 +22,6 @@ export interface Grant {
 /** The exports of the module that are used: functions of SQLite and of `wasm/*.c`. */
 interface EngineExports {
   readonly memory: WebAssembly.Memory
-  _initialize(): void
   malloc(bytes: number): Pointer
   free(at: Pointer): void
   baton_open(path: Pointer, name: Pointer, onlyRead: number): Pointer
@@ -103,7 +102,7 @@ export interface EngineParts {
 }
 
 /**
- * An engine with its own memory, for all connections to one database. Calls block the thread; long ones regularly check the shared
+ * The engine of one database, for all of its connections. Calls block the thread; long ones regularly check the shared
  * state for interruptions.
  */
 export class EngineInstance {
@@ -115,14 +114,12 @@ export class EngineInstance {
   #tables: TableAuthorizer | null = null
   #view = Buffer.alloc(0)
 
-  constructor(module: EngineModule, { files, state, fail = rethrow }: EngineParts) {
+  constructor(instance: ErasableInstance, { files, state, fail = rethrow }: EngineParts) {
     this.#state = state
-    const { exports } = new WebAssembly.Instance(module, {
-      host: { ...this.#hostImports(files), ...ONLY_WRITER },
-      wasi_snapshot_preview1: { fd_close: refuse, fd_seek: refuse, fd_write: refuse },
-    })
-    this.api = endingWith(fail, exports) as unknown as EngineExports
-    this.api._initialize()
+    this.api = instance.start(
+      { ...this.#hostImports(files), ...ONLY_WRITER },
+      fail,
+    ) as unknown as EngineExports
     this.scratch = this.api.malloc(SCRATCH_BYTES)
   }
 
@@ -232,28 +229,4 @@ const ONLY_WRITER: WebAssembly.ModuleImports = {
 
 function rethrow(error: unknown): never {
   throw error
-}
-
-/** Wraps the exports so that `fail` is called when one throws. */
-function endingWith(fail: (error: unknown) => never, exports: object): Record<string, unknown> {
-  const ending =
-    (call: CallableFunction) =>
-    (...given: unknown[]): unknown => {
-      try {
-        return call(...given)
-      } catch (error) {
-        return fail(error)
-      }
-    }
-  return Object.fromEntries(
-    Object.entries(exports).map(([name, value]) => [
-      name,
-      typeof value === 'function' ? ending(value) : value,
-    ]),
-  )
-}
-
-/** Rejects output: the module has no streams, and prints only before it aborts. */
-function refuse(): number {
-  return 8 // EBADF
 }

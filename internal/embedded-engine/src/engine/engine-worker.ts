@@ -14,10 +14,13 @@ import type {
 } from '../protocol/worker-messages.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
+import { ErasableInstance } from './erasable-instance.ts'
 import { failureOutcome, OpenDatabase } from './open-database.ts'
 
 const { module, state: memory } = workerData as WorkerStart
 const state = new SharedCallState(memory)
+/** Used for one database after another. */
+let instance = new ErasableInstance(module)
 /** The assigned database, and its open instance. */
 let wanted: OpenedDatabase | null = null
 let open: OpenDatabase | null = null
@@ -39,9 +42,14 @@ function buffersIn(message: FromWorker): ArrayBuffer[] {
 function current(): OpenDatabase {
   if (open !== null) return open
   if (wanted === null) throw new Error('the worker has no database')
-  open = new OpenDatabase(wanted, { module, state, send, fail })
+  open = new OpenDatabase(wanted, { instance: reusableInstance, state, send, fail })
   open.isWatched = isWatched
   return open
+}
+
+function reusableInstance(): ErasableInstance {
+  if (!instance.isReusable) instance = new ErasableInstance(module)
+  return instance
 }
 
 /** Opens the database before the first call. */
@@ -72,7 +80,7 @@ async function runCall(message: StreamCall): Promise<void> {
 }
 
 function sqliteVersion(): string {
-  return new EngineInstance(module, { files: new DatabaseFiles(null), state, fail }).version
+  return new EngineInstance(instance, { files: new DatabaseFiles(null), state, fail }).version
 }
 
 /** Ignores messages for a database that was released. */

@@ -5,10 +5,11 @@ import { type JsonText, toText } from '../protocol/json-text.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
+import { ErasableInstance } from './erasable-instance.ts'
 import { floatText } from './float-text.ts'
 import { SqliteConnection, type SqliteStatement } from './sqlite-connection.ts'
 
-const engine = new EngineInstance(await engineModule(), {
+const engine = new EngineInstance(new ErasableInstance(await engineModule()), {
   files: new DatabaseFiles(null),
   state: new SharedCallState(),
 })
