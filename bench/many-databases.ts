@@ -1,75 +1,195 @@
-// A thousand databases on one embedded server: measures the memory of its process at the start, at the peak and when idle, and
-// how fast it responds if every request is for a different database. Run: npm run bench:many [-- --databases N] [-- --in-flight
-// 8,64]
+// Measures many databases on one server: creation, start, memory of the server processes, the speed of databases that are not
+// open and of one that is, and a migration of a shared schema. Run:
+// npm run bench:many [-- --databases 100,1000 --backends embedded,sqld --in-flight 64 --cycles 2]
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { startLocalServer } from '@batonsql/local-server'
+import { createClient } from '@batonsql/core'
 import { Pool } from 'undici'
 
 const { values } = parseArgs({
   options: {
-    databases: { type: 'string', default: '1000' },
-    'in-flight': { type: 'string', default: '8,64' },
+    databases: { type: 'string', default: '100,1000' },
+    backends: { type: 'string', default: 'embedded,sqld' },
+    'in-flight': { type: 'string', default: '64' },
+    cycles: { type: 'string', default: '2' },
   },
 })
-const names = Array.from({ length: Number(values.databases) }, (_, at) => `d${at}`)
-const SAMPLE_MS = 20
+const inFlight = Number(values['in-flight'])
+const SAMPLE_MS = 100
 /** Longer than the server keeps an idle database open. */
-const IDLE_MS = 8_000
-const MEGABYTE = 1_024 ** 2
+const IDLE_MS = 10_000
+/** Number of queries of one database from which the 99th percentile is calculated. */
+const WARM_QUERIES = 2_000
+/** Number of databases that are queried twice, one after the other. */
+const COLD_QUERIES = 100
+/** Number of databases that share a schema. */
+const CHILDREN = 200
 
-const server = await startLocalServer()
-const pool = new Pool(server.url, { connections: 64, keepAliveTimeout: 1_000 })
-
-let peak = 0
-const rss = (): number => Math.round(process.memoryUsage.rss() / MEGABYTE)
-const sampler = setInterval(() => {
-  peak = Math.max(peak, rss())
-}, SAMPLE_MS)
-
-async function run(name: string, sql: string): Promise<void> {
-  const requests = [{ type: 'execute', stmt: { sql } }, { type: 'close' }]
-  const { statusCode, body } = await pool.request({
-    path: `/${name}/v3/pipeline`,
-    method: 'POST',
-    body: JSON.stringify({ requests }),
-  })
-  const text = await body.text()
-  if (statusCode !== 200 || text.includes('"error"')) throw new Error(`${name}: ${statusCode} ${text}`)
+interface TenantServer {
+  readonly url: string
+  readonly version: string
+  readonly startMs: number
+  readonly pid: number
+  call(message: object): Promise<number>
+  end(): Promise<void>
 }
 
-/** Queries every database once, with this many requests in flight. */
-async function cycle(inFlight: number, sql: string): Promise<number> {
-  const queue = names.values()
-  const started = performance.now()
-  const lane = async (): Promise<void> => {
-    for (const name of queue) await run(name, sql)
+async function start(backend: string, directory: string): Promise<TenantServer> {
+  const program = new URL('servers/tenants.mjs', import.meta.url)
+  const child = fork(program, [backend, directory], { execArgv: [] })
+  const [begun] = (await once(child, 'message')) as [{ url: string; version: string; startMs: number }]
+  return {
+    ...begun,
+    pid: child.pid as number,
+    async call(message) {
+      child.send(message)
+      const [result] = (await once(child, 'message')) as [number]
+      return result
+    },
+    async end() {
+      child.send({})
+      await once(child, 'exit')
+    },
   }
-  await Promise.all(Array.from({ length: inFlight }, lane))
-  return Math.round(names.length / ((performance.now() - started) / 1_000))
 }
 
-async function idle(): Promise<number> {
-  await pause(IDLE_MS)
-  globalThis.gc?.()
-  return rss()
+const statusOf = (pid: number, field: string): string =>
+  new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? ''
+
+/** A process and its child processes. */
+function family(pid: number): number[] {
+  const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  const children = all.filter((name) => {
+    try {
+      return statusOf(Number(name), 'PPid') === String(pid)
+    } catch {
+      return false // it has exited
+    }
+  })
+  return [pid, ...children.flatMap((child) => family(Number(child)))]
 }
 
-await run('default', 'SELECT 1')
-console.log(
-  `${server.version}, ${names.length} databases; megabytes of the process, the client in it included`,
-)
-console.log(`one database open: ${rss()}`)
-for (const name of names) await server.createDatabase(name)
-console.log(`created: ${rss()}`)
-for (const inFlight of values['in-flight'].split(',').map(Number)) {
-  peak = 0
-  const first = await cycle(inFlight, 'CREATE TABLE IF NOT EXISTS t (a)')
-  const second = await cycle(inFlight, 'INSERT INTO t VALUES (1)')
-  const third = await cycle(inFlight, 'SELECT count(*) FROM t')
-  const rates = `${first} CREATE, ${second} INSERT, ${third} SELECT a second`
-  console.log(`${inFlight} in flight: ${rates}; peak ${peak}, idle ${await idle()}`)
+/** Memory in megabytes, and open descriptors, of the server's processes. */
+function usage(pid: number): { readonly megabytes: number; readonly descriptors: number } {
+  const pids = family(pid)
+  const sum = (of: (pid: number) => number): number => pids.reduce((total, each) => total + of(each), 0)
+  return {
+    megabytes: Math.round(sum((each) => Number(statusOf(each, 'VmRSS'))) / 1_024),
+    descriptors: sum((each) => readdirSync(`/proc/${each}/fd`).length),
+  }
 }
-clearInterval(sampler)
-await pool.close()
-await server.close()
+
+function percentile(sorted: readonly number[], fraction: number): string {
+  return (sorted[Math.floor(sorted.length * fraction)] ?? Number.NaN).toFixed(1)
+}
+
+async function measure(backend: string, count: number): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), 'baton-tenants-'))
+  const names = Array.from({ length: count }, (_, index) => `d${index}`)
+  let server = await start(backend, directory)
+  const report = (line: string): void => console.log(`${backend}, ${count} databases: ${line}`)
+  try {
+    const createdMs = await server.call({ create: names })
+    report(`${server.version}; ${Math.round(count / (createdMs / 1_000))} created per second`)
+    await server.end()
+    server = await start(backend, directory)
+    const { megabytes } = usage(server.pid)
+    const files = readdirSync(directory, { recursive: true }).length
+    report(`restarted in ${Math.round(server.startMs)} ms with ${megabytes} MB; ${files} files and folders`)
+
+    const pool = new Pool(server.url, { connections: inFlight + 1 })
+    const run = async (name: string, sql: string): Promise<number> => {
+      const startedAt = performance.now()
+      const requests = [{ type: 'execute', stmt: { sql } }, { type: 'close' }]
+      const { statusCode, body } = await pool.request({
+        path: `/${name}/v3/pipeline`,
+        method: 'POST',
+        body: JSON.stringify({ requests }),
+      })
+      const text = await body.text()
+      if (statusCode !== 200 || text.includes('"error"')) throw new Error(`${name}: ${statusCode} ${text}`)
+      return performance.now() - startedAt
+    }
+    const lanes = async (sql: string): Promise<void> => {
+      const queue = names.values()
+      const lane = async (): Promise<void> => {
+        for (const name of queue) await run(name, sql)
+      }
+      await Promise.all(Array.from({ length: inFlight }, lane))
+    }
+    /** Runs a task, and reports the peak usage in the meantime. */
+    const observed = async (work: () => Promise<void>): Promise<{ seconds: number; peak: string }> => {
+      let [peak, descriptors] = [0, 0]
+      const sampler = setInterval(() => {
+        const now = usage(server.pid)
+        peak = Math.max(peak, now.megabytes)
+        descriptors = Math.max(descriptors, now.descriptors)
+      }, SAMPLE_MS)
+      const startedAt = performance.now()
+      await work()
+      clearInterval(sampler)
+      const seconds = (performance.now() - startedAt) / 1_000
+      return { seconds, peak: `peak ${peak} MB, ${descriptors} descriptors` }
+    }
+
+    await lanes('CREATE TABLE t (a)')
+    for (let cycle = 1; cycle <= Number(values.cycles); cycle += 1) {
+      for (const sql of ['INSERT INTO t VALUES (1)', 'SELECT count(*) FROM t']) {
+        const { seconds, peak } = await observed(() => lanes(sql))
+        const verb = sql.slice(0, 6)
+        report(
+          `cycle ${cycle}: ${Math.round(count / seconds)} ${verb} per second, each of another database; ${peak}`,
+        )
+      }
+      await pause(IDLE_MS)
+      report(`cycle ${cycle}: ${usage(server.pid).megabytes} MB after ten seconds without requests`)
+    }
+
+    const twice: number[][] = [[], []]
+    for (const name of names.slice(0, COLD_QUERIES))
+      for (const times of twice) times.push(await run(name, 'SELECT count(*) FROM t'))
+    const [first, second] = twice.map((times) =>
+      percentile(
+        times.sort((a, b) => a - b),
+        0.5,
+      ),
+    )
+    report(`first SELECT of a database ${first} ms, second ${second} ms (median)`)
+
+    const warm = async (): Promise<string> => {
+      const times: number[] = []
+      for (let at = 0; at < WARM_QUERIES; at += 1) times.push(await run('default', 'SELECT 1'))
+      times.sort((a, b) => a - b)
+      return `${percentile(times, 0.5)} ms, 99th percentile ${percentile(times, 0.99)} ms`
+    }
+    const alone = await warm()
+    let isOver = false
+    const beside = (async () => {
+      while (!isOver) for (const name of names) if (!isOver) await run(name, 'SELECT count(*) FROM t')
+    })()
+    report(`one open database alone: ${alone}; beside one client of the others: ${await warm()}`)
+    isOver = true
+    await beside
+
+    const children = names.slice(0, CHILDREN).map((name) => `child-${name}`)
+    await server.call({ create: ['parent'], options: { isSchema: true } })
+    await server.call({ create: children, options: { schema: 'parent' } })
+    await using parent = createClient({ url: `${server.url}/parent` })
+    const migration = performance.now()
+    await parent.execute('CREATE TABLE shared (a)')
+    const migratedMs = performance.now() - migration
+    report(`a migration of ${children.length} databases with a shared schema: ${Math.round(migratedMs)} ms`)
+    await pool.close()
+  } finally {
+    await server.end()
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+for (const backend of values.backends.split(','))
+  for (const count of values.databases.split(',').map(Number)) await measure(backend, count)

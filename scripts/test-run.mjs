@@ -19,6 +19,9 @@ export function runLong(env, args) {
   process.exit(status ?? 1)
 }
 
+/** Delays all requests if TEST_REQUEST_DELAY_MS is set. */
+const DELAYS = new URL('../test/support/delayed-requests.mjs', import.meta.url).href
+
 /** Caches that third-party tools keep in the temporary directory. */
 const CACHES = /^(?:tsx-\d+|jest_\d+|jiti|node-compile-cache|v8-compile-cache-\d+|\.?com\.google\..*)$/
 
@@ -41,6 +44,8 @@ export class TestRun {
   async vitest(args) {
     rmSync(this.#summary, { force: true })
     const env = { ...process.env, TMPDIR: this.#temporary, BATON_TEST_SUMMARY: this.#summary }
+    if (env.TEST_REQUEST_DELAY_MS !== undefined)
+      env.NODE_OPTIONS = `${env.NODE_OPTIONS ?? ''} --import ${DELAYS}`
     const child = spawn(process.execPath, [...VITEST, ...args], { stdio: 'inherit', env })
     const status = await new Promise((resolve) => child.on('close', (code) => resolve(code ?? 1)))
     const counted = { passed: 0, failed: 0, skipped: 0 }

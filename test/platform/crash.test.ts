@@ -279,14 +279,22 @@ test('databases and their settings are restored after libsql-server itself was k
   })
   const slot = new Slot(0)
   for (let call = 0; call < 3; call += 1) await slot.step(running)
+  const pids: number[] = []
   for (const folder of await groupFolders(directory)) {
     const { pid } = JSON.parse(await readFile(join(folder, 'sqld.pid'), 'utf8')) as { pid: number }
     process.kill(pid, 'SIGKILL')
+    pids.push(pid)
   }
-  await sleep(50)
-  // the first request to it is sent by the control plane
-  expect((await sendRequest(running, 'POST', '/databases', { name: 'next', group: 'default' }))?.status).toBe(
-    200,
-  )
+  // the first request to it is sent by the control plane, after it has exited
+  await expect.poll(() => pids.some(exists)).toBe(false)
+  expect((await sendRequest(running, 'POST', '/databases', { name: 'next', group: 'default' }))?.status).toBe(200)
   await slot.check(running)
 })
+
+function exists(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}

@@ -14,6 +14,8 @@ import { groupFolders, Scene, sql } from './platform-scene.ts'
 const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 /** Longer than any test: writes reach the replica only when the lag is removed. */
 const NEVER_MS = 2 ** 30
+/** Each kill takes several seconds on a slow machine. */
+const MAX_KILLS = 20
 
 async function temporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-replicas-'))
@@ -249,7 +251,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     const writing = new AbortController()
     let kills = 0
     const killer = (async () => {
-      for (let attempt = 0; !writing.signal.aborted; attempt += 1) {
+      for (let attempt = 0; attempt < MAX_KILLS && !writing.signal.aborted; attempt += 1) {
         const pauseBetweenKillsMs = 100
         await sleep(pauseBetweenKillsMs)
         // every second kill affects servers that have restarted, however slow the machine is

@@ -2,7 +2,7 @@
 // changed. A normal run replays every eighth case, `npm run test:fuzz` replays all of them.
 import { findSqld, type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, test } from 'vitest'
-import { replay } from './replay.ts'
+import { replay, replayInTime } from './replay.ts'
 import { readTranscripts, type Transcript, waitingTimeMs } from './transcript.ts'
 
 /** One in this many cases is replayed. */
@@ -23,14 +23,16 @@ const hasSqld = await findSqld().then(
   () => false,
 )
 
-async function replayOnSqld(transcript: Transcript): Promise<unknown> {
-  await using server: SqldProcess = await startSqld()
-  return await replay(transcript, {
-    url: server.url,
-    prefix: '',
-    names: new Map(),
-    configure: () => Promise.reject(new Error('a plain server is not administered')),
-    token: () => 'none',
+function replayOnSqld(transcript: Transcript) {
+  return replayInTime(async () => {
+    await using server: SqldProcess = await startSqld()
+    return await replay(transcript, {
+      url: server.url,
+      prefix: '',
+      names: new Map(),
+      configure: () => Promise.reject(new Error('a plain server is not administered')),
+      token: () => 'none',
+    })
   })
 }
 

@@ -277,3 +277,45 @@ test('the rest of a long batch is not executed after its client has disconnected
   await new Promise((resolve) => setTimeout(resolve, 50))
   expect([first < 4_000, await count()]).toEqual([true, first])
 })
+
+test('a statement that is repeated in a transaction returns the same results as if it were compiled each time', async () => {
+  const insert = 'INSERT INTO t VALUES (?, ?)'
+  const program: [sql: string, ...args: unknown[]][] = [
+    ['CREATE TABLE t (a INTEGER PRIMARY KEY, b)'],
+    ['BEGIN IMMEDIATE'],
+    [insert, 1, 'first'],
+    [insert, 2, null],
+    [insert, 2, 'taken'],
+    [insert, 3, 'after an error'],
+    [insert, 4],
+    ['SELECT * FROM t'],
+    ['SELECT * FROM t'],
+    ['ALTER TABLE t ADD COLUMN c DEFAULT 7'],
+    ['SELECT * FROM t'],
+    ['UPDATE t SET b = b || ? WHERE a < 3 RETURNING *', '!'],
+    ['UPDATE t SET b = b || ? WHERE a < 3 RETURNING *', '?'],
+    ['SELECT changes(), total_changes(), last_insert_rowid()'],
+    ['SELECT changes(), total_changes(), last_insert_rowid()'],
+    ['ROLLBACK'],
+    ['SELECT * FROM t'],
+    ['SELECT * FROM t'],
+    ['BEGIN'],
+    [insert, 5, 'in another transaction'],
+    [insert, 6, 'in another transaction'],
+    ['COMMIT'],
+    ['SELECT * FROM t'],
+  ]
+  const run = async (isDistinct: boolean): Promise<unknown[]> => {
+    await using server = await startLocalServer()
+    const requests = program.map(([sql, ...args], index) =>
+      execute(isDistinct ? `/* ${index} */ ${sql}` : sql, ...args),
+    )
+    const { results } = await pipeline(server.url, [...requests, close])
+    return JSON.parse(
+      JSON.stringify(results).replaceAll(/"query_duration_ms":[\d.]+/g, '"query_duration_ms":0'),
+    )
+  }
+  const repeated = await run(false)
+  expect(repeated).toHaveLength(program.length + 1)
+  expect(repeated).toEqual(await run(true))
+})

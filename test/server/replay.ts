@@ -6,6 +6,9 @@ import type { Transcript, TranscriptStep } from './transcript.ts'
 
 /** Gives background requests the same time as in the recording to reach the server first. */
 const BACKGROUND_LEAD_MS = 150
+/** Up to this delay, a replay is equivalent to the recording. */
+const MAX_DELAY_MS = 250
+const ATTEMPTS = 5
 /** How long a stream that might not end is read. */
 const LISTEN_MS = 300
 
@@ -30,8 +33,26 @@ export interface Mismatch {
   readonly actual: unknown
 }
 
+/** The result of a replay. */
+interface Replayed {
+  readonly mismatches: readonly Mismatch[]
+  /** The additional time that its waits, and the requests that took no time in the recording, have taken. */
+  readonly delayMs: number
+}
+
+/**
+ * Replays a case. A mismatch counts only if the replay was not delayed. On a busy machine, its requests may be delayed beyond the
+ * server's time limits; the replay is then repeated.
+ */
+export async function replayInTime(run: () => Promise<Replayed>): Promise<readonly Mismatch[]> {
+  for (let attempt = 1; ; attempt += 1) {
+    const { mismatches, delayMs } = await run()
+    if (mismatches.length === 0 || delayMs <= MAX_DELAY_MS || attempt === ATTEMPTS) return mismatches
+  }
+}
+
 /** Sends the requests of a case and reports how the responses differ from the recording. */
-export async function replay(transcript: Transcript, target: ReplayTarget): Promise<Mismatch[]> {
+export async function replay(transcript: Transcript, target: ReplayTarget): Promise<Replayed> {
   const run = new Replay(target)
   if (typeof transcript.setup === 'string') await run.prepare('localhost', transcript.setup)
   for (const [name, sql] of Object.entries(typeof transcript.setup === 'object' ? transcript.setup : {})) {
@@ -39,23 +60,30 @@ export async function replay(transcript: Transcript, target: ReplayTarget): Prom
   }
   const pending: Promise<void>[] = []
   for (const [index, step] of transcript.steps.entries()) {
-    if (step.after_wait_ms !== undefined) await sleep(step.after_wait_ms)
+    if (step.after_wait_ms !== undefined) await run.wait(step.after_wait_ms)
     if (step.request === undefined) continue
     if (run.isMissingBaton(step)) await Promise.all(pending)
+    const sentAt = performance.now()
     const exchange = run.exchange(step, index)
-    if (step.started_in_background === undefined) await exchange
-    else {
+    if (step.started_in_background === undefined) {
+      await exchange
+      if (step.response.took_s === undefined) run.delayMs += performance.now() - sentAt
+    } else {
       pending.push(exchange)
-      await sleep(BACKGROUND_LEAD_MS)
+      await run.wait(BACKGROUND_LEAD_MS)
     }
   }
   if (pending.length > 0) await run.leaveStreams(transcript.steps)
   await Promise.all(pending)
-  return run.mismatches.toSorted((one, other) => one.step - other.step)
+  return {
+    mismatches: run.mismatches.toSorted((one, other) => one.step - other.step),
+    delayMs: run.delayMs,
+  }
 }
 
 class Replay {
   readonly mismatches: Mismatch[] = []
+  delayMs = 0
   readonly #target: ReplayTarget
   /** Maps the recorded name of a baton to the one from this server. */
   readonly #batons = new Map<string, string>()
@@ -65,6 +93,12 @@ class Replay {
 
   constructor(target: ReplayTarget) {
     this.#target = target
+  }
+
+  async wait(ms: number): Promise<void> {
+    const startedAt = performance.now()
+    await sleep(ms)
+    this.delayMs += performance.now() - startedAt - ms
   }
 
   /** Abandons the open streams once the responses in flight have arrived. */

@@ -27,6 +27,8 @@ export interface TranscriptStep {
     readonly chunks?: readonly { readonly text: string }[]
     readonly end?: string
     readonly aborted_by_client?: true
+    /** Rounded; present for responses that took long. */
+    readonly took_s?: number
   }
 }
 

@@ -10,7 +10,7 @@ import {
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ACCEPTED_DIFFERENCES, NOT_REPLAYED } from './accepted-differences.ts'
 import { plantKey } from './planted-key.ts'
-import { type Mismatch, replay } from './replay.ts'
+import { type Mismatch, replay, replayInTime } from './replay.ts'
 import { TokenForge } from './token-forge.ts'
 import { readTranscripts, type Transcript, waitingTimeMs } from './transcript.ts'
 
@@ -29,18 +29,18 @@ const isAlone = ({ id, server: kind }: Transcript): boolean => kind !== 'plain' 
 const named = all.filter(isAlone)
 const plain = all.filter((transcript) => !isAlone(transcript))
 const slow = plain.filter((transcript) => waitingTimeMs(transcript) >= SLOW_FROM_MS)
-const outcomes = new Map<number, Promise<Mismatch[]>>()
+const outcomes = new Map<number, Promise<readonly Mismatch[]>>()
 
 let server: LocalServer
 
 beforeAll(async () => {
   server = await startLocalServer({ dialect: 'sqld' })
   const queue = [...slow]
-  const started = new Map<number, (outcome: Promise<Mismatch[]>) => void>()
+  const started = new Map<number, (outcome: Promise<readonly Mismatch[]>) => void>()
   for (const { id } of slow) outcomes.set(id, new Promise((resolve) => started.set(id, resolve)))
   const lane = async (): Promise<void> => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      const outcome = replayAlone(next)
+      const outcome = replayInTime(() => replayAlone(next))
       started.get(next.id)?.(outcome)
       await outcome.catch(() => {}) // the test that awaits it fails
     }
@@ -50,7 +50,7 @@ beforeAll(async () => {
 afterAll(() => server.close())
 
 /** A separate database for each case. */
-async function replayAlone(transcript: Transcript): Promise<Mismatch[]> {
+async function replayAlone(transcript: Transcript) {
   const name = `case-${transcript.id}`
   await server.createDatabase(name)
   try {
@@ -67,7 +67,7 @@ async function replayAlone(transcript: Transcript): Promise<Mismatch[]> {
 }
 
 /** A separate server for each case, with the recorded databases under their host names. */
-async function replayNamed(transcript: Transcript): Promise<Mismatch[]> {
+async function replayNamed(transcript: Transcript) {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   const domains = {
     'foo.db.test': 'foo',
@@ -136,13 +136,14 @@ function newDatabaseOptions(settings: Readonly<Record<string, unknown>>): NewDat
 describe('responds like the real server', () => {
   test.concurrent.each(plain.map((transcript) => [transcript.id, transcript.title, transcript] as const))(
     '%d %s',
-    async (id, _, transcript) => judge(id, await (outcomes.get(id) ?? replayAlone(transcript))),
+    async (id, _, transcript) =>
+      judge(id, await (outcomes.get(id) ?? replayInTime(() => replayAlone(transcript)))),
     120_000,
   )
 
   test.concurrent.each(named.map((transcript) => [transcript.id, transcript.title, transcript] as const))(
     '%d %s',
-    async (id, _, transcript) => judge(id, await replayNamed(transcript)),
+    async (id, _, transcript) => judge(id, await replayInTime(() => replayNamed(transcript))),
     30_000,
   )
 })

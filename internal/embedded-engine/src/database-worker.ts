@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { DatabaseId, DatabaseSettings } from '@batonsql/server-common/backend'
 import { type Permissions, PipelineFailure } from '@batonsql/server-common/hrana'
+import type { JsonText } from './protocol/json-text.ts'
 import { SharedCallState } from './protocol/shared-call-state.ts'
 import type {
   CallOutcome,
@@ -35,7 +36,7 @@ export class NotBegunError extends Error {}
 /** Receives the text of a cursor while it runs. */
 export interface CursorListener {
   begin(): void
-  lines(text: string): void
+  lines(text: JsonText): void
 }
 
 /** Properties common to all calls. */

@@ -7,6 +7,7 @@ export {
 } from './database-worker.ts'
 export { TableAuthorizer } from './engine/table-authorizer.ts'
 export { engineModule } from './engine-module.ts'
+export { concat, type JsonText, toBytes, toText } from './protocol/json-text.ts'
 export type {
   CallOutcome,
   OpenedDatabase,

@@ -11,6 +11,7 @@ declare global {
       constructor(module: Module, imports: Record<string, ModuleImports>)
       readonly exports: object
     }
+    const Module: { imports(module: Module): readonly { readonly name: string }[] }
     class RuntimeError extends Error {}
     function compile(bytes: Uint8Array): Promise<Module>
   }

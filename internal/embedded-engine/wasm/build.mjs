@@ -106,8 +106,14 @@ const files = [
   [amalgamation, ['-w']],
   ...['vfs', 'output', 'rows', 'dump', 'connection', 'memory'].map((name) => [
     join(here, `${name}.c`),
-    // in other files, the compiler would replace calls of these functions with the instructions
-    ['-Wall', '-Wextra', '-Werror', ...(name === 'memory' ? ['-mbulk-memory'] : [])],
+    // in the other files, the compiler would replace calls with these instructions
+    [
+      '-Wall',
+      '-Wextra',
+      '-Werror',
+      ...(name === 'memory' ? ['-mbulk-memory'] : []),
+      ...(name === 'rows' ? ['-msimd128'] : []),
+    ],
   ]),
 ]
 if (process.argv[2] === '--sanitize') {
@@ -139,6 +145,7 @@ const target = verifies ? join(work, 'libsql.wasm') : kept
 run('wasm-opt', [
   '-O3',
   '--enable-bulk-memory',
+  '--enable-simd',
   '--enable-sign-ext',
   '--enable-nontrapping-float-to-int',
   linked,

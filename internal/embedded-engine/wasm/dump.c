@@ -1,7 +1,6 @@
 /* Writes the rows of a table as INSERT statements that recreate the same values. */
 #include <stdio.h>
 #include <string.h>
-#include "host.h"
 #include "output.h"
 #include "sqlite3.h"
 
@@ -112,7 +111,7 @@ static int putLiteral(sqlite3_stmt *statement, int column){
       if( value - value != 0 ){
         if( value > 0 ) PUT("9e999");
         else PUT("-9e999");
-      }else outputLength += host_float(value, (char*)output + outputLength);
+      }else putFloat(value);
       return SQLITE_OK;
     }
     case SQLITE_TEXT: {

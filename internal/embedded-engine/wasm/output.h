@@ -11,8 +11,12 @@ extern size_t outputLength;
 /* Reserves space for this many more bytes. Returns 0 if out of memory. */
 int reserve(size_t more);
 void put(const char *text, size_t length);
-#define PUT(literal) put(literal, sizeof(literal) - 1)
+/* Avoids a function call, because the size is a constant. */
+#define PUT(literal) \
+  (__builtin_memcpy(output + outputLength, literal, sizeof(literal) - 1), (void)(outputLength += sizeof(literal) - 1))
 void putInteger(sqlite3_int64 value);
+/* Writes a number in wire format, in at most 32 bytes; returns their number. */
+int putFloat(double value);
 
 /* Returns the length of a valid UTF-8 sequence, the negative length of an invalid one, or 0 for an incomplete one. */
 int sequenceLength(const unsigned char *at, size_t left);

@@ -3,9 +3,11 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include "host.h"
 #include "output.h"
 #include "sqlite3.h"
+#ifdef __wasm_simd128__
+#include <wasm_simd128.h>
+#endif
 
 /* Return codes of baton_rows in addition to SQLite's own. */
 #define ROWS_VALUE_TOO_BIG 1001
@@ -41,12 +43,48 @@ int sequenceLength(const unsigned char *at, size_t left){
   return length;
 }
 
+#ifdef __wasm_simd128__
+/* Returns the number of bytes before the first one that is not copied unchanged. */
+static int plainBytes(v128_t bytes){
+  v128_t isOther = wasm_v128_or(
+      wasm_i8x16_lt(bytes, wasm_i8x16_splat(0x20)), /* also those from 0x80 on, which are negative */
+      wasm_v128_or(wasm_i8x16_eq(bytes, wasm_i8x16_splat('"')), wasm_i8x16_eq(bytes, wasm_i8x16_splat('\\'))));
+  return __builtin_ctz(wasm_i8x16_bitmask(isOther) | 1 << 16);
+}
+
+/* Returns the Base64 digits of the first twelve bytes. */
+static v128_t base64Digits(v128_t bytes){
+  /* each group of three bytes becomes four lanes of six bits */
+  v128_t in = wasm_i8x16_shuffle(bytes, bytes, 1, 0, 2, 1, 4, 3, 5, 4, 7, 6, 8, 7, 10, 9, 11, 10);
+  v128_t sixBits = wasm_v128_or(
+      wasm_v128_or(wasm_v128_and(wasm_u32x4_shr(in, 10), wasm_i32x4_splat(0x0000003f)),
+                   wasm_v128_and(wasm_i32x4_shl(in, 4), wasm_i32x4_splat(0x00003f00))),
+      wasm_v128_or(wasm_v128_and(wasm_u32x4_shr(in, 6), wasm_i32x4_splat(0x003f0000)),
+                   wasm_v128_and(wasm_i32x4_shl(in, 8), wasm_i32x4_splat(0x3f000000))));
+  /* the offset to the digit: 0 for a to z, 1 to 10 for 0 to 9, 11 for +, 12 for /, 13 for A to Z */
+  const v128_t OFFSETS = wasm_i8x16_const('a' - 26, -4, -4, -4, -4, -4, -4, -4, -4, -4, -4, '+' - 62, '/' - 63, 'A', 0, 0);
+  v128_t isUpper = wasm_i8x16_lt(sixBits, wasm_i8x16_splat(26));
+  v128_t kind = wasm_v128_or(wasm_u8x16_sub_sat(sixBits, wasm_i8x16_splat(51)), wasm_v128_and(isUpper, wasm_i8x16_splat(13)));
+  return wasm_i8x16_add(sixBits, wasm_i8x16_swizzle(OFFSETS, kind));
+}
+#endif
+
 /* Writes quoted text; returns 0 if it is not UTF-8. Six bytes are reserved for each byte of the text. */
 static int putText(const unsigned char *text, size_t length){
   static const char HEX[] = "0123456789abcdef";
   unsigned char *to = output + outputLength;
   *to++ = '"';
   for(size_t i = 0; i < length; ){
+#ifdef __wasm_simd128__
+    if( length - i >= 16 ){
+      v128_t bytes = wasm_v128_load(text + i);
+      size_t plain = plainBytes(bytes);
+      wasm_v128_store(to, bytes);
+      to += plain;
+      i += plain;
+      if( plain == 16 ) continue;
+    }
+#endif
     unsigned char c = text[i];
     if( c >= 0x80 ){
       int sequence = sequenceLength(text + i, length - i);
@@ -84,6 +122,9 @@ static void putBase64(const unsigned char *bytes, size_t length){
   static const char DIGITS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   unsigned char *to = output + outputLength;
   size_t i = 0;
+#ifdef __wasm_simd128__
+  for(; i + 16 <= length; i += 12, to += 16) wasm_v128_store(to, base64Digits(wasm_v128_load(bytes + i)));
+#endif
   for(; i + 2 < length; i += 3){
     unsigned group = bytes[i] << 16 | bytes[i + 1] << 8 | bytes[i + 2];
     *to++ = DIGITS[group >> 18];
@@ -98,15 +139,6 @@ static void putBase64(const unsigned char *bytes, size_t length){
     if( i + 1 < length ) *to++ = DIGITS[group >> 6 & 63];
   }
   outputLength = to - output;
-}
-
-void putInteger(sqlite3_int64 value){
-  char digits[24];
-  int at = sizeof(digits);
-  sqlite3_uint64 left = value < 0 ? 0 - (sqlite3_uint64)value : (sqlite3_uint64)value;
-  do{ digits[--at] = '0' + left % 10; left /= 10; }while( left );
-  if( value < 0 ) digits[--at] = '-';
-  put(digits + at, sizeof(digits) - at);
 }
 
 /* Length of a number without an exponent, as libsql-server counts it: 1e20 has 21 digits, 1.0 has one. */
@@ -156,10 +188,9 @@ static int putValue(sqlite3_stmt *statement, int column, int maxBytes){
     case SQLITE_FLOAT: {
       double value = sqlite3_column_double(statement, column);
       PUT("{\"type\":\"float\",\"value\":");
-      length = host_float(value, (char*)output + outputLength);
-      resultSize += strlen("{'type':'real','value':''}") + plainLength((char*)output + outputLength, length);
+      length = putFloat(value);
+      resultSize += strlen("{'type':'real','value':''}") + plainLength((char*)output + outputLength - length, length);
       if( value < -DBL_MAX ) resultSize++; /* -inf */
-      outputLength += length;
       PUT("}");
       return SQLITE_OK;
     }

@@ -40,7 +40,6 @@ import {
   isStopping,
   isTransientRejection,
   retryTransient,
-  type SqldAdmin,
   type SqldNamespaceConfig,
   type SqldNamespaceSource,
 } from './process/admin.ts'
@@ -174,14 +173,13 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
-    const { admin } = await this.#upstream.ensureRunning()
     this.#bases.set(id, Promise.resolve(NOTHING))
     await retryTransient(async () => {
       try {
-        await this.#make(admin, id, source, this.#config(settings))
+        await this.#make(id, source, this.#config(settings))
       } catch (error) {
         // the server has already created the rejected database, possibly without the pending migration
-        if (isTransientRejection(error)) await admin.remove(id)
+        if (isTransientRejection(error)) await this.#upstream.withAdmin((admin) => admin.remove(id))
         throw error
       }
     })
@@ -189,20 +187,17 @@ export class SqldBackend implements DatabaseBackend {
     this.#configured(id, settings)
   }
 
-  async #make(
-    admin: SqldAdmin,
-    id: DatabaseId,
-    source: DatabaseSource,
-    config: SqldNamespaceConfig,
-  ): Promise<void> {
+  async #make(id: DatabaseId, source: DatabaseSource, config: SqldNamespaceConfig): Promise<void> {
+    const create = (from: SqldNamespaceSource = {}): Promise<void> =>
+      this.#upstream.withAdmin((admin) => admin.create(id, config, from))
     if (source.type === 'fork') {
       await this.#baseOf(source.from)
-      await admin.fork(source.from, id)
+      await this.#upstream.withAdmin((admin) => admin.fork(source.from, id))
       // the fork starts with the original's keys
-      await admin.configure(id, config)
+      await this.#upstream.withAdmin((admin) => admin.configure(id, config))
     } else if (source.type === 'file') {
-      await this.#import(id, source.file, () => admin.create(id, config))
-    } else await admin.create(id, config, namespaceSource(source))
+      await this.#import(id, source.file, create)
+    } else await create(namespaceSource(source))
   }
 
   /** Creates a database whose file is already in place. */
@@ -283,7 +278,7 @@ export class SqldBackend implements DatabaseBackend {
     this.#settings.delete(id)
     this.#bases.delete(id)
     this.#writes.remove(id)
-    await (await this.#upstream.ensureRunning()).admin.remove(id)
+    await this.#upstream.withAdmin((admin) => admin.remove(id))
     // the server does not remove a directory in which a file was created meanwhile
     if (this.#options.remote === undefined)
       await rm(dirname(this.#fileOf(id)), { recursive: true, force: true, maxRetries: 5 })
@@ -378,9 +373,8 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
-    const { admin } = await this.#upstream.ensureRunning()
     const base = await this.#baseOf(id)
-    const stats = await admin.stats(id)
+    const stats = await this.#upstream.withAdmin((admin) => admin.stats(id))
     return {
       epoch: this.#epoch,
       rowsRead: stats.rows_read_count - base.rowsRead,
@@ -394,10 +388,9 @@ export class SqldBackend implements DatabaseBackend {
     if (this.#options.remote !== undefined) return NOTHING
     const known = this.#bases.get(id)
     if (known !== undefined) return await known
-    const { admin } = await this.#upstream.ensureRunning()
     if (!(await this.#hasFiles(id))) throw new MissingFileError()
-    const base = admin
-      .stats(id)
+    const base = this.#upstream
+      .withAdmin((admin) => admin.stats(id))
       .then((stats) => ({ rowsRead: stats.rows_read_count, rowsWritten: stats.rows_written_count }))
     this.#bases.set(id, base)
     // retried on the next request
@@ -406,7 +399,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
-    const { top_queries: queries = [] } = await (await this.#upstream.ensureRunning()).admin.stats(id)
+    const { top_queries: queries = [] } = await this.#upstream.withAdmin((admin) => admin.stats(id))
     return queries.map(({ query, rows_read, rows_written }) => ({
       query,
       rowsRead: rows_read,

@@ -22,6 +22,8 @@ const BUSY = 5
 const UNDONE = 'baton_undone'
 /** Statements that may change the schema; an unknown one may do anything. */
 const MAY_CHANGE_SCHEMA: ReadonlySet<string> = new Set(['schema', 'unknown'])
+/** Kinds of statements that are kept compiled in case they are repeated. */
+const REPEATED: ReadonlySet<string> = new Set(['query', 'insert', 'change'])
 
 /** Permissions of a client for a statement. */
 export interface StatementPermissions {
@@ -59,6 +61,8 @@ export class ClientConnection implements Writer {
   #active: RunningStatement | null = null
   /** Null unless changes are watched. */
   #changes: ChangeCounter | null = null
+  /** The last statement of an open transaction, which is compiled only once if it is repeated. Meanwhile the schema is the same. */
+  #last: { readonly sql: string; readonly prepared: SqliteStatement } | null = null
   isRunning = false
 
   constructor(engine: SqliteConnection, queue: WriteQueue, events: ConnectionEvents) {
@@ -199,6 +203,14 @@ export class ClientConnection implements Writer {
     }
   }
 
+  /** Ends a statement that has returned all of its rows. */
+  keep(prepared: SqliteStatement, { statement, grant }: Pick<RunContext, 'statement' | 'grant'>): void {
+    const isPlain = REPEATED.has(statement.kind) && (grant.tables ?? null) === null
+    if (!isPlain || !this.#engine.inTransaction) return prepared.finalize()
+    prepared.reset()
+    this.#last = { sql: boundSearches(statement.source), prepared }
+  }
+
   /** Called when a statement has ended: releases the write lock unless a transaction is open. */
   settle(mustUndo: boolean): void {
     this.#active = null
@@ -224,7 +236,12 @@ export class ClientConnection implements Writer {
   #prepare(statement: Statement, grant: Grant): SqliteStatement {
     // compiling a pragma often already executes it
     if (['pragma', 'attach'].includes(statement.explains ?? statement.kind)) this.#isReusable = false
-    const prepared = this.#engine.prepare(boundSearches(statement.source), grant)
+    const sql = boundSearches(statement.source)
+    const last = this.#last
+    this.#last = null
+    if (last?.sql === sql && grant.tables === null) return last.prepared
+    last?.prepared.finalize()
+    const prepared = this.#engine.prepare(sql, grant)
     if (prepared === null) throw new DeniedError('the engine found no statement in the text')
     return prepared
   }
@@ -279,6 +296,8 @@ export class ClientConnection implements Writer {
   }
 
   #rollback(): void {
+    this.#last?.prepared.finalize()
+    this.#last = null
     this.#changes?.take(false)
     if (this.#engine.inTransaction) this.#engine.run('ROLLBACK')
   }
@@ -393,7 +412,7 @@ export class RunningStatement {
     const affectedRowCount = isChange ? this.#engine.changes : 0
     const lastInsertRowid = statement.kind === 'insert' ? this.#engine.lastInsertRowid : null
     const { columns, rowsRead, rowsWritten } = this.#prepared
-    this.#end()
+    this.#end(() => this.#connection.keep(this.#prepared, this.#context))
     const durationMs = Math.round((performance.now() - startedAt) * 1_000) / 1_000
     return {
       columns,
@@ -411,10 +430,10 @@ export class RunningStatement {
     if (this.#isAborted) throw transactionTimeout()
   }
 
-  #end(): void {
+  #end(end = () => this.#prepared.finalize()): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
-    this.#prepared.finalize()
+    end()
     this.#connection.settle(this.#context.mustUndo)
   }
 }

@@ -5,6 +5,7 @@ import {
   type Permissions,
   type ResultError,
 } from '@batonsql/server-common/hrana'
+import { concat, type JsonText } from '../protocol/json-text.ts'
 import type { Database } from './database.ts'
 import type { StatementResult } from './result-encoder.ts'
 import type { CursorSink, Session } from './session.ts'
@@ -13,7 +14,7 @@ import type { SqliteColumn } from './sqlite-connection.ts'
 const CHUNK_CHARACTERS = 64 * 1_024
 
 /** Receives a chunk of a cursor's text; resolves when the next one is requested. @throws ClientDisconnectedError if none will be */
-export type CursorOutput = (text: string) => Promise<void>
+export type CursorOutput = (text: JsonText) => Promise<void>
 
 /** The batch of a cursor. */
 export interface CursorProgram {
@@ -49,8 +50,11 @@ class CursorLines implements CursorSink {
     await this.#line(`{"type":"step_begin","step":${step},"cols":${JSON.stringify(columns)}}`)
   }
 
-  async rows(lines: string): Promise<void> {
-    await this.#add(lines)
+  async rows(lines: JsonText): Promise<void> {
+    if (typeof lines === 'string') return await this.#add(lines)
+    const chunk = concat(this.#pending, lines)
+    this.#pending = ''
+    await this.#output(chunk)
   }
 
   async stepEnd({ affectedRowCount, lastInsertRowid }: StatementResult): Promise<void> {

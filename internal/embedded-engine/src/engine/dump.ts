@@ -1,4 +1,5 @@
 import { scanSql } from '@batonsql/server-common/sql'
+import { toText } from '../protocol/json-text.ts'
 import type { SqliteConnection, SqliteStatement } from './sqlite-connection.ts'
 
 /** Receives a chunk of a dump; resolves when the next one is requested. */
@@ -114,7 +115,7 @@ function readTexts(engine: SqliteConnection, sql: string): string[][] {
   const statement = prepare(engine, sql)
   try {
     const rows = statement.rows({ limitBytes: 2 ** 30, asLines: false, maxValueBytes: 2 ** 30 })
-    const values = JSON.parse(`[${rows.text}]`) as { readonly value?: string }[][]
+    const values = JSON.parse(`[${toText(rows.text)}]`) as { readonly value?: string }[][]
     return values.map((row) => row.map(({ value }) => value ?? ''))
   } finally {
     statement.finalize()

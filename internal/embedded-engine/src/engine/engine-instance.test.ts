@@ -6,6 +6,7 @@ import { engineModule } from '../engine-module.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
+import { ErasableInstance } from './erasable-instance.ts'
 import { SqliteConnection } from './sqlite-connection.ts'
 
 test('reports the first call that throws, before its changes can be committed', async () => {
@@ -14,7 +15,7 @@ test('reports the first call that throws, before its changes can be committed', 
   const files = new DatabaseFiles(join(folder, 'data.db'))
   onTestFinished(() => files.closeAll())
   const failures: unknown[] = []
-  const engine = new EngineInstance(await engineModule(), {
+  const engine = new EngineInstance(new ErasableInstance(await engineModule()), {
     files,
     state: new SharedCallState(),
     fail: (error) => {

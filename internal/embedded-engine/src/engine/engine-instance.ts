@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto'
 import type { SharedCallState } from '../protocol/shared-call-state.ts'
-import type { EngineModule } from '../webassembly-types.ts'
 import type { DatabaseFiles } from './database-files.ts'
+import type { ErasableInstance } from './erasable-instance.ts'
 import { floatText } from './float-text.ts'
 import type { TableAuthorizer } from './table-authorizer.ts'
 
@@ -22,7 +22,6 @@ export interface Grant {
 /** The exports of the module that are used: functions of SQLite and of `wasm/*.c`. */
 interface EngineExports {
   readonly memory: WebAssembly.Memory
-  _initialize(): void
   malloc(bytes: number): Pointer
   free(at: Pointer): void
   baton_open(path: Pointer, name: Pointer, onlyRead: number): Pointer
@@ -52,6 +51,7 @@ interface EngineExports {
   ): number
   sqlite3_step(statement: Pointer): number
   sqlite3_reset(statement: Pointer): number
+  sqlite3_clear_bindings(statement: Pointer): number
   sqlite3_finalize(statement: Pointer): number
   sqlite3_errmsg(connection: Pointer): Pointer
   sqlite3_extended_errcode(connection: Pointer): number
@@ -102,7 +102,7 @@ export interface EngineParts {
 }
 
 /**
- * An engine with its own memory, for all connections to one database. Calls block the thread; long ones regularly check the shared
+ * The engine of one database, for all of its connections. Calls block the thread; long ones regularly check the shared
  * state for interruptions.
  */
 export class EngineInstance {
@@ -112,16 +112,22 @@ export class EngineInstance {
   readonly #state: SharedCallState
   readonly #watchers = new Map<Pointer, ChangeWatcher>()
   #tables: TableAuthorizer | null = null
+  #view = Buffer.alloc(0)
 
-  constructor(module: EngineModule, { files, state, fail = rethrow }: EngineParts) {
+  constructor(instance: ErasableInstance, { files, state, fail = rethrow }: EngineParts) {
     this.#state = state
-    const { exports } = new WebAssembly.Instance(module, {
-      host: { ...this.#hostImports(files), ...ONLY_WRITER },
-      wasi_snapshot_preview1: { fd_close: refuse, fd_seek: refuse, fd_write: refuse },
-    })
-    this.api = endingWith(fail, exports) as unknown as EngineExports
-    this.api._initialize()
+    this.api = instance.start(
+      { ...this.#hostImports(files), ...ONLY_WRITER },
+      fail,
+    ) as unknown as EngineExports
     this.scratch = this.api.malloc(SCRATCH_BYTES)
+  }
+
+  /** The memory of the engine. Any call may grow it, which replaces its buffer. */
+  get #bytes(): Buffer {
+    const { buffer } = this.api.memory
+    if (this.#view.buffer !== buffer) this.#view = Buffer.from(buffer)
+    return this.#view
   }
 
   get version(): string {
@@ -155,13 +161,17 @@ export class EngineInstance {
   /** Returns the NUL-terminated text at an address; empty for the address 0. */
   text(at: Pointer): string {
     if (at === 0) return ''
-    const bytes = Buffer.from(this.api.memory.buffer)
-    return bytes.toString('utf8', at, bytes.indexOf(0, at))
+    return this.#bytes.toString('utf8', at, this.#bytes.indexOf(0, at))
   }
 
   /** Returns the text of `length` bytes at an address. */
   textOf(at: Pointer, length: number): string {
-    return Buffer.from(this.api.memory.buffer, at, length).toString('utf8')
+    return this.#bytes.toString('utf8', at, at + length)
+  }
+
+  /** Returns a copy of `length` bytes at an address. */
+  copyOf(at: Pointer, length: number): Uint8Array<ArrayBuffer> {
+    return new Uint8Array(this.#bytes.subarray(at, at + length))
   }
 
   /** Copies bytes to the module's memory, with a NUL at the end. The caller frees them. */
@@ -179,9 +189,7 @@ export class EngineInstance {
   }
 
   #hostImports(files: DatabaseFiles): WebAssembly.ModuleImports {
-    // any call may grow the memory, which replaces its buffer
-    const bytes = (at: Pointer, count: number): Uint8Array =>
-      new Uint8Array(this.api.memory.buffer, at, count)
+    const bytes = (at: Pointer, count: number): Uint8Array => this.#bytes.subarray(at, at + count)
     return {
       open: (name: Pointer, create: number) => files.open(this.text(name), create !== 0),
       close: (descriptor: number) => files.close(descriptor),
@@ -196,8 +204,7 @@ export class EngineInstance {
       exists: (name: Pointer) => Number(files.exists(this.text(name))),
       random: (into: Pointer, count: number) => void randomFillSync(bytes(into, count)),
       time: () => Date.now(),
-      float: (value: number, into: Pointer) =>
-        Buffer.from(this.api.memory.buffer).write(floatText(value), into, 'latin1'),
+      float: (value: number, into: Pointer) => this.#bytes.write(floatText(value), into, 'latin1'),
       changed: (connection: Pointer, action: number, table: Pointer, savepoints: number) =>
         this.#watchers.get(connection)?.changed(action, this.text(table), savepoints),
       savepoint: (connection: Pointer, index: number, isUndone: number) =>
@@ -222,28 +229,4 @@ const ONLY_WRITER: WebAssembly.ModuleImports = {
 
 function rethrow(error: unknown): never {
   throw error
-}
-
-/** Wraps the exports so that `fail` is called when one throws. */
-function endingWith(fail: (error: unknown) => never, exports: object): Record<string, unknown> {
-  const ending =
-    (call: CallableFunction) =>
-    (...given: unknown[]): unknown => {
-      try {
-        return call(...given)
-      } catch (error) {
-        return fail(error)
-      }
-    }
-  return Object.fromEntries(
-    Object.entries(exports).map(([name, value]) => [
-      name,
-      typeof value === 'function' ? ending(value) : value,
-    ]),
-  )
-}
-
-/** Rejects output: the module has no streams, and prints only before it aborts. */
-function refuse(): number {
-  return 8 // EBADF
 }

@@ -3,6 +3,7 @@
  * engine has failed irrecoverably.
  */
 import { parentPort, workerData } from 'node:worker_threads'
+import { buffersOf } from '../protocol/json-text.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
 import type {
   FromWorker,
@@ -13,26 +14,42 @@ import type {
 } from '../protocol/worker-messages.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
+import { ErasableInstance } from './erasable-instance.ts'
 import { failureOutcome, OpenDatabase } from './open-database.ts'
 
 const { module, state: memory } = workerData as WorkerStart
 const state = new SharedCallState(memory)
-/** The database that this worker was assigned, and its open instance. */
+/** Reused for one database after another. */
+let instance = new ErasableInstance(module)
+/** The assigned database, and its open instance. */
 let assigned: OpenedDatabase | null = null
 let open: OpenDatabase | null = null
 let isWatched = false
 
 function send(message: FromWorker): void {
-  parentPort?.postMessage(message)
+  parentPort?.postMessage(message, buffersIn(message))
+}
+
+/** Returns the buffers of a message that are transferred instead of copied. */
+function buffersIn(message: FromWorker): ArrayBuffer[] {
+  if (message.type === 'cursor-lines') return buffersOf(message.text)
+  return message.type === 'outcome' && message.outcome.type === 'results'
+    ? buffersOf(message.outcome.text)
+    : []
 }
 
 /** Returns the open database. If opening fails, every call retries it. */
 function current(): OpenDatabase {
   if (open !== null) return open
   if (assigned === null) throw new Error('the worker has no database')
-  open = new OpenDatabase(assigned, { module, state, send, fail })
+  open = new OpenDatabase(assigned, { instance: reusableInstance, state, send, fail })
   open.isWatched = isWatched
   return open
+}
+
+function reusableInstance(): ErasableInstance {
+  if (!instance.isReusable) instance = new ErasableInstance(module)
+  return instance
 }
 
 /** Opens the database before the first call. */
@@ -63,7 +80,7 @@ async function runCall(message: StreamCall): Promise<void> {
 }
 
 function sqliteVersion(): string {
-  return new EngineInstance(module, { files: new DatabaseFiles(null), state, fail }).version
+  return new EngineInstance(instance, { files: new DatabaseFiles(null), state, fail }).version
 }
 
 /** Ignores messages for a database that was released. */

@@ -1,6 +1,7 @@
 import type { DatabaseSettings } from '@batonsql/server-common/backend'
 import { SYSTEM_CLOCK } from '@batonsql/server-common/base'
 import { PipelineFailure, ResultError } from '@batonsql/server-common/hrana'
+import type { JsonText } from '../protocol/json-text.ts'
 import type { SharedCallState } from '../protocol/shared-call-state.ts'
 import type {
   CallOutcome,
@@ -11,13 +12,13 @@ import type {
   TableChanges,
   WorkerRequest,
 } from '../protocol/worker-messages.ts'
-import type { EngineModule } from '../webassembly-types.ts'
 import { FileInUseError } from './claim-file.ts'
 import { ClientDisconnectedError } from './client-connection.ts'
 import { type CursorProgram, runCursor } from './cursor.ts'
 import { Database } from './database.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
+import type { ErasableInstance } from './erasable-instance.ts'
 import { decodeMigration } from './migration-program.ts'
 import { runPipeline } from './pipeline.ts'
 import { attachRefused } from './refusals.ts'
@@ -34,7 +35,8 @@ type MigrationCall = Extract<StreamCall, { readonly type: 'migration' }>
 
 /** Dependencies that all databases of a worker share. */
 export interface WorkerParts {
-  readonly module: EngineModule
+  /** Returns an instance for a new engine, and ends the previous engine. */
+  readonly instance: () => ErasableInstance
   readonly state: SharedCallState
   readonly send: (message: FromWorker) => void
   readonly fail: (error: unknown) => never
@@ -60,7 +62,7 @@ export class OpenDatabase {
     this.#send = parts.send
     this.#files = new DatabaseFiles(path, isDurable)
     try {
-      const engine = new EngineInstance(parts.module, { ...parts, files: this.#files })
+      const engine = new EngineInstance(parts.instance(), { ...parts, files: this.#files })
       const onChanges = (changes: readonly TableChanges[]): void => this.#send({ type: 'changes', changes })
       this.#database = new Database(engine, { ...opened, clock: SYSTEM_CLOCK, onChanges })
     } catch (error) {
@@ -224,7 +226,7 @@ export class OpenDatabase {
   }
 
   /** Returns a function that sends text and waits until more is requested. @throws ClientDisconnectedError if the client has disconnected */
-  #outputOf(call: number, session: Session): (text: string) => Promise<void> {
+  #outputOf(call: number, session: Session): (text: JsonText) => Promise<void> {
     return async (text) => {
       if (!this.#state.isAbandoned(call)) {
         this.#send({ type: 'cursor-lines', call, text })

@@ -9,6 +9,7 @@ import { engineModule } from '../engine-module.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
+import { ErasableInstance } from './erasable-instance.ts'
 import { SqliteConnection } from './sqlite-connection.ts'
 
 const IN_USE = 'the database file is open in another program'
@@ -28,7 +29,10 @@ async function writeRow(path: string, row: string, meanwhile: () => Promise<void
     expect((error as Error).message).toContain(IN_USE)
     return false
   }
-  const engine = new EngineInstance(await engineModule(), { files, state: new SharedCallState() })
+  const engine = new EngineInstance(new ErasableInstance(await engineModule()), {
+    files,
+    state: new SharedCallState(),
+  })
   const connection = new SqliteConnection(engine, { name: 'd', file: MAIN_FILE })
   connection.run('PRAGMA journal_mode = WAL')
   connection.run(`INSERT INTO t VALUES ('${row}')`)

@@ -6,6 +6,7 @@ import {
   type PipelineRequest,
   ResultError,
 } from '@batonsql/server-common/hrana'
+import { concat, type JsonText, join } from '../protocol/json-text.ts'
 import type { Database } from './database.ts'
 import { checkNoTransaction, migrateSchema, type ProgramRequest } from './schema-requests.ts'
 import type { BatchOutcome, Session } from './session.ts'
@@ -13,7 +14,7 @@ import type { BatchOutcome, Session } from './session.ts'
 /** The outcome of a pipeline. */
 export interface PipelineOutcome {
   /** JSON array of the results. */
-  readonly text: string
+  readonly text: JsonText
   readonly isClosed: boolean
 }
 
@@ -23,7 +24,7 @@ export async function runPipeline(
   database: Database,
   call: Pipeline,
 ): Promise<PipelineOutcome> {
-  const results: string[] = []
+  const results: JsonText[] = []
   let isClosed = false
   for (const request of call.requests) {
     await session.pause()
@@ -49,7 +50,7 @@ export async function runPipeline(
   }
   // the cloud closes a stream without state
   if (database.dialect === 'cloud' && session.isPristine) isClosed = true
-  return { text: `[${results.join()}]`, isClosed }
+  return { text: concat('[', join(results), ']'), isClosed }
 }
 
 type OpenRequest = Exclude<PipelineRequest, { readonly type: 'close' }>
@@ -59,7 +60,7 @@ async function respond(
   database: Database,
   request: OpenRequest,
   call: Pipeline,
-): Promise<string> {
+): Promise<JsonText> {
   if (database.role === 'schema' && runsProgram(request)) {
     const migrated = await migrateSchema(session, database, request, call)
     if (migrated !== null) return encodeProgram(request, migrated, database.dialect)
@@ -75,13 +76,13 @@ async function encodeResponse(
   database: Database,
   request: OpenRequest,
   call: Pipeline,
-): Promise<string> {
+): Promise<JsonText> {
   switch (request.type) {
     case 'execute':
-      return `{"type":"execute","result":${await session.execute(request.statement, call.permissions)}}`
+      return encodeExecuted(await session.execute(request.statement, call.permissions))
     case 'batch': {
       const outcome = await session.batch(request.steps, call.version, call.permissions)
-      return `{"type":"batch","result":${encodeBatch(outcome, database)}}`
+      return encodeBatch(outcome, database)
     }
     case 'sequence':
       await session.sequence(session.texts.textOf(request), call.permissions)
@@ -107,14 +108,14 @@ function runsProgram(request: OpenRequest): request is ProgramRequest {
 
 function encodeProgram(
   { type }: ProgramRequest,
-  results: readonly (string | null)[],
+  results: readonly (JsonText | null)[],
   dialect: Dialect | null,
-): string {
+): JsonText {
   switch (type) {
     case 'execute':
-      return `{"type":"execute","result":${results[0]}}`
+      return encodeExecuted(results[0] as JsonText)
     case 'batch':
-      return `{"type":"batch","result":${encodeBatch({ results, errors: results.map(() => null) }, { replicationIndex: null, dialect })}}`
+      return encodeBatch({ results, errors: results.map(() => null) }, { replicationIndex: null, dialect })
     case 'sequence':
       return '{"type":"sequence"}'
     default:
@@ -122,16 +123,24 @@ function encodeProgram(
   }
 }
 
-function ok(response: string): string {
-  return `{"type":"ok","response":${response}}`
+function ok(response: JsonText): JsonText {
+  return concat('{"type":"ok","response":', response, '}')
+}
+
+function encodeExecuted(result: JsonText): JsonText {
+  return concat('{"type":"execute","result":', result, '}')
 }
 
 function encodeBatch(
   { results, errors }: BatchOutcome,
   { replicationIndex, dialect }: Pick<Database, 'replicationIndex' | 'dialect'>,
-): string {
-  const stepResults = results.map((result) => result ?? 'null').join()
+): JsonText {
+  const stepResults = join(results.map((result) => result ?? 'null'))
   const stepErrors = errors.map((error) => (error === null ? 'null' : encodeError(error, dialect))).join()
   const index = replicationIndex === null ? 'null' : `"${replicationIndex}"`
-  return `{"step_results":[${stepResults}],"step_errors":[${stepErrors}],"replication_index":${index}}`
+  return concat(
+    '{"type":"batch","result":{"step_results":[',
+    stepResults,
+    `],"step_errors":[${stepErrors}],"replication_index":${index}}}`,
+  )
 }

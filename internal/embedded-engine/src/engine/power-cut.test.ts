@@ -8,6 +8,7 @@ import { SharedCallState } from '../protocol/shared-call-state.ts'
 import { Database } from './database.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
+import { ErasableInstance } from './erasable-instance.ts'
 
 function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
@@ -39,7 +40,10 @@ async function open(path: string, isDurable: boolean) {
       return typeof member === 'function' ? member.bind(target) : member
     },
   })
-  const engine = new EngineInstance(await engineModule(), { files: watched, state: new SharedCallState() })
+  const engine = new EngineInstance(new ErasableInstance(await engineModule()), {
+    files: watched,
+    state: new SharedCallState(),
+  })
   const database = new Database(engine, {
     id: 'd',
     settings: {} as never,

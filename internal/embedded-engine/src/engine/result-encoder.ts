@@ -1,9 +1,10 @@
+import { concat, type JsonText } from '../protocol/json-text.ts'
 import type { SqliteColumn } from './sqlite-connection.ts'
 
-/** The result of a statement before it is encoded as JSON; `rows` is already JSON text. */
+/** The result of a statement before it is encoded as JSON. */
 export interface StatementResult {
   readonly columns: readonly SqliteColumn[]
-  readonly rows: string
+  readonly rows: JsonText
   /** Size that counts towards the limit of a response. */
   readonly sizeBytes: number
   readonly affectedRowCount: number
@@ -14,16 +15,18 @@ export interface StatementResult {
 }
 
 /** Encodes a result; `replicationIndex` is null in a batch, and undefined if the member is omitted. */
-export function encodeResult(result: StatementResult, replicationIndex: string | null | undefined): string {
+export function encodeResult(result: StatementResult, replicationIndex: string | null | undefined): JsonText {
   const columns = JSON.stringify(result.columns)
   const rowid = result.lastInsertRowid === null ? 'null' : `"${result.lastInsertRowid}"`
   const index =
     replicationIndex === undefined
       ? ''
       : `"replication_index":${replicationIndex === null ? 'null' : `"${replicationIndex}"`},`
-  return (
-    `{"cols":${columns},"rows":[${result.rows}],"affected_row_count":${result.affectedRowCount},` +
-    `"last_insert_rowid":${rowid},${index}"rows_read":${result.rowsRead},` +
-    `"rows_written":${result.rowsWritten},"query_duration_ms":${result.durationMs}}`
+  return concat(
+    `{"cols":${columns},"rows":[`,
+    result.rows,
+    `],"affected_row_count":${result.affectedRowCount},` +
+      `"last_insert_rowid":${rowid},${index}"rows_read":${result.rowsRead},` +
+      `"rows_written":${result.rowsWritten},"query_duration_ms":${result.durationMs}}`,
   )
 }

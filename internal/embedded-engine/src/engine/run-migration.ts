@@ -1,4 +1,5 @@
 import { MIGRATION, type Permissions } from '@batonsql/server-common/hrana'
+import type { JsonText } from '../protocol/json-text.ts'
 import type { Database } from './database.ts'
 import { decodeMigration, MigrationError, type MigrationProgram } from './migration-program.ts'
 import type { Session } from './session.ts'
@@ -22,7 +23,7 @@ export async function dryRunMigration(
   session: Session,
   program: MigrationProgram,
   permissions: Permissions = MIGRATION,
-): Promise<readonly (string | null)[]> {
+): Promise<readonly (JsonText | null)[]> {
   return await inTransaction(session, program, 'ROLLBACK', () => session.runMigration(program, permissions))
 }
 

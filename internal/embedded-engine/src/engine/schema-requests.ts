@@ -4,6 +4,7 @@ import {
   type PipelineRequest,
   ResultError,
 } from '@batonsql/server-common/hrana'
+import type { JsonText } from '../protocol/json-text.ts'
 import type { Database } from './database.ts'
 import { MigrationError, toMigration } from './migration-program.ts'
 import { dryRunMigration } from './run-migration.ts'
@@ -22,7 +23,7 @@ export async function migrateSchema(
   database: Database,
   request: ProgramRequest,
   call: Pipeline,
-): Promise<readonly (string | null)[] | null> {
+): Promise<readonly (JsonText | null)[] | null> {
   const steps = await stepsOf(session, request, call)
   if (!steps.some(({ statement }) => statement.access === 'write')) return null
   if (!session.isAutocommit) throw refusal('Interactive transactions are not allowed against a schema')

@@ -8,6 +8,7 @@ import {
   type StatementRequest,
 } from '@batonsql/server-common/hrana'
 import { firstStatement, type Statement, upper } from '@batonsql/server-common/sql'
+import type { JsonText } from '../protocol/json-text.ts'
 import type { Attachment } from './attachment.ts'
 
 import {
@@ -59,7 +60,7 @@ export interface SessionHost {
 
 /** The outcome of a batch: for each step a result, an error, or neither if it was skipped. */
 export interface BatchOutcome {
-  readonly results: readonly (string | null)[]
+  readonly results: readonly (JsonText | null)[]
   readonly errors: readonly (ResultError | null)[]
 }
 
@@ -67,7 +68,7 @@ export interface BatchOutcome {
 export interface CursorSink {
   stepBegin(step: number, columns: readonly SqliteColumn[]): Promise<void>
   /** Receives rows, one per line. */
-  rows(lines: string): Promise<void>
+  rows(lines: JsonText): Promise<void>
   stepEnd(result: StatementResult): Promise<void>
   stepError(step: number, error: ResultError): Promise<void>
 }
@@ -161,7 +162,7 @@ export class Session {
   }
 
   /** Executes one statement and returns its result as JSON. */
-  async execute(request: StatementRequest, permissions: Permissions): Promise<string> {
+  async execute(request: StatementRequest, permissions: Permissions): Promise<JsonText> {
     const [step] = await this.#admit([this.#prepareStep(request)], permissions)
     if (this.#connection.takeTimeout()) throw transactionTimeout()
     const result = await this.#runStep(step as Step, MAX_RESPONSE_BYTES, permissions)
@@ -171,7 +172,7 @@ export class Session {
   /** Runs a batch; errors of its statements are part of the outcome. */
   async batch(steps: readonly BatchStep[], version: 2 | 3, permissions: Permissions): Promise<BatchOutcome> {
     const prepared = await this.prepareBatch(steps, version, permissions)
-    const results: (string | null)[] = []
+    const results: (JsonText | null)[] = []
     const errors: (ResultError | null)[] = []
     const isTimedOut = this.#connection.takeTimeout()
     let remaining = MAX_RESPONSE_BYTES
@@ -325,8 +326,8 @@ export class Session {
   async runMigration(
     { steps }: MigrationProgram,
     permissions: Permissions,
-  ): Promise<readonly (string | null)[]> {
-    const results: (string | null)[] = []
+  ): Promise<readonly (JsonText | null)[]> {
+    const results: (JsonText | null)[] = []
     for (const [at, { sql, args, namedArgs, condition }] of steps.entries()) {
       results.push(null)
       // without the transaction, later statements would be committed individually
@@ -469,7 +470,7 @@ export class Session {
     }
   }
 
-  #isConditionTrue(condition: BatchStep['condition'], results: readonly (string | null)[]): boolean {
+  #isConditionTrue(condition: BatchStep['condition'], results: readonly unknown[]): boolean {
     return (
       condition === null ||
       evaluateCondition(condition, {

@@ -1,4 +1,5 @@
 import type { EngineValue } from '@batonsql/server-common/hrana'
+import type { JsonText } from '../protocol/json-text.ts'
 import type { ChangeWatcher, EngineInstance, Grant, Pointer } from './engine-instance.ts'
 
 const OK = 0
@@ -10,6 +11,8 @@ const TOO_BIG = 18
 /** Codes of the module itself. */
 const VALUE_TOO_BIG = 1001
 const TEXT_NOT_UTF8 = 1002
+/** From this length on, rows are not decoded. */
+const LONG_TEXT_BYTES = 32 * 1_024
 const COUNTER_ROWS_READ = 1025
 const COUNTER_ROWS_WRITTEN = 1026
 
@@ -41,7 +44,7 @@ export interface SqliteColumn {
 /** Rows of a statement as JSON. */
 export interface SqliteRows {
   /** Separated by commas, or one cursor line each. */
-  readonly text: string
+  readonly text: JsonText
   readonly count: number
   /** Size of columns and rows that counts towards the limit of a response; 0 for a cursor, which has no limit. */
   readonly sizeBytes: number
@@ -215,6 +218,7 @@ export class SqliteStatement {
   #pointer: Pointer
   /** Whether it has returned rows and has more. */
   #hasMoreRows = false
+  #parameters: readonly (string | null)[] | null = null
 
   /** Called only by `SqliteConnection.prepare`. */
   constructor(connection: SqliteConnection, engine: EngineInstance, pointer: Pointer, grant: Grant) {
@@ -247,10 +251,14 @@ export class SqliteStatement {
   /** The name of each parameter with its prefix; null for a plain `?` and for a gap. */
   get parameters(): readonly (string | null)[] {
     const { api } = this.#engine
-    return Array.from({ length: api.sqlite3_bind_parameter_count(this.#pointer) }, (_, index) => {
-      const name = api.sqlite3_bind_parameter_name(this.#pointer, index + 1)
-      return name === 0 ? null : this.#engine.text(name)
-    })
+    this.#parameters ??= Array.from(
+      { length: api.sqlite3_bind_parameter_count(this.#pointer) },
+      (_, index) => {
+        const name = api.sqlite3_bind_parameter_name(this.#pointer, index + 1)
+        return name === 0 ? null : this.#engine.text(name)
+      },
+    )
+    return this.#parameters
   }
 
   get rowsRead(): number {
@@ -278,7 +286,9 @@ export class SqliteStatement {
     )
     this.#hasMoreRows = code === ROW
     if (code === DONE || code === ROW) {
-      const text = this.#engine.textOf(api.baton_output(), api.baton_output_length())
+      const [at, length] = [api.baton_output(), api.baton_output_length()]
+      const text =
+        length < LONG_TEXT_BYTES ? this.#engine.textOf(at, length) : [this.#engine.copyOf(at, length)]
       const [count, sizeBytes] = [api.baton_row_count(), api.baton_result_size()]
       api.baton_shrink_output()
       return { text, count, sizeBytes, isDone: code === DONE }
@@ -329,6 +339,15 @@ export class SqliteStatement {
     const value = this.#engine.api.sqlite3_column_int64(this.#pointer, 0)
     this.#engine.api.sqlite3_reset(this.#pointer)
     return Number(value)
+  }
+
+  /** Prepares a finished statement for another execution. */
+  reset(): void {
+    const { api } = this.#engine
+    api.sqlite3_reset(this.#pointer)
+    api.sqlite3_clear_bindings(this.#pointer)
+    for (const counter of [COUNTER_ROWS_READ, COUNTER_ROWS_WRITTEN])
+      api.sqlite3_stmt_status(this.#pointer, counter, 1)
   }
 
   /** Ends the statement, and rolls it back unless it was finished. */

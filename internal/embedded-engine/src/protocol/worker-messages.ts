@@ -6,6 +6,7 @@ import type {
   Permissions,
   PipelineRequest,
 } from '@batonsql/server-common/hrana'
+import type { JsonText } from './json-text.ts'
 
 /** Start parameters of a worker. */
 export interface WorkerStart {
@@ -84,7 +85,7 @@ export type Reply = string | null
 
 /** The outcome of a call: text for the client, or the error. */
 export type CallOutcome =
-  | { readonly type: 'results'; readonly text: string; readonly isClosed: boolean }
+  | { readonly type: 'results'; readonly text: JsonText; readonly isClosed: boolean }
   | {
       readonly type: 'failure'
       readonly status: number
@@ -126,4 +127,4 @@ export type FromWorker =
   | { readonly type: 'request'; readonly number: number; readonly request: WorkerRequest }
   /** The batch of a cursor was accepted; its lines are sent on request. */
   | { readonly type: 'cursor-begin'; readonly call: number }
-  | { readonly type: 'cursor-lines'; readonly call: number; readonly text: string }
+  | { readonly type: 'cursor-lines'; readonly call: number; readonly text: JsonText }

@@ -8,6 +8,7 @@ import { freePort } from '@batonsql/server-common/base'
 import type { ServiceRequest } from '@batonsql/server-common/http'
 import type { Pool } from 'undici'
 import { createReplicationKeys, keyArguments, type ReplicationKeys } from '../replicas/replication-keys.ts'
+import type { SqldAdmin } from './admin.ts'
 import {
   discard,
   exchange,
@@ -165,9 +166,7 @@ export class Upstream {
 
   async exists(id: DatabaseId): Promise<boolean> {
     const { primary } = this.#options
-    return primary === undefined
-      ? await (await this.ensureRunning()).admin.exists(id)
-      : await primary.exists(id)
+    return await (primary === undefined ? this.withAdmin((admin) => admin.exists(id)) : primary.exists(id))
   }
 
   get isRunning(): boolean {
@@ -231,9 +230,27 @@ export class Upstream {
     return this.#running
   }
 
+  /** Whether the server was started here, and is restarted when it exits. */
+  get #isOurs(): boolean {
+    return this.#options.remote === undefined && !this.#isClosed
+  }
+
   get #running(): SqldTarget {
     if (this.#process?.isRunning !== true) throw new Error('libsql-server is not running')
     return this.#process
+  }
+
+  /** Calls the admin API. Retries if the server has just exited, because nothing was sent. */
+  async withAdmin<T>(call: (admin: SqldAdmin) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt += 1) {
+      const { admin } = await this.ensureRunning()
+      try {
+        return await call(admin)
+      } catch (error) {
+        if (!this.#isOurs || !isRefused(error) || attempt >= REFUSED_ATTEMPTS) throw error
+      }
+      await sleep(RESTART_STEP_MS)
+    }
   }
 
   /** Sends a request, and retries while the server reports an existing database as missing: nothing was executed then. */
@@ -254,12 +271,13 @@ export class Upstream {
       try {
         return await this.sendOnce(call, body)
       } catch (error) {
-        const isRefused = (error as NodeJS.ErrnoException).code === 'ECONNREFUSED'
         // once a response has begun, the request has been executed
         if (error instanceof TruncatedResponseError) throw error
-        const mayRepeat = isRefused ? attempt < REFUSED_ATTEMPTS : attempt === 1 && !call.permissions.write
-        const isOurs = this.#options.remote === undefined && !this.#isClosed
-        if (!isOurs || !isBroken(error) || !mayRepeat || call.request.signal?.aborted === true) throw error
+        const mayRepeat = isRefused(error)
+          ? attempt < REFUSED_ATTEMPTS
+          : attempt === 1 && !call.permissions.write
+        if (!this.#isOurs || !isBroken(error) || !mayRepeat || call.request.signal?.aborted === true)
+          throw error
       }
       await sleep(RESTART_STEP_MS)
     }
@@ -306,6 +324,11 @@ function isMissingDatabase({ status, headers }: UpstreamResponse, id: DatabaseId
   if (status !== 404) return false
   const text = JSON.stringify({ error: `Namespace \`${id}\` doesn't exist` })
   return Number(headers['content-length']) === Buffer.byteLength(text)
+}
+
+/** Whether the server did not accept the connection, so that nothing was sent. */
+function isRefused(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'ECONNREFUSED'
 }
 
 /** Whether a connection was closed or refused because the server exited. */

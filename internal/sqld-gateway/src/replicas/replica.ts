@@ -98,7 +98,7 @@ export class Replica implements AsyncDisposable {
   async remove(id: DatabaseId): Promise<void> {
     this.#unblocked.delete(id)
     // a stopped replica loses all data at its next start
-    if (this.isRunning) await (await this.#upstream.ensureRunning()).admin.remove(id)
+    if (this.isRunning) await this.#upstream.withAdmin((admin) => admin.remove(id))
   }
 
   async restart(): Promise<void> {

@@ -121,7 +121,7 @@ export class WriteService {
     const file = this.#options.fileOf?.(id)
     const wal = {
       bytes: async () => (await stat(`${file}-wal`).catch(() => null))?.size ?? 0,
-      checkpoint: async () => (await this.#upstream.ensureRunning()).admin.checkpoint(id),
+      checkpoint: () => this.#upstream.withAdmin((admin) => admin.checkpoint(id)),
       onLarge: (bytes: number) => this.#options.onNotice(id, largeWal(bytes)),
     }
     const created = { gate, checkpointer: file === undefined ? null : new WalCheckpointer(gate, wal) }

@@ -223,11 +223,12 @@ describe('is ended by', () => {
         return setTimeout(() => response.destroy(), 10)
       },
     ]) {
+      const { db } = await scripted(script)
       const stop = new AbortController()
-      setTimeout(() => stop.abort('enough'), 250)
-      const { events, error } = await collect(script, 99, { signal: stop.signal })
-      expect(events).toEqual([{ type: 'ready' }])
-      expect(error).toBe('enough')
+      const events = listen(db, { table: 't', signal: stop.signal })
+      expect(await events.next()).toMatchObject({ value: { type: 'ready' } })
+      setTimeout(() => stop.abort('enough'), 50)
+      await expect(events.next()).rejects.toBe('enough')
     }
   })
 

@@ -1,13 +1,18 @@
 import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import {
   type CallOutcome,
+  concat,
   type DatabaseCall,
   type DatabaseWorker,
+  type JsonText,
   NotBegunError,
   type Reply,
   type RunningCursor,
   TableAuthorizer,
+  toBytes,
+  toText,
   type WorkerRequest,
 } from '@batonsql/embedded-engine'
 import { type ReachableDatabases, TokenCheck } from '@batonsql/server-common/auth'
@@ -325,7 +330,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       // the worker may not have detected yet that the client has disconnected
       if (isClosed && !outcome.isClosed) worker.closeStream(lease.stream)
       const baton = isClosed ? null : this.#streams.release(lease)
-      return textResponse(200, 'application/json', `{${head(baton)},"results":${outcome.text}}`)
+      return jsonResponse(concat(`{${head(baton)},"results":`, outcome.text, '}'))
     })
   }
 
@@ -420,7 +425,7 @@ export class EmbeddedBackend implements DatabaseBackend {
         const worker = await this.#workers.get(id)
         return await worker.run(this.#internalCall(id), { type: 'migration', job, program, isDryRun })
       })
-      return outcome.type === 'failure' ? outcome.body : outcome.text || null
+      return outcome.type === 'failure' ? outcome.body : toText(outcome.text) || null
     } catch (error) {
       return error instanceof Error ? error.message : String(error)
     }
@@ -517,7 +522,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       const outcome = await worker.run(call, { type: 'pipeline', requests, version: 3 })
       if (outcome.type === 'failure')
         throw new BackendRefusal(`the dump could not be loaded: ${outcome.body}`)
-      checkResult(JSON.parse(outcome.text) as readonly LoadResult[])
+      checkResult(JSON.parse(toText(outcome.text)) as readonly LoadResult[])
     } finally {
       this.#streams.close(lease)
     }
@@ -530,6 +535,14 @@ export class EmbeddedBackend implements DatabaseBackend {
   #folderOf(id: DatabaseId): string {
     return join(this.#directory, id)
   }
+}
+
+function jsonResponse(text: JsonText): ServiceResponse {
+  if (typeof text === 'string') return textResponse(200, 'application/json', text)
+  const pieces = toBytes(text)
+  const bytes = pieces.reduce((sum, { length }) => sum + length, 0)
+  const headers = { 'content-type': 'application/json', 'content-length': String(bytes) }
+  return { status: 200, headers, body: Readable.from(pieces) }
 }
 
 async function sizeOf(file: string): Promise<number> {

@@ -1,5 +1,5 @@
 import { PassThrough, type Readable } from 'node:stream'
-import type { CursorListener, RunningCursor } from '@batonsql/embedded-engine'
+import { type CursorListener, type JsonText, type RunningCursor, toBytes } from '@batonsql/embedded-engine'
 
 /** A body with the text that `head` returns, followed by text from a worker, read as fast as the client consumes it. */
 export class CursorBodyStream implements CursorListener {
@@ -30,9 +30,10 @@ export class CursorBodyStream implements CursorListener {
     this.#markBegun()
   }
 
-  lines(text: string): void {
+  lines(text: JsonText): void {
     if (this.#stream.destroyed) return
-    if (this.#stream.write(text)) this.source?.readMore()
+    for (const bytes of toBytes(text)) this.#stream.write(bytes)
+    if (!this.#stream.writableNeedDrain) this.source?.readMore()
     else this.#stream.once('drain', () => this.source?.readMore())
   }
 
