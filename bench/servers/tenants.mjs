@@ -21,7 +21,10 @@ async function createAll(names, options) {
 }
 
 process.on('message', async ({ create, options }) => {
-  if (create !== undefined) return process.send(await createAll(create, options))
+  if (create !== undefined) {
+    process.send(await createAll(create, options))
+    return
+  }
   await server.close()
   process.exit()
 })

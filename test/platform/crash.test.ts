@@ -287,7 +287,9 @@ test('databases and their settings are restored after libsql-server itself was k
   }
   // the first request to it is sent by the control plane, after it has exited
   await expect.poll(() => pids.some(exists)).toBe(false)
-  expect((await sendRequest(running, 'POST', '/databases', { name: 'next', group: 'default' }))?.status).toBe(200)
+  expect((await sendRequest(running, 'POST', '/databases', { name: 'next', group: 'default' }))?.status).toBe(
+    200,
+  )
   await slot.check(running)
 })
 
