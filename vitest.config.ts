@@ -12,7 +12,7 @@ import {
   TEST_TIMEOUT_MS,
 } from './test/support/projects.ts'
 
-// Tests run on the workspace's sources. Vitest resolves in three places, so the condition is given three times.
+// Tests use the sources of the workspace. Vitest resolves modules in three places, so the condition is set three times.
 const conditions = ['@batonsql/source', 'node', 'import', 'default']
 const source = {
   resolve: { conditions },
@@ -20,7 +20,7 @@ const source = {
   environments: { __vitest__: { resolve: { conditions } } },
 }
 
-/** Processes that tests start do not compile the same sources again, which is half of the time of a short one. */
+/** Caches compiled sources for the processes that tests start, because compiling takes half the time of a short process. */
 process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(
   new URL('node_modules/.cache/compiled-sources', import.meta.url),
 )
@@ -55,7 +55,7 @@ export default defineConfig(async () => ({
           testTimeout: TEST_TIMEOUT_MS,
           hookTimeout: TEST_TIMEOUT_MS,
           expect: POLLING,
-          // to start a process for each file took a fifth of the CPU time
+          // otherwise, starting a process for each file would take a fifth of the CPU time
           isolate: false,
           maxWorkers: MAX_WORKERS,
         },
@@ -74,7 +74,7 @@ export default defineConfig(async () => ({
       },
       {
         ...source,
-        // installs what `npm pack` makes, as users do
+        // installs the output of `npm pack`, like users
         test: {
           name: 'packages',
           include: ['test/packages/*.test.ts'],

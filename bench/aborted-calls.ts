@@ -48,15 +48,15 @@ const CLIENTS: Record<string, (address: Address) => Writer> = {
           tx.close()
         }
       }
-      const remaining =
+      const whenAborted =
         signal &&
         new Promise<void>((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))))
-      await Promise.race(remaining ? [run(), remaining] : [run()])
+      await Promise.race(whenAborted ? [run(), whenAborted] : [run()])
     }
   },
 }
 
-interface Account {
+interface Result {
   readonly seconds: number
   readonly done: number
   readonly aborted: number
@@ -65,7 +65,7 @@ interface Account {
   readonly longestStallMs: number
 }
 
-async function measure(writer: Writer, share: number): Promise<Account> {
+async function measure(writer: Writer, share: number): Promise<Result> {
   const random = seeded(Number(values.seed))
   const count = Number(values.count)
   const started = performance.now()
@@ -107,13 +107,13 @@ for (const kind of ['embedded', 'libsql-server']) {
     await direct.execute('create table aborted_calls (a)')
     const writer = open({ url, authToken })
     // alternate, so that other load on the machine affects both
-    const accounts: Account[][] = [[], []]
+    const results: Result[][] = [[], []]
     for (let round = 0; round < 2; round++)
-      for (const [at, share] of [0, 1 / 20].entries()) accounts[at]?.push(await measure(writer, share))
-    const rate = (runs: readonly Account[]): number =>
+      for (const [at, share] of [0, 1 / 20].entries()) results[at]?.push(await measure(writer, share))
+    const rate = (runs: readonly Result[]): number =>
       runs.reduce((sum, { done }) => sum + done, 0) / runs.reduce((sum, { seconds }) => sum + seconds, 0)
-    const [without = [], withSome = []] = accounts
-    const sum = (of: (account: Account) => number): number =>
+    const [without = [], withSome = []] = results
+    const sum = (of: (account: Result) => number): number =>
       withSome.reduce((total, each) => total + of(each), 0)
     console.log(
       `${kind}, ${name}: ${rate(without).toFixed(0)} transactions/s, with one in twenty aborted ${rate(withSome).toFixed(0)}: ` +

@@ -8,7 +8,7 @@ import { cpus } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { CLIENTS } from './contention/clients.ts'
-import { type Account, LOADS, type Load, measure, TABLE } from './contention/load.ts'
+import { LOADS, type Load, measure, type Result, TABLE } from './contention/load.ts'
 import { SERVERS } from './contention/servers.ts'
 
 const { values } = parseArgs({
@@ -26,7 +26,7 @@ const PAGE = new URL('../docs/self-hosting.md', import.meta.url)
 const MARKS = ['<!-- bench:contention -->', '<!-- end of bench:contention -->'] as const
 const LOG_SAMPLE_MS = 200
 
-interface Row extends Account {
+interface Row extends Result {
   readonly load: string
   readonly server: string
   readonly client: string

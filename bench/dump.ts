@@ -42,7 +42,7 @@ async function measure(): Promise<void> {
        select i, hex(randomblob(${ROW_BYTES / 2})) from c`,
     )
   console.log(
-    `${rows} rows of ${ROW_BYTES} bytes, ${values.backend}: server ${mb(await serverMemory())} at most so far`,
+    `${rows} rows of ${ROW_BYTES} bytes, ${values.backend}: server ${mb(await serverMemory())} peak so far`,
   )
   const readers = {
     bytes: async () => {
@@ -68,15 +68,15 @@ async function measure(): Promise<void> {
   for (const [name, read] of Object.entries(readers)) {
     globalThis.gc?.()
     const before = process.memoryUsage().rss / MB
-    let most = before
-    const watch = setInterval(() => (most = Math.max(most, process.memoryUsage().rss / MB)), 20)
+    let peak = before
+    const sampler = setInterval(() => (peak = Math.max(peak, process.memoryUsage().rss / MB)), 20)
     const started = performance.now()
     const length = await read()
     const seconds = (performance.now() - started) / 1_000
-    clearInterval(watch)
+    clearInterval(sampler)
     console.log(
       `${name}: ${mb(length / MB)} in ${seconds.toFixed(1)} s (${mb(length / MB / seconds)}/s); ` +
-        `client ${mb(before)} before, ${mb(most)} at most; server ${mb(await serverMemory())} at most so far`,
+        `client ${mb(before)} before, ${mb(peak)} peak; server ${mb(await serverMemory())} peak so far`,
     )
   }
   await db.close()

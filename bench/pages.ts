@@ -1,4 +1,4 @@
-// npm run bench:pages: writes docs/performance.md and its folder from the stored run, without measuring again.
+// npm run bench:pages: writes docs/performance.md and its folder from the stored results, without measuring again.
 import { readFileSync } from 'node:fs'
 import type { Results } from './lib/results.ts'
 import { writePages } from './lib/write-pages.ts'

@@ -36,7 +36,7 @@ export const LOADS: readonly Load[] = [
 ]
 
 /** The outcome of a load. */
-export interface Account {
+export interface Result {
   readonly committed: number
   readonly failed: number
   readonly seconds: number
@@ -58,7 +58,7 @@ const PAUSE_AFTER_FAILURE_MS = 20
 const ALIVE_WITHIN_MS = 15_000
 
 /** Applies a load to a database for some seconds, and then checks that it still accepts writes. */
-export async function measure(load: Load, program: Program, seconds: number, seed: number): Promise<Account> {
+export async function measure(load: Load, program: Program, seconds: number, seed: number): Promise<Result> {
   const random = seeded(seed)
   const started = performance.now()
   const until = started + seconds * 1_000

@@ -10,7 +10,7 @@ const STYLE = `text{font:12px system-ui,sans-serif;fill:#24292f}.t{font-size:14p
 
 const escape = (text: string): string => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`)
 
-/** Draws ratios as bars, in a group for each question, with a line at the base. */
+/** Draws ratios as bars, in a group for each operation, with a line at the base. */
 export function drawRatios(title: string, measurements: readonly Measurement[]): string {
   const longest = Math.max(1.05, ...measurements.map(({ ratio }) => ratio)) * 1.08
   const x = (ratio: number): number => LABEL + (ratio / longest) * (WIDTH - LABEL - 60)

@@ -39,8 +39,8 @@ export function measured(
   base: readonly number[],
 ): Measurement {
   const ratios = own.map((value, round) => {
-    const floor = base[round] as number
-    return isTime(about.figure) ? floor / value : value / floor
+    const baseValue = base[round] as number
+    return isTime(about.figure) ? baseValue / value : value / baseValue
   })
   return { ...about, value: median(own), ratio: median(ratios) }
 }
@@ -51,7 +51,7 @@ export const meets = ({ goal, ratio }: Measurement): boolean => {
 }
 
 /** Returns the measurements that are worse than in an older run by more than the tolerance. */
-export function worseThan(now: Results, before: Results, by: number): string[] {
+export function worseThan(now: Results, before: Results, tolerance: number): string[] {
   const key = ({ suite, question, where, subject, figure }: Measurement): string =>
     [suite, question, where, subject, figure].join(' · ')
   const older = new Map(before.measurements.map((each) => [key(each), each]))
@@ -59,7 +59,7 @@ export function worseThan(now: Results, before: Results, by: number): string[] {
     const old = older.get(key(each))
     if (!old || !each.subject.startsWith('baton') || each.subject === each.base) return []
     const change = isTime(each.figure) ? old.ratio / each.ratio : each.ratio / old.ratio
-    return change > 1 + by
+    return change > 1 + tolerance
       ? [`${key(each)}: ${old.ratio.toFixed(2)} before, ${each.ratio.toFixed(2)} now`]
       : []
   })

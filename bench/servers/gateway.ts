@@ -1,4 +1,4 @@
-// The local server in front of a libsql-server that it starts. Runs in its own process.
+// The local server in front of a libsql-server that it starts. Runs in a separate process.
 import { startLocalServer } from '@batonsql/local-server'
 
 const server = await startLocalServer({ backend: 'sqld', auth: true })

@@ -10,8 +10,8 @@ export interface OpenServer extends AsyncDisposable {
 }
 
 /**
- * Without checkpoints, as behind the gateway: with 64 writers, a checkpoint can make the server forget a writer and stop
- * responding to writes (docs/libsql-server-lost-writer.md).
+ * Without checkpoints, as behind the gateway: with 64 writers, a checkpoint can make the server lose a writer and stop responding
+ * to writes (docs/libsql-server-lost-writer.md).
  */
 const SQLD = { namespaces: false, serverArguments: ['--checkpoint-interval-s', '1000000000'] }
 

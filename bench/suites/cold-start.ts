@@ -1,4 +1,4 @@
-// Measures whole processes, which take turns: the time from start to the first row, and the cost of importing a package.
+// Measures whole processes, which run in turn: the time from start to the first row, and the cost of importing a package.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'

@@ -21,11 +21,11 @@ beforeEach(() => {
 })
 afterEach(() => db.close())
 
-test('a guest is added', async () => {
+test('adds a guest', async () => {
   expect(await addGuest(db, 'Ada')).toEqual({ id: 1, name: 'Ada' })
 })
 
-test('a name can be taken only once; guests of the other test are not visible', async () => {
+test('rejects a name that is taken, and does not see the guests of the other test', async () => {
   expect(await addGuest(db, 'Ada')).toEqual({ id: 1, name: 'Ada' })
   expect(await addGuest(db, 'Ada')).toBeNull()
 })

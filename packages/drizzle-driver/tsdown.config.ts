@@ -7,7 +7,7 @@ const shared: UserConfig = {
   deps: { neverBundle: [/^[^./]/] },
 }
 
-// Two builds, because their type declarations are made from two versions of Drizzle.
+// Two builds, because their type declarations depend on two versions of Drizzle.
 export default defineConfig([
   { ...shared, entry: ['src/index.ts', 'src/migrator.ts'], clean: ['dist/*.*'] },
   {

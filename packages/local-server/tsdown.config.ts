@@ -11,15 +11,15 @@ export default defineConfig({
     index: 'src/index.ts',
     sqld: 'src/sqld.ts',
     testing: 'src/testing.ts',
-    // started by name, beside the file that starts it
+    // started by name, in the same folder as the file that starts it
     'engine/engine-worker': fileOf('@batonsql/embedded-engine/engine-worker'),
   },
   format: ['esm'],
   platform: 'neutral',
   dts: true,
-  // the packages in internal/ are not published: they are a part of this one
+  // the packages in internal/ are not published; they are bundled into this one
   deps: { neverBundle: [/^(?!@batonsql\/)[^./#]/] },
-  // read by name, beside the files that read them
+  // read by name, in the same folder as the files that read them
   copy: [fileOf('@batonsql/embedded-engine/libsql.wasm')],
   hooks: {
     async 'build:done'() {

@@ -12,7 +12,7 @@ export interface Served {
 /** The line that a command prints when it is ready. */
 const READY = /^database: (\S+)$/m
 
-/** Runs a command that serves until it is interrupted. @throws if it exits before it prints its address */
+/** Runs a command that serves requests until it is interrupted. @throws Error if it exits before it prints its address */
 export async function serve(
   command: readonly string[],
   { cwd, env = {} }: RunOptions,

@@ -1,4 +1,4 @@
-/** Cases that cannot be replayed here, and why. */
+/** Cases that cannot be replayed here, with the reasons. */
 export const NOT_REPLAYED: Readonly<Record<number, string>> = {
   77: 'restarts the server; covered by crash.test.ts',
   104: 'every database has its own key here; test/platform/tokens.test.ts',

@@ -29,7 +29,7 @@ export async function startDevServer(dataDirectory: string, backend = 'embedded'
   throw new Error(`the server did not start: ${output}`)
 }
 
-/** Kills it, like a crash. Can be called again. */
+/** Kills the server, as in a crash. Can be called repeatedly. */
 export async function killServer({ child }: DevServer): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const gone = once(child, 'exit')

@@ -1,7 +1,7 @@
 import { type Client, openStream } from '@batonsql/core'
 import type { TestDatabase } from './test-server.ts'
 
-/** Counts the HTTP requests of some work. */
+/** Counts the HTTP requests of an operation. */
 export async function countRequests(database: TestDatabase, work: () => Promise<unknown>): Promise<number> {
   const before = database.requestCount()
   await work()
@@ -19,7 +19,7 @@ export async function holdWriteLock(db: Client): Promise<() => Promise<void>> {
   }
 }
 
-/** A read that counts for a while: a million takes a few tenths of a second. */
+/** A read that counts for a while: counting to a million takes a few tenths of a second. */
 export const slowRead = (count: number, result = 'max(i)'): string =>
   `with recursive n(i) as (select 1 union all select i + 1 from n where i < ${count}) select ${result} from n`
 

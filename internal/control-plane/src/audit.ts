@@ -30,7 +30,7 @@ export interface AuditEntry {
 }
 
 export interface WrittenAuditEntry extends AuditEntry {
-  /** `cli` for the command line, otherwise `web`. */
+  /** `cli` for the vendor's CLI, otherwise `web`. */
   readonly origin: string
   readonly author: string
   /** In ms since the Unix epoch. */

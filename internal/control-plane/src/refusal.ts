@@ -1,6 +1,6 @@
 /**
- * Returns the error for a feature of the service that this server lacks: 501 for a route, 400 for a value in a request, always
- * with the code `not_supported`.
+ * Returns the error for a feature of the service that this server does not support: 501 for a route, 400 for a value in a
+ * request, always with the code `not_supported`.
  */
 export function notSupported(reason: string, status: 400 | 501 = 400): Refusal {
   return new Refusal(status, reason, 'not_supported')

@@ -1,6 +1,6 @@
 import type { Client, ClientConfig } from '@batonsql/core'
 
-/** Options of the dialect, besides those of the client. */
+/** Options of the dialect, in addition to those of the client. */
 export interface DialectOptions {
   /**
    * How transactions without `setAccessMode()` begin. A `deferred` one fails with SQLITE_BUSY if it writes after another writer
@@ -9,8 +9,8 @@ export interface DialectOptions {
    */
   readonly transactionMode?: 'immediate' | 'deferred' | undefined
   /**
-   * Lets Kysely's Migrator run all pending migrations in one transaction. The server takes the transaction's write lock after 5 s
-   * if others wait, and `PRAGMA foreign_keys` has no effect in it.
+   * Lets Kysely's Migrator run all pending migrations in one transaction. The server takes away the transaction's write lock
+   * after 5 s if others wait, and `PRAGMA foreign_keys` has no effect in it.
    * @default false
    */
   readonly transactionalMigrations?: boolean | undefined

@@ -16,7 +16,7 @@ test('this is the oldest version that the driver supports', async () => {
   expect(peerDependencies['drizzle-orm']).toContain(`>=${npmVersion} <0.46`)
 })
 
-test('the driver and its tests compile on it', async () => {
+test('the driver and its tests compile with it', async () => {
   const tsc = fileURLToPath(new URL('../../../node_modules/typescript/bin/tsc', import.meta.url))
   const project = fileURLToPath(new URL('tsconfig.json', import.meta.url))
   const compiling = promisify(execFile)(process.execPath, [tsc, '-p', project])

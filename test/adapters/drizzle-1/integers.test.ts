@@ -55,7 +55,7 @@ beforeEach(async () => {
   ])
 })
 
-test('int64() is exact at every depth of a relational query, and text stays text', async () => {
+test('int64() is exact at every depth of a relational query, and text is unchanged', async () => {
   const found = await db.query.owners.findFirst({ with: { things: { with: { parts: true, owner: true } } } })
   const owner = { id: 1, big: UNSAFE, plain: null, note: `[${UNSAFE}]` }
   expect(found).toEqual({
@@ -83,7 +83,7 @@ test('int64() is exact at every depth of a relational query, and text stays text
 describe('the error names the column', () => {
   test.each<[string, () => PromiseLike<unknown>]>([
     ['in a select', () => db.select().from(owners)],
-    ['in a partial one', () => db.select({ a: { b: owners.plain } }).from(owners)],
+    ['in a partial select', () => db.select({ a: { b: owners.plain } }).from(owners)],
     [
       'under an alias of the column',
       () => db.select({ x: sql`plain_int`.mapWith(owners.plain).as('x') }).from(owners),
@@ -103,8 +103,8 @@ describe('the error names the column', () => {
           extras: { x: sql`plain_int`.mapWith(owners.plain) },
         }),
     ],
-    ['in a nested one', () => db.query.things.findMany({ with: { owner: true } })],
-    ['two deep', () => db.query.parts.findMany({ with: { thing: { with: { owner: true } } } })],
+    ['in a nested relation', () => db.query.things.findMany({ with: { owner: true } })],
+    ['two levels deep', () => db.query.parts.findMany({ with: { thing: { with: { owner: true } } } })],
     [
       'in a batch of relational queries',
       () => db.batch([db.query.parts.findFirst({ with: { thing: { with: { owner: true } } } })]),
@@ -118,7 +118,7 @@ describe('the error names the column', () => {
     )
   })
 
-  test.each(['at', 'amount'])('also %s', async (column) => {
+  test.each(['at', 'amount'])('for the column %s', async (column) => {
     await db.run(sql`update things set ${sql.identifier(column)} = ${UNSAFE}`)
     for (const query of [
       () => db.select().from(things),

@@ -17,7 +17,7 @@ const post = sqliteTable('post', {
 })
 const schema = { author, post }
 
-test('drizzle-seed fills tables, the same way for the same seed, and empties them', async () => {
+test('drizzle-seed fills tables identically for the same seed, and empties them', async () => {
   const { config } = await (await openTestServer()).createDatabase()
   const db = drizzle({ connection: config })
   await db.batch([

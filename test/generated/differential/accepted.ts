@@ -4,7 +4,7 @@ import { BROKEN } from './statements.ts'
 /** Accepted differences of the embedded server's responses, each with its reason. */
 const ACCEPTED: readonly { readonly reason: string; applies(exchange: Exchange): boolean }[] = [
   {
-    reason: 'libsql-server reads `1e;` as a number where it reads `1e` at the end of a text as an error',
+    reason: 'libsql-server accepts `1e;` as a number, but rejects `1e` at the end of a text',
     applies: (exchange) => textOf(exchange).includes('SELECT 1e;'),
   },
   {
@@ -16,7 +16,7 @@ const ACCEPTED: readonly { readonly reason: string; applies(exchange: Exchange):
       ),
   },
   {
-    reason: 'the row id behind the largest possible one is chosen by chance',
+    reason: 'the row id after the largest possible one is chosen randomly',
     applies: (exchange) => /(?:INSERT|REPLACE|UPDATE)[^"]*9223372036854775807/i.test(textOf(exchange)),
   },
   {
@@ -25,11 +25,13 @@ const ACCEPTED: readonly { readonly reason: string; applies(exchange: Exchange):
       /"type":"describe","sql":"CREATE INDEX[^"]*libsql_vector_idx/.test(textOf(exchange)),
   },
   {
-    reason: 'libsql-server breaks a cursor off that may not attach a database; here it is refused with 403',
+    reason:
+      'libsql-server aborts a cursor that may not attach a database; the embedded server rejects it with 403',
     applies: (exchange) => exchange.route === '/v3/cursor' && textOf(exchange).includes('"ATTACH '),
   },
   {
-    reason: 'describing a pragma that changes a setting is refused: compiling it has its effect already',
+    reason:
+      'describing a pragma that changes a setting is rejected, because compiling it already changes the setting',
     applies: (exchange) => /"type":"describe","sql":"PRAGMA \w+ = /.test(textOf(exchange)),
   },
 ]

@@ -58,7 +58,7 @@ async function differencesIn(count: number): Promise<readonly string[]> {
     const result = await fc.check(property, { seed: SEED + done / BATCH_SIZE, numRuns })
     if (result.failed) found.push(fc.defaultReportMessage(result) ?? 'differs')
     if ((done + numRuns) % 1_000 === 0)
-      console.log(`${done + numRuns} sequences, ${found.length} lots differ`)
+      console.log(`${done + numRuns} sequences, ${found.length} batches differ`)
   }
   return found
 }

@@ -3,7 +3,7 @@ import type { Exchange } from './sequences.ts'
 /** Shrunk sequences that once received different responses. */
 export const KEPT: readonly { readonly title: string; readonly exchanges: readonly Exchange[] }[] = [
   kept('the type of a cast may not be empty', 'SELECT cast(1 as )', 'SELECT cast(1 as ""), cast(2 as int)'),
-  kept('a column given twice is an error of syntax', 'CREATE TABLE q (a, a)', 'ALTER TABLE t ADD COLUMN a'),
+  kept('a duplicate column is a syntax error', 'CREATE TABLE q (a, a)', 'ALTER TABLE t ADD COLUMN a'),
   kept(
     'LIMIT in an UPDATE or DELETE is accepted only by the parser',
     'DELETE FROM t LIMIT 1',
@@ -55,7 +55,7 @@ export const KEPT: readonly { readonly title: string; readonly exchanges: readon
   ),
   kept('EXPLAIN ends', 'EXPLAIN QUERY PLAN DELETE FROM t', 'INSERT INTO t (b) VALUES (9)', 'DROP TABLE t'),
   {
-    title: 'a column given twice in a text of several statements',
+    title: 'a duplicate column in a text with several statements',
     exchanges: [
       exchange({ type: 'sequence', sql: 'SELECT nosuch;CREATE TABLE q (a, a);SELECT 1' }),
       exchange({ type: 'sequence', sql: 'SELECT nosuch;SELECT 1;CREATE TABLE q (a, a)' }),
@@ -63,7 +63,7 @@ export const KEPT: readonly { readonly title: string; readonly exchanges: readon
     ],
   },
   {
-    title: 'an EXPLAIN needs no arguments, also where there are some',
+    title: 'an EXPLAIN needs no arguments, even if some are given',
     exchanges: [
       exchange({
         type: 'execute',
@@ -76,7 +76,7 @@ export const KEPT: readonly { readonly title: string; readonly exchanges: readon
     ],
   },
   {
-    title: 'a step is read before its condition is',
+    title: 'a step is parsed before its condition',
     exchanges: [
       exchange({
         type: 'batch',
@@ -89,7 +89,7 @@ export const KEPT: readonly { readonly title: string; readonly exchanges: readon
     ],
   },
   {
-    title: 'arguments are counted first, and after the columns are announced',
+    title: 'arguments are counted first, and again after the columns were sent',
     exchanges: [
       exchange({ type: 'execute', stmt: { sql: 'SELECT :a', args: [{ type: 'null' }, { type: 'null' }] } }),
       {

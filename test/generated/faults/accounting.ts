@@ -105,7 +105,7 @@ function balance(
   for (const { id, rows, heard } of written) {
     counts[heard] += 1
     const { n, parts } = there.get(id) ?? { n: 0, parts: 0 }
-    if (n > parts) mistakes.push(`${id}: ${n} rows for ${parts} parts, something ran twice`)
+    if (n > parts) mistakes.push(`${id}: ${n} rows for ${parts} parts, so something was executed twice`)
     else if (n !== 0 && n !== rows) mistakes.push(`${id}: torn, ${n} of ${rows} rows`)
     else if (heard === 'acknowledged' && n === 0) mistakes.push(`${id}: acknowledged and not there`)
     else if (heard === 'not_applied' && n > 0) mistakes.push(`${id}: reported as not applied, and there`)

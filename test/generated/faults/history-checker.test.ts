@@ -97,7 +97,7 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
       { id: 2, reads: [read(0, [10])] },
     ),
     { 0: [10, 11] },
-    /by half/,
+    /only part/,
   ],
   [
     'a read that is not a prefix of its list',
@@ -118,7 +118,7 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
     'a read that misses its own append',
     history({ id: 1, appends: [[0, 10]], reads: [read(0, [], [10])] }),
     { 0: [10] },
-    /of its own/,
+    /that it appended/,
   ],
   [
     'a write skew: each reads before the other writes',

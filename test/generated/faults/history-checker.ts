@@ -129,7 +129,9 @@ function othersOf(
 ): readonly number[] {
   const others = values.slice(0, values.length - own.length)
   if (values.slice(others.length).join() !== own.join())
-    mistakes.push(`${id}: [${own.join()}] of its own is not the end of [${values.join()}] in list ${key}`)
+    mistakes.push(
+      `${id}: [${own.join()}] that it appended is not the end of [${values.join()}] in list ${key}`,
+    )
   const mine = new Set(appends.map(([, value]) => value))
   for (const value of others)
     if (undone.has(value) && !mine.has(value)) mistakes.push(`${id}: read ${value}, which was rolled back`)
@@ -149,7 +151,7 @@ function checkWhole(
   if (!writer || writer.id === id) return
   const all = writer.appends.filter(([each]) => each === key).map(([, value]) => value)
   if (all.some((value) => !others.includes(value)))
-    mistakes.push(`${id}: saw transaction ${writer.id} by half in list ${key}`)
+    mistakes.push(`${id}: saw only part of transaction ${writer.id} in list ${key}`)
 }
 
 function addWrites(

@@ -55,7 +55,7 @@ async function seesEmptyLists(client: Client): Promise<void> {
     if (count?.rows[0]?.['n'] === 0) return
     await pause(5)
   }
-  throw new Error('the server of a client does not come to the lists of this run')
+  throw new Error('the server of a client does not reach the lists of this run')
 }
 
 /**

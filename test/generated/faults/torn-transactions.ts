@@ -113,7 +113,7 @@ export async function tearTransactions(
           : there === ''
     if (!isWhole)
       leaks.push(
-        `run ${run} (${acts.join(' ')}${together ? ', together' : ''}): ${outcome}, there are [${there}] of [${all}]`,
+        `run ${run} (${acts.join(' ')}${together ? ', together' : ''}): ${outcome}, [${there}] of [${all}] exist`,
       )
   }
   return { transactions: count, committed, endedByServer, leaks }

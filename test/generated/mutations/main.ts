@@ -116,16 +116,16 @@ function sample(mutations: readonly Mutation[], random: () => number): Mutation[
 const all = mutationsOf(join(ROOT, FOLDER), files).filter(({ file }) => file.includes(values.only))
 const chosen = sample(all, seeded(Number(values.seed)))
 const copies = await Promise.all(Array.from({ length: Number(values.parallel) }, makeCopy))
-const verdicts = new Map<Mutation, Detection>()
+const detections = new Map<Mutation, Detection>()
 const untouched = await judge(copies[0] as string, 1)
-if (untouched !== SURVIVED) throw new Error(`without a mistake there is one for: ${untouched}`)
+if (untouched !== SURVIVED) throw new Error(`the tests fail without a mutation: ${untouched}`)
 console.log(`${chosen.length} of ${all.length} mutations`)
 const queue = [...chosen]
 const work = async (copy: string): Promise<void> => {
   for (let mutation = queue.shift(); mutation; mutation = queue.shift()) {
     const startedAt = performance.now()
-    const detection = await tryMutation(copy, mutation, 1 + verdicts.size)
-    verdicts.set(mutation, detection)
+    const detection = await tryMutation(copy, mutation, 1 + detections.size)
+    detections.set(mutation, detection)
     const { file, line, what } = mutation
     const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0)
     console.log(`${detection} (${seconds} s): ${file}:${line} ${what.replace(/\s+/g, ' ').slice(0, 100)}`)
@@ -133,7 +133,7 @@ const work = async (copy: string): Promise<void> => {
 }
 await Promise.all(copies.map(work))
 const counts = new Map<Detection, number>()
-for (const detection of verdicts.values()) counts.set(detection, (counts.get(detection) ?? 0) + 1)
-const caught = verdicts.size - (counts.get(SURVIVED) ?? 0)
+for (const detection of detections.values()) counts.set(detection, (counts.get(detection) ?? 0) + 1)
+const caught = detections.size - (counts.get(SURVIVED) ?? 0)
 const by = Array.from(counts, ([detection, count]) => `${detection} ${count}`).join(', ')
-console.log(`mutations of ${values.package}: ${caught} of ${verdicts.size} caught (${by})`)
+console.log(`mutations of ${values.package}: ${caught} of ${detections.size} caught (${by})`)

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseAst } from 'vite'
 
-/** A small mistake, of a kind that people make. */
+/** A small mistake of a kind that developers make. */
 export interface Mutation {
   /** Relative to the package. */
   readonly file: string
@@ -76,7 +76,7 @@ function mutate(
     case 'IfStatement':
     case 'ConditionalExpression':
     case 'WhileStatement':
-      if (test) add(test, `condition turned round: ${textOf(test)}`, `!(${textOf(test)})`)
+      if (test) add(test, `condition negated: ${textOf(test)}`, `!(${textOf(test)})`)
       return
     case 'LogicalExpression':
     case 'BinaryExpression': {
@@ -86,11 +86,11 @@ function mutate(
       return
     }
     case 'AwaitExpression':
-      if (argument) add(node, `await left out: ${textOf(node)}`, textOf(argument))
+      if (argument) add(node, `await removed: ${textOf(node)}`, textOf(argument))
       return
     case 'ExpressionStatement':
       if (expression && /^(Assignment|Call|Await|Update)Expression$/.test(expression.type))
-        add(node, `left out: ${textOf(node)}`, ';')
+        add(node, `removed: ${textOf(node)}`, ';')
       return
     case 'Literal':
       if (typeof node['value'] === 'boolean')

@@ -81,7 +81,7 @@ class ErrorChecker {
     // an error from its callback is checked where it was thrown
     if (last?.hasThrown && last.thrown === error) return null
     if (last?.hasThrown && call.what === 'transaction' && !(error instanceof DatabaseError))
-      return 'not the error of its callback'
+      return 'not the error thrown by its callback'
     if (error instanceof SqlError) return this.#ofSql(call, error)
     if (error instanceof StreamError) return this.#ofStream(call, error)
     if (error instanceof TransportError) return this.#ofTransport(call, error)
@@ -91,7 +91,7 @@ class ErrorChecker {
       const isShort = call.isAborted || /[tT]imeoutMs/.test(JSON.stringify([call.plan, clients]))
       const isUnknown = server.isExecuteOnly && (isShort || clients.some(({ token }) => token?.fails))
       const isRefused = isUnknown || call.sql.includes('unreadable')
-      return this.#hazards.isFaulty || isRefused ? null : 'nothing was refused on the way'
+      return this.#hazards.isFaulty || isRefused ? null : 'no request was rejected in transit'
     }
     if (error instanceof ProtocolError) return this.#hazards.isFaulty ? null : 'all responses were valid'
     if (error instanceof TypeError) return this.#ofType(call, error)
@@ -138,7 +138,7 @@ class ErrorChecker {
     // calls that share a request share the earliest time limit
     const mayBeLate = [call, ...scope.root.calls].some((each) => this.#hasLongWaits(each))
     if (code === 'SQLITE_BUSY' && isTursodb && (mayBeRefused || mayBeLate)) return null
-    return 'no statement of it fails so'
+    return 'none of its statements fails with this code'
   }
 
   #ofStream(call: Call, { code, message }: StreamError): string | null {
@@ -146,8 +146,10 @@ class ErrorChecker {
     const { root } = call.scope.kind === 'client' ? (call.inner.at(-1) ?? call.scope) : call.scope
     const calls = this.#program.ledger.calls.filter(({ scope }) => scope.root === root)
     if (code === 'STREAM_CLOSED') {
-      const isEnded = call.scope.overAt < Infinity || this.#isAroundOver(call.scope)
-      return isEnded || call.inner.some(({ overAt }) => overAt < Infinity) ? null : 'its handle was not over'
+      const isEnded = call.scope.endedAt < Infinity || this.#hasParentEnded(call.scope)
+      return isEnded || call.inner.some(({ endedAt }) => endedAt < Infinity)
+        ? null
+        : 'its handle had not ended'
     }
     const waitedMs = call.settledAt - root.startedAt
     if (code === 'TRANSACTION_EXPIRED' || /without a request/.test(message)) {
@@ -189,20 +191,20 @@ class ErrorChecker {
       : 'nothing ended the transaction'
   }
 
-  #isAroundOver({ parent }: Scope): boolean {
-    return parent !== null && (parent.overAt < Infinity || this.#isAroundOver(parent))
+  #hasParentEnded({ parent }: Scope): boolean {
+    return parent !== null && (parent.endedAt < Infinity || this.#hasParentEnded(parent))
   }
 
   #ofTransport(call: Call, { code }: TransportError): string | null {
     const { queueLimit, writeLockTimeoutMs } = this.#plan(call)
     // rows of a stream that was closed in the meantime
-    if (code === 'CLOSED' && call.what === 'rows' && call.scope.overAt < Infinity) return null
+    if (code === 'CLOSED' && call.what === 'rows' && call.scope.endedAt < Infinity) return null
     if (code === 'CLOSED') return this.#isClosed(call) ? null : 'the client was not closed'
-    if (code === 'QUEUE_FULL') return queueLimit === undefined ? 'the queue is long' : null
+    if (code === 'QUEUE_FULL') return queueLimit === undefined ? 'the queue has the default limit' : null
     if (code === 'NETWORK') return this.#hazards.isFaulty ? null : 'no request was lost'
     return writeLockTimeoutMs !== undefined || this.#hazards.isFaulty || this.#hasLongWaits(call)
       ? null
-      : 'nothing took that long'
+      : 'nothing took long enough'
   }
 
   /** Whether its time limit may have passed. */
@@ -214,15 +216,16 @@ class ErrorChecker {
 
   #ofType(call: Call, error: TypeError): string | null {
     const { message } = error
-    if (message.startsWith('the client is closed')) return this.#isClosed(call) ? null : 'it was not closed'
+    if (message.startsWith('the client is closed'))
+      return this.#isClosed(call) ? null : 'the client was not closed'
     if (/rows are being read|rows were being read/.test(message))
       return this.#readsRows(call) ? null : 'no rows were being read'
-    if (/missing await/.test(message)) return call.inner.length > 0 ? null : 'no callback of its own'
+    if (/missing await/.test(message)) return call.inner.length > 0 ? null : 'it has no callback'
     // misuse of streams
     const { kind } = call.scope
     const isStream = kind === 'stream' && /transaction|SAVEPOINT|stand here/.test(message)
     const isControl = call.sql.some((sql) => / p$|^begin|^commit|^rollback/.test(sql))
-    return isStream || isControl || call.mistake ? null : 'nothing was used wrongly'
+    return isStream || isControl || call.mistake ? null : 'nothing was misused'
   }
 
   /** Whether a handle that had not ended was reading rows on the call's stream when it was made or while it waited. */
@@ -234,7 +237,7 @@ class ErrorChecker {
         other.scope.root === scope.root &&
         other.turn <= settledTurn &&
         other.settledTurn >= turn &&
-        other.scope.overAt >= turn,
+        other.scope.endedAt >= turn,
     )
   }
 }

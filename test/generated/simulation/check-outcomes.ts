@@ -25,7 +25,7 @@ function vagueOutcome(call: Call, network: Network): string[] {
   )
   return mayHaveRun
     ? []
-    : [`${nameOf(call)}: its outcome is unknown, but none of it was sent: ${String(error)}`]
+    : [`${nameOf(call)}: its outcome is unknown, although nothing was sent: ${String(error)}`]
 }
 
 /** The result of an INSERT. */
@@ -63,7 +63,7 @@ function falseExpiry(
   )
   const isReading = modes.length > 0 && modes.every((mode) => mode === 'deferred' || mode === 'readonly')
   const isWrong = isReadOnly && isReading && parent?.kind !== 'savepoint' && history.clients.length > 0
-  return isWrong ? [`scope ${id}: has only read, but expires at ${expiresAt}`] : []
+  return isWrong ? [`scope ${id}: only read, but expires at ${expiresAt}`] : []
 }
 
 const modeOf = (call: Call | undefined): unknown => call && 'mode' in call.plan && call.plan.mode

@@ -31,9 +31,9 @@ export function checkReads(program: Program, history: History, durable: Rows): s
     readsOf(call).flatMap(({ rows, isWhole }) => {
       const foreign = unexpectedRowsIn(call, rows, durable)
       if (foreign.length > 0)
-        return [`${nameOf(call)}: saw what is not there: ${foreign.join()} in ${rows.join()}`]
+        return [`${nameOf(call)}: read rows that do not exist: ${foreign.join()} in ${rows.join()}`]
       const missing = isWhole ? visibleTo(call, program, history).filter((tag) => !rows.includes(tag)) : []
-      return missing.length > 0 ? [`${nameOf(call)}: did not see ${missing.join()}, which was there`] : []
+      return missing.length > 0 ? [`${nameOf(call)}: did not read ${missing.join()}, which existed`] : []
     }),
   )
 }

@@ -15,7 +15,7 @@ export function checkRequests(network: Network, history: History, calls: readonl
     : 0
   const most = calls.reduce((sum, call) => sum + requestsFor(call), 0) - saved
   const count = network.seen.filter(({ isRefused }) => !isRefused).length
-  return count > most ? [`${count} requests, where ${most} are enough`] : []
+  return count > most ? [`${count} requests, although ${most} are sufficient`] : []
 }
 
 /** Maximum number of requests that a call takes. */

@@ -48,7 +48,7 @@ function problemOfSingle(call: Call, sent: readonly SeenRequest[], { clients }: 
   const isRefused = ({ fault }: SeenRequest): boolean =>
     fault?.kind.startsWith('refused') === true && fault.value === 429
   if (!isRead && sent.slice(0, -1).some((each) => !isRefused(each)))
-    return 'a write was sent again that may have run'
+    return 'a write that may have been executed was sent again'
   const hasTime = requestTimeoutMs === undefined && call.plan.timeoutMs === undefined && !token
   const wasRefused = call.error instanceof HttpError && call.error.status === 429
   const isTransient =

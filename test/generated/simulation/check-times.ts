@@ -22,10 +22,10 @@ export function checkTimes(program: Program, network: Network, history: History)
     // the handle of a transaction takes no signal
     const isEnd = (call.what === 'commit' || call.what === 'rollback') && call.scope.kind === 'stream'
     if ((isPlain || isEnd) && call.settledAt > call.abortedAt)
-      return [`${nameOf(call)}: aborted, but not at once`]
-    if (isEarly(call, network, history)) return [`${nameOf(call)}: its time began before its turn`]
-    const isLate = isPlain && call.state === 'ok' && call.scope.overAt < call.turn
-    return isLate ? [`${nameOf(call)}: accepted by a handle that was over`] : []
+      return [`${nameOf(call)}: did not settle at once when it was aborted`]
+    if (isEarly(call, network, history)) return [`${nameOf(call)}: its time limit began before its turn`]
+    const isLate = isPlain && call.state === 'ok' && call.scope.endedAt < call.turn
+    return isLate ? [`${nameOf(call)}: accepted by a handle that had ended`] : []
   })
 }
 
@@ -36,7 +36,7 @@ function isEarly(
   { clients, faults, server }: History,
 ): boolean {
   const { concurrency, token } = clients[scope.client] ?? {}
-  // the time limit of a call includes finding out what the server supports
+  // the time limit of a call includes detecting what the server supports
   if (server.isExecuteOnly || faults.some(({ value }) => value === 400)) return false
   const isFirst =
     scope.kind === 'transaction' && scope.calls[0]?.id === id && what === 'execute' && !scope.isOrm

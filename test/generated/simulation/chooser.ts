@@ -1,6 +1,6 @@
 import { pick, seeded } from '../../support/random.ts'
 
-/** Makes choices that a seed determines. */
+/** Makes random choices, determined by a seed. */
 export class Chooser {
   readonly random: () => number
 
@@ -20,7 +20,7 @@ export class Chooser {
     return pick(this.random, items)
   }
 
-  /** A list of up to this length; short ones are more frequent. */
+  /** Returns a list of up to this length. Short lists are more frequent. */
   list<T>(most: number, make: () => T): T[] {
     return Array.from({ length: 1 + this.int(1 + this.int(most)) }, make)
   }

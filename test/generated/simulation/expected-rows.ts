@@ -9,7 +9,7 @@ export interface Group {
   readonly tags: readonly number[]
   /** Rows that may be missing, because they were not acknowledged. */
   readonly optional: ReadonlySet<number>
-  readonly must: 'be there' | 'not be there' | 'be there or not'
+  readonly must: 'exist' | 'not exist' | 'exist or not'
 }
 
 interface Part {
@@ -112,9 +112,9 @@ function groupsOfCall(call: Call): Group[] {
   if (call.what === 'chain' || call.what === 'script') return chainGroups(call, name)
   if (call.what === 'batch' || call.what === 'execute' || call.what === 'rows') {
     const all = call.tags.filter(isTag)
-    if (call.state === 'ok') return [{ name, tags, optional, must: 'be there' }]
+    if (call.state === 'ok') return [{ name, tags, optional, must: 'exist' }]
     const isKept = call.sql[0] === 'or fail' && call.what !== 'batch'
-    const must = outcomeOf(call) === 'unknown' || isKept ? 'be there or not' : 'not be there'
+    const must = outcomeOf(call) === 'unknown' || isKept ? 'exist or not' : 'not exist'
     return [{ name, tags: all, optional: new Set(isKept ? all : []), must }]
   }
   return []
@@ -135,11 +135,11 @@ function chainGroups(call: Call, name: string): Group[] {
   const at = failedAt(call, [0, placeOf(from) - 1, commit + 1])
   const isUnknown = outcomeOf(call) === 'unknown'
   const mustBe = (isBefore: (failed: number) => boolean, mayBeKept: boolean): Group['must'] => {
-    if (state === 'ok') return 'be there'
+    if (state === 'ok') return 'exist'
     // the outcome is that of the whole call
-    if (state === 'failed' && !isUnknown) return 'not be there'
-    if (at !== null) return isBefore(at) ? 'be there' : mayBeKept ? 'be there or not' : 'not be there'
-    return state === 'failed' ? 'be there or not' : 'not be there'
+    if (state === 'failed' && !isUnknown) return 'not exist'
+    if (at !== null) return isBefore(at) ? 'exist' : mayBeKept ? 'exist or not' : 'not exist'
+    return state === 'failed' ? 'exist or not' : 'not exist'
   }
   const groups = tags.flatMap((tag, index): Group[] => {
     if (tag === null || (index >= from && index < to)) return []
@@ -170,13 +170,13 @@ function groupOfTry(call: Call, scope: Scope, at: number): Group {
   const isUnknown = !(scope.hasThrown && scope.thrown === call.error) && outcomeOf(call) === 'unknown'
   const must =
     !isLast || scope.isRolledBack
-      ? 'not be there'
+      ? 'not exist'
       : call.state === 'ok'
-        ? 'be there'
+        ? 'exist'
         : isUnknown
-          ? 'be there or not'
-          : 'not be there'
-  const all = must === 'not be there' ? allTags(scope) : tags
+          ? 'exist or not'
+          : 'not exist'
+  const all = must === 'not exist' ? allTags(scope) : tags
   return { name: `call ${call.id} (transaction), try ${at}`, tags: all, optional, must }
 }
 
@@ -211,17 +211,17 @@ function groupsOfStream(scope: Scope): Group[] {
       if (call.state === 'ok') open ??= new Open()
     } else if (verb === 'commit') {
       const isRefused = call.error instanceof SqlError || call.error instanceof TypeError
-      if (call.state === 'ok') end(call, 'be there')
+      if (call.state === 'ok') end(call, 'exist')
       else if (continues(scope, call)) continue
-      else if (!isRefused && outcomeOf(call) === 'unknown') end(call, 'be there or not')
+      else if (!isRefused && outcomeOf(call) === 'unknown') end(call, 'exist or not')
       else if (!isRefused && call.error instanceof Error && call.error.name === 'StreamError')
-        end(call, 'not be there')
-    } else if (verb === 'rollback' || verb === 'close stream') end(call, 'not be there')
+        end(call, 'not exist')
+    } else if (verb === 'rollback' || verb === 'close stream') end(call, 'not exist')
     else if (open) {
       const transaction: Open = open
       if (!transaction.control(call)) transaction.add(partOf(call))
     } else groups.push(...groupsOfCall(call))
   }
-  end(null, 'not be there')
+  end(null, 'not exist')
   return groups
 }

@@ -34,7 +34,7 @@ export interface Scope {
   readonly isOrm: boolean
   readonly calls: Call[]
   /** The turn in which it ended; Infinity before. */
-  overAt: number
+  endedAt: number
   /** `rollback()` was called on it. */
   isRolledBack: boolean
   /** The error that its callback threw; undefined if it returned. */
@@ -93,7 +93,7 @@ export class Ledger {
       startedAt: this.#world.now,
       isOrm,
       calls: [],
-      overAt: Infinity,
+      endedAt: Infinity,
       isRolledBack: false,
       thrown: undefined,
       hasThrown: false,

@@ -56,7 +56,7 @@ async function explain(history: History, [first = '']: readonly string[]): Promi
   const small = await shrink(history, async (candidate) =>
     (await mistakesOf(candidate)).some((mistake) => kindOf(mistake) === kind),
   )
-  console.log(`the smallest history that fails so:\n${JSON.stringify(small)}`)
+  console.log(`the smallest history with the same failure:\n${JSON.stringify(small)}`)
   console.log(`${await reportOf(small)}\n${(await mistakesOf(small)).join('\n')}\n`)
 }
 
@@ -95,6 +95,6 @@ for (const [kind, { count: times, seeds }] of [...found].slice(0, MAX_KINDS))
   console.log(`${times} times, seeds ${seeds.slice(0, 3).join()}: ${kind}`)
 const failed = [...found.values()].reduce((sum, { count: times }) => sum + times, 0)
 console.log(
-  `simulation: ${done} histories from seed ${seed}, ${failed} failed, ${Math.round(done / seconds)} a second`,
+  `simulation: ${done} histories from seed ${seed}, ${failed} failed, ${Math.round(done / seconds)} per second`,
 )
 process.exit(failed > 0 ? 1 : 0)

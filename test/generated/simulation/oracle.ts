@@ -30,12 +30,12 @@ export function checkRows(
   for (const commit of commits) {
     const owner = owners.get(commit.tags[0] as number)
     if (!owner) {
-      mistakes.push(`there, but no call that counts wrote it: ${commit.tags.join()}`)
+      mistakes.push(`exists, but was not written by a call that may have written it: ${commit.tags.join()}`)
       continue
     }
     const outsiders = commit.tags.filter((tag) => owners.get(tag) !== owner)
     if (outsiders.length > 0)
-      mistakes.push(`${owner.name}: in one commit with ${outsiders.join()}, which are not part of it`)
+      mistakes.push(`${owner.name}: committed together with ${outsiders.join()}, which do not belong to it`)
     found.set(owner, [...(found.get(owner) ?? []), commit])
   }
   for (const group of groups) mistakes.push(...checkGroup(group, found.get(group) ?? [], network, rejections))
@@ -51,19 +51,17 @@ function checkGroup(
   const { name, tags, optional, must } = group
   const needed = tags.filter((tag) => !optional.has(tag))
   if (commits.length === 0)
-    return must === 'be there' && needed.length > 0
-      ? [`${name}: acknowledged, but not there: ${needed.join()}`]
+    return must === 'exist' && needed.length > 0
+      ? [`${name}: acknowledged, but missing: ${needed.join()}`]
       : []
   // a proxy that sends a request twice may receive a rejection of the second copy; on a stream, its baton would reveal it
   const isRejectedDuplicate = tags.some(
     (tag) =>
       (expires && network.repeated.has(tag)) || (rejectsWriters && network.repeatedWithoutBaton.has(tag)),
   )
-  if (must === 'not be there' && isRejectedDuplicate) return []
-  if (must === 'not be there')
-    return [
-      `${name}: must not be there, but is: ${commits.map((commit) => commit.tags.join()).join(' and ')}`,
-    ]
+  if (must === 'not exist' && isRejectedDuplicate) return []
+  if (must === 'not exist')
+    return [`${name}: must not exist, but does: ${commits.map((commit) => commit.tags.join()).join(' and ')}`]
   const mistakes: string[] = []
   if (commits.length > 1 && !tags.some((tag) => network.repeated.has(tag)))
     mistakes.push(
@@ -72,7 +70,7 @@ function checkGroup(
   for (const commit of commits) {
     const missing = needed.filter((tag) => !commit.tags.includes(tag))
     if (missing.length > 0)
-      mistakes.push(`${name}: torn: ${missing.join()} is missing beside ${commit.tags.join()}`)
+      mistakes.push(`${name}: torn: ${missing.join()} is missing, but ${commit.tags.join()} exists`)
     const order = commit.tags.filter((tag) => tags.includes(tag)).map((tag) => tags.indexOf(tag))
     if (order.some((at, index) => index > 0 && at < (order[index - 1] as number)))
       mistakes.push(`${name}: not in the order of the calls: ${commit.tags.join()}`)

@@ -323,7 +323,7 @@ export class Program {
       scope.thrown = error
       throw error
     } finally {
-      scope.overAt = Math.min(scope.overAt, this.#world.turn)
+      scope.endedAt = Math.min(scope.endedAt, this.#world.turn)
       scope.expiresAt = isOrm ? null : handle.expiresAt
     }
   }
@@ -337,7 +337,7 @@ export class Program {
       await this.#steps(step.steps, { handle: stream, scope, outer: null, later: [], reading: null })
     } finally {
       this.#tasks -= 1
-      scope.overAt = this.#world.turn
+      scope.endedAt = this.#world.turn
       scope.expiresAt = stream.expiresAt
       await this.#calls.track(this.#calls.open(scope, 'close stream', {}), () => stream.close())
     }
@@ -352,9 +352,9 @@ export class Program {
         return step.do === 'commit'
           ? (handle as Stream).commit(options)
           : (handle as Stream).rollback(options)
-      if (scope.overAt === Infinity) {
+      if (scope.endedAt === Infinity) {
         scope.isRolledBack = true
-        scope.overAt = this.#world.turn
+        scope.endedAt = this.#world.turn
       }
       return (handle as Transaction).rollback()
     })

@@ -90,9 +90,7 @@ class Run {
       this.#mistakes.push(...checkEvents(program.events))
     }
     this.#mistakes.push(
-      ...this.#world.uncaught.map(
-        (error) => `thrown where it cannot be caught: ${String((error as Error)?.stack ?? error)}`,
-      ),
+      ...this.#world.uncaught.map((error) => `uncaught: ${String((error as Error)?.stack ?? error)}`),
       ...checkRows(program, this.#network, this.#server.database.commits, {
         expires: (this.#history.events ?? []).some(({ kind }) => kind === 'token expires'),
         rejectsWriters: this.#history.server.isTursodb === true,
@@ -124,7 +122,8 @@ class Run {
       call.scope.kind === 'transaction' &&
       call.scope.calls[0] === call
     const waiting = this.#program.ledger.calls.find(isFirst)
-    if (waiting) this.#mistakes.push(`${nameOf(waiting)}: waits at ${this.#world.now} ms for nothing`)
+    if (waiting)
+      this.#mistakes.push(`${nameOf(waiting)}: waits at ${this.#world.now} ms, although nothing blocks it`)
   }
 
   /** Transactions that hold a write permit may not hold the lock yet. */
@@ -165,19 +164,19 @@ class Run {
     if (this.#isFaulty) await this.#world.runUntil(() => streams.size === 0, this.#world.now + FAULTY_REST_MS)
     if (this.#isFaulty || JSON.stringify(this.#history).includes('"staysOpen"')) return
     const isQuick = slownessIn(this.#program, this.#history) < QUICK_MS
-    if (isQuick && database.steals > 0)
-      this.#mistakes.push('a writer waited for the lock until its time was over')
+    if (isQuick && database.steals > 0) this.#mistakes.push('a writer waited for the lock until its timeout')
     // a BEGIN that waited longer than an aborted call may take to finish still gets the lock
     if (database.holder && (isQuick || !this.#givesUp))
-      this.#mistakes.push('at the end the write lock is held')
+      this.#mistakes.push('the write lock is still held at the end')
     if (this.#givesUp) return
-    if (streams.size > 0) this.#mistakes.push(`at the end ${streams.size} streams are open on the server`)
+    if (streams.size > 0)
+      this.#mistakes.push(`${streams.size} streams are still open on the server at the end`)
     if (
       this.#server.expiries > 0 &&
       !this.#hasLongSleeps &&
       !this.#program.ledger.calls.some(({ mistake }) => mistake)
     )
-      this.#mistakes.push(`${this.#server.expiries} streams were left to the server`)
+      this.#mistakes.push(`${this.#server.expiries} streams were left for the server to close`)
   }
 
   /** Checks that the client holds no resources, and works like a new one. */
@@ -195,7 +194,7 @@ class Run {
       const tookMs = this.#world.now - from
       const isDelayed = this.#givesUp && slownessIn(this.#program, this.#history) >= QUICK_MS
       if (tookMs > FOLLOW_UP_MS && !isDelayed)
-        this.#mistakes.push(`afterwards client ${client} took ${tookMs} ms for three calls`)
+        this.#mistakes.push(`client ${client} then took ${tookMs} ms for three calls`)
     }
   }
 
@@ -214,12 +213,13 @@ class Run {
     }
     await this.#world.runUntil(() => this.#world.clientTimers === 0, this.#world.now + REST_MS)
     if (this.#world.clientTimers > 0)
-      this.#mistakes.push(`at the end ${this.#world.clientTimers} timers are set`)
+      this.#mistakes.push(`${this.#world.clientTimers} timers are still set at the end`)
     const { signals } = this.#program
     const listeners = signals.filter(
       ({ listeners, controller }) => listeners > 0 && !controller.signal.aborted,
     )
-    if (listeners.length > 0) this.#mistakes.push(`at the end ${listeners.length} signals have listeners`)
+    if (listeners.length > 0)
+      this.#mistakes.push(`${listeners.length} signals still have listeners at the end`)
   }
 
   /** After an aborted read, the server has to close its stream. */

@@ -12,7 +12,7 @@ test('a batch has a result for each statement', () => {
   expectTypeOf(tx.batch(many)).resolves.toEqualTypeOf<ResultSet[]>()
 })
 
-test('with a type for the rows of each statement, or of all', () => {
+test('the rows of each statement, or of all statements, can have a type', () => {
   expectTypeOf(
     db.batch<[{ id: number }, { total: number }]>(['select id from t', 'select total from u']),
   ).resolves.toEqualTypeOf<[ResultSet<{ id: number }>, ResultSet<{ total: number }>]>()

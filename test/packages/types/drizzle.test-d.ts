@@ -4,7 +4,7 @@ import { eq, relations, sql } from 'drizzle-orm'
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { expectTypeOf, test } from 'vitest'
 
-// Compiled by `npm run check`, never run.
+// Compiled by `npm run check`, but never executed.
 
 const users = sqliteTable('users', {
   id: integer().primaryKey(),

@@ -11,7 +11,7 @@ import {
 } from 'kysely'
 import { expectTypeOf, test } from 'vitest'
 
-// Compiled by `npm run check`, never run.
+// Compiled by `npm run check`, but never executed.
 
 interface Database {
   person: { id: Generated<number>; name: string; bornAt: number | null }

@@ -103,7 +103,7 @@ export const groupRoutes: readonly Route[] = [
     { response: v.object({ status: v.string(), comment: v.string() }) },
     (call) => {
       call.group()
-      // so that the command line does not offer to start a migration
+      // so that the vendor's CLI does not offer to start a migration
       return { status: 'finished', comment: 'groups of this server have nothing to migrate' }
     },
   ),

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { SharedCallState } from './shared-call-state.ts'
 
-test('a call that has begun remains so, however many begin after it', () => {
+test('a call that has begun stays marked as begun, regardless of later calls', () => {
   const server = new SharedCallState()
   const worker = new SharedCallState(server.memory)
   expect(server.hasBegun(1)).toBe(false)
@@ -15,7 +15,7 @@ test('a call that has begun remains so, however many begin after it', () => {
   ])
 })
 
-test('only the given call is interrupted, unless everything ends', () => {
+test('interrupts only the given call, unless the worker is about to exit', () => {
   const state = new SharedCallState()
   state.interrupt(2)
   state.current = 1

@@ -65,7 +65,10 @@ export class SharedCallState {
   }
 }
 
-/** Returns the cell for the number of an interrupted call, negative if its client is gone. Fewer calls than cells run at once. */
+/**
+ * Returns the cell for the number of an interrupted call, which is negative if its client has disconnected. The number of
+ * concurrent calls is below the number of cells.
+ */
 function interruptSlot(call: number): number {
   return FIRST_SLOT + (call % SLOTS)
 }

@@ -129,7 +129,7 @@ export async function runStatement(
   const response = await post(database, '/v3/cursor', { batch: { steps } }, either)
   const stream: OpenStream = { baton: null }
   try {
-    // a write must not be aborted after the rows that are shown: it would be undone
+    // a write must not be aborted after the last row that is shown, because it would be undone
     return await readCursor(response, { step: steps.length > 1 ? 1 : 0, maxRows, toEnd: mayWrite }, stream)
   } finally {
     // ends the statement if there are more rows than wanted

@@ -60,7 +60,7 @@ class EventLog {
     this.#fallback = fallback
   }
 
-  /** @returns whether it is an event with a time */
+  /** @returns whether it is an event with a timestamp */
   take(given: unknown): boolean {
     const event = (given ?? {}) as ClientEvent
     const at = typeof event.at === 'number' ? event.at : Date.parse(String(event.at))

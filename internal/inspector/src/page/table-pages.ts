@@ -30,7 +30,7 @@ export const PAGE_ROWS = 100
 /** Values are truncated to this length in the list. */
 const LIST_LENGTH = 200
 
-/** The columns of a view are not looked up: that fails if one of its tables is missing. */
+/** Does not look up the columns of views, because that fails if one of their tables is missing. */
 const TABLES = `select name, type, case when wr = 0 and type = 'table' then not exists
     (select 1 from pragma_table_xinfo(t.name) where name = '_rowid_' collate nocase) else 0 end as rowids
   from pragma_table_list as t

@@ -7,7 +7,7 @@ const REFUSED_STEP_MS = 50
 /**
  * Matches transient rejections. A database with a shared schema cannot be changed while the schema migrates, and no database
  * can while the server records the progress of a migration: it does not wait for the lock of its own database. The directory of
- * a removed database is not empty if a file was created there meanwhile; by then the server has forgotten the database.
+ * a removed database is not empty if a file was created there meanwhile; by then the server no longer lists the database.
  */
 const TRANSIENT_REJECTION = /pending migration|database is locked|Directory not empty/
 /** Maximum number of lookups before a namespace counts as missing, and the delay between them. */

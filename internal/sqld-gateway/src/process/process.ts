@@ -250,7 +250,7 @@ async function startOnce(plan: StartPlan): Promise<Started> {
       RUST_LOG: process.env['RUST_LOG'] ?? 'error',
       // long patterns, JSON paths and expressions are recursive, and overflow the default of 2 MiB
       RUST_MIN_STACK: process.env['RUST_MIN_STACK'] ?? String(STACK_BYTES),
-      // on the command line, any user of this machine could read it
+      // as a command-line argument, any user of this machine could read it
       LIBSQL_ADMIN_AUTH_KEY: plan.adminKey,
     },
   })

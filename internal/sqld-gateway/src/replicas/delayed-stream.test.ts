@@ -22,7 +22,7 @@ test('forwards everything in order, with and without a delay', async () => {
   }
 })
 
-test('holds back data until it is due or the delay is changed', async () => {
+test('delays data until it is due or the delay is changed', async () => {
   const { stream, change } = delayed(2 ** 30)
   stream.end('late')
   expect(stream.read()).toBe(null)

@@ -14,7 +14,7 @@ const INTERNAL = '13'
 export interface GrpcProxyOptions {
   /** Returns the gRPC port of the primary, which is started if necessary. */
   readonly primaryPort: () => Promise<number>
-  /** Shared by both sides; connections without them are refused. */
+  /** Shared by both sides; connections without them are rejected. */
   readonly keys: ReplicationKeys
   /** Delay of replication. */
   readonly delay: Delay
@@ -123,7 +123,7 @@ function respond(
     trailers = received
   })
   from.once('wantTrailers', () => from.sendTrailers(forwarded(trailers ?? {})))
-  // a call that was cut off must not look complete: the replica would report success for the statement it forwarded
+  // an interrupted call must not look complete, or the replica would report success for the statement that it forwarded
   const end = (): void => void (trailers === null ? fail(from) : from.end())
   to.once('close', () => {
     if (trailers === null) fail(from)

@@ -9,7 +9,9 @@ export interface RequestFilter {
   readonly contains: string
 }
 
-/** Lists the latest requests that the inspector saw, newest last: what they did, how long they took, and what they waited for. */
+/**
+ * Lists the latest requests reported by the inspector, newest last: what they did, how long they took, and what they waited for.
+ */
 export function recentRequests(
   { model, since }: { readonly model: WireModel; readonly since: number },
   { limit, contains }: RequestFilter,

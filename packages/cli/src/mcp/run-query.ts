@@ -12,7 +12,7 @@ export interface QueryResult {
   readonly incomplete?: string
 }
 
-/** How many rows a query may return, and the signal that aborts it. */
+/** The maximum number of rows of a query, and the signal that aborts it. */
 export interface QueryOptions {
   readonly maxRows: number
   readonly signal: AbortSignal
@@ -59,7 +59,7 @@ export async function runQuery(
 /** Thrown in a transaction so that it is rolled back. */
 class RolledBack extends Error {}
 
-/** Returns the values of a row for JSON: integers beyond 2^53 and infinities as text, blobs as base64, long values cut. */
+/** Returns the values of a row for JSON: integers beyond 2^53 and infinities as text, blobs as base64, long values truncated. */
 const cellsOf = (row: ArrayRow): unknown[] => Array.from(row, cellOf)
 
 function cellOf(value: Value): unknown {

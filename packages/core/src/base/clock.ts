@@ -1,4 +1,4 @@
-/** A source of time, which tests replace. */
+/** A clock that tests can replace. */
 export interface Clock {
   /** Returns milliseconds since the epoch. Never decreases. */
   now(): number
@@ -11,7 +11,7 @@ const ORIGIN = performance.timeOrigin
 export const systemClock: Clock = {
   now: () => ORIGIN + performance.now(),
   after(ms, callback) {
-    // a timer drops fractions of a millisecond and would fire early
+    // timers ignore fractions of a millisecond, and would fire early
     const timer = ms === Infinity ? undefined : setTimeout(callback, Math.max(0, Math.ceil(ms)))
     return () => clearTimeout(timer)
   },

@@ -18,7 +18,7 @@ export class Deadline {
     return this.endsAt - this.#clock.now()
   }
 
-  /** Restarts it, for a call whose wait so far does not count. */
+  /** Restarts it, for a call whose previous wait does not count. */
   restart(): void {
     this.endsAt = this.#clock.now() + this.timeoutMs
   }

@@ -124,7 +124,7 @@ function* chunksOf(statements: readonly ScriptStatement[]): Generator<ScriptStat
 /** Adds the position of the failing statement in the script to its error. */
 function withPosition(error: unknown, chunk: readonly ScriptStatement[], offset: number): unknown {
   if (!(error instanceof SqlError)) return error
-  // an unknown code may come from a proxy and says nothing about the statement
+  // an unknown code may come from a proxy and does not concern the statement
   const isFromOnlyStatement =
     chunk.length === 1 && (error.outcome === 'not_applied' || error.constraint !== null)
   const at = error.statementIndex ?? (isFromOnlyStatement ? 0 : null)

@@ -1,7 +1,7 @@
 import { SqlError } from '../base/errors.ts'
 
 /**
- * Returns SQL that fails if a condition holds, which ends a batch: `json()` rejects invalid JSON.
+ * Returns SQL that fails if a condition is true, which ends a batch: `json()` rejects invalid JSON.
  * @param condition an SQL expression @param what names the assertion, in the SQL only: no quotes
  */
 export const failWhen = (condition: string, what: string): string =>

@@ -24,7 +24,7 @@ export const stateOf = (stream: Stream): ServerStream => states.get(stream) as S
  * the next one. The server closes a stream after 10 s without a request, and a transaction on it may lose the write lock
  * after 5 s; later calls reject with a StreamError.
  *
- * For adapters; applications want `client.transaction()`.
+ * For adapters; applications should use `client.transaction()`.
  */
 export class Stream extends SqlExecutor implements AsyncDisposable {
   readonly #state: ServerStream
@@ -57,7 +57,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
   }
 
   /**
-   * Runs a statement. BEGIN, COMMIT and ROLLBACK do what the methods of the same names do.
+   * Runs a statement. BEGIN, COMMIT and ROLLBACK have the same effect as the methods of the same names.
    * @throws TypeError for SAVEPOINT outside of a transaction; SyntaxError for text after COMMIT
    */
   async #execute(statements: EncodedStatement[], options: StatementOptions): Promise<Results> {

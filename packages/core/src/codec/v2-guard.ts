@@ -17,7 +17,7 @@ export class V2Guard implements Guard {
   }
 
   proveLoss(_: string[], own: readonly number[]): number {
-    // the BEGIN tried before these steps; its ROLLBACK is in between
+    // the BEGIN that was tried before these steps, followed by its ROLLBACK
     return (own[0] as number) - 2
   }
 

@@ -18,6 +18,6 @@ test.each([Number.NaN, Infinity, undefined as unknown as number])(
   },
 )
 
-test('a blob of another kind is rejected', () => {
+test('rejects a blob that is not a vector', () => {
   expect(() => decodeVector(new Uint8Array(5))).toThrow('5 bytes')
 })

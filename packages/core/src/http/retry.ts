@@ -3,7 +3,7 @@ import { RETRY_BUDGET, RETRY_DELAY_MS } from '../base/limits.ts'
 
 /**
  * Decides which requests are retried: reads, and those that provably were not executed. All calls of a client share a budget,
- * so that a failing server does not receive its whole load twice.
+ * so that a failing server does not receive all of its load twice.
  */
 export class RetryPolicy {
   readonly #maxRetries: number

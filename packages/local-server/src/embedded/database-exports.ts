@@ -49,7 +49,10 @@ export class DatabaseExports {
   }
 }
 
-/** Gives the WAL of a copy the name that this server uses for an open database, so that it is not taken for another program's. */
+/**
+ * Gives the WAL of a copy the name that this server uses for an open database, so that it is not mistaken for the WAL of another
+ * program.
+ */
 export async function adoptWal(path: string): Promise<void> {
   if (existsSync(`${path}-wal`)) await rename(`${path}-wal`, `${path}.wal`)
 }

@@ -45,7 +45,7 @@ test.each([
     ])
 })
 
-test('stored SQL, and SQL that is too long to be parsed, may write', () => {
+test('stored SQL, and SQL that is too long to be parsed, count as writes', () => {
   const long = `SELECT '${'x'.repeat(200_000)}'`
   expect(mayWrite([{ type: 'execute', statement: statement(null, 1) }], false)).toBe(true)
   expect(mayWrite([{ type: 'sequence', sql: long, sqlId: null }], false)).toBe(true)

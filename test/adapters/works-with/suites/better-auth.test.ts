@@ -21,7 +21,7 @@ import { dropEverything } from '../../../support/drop-everything.ts'
 import { openTestServer } from '../../../support/test-server.ts'
 import { drizzleTablesOf } from './drizzle-tables.ts'
 
-// The suite that better-auth publishes for authors of adapters, with its own adapters for Kysely and Drizzle on ours.
+// The suite that better-auth publishes for authors of adapters, with its adapters for Kysely and Drizzle, which use our packages.
 
 const server = await openTestServer()
 
@@ -41,7 +41,7 @@ for (const name of ['kysely', 'drizzle']) {
     },
     runMigrations: async (options: BetterAuthOptions) => {
       await dropEverything(config.url, config.authToken)
-      // better-auth migrates with Kysely only; the tables have the same names and columns for Drizzle
+      // better-auth supports migrations only with Kysely; for Drizzle, the tables have the same names and columns
       const { runMigrations } = await getMigrations({
         ...options,
         database: { db, type: 'sqlite', transaction: true },

@@ -62,7 +62,7 @@ describe('MikroORM', () => {
 
   const author = (name: string) => ({ name, joined: JOINED })
 
-  test('the schema generator creates what it then finds unchanged, and updates it', async () => {
+  test('the schema generator creates a schema, then finds no differences, and can update it', async () => {
     expect(await orm.schema.getUpdateSchemaSQL()).toBe('')
     await orm.em.execute('alter table book drop column title')
     expect(await orm.schema.getUpdateSchemaSQL()).toContain('add column `title`')
@@ -81,7 +81,7 @@ describe('MikroORM', () => {
     expect([...(found.portrait ?? [])]).toEqual([0, 255])
   })
 
-  test('relations are written in one flush, loaded, filtered by, and removed', async () => {
+  test('relations are written in one flush, loaded, used in filters, and removed', async () => {
     const em = orm.em.fork()
     const ada = em.create(Author, author('Ada'))
     const poetry = em.create(Tag, { name: 'poetry' })
@@ -147,7 +147,7 @@ describe('MikroORM', () => {
     expect(names.map(({ name }) => name)).toEqual(['also kept', 'kept'])
   })
 
-  test('a violated constraint is the exception of MikroORM', async () => {
+  test('a violated constraint causes the corresponding exception of MikroORM', async () => {
     const em = orm.em.fork()
     em.create(Author, author('Ada'))
     em.create(Author, author('Ada'))

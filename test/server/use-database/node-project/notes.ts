@@ -14,7 +14,7 @@ const database = useDatabase({
 const urls = new Set<string>()
 const count = async (): Promise<unknown> => {
   urls.add(database.url)
-  // nobody closes it
+  // deliberately not closed
   const db = createClient(database.config)
   await db.execute("insert into note values ('one')")
   return (await db.execute('select count(*) as count from note')).rows[0]?.['count']
@@ -27,14 +27,14 @@ afterEach(async () => {
 
 void test('a database with a test inside the test', async (t) => {
   assert.equal(await count(), 1)
-  await t.test('which has the same one', async () => {
+  await t.test('which uses the same database', async () => {
     assert.equal(await count(), 2)
   })
   assert.equal(await count(), 3)
 })
 
 void describe('a suite', () => {
-  void test('has a fresh one for its test', async () => {
+  void test('has a fresh database for its test', async () => {
     assert.equal(await count(), 1)
     const held = createClient(database.config)
     void held
@@ -46,7 +46,7 @@ void describe('a suite', () => {
   })
 })
 
-void test('each was a different one', async () => {
+void test('each was a different database', async () => {
   assert.equal(await count(), 1)
   assert.equal(urls.size, 3)
 })

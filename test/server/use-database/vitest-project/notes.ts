@@ -13,7 +13,7 @@ export function testNotes(): void {
   })
 
   test.each([1, 2, 3])('a fresh database: %i', async () => {
-    // nobody closes it
+    // deliberately not closed
     const db = createClient(database.config)
     await db.execute("insert into note values ('one')")
     expect((await db.execute('select * from note')).rows).toHaveLength(1)

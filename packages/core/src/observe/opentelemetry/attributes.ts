@@ -25,7 +25,7 @@ export function connectionAttributes(
 
 /**
  * Returns the operation, the summary and the table of a call. A statement may have several operations and tables: the operation is
- * its first word, and the table is left out unless it is the only one.
+ * its first word, and the table is omitted unless it is the only one.
  */
 export function operationAttributes(sql: readonly string[]): Attributes {
   const operations = new Set(sql.map(operationOf))

@@ -23,7 +23,7 @@ const TOKEN = new RegExp(
   ].join('|'),
   'g',
 )
-/** Only this much of the SQL is read: long statements are long because of their values. */
+/** Maximum length of SQL that is read. Longer statements are long because of their values. */
 const MAX_LENGTH = 5_000
 const MAX_SUMMARY_LENGTH = 255
 
@@ -33,14 +33,14 @@ const OBJECT = /^(?:TABLE|INDEX|VIEW|TRIGGER)$/
 /** After these words, UPDATE and DELETE are part of a clause: `on conflict do update`, `on delete cascade`, `after update`. */
 const BEFORE_CLAUSE = /^(?:DO|ON|OF|OR|AFTER|BEFORE)$/
 const BEFORE_TABLE = /^(?:FROM|JOIN|INTO)$/
-/** Words between one of those and the name. */
+/** Words between one of these keywords and the name. */
 const SKIPPED = /^(?:IF|NOT|EXISTS|OR|ABORT|FAIL|IGNORE|REPLACE|ROLLBACK)$/
 /** After these words, a comma is not followed by a table. SELECT ends a list too. */
 const ENDS_LIST = /^(?:WHERE|ON|GROUP|WINDOW|ORDER|LIMIT|VALUES|RETURNING|[()])$/
 
 /**
  * Summarizes a statement by its words, without parsing it. Keywords are in upper case, names as written. Text in single quotes is
- * never taken for a name, although SQLite sometimes does so, because it may be a value that must not be recorded.
+ * never treated as a name, although SQLite sometimes does so, because it may be a value that must not be recorded.
  */
 export function summarize(sql: string): QuerySummary {
   const words: string[] = []
