@@ -168,13 +168,14 @@ async function measure(backend: string, count: number): Promise<void> {
       return `${percentile(times, 0.5)} ms, 99th percentile ${percentile(times, 0.99)} ms`
     }
     const alone = await warm()
-    let isOver = false
-    const beside = (async () => {
-      while (!isOver) for (const name of names) if (!isOver) await run(name, 'SELECT count(*) FROM t')
+    const finished = new AbortController()
+    const otherClient = (async () => {
+      while (!finished.signal.aborted)
+        for (const name of names) if (!finished.signal.aborted) await run(name, 'SELECT count(*) FROM t')
     })()
-    report(`one open database alone: ${alone}; beside one client of the others: ${await warm()}`)
-    isOver = true
-    await beside
+    report(`one open database alone: ${alone}; with a client of the others: ${await warm()}`)
+    finished.abort()
+    await otherClient
 
     const children = names.slice(0, CHILDREN).map((name) => `child-${name}`)
     await server.call({ create: ['parent'], options: { isSchema: true } })
