@@ -168,12 +168,13 @@ async function measure(backend: string, count: number): Promise<void> {
       return `${percentile(times, 0.5)} ms, 99th percentile ${percentile(times, 0.99)} ms`
     }
     const alone = await warm()
-    let isOver = false
+    const over = new AbortController()
     const beside = (async () => {
-      while (!isOver) for (const name of names) if (!isOver) await run(name, 'SELECT count(*) FROM t')
+      for (let at = 0; !over.signal.aborted; at += 1)
+        await run(names[at % count] as string, 'SELECT count(*) FROM t')
     })()
     report(`one open database alone: ${alone}; beside one client of the others: ${await warm()}`)
-    isOver = true
+    over.abort()
     await beside
 
     const children = names.slice(0, CHILDREN).map((name) => `child-${name}`)

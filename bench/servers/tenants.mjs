@@ -20,8 +20,10 @@ async function createAll(names, options) {
 }
 
 process.on('message', async ({ create, options }) => {
-  if (create !== undefined) return process.send(await createAll(create, options))
-  await server.close()
-  process.exit()
+  if (create === undefined) {
+    await server.close()
+    process.exit()
+  }
+  process.send(await createAll(create, options))
 })
 process.send({ url: server.url, version: server.version, startMs })
