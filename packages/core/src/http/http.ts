@@ -66,7 +66,7 @@ export class Http {
     this.reads = limiter(concurrency)
     this.writes = limiter(concurrency)
     this.coalescedWrites = limiter(1)
-    this.writeLock = new WriteLock(limiter(WRITE_TRANSACTIONS), config.writeLockTimeoutMs)
+    this.writeLock = new WriteLock(clock, limiter(WRITE_TRANSACTIONS), config.writeLockTimeoutMs)
     this.#retries = new RetryPolicy(config.maxRetries)
     this.transport = config.fetch ? new FetchTransport(config.fetch) : createTransport()
     this.#headers = { 'content-type': 'application/json', ...config.headers }

@@ -46,7 +46,7 @@ export class Limiter {
       else if (next) next.resolve()
       else this.#free += 1
     }
-    return { waiter, release }
+    return { waiter, release, deadline: options.deadline }
   }
 }
 
@@ -54,6 +54,8 @@ export class Limiter {
 export interface Place {
   /** The wait for it; null if one was free. */
   readonly waiter: Deferred | null
+  /** The time limit of the wait. */
+  readonly deadline: WaitOptions['deadline']
   /** Passes it to the next call in the queue, or leaves the queue. Called once. */
   release(): void
 }
