@@ -1,9 +1,6 @@
 import { CALL_OPTIONS, checkOptions, kindOf } from '../base/check-options.ts'
-import type { Deadline } from '../base/deadline.ts'
 import { StreamError } from '../base/errors.ts'
-import type { EncodedStatement } from '../codec/statement.ts'
-import type { CallOptions, StatementOptions } from '../options.ts'
-import type { Results } from '../request/queued-call.ts'
+import type { CallOptions } from '../options.ts'
 import type { HandleCall, ServerStream } from '../stream/server-stream.ts'
 import { SqlExecutor } from './sql-executor.ts'
 
@@ -38,7 +35,9 @@ export class Transaction extends SqlExecutor {
 
   /** @internal */
   constructor(stream: ServerStream, parent: Transaction | null = null) {
-    super((statements, _, options) => this.#run(statements, options))
+    super((statements, _, options) =>
+      this.#whenFree(options, (handle) => stream.run(statements, 'atomic', options, handle)),
+    )
     this.#stream = stream
     this.#parent = parent
     if (!parent) return
@@ -58,13 +57,6 @@ export class Transaction extends SqlExecutor {
     return Math.max(0, (this.expiresAt ?? Infinity) - clock.now())
   }
 
-  /** Runs statements that were encoded when the call was made, however long it waits. */
-  #run(statements: readonly EncodedStatement[], options: StatementOptions): Promise<Results> {
-    const run = (deadline: Deadline): Promise<Results> =>
-      this.#stream.run(statements, 'atomic', options, { deadline, cancelReason: this.#cancelReason })
-    return this.#whenFree(options, run)
-  }
-
   /** Returns why queued calls must no longer run; null if they may. */
   readonly #cancelReason = (): Error | null => (this.#isUndone ? this.#endError() : null)
 
@@ -72,19 +64,20 @@ export class Transaction extends SqlExecutor {
    * Waits for savepoints inside this one, so that this handle's statements do not become part of them. Acts in the same tick
    * if there is none.
    */
-  #whenFree<T>({ timeoutMs, signal }: CallOptions, act: (deadline: Deadline) => Promise<T>): Promise<T> {
-    const deadline = this.#stream.http.deadline(timeoutMs)
-    if (this.#child || this.#last) return this.#actWhenFree(deadline, signal, act)
+  #whenFree<T>({ timeoutMs, signal }: CallOptions, act: (handle: HandleCall) => Promise<T>): Promise<T> {
+    const handle = { deadline: this.#stream.http.deadline(timeoutMs), cancelReason: this.#cancelReason }
+    if (this.#child || this.#last) return this.#actWhenFree(handle, signal, act)
     this.#checkOpen()
-    return act(deadline)
+    return act(handle)
   }
 
   /** Waits for the calls queued earlier and for the running savepoint. */
   async #actWhenFree<T>(
-    deadline: Deadline,
+    handle: HandleCall,
     signal: AbortSignal | undefined,
-    act: (deadline: Deadline) => Promise<T>,
+    act: (handle: HandleCall) => Promise<T>,
   ): Promise<T> {
+    const { deadline } = handle
     const what = 'a savepoint (inside its callback use its own argument)'
     const before = this.#last
     let releaseNext = (): void => {}
@@ -103,7 +96,7 @@ export class Transaction extends SqlExecutor {
       while (this.#child)
         await this.#stream.waitFor(this.#child.#ended as Promise<void>, what, deadline, signal)
       this.#checkOpen()
-      acted = act(deadline)
+      acted = act(handle)
     } catch (error) {
       // the calls after this one still wait for those before it
       void (before ?? Promise.resolve()).then(releaseNext)
@@ -198,8 +191,7 @@ export class Transaction extends SqlExecutor {
   }
 
   static {
-    actOn = (tx, options, act) =>
-      tx.#whenFree(options, (deadline) => act(tx.#stream, { deadline, cancelReason: tx.#cancelReason }))
+    actOn = (tx, options, act) => tx.#whenFree(options, (handle) => act(tx.#stream, handle))
   }
 
   /** Whether it was rolled back, by itself or by an enclosing handle. */

@@ -103,7 +103,7 @@ export class Http {
       path,
       body,
       address,
-      send: (request) => this.#observed(request),
+      send: this.#observed,
       read: ({ status, text, retryAfter }) => {
         if (status < 200 || status > 299) throw new HttpError(status, urlOf(address, path), text, retryAfter)
         return UNUSUAL_ERROR.test(text)
@@ -146,8 +146,10 @@ export class Http {
       signal?.throwIfAborted()
       if (options.needsIndex) index = this.replica.value
       const body = message.body?.(index) ?? null
-      if (deadline.leftMs <= 0) throw onTimeout()
-      const waiter = this.lifetime.wait<T>({ ...limits, mayHaveRun: isSent, outlivesClient })
+      const { leftMs, timeoutMs } = deadline
+      if (leftMs <= 0) throw onTimeout()
+      const rest = { leftMs, timeoutMs }
+      const waiter = this.lifetime.wait<T>({ ...limits, deadline: rest, mayHaveRun: isSent, outlivesClient })
       if (index !== null && (options.mayOmitIndex ?? policy.isIdempotent))
         stopWatch = this.replica.watch(index, () => waiter.reject(INDEX_RESET))
       exchange = message.send({
@@ -233,7 +235,8 @@ export class Http {
     this.lifetime.addBackground(exchange.response.then(end, end), () => exchange.abort())
   }
 
-  #observed(request: TransportRequest): Exchange {
+  /** Sends a request and reports it to the observer. */
+  readonly #observed = (request: TransportRequest): Exchange => {
     const exchange = this.transport.request(request)
     if (!this.events.isWatched) return exchange
     const started = this.clock.now()

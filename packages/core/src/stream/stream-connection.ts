@@ -53,9 +53,10 @@ export class StreamConnection implements SendingStream {
     const { http } = this
     const { lifetime } = http
     const isNew = this.baton === null
-    if (isNew) {
+    const isCounted = isNew && !this.#isTracked
+    if (isCounted) {
       try {
-        lifetime.begin(this.#isTracked)
+        lifetime.begin()
       } catch (error) {
         return notSent(error)
       }
@@ -83,7 +84,7 @@ export class StreamConnection implements SendingStream {
     }
     joined?.stop()
     if (!sent.isOk && sent.readLateResponse) this.closeAfterLateResponse(sent.readLateResponse())
-    if (isNew) lifetime.end()
+    if (isCounted) lifetime.end()
     return sent
   }
 
