@@ -1,7 +1,8 @@
 import { CALL_OPTIONS, checkOptions, kindOf } from '../base/check-options.ts'
-import { StreamError } from '../base/errors.ts'
+import { StreamError, TransportError } from '../base/errors.ts'
 import type { CallOptions } from '../options.ts'
-import type { HandleCall, ServerStream } from '../stream/server-stream.ts'
+import { type HandleCall, runStatements } from '../stream/run-statements.ts'
+import type { ServerStream } from '../stream/server-stream.ts'
 import { SqlExecutor } from './sql-executor.ts'
 
 /** Acts on the stream of a transaction as soon as no savepoint is running; for cursors. */
@@ -36,7 +37,7 @@ export class Transaction extends SqlExecutor {
   /** @internal */
   constructor(stream: ServerStream, parent: Transaction | null = null) {
     super((statements, _, options) =>
-      this.#whenFree(options, (handle) => stream.run(statements, 'atomic', options, handle)),
+      this.#whenFree(options, (handle) => runStatements(stream, statements, 'atomic', options, handle)),
     )
     this.#stream = stream
     this.#parent = parent
@@ -77,8 +78,6 @@ export class Transaction extends SqlExecutor {
     signal: AbortSignal | undefined,
     act: (handle: HandleCall) => Promise<T>,
   ): Promise<T> {
-    const { deadline } = handle
-    const what = 'a savepoint (inside its callback use its own argument)'
     const before = this.#last
     let releaseNext = (): void => {}
     const last = new Promise<void>((resolve) => {
@@ -91,10 +90,9 @@ export class Transaction extends SqlExecutor {
     let acted: Promise<T>
     try {
       // the savepoint may be waiting for the cursor, and the cursor's loop for this call
-      this.#stream.checkNoCursor(this)
-      if (before) await this.#stream.waitFor(before, what, deadline, signal)
-      while (this.#child)
-        await this.#stream.waitFor(this.#child.#ended as Promise<void>, what, deadline, signal)
+      this.#stream.queue.checkNoCursor(this)
+      if (before) await this.#waitFor(before, handle, signal)
+      while (this.#child) await this.#waitFor(this.#child.#ended as Promise<void>, handle, signal)
       this.#checkOpen()
       acted = act(handle)
     } catch (error) {
@@ -104,6 +102,23 @@ export class Transaction extends SqlExecutor {
     }
     releaseNext()
     return await acted
+  }
+
+  /** Waits for a savepoint, or for calls that wait for it. @throws TransportError; the signal's reason; StreamError */
+  async #waitFor(
+    event: Promise<void>,
+    { deadline }: HandleCall,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const stream = this.#stream
+    signal?.throwIfAborted()
+    stream.checkOpen()
+    const what = 'a savepoint (inside its callback use its own argument)'
+    const onTimeout = (): Error =>
+      new TransportError('TIMEOUT', `${what} did not end within ${deadline.timeoutMs} ms`, 'not_applied')
+    const limits = { deadline, signal, onTimeout }
+    await stream.http.lifetime.until(() => Promise.race([event, stream.ended]), limits)
+    stream.checkOpen()
   }
 
   /**
@@ -116,7 +131,7 @@ export class Transaction extends SqlExecutor {
     checkCallback(callback)
     checkOptions(options, CALL_OPTIONS)
     return await this.#whenFree(options, () => {
-      this.#stream.checkNoCursor()
+      this.#stream.queue.checkNoCursor()
       return new Transaction(this.#stream, this).#performInside(this, callback)
     })
   }
@@ -179,7 +194,7 @@ export class Transaction extends SqlExecutor {
   #stopCursors(): boolean {
     const reason = (): StreamError =>
       new StreamError('STREAM_CLOSED', 'the handle ended before the rows were read')
-    return this.#stream.stopCursors(reason, this)
+    return this.#stream.queue.stopCursors(reason, this)
   }
 
   /** Rolls the transaction or savepoint back and ends it; its callback may still return a value. */

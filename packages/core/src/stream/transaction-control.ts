@@ -22,19 +22,11 @@ export interface TransactionStream extends TransactionHost {
   readonly isOpen: boolean
   /** @throws StreamError */
   checkOpen(): void
-  stopCursors(reason: () => StreamError): void
-  /** Queues a call. @param onSettled called before its promise settles */
-  enqueue(
-    call: Omit<QueuedCall, 'resolve' | 'reject'>,
-    onSettled: (isDone: boolean) => void,
-  ): Promise<unknown>
-  /** Stops waiting for the write permit if no call needs it. */
-  stopWaiting(): void
+  /** Queues a call. @throws StreamError after the stream was closed or lost; the signal's reason; TypeError while a cursor is open */
+  enqueue(call: QueuedCall): void
+  /** Continues with the next call, if nothing is in flight. */
+  resume(): void
 }
-
-/** Returns the error of calls that were queued when their transaction was rolled back. */
-export const rolledBack = (): StreamError =>
-  new StreamError('STREAM_CLOSED', 'the transaction was rolled back')
 
 /** Begins and ends the transactions of a stream and holds their write permit. `rollback` is a separate function. */
 export class TransactionControl {
@@ -43,8 +35,10 @@ export class TransactionControl {
   readonly #stream: TransactionStream
   /** The transaction that was begun; its COMMIT or ROLLBACK may be in flight. */
   current: OpenTransaction | null = null
-  /** Held or queued for; released after the server has ended the transaction. */
+  /** Released after the server has ended the transaction. */
   permit: Place | null = null
+  /** The permit that the queued calls wait for. */
+  queuedPermit: Place | null = null
 
   constructor(http: Http, queue: StatementQueue, stream: TransactionStream) {
     this.#http = http
@@ -128,31 +122,37 @@ export class TransactionControl {
       this.#queue.prefix = []
       this.drop(`transaction:${transactionEnd}`)
       this.releasePermit()
-      this.#stream.stopWaiting()
+      this.#stream.resume()
       return undefined
     }
-    const call = {
-      statements: [transactionEnd === 'commit' ? COMMIT : ROLLBACK],
-      scope: 'transaction',
-      prefix: [],
-      isReadOnly: false,
-      canCoalesce: false,
-      options: { ...options },
-      deadline,
-      cancelReason: undefined,
-      transactionEnd,
-    } as const
-    transaction.ending = this.#stream.enqueue(call, (isDone) => {
-      if (this.current !== transaction) return
-      if (isDone) {
-        this.drop(`transaction:${transactionEnd}`)
-        this.releasePermit()
-        return
-      }
-      // rejected, as by a deferred constraint, or not sent: the transaction continues
-      transaction.ending = null
-      // calls queued after it were meant to run outside of the transaction
-      this.#queue.rejectAll(new StreamError('TRANSACTION_LOST', 'not run: the COMMIT before it failed'))
+    this.#queue.checkNoCursor()
+    transaction.ending = new Promise((resolve, reject) => {
+      this.#stream.enqueue({
+        statements: [transactionEnd === 'commit' ? COMMIT : ROLLBACK],
+        scope: 'transaction',
+        prefix: [],
+        isReadOnly: false,
+        canCoalesce: false,
+        options: { ...options },
+        deadline,
+        transactionEnd,
+        resolve: (results) => {
+          if (this.current === transaction) {
+            this.drop(`transaction:${transactionEnd}`)
+            this.releasePermit()
+          }
+          resolve(results)
+        },
+        reject: (error) => {
+          if (this.current === transaction) {
+            // rejected, as by a deferred constraint, or not sent: the transaction continues
+            transaction.ending = null
+            // calls queued after it were meant to run outside of the transaction
+            this.#queue.rejectAll(new StreamError('TRANSACTION_LOST', 'not run: the COMMIT before it failed'))
+          }
+          reject(error)
+        },
+      })
     })
     return transaction.ending
   }
@@ -165,27 +165,50 @@ export class TransactionControl {
   }
 
   /**
-   * Acquires a write permit.
-   * @returns null if one is free; otherwise a promise of whether it is held, which is false if it was released in the meantime
-   * @throws TransportError
+   * Acquires a write permit, or queues for one. If there is none, the queued calls are rejected.
+   * @returns whether it is held; if not, the stream is resumed later, or was
    */
-  acquirePermit(): Promise<boolean> | null {
-    const permit = this.#http.writeLock.acquirePermit()
-    this.permit = permit
-    const isHeld = (): boolean => this.permit === permit
-    return (
-      permit.waiter &&
-      permit.waiter.promise.then(isHeld, (error: unknown) => {
-        if (isHeld()) throw error
-        return false
-      })
-    )
+  acquirePermit(): boolean {
+    if (this.queuedPermit) {
+      this.#queue.watchAll(true)
+      return false
+    }
+    try {
+      const permit = this.#http.writeLock.acquirePermit()
+      if (!permit.waiter) {
+        this.permit = permit
+        return true
+      }
+      this.queuedPermit = permit
+      this.#queue.restartTime()
+      void this.#awaitPermit(permit)
+    } catch (error) {
+      this.#queue.rejectAll(error)
+    }
+    this.#stream.resume()
+    return false
   }
 
-  /** Releases the write permit to the next writer of this client. */
+  async #awaitPermit(permit: Place): Promise<void> {
+    try {
+      await permit.waiter?.promise
+      // released in the meantime
+      if (this.queuedPermit !== permit) return
+      this.queuedPermit = null
+      this.permit = permit
+      this.#queue.restartTime()
+    } catch (error) {
+      if (this.queuedPermit !== permit) return
+      this.#queue.rejectAll(error)
+    }
+    this.#stream.resume()
+  }
+
+  /** Releases the write permit to the next writer of this client, or stops waiting for it. */
   releasePermit(): void {
-    const permit = this.permit
+    const permit = this.permit ?? this.queuedPermit
     this.permit = null
+    this.queuedPermit = null
     permit?.release()
   }
 }
