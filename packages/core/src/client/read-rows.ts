@@ -75,7 +75,8 @@ async function* read(
       const stream = own ?? stateOf(db as Stream)
       reader = await open(stream, { deadline: stream.http.deadline(options.timeoutMs) })
     }
-    report = reader.http.events.begin([encoded], reader.transactionId)
+    const { events } = reader.http
+    if (events.isWatched) report = events.begin([encoded], reader.transactionId)
     yield* reader.rows()
     report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
   } catch (error) {

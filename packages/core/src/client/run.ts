@@ -50,7 +50,6 @@ export function run(
           scope,
           prefix: [],
           isReadOnly: areReadOnly(statements, options),
-          canCoalesce: false,
           options,
           deadline: http.deadline(options.timeoutMs),
           resolve,

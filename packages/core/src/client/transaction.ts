@@ -97,7 +97,7 @@ export class Transaction extends SqlExecutor {
       acted = act(handle)
     } catch (error) {
       // the calls after this one still wait for those before it
-      void (before ?? Promise.resolve()).then(releaseNext)
+      void Promise.resolve(before).then(releaseNext)
       throw error
     }
     releaseNext()
@@ -113,11 +113,17 @@ export class Transaction extends SqlExecutor {
     const stream = this.#stream
     signal?.throwIfAborted()
     stream.checkOpen()
-    const what = 'a savepoint (inside its callback use its own argument)'
     const onTimeout = (): Error =>
-      new TransportError('TIMEOUT', `${what} did not end within ${deadline.timeoutMs} ms`, 'not_applied')
-    const limits = { deadline, signal, onTimeout }
-    await stream.http.lifetime.until(() => Promise.race([event, stream.ended]), limits)
+      new TransportError(
+        'TIMEOUT',
+        `a savepoint (inside its callback use its own argument) did not end within ${deadline.timeoutMs} ms`,
+        'not_applied',
+      )
+    await stream.http.lifetime.until(() => Promise.race([event, stream.ended]), {
+      deadline,
+      signal,
+      onTimeout,
+    })
     stream.checkOpen()
   }
 
@@ -186,7 +192,7 @@ export class Transaction extends SqlExecutor {
     this.#stopCursors()
     const child = this.#child
     this.#child = null
-    if (child === null) return
+    if (!child) return
     child.#undo()
     child.#resolveEnded()
   }
@@ -202,7 +208,7 @@ export class Transaction extends SqlExecutor {
     this.#checkOpen()
     this.#undo()
     // closing rolls back
-    if (this.#parent === null) await this.#stream.close()
+    if (!this.#parent) await this.#stream.close()
   }
 
   static {
@@ -215,7 +221,7 @@ export class Transaction extends SqlExecutor {
   }
 
   #endError(): StreamError {
-    const what = this.#parent === null ? 'transaction' : 'savepoint'
+    const what = this.#parent ? 'savepoint' : 'transaction'
     return new StreamError('STREAM_CLOSED', `the ${what} was already ${this.#end ?? 'rolled back'}`)
   }
 

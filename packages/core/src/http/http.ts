@@ -148,8 +148,9 @@ export class Http {
       const body = message.body?.(index) ?? null
       const { leftMs, timeoutMs } = deadline
       if (leftMs <= 0) throw onTimeout()
-      const rest = { leftMs, timeoutMs }
-      const waiter = this.lifetime.wait<T>({ ...limits, deadline: rest, mayHaveRun: isSent, outlivesClient })
+      const remaining = { leftMs, timeoutMs }
+      const waits = { ...limits, deadline: remaining, mayHaveRun: isSent, outlivesClient }
+      const waiter = this.lifetime.wait<T>(waits)
       if (index !== null && (options.mayOmitIndex ?? policy.isIdempotent))
         stopWatch = this.replica.watch(index, () => waiter.reject(INDEX_RESET))
       exchange = message.send({

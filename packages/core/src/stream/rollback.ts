@@ -1,3 +1,4 @@
+import { ROLLBACK } from '../codec/control.ts'
 import type { CallOptions } from '../options.ts'
 import type { ServerStream } from './server-stream.ts'
 import { rolledBack } from './statement-queue.ts'
@@ -22,7 +23,7 @@ export async function rollback(stream: ServerStream, options: CallOptions = {}):
   if (!transaction || transaction !== control.current || !stream.isOpen) return
   stream.queue.stopCursors(rolledBack)
   try {
-    await control.end('rollback', options)
+    await control.end(ROLLBACK, options)
   } catch (error) {
     // whatever the reason, the server rolls back, at the latest when it drops the stream
     stream.markLost('TRANSACTION_LOST', 'the rollback failed; the stream was closed', error)

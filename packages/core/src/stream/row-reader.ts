@@ -86,7 +86,7 @@ export class RowReader implements Cursor {
     this.#inTransaction = stream.transaction.isOpen
     const ignore = (): void => {}
     const scope = this.#inTransaction ? 'transaction' : 'autocommit'
-    const queued = { ...call, statements: [statement], scope, canCoalesce: false } as const
+    const queued = { ...call, statements: [statement], scope } as const
     this.#request = new SqlRequest([
       {
         ...queued,
@@ -108,7 +108,7 @@ export class RowReader implements Cursor {
     const reader = new RowReader(stream, owner, statement, call)
     await new Promise((resolve, reject) => {
       const scope = stream.transaction.isOpen ? 'transaction' : 'autocommit'
-      const queued = { ...call, statements: [statement], scope, cursor: reader, canCoalesce: false } as const
+      const queued = { ...call, statements: [statement], scope, cursor: reader } as const
       stream.enqueue({ ...queued, prefix: [], isReadOnly: reader.isReadOnly, resolve, reject })
     })
     return reader

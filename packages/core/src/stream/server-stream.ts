@@ -46,7 +46,7 @@ export class ServerStream implements OpenStream, TransactionStream {
   #isUnresponsive = false
   /** Resolves the pending calls of `close`. */
   #closings: (() => void)[] = []
-  #resolveEnded = (): void => {}
+  #resolveEnded!: () => void
   /** Settles when it no longer accepts calls. */
   readonly ended = new Promise<void>((resolve) => (this.#resolveEnded = resolve))
   /** Settles after the response to the last request. */
@@ -76,18 +76,14 @@ export class ServerStream implements OpenStream, TransactionStream {
     this.queue.stopCursors(() => this.#endError())
     this.#resolveEnded()
     this.resume()
-    return this.#isUnresponsive ? Promise.resolve() : this.#closed()
-  }
-
-  #closed(): Promise<void> {
-    if (this.#phase === 'closed') return Promise.resolve()
+    if (this.#isUnresponsive || this.#phase === 'closed') return Promise.resolve()
     return new Promise((resolve) => this.#closings.push(resolve))
   }
 
   /** Ends the stream because the client is closed. */
   async abandon(): Promise<void> {
     this.markLost(this.transaction.current ? 'TRANSACTION_LOST' : 'STREAM_CLOSED', 'the client was closed')
-    while (this.#phase !== 'closed') await this.#closed()
+    while (this.#phase !== 'closed') await new Promise<void>((resolve) => this.#closings.push(resolve))
   }
 
   checkOpen(): void {
@@ -153,7 +149,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     const request = new SqlRequest(calls)
     const closes = !this.isOpen && this.queue.calls.length === 0
     const sentAt = { startedAt: http.clock.now(), continuesStream: connection.baton !== null }
-    this.#lastSql = request.lastSql
+    this.#lastSql = calls.at(-1)?.statements.at(-1)?.sql
     const lock = {
       mayHoldLock: request.needsWriteLock || transaction.holdsLock,
       permit: transaction.permit,
@@ -174,7 +170,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     const context = { intMode: this.http.config.intMode, rowids: connection.rowids, markLost }
     const { again, prefix, ranNothing } = request.settle(result, context)
     if (request.calls[0]?.scope !== 'autocommit') this.http.isExecuteOnly ??= false
-    if (again) this.queue.putBack(again)
+    if (again) this.queue.calls.unshift(...again)
     if (prefix) this.queue.passPrefix(prefix)
     if (!ranNothing && request.needsWriteLock) transaction.current?.gotLock()
     if (!connection.baton && !closes && transaction.current)
@@ -185,7 +181,7 @@ export class ServerStream implements OpenStream, TransactionStream {
   #notSent(calls: readonly QueuedCall[], error: unknown): void {
     const { address, baton } = this.connection
     if (!baton) this.transaction.releasePermit()
-    this.queue.putBack(calls)
+    this.queue.calls.unshift(...calls)
     const over = calls.filter(({ options, deadline }) => options.signal?.aborted || deadline.leftMs <= 0)
     for (const call of over.length > 0 ? over : calls) {
       const { options, deadline } = call
@@ -227,7 +223,6 @@ export class ServerStream implements OpenStream, TransactionStream {
     }
     this.#phase = 'closed'
     transaction.drop('transaction:rollback')
-    transaction.releasePermit()
     this.#endClosings()
   }
 

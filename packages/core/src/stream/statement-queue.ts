@@ -46,11 +46,6 @@ export class StatementQueue {
     this.calls.push(call)
   }
 
-  /** Puts calls that must be sent again at the head. */
-  putBack(calls: readonly QueuedCall[]): void {
-    this.calls.unshift(...calls)
-  }
-
   /** Rejects the calls before a ROLLBACK, if there is one; for a transaction that the server has not begun. */
   skipToRollback(): void {
     const end = this.calls.findIndex(({ transactionEnd }) => transactionEnd === 'rollback')
@@ -59,7 +54,6 @@ export class StatementQueue {
 
   /** Rejects the calls whose handle has ended. @returns the next call */
   findHead(): QueuedCall | undefined {
-    if (this.calls.length === 0) return undefined
     for (const call of this.calls.slice()) {
       const reason = call.cancelReason?.()
       if (reason) this.remove(call, reason)
@@ -72,7 +66,7 @@ export class StatementQueue {
     let count = 1
     if (this.calls[0]?.canCoalesce) while (count < most && this.calls[count]?.canCoalesce) count += 1
     const calls = this.calls.splice(0, count)
-    for (const call of calls) unwatch(call)
+    for (const call of calls) call.stopWatch?.()
     // the others wait for this request
     this.watchAll()
     return calls
@@ -125,13 +119,13 @@ export class StatementQueue {
    */
   checkNoCursor(owner?: object): void {
     const { cursor } = this
-    if (cursor && !cursor.isStopped && cursor.owner === (owner ?? cursor.owner))
+    if (cursor && !cursor.isStopped && (!owner || cursor.owner === owner))
       throw new TypeError('rows are being read on this stream: leave the loop first')
   }
 
   /** Rejects a call; its control statements are sent with the next one. */
   remove(call: QueuedCall, reason: unknown): void {
-    unwatch(call)
+    call.stopWatch?.()
     const at = this.calls.indexOf(call)
     if (at < 0) return
     this.calls.splice(at, 1)
@@ -148,12 +142,12 @@ export class StatementQueue {
   restartTime(): void {
     for (const call of this.calls) {
       call.deadline.restart()
-      unwatch(call)
+      call.stopWatch?.()
     }
   }
 
   watch(call: QueuedCall, isHeld = false): void {
-    unwatch(call)
+    call.stopWatch?.()
     const { deadline, options } = call
     const { lifetime } = this.#http
     // once the client is closed, every request is rejected
@@ -166,12 +160,10 @@ export class StatementQueue {
       this.remove(call, reason)
       this.#onAbort()
     })
-    const stop = (): void => waiter.resolve()
+    const stop = (): void => {
+      call.stopWatch = undefined
+      waiter.resolve()
+    }
     call.stopWatch = stop
   }
-}
-
-function unwatch(call: QueuedCall): void {
-  call.stopWatch?.()
-  call.stopWatch = undefined
 }

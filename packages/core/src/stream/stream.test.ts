@@ -758,7 +758,9 @@ describe('a cursor whose handle ends before the response has begun', () => {
     const rows = readRows(stream, sql).next()
     const request = await next()
     const ended = expect(rows).rejects.toMatchObject(never)
-    expect(stateOf(stream).queue.stopCursors(() => new StreamError('STREAM_CLOSED', 'over'), stream)).toBe(true)
+    expect(stateOf(stream).queue.stopCursors(() => new StreamError('STREAM_CLOSED', 'over'), stream)).toBe(
+      true,
+    )
     const behind = stream.execute('insert into t values (2)')
     await settle()
     // it would continue the stream with a used baton

@@ -3,7 +3,7 @@ import { withCallerStack } from '../base/with-caller-stack.ts'
 import {
   COMMIT,
   type ControlStatement,
-  ROLLBACK,
+  type ROLLBACK,
   releaseStatement,
   rollbackToStatement,
   savepointStatement,
@@ -14,8 +14,6 @@ import type { CallOptions } from '../options.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
 import { OpenTransaction, type TransactionHost } from './open-transaction.ts'
 import type { StatementQueue } from './statement-queue.ts'
-
-type TransactionEnd = 'commit' | 'rollback'
 
 /** The parts of the stream that {@link TransactionControl} uses. */
 export interface TransactionStream extends TransactionHost {
@@ -79,7 +77,7 @@ export class TransactionControl {
   async commit(options: CallOptions = {}): Promise<void> {
     this.#checkTransaction()
     try {
-      await this.end('commit', options)
+      await this.end(COMMIT, options)
     } catch (error) {
       throw withCallerStack(error, [COMMIT])
     }
@@ -113,55 +111,52 @@ export class TransactionControl {
   }
 
   /** Queues the end of the transaction; sends nothing if the server has not begun it. */
-  end(transactionEnd: TransactionEnd, options: CallOptions): Promise<unknown> | undefined {
-    this.#stream.checkOpen()
-    options.signal?.throwIfAborted()
+  end(statement: typeof COMMIT | typeof ROLLBACK, options: CallOptions): Promise<unknown> | undefined {
+    const { kind } = statement
     const transaction = this.current as OpenTransaction
     const deadline = this.#http.deadline(options.timeoutMs)
     if (this.#queue.hasPendingBegin) {
+      this.#stream.checkOpen()
+      options.signal?.throwIfAborted()
       this.#queue.prefix = []
-      this.drop(`transaction:${transactionEnd}`)
-      this.releasePermit()
+      this.drop(`transaction:${kind}`)
       this.#stream.resume()
       return undefined
     }
-    this.#queue.checkNoCursor()
-    transaction.ending = new Promise((resolve, reject) => {
+    let isQueued = false
+    const ending = new Promise((resolve, reject) => {
       this.#stream.enqueue({
-        statements: [transactionEnd === 'commit' ? COMMIT : ROLLBACK],
+        statements: [statement],
         scope: 'transaction',
         prefix: [],
         isReadOnly: false,
-        canCoalesce: false,
         options: { ...options },
         deadline,
-        transactionEnd,
+        transactionEnd: kind,
         resolve: (results) => {
-          if (this.current === transaction) {
-            this.drop(`transaction:${transactionEnd}`)
-            this.releasePermit()
-          }
+          this.drop(`transaction:${kind}`)
           resolve(results)
         },
         reject: (error) => {
-          if (this.current === transaction) {
-            // rejected, as by a deferred constraint, or not sent: the transaction continues
-            transaction.ending = null
-            // calls queued after it were meant to run outside of the transaction
-            this.#queue.rejectAll(new StreamError('TRANSACTION_LOST', 'not run: the COMMIT before it failed'))
-          }
+          // rejected, as by a deferred constraint, or not sent: the transaction continues
+          transaction.ending = null
+          // calls queued after it were meant to run outside of the transaction
+          this.#queue.rejectAll(new StreamError('TRANSACTION_LOST', 'not run: the COMMIT before it failed'))
           reject(error)
         },
       })
+      isQueued = true
     })
-    return transaction.ending
+    if (isQueued) transaction.ending = ending
+    return ending
   }
 
-  /** Ends the transaction on the client's side. Its permit is kept until the server has ended it too. */
+  /** Ends the transaction on the client's side. If it was lost, its permit is kept until the stream is closed. */
   drop(type: 'transaction:commit' | 'transaction:rollback' | 'transaction:lost', error?: StreamError): void {
     const transaction = this.current
     this.current = null
     transaction?.end(type, error)
+    if (!error) this.releasePermit()
   }
 
   /**

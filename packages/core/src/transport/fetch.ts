@@ -58,10 +58,9 @@ function exchange<T extends TransportHead>(
       redirect: 'manual', // the token goes to the configured host and nowhere else
     } as const
     new Promise<Response>((begin) => begin(fetch(origin + path, init)))
-      .then((response) => {
-        const { status, headers } = response
-        return read({ status, retryAfter: headers?.get('retry-after') }, response, signal)
-      })
+      .then((response) =>
+        read({ status: response.status, retryAfter: response.headers?.get('retry-after') }, response, signal),
+      )
       .then(resolve, fail)
   })
   return { response: answered, isSent: true, abort }
