@@ -121,7 +121,6 @@ export class Http {
     attempt = 0,
   ): Promise<Sent<R>> {
     const { signal, deadline, limiter, policy } = options
-    const { outlivesClient } = policy
     const { path, address } = message
     const { origin, basePath } = address
     let exchange: Exchange<T> | null = null
@@ -136,7 +135,7 @@ export class Http {
       const hint = mayBeBlocked ? this.writeLock.hint(options.permit) : ''
       return timeoutError(deadline.timeoutMs, origin, isSent(), hint)
     }
-    const limits = { signal, deadline, onTimeout }
+    const limits = { signal, deadline, onTimeout, outlivesClient: policy.outlivesClient }
     try {
       place = limiter && limiter.acquire(limits)
       if (place?.waiter) await place.waiter.promise
@@ -148,9 +147,7 @@ export class Http {
       const body = message.body?.(index) ?? null
       const { leftMs, timeoutMs } = deadline
       if (leftMs <= 0) throw onTimeout()
-      const remaining = { leftMs, timeoutMs }
-      const waits = { ...limits, deadline: remaining, mayHaveRun: isSent, outlivesClient }
-      const waiter = this.lifetime.wait<T>(waits)
+      const waiter = this.lifetime.wait<T>({ ...limits, deadline: { leftMs, timeoutMs }, mayHaveRun: isSent })
       if (index !== null && (options.mayOmitIndex ?? policy.isIdempotent))
         stopWatch = this.replica.watch(index, () => waiter.reject(INDEX_RESET))
       exchange = message.send({

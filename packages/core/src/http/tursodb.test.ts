@@ -59,7 +59,7 @@ test('a transaction waits for its permit and then for the write lock within one 
   const fetch = async (): Promise<Response> => Response.json({ baton: null, base_url: null, results: [] })
   const config = resolveConfig({
     url: 'http://tursodb.test',
-    fetch: fetch as never,
+    fetch,
     writeLockTimeoutMs: 60_000,
   })
   const http = new Http(config, clock)
