@@ -492,6 +492,37 @@ test('a COMMIT that was queued before the write lock was acquired can be aborted
   await insert
 })
 
+test('a transaction that no longer needs the write lock stops waiting for it, and the time limits of its calls begin', async () => {
+  const { clock, fourth, next, stream, third, endFirst } = await openFour()
+  stream.begin('deferred')
+  const aborted = new AbortController()
+  const insert = expect(
+    stream.execute('insert into t values (2)', [], { signal: aborted.signal }),
+  ).rejects.toBe('enough')
+  const read = stream.execute('select 1')
+  const limits = { signal: new AbortController().signal, timeoutMs: 100 }
+  const failures: unknown[] = []
+  stream.commit(limits).catch((error: unknown) => failures.push(error))
+  await clock.advance(1_000)
+  aborted.abort('enough')
+  await insert
+  const request = await next()
+  expect(request.sql).toEqual(['BEGIN DEFERRED', 'select 1'])
+  // the read is in flight
+  await clock.advance(100)
+  expect(failures).toMatchObject([{ code: 'TIMEOUT' }])
+  await request.answer()
+  await read
+  // its place in the queue is free
+  const writes = [third, fourth].map((each) => each.execute('insert into t values (3)'))
+  await endFirst()
+  const written = await next()
+  expect(written.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (3)'])
+  await written.answer()
+  await writes[0]
+  void writes[1]?.catch(() => {})
+})
+
 test('a stream has its own queue, which is full at queueLimit; COMMIT and ROLLBACK are always accepted', async () => {
   const { stream, next } = start({ queueLimit: 2 })
   stream.begin()

@@ -202,6 +202,8 @@ export class TransactionControl {
   /** Releases the write permit to the next writer of this client, or stops waiting for it. */
   releasePermit(): void {
     const permit = this.permit ?? this.queuedPermit
+    // the wait has ended, and the time limits of its calls begin
+    if (this.queuedPermit) this.#queue.restartTime()
     this.permit = null
     this.queuedPermit = null
     permit?.release()
