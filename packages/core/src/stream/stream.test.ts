@@ -989,3 +989,40 @@ test('the timeout of a call covers the token and the response together', async (
   await clock.advance(1)
   await call
 })
+
+test('calls that share a request have the earliest of their time limits', async () => {
+  const { clock, stream, next } = await startWritten()
+  const errors: unknown[] = []
+  const calls = [900, 100, 500].map((timeoutMs) =>
+    stream.execute('select 1', [], { timeoutMs }).catch((error: unknown) => errors.push(error)),
+  )
+  expect((await next()).sql).toEqual(['select 1', 'select 1', 'select 1'])
+  await clock.advance(99)
+  expect(errors).toEqual([])
+  await clock.advance(1)
+  expect(errors).toHaveLength(3)
+  await Promise.all(calls)
+})
+
+test('rows of a statement that does not parse end the stream, and its transaction with it', async () => {
+  const { stream, next, requests, ends } = await startWritten()
+  const rows = expect(readRows(stream, 'selec 1').next()).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
+  await (await next()).status(500, '{"error":"SQL string could not be parsed: near SELEC: syntax error"}')
+  await rows
+  expect(stream.isOpen).toBe(false)
+  expect(ends().at(-1)).toMatch('transaction:lost')
+  await expect(stream.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  await settle()
+  // the server has already dropped it
+  expect(requests).toEqual([])
+})
+
+test('rows whose request fails: the stream is closed on the server, which releases the write lock', async () => {
+  const { stream, next } = await startWritten()
+  const rows = expect(readRows(stream, 'select 1').next()).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  await (await next()).status(503, 'gone')
+  await rows
+  const request = await next()
+  expect(request).toMatchObject({ sql: [], closes: true })
+  await request.answer()
+})
