@@ -1026,3 +1026,13 @@ test('rows whose request fails: the stream is closed on the server, which releas
   expect(request).toMatchObject({ sql: [], closes: true })
   await request.answer()
 })
+
+test('rows get the error of the control statements that were sent before them', async () => {
+  const { stream, next } = start({ maxRetries: 0 })
+  stream.begin()
+  const rows = expect(readRows(stream, 'select 1').next()).rejects.toMatchObject({ code: 'HTTP_STATUS' })
+  const request = await next()
+  expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'SELECT 1'])
+  await request.status(429, 'too many')
+  await rows
+})
