@@ -1,5 +1,5 @@
-// Measures what aborted calls cost the other calls: twelve writers without aborts, and with one transaction in twenty
-// aborted within 20 ms, on both servers, through each client: npm run bench:aborted-calls [-- --count 1500] [-- --seed 1]
+// Measures how aborted calls affect other calls: twelve writers without aborts, and with one transaction in twenty aborted within
+// 20 ms, on both servers, with each client. Run: npm run bench:aborted-calls [-- --count 1500] [-- --seed 1]
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
@@ -33,7 +33,7 @@ const CLIENTS: Record<string, (address: Address) => Writer> = {
       })
     }
   },
-  // has no signals: a transaction is aborted by closing it while its statement runs
+  // it does not support signals: a transaction is aborted by closing it while its statement is running
   '@libsql/client': ({ url, authToken }) => {
     const db = createLibsqlClient({ url, ...(authToken !== undefined && { authToken }) })
     return async (signal) => {
@@ -48,10 +48,10 @@ const CLIENTS: Record<string, (address: Address) => Writer> = {
           tx.close()
         }
       }
-      const left =
+      const remaining =
         signal &&
         new Promise<void>((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))))
-      await Promise.race(left ? [run(), left] : [run()])
+      await Promise.race(remaining ? [run(), remaining] : [run()])
     }
   },
 }
@@ -106,7 +106,7 @@ for (const kind of ['embedded', 'libsql-server']) {
     const direct = createClient({ url, authToken })
     await direct.execute('create table aborted_calls (a)')
     const writer = open({ url, authToken })
-    // alternating, so that other load on the machine affects both
+    // alternate, so that other load on the machine affects both
     const accounts: Account[][] = [[], []]
     for (let round = 0; round < 2; round++)
       for (const [at, share] of [0, 1 / 20].entries()) accounts[at]?.push(await measure(writer, share))

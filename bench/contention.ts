@@ -1,8 +1,8 @@
-// Measures many writers on one database, alongside reports: on a bare libsql-server, behind the control plane, and on the
-// embedded server, through each client. A server counts as dead if it does not respond to a write within 15 s after a load.
-// Takes about eight minutes; use `--seconds 600 --only "12 writers, two reports"` for a long run. `--write-docs` puts the
-// table into docs/self-hosting.md:
-// npm run bench:contention [-- --seconds N] [-- --only LOAD] [-- --server NAME] [-- --client NAME] [-- --write-docs]
+// Measures many writers on one database, with concurrent reports: on a plain libsql-server, behind the control plane, and on the
+// embedded server, with each client. A server counts as unresponsive if it does not respond to a write within 15 s after a load.
+// Takes about eight minutes; use `--seconds 600 --only "12 writers, two reports"` for a long run. `--write-docs` writes the table
+// to docs/self-hosting.md. Run: npm run bench:contention [-- --seconds N] [-- --only LOAD] [-- --server NAME] [-- --client NAME]
+// [-- --write-docs]
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -24,7 +24,7 @@ const { values } = parseArgs({
 const SECONDS = 5
 const PAGE = new URL('../docs/self-hosting.md', import.meta.url)
 const MARKS = ['<!-- bench:contention -->', '<!-- end of bench:contention -->'] as const
-const LOOK_AT_LOG_MS = 200
+const LOG_SAMPLE_MS = 200
 
 interface Row extends Account {
   readonly load: string
@@ -39,12 +39,12 @@ const secondsOf = ({ length }: Load): number =>
 async function run(load: Load, server: string, client: string): Promise<Row> {
   const opened = await (SERVERS[server] as NonNullable<(typeof SERVERS)[string]>)()
   const program = (CLIENTS[client] as NonNullable<(typeof CLIENTS)[string]>)(opened.url)
-  const over = new AbortController()
+  const finished = new AbortController()
   let largestLogBytes = 0
-  const looking = (async () => {
-    while (!over.signal.aborted) {
+  const logSampler = (async () => {
+    while (!finished.signal.aborted) {
       largestLogBytes = Math.max(largestLogBytes, await opened.logBytes())
-      await pause(LOOK_AT_LOG_MS)
+      await pause(LOG_SAMPLE_MS)
     }
   })()
   try {
@@ -52,10 +52,10 @@ async function run(load: Load, server: string, client: string): Promise<Row> {
     const account = await measure(load, program, secondsOf(load), Number(values.seed))
     return { ...account, load: load.name, server, client, largestLogBytes }
   } finally {
-    over.abort()
-    await looking
+    finished.abort()
+    await logSampler
     await opened.close()
-    // those cut off when the server stopped
+    // requests that were aborted when the server stopped
     await program.close().catch(() => {})
   }
 }
@@ -71,7 +71,7 @@ function table(rows: readonly Row[]): string {
   return [
     `On ${cpus().length} cores, which clients and servers share, with the data on the disk.`,
     '',
-    '| load | seconds | server | client | commits/s | failed | longest time without a commit | largest log | answers writes afterwards |',
+    '| load | seconds | server | client | commits/s | failed | longest time without a commit | largest WAL | responds to writes afterwards |',
     '|---|---|---|---|---|---|---|---|---|',
     ...lines,
   ].join('\n')

@@ -1,5 +1,5 @@
-// Measures a dump of a large database, read as statements and as bytes: its rate, and the peak memory of the client's and
-// the server's process: npm run bench:dump [-- --megabytes 200 --backend embedded]
+// Measures a dump of a large database, read as statements and as bytes: its rate, and the peak memory of the client and server
+// processes. Run: npm run bench:dump [-- --megabytes 200 --backend embedded]
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -55,7 +55,7 @@ async function measure(): Promise<void> {
       for await (const statement of dump(db)) length += statement.length
       return length
     },
-    'bytes, half of them, slowly': async () => {
+    'half of the bytes, slowly': async () => {
       let length = 0
       for await (const part of dump(db).bytes()) {
         length += part.byteLength

@@ -10,7 +10,7 @@ const ROUNDS = 5
 const { values } = parseArgs({ options: { count: { type: 'string', default: '1000' } } })
 const count = Number(values.count)
 
-/** Milliseconds per write, with this many in flight at a time. */
+/** Returns the time per write in ms, with this many writes in flight. */
 async function timeWrites(dataDirectory: string | undefined, atATime: number): Promise<number> {
   await using server = await startLocalServer({
     ...(dataDirectory !== undefined && { dataDirectory }),
@@ -22,14 +22,14 @@ async function timeWrites(dataDirectory: string | undefined, atATime: number): P
     for (let done = 0; done < share; done += 1) await client.execute('insert into t(a) values (?)', ['a row'])
   }
   await write(100)
-  const begun = performance.now()
+  const startedAt = performance.now()
   await Promise.all(Array.from({ length: atATime }, () => write(count / atATime)))
-  return (performance.now() - begun) / count
+  return (performance.now() - startedAt) / count
 }
 
 const median = (times: number[]): string => (times.sort((a, b) => a - b)[ROUNDS >> 1] ?? 0).toFixed(2)
 
-// on the disk of the repository, because the default temporary directory may be in memory
+// on the same disk as the repository, because the default temporary directory may be in memory
 const folder = await mkdtemp(join(process.cwd(), '.durable-'))
 try {
   for (const atATime of [1, 16]) {

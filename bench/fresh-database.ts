@@ -1,6 +1,6 @@
-// Measures what a fresh database per test costs with `useDatabase`, with a template of 30 tables and 1,000 rows and a
-// running server: the time until the test starts, until its first response, and including the removal in the background.
-// Compares that with running the same statements again for each test: npm run bench:testing [-- --tests N]
+// Measures the cost of a fresh database per test with `useDatabase`, with a template of 30 tables and 1,000 rows and a running
+// server: the time until the test starts, until its first response, and including the removal in the background. Compares it with
+// running the same statements for each test. Run: npm run bench:testing [-- --tests N]
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
 import { type TestDatabase, type TestHooks, useDatabase } from '@batonsql/local-server/testing'
@@ -38,10 +38,10 @@ class Runner {
   }
 }
 
-/** Milliseconds of each test. */
+/** Times of each test, in ms. */
 interface Times {
   readonly ready: number[]
-  readonly answered: number[]
+  readonly firstResponse: number[]
   readonly all: number[]
 }
 
@@ -52,7 +52,7 @@ async function measure(options: {
   const { template, statements = [] } = options
   const runner = new Runner()
   const database = useDatabase({ ...(template && { template }), hooks: runner.hooks })
-  const times: Times = { ready: [], answered: [], all: [] }
+  const times: Times = { ready: [], firstResponse: [], all: [] }
   await runner.call('beforeAll')
   for (let round = 0; round < TESTS + WARM_UP; round++) {
     const started = performance.now()
@@ -61,12 +61,12 @@ async function measure(options: {
     const db = createClient(database.config)
     if (statements.length > 0) await db.batch(statements)
     await db.execute('select count(*) from t0')
-    const answered = performance.now() - started
+    const firstResponse = performance.now() - started
     await db.close()
     await runner.call('afterEach')
     if (round < WARM_UP) continue
     times.ready.push(ready)
-    times.answered.push(answered)
+    times.firstResponse.push(firstResponse)
     times.all.push(performance.now() - started)
   }
   await runner.call('afterAll')
@@ -83,9 +83,9 @@ for (const [name, options] of [
   ['copied from a template', { template: migrate }],
   ['empty, with the statements run in each test', { statements: schema }],
 ] as const) {
-  const { ready, answered, all } = await measure(options)
+  const { ready, firstResponse, all } = await measure(options)
   console.log(`${name}, ${TESTS} tests: median`)
   console.log(`  until the test starts    ${figure(ready)}`)
-  console.log(`  until its first response ${figure(answered)}`)
+  console.log(`  until its first response ${figure(firstResponse)}`)
   console.log(`  until the test is over   ${figure(all)}`)
 }

@@ -1,5 +1,5 @@
-// Measures the cost of the guard against torn transactions: transactions of awaited statements with and without it,
-// over raw undici (the same requests, only the guard differs) and through core: npm run bench:guard [-- --rounds N]
+// Measures the cost of the guard against torn transactions: transactions of awaited statements with and without it, with raw
+// undici (the same requests except for the guard) and with core. Run: npm run bench:guard [-- --rounds N]
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
 import { startSqld } from '@batonsql/local-server/sqld'
@@ -26,13 +26,13 @@ const guardedOnV3: Request = (sql) =>
 const guardedOnV2: Request = (sql) =>
   `{"type":"batch","batch":{"steps":[{"stmt":{"sql":"BEGIN"}},{"stmt":{"sql":"ROLLBACK"},"condition":{"type":"ok","step":0}},{"stmt":{"sql":"${sql}"},"condition":{"type":"not","cond":{"type":"ok","step":0}}}]}}`
 
-/** Runs a transaction written by hand. */
+/** Runs a handwritten transaction. */
 async function byHand(path: string, request: Request): Promise<void> {
   let baton = ''
   const send = async (operations: string): Promise<void> => {
     const body = `{${baton && `"baton":"${baton}",`}"requests":[${operations}]}`
-    const answer = await pool.request({ method: 'POST', path, headers, body })
-    const { baton: next } = JSON.parse(await answer.body.text()) as { baton: string | null }
+    const response = await pool.request({ method: 'POST', path, headers, body })
+    const { baton: next } = JSON.parse(await response.body.text()) as { baton: string | null }
     baton = next ?? ''
   }
   await send(`${execute('BEGIN IMMEDIATE')},${execute(INSERT)}`)

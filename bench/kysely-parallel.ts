@@ -1,5 +1,5 @@
-// Do parallel queries run in parallel? Ten selects at once through Kysely, with 50 ms added to every request:
-// npm run bench:kysely
+// Measures whether parallel queries run in parallel: ten simultaneous selects with Kysely, with 50 ms added to every request.
+// Run: npm run bench:kysely
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import { startSqld } from '@batonsql/local-server/sqld'
 import { Kysely, sql } from 'kysely'

@@ -1,5 +1,5 @@
-// Many databases on one server: creation, start, memory of the server's processes, speed of databases that are not open, of one that
-// is, and of a migration of a shared schema:
+// Measures many databases on one server: creation, start, memory of the server processes, the speed of databases that are not
+// open and of one that is, and a migration of a shared schema. Run:
 // npm run bench:many [-- --databases 100,1000 --backends embedded,sqld --in-flight 64 --cycles 2]
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -23,11 +23,11 @@ const inFlight = Number(values['in-flight'])
 const SAMPLE_MS = 100
 /** Longer than the server keeps an idle database open. */
 const IDLE_MS = 10_000
-/** How often one database is queried for its 99th percentile. */
+/** Number of queries of one database from which the 99th percentile is calculated. */
 const WARM_QUERIES = 2_000
-/** How many databases are queried twice, one after the other. */
+/** Number of databases that are queried twice, one after the other. */
 const COLD_QUERIES = 100
-/** How many databases share a schema. */
+/** Number of databases that share a schema. */
 const CHILDREN = 200
 
 interface TenantServer {
@@ -61,7 +61,7 @@ async function start(backend: string, directory: string): Promise<TenantServer> 
 const statusOf = (pid: number, field: string): string =>
   new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? ''
 
-/** A process and those that it has started. */
+/** A process and its child processes. */
 function family(pid: number): number[] {
   const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
   const children = all.filter((name) => {
@@ -122,7 +122,7 @@ async function measure(backend: string, count: number): Promise<void> {
       }
       await Promise.all(Array.from({ length: inFlight }, lane))
     }
-    /** Runs work, and reports the largest usage meanwhile. */
+    /** Runs a task, and reports the peak usage in the meantime. */
     const observed = async (work: () => Promise<void>): Promise<{ seconds: number; peak: string }> => {
       let [peak, descriptors] = [0, 0]
       const sampler = setInterval(() => {

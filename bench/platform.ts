@@ -1,6 +1,6 @@
-// A thousand databases through the platform API: created, listed, queried twice, half of them deleted, and the server
-// started again with the rest; on each back end, in separate processes. `--write-docs` puts the figures into
-// docs/self-hosting.md: npm run bench:platform [-- --databases N] [-- --backend sqld] [-- --write-docs]
+// Creates, lists and queries a thousand databases with the platform API, deletes half of them, and restarts the server with the
+// rest, on each back end, in separate processes. `--write-docs` writes the figures to docs/self-hosting.md. Run: npm run
+// bench:platform [-- --databases N] [-- --backend sqld] [-- --write-docs]
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
@@ -33,7 +33,7 @@ interface Figure {
   readonly seconds: number
   /** Number of calls; 1 for a step that is done once. */
   readonly calls: number
-  /** Resident memory afterwards, in MB, of the server's process and of libsql-server, if it runs one. */
+  /** Resident memory afterwards, in MB, of the server process and of libsql-server, if there is one. */
   readonly megabytes: number
   readonly sqldMegabytes: number | null
 }
@@ -70,15 +70,15 @@ class Round {
     }
     await this.#timed('first query', query)
     await this.#timed('second query', query)
-    const half = names.slice(0, names.length / 2)
-    await this.#timed('delete half', (name) => platform.databases.delete(name), half)
+    const firstHalf = names.slice(0, names.length / 2)
+    await this.#timed('delete half', (name) => platform.databases.delete(name), firstHalf)
     await server.close()
-    let again = server
+    let restarted = server
     await this.#once('start with the rest', async () => {
-      again = await this.#start()
+      restarted = await this.#start()
     })
-    const { version } = again
-    await again.close()
+    const { version } = restarted
+    await restarted.close()
     return { backend: this.#backend, version, figures: this.#figures }
   }
 
@@ -96,9 +96,9 @@ class Round {
     of: readonly string[] = names,
   ): Promise<void> {
     const began = performance.now()
-    const left = [...of].reverse()
+    const remaining = [...of].reverse()
     const worker = async (): Promise<void> => {
-      for (let name = left.pop(); name !== undefined; name = left.pop()) await work(name)
+      for (let name = remaining.pop(); name !== undefined; name = remaining.pop()) await work(name)
     }
     await Promise.all(Array.from({ length: CONCURRENCY }, worker))
     const seconds = (performance.now() - began) / 1_000

@@ -1,4 +1,5 @@
-// npm run bench [-- --only SUITE,… --rounds N --write --compare]: speed and size, compared with the limit and with other clients.
+// Measures speed and size, compared with the limit and with other clients. Run: npm run bench [-- --only SUITE,… --rounds N
+// --write --compare]
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
@@ -10,12 +11,12 @@ import { type Measurement, meets, type Results, worseThan } from './lib/results.
 import { type Comparison, takeTurns } from './lib/turns.ts'
 import { writePages } from './lib/write-pages.ts'
 import { openChild, openEmbedded, openGuardedSqld, openSqld } from './servers/open-servers.ts'
-import { CLIENT_QUESTIONS, CLIENTS, OPTION_QUESTIONS, OPTIONS } from './suites/client.ts'
+import { CLIENT_OPERATIONS, CLIENTS, OPTION_OPERATIONS, OPTIONS } from './suites/client.ts'
 import { measureColdStart } from './suites/cold-start.ts'
 import { measureDistance } from './suites/distance.ts'
 import { measureGateway } from './suites/gateway.ts'
 import { measureMemory } from './suites/memory.ts'
-import { ORM_QUESTIONS, ORMS } from './suites/orm.ts'
+import { ORM_OPERATIONS, ORMS } from './suites/orm.ts'
 import { compareServers } from './suites/servers.ts'
 import { measureSizes } from './suites/size.ts'
 
@@ -50,7 +51,7 @@ const server = await serverVersion(db)
 const compare = (suite: string, about: Omit<Comparison, 'suite' | 'rounds'>): Promise<Measurement[]> =>
   takeTurns({ suite, rounds, ...about })
 const client = (): Promise<Measurement[]> =>
-  compare('client', { subjects: CLIENTS, servers, questions: CLIENT_QUESTIONS })
+  compare('client', { subjects: CLIENTS, servers, operations: CLIENT_OPERATIONS })
 
 const measurements: Measurement[] = []
 const keep = (suite: string, found: readonly Measurement[]): void => {
@@ -70,19 +71,19 @@ if (wants('client') || wants('servers')) {
   if (wants('client')) keep('client', found)
   if (wants('servers')) keep('servers', compareServers(found))
 }
-if (wants('orm')) keep('orm', await compare('orm', { subjects: ORMS, servers, questions: ORM_QUESTIONS }))
+if (wants('orm')) keep('orm', await compare('orm', { subjects: ORMS, servers, operations: ORM_OPERATIONS }))
 if (wants('options')) {
   // records the responses, which the next command replays from memory
   const warmUp = { subjects: { baton: CLIENTS.baton }, servers: { canned: canned.url } }
-  const all = OPTION_QUESTIONS.map((question) => ({ ...question, count: 1_200, inFlight: 1 }))
-  await takeTurns({ suite: 'options', rounds: 1, questions: all, ...warmUp })
+  const all = OPTION_OPERATIONS.map((operation) => ({ ...operation, count: 1_200, inFlight: 1 }))
+  await takeTurns({ suite: 'options', rounds: 1, operations: all, ...warmUp })
   canned.process.send('replay')
   keep(
     'options',
     await compare('options', {
       subjects: OPTIONS,
       servers: { 'from memory': canned.url },
-      questions: OPTION_QUESTIONS,
+      operations: OPTION_OPERATIONS,
     }),
   )
 }
@@ -132,7 +133,7 @@ if (values.compare) {
 }
 if (values.write) {
   mkdirSync(here('results/'), { recursive: true })
-  // suites that were not run keep their figures
+  // keep the figures of suites that were not run
   const { measurements: stored } = JSON.parse(readFileSync(STORED, 'utf8')) as Results
   const kept = stored.filter(({ suite }) => !wants(suite))
   const all = { ...results, measurements: [...kept, ...measurements] }

@@ -1,5 +1,6 @@
-// The memory of the built local server under load, with node's own settings and with a smaller young generation: megabytes at the
-// start and after each third of the requests, 64 in flight, one in three a write: npm run bench:server-memory [-- --requests 36000]
+// Measures the memory of the built local server under load, with node's default settings and with a smaller young generation, in
+// MB at the start and after each third of the requests: 64 in flight, one in three a write. Run: npm run bench:server-memory [--
+// --requests 36000]
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -40,11 +41,13 @@ async function measure(backend: string, nodeOptions: string): Promise<void> {
     const sizes = [megabytesOf(child.pid as number)]
     const started = performance.now()
     for (let part = 0; part < PARTS; part++) {
-      let left = Math.floor(Number(values.requests) / PARTS)
+      let remaining = Math.floor(Number(values.requests) / PARTS)
       const client = async (): Promise<void> => {
-        while (left-- > 0)
+        while (remaining-- > 0)
           await run(
-            left % 3 === 0 ? `INSERT INTO t (b) VALUES ('${left}')` : 'SELECT count(*) FROM t WHERE a < 100',
+            remaining % 3 === 0
+              ? `INSERT INTO t (b) VALUES ('${remaining}')`
+              : 'SELECT count(*) FROM t WHERE a < 100',
           )
       }
       await Promise.all(Array.from({ length: IN_FLIGHT }, client))

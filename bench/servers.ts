@@ -33,7 +33,7 @@ function client(url: string): { send: Send; end: () => Promise<void> } {
 
 const batonIn = (text: string): string => (JSON.parse(text) as { baton: string }).baton
 
-const QUESTIONS: Readonly<Record<string, (send: Send) => Promise<unknown>>> = {
+const OPERATIONS: Readonly<Record<string, (send: Send) => Promise<unknown>>> = {
   async '300 point SELECTs'(send) {
     for (let id = 1; id <= 300; id += 1) await send([execute('SELECT * FROM t WHERE a = ?', id), close])
   },
@@ -74,7 +74,7 @@ for (const { send } of clients) await send([...SETUP.map((sql) => execute(sql)),
 console.log(`${embedded.version} compared with ${real.version}, node ${process.version}, ${rounds} rounds\n`)
 
 const table: Record<string, Record<string, string>> = {}
-for (const [title, ask] of Object.entries(QUESTIONS)) {
+for (const [title, run] of Object.entries(OPERATIONS)) {
   const ratios: number[] = []
   const times: number[][] = [[], []]
   // the first round warms up
@@ -82,7 +82,7 @@ for (const [title, ask] of Object.entries(QUESTIONS)) {
     const took = [0, 0]
     for (const which of round % 2 === 0 ? [0, 1] : [1, 0]) {
       const started = performance.now()
-      await ask((clients[which] as (typeof clients)[number]).send)
+      await run((clients[which] as (typeof clients)[number]).send)
       took[which] = performance.now() - started
     }
     if (round === 0) continue

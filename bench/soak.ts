@@ -1,5 +1,5 @@
-// Does anything grow? Keeps 64 calls in flight for several minutes, with one request in ten failing, and samples memory,
-// sockets, listeners and the server's streams every 15 s: npm run bench:soak [-- --minutes 5]
+// Checks for resource leaks. Keeps 64 calls in flight for several minutes, with one request in ten failing, and samples memory,
+// sockets, listeners and the server's streams every 15 s. Run: npm run bench:soak [-- --minutes 5]
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -14,7 +14,7 @@ const { values } = parseArgs({
 })
 const IN_FLIGHT = 64
 const SAMPLE_MS = 15_000
-/** The number of streams that a server accepts; it refuses the rest. */
+/** The number of streams that a server accepts. It rejects others. */
 const SERVER_STREAMS = 128
 
 const sqld = await startSqld({ namespaces: false })
@@ -32,13 +32,14 @@ let calls = 0
 let failed = 0
 const random = seeded(Number(values.seed))
 const until = Date.now() + Number(values.minutes) * 60_000
-const soon = (): AbortSignal => AbortSignal.timeout(50 + Math.floor(random() * 100))
+const shortTimeout = (): AbortSignal => AbortSignal.timeout(50 + Math.floor(random() * 100))
 
-/** Makes a random kind of call. Writes are rarely aborted, because they keep waiting on the server, each with its stream. */
+/** Makes a random kind of call. Writes are rarely aborted, because they continue to wait on the server, each with a stream. */
 async function call(): Promise<void> {
   const kind = random()
-  if (kind < 0.4) await db.execute('select count(*) from soak', [], kind < 0.1 ? { signal: soon() } : {})
-  else if (kind < 0.42) await db.execute('insert into soak (a) values (?)', [1], { signal: soon() })
+  if (kind < 0.4)
+    await db.execute('select count(*) from soak', [], kind < 0.1 ? { signal: shortTimeout() } : {})
+  else if (kind < 0.42) await db.execute('insert into soak (a) values (?)', [1], { signal: shortTimeout() })
   else if (kind < 0.55) await db.execute('insert into soak (a) values (?)', [1])
   else if (kind < 0.7) await db.batch(['insert into soak (a) values (2)', TRIM])
   else if (kind < 0.8) await readSome()
@@ -124,11 +125,11 @@ if (refused > 0) console.log(refusals[0])
 await Promise.all(streams.map((stream) => stream.close()))
 await db.close()
 
-const half = samples.length >> 1
+const middle = samples.length >> 1
 const mean = (part: readonly Sample[], of: (sample: Sample) => number): number =>
   part.reduce((sum, each) => sum + of(each), 0) / part.length
 const growth = (of: (sample: Sample) => number): string =>
-  (mean(samples.slice(half), of) / mean(samples.slice(0, half), of)).toFixed(2)
+  (mean(samples.slice(middle), of) / mean(samples.slice(0, middle), of)).toFixed(2)
 console.log(
   `${calls} calls, ${failed} failed; second half to first: heap ${growth(({ heapMb }) => heapMb)}, sockets ${growth(({ sockets }) => sockets)}, timers ${growth(({ timers }) => timers)}`,
 )

@@ -1,5 +1,5 @@
-// Are transactions torn? Runs the same random transactions, which the server may roll back on its own, through each client,
-// with statements one by one and together, and errors swallowed and thrown: npm run bench:torn [-- --count N] [-- --seed N]
+// Counts torn transactions. Runs the same random transactions, which the server may roll back on its own, with each client, with
+// statements one by one and together, and with errors caught and thrown. Run: npm run bench:torn [-- --count N] [-- --seed N]
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
 import { createClient as createDropIn } from '@batonsql/libsql-client/http'
@@ -39,7 +39,7 @@ function ofServerless(url: string): Tearable {
       const db = connect({ url })
       const run = db.transactionAsync(
         async (tx: { run(sql: string, ...args: number[]): Promise<unknown> }) => {
-          // one at a time, because simultaneous statements of a transaction race for its baton
+          // one at a time, because simultaneous statements of a transaction would compete for its baton
           let tail: Promise<unknown> = Promise.resolve()
           await callback({
             execute: (sql, args) => {

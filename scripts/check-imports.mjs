@@ -68,7 +68,7 @@ function packageOf(path) {
   return path.split('/').slice(0, 2).join('/')
 }
 
-/** Returns a function that returns a message for a path that a file must not import. */
+/** Returns a function that returns an error message for each path that the file must not import. */
 function refusalOf(file) {
   return (path) => {
     if (packageOf(path) !== packageOf(file)) return [`${file} imports ${path}, which is in another package`]

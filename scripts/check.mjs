@@ -1,4 +1,4 @@
-// Runs every check except the tests, one after another, even if some fail, and lists those that failed.
+// Runs every check except the tests, one after another, and lists those that failed.
 import { spawnSync } from 'node:child_process'
 
 const STEPS = [

@@ -1,4 +1,5 @@
-// Runs before `npm pack` and `npm publish`, and those of pnpm: builds the packages from the sources. Under turbo, they are already built.
+// Runs before `npm pack`, `npm publish` and their pnpm equivalents, and builds the packages from the sources. Under turbo, they
+// are already built.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 

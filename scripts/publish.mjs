@@ -1,5 +1,5 @@
-// Publishes the packages whose version is not in the registry yet, each after its dependencies, with a signed statement of their
-// provenance. Can be run again: published versions are skipped. `--dry-run` sends nothing.
+// Publishes the packages whose version is not in the registry yet, each after its dependencies, with a signed provenance
+// statement. It can be run repeatedly, because published versions are skipped. `--dry-run` sends nothing.
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -22,7 +22,7 @@ for (const folder of FOLDERS) {
     console.log(`${name}@${version} is already published`)
     continue
   }
-  // provenance can be signed only in a workflow
+  // provenance can be signed only in a GitHub workflow
   const options = isDryRun ? ['--dry-run'] : ['--provenance']
   const { status } = spawnSync('npm', ['publish', '--access', 'public', ...options], {
     cwd,

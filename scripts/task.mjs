@@ -1,13 +1,13 @@
-// Runs a command of this repository on any machine that has node >= 20.19 and npm: borrows the pinned pnpm, and a newer node if the
-// machine's own is too old, for this run only. Nothing is installed outside the checkout and npm's cache. `pnpm exec` installs the
-// dependencies first if they are out of date.
+// Runs a command of this repository on any machine that has node >= 20.19 and npm: downloads the pinned pnpm, and a newer node if
+// the installed one is too old, for this run only. Nothing is installed outside the checkout and npm's cache. `pnpm exec`
+// installs the dependencies first if they are out of date.
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { NPX, nodePackage, withoutNpm } from './borrow.mjs'
+import { NPX, nodePackage, withoutNpm } from './npx.mjs'
 
 const MINIMUM = [22, 22]
-/** The oldest node that can borrow a newer one; the same as `engines` in package.json. */
+/** The oldest node that can download a newer one; the same as `engines` in package.json. */
 const OLDEST = [20, 19]
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 const isAtLeast = (version) => major > version[0] || (major === version[0] && minor >= version[1])
@@ -17,8 +17,8 @@ function fail(message) {
   process.exit(1)
 }
 
-/** Returns a command that runs pnpm with a node that is new enough. */
-function borrow() {
+/** Returns a command that downloads pnpm, and a newer node if needed, and runs pnpm. */
+function downloadPnpm() {
   const { packageManager } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
   const packages = ['--package', packageManager]
   if (!isAtLeast(MINIMUM)) {
@@ -36,7 +36,7 @@ if (!isAtLeast(OLDEST))
   fail(`Baton's tools need node ${OLDEST.join('.')} or newer, and this is node ${process.versions.node}.`)
 const given = process.argv.slice(2)
 const isUnderPnpm = isAtLeast(MINIMUM) && (process.env.npm_config_user_agent ?? '').startsWith('pnpm/')
-const [command, ...options] = isUnderPnpm ? ['pnpm'] : borrow()
+const [command, ...options] = isUnderPnpm ? ['pnpm'] : downloadPnpm()
 const child = spawn(command, [...options, ...(given[0] === 'pnpm' ? given.slice(1) : ['exec', ...given])], {
   cwd: fileURLToPath(new URL('..', import.meta.url)),
   env: {

@@ -36,7 +36,7 @@ export class TestRun {
 
   constructor() {
     mkdirSync(this.#temporary)
-    // vitest receives Ctrl-C, too, and exits; then the directory is removed
+    // vitest also receives Ctrl-C, and exits; then the directory is removed
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {})
   }
 
@@ -56,7 +56,7 @@ export class TestRun {
     }
   }
 
-  /** Ends the run and kills leftover processes. @returns these, and the leftover entries of the temporary directory */
+  /** Ends the run and kills leftover processes. @returns these processes, and the leftover entries of the temporary directory */
   async end() {
     let processes = this.#processes()
     // killed processes may take a moment to exit

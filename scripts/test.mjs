@@ -26,7 +26,7 @@ const PARTS = {
   },
 }
 
-/** Projects that take as long as all others together, and rarely fail alone. */
+/** Projects that take as long as all others together, and are rarely the only ones that fail. */
 const LEFT_OUT = {
   text: 'the packed packages, and other versions of Kysely and Drizzle (npm test -- --all)',
   projects: ['packages', '*-kysely-*', '*-drizzle-*'],
@@ -43,7 +43,7 @@ function vitestArguments([first, ...rest]) {
 
 const given = process.argv.slice(2)
 if (given.length === 0) process.env.BATON_TEST_LEFT_OUT = LEFT_OUT.text
-// before a release: every version of Kysely and Drizzle on every server, and the suites of other projects
+// before a release, tests every version of Kysely and Drizzle on every server, and runs the suites of other projects
 if (given[0] === '--all-versions') process.env.TEST_RELEASE = '1'
 
 const run = new TestRun()

@@ -1,10 +1,10 @@
-// Rejects tests that compare elapsed time with a bound, because they depend on the machine's speed. `expectNoStall` is the only
+// Rejects tests that compare elapsed time with a limit, because they depend on the machine's speed. `expectNoStall` is the only
 // exception.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
 const ALLOWED = 'test/support/no-stall.ts'
-/** Matches a comparison of a time difference, or of a variable named like one, with a bound. */
+/** Matches a comparison of a time difference, or of a variable with such a name, with a limit. */
 const COMPARED =
   /expect(?:\.poll)?\([^\n]*(?:now\(\)|[Ee]lapsed|[Dd]urationMs|AfterMs|[tT]ookMs)[^\n]*\)\s*\.(?:not\.)?toBe(?:Less|Greater)Than(?!OrEqual\(0\)|\(0\))/
 

@@ -1,7 +1,7 @@
-// Builds the documentation site into site/dist: copies the pages of the repository, makes the reference from the docblocks,
-// renders both, and fails for a link that leads nowhere. The pages stay where they are, because they are also read in the
-// repository and in the tarballs. The site is a workspace of its own: VitePress and typedoc bring 145 packages and another
-// TypeScript, which the tests do not need.
+// Builds the documentation site into site/dist: copies the pages of the repository, generates the reference from the docblocks,
+// renders both, and fails if there is a broken link. The pages stay in their folders, because they are also read in the
+// repository and in the tarballs. The site is a separate workspace, because VitePress and typedoc depend on 145 packages and
+// another version of TypeScript, which the tests do not need.
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, posix } from 'node:path'
@@ -16,7 +16,7 @@ const { homepage } = JSON.parse(readFileSync(join(ROOT, 'packages/core/package.j
 const REPOSITORY = homepage.replace(/\/packages\/.*/, '')
 
 const pages = [...GROUPS.flatMap((group) => group.pages), ...RECORDS].filter(({ to }) => to !== undefined)
-/** Where a page of the repository stands on the site. */
+/** Maps the pages of the repository to their paths on the site. */
 const placeOf = new Map(pages.map(({ from, to }) => [from, to]))
 const problems = []
 
@@ -42,10 +42,10 @@ function copyPage({ from, to, title }) {
   writeFileSync(file, `---\ntitle: ${JSON.stringify(title)}\n---\n\n${body}`)
 }
 
-/** Makes the home page from home.md: the programs and the first command are those of the README, which tests run. */
+/** Generates the home page from home.md. The programs and the first command are copied from the README, where they are tested. */
 function makeHome() {
   const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
-  /** The first block of code in a language under a heading. */
+  /** Returns the first code block in a language under a heading. */
   const blockOf = (heading, language) => {
     const [, section = ''] = readme.split(`\n## ${heading}\n`)
     const [, code] = new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\`$`, 'm').exec(section) ?? []
@@ -64,7 +64,7 @@ function makeHome() {
   )
 }
 
-/** Changes the targets of links and pictures, but not in code. */
+/** Changes the targets of links and images, except in code. */
 function mapLinks(text, change) {
   return text
     .split(/(^```[^]*?^```$|`[^`\n]*`)/m)
@@ -93,7 +93,7 @@ function siteLink(link, from) {
   return `${REPOSITORY}/blob/main/${target}${hash}`
 }
 
-/** A page for each entry of a package, and for each of its exports but short types. */
+/** Generates a page for each entry point of a package, and for each of its exports except short types. */
 async function makeReference(tsconfig, entries) {
   const out = join(PAGES, 'reference')
   const app = await Application.bootstrapWithPlugins({
@@ -116,9 +116,9 @@ async function makeReference(tsconfig, entries) {
     excludeExternals: true,
     disableSources: true,
     githubPages: false,
-    // tsc checks the sources, with the TypeScript they are written for
+    // tsc checks the sources, with the version of TypeScript for which they are written
     skipErrorChecking: true,
-    // what is inherited from a class of another package links to classes of that package
+    // members that are inherited from a class of another package link to classes of that package
     validation: false,
     parametersFormat: 'table',
     enumMembersFormat: 'table',
@@ -132,7 +132,7 @@ async function makeReference(tsconfig, entries) {
     else module.name = name
   }
   if (project !== undefined) await app.generateOutputs(project)
-  if (app.logger.hasErrors() || app.logger.hasWarnings()) problems.push('the reference cannot be made')
+  if (app.logger.hasErrors() || app.logger.hasWarnings()) problems.push('the reference cannot be generated')
 }
 
 function referenceIndex() {

@@ -1,4 +1,4 @@
-// The one list of documentation pages. The side bar of the site, llms.txt and the list in README.md are made from it:
+// The list of all documentation pages. The sidebar of the site, llms.txt and the list in README.md are generated from it:
 // `npm run docs:pages`. `npm run check` fails for a page that is missing here.
 import { readdirSync } from 'node:fs'
 
@@ -9,15 +9,15 @@ const SUITES = [
   ['distance', 'a distant server'],
   ['wire', 'on the wire'],
   ['size', 'bundles'],
-  ['options', 'what options cost'],
+  ['options', 'the cost of options'],
   ['servers', 'the two servers'],
   ['gateway', 'the gateway'],
   ['memory', 'memory'],
 ]
 
 /**
- * Groups of pages. `from`: the file; `to`: its place on the site, absent for a page that is not there; `about`: what llms.txt
- * adds to its title; absent for a page that only the site lists.
+ * Groups of pages. `from`: the file; `to`: its path on the site, absent for a page that is not on the site; `about`: the
+ * description in llms.txt, absent for a page that only the site lists.
  */
 export const GROUPS = [
   {
@@ -27,7 +27,7 @@ export const GROUPS = [
         from: 'README.md',
         to: 'start',
         title: 'Start',
-        about: 'installation, and a program each for Kysely, for Drizzle and for neither',
+        about: 'installation, and a first program with Kysely, with Drizzle, and without either',
       },
       {
         from: 'docs/concepts.md',
@@ -51,7 +51,7 @@ export const GROUPS = [
         from: 'docs/migrations.md',
         to: 'migrations',
         title: 'Migrations',
-        about: 'Kysely, Drizzle, and one for each of many tenants',
+        about: 'with Kysely, with Drizzle, and for many tenants',
       },
       {
         from: 'docs/works-with.md',
@@ -59,7 +59,7 @@ export const GROUPS = [
         title: 'Works with',
         about: 'libraries that are tested on top of Baton: versions, suites, tests passed',
       },
-      { from: 'docs/glossary.md', to: 'glossary', title: 'Glossary', about: 'the terms' },
+      { from: 'docs/glossary.md', to: 'glossary', title: 'Glossary', about: 'definitions of terms' },
     ],
   },
   {
@@ -75,13 +75,13 @@ export const GROUPS = [
         from: 'packages/core/docs/transactions.md',
         to: 'core/transactions',
         title: 'Transactions',
-        about: 'what is promised, and what to do for each error',
+        about: 'guarantees, and how to handle each error',
       },
       {
         from: 'packages/core/docs/errors.md',
         to: 'errors',
         title: 'Errors',
-        about: 'each code, and what to do',
+        about: 'each error code, and how to handle it',
       },
       {
         from: 'packages/core/docs/database-api.md',
@@ -168,13 +168,13 @@ export const GROUPS = [
         from: 'packages/local-server/docs/inspector.md',
         to: 'server/inspector',
         title: 'The request inspector',
-        about: 'the page that shows requests as they arrive',
+        about: 'a page that shows requests as they arrive',
       },
       {
         from: 'packages/local-server/docs/security.md',
         to: 'server/security',
         title: 'Security',
-        about: 'what is kept out, and what is not',
+        about: 'what the server protects against, and what it does not',
       },
       {
         from: 'packages/local-server/docs/protocol.md',
@@ -227,13 +227,13 @@ export const GROUPS = [
         from: 'docs/self-hosting.md',
         to: 'self-hosting',
         title: 'Self-hosting',
-        about: 'systemd, Docker, backup, monitoring, a libsql-server of your own',
+        about: 'systemd, Docker, backup, monitoring, and using your own libsql-server',
       },
       {
         from: 'docs/libsql-server-lost-writer.md',
         to: 'libsql-server-lost-writer',
         title: 'A defect of libsql-server',
-        about: 'why it may stop responding to writes: cause, program, patch',
+        about: 'why it may stop responding to writes: the cause, a program that reproduces it, and a patch',
       },
       { from: 'docs/limits.md', to: 'limits', title: 'Limits', about: 'what the local server does not do' },
     ],
@@ -247,7 +247,7 @@ export const GROUPS = [
         title: 'Summary',
         about: 'figures, and how to measure them',
       },
-      // the pages that `npm run bench -- --write` makes of its suites
+      // the pages that `npm run bench -- --write` generates for its suites
       ...SUITES.map(([name, title]) => ({
         from: `docs/performance/${name}.md`,
         to: `measured/${name}`,
@@ -262,7 +262,7 @@ export const GROUPS = [
         from: 'packages/libsql-client/README.md',
         to: 'core/libsql-client',
         title: '@libsql/client, in one line',
-        about: '`@batonsql/libsql-client` in its place, and what differs',
+        about: 'replacing it with `@batonsql/libsql-client`, and the differences',
       },
       {
         from: 'packages/core/docs/coming-from-libsql-client.md',
@@ -287,12 +287,16 @@ export const GROUPS = [
   {
     title: 'Project',
     pages: [
-      { from: 'CONTRIBUTING.md', title: 'Contributing', about: 'commands, rules, and where to find what' },
+      {
+        from: 'CONTRIBUTING.md',
+        title: 'Contributing',
+        about: 'commands, conventions, and an overview of the repository',
+      },
       {
         from: 'docs/decisions/README.md',
         to: 'decisions/index',
         title: 'Decisions',
-        about: 'one record for each, with its reasons',
+        about: 'records of design decisions, with their reasons',
       },
       { from: 'SECURITY.md', title: 'Security policy', about: 'how to report a vulnerability' },
       { from: 'CODE_OF_CONDUCT.md', title: 'Code of conduct', about: 'how we treat each other' },
@@ -300,7 +304,7 @@ export const GROUPS = [
   },
 ]
 
-/** Pages of the site that no list has: docs/decisions/README.md links them. */
+/** Pages of the site that are in no list. docs/decisions/README.md links to them. */
 export const RECORDS = readdirSync(new URL('../docs/decisions/', import.meta.url))
   .filter((name) => /^\d{4}-.*\.md$/.test(name))
   .map((name) => ({
@@ -310,8 +314,8 @@ export const RECORDS = readdirSync(new URL('../docs/decisions/', import.meta.url
   }))
 
 /**
- * Entries of the packages whose docblocks make the reference, by the page they get. The driver for Drizzle 1.0 has the types of that
- * version.
+ * Entry points of the packages from whose docblocks the reference is generated, by page. The driver for Drizzle 1.0 uses the
+ * types of that version.
  */
 export const REFERENCE = [
   {

@@ -22,7 +22,7 @@ export interface Program {
   close(): Promise<void>
 }
 
-/** The clients that are compared; each is given the URL of a database. */
+/** The clients that are compared. Each receives the URL of a database. */
 export const CLIENTS: Readonly<Record<string, (url: string) => Program>> = {
   '@batonsql/core': openBaton,
   '@libsql/client': openLibsql,
@@ -58,7 +58,7 @@ function openBaton(url: string): Program {
   }
 }
 
-/** It has no signals: a transaction is aborted by closing it while its statement runs. */
+/** This client does not support signals: a transaction is aborted by closing it while its statement is running. */
 function openLibsql(url: string): Program {
   const db = createLibsqlClient({ url })
   return {
@@ -89,24 +89,28 @@ function openLibsql(url: string): Program {
   }
 }
 
-interface Answer {
+interface PipelineResponse {
   readonly baton: string | null
   readonly results: readonly { readonly type: string; readonly error?: { readonly message: string } }[]
 }
 
-/** BEGIN is sent with the first statement; an aborted transaction is left open, as by a program that was killed. */
+/** Sends BEGIN with the first statement. An aborted transaction is left open, like that of a killed program. */
 function openPlain(url: string): Program {
   const agent = new http.Agent({ keepAlive: true })
-  const send = async (baton: string | null, texts: readonly string[], isLast: boolean): Promise<Answer> => {
+  const send = async (
+    baton: string | null,
+    texts: readonly string[],
+    isLast: boolean,
+  ): Promise<PipelineResponse> => {
     const requests: object[] = texts.map((sql) => ({ type: 'execute', stmt: { sql } }))
     if (isLast) requests.push({ type: 'close' })
-    const answer = await post(agent, new URL('v3/pipeline', `${url.replace(/\/$/, '')}/`), {
+    const reply = await post(agent, new URL('v3/pipeline', `${url.replace(/\/$/, '')}/`), {
       baton,
       requests,
     })
-    const failed = answer.results.find(({ type }) => type === 'error')
-    if (failed === undefined) return answer
-    if (answer.baton !== null) await send(answer.baton, [], true)
+    const failed = reply.results.find(({ type }) => type === 'error')
+    if (failed === undefined) return reply
+    if (reply.baton !== null) await send(reply.baton, [], true)
     throw new Error(failed.error?.message)
   }
   return {
@@ -129,7 +133,7 @@ function openPlain(url: string): Program {
   }
 }
 
-async function post(agent: http.Agent, url: URL, body: object): Promise<Answer> {
+async function post(agent: http.Agent, url: URL, body: object): Promise<PipelineResponse> {
   const text = JSON.stringify(body)
   return await new Promise((resolve, reject) => {
     const headers = { 'content-length': Buffer.byteLength(text) }
@@ -141,7 +145,7 @@ async function post(agent: http.Agent, url: URL, body: object): Promise<Answer> 
         read += part
       })
       response.on('end', () => {
-        if (response.statusCode === 200) resolve(JSON.parse(read) as Answer)
+        if (response.statusCode === 200) resolve(JSON.parse(read) as PipelineResponse)
         else reject(new Error(`${response.statusCode}: ${read.slice(0, 100)}`))
       })
     })

@@ -9,11 +9,11 @@ export interface Load {
   readonly transactions: 'short' | 'long' | 'aborted'
   /** Programs that keep a read transaction open, for three seconds each. */
   readonly reports: number
-  /** Its length as a multiple of the usual one, unless a time is given. */
+  /** Its duration as a multiple of the default, unless a time is given. */
   readonly length: number
 }
 
-/** The loads; the first is the one under which libsql-server loses a writer. */
+/** The loads. Under the first one, libsql-server loses a writer. */
 export const LOADS: readonly Load[] = [
   { name: '12 writers, two reports', writers: 12, transactions: 'short', reports: 2, length: 4 },
   { name: '50 writers, two reports', writers: 50, transactions: 'short', reports: 2, length: 1 },
@@ -52,12 +52,12 @@ const SELECT = 'SELECT count(*) FROM w WHERE id < 50'
 const REPORT_MS = 3_000
 const ABORTED_SHARE = 1 / 50
 const ABORTED_WITHIN_MS = 20
-/** Pause after a failure, so that calls that fail at once do not keep the machine busy. */
+/** Pause after a failure, so that calls that fail immediately do not cause a busy loop. */
 const PAUSE_AFTER_FAILURE_MS = 20
 /** Longer than any wait for the write lock. */
 const ALIVE_WITHIN_MS = 15_000
 
-/** Puts a load on a database for some seconds, and then checks that it still accepts writes. */
+/** Applies a load to a database for some seconds, and then checks that it still accepts writes. */
 export async function measure(load: Load, program: Program, seconds: number, seed: number): Promise<Account> {
   const random = seeded(seed)
   const started = performance.now()

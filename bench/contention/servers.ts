@@ -11,7 +11,7 @@ export interface BenchServer {
   close(): Promise<void>
 }
 
-/** The servers that are compared, each with its data on the disk of the repository. */
+/** The servers that are compared, each with its data on the same disk as the repository. */
 export const SERVERS: Readonly<Record<string, () => Promise<BenchServer>>> = {
   'libsql-server': () =>
     open(async (dataDirectory) => {

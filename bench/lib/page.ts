@@ -8,7 +8,7 @@ export const SUITES: Readonly<
   >
 > = {
   client: {
-    title: 'Core beside other clients',
+    title: 'Core compared with other clients',
     text: 'Speed relative to raw undici, which sends the same requests and parses the responses: 1 is the limit for one request per call, and higher is faster. Client CPU is the CPU time of the client process.',
     figure: 'µs',
     where: 'libsql-server',
@@ -46,7 +46,7 @@ export const SUITES: Readonly<
     figure: 'µs',
   },
   servers: {
-    title: 'The embedded server beside libsql-server',
+    title: 'The embedded server compared with libsql-server',
     text: 'The same client, in the same rounds; above 1, the embedded server is faster.',
     figure: 'µs',
   },
@@ -92,7 +92,7 @@ function timeOf({ measurements }: Results, at: number, subject: string): Measure
   )
 }
 
-/** How many times as fast as `@libsql/client`, for the picture; ratios that would dwarf the rest are only in the table. */
+/** Returns the speed relative to `@libsql/client` for the chart. Ratios that would dwarf the others are only in the table. */
 export function summaryMeasurements(results: Results): Measurement[] {
   const ratios = SUMMARY.map(([suite, question], at) =>
     [OURS, ORIGINAL, OTHER].flatMap((subject) => {

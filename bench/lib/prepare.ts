@@ -3,7 +3,7 @@ import { createClient } from '@batonsql/core'
 const numbers = (count: number): string =>
   `with recursive n(i) as (select 1 union all select i + 1 from n where i < ${count})`
 
-/** Creates the tables that the questions query. */
+/** Creates the tables that the benchmarks use. */
 export async function prepare(url: string, authToken?: string): Promise<void> {
   await using db = createClient({ url, authToken })
   await db.batch([

@@ -3,6 +3,7 @@ import { median } from './statistics.ts'
 /** One figure of one subject, and its ratio to the same figure of the base in the same round. */
 export interface Measurement {
   readonly suite: string
+  /** The operation that was measured. */
   readonly question: string
   /** Where it was measured: the name of the server or the runtime. */
   readonly where: string
@@ -10,7 +11,7 @@ export interface Measurement {
   /** What is measured, with its unit: `µs`, `client CPU µs`, `ms`, `bytes`, `requests`, `MiB`. */
   readonly figure: string
   readonly value: number
-  /** The subject that the ratio is to. */
+  /** The subject to which the ratio refers. */
   readonly base: string
   /** Median over the rounds. For times, above 1 is faster than the base; otherwise, below 1 is less than the base. */
   readonly ratio: number
@@ -49,7 +50,7 @@ export const meets = ({ goal, ratio }: Measurement): boolean => {
   return sign === '<=' ? ratio <= Number(bound) : sign === '>=' ? ratio >= Number(bound) : true
 }
 
-/** Returns the measurements that are worse than in an older run by more than a tolerance. */
+/** Returns the measurements that are worse than in an older run by more than the tolerance. */
 export function worseThan(now: Results, before: Results, by: number): string[] {
   const key = ({ suite, question, where, subject, figure }: Measurement): string =>
     [suite, question, where, subject, figure].join(' · ')

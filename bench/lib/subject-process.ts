@@ -1,8 +1,8 @@
-// One subject in its own process; the parent tells it what to do and when, so that subjects take turns.
+// One subject in a separate process. The parent process controls it, so that subjects take turns.
 import type { SubjectModule } from './subject.ts'
 
 export interface Task {
-  readonly question: string
+  readonly operation: string
   readonly count: number
   readonly inFlight: number
 }
@@ -16,14 +16,14 @@ export interface Figures {
 const [file, url, token] = process.argv.slice(2) as [string, string, string]
 const { open } = (await import(`../subjects/${file}.ts`)) as SubjectModule
 const subject = await open(url, token)
-let asked = 0
+let performed = 0
 
-async function perform({ question, count, inFlight }: Task): Promise<void> {
-  const ask = subject.questions[question]
-  if (!ask) throw new Error(`${file} has no ${question}`)
-  let left = count
+async function perform({ operation, count, inFlight }: Task): Promise<void> {
+  const run = subject.operations[operation]
+  if (!run) throw new Error(`${file} has no ${operation}`)
+  let remaining = count
   const lane = async (): Promise<void> => {
-    while (left-- > 0) await ask(asked++)
+    while (remaining-- > 0) await run(performed++)
   }
   await Promise.all(Array.from({ length: inFlight }, lane))
 }
@@ -35,8 +35,9 @@ process.on('message', (task: Task | 'close') => {
   }
   void (async () => {
     // not timed, and may fail: @tursodatabase/serverless keeps a stream, whose first query after 10 idle seconds is lost
-    await subject.questions[task.question]?.(asked++).catch(() => {})
-    // no forced garbage collection before it: that discards compiled code, and compiling would be measured
+    await subject.operations[task.operation]?.(performed++).catch(() => {})
+    // no forced garbage collection before the measurement, because it discards compiled code, which would have to be compiled
+    // again
     const cpu = process.cpuUsage()
     const started = performance.now()
     await perform(task)
@@ -47,4 +48,4 @@ process.on('message', (task: Task | 'close') => {
     process.send?.({ error: String(error) })
   })
 })
-process.send?.(Object.keys(subject.questions).filter((name) => subject.questions[name]))
+process.send?.(Object.keys(subject.operations).filter((name) => subject.operations[name]))

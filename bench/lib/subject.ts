@@ -1,9 +1,9 @@
 /** Performs one operation. @param at a different number each time */
-export type Ask = (at: number) => Promise<unknown>
+export type RunOperation = (at: number) => Promise<unknown>
 
 /** A client as the benchmark uses it: the operations that it supports, by name. */
 export interface Subject {
-  readonly questions: Readonly<Record<string, Ask | undefined>>
+  readonly operations: Readonly<Record<string, RunOperation | undefined>>
   close(): Promise<unknown>
 }
 

@@ -1,14 +1,14 @@
-// Subjects take turns within each round, each in its own process, so that changes in the machine's speed affect all of them;
-// what counts is the ratio to the base in the same round.
+// Subjects take turns within each round, each in a separate process, so that changes in the machine's speed affect all of them.
+// The result is the ratio to the base in the same round.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { type Measurement, measured } from './results.ts'
 import type { Figures, Task } from './subject-process.ts'
 
-export interface Question {
+export interface Operation {
   readonly name: string
   readonly title: string
-  /** Number of operations in a round; a fifth of it for subjects other than the base and ours, which are far slower. */
+  /** Number of operations in a round. Subjects other than the base and ours are far slower, and perform a fifth of it. */
   readonly count: number
   /** Number of operations in flight. @default 1 */
   readonly inFlight?: number | undefined
@@ -18,7 +18,7 @@ export interface Question {
   readonly goals?: Readonly<Record<string, string>> | undefined
 }
 
-interface AskedServer {
+interface MeasuredServer {
   readonly url: string
   readonly token?: string | undefined
   /** A process from `servers/`, whose CPU time is also measured. */
@@ -30,8 +30,8 @@ export interface Comparison {
   /** Files of `subjects/`, by their names in the tables. The first is the base. */
   readonly subjects: Readonly<Record<string, string>>
   /** The URLs of the servers, or URLs with further options. */
-  readonly servers: Readonly<Record<string, string | AskedServer>>
-  readonly questions: readonly Question[]
+  readonly servers: Readonly<Record<string, string | MeasuredServer>>
+  readonly operations: readonly Operation[]
   readonly rounds: number
 }
 
@@ -43,11 +43,11 @@ interface Lane {
   readonly where: string
   readonly process: ChildProcess
   readonly server: ChildProcess | null
-  readonly questions: readonly string[]
+  readonly operations: readonly string[]
 }
 
 export async function takeTurns(comparison: Comparison): Promise<Measurement[]> {
-  const { suite, subjects, servers, questions, rounds } = comparison
+  const { suite, subjects, servers, operations, rounds } = comparison
   const lanes: Lane[] = []
   for (const [where, at] of Object.entries(servers)) {
     const { url, token = '', process: server = null } = typeof at === 'string' ? { url: at } : at
@@ -55,40 +55,40 @@ export async function takeTurns(comparison: Comparison): Promise<Measurement[]> 
       const child = fork(new URL('subject-process.ts', import.meta.url), [file, url, token], {
         execArgv: ['--conditions=@batonsql/source', '--no-warnings'],
       })
-      const [able] = (await once(child, 'message')) as [readonly string[]]
-      lanes.push({ subject, where, process: child, server, questions: able })
+      const [supported] = (await once(child, 'message')) as [readonly string[]]
+      lanes.push({ subject, where, process: child, server, operations: supported })
     }
   }
   const [base = ''] = Object.keys(subjects)
   const measurements: Measurement[] = []
-  for (const question of questions) {
-    const asked = lanes.filter((lane) => lane.questions.includes(question.name))
-    const samples = new Map<Lane, Sample[]>(asked.map((lane) => [lane, []]))
+  for (const operation of operations) {
+    const participants = lanes.filter((lane) => lane.operations.includes(operation.name))
+    const samples = new Map<Lane, Sample[]>(participants.map((lane) => [lane, []]))
     const isOurs = ({ subject }: Lane): boolean => subject === base || subject.startsWith('baton')
     const countOf = (lane: Lane): number =>
-      isOurs(lane) ? question.count : Math.max(1, Math.ceil(question.count / 5))
-    for (const lane of asked) {
+      isOurs(lane) ? operation.count : Math.max(1, Math.ceil(operation.count / 5))
+    for (const lane of participants) {
       const end = performance.now() + WARM_UP_MS
-      do await ask(lane, question, countOf(lane))
+      do await measure(lane, operation, countOf(lane))
       while (performance.now() < end)
     }
     for (let round = 0; round < rounds; round++) {
-      for (const lane of round % 2 === 0 ? asked : asked.toReversed())
-        samples.get(lane)?.push(await ask(lane, question, countOf(lane)))
+      for (const lane of round % 2 === 0 ? participants : participants.toReversed())
+        samples.get(lane)?.push(await measure(lane, operation, countOf(lane)))
     }
-    for (const lane of asked) {
+    for (const lane of participants) {
       const { subject, where } = lane
-      const floor = asked.find((each) => each.subject === base && each.where === where)
+      const floor = participants.find((each) => each.subject === base && each.where === where)
       for (const [figure, of] of [
         ['µs', ({ wallMs }: Sample) => wallMs],
         ['client CPU µs', ({ cpuMs }: Sample) => cpuMs],
         ['server CPU µs', ({ serverCpuMs }: Sample) => serverCpuMs],
       ] as const) {
         if (figure === 'server CPU µs' && lane.server === null) continue
-        const values = (of_: Lane): number[] =>
-          (samples.get(of_) ?? []).map((each) => (of(each) * 1000) / countOf(of_) / (question.per ?? 1))
-        const goal = question.goals?.[`${subject} @ ${where}, ${figure}`]
-        const about = { suite, question: question.title, where, subject, figure, base, goal }
+        const values = (other: Lane): number[] =>
+          (samples.get(other) ?? []).map((each) => (of(each) * 1000) / countOf(other) / (operation.per ?? 1))
+        const goal = operation.goals?.[`${subject} @ ${where}, ${figure}`]
+        const about = { suite, question: operation.title, where, subject, figure, base, goal }
         measurements.push(measured(about, values(lane), values(floor ?? lane)))
       }
     }
@@ -102,13 +102,13 @@ interface Sample extends Figures {
   readonly serverCpuMs: number
 }
 
-async function ask(
+async function measure(
   { process: child, server, ...lane }: Lane,
-  { name, inFlight = 1 }: Question,
+  { name, inFlight = 1 }: Operation,
   count: number,
 ): Promise<Sample> {
   const before = await cpuMsOf(server)
-  child.send({ question: name, count, inFlight } satisfies Task)
+  child.send({ operation: name, count, inFlight } satisfies Task)
   const [figures] = (await once(child, 'message')) as [Figures | { error: string }]
   if ('error' in figures) throw new Error(`${lane.subject} on ${lane.where}, ${name}: ${figures.error}`)
   return { ...figures, serverCpuMs: (await cpuMsOf(server)) - before }

@@ -1,11 +1,11 @@
-// A server that responds from memory, so that only the client is measured: it forwards requests until one tells it
-// to replay, and repeats the recorded responses from then on. Runs in its own process: canned.ts UPSTREAM
+// A server that responds from memory, so that only the client is measured. It forwards requests until it receives the command to
+// replay, and then repeats the recorded responses. Runs in a separate process: canned.ts UPSTREAM
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Pool } from 'undici'
 
 const pool = new Pool(process.argv[2] as string)
-const answers = new Map<string, { readonly status: number; readonly body: Buffer; readonly type: string }>()
+const responses = new Map<string, { readonly status: number; readonly body: Buffer; readonly type: string }>()
 let isReplaying = false
 
 const server = http.createServer((request, response) => {
@@ -17,13 +17,13 @@ const server = http.createServer((request, response) => {
     const send = ({ status, body: text, type }: { status: number; body: Buffer; type: string }): void => {
       response.writeHead(status, { 'content-type': type, 'content-length': text.length }).end(text)
     }
-    const kept = answers.get(key)
+    const kept = responses.get(key)
     if (isReplaying)
       send(kept ?? { status: 500, body: Buffer.from(`not recorded: ${key}`), type: 'text/plain' })
     else
-      void pass(request, body).then((answer) => {
-        answers.set(key, answer)
-        send(answer)
+      void pass(request, body).then((reply) => {
+        responses.set(key, reply)
+        send(reply)
       })
   })
 })
@@ -32,14 +32,14 @@ async function pass(
   { method = 'POST', url = '/', headers }: http.IncomingMessage,
   body: Buffer,
 ): Promise<{ status: number; body: Buffer; type: string }> {
-  const answer = await pool.request({
+  const reply = await pool.request({
     method,
     path: url,
     headers: { 'content-type': headers['content-type'] ?? 'application/json' },
     body,
   })
-  const type = String(answer.headers['content-type'] ?? 'application/json')
-  return { status: answer.statusCode, body: Buffer.from(await answer.body.arrayBuffer()), type }
+  const type = String(reply.headers['content-type'] ?? 'application/json')
+  return { status: reply.statusCode, body: Buffer.from(await reply.body.arrayBuffer()), type }
 }
 
 process.on('message', (message) => {

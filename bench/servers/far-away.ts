@@ -18,10 +18,10 @@ const server = http.createServer((request, response) => {
     setTimeout(() => {
       const { method, url, headers } = request
       http
-        .request({ hostname, port, method, path: url, headers, agent }, (answer) => {
-          response.writeHead(answer.statusCode ?? 502, answer.headers)
-          answer.on('data', (chunk: Buffer) => (counted.bytesIn += chunk.length))
-          answer.pipe(response)
+        .request({ hostname, port, method, path: url, headers, agent }, (upstreamResponse) => {
+          response.writeHead(upstreamResponse.statusCode ?? 502, upstreamResponse.headers)
+          upstreamResponse.on('data', (chunk: Buffer) => (counted.bytesIn += chunk.length))
+          upstreamResponse.pipe(response)
         })
         .end(body)
     }, Number(delay))

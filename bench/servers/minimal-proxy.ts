@@ -1,5 +1,5 @@
-// The least that a proxy in front of libsql-server can do: forwards requests with undici's dispatch and parses their bodies
-// once. Runs in its own process: minimal-proxy.ts UPSTREAM
+// The minimum work of a proxy in front of libsql-server: forwards requests with undici's dispatch and parses their bodies once.
+// Runs in its own process: minimal-proxy.ts UPSTREAM
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Pool } from 'undici'

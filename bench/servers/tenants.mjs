@@ -1,4 +1,5 @@
-// A local server with many databases, in its own process, so that its memory is that of the server alone. Commands are messages.
+// A local server with many databases, in a separate process, so that only the memory of the server is measured. It is controlled
+// by messages.
 import { performance } from 'node:perf_hooks'
 import { startLocalServer } from '@batonsql/local-server'
 

@@ -1,10 +1,10 @@
 import { ROW_COUNT, VECTOR_COUNT } from '../lib/subject.ts'
-import type { Question } from '../lib/turns.ts'
+import type { Operation } from '../lib/turns.ts'
 
 const SPEED = 'baton @ libsql-server, µs'
 
 /** The operations of core and of other clients, compared with raw undici. */
-export const CLIENT_QUESTIONS: readonly Question[] = [
+export const CLIENT_OPERATIONS: readonly Operation[] = [
   { name: 'select', title: 'SELECT, one by one', count: 400, goals: { [SPEED]: '>= 1.00' } },
   {
     name: 'select',
@@ -45,13 +45,13 @@ export const CLIENTS = {
   'libsql-stateless-easy': 'client/stateless-easy',
 }
 
-/** The cost of core's options, on a server that responds from memory. */
+/** The options of core whose cost is measured, with a server that responds from memory. */
 export const OPTIONS = {
   baton: 'client/baton',
   'baton, observed': 'client/baton-observed',
   'baton, no retries or indexes': 'client/baton-without-retries',
   'baton, no deadlines': 'client/baton-without-deadlines',
 }
-export const OPTION_QUESTIONS: readonly Question[] = CLIENT_QUESTIONS.filter(({ name, inFlight }) =>
+export const OPTION_OPERATIONS: readonly Operation[] = CLIENT_OPERATIONS.filter(({ name, inFlight }) =>
   name === 'select' ? inFlight !== undefined : name === 'transaction',
 )

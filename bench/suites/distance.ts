@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type Measurement, measured } from '../lib/results.ts'
-import type { Ask, SubjectModule } from '../lib/subject.ts'
+import type { RunOperation, SubjectModule } from '../lib/subject.ts'
 import type { Counted } from '../servers/far-away.ts'
 import { openChild } from '../servers/open-servers.ts'
 import { CLIENTS } from './client.ts'
@@ -30,17 +30,17 @@ export async function measureDistance(url: string, rounds: number): Promise<Meas
   }
   const measurements: Measurement[] = []
   for (const { name, title, times } of TASKS) {
-    const able = subjects.filter(({ subject }) => subject.questions[name])
+    const supported = subjects.filter(({ subject }) => subject.operations[name])
     const samples = new Map(
-      able.map((each) => [each.name, { ms: [] as number[], counted: null as Counted | null }]),
+      supported.map((each) => [each.name, { ms: [] as number[], counted: null as Counted | null }]),
     )
     for (let round = -1; round < rounds; round++) {
-      for (const { name: who, subject } of able) {
-        await subject.questions[name]?.(0)
+      for (const { name: who, subject } of supported) {
+        await subject.operations[name]?.(0)
         await count()
         const started = performance.now()
-        const ask = subject.questions[name] as Ask
-        await Promise.all(Array.from({ length: times }, (_, at) => ask(at)))
+        const run = subject.operations[name] as RunOperation
+        await Promise.all(Array.from({ length: times }, (_, at) => run(at)))
         const ms = performance.now() - started
         const own = samples.get(who)
         if (own && round >= 0) own.ms.push(ms)

@@ -1,8 +1,8 @@
 import { type Measurement, measured } from '../lib/results.ts'
 import { ROW_COUNT } from '../lib/subject.ts'
-import { type Comparison, type Question, takeTurns } from '../lib/turns.ts'
+import { type Comparison, type Operation, takeTurns } from '../lib/turns.ts'
 
-const QUESTIONS: readonly Question[] = [
+const OPERATIONS: readonly Operation[] = [
   { name: 'select', title: 'SELECT, one by one', count: 400 },
   { name: 'select', title: 'SELECT, 64 in flight', count: 2_000, inFlight: 64 },
   { name: 'transaction', title: 'transaction of three, awaited', count: 200 },
@@ -19,7 +19,7 @@ export async function measureGateway(servers: Comparison['servers'], rounds: num
     suite: 'gateway',
     subjects,
     servers,
-    questions: QUESTIONS,
+    operations: OPERATIONS,
     rounds,
   })
   return found

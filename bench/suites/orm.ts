@@ -1,4 +1,4 @@
-import type { Question } from '../lib/turns.ts'
+import type { Operation } from '../lib/turns.ts'
 
 /** Goals for both of our adapters. */
 const goals = {
@@ -7,7 +7,7 @@ const goals = {
 }
 
 /** The operations of the ORMs, compared with core and the same statements written by hand. */
-export const ORM_QUESTIONS: readonly Question[] = [
+export const ORM_OPERATIONS: readonly Operation[] = [
   { name: 'ormSelect', title: 'SELECT', count: 400, goals },
   { name: 'ormSelect', title: 'SELECT, 64 in flight', count: 1_500, inFlight: 64 },
   { name: 'ormInsert', title: 'INSERT … RETURNING', count: 200, goals },

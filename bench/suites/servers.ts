@@ -1,6 +1,6 @@
 import { type Measurement, measured } from '../lib/results.ts'
 
-const FAIR = /^(SELECT|INSERT|transaction of three|10,000 rows)/
+const COMPARABLE = /^(SELECT|INSERT|transaction of three|10,000 rows)/
 
 /**
  * Compares the embedded server with libsql-server: figures of the same client on each, in the same rounds.
@@ -15,13 +15,13 @@ export function compareServers(client: readonly Measurement[]): Measurement[] {
         each.where === where &&
         each.question === question,
     )
-  const questions = new Set(client.map(({ question }) => question))
-  return [...questions].flatMap((question) => {
+  const operations = new Set(client.map(({ question }) => question))
+  return [...operations].flatMap((question) => {
     const embedded = of('embedded', question)
     const sqld = of('libsql-server', question)
     if (!embedded || !sqld) return []
     const about = { suite: 'servers', question, where: 'both', figure: 'µs', base: 'libsql-server' }
-    const goal = FAIR.test(question) ? '>= 1.00' : undefined
+    const goal = COMPARABLE.test(question) ? '>= 1.00' : undefined
     return [
       measured({ ...about, subject: 'libsql-server' }, [sqld.value], [sqld.value]),
       measured({ ...about, subject: 'baton: embedded server', goal }, [embedded.value], [sqld.value]),

@@ -14,7 +14,7 @@ const RUNTIMES = {
   node: { platform: 'node', conditions: [] },
 } as const
 
-/** Leaves out modules that are imported with `import()`, because they are loaded only when needed. */
+/** Omits modules that are imported with `import()`, because they are loaded only when needed. */
 const lazyParts: Plugin = {
   name: 'lazy parts',
   setup({ onResolve }) {

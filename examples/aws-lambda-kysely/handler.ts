@@ -16,7 +16,7 @@ interface HttpResult {
 }
 
 // In module scope, so that a warm function already has its connection. There is no need to close it: no timer keeps the
-// process alive, and a connection that died while the function was frozen is replaced.
+// process alive, and a connection that was lost while the function was frozen is replaced.
 const db = new Kysely<Database>({
   dialect: new BatonDialect({
     url: process.env['DATABASE_URL'] ?? '',

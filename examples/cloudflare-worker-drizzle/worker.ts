@@ -7,7 +7,7 @@ interface Env {
   readonly DATABASE_TOKEN: string
 }
 
-/** The cookie for the replication index, which says how new a replica must be to show a visitor their own writes. */
+/** The cookie for the replication index, from which a replica determines whether it has a visitor's own writes. */
 const COOKIE = 'replication-index'
 
 export default {
@@ -16,7 +16,7 @@ export default {
     env: Env,
     context: { waitUntil(work: Promise<unknown>): void },
   ): Promise<Response> {
-    // One client per request: a Worker cannot let a request wait for I/O of another. Creating it opens no connection.
+    // One client per request: a Worker cannot let a request wait for I/O of another. Creating a client opens no connection.
     const [, minReplicationIndex] =
       new RegExp(`\\b${COOKIE}=(\\d{1,18})\\b`).exec(request.headers.get('cookie') ?? '') ?? []
     const connection = { url: env.DATABASE_URL, authToken: env.DATABASE_TOKEN, minReplicationIndex }

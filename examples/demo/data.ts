@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parse } from 'csv-parse/sync'
 
-// Two public data sets, cut into related tables: athletes of the 2016 Olympics, and a year of a pizzeria's sales.
+// Two public data sets, divided into related tables: athletes of the 2016 Olympics, and a year of a pizzeria's sales.
 
 export interface Tables {
   readonly nation: { code: string; athletes: number }[]

@@ -49,15 +49,15 @@ console.log(`Imported ${rows} rows (${requests()})\n`)
 const otherQuestions = drizzleQuestions(orm)
 let differences = 0
 for (const [at, question] of kyselyQuestions(kysely).entries()) {
-  const fromKysely = await question.answer()
+  const fromKysely = await question.run()
   const kyselyCost = requests()
-  const fromDrizzle = await otherQuestions[at]?.answer()
+  const fromDrizzle = await otherQuestions[at]?.run()
   const drizzleCost = requests()
   const same = isDeepStrictEqual(plain(fromKysely), plain(fromDrizzle))
   if (!same) differences += 1
   console.log(`${at + 1}. ${question.title}`)
   console.log(
-    `   Kysely ${kyselyCost}, Drizzle ${drizzleCost}, ${same ? 'the same answer' : 'DIFFERENT ANSWERS'}:`,
+    `   Kysely ${kyselyCost}, Drizzle ${drizzleCost}, ${same ? 'the same results' : 'DIFFERENT RESULTS'}:`,
   )
   print(fromKysely)
   if (!same) print(fromDrizzle ?? [])
@@ -122,11 +122,11 @@ function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value)) as unknown
 }
 
-function print(answer: readonly object[]): void {
-  const nested = answer.some((row) =>
+function print(results: readonly object[]): void {
+  const nested = results.some((row) =>
     Object.values(row).some((value) => typeof value === 'object' && value !== null),
   )
-  if (nested) for (const row of answer) console.log(`   ${JSON.stringify(row)}`)
-  else console.table(answer)
+  if (nested) for (const row of results) console.log(`   ${JSON.stringify(row)}`)
+  else console.table(results)
   console.log()
 }

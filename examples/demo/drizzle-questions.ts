@@ -8,11 +8,11 @@ type Database = BatonDatabase<typeof schema>
 
 export function drizzleQuestions(db: Database): Question[] {
   return [
-    { title: TITLES.medals, answer: () => medals(db) },
-    { title: TITLES.height, answer: () => height(db) },
-    { title: TITLES.pizza, answer: () => bestPizza(db) },
-    { title: TITLES.page, answer: () => page(db) },
-    { title: TITLES.tree, answer: () => tree(db) },
+    { title: TITLES.medals, run: () => medals(db) },
+    { title: TITLES.height, run: () => height(db) },
+    { title: TITLES.pizza, run: () => bestPizza(db) },
+    { title: TITLES.page, run: () => page(db) },
+    { title: TITLES.tree, run: () => tree(db) },
   ]
 }
 

@@ -5,11 +5,11 @@ import { PAGE, type Question, ROWING, TITLES } from './question.ts'
 
 export function kyselyQuestions(db: Kysely<Database>): Question[] {
   return [
-    { title: TITLES.medals, answer: () => medals(db) },
-    { title: TITLES.height, answer: () => height(db) },
-    { title: TITLES.pizza, answer: () => pizza(db) },
-    { title: TITLES.page, answer: () => page(db) },
-    { title: TITLES.tree, answer: () => tree(db) },
+    { title: TITLES.medals, run: () => medals(db) },
+    { title: TITLES.height, run: () => height(db) },
+    { title: TITLES.pizza, run: () => pizza(db) },
+    { title: TITLES.page, run: () => page(db) },
+    { title: TITLES.tree, run: () => tree(db) },
   ]
 }
 

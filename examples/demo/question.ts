@@ -1,7 +1,7 @@
 /** A question about the data, written with one ORM. */
 export interface Question {
   readonly title: string
-  answer(): Promise<readonly object[]>
+  run(): Promise<readonly object[]>
 }
 
 export const TITLES = {

@@ -13,7 +13,7 @@ export interface Transfer {
   readonly count: number
 }
 
-/** Moves an athlete to another nation and updates both nations' counts, all or nothing. */
+/** Moves an athlete to another nation and updates both nations' counts in one transaction. */
 export async function transferWithKysely(
   db: Kysely<Database>,
   { athleteId, from, to, count }: Transfer,

@@ -1,7 +1,7 @@
 import { type Client, isUniqueViolation } from '@batonsql/core'
 import { Hono } from 'hono'
 
-/** The routes, on any database. */
+/** Creates the routes for a database. */
 export function createApp(db: Client): Hono {
   const app = new Hono()
 

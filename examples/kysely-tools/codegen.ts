@@ -1,5 +1,5 @@
-// Writes the types of the database's tables: `node codegen.ts database.d.ts`. kysely-codegen's command line supports only
-// its own dialects, so it is called as a library; libSQL has the same types as SQLite.
+// Writes the types of the database's tables: `node codegen.ts database.d.ts`. The kysely-codegen CLI supports only its own
+// dialects, so it is called as a library; libSQL has the same types as SQLite.
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import { Kysely } from 'kysely'
 import { generate, LibsqlDialect } from 'kysely-codegen'

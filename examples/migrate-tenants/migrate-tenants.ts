@@ -24,7 +24,7 @@ const platform = createPlatformClient({
   organization: process.env['BATON_ORGANIZATION'] ?? '',
 })
 const tenants = await platform.databases.list({ group }).toArray({ limit: 100_000 })
-// a misspelt name must not look like a group that is up to date
+// a misspelled name must not look like a group that is up to date
 if (tenants.length === 0) throw new Error(`the group ${group} has no databases`)
 // one short-lived token for all of them
 const authToken = platform.databaseToken({ group, ttl: '15m' })

@@ -1,4 +1,4 @@
-// One database for each tenant: created, migrated by Drizzle and by Kysely, used, measured, deleted.
+// Creates a database for each tenant, migrates it with Drizzle and with Kysely, uses it, shows its usage, and deletes it.
 import { parseArgs } from 'node:util'
 import { startLocalServer } from '@batonsql/local-server'
 import { createPlatformClient } from '@batonsql/platform'

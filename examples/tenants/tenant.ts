@@ -36,7 +36,7 @@ export interface TenantReport {
   readonly storageBytes: number
 }
 
-/** Customers, each with their own database and a token that reaches nothing else. */
+/** Customers, each with a separate database and a token that gives access to nothing else. */
 export class Tenants {
   readonly #platform: PlatformClient
   readonly #group: string

@@ -25,7 +25,7 @@ const { version } = JSON.parse(ofUndici('package.json')) as { readonly version: 
  * One file for each kind of runtime, because every file more costs time when it is imported: `imports` of the manifest
  * says which sources are in it.
  */
-const flavour = (
+const flavor = (
   name: string,
   conditions: readonly string[],
   { dts = false, source = 'src/index.ts' } = {},
@@ -45,11 +45,11 @@ const flavour = (
 })
 
 export default defineConfig([
-  flavour('edge', ['workerd'], { dts: true }),
-  flavour('fetch', ['bun', 'node']),
-  flavour('node', ['node']),
+  flavor('edge', ['workerd'], { dts: true }),
+  flavor('fetch', ['bun', 'node']),
+  flavor('node', ['node']),
   // the same everywhere
-  flavour('opentelemetry', ['workerd'], { dts: true, source: 'src/observe/opentelemetry/index.ts' }),
+  flavor('opentelemetry', ['workerd'], { dts: true, source: 'src/observe/opentelemetry/index.ts' }),
   {
     entry: { 'undici-pool': 'src/transport/undici-pool.ts' },
     outDir: 'dist/vendor',

@@ -6,8 +6,8 @@ import { ENDLESS_READ, ENDLESS_WRITE, holdWriteLock, settlesBefore } from '../su
 import { expectNoStall } from '../support/no-stall.ts'
 import { openTestServer } from '../support/test-server.ts'
 
-// An aborted call settles at once, and no other call has to wait for it: the server keeps the write lock for up to 5 s
-// for a stream that is not closed.
+// An aborted call settles at once, and its stream is closed, so that no other call has to wait: for a stream that is not closed,
+// the server keeps the write lock for up to 5 s.
 const server = await openTestServer()
 const database = await server.createDatabase()
 const direct = createClient(database.config)
@@ -20,17 +20,17 @@ beforeEach(async () => {
   proxy.next = () => ({ kind: 'none' })
   await direct.batch(['drop table if exists t', 'create table t (a)'])
 })
-/** A write of another client, which finds the lock free. */
+/** A write of another client, which must not have to wait for the lock. */
 const nextWrite = (): Promise<unknown> => expectNoStall(() => direct.execute('insert into t values (0)'))
 
-/** A client whose responses to statements are held until the test releases them. */
+/** A client whose responses to statements are delayed until the test releases them. */
 function holding() {
   const { promise: until, resolve: forgetChild } = Promise.withResolvers<void>()
   const arrived = Promise.withResolvers<void>()
   proxy.next = (body) => {
     if (body.includes('"close"')) return { kind: 'none' }
     arrived.resolve()
-    return { kind: 'hold-answer', until }
+    return { kind: 'hold-response', until }
   }
   return { db: createClient({ ...database.config, url: proxy.url }), forgetChild, arrived: arrived.promise }
 }
@@ -49,7 +49,7 @@ describe('a call that is aborted while its response is in flight', () => {
           : expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST', cause: { code: 'TIMEOUT' } })
       await arrived
       controller.abort(new Error('aborted'))
-      // while the response is held
+      // while the response is delayed
       await rejected
       forgetChild()
       await nextWrite()
@@ -58,9 +58,9 @@ describe('a call that is aborted while its response is in flight', () => {
     },
   )
 
-  test('a commit: it may have been applied, and the error says so', async () => {
+  test('a commit: it may have been applied, and the error states this', async () => {
     const { promise: until, resolve: forgetChild } = Promise.withResolvers<void>()
-    proxy.next = (body) => (body.includes('COMMIT') ? { kind: 'hold-answer', until } : { kind: 'none' })
+    proxy.next = (body) => (body.includes('COMMIT') ? { kind: 'hold-response', until } : { kind: 'none' })
     await using db = createClient({ ...database.config, url: proxy.url })
     await using stream = openStream(db)
     stream.begin()
@@ -75,7 +75,7 @@ describe('a call that is aborted while its response is in flight', () => {
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 0 }])
   })
 
-  test('a read outside a transaction is dropped, so that the server ends it', async () => {
+  test('the request of a read outside a transaction is aborted, so that the server ends it', async () => {
     await using db = createClient(database.config)
     const endless = ENDLESS_READ
     await expect(db.execute(endless, [], { timeoutMs: 60 })).rejects.toMatchObject({ code: 'TIMEOUT' })
@@ -84,7 +84,7 @@ describe('a call that is aborted while its response is in flight', () => {
 })
 
 describe('close', () => {
-  test('in the middle of a write: the call rejects at once, with an unknown outcome', async () => {
+  test('during a write: the call rejects at once, with an unknown outcome', async () => {
     const db = createClient(database.config)
     const sent = database.requestCount()
     const call = db.execute(ENDLESS_WRITE)
@@ -101,7 +101,7 @@ describe('close', () => {
     await nextWrite()
   })
 
-  test('in a busy transaction: nothing in it is applied', async () => {
+  test('during a transaction: none of it is applied', async () => {
     const db = createClient(database.config)
     let sent = Infinity
     const given = db.transaction(async (tx) => {
@@ -120,10 +120,10 @@ describe('close', () => {
   test('ends calls that wait for a token', async () => {
     const db = createClient({ ...database.config, authToken: () => new Promise<string>(() => {}) })
     const call = db.execute('insert into t values (1)')
-    const heard = expect(call).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
+    const rejection = expect(call).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
     await pause(10)
     await db.close()
-    await heard
+    await rejection
   })
 })
 
@@ -151,22 +151,22 @@ describe('before a request is sent', () => {
 
   test('queued writes that time out are not sent: none of them has an unknown outcome', async () => {
     await using db = createClient({ ...database.config, concurrency: 2 })
-    const giveBack = await holdWriteLock(direct)
+    const release = await holdWriteLock(direct)
     const calls = await Promise.allSettled(
       Array.from({ length: 400 }, () => db.execute('insert into t values (1)', [], { timeoutMs: 500 })),
     )
-    await giveBack()
+    await release()
     const outcomes = calls.map((call) =>
       call.status === 'rejected' ? (call.reason as { outcome: string }).outcome : '',
     )
-    // the two that held a write permit were waiting for the lock when their time limit passed
+    // the two with a write permit were waiting for the lock when they timed out
     expect(outcomes.filter((outcome) => outcome === 'unknown')).toHaveLength(2)
     expect(outcomes.filter((outcome) => outcome === 'not_applied')).toHaveLength(398)
   })
 })
 
 describe('many transactions at once', () => {
-  test('of one client are queued in the client: at most two of them are on the server', async () => {
+  test('are queued in the client, which sends at most two of them to the server at a time', async () => {
     let open = 0
     let most = 0
     proxy.next = (body) => {
@@ -181,7 +181,7 @@ describe('many transactions at once', () => {
     expect((await direct.execute('select count(*) as n from t')).rows).toEqual([{ n: 24 }])
   })
 
-  test('wait in the queue until their timeout, and the error names what they waited for', async () => {
+  test('wait in the queue until they time out with an error that states what they waited for', async () => {
     await using db = createClient({ ...database.config, writeLockTimeoutMs: 120 })
     const { promise: isOver, resolve: end } = Promise.withResolvers<void>()
     const hold = () =>
@@ -199,7 +199,7 @@ describe('many transactions at once', () => {
     await Promise.all([first, second])
   })
 
-  test('that are aborted while they are queued have no effect', async () => {
+  test('have no effect if they are aborted while they are queued', async () => {
     await using db = createClient(database.config)
     const isHeld = Promise.withResolvers<void>()
     const isOver = Promise.withResolvers<void>()
@@ -263,7 +263,7 @@ describe.runIf(inject('target') !== 'url')('a call inside a transaction without 
     }
   })
 
-  test('a write that is not awaited in a callback waits for the end of the transaction, even if the callback does other work', async () => {
+  test('a write that a callback does not await waits until the transaction ends, even if the callback does other work', async () => {
     await using db = createClient(database.config)
     let write: Promise<unknown> | undefined
     let pragma: Promise<unknown> | undefined
@@ -277,7 +277,7 @@ describe.runIf(inject('target') !== 'url')('a call inside a transaction without 
     expect((await direct.execute('select a from t order by a')).rows).toEqual([{ a: 1 }, { a: 2 }])
   })
 
-  test('a write that is not awaited in a callback is applied after the transaction', async () => {
+  test('a write that a callback does not await is applied after the transaction', async () => {
     await using db = createClient(database.config)
     let behind: Promise<unknown> | undefined
     await db.transaction(async (tx) => {
@@ -292,7 +292,7 @@ describe.runIf(inject('target') !== 'url')('a call inside a transaction without 
     expect((await direct.execute('select a from t')).rows.map(({ a }) => a)).toEqual([1, 3, 4, 5, 2])
   })
 
-  test('a read, and a transaction of another client, do not wait for it', async () => {
+  test('neither a read nor a transaction of another client waits for the transaction', async () => {
     await using db = createClient(database.config)
     await db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')

@@ -5,7 +5,7 @@ import { slowRead } from '../support/fixtures.ts'
 import { expectNoStall } from '../support/no-stall.ts'
 import { openTestServer } from '../support/test-server.ts'
 
-// Calls in flight when a client is closed, and more concurrent calls than may be in flight.
+// Calls in flight when a client is closed, and more concurrent calls than the limit.
 const server = await openTestServer()
 const database = await server.createDatabase()
 const direct = createClient(database.config)
@@ -39,7 +39,7 @@ describe('close', () => {
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 3 }])
   })
 
-  test('with drainMs: pending calls, queued calls and transactions finish, new ones are rejected', async () => {
+  test('with drainMs: pending calls, queued calls and transactions finish, and new calls are rejected', async () => {
     const db = createClient({ ...database.config, concurrency: 2 })
     const isOpen = Promise.withResolvers<void>()
     const transaction = db.transaction(async (tx) => {
@@ -59,7 +59,7 @@ describe('close', () => {
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 2 }])
   })
 
-  test('when drainMs has passed', async () => {
+  test('when drainMs has passed, pending calls are aborted', async () => {
     const db = createClient(database.config)
     const isOpen = Promise.withResolvers<void>()
     const isClosed = Promise.withResolvers<void>()
@@ -85,30 +85,30 @@ describe('close', () => {
   })
 })
 
-describe('close, and calls that wait for a retry', () => {
+describe('close while calls wait for a retry', () => {
   /** Client of a server that is overloaded at first. */
   const clientOf = (retryAfter: string, refusals: number) => {
-    const asked = Promise.withResolvers<void>()
+    const requested = Promise.withResolvers<void>()
     let requests = 0
-    const answer = '{"baton":null,"base_url":null,"results":[]}'
+    const response = '{"baton":null,"base_url":null,"results":[]}'
     const db = createClient({
       url: 'http://x',
       fetch: async () => {
-        asked.resolve()
+        requested.resolve()
         const status = requests++ < refusals ? 429 : 200
-        return { status, headers: { get: () => retryAfter }, text: async () => answer }
+        return { status, headers: { get: () => retryAfter }, text: async () => response }
       },
     })
-    return { db, asked: asked.promise, count: () => requests }
+    return { db, requested: requested.promise, count: () => requests }
   }
 
   test('at once: they are aborted', async () => {
-    // otherwise it would wait for a quarter of an hour
-    const { db, asked, count } = clientOf('900', Infinity)
+    // otherwise, it would wait for 15 minutes
+    const { db, requested, count } = clientOf('900', Infinity)
     const call = expect(db.execute('select 1', [], { timeoutMs: Infinity })).rejects.toThrow(
       'the client is closed',
     )
-    await asked
+    await requested
     await pause(10)
     await db.close()
     await call
@@ -116,22 +116,22 @@ describe('close, and calls that wait for a retry', () => {
   })
 
   test('with drainMs: they finish', async () => {
-    const { db, asked, count } = clientOf('1', 1)
+    const { db, requested, count } = clientOf('1', 1)
     const call = isHealthy(db)
-    await asked
+    await requested
     await pause(10)
     await db.close({ drainMs: 10_000 })
     expect(await Promise.race([call, Promise.resolve('not yet')])).toBe(true)
     expect(count()).toBe(2)
   })
 
-  test('a transaction that would be retried', async () => {
+  test('a transaction is not retried', async () => {
     for (const drainMs of [0, 10_000]) {
-      const { db, asked } = clientOf('1', Infinity)
+      const { db, requested } = clientOf('1', Infinity)
       const transaction = expect(
         db.transaction((tx) => tx.execute('select 1'), { retry: 1000 }),
       ).rejects.toThrow(drainMs ? '429' : 'the client is closed')
-      await asked
+      await requested
       await pause(10)
       await db.close({ drainMs })
       await transaction
@@ -140,21 +140,21 @@ describe('close, and calls that wait for a retry', () => {
 })
 
 describe('closing twice', () => {
-  test('with drainMs: both settle when the work is done', async () => {
+  test('with drainMs: both settle when the pending calls have finished', async () => {
     const db = createClient(database.config)
     const query = db.execute(SLOW)
     await Promise.all([db.close({ drainMs: Infinity }), db.close({ drainMs: Infinity })])
     expect(await Promise.race([query, Promise.resolve('not yet')])).not.toBe('not yet')
   })
 
-  test('at once during a close with drainMs: both settle at once', async () => {
+  test('without drainMs, during a close with drainMs: both settle at once', async () => {
     const db = createClient(database.config)
     const stream = openStream(db)
     stream.begin()
     await stream.execute('insert into t values (1)')
-    const patient = db.close({ drainMs: Infinity })
+    const withDrain = db.close({ drainMs: Infinity })
     await db.close()
-    await patient
+    await withDrain
     expect((await direct.execute('select a from t')).rows).toEqual([])
   })
 
@@ -166,7 +166,7 @@ describe('closing twice', () => {
   })
 })
 
-describe('more calls than may be in flight', () => {
+describe('more calls than the concurrency limit', () => {
   test('all of them finish', async () => {
     await using db = createClient({ ...database.config, concurrency: 3 })
     const results = await Promise.all(Array.from({ length: 100 }, (_, i) => db.execute('select ? as i', [i])))
@@ -175,7 +175,7 @@ describe('more calls than may be in flight', () => {
 
   test('transactions that wait for the write lock do not prevent its holder from ending', async () => {
     await using db = createClient({ ...database.config, concurrency: 2 })
-    // if the lock is taken over, the transaction that held it ends
+    // if the lock were taken over, the transaction that held it would end
     await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
         db.transaction(async (tx) => {
@@ -197,7 +197,7 @@ describe('more calls than may be in flight', () => {
 
   test('a read outside a transaction does not wait for queued writes', async () => {
     await using db = createClient({ ...database.config, concurrency: 2 })
-    // if the lock is taken over, the transaction that held it ends
+    // if the lock were taken over, the transaction that held it would end
     await Promise.all(
       Array.from({ length: 6 }, (_, i) =>
         db.transaction(async (tx) => {
@@ -211,7 +211,7 @@ describe('more calls than may be in flight', () => {
     expect((await direct.execute('select count(*) as n from t')).rows).toEqual([{ n: 12 }])
   })
 
-  test('reads that take the write lock wait like writes', async () => {
+  test('reads that acquire the write lock are queued like writes', async () => {
     await using db = createClient({ ...database.config, concurrency: 1 })
     const { waiting } = await db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')
@@ -223,7 +223,7 @@ describe('more calls than may be in flight', () => {
     await waiting
   })
 
-  test('a full queue rejects calls, in a transaction too', async () => {
+  test('a full queue rejects calls, including those in a transaction', async () => {
     await using db = createClient({ ...database.config, concurrency: 1, queueLimit: 2 })
     const calls = await Promise.allSettled(
       [1, 2, 3, 4, 5].map((i) => db.execute('insert into t values (?)', [i])),
@@ -245,7 +245,7 @@ describe('more calls than may be in flight', () => {
 
 test('a read-only transaction awaited inside one that writes does not wait for queued writers', async () => {
   await using db = createClient({ ...database.config, concurrency: 2 })
-  // if the lock is taken over, the transaction that held it ends
+  // if the lock were taken over, the transaction that held it would end
   await Promise.all(
     Array.from({ length: 6 }, (_, i) =>
       db.transaction(async (tx) => {
@@ -268,7 +268,7 @@ test('close with drainMs waits for a loop over rows, and rejects a new one', asy
   await closed
 })
 
-test('a stream that is idle when the client is closed reports its loss', async () => {
+test('a stream that is idle when the client is closed rejects later calls', async () => {
   const db = createClient(database.config)
   const [plain, within] = [openStream(db), openStream(db)]
   await plain.execute('select 1')

@@ -26,7 +26,7 @@ test('statements in one request each have their own result', async () => {
   expect(second.lastInsertRowid).toBe(41n)
   expect(changed).toMatchObject({ rowsAffected: 1, lastInsertRowid: null })
   expect(none.rows).toEqual([])
-  // the reads, and the writes
+  // one request for the reads, and one for the writes
   expect(requests()).toBe(2)
 })
 
@@ -55,7 +55,7 @@ test('a failing statement does not affect the others', async () => {
   expect((await db.execute('select a from t order by id')).rows).toEqual([{ a: 'x' }, { a: 'y' }])
 })
 
-test('a thousand statements at once take a sixteenth of the requests, and all are applied', async () => {
+test('a thousand statements at once are sent 16 per request, and all are applied', async () => {
   await Promise.all(
     Array.from({ length: 1_000 }, (_, at) => db.execute('insert into t (a) values (?)', [at])),
   )
@@ -106,7 +106,7 @@ test('a read that a transaction awaits does not wait for a write of the same tic
   ])
 })
 
-test('only the statement whose result has no JSON form fails', async () => {
+test('only the statement whose result cannot be encoded as JSON fails', async () => {
   const notUtf8 = "cast(x'ff' as text)"
   const reads = await Promise.allSettled(
     ['select 1', `select ${notUtf8}`, 'select 2'].map((sql) => db.execute(sql)),

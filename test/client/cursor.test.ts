@@ -40,7 +40,7 @@ describe.each([
     expect(rows).toBe(150)
   })
 
-  test('arguments, arrays, no rows', async () => {
+  test('accepts arguments, returns rows as arrays, and handles empty results', async () => {
     const rows = []
     for await (const row of readRows(db, 'select ? as a, ?2 as a', [1, 2n ** 60n], { rowMode: 'array' }))
       rows.push(row)
@@ -48,14 +48,14 @@ describe.each([
     for await (const row of readRows(db, 'select 1 where 0')) expect.unreachable(JSON.stringify(row))
   })
 
-  test('leaving early ends the statement and the stream', async () => {
+  test('leaving the loop early ends the statement and the stream', async () => {
     before = database.requestCount()
     for await (const { i } of readRows<{ i: number }>(db, count(2_000_000))) if (i === 3) break
     expect(cost()).toBe(2)
     expect((await db.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
   })
 
-  test('leaving early inside a transaction ends the statement, and the transaction continues', async () => {
+  test('leaving the loop early inside a transaction ends the statement, and the transaction continues', async () => {
     await db.batch(['drop table if exists kept', 'create table kept (a)'])
     await db.transaction(async (tx) => {
       await tx.execute('insert into kept values (1)')
@@ -76,15 +76,15 @@ describe.each([
         { n: 20_000 * (round + 1) },
       ])
     }
-    const mine = new Error('mine')
+    const ownError = new Error('own error')
     const given = (async () => {
-      for await (const row of readRows(db, many)) if (row) throw mine
+      for await (const row of readRows(db, many)) if (row) throw ownError
     })()
-    await expect(given).rejects.toBe(mine)
+    await expect(given).rejects.toBe(ownError)
     expect((await db.execute('select count(*) as n from left_early')).rows).toEqual([{ n: 120_000 }])
   })
 
-  test('errors: invalid SQL, a missing table, a failure in the middle', async () => {
+  test('rejects for invalid SQL, a missing table, and a failure after some rows', async () => {
     const read = async (sql: string): Promise<number> => {
       let rows = 0
       for await (const row of readRows(db, sql)) rows += row ? 1 : 0
@@ -107,7 +107,7 @@ describe.each([
 
   test('an abort rejects the loop with the reason', async () => {
     const controller = new AbortController()
-    const reason = new Error('mine')
+    const reason = new Error('own error')
     const read = (async () => {
       for await (const { i } of readRows<{ i: number }>(db, count(3_000_000), [], {
         signal: controller.signal,
@@ -117,7 +117,7 @@ describe.each([
     await expect(read).rejects.toBe(reason)
   })
 
-  test('inside a transaction it sees earlier writes, and the transaction continues', async () => {
+  test('sees earlier writes of its transaction, which continues afterwards', async () => {
     await db.batch(['drop table if exists c', 'create table c (a)'])
     await db.transaction(async (tx) => {
       await tx.execute('insert into c values (1), (2), (3)')
@@ -131,13 +131,13 @@ describe.each([
     expect((await db.execute('select count(*) as n from c')).rows).toEqual([{ n: 4 }])
   })
 
-  test('as the first statement of a transaction', async () => {
+  test('works as the first statement of a transaction', async () => {
     await db.transaction(async (tx) => {
       for await (const row of readRows(tx, 'select 1 as a')) expect(row).toEqual({ a: 1 })
     })
   })
 
-  test('a statement in the loop over the rows is rejected: it and the loop would wait for each other', async () => {
+  test('rejects a statement inside the loop over the rows, because the two would wait for each other', async () => {
     await db.transaction(async (tx) => {
       for await (const { i } of readRows<{ i: number }>(tx, count(100))) {
         if (i !== 1) continue
@@ -151,13 +151,13 @@ describe.each([
 
   test('an abandoned iterator does not prevent the transaction from ending', async () => {
     await db.batch(['drop table if exists c', 'create table c (a)'])
-    const mine = new Error('mine')
+    const ownError = new Error('own error')
     const given = db.transaction(async (tx) => {
       await tx.execute('insert into c values (1)')
       await readRows(tx, count(1_000_000)).next()
-      throw mine
+      throw ownError
     })
-    await expect(given).rejects.toBe(mine)
+    await expect(given).rejects.toBe(ownError)
     const unfinished = db.transaction(async (tx) => {
       await tx.execute('insert into c values (2)')
       await readRows(tx, count(1_000_000)).next()
@@ -179,7 +179,7 @@ describe.each([
     })
   })
 
-  test('after the transaction was lost, it does not read outside of it', async () => {
+  test('does not read outside the transaction after the transaction was lost', async () => {
     await db.batch(['drop table if exists c', 'create table c (a unique)', 'insert into c values (1)'])
     const given = db.transaction(async (tx) => {
       await tx.execute('insert into c values (2)')
@@ -218,13 +218,13 @@ describe('a cursor that is queued with other statements of a transaction', () =>
         ),
       ),
     )
-    // each sees the results of earlier calls
+    // each call sees the results of earlier calls
     let before = 0
     expect(results).toEqual(calls.map((call) => (call === 'write' ? (before++, 'written') : [{ n: before }])))
     expect((await db.execute('select count(*) as n from beside')).rows).toEqual([{ n: written }])
   })
 
-  test('while two other transactions write', async () => {
+  test('works while two other transactions write', async () => {
     await table()
     const others = [10, 11].map((a) =>
       db.transaction(async (tx) => {
@@ -251,16 +251,16 @@ describe('a cursor that is queued with other statements of a transaction', () =>
         void inner.execute('insert into beside values (1)').catch(() => {})
         rows = collect(readRows(inner, 'select a from beside'))
         rows.catch(() => {})
-        throw new Error('mine')
+        throw new Error('own error')
       })
-      await expect(failed).rejects.toThrow('mine')
+      await expect(failed).rejects.toThrow('own error')
       await expect(rows).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
       await tx.execute('insert into beside values (2)')
     })
     expect((await db.execute('select a from beside')).rows).toEqual([{ a: 2 }])
   })
 
-  test('a cursor that is not awaited is an error of the transaction, whether it has begun or not', async () => {
+  test('a cursor that is not awaited makes the transaction fail, whether or not it has begun', async () => {
     await table()
     for (const waits of [false, true]) {
       const given = db.transaction(async (tx) => {

@@ -14,7 +14,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { openRestartableServer, type RestartableServer } from '../support/restartable-server.ts'
 import { openTestServer, type TestDatabase } from '../support/test-server.ts'
 
-// The database API apart from pipelines and cursors, on each server, and from one server to another.
+// The database API except pipelines and cursors, on each server, and from one server to another.
 
 const server = await openTestServer()
 const opened: Client[] = []
@@ -110,7 +110,7 @@ describe.each<[Place, Place]>([
     await executeMultiple(source, EVERYTHING)
   })
 
-  test('restore(dump(x)) equals x, and its dump is the same', async () => {
+  test('a restored database equals the original, and its dump is the same', async () => {
     for (const preserveRowIds of [false, true]) {
       const target = await databases[to]()
       const seen: number[] = []
@@ -124,7 +124,7 @@ describe.each<[Place, Place]>([
       await target.execute("insert into words (words) values ('integrity-check')")
       const nearest = "select id from vector_top_k('nearest', vector32('[3,4]'), 1)"
       expect((await target.execute(nearest)).rows).toEqual([{ id: 2 }])
-      // the next rows get the ids that they would get in the source
+      // new rows get the same ids as in the source
       const { lastInsertRowid } = await target.execute("insert into auto (x) values ('end')")
       expect(lastInsertRowid).toBe(3n)
       if (from === to) {
@@ -135,7 +135,7 @@ describe.each<[Place, Place]>([
     }
   })
 
-  test('a dump in batches, each applied once', async () => {
+  test('applies each batch of a dump once', async () => {
     await source.batch([
       'create table if not exists large (n integer primary key, t)',
       'delete from large',
@@ -180,9 +180,9 @@ describe('restore', () => {
     (await db.execute('select count(*), sum(n) from t', [], { rowMode: 'array' })).rows[0]
   const ALL = [ROWS, (ROWS * (ROWS - 1)) / 2]
 
-  /** A client whose responses get lost: the n-th batch is applied, or not even sent. */
+  /** A client that loses responses: the n-th batch is applied, or not even sent. */
   const losing = (
-    lost: ReadonlyMap<number, 'answer' | 'request'>,
+    lost: ReadonlyMap<number, 'response' | 'request'>,
     intMode: ClientConfig['intMode'] = 'auto',
   ): Client => {
     let batches = 0
@@ -193,9 +193,9 @@ describe('restore', () => {
       fetch: async (url, init) => {
         const how = init.body?.includes('"batch"') ? lost.get((batches += 1)) : undefined
         if (how === 'request') throw new TypeError('lost on the way')
-        const answer = await fetch(url, init)
-        if (how === undefined) return answer
-        await answer.text()
+        const response = await fetch(url, init)
+        if (how === undefined) return response
+        await response.text()
         throw new TypeError('lost on the way back')
       },
     })
@@ -205,7 +205,7 @@ describe('restore', () => {
     'the number of applied statements is read with each intMode: %s',
     async (intMode) => {
       await fresh()
-      const { statements } = await restore(losing(new Map([[2, 'answer']]), intMode), LARGE)
+      const { statements } = await restore(losing(new Map([[2, 'response']]), intMode), LARGE)
       expect(statements).toBe(LARGE.length + 2)
       expect(await total()).toEqual(ALL)
       await fresh()
@@ -231,15 +231,15 @@ describe('restore', () => {
     await expect(restore(closing, LARGE)).rejects.toThrow('the client is closed')
   })
 
-  test('each batch is applied once, whatever is lost', async () => {
+  test('each batch is applied once, whichever request or response is lost', async () => {
     await fresh()
     const unreliable = losing(
       new Map([
-        [1, 'answer'],
+        [1, 'response'],
         [2, 'request'],
-        [3, 'answer'],
+        [3, 'response'],
         [5, 'request'],
-        [6, 'answer'],
+        [6, 'response'],
       ]),
     )
     const { statements } = await restore(unreliable, LARGE)
@@ -263,7 +263,7 @@ describe('restore', () => {
     expect(await total()).toEqual(ALL)
   })
 
-  test('a restore that stopped reports its progress, and resumes from there', async () => {
+  test('an interrupted restore reports its progress, and resumes from there', async () => {
     await fresh()
     const bad = LARGE.with(9_000, "INSERT INTO missing VALUES('x');\n")
     const stopped = restore(db, bad)
@@ -289,7 +289,7 @@ describe('restore', () => {
     expect(await tables()).toEqual(['t'])
   })
 
-  test('an abort in the middle, and another process that resumes', async () => {
+  test('another process can resume an aborted restore', async () => {
     await fresh()
     const stop = new AbortController()
     const stopped = restore(db, LARGE, { signal: stop.signal, onProgress: () => stop.abort('enough') })
@@ -299,13 +299,13 @@ describe('restore', () => {
     expect(await total()).toEqual(ALL)
   })
 
-  test('a server that is repeatedly stopped in the middle', async ({ skip }) => {
+  test('resumes after the server was repeatedly stopped', async ({ skip }) => {
     const restartable = await openRestartableServer(inject('target'), 100_000_000)
     if (restartable === null) skip('a server that is not ours to stop')
     await using own = restartable as RestartableServer
     const db = open({ ...own.config, maxRetries: 0 })
     const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
-    // long enough for some batches, and at a different place each time
+    // long enough for several batches, and at a different position each time
     for (let attempt = 0; ; attempt++) {
       const run = restore(db, LARGE, { resume: attempt > 0, timeoutMs: 5_000 })
       const stop = attempt < 4 ? pause(60 + attempt * 90).then(() => own.restart()) : null
@@ -368,7 +368,7 @@ describe('restore', () => {
 })
 
 describe('dump', () => {
-  test('is a snapshot, and a reader that pauses does not block writers', async () => {
+  test('is a snapshot, and does not block writers while its reader pauses', async () => {
     const { config } = await server.createDatabase()
     const db = open(config)
     await db.batch([
@@ -391,7 +391,7 @@ describe('dump', () => {
     expect((await statementsOf(dump(db))).filter((each) => /INTO z /.test(each))).toHaveLength(2)
   })
 
-  test('a failure of the server is an error, and never a partial dump', async () => {
+  test('a server failure is an error, never a partial dump', async () => {
     const { config } = await server.createDatabase()
     const db = open(config)
     await db.batch(['create table t ("a""b")', "insert into t values ('x')"])
@@ -401,7 +401,7 @@ describe('dump', () => {
   })
 })
 
-test('describe', async () => {
+test('describes a statement', async () => {
   const { config } = await server.createDatabase()
   const db = open(config)
   await db.execute('create table t (a integer, b text)')
@@ -427,7 +427,7 @@ test('describe', async () => {
 })
 
 describe('listen', () => {
-  /** Listens until the table has changed this often, or for a time. */
+  /** Listens until the table has changed this many times, or until a timeout. */
   async function total(
     db: Client,
     wanted: number,
@@ -444,12 +444,12 @@ describe('listen', () => {
     return { events, inserted }
   }
 
-  test('counts each of 300 committed changes once, and none of those rolled back', async () => {
+  test('counts each of 300 committed changes once, and does not count changes that were rolled back', async () => {
     const { config } = await server.createDatabase()
     const db = open(config)
     await db.execute('create table t (a)')
     const { promise, resolve } = Promise.withResolvers<void>()
-    const heard = total(db, 301, resolve)
+    const rowCount = total(db, 301, resolve)
     await promise
     // libsql-server clears its counts only after it releases the write lock, so a rollback can clear another writer's
     const writers = inject('target') === 'embedded' ? 4 : 1
@@ -472,15 +472,15 @@ describe('listen', () => {
     }
     await Promise.all(Array.from({ length: writers }, write))
     expect((await db.execute('select count(*) as n from t')).rows).toEqual([{ n: 300 }])
-    // one more change, so that the listener does not stop by accident
+    // one more change, so that the listener does not stop too early
     await db.execute('insert into t values (5)')
-    const { events, inserted } = await heard
+    const { events, inserted } = await rowCount
     expect(inserted).toBe(301)
     expect(new Set(events.map(({ type }) => type))).toEqual(new Set(['ready', 'changes']))
     expect(events).toHaveLength(1 + 100 + 100 + 1)
   })
 
-  test('only the requested actions', async () => {
+  test('reports only the requested actions', async () => {
     const { config } = await server.createDatabase()
     const db = open(config)
     await db.batch(['create table t (a)', 'insert into t values (1), (2)'])
@@ -497,7 +497,7 @@ describe('listen', () => {
     await listener.return()
   })
 
-  test('a restart of the server: continues, and reports that changes may be lost', async ({ skip }) => {
+  test('continues after a restart of the server, and reports that changes may be lost', async ({ skip }) => {
     const restartable = await openRestartableServer(inject('target'), 10_000_000)
     if (restartable === null) skip('a server that is not ours to stop')
     await using own = restartable as RestartableServer
@@ -518,7 +518,9 @@ describe('listen', () => {
   })
 })
 
-test('jobs: a schema change that is being applied to the children, and one that fails', async ({ skip }) => {
+test('jobs report a schema change that is being applied to the children, and one that fails', async ({
+  skip,
+}) => {
   const target = inject('target')
   if (target !== 'embedded' && target !== 'sqld') skip('a server whose databases are not ours to make')
   await using schemas = await startLocalServer({ backend: target === 'sqld' ? 'sqld' : 'embedded' })

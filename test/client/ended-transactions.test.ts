@@ -7,8 +7,8 @@ import { FaultProxy } from '../support/fault-proxy.ts'
 import { seeded } from '../support/random.ts'
 import { openRestartableServer, type RestartableServer } from '../support/restartable-server.ts'
 
-// Every way in which a server ends a transaction on its own. The short versions, for core on both versions of the protocol
-// and for the ORMs on the newer one. For the long versions: npm run test:faults.
+// Every way in which a server ends a transaction on its own. These are the short versions, for core on both versions of the
+// protocol and for the ORMs on the newer one. The long versions are run by npm run test:faults.
 const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 const transactions = Number(process.env['FAULT_TRANSACTIONS'] ?? 60)
 const isLong = process.env['FAULT_LONG'] !== undefined
@@ -42,7 +42,7 @@ const cases = Object.entries(CAUSES).flatMap(([cause, act]) => ways.map((way) =>
 
 describe.runIf(isOurs)('no transaction is torn', () => {
   test.concurrent.each(ways)(
-    `nor on a full disk: $protocol through $name (seed ${seed})`,
+    `not even on a full disk: $protocol through $name (seed ${seed})`,
     { timeout },
     async ({ name, of, hidesV3 }) => {
       await using server = await start(hidesV3)

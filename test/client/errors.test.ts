@@ -27,11 +27,11 @@ const SECRET = 'an argument that must stay secret'
 
 /** Runs a call in a named function, two calls deep. @returns the error that this function threw */
 async function failureOf(work: () => Promise<unknown>): Promise<Error> {
-  async function theCaller(): Promise<void> {
+  async function caller(): Promise<void> {
     await work()
   }
   try {
-    await theCaller()
+    await caller()
   } catch (error) {
     return error as Error
   }
@@ -44,7 +44,7 @@ const inTransaction = (work: (tx: Transaction) => Promise<unknown>) => async ():
     await work(tx)
   })
 
-const nowhere = createClient({ url: 'http://127.0.0.1:9', maxRetries: 0 })
+const unreachable = createClient({ url: 'http://127.0.0.1:9', maxRetries: 0 })
 const onStream = async (work: (stream: Stream) => Promise<unknown>) => {
   await using stream = openStream(db)
   await work(stream)
@@ -92,9 +92,12 @@ describe('the stack shows the caller', () => {
       },
     ],
     ['a script', async () => await executeMultiple(db, 'select 1; begin; select 2; selec 3; commit')],
-    ['no connection', async () => await nowhere.execute('select 1')],
-    ['no connection in a transaction', async () => await nowhere.transaction((tx) => tx.execute('select 1'))],
-    ['no connection for a read', async () => await serverVersion(nowhere)],
+    ['no connection', async () => await unreachable.execute('select 1')],
+    [
+      'no connection in a transaction',
+      async () => await unreachable.transaction((tx) => tx.execute('select 1')),
+    ],
+    ['no connection for a read', async () => await serverVersion(unreachable)],
     ['no response in time', async () => await db.execute(ENDLESS_READ, [], { timeoutMs: 50 })],
     [
       'an integer that a number cannot represent',
@@ -126,7 +129,7 @@ describe('the stack shows the caller', () => {
   })
 
   test('and does not change the reason of a signal', async () => {
-    const reason = new Error('mine')
+    const reason = new Error('own error')
     const { stack } = reason
     const error = await failureOf(() => db.execute('select 1', [], { signal: AbortSignal.abort(reason) }))
     expect(error).toBe(reason)
@@ -135,17 +138,17 @@ describe('the stack shows the caller', () => {
 
   test('a successful call captures no stack', async () => {
     const { stackTraceLimit, prepareStackTrace } = Error
-    let looks = 0
+    let polls = 0
     Error.prepareStackTrace = () => {
-      looks += 1
+      polls += 1
       return ''
     }
     try {
       await db.execute('select 1')
       await inTransaction((tx) => tx.batch(['select 1']))()
-      expect(looks).toBe(0)
+      expect(polls).toBe(0)
       await failureOf(() => db.execute('selec 1'))
-      expect(looks).toBeGreaterThan(0)
+      expect(polls).toBeGreaterThan(0)
       expect(Error.stackTraceLimit).toBe(stackTraceLimit)
     } finally {
       Error.prepareStackTrace = prepareStackTrace
@@ -172,7 +175,7 @@ describe('a printed error shows the statement, but nothing that may be secret', 
   })
 
   test('all statements that were sent, if the failing one is unknown', async () => {
-    const error = await failureOf(() => nowhere.batch(['select 1', { sql: 'select ?', args: [SECRET] }]))
+    const error = await failureOf(() => unreachable.batch(['select 1', { sql: 'select ?', args: [SECRET] }]))
     expect(error).toBeInstanceOf(TransportError)
     expect(print(error)).toContain('SQL: select 1; select ?\n')
     expect(print(error)).not.toContain(SECRET)
@@ -214,7 +217,7 @@ describe('wrong configuration that only a request can show', () => {
       })
     plain.close()
     // a port without a server is not a TLS problem
-    await expect(nowhere.execute('select 1')).rejects.toThrow(/^(?!.*TLS)/)
+    await expect(unreachable.execute('select 1')).rejects.toThrow(/^(?!.*TLS)/)
   })
 
   test.each([

@@ -26,7 +26,7 @@ const rows = async (): Promise<unknown[]> =>
   (await direct.execute('select a from t order by rowid')).rows.map(({ a }) => a)
 const insert = (a: number) => ({ sql: 'insert into t values (?)', args: [a] })
 
-test('a transaction: BEGIN is sent with the first statement, COMMIT with the close of the stream', async () => {
+test('sends BEGIN with the first statement, and COMMIT with the close of the stream', async () => {
   const result = await db.transaction(async (tx) => {
     await tx.execute(insert(1))
     return await tx.execute('insert into t values (2) returning a')
@@ -48,12 +48,12 @@ test('the server is probed once for what it supports', async () => {
   expect(await rows()).toEqual([1, 2])
 })
 
-test('a callback that throws keeps nothing', async () => {
+test('a transaction whose callback throws is rolled back', async () => {
   const given = db.transaction(async (tx) => {
     await tx.execute(insert(1))
-    throw new Error('mine')
+    throw new Error('own error')
   })
-  await expect(given).rejects.toThrow('mine')
+  await expect(given).rejects.toThrow('own error')
   expect(await rows()).toEqual([])
 })
 
@@ -68,7 +68,7 @@ test('a batch is atomic', async () => {
   expect(await rows()).toEqual([1])
 })
 
-test('a batch whose COMMIT is rejected keeps nothing', async () => {
+test('a batch whose COMMIT is rejected is rolled back', async () => {
   await direct.batch([
     'drop table if exists child',
     'create table child (a references t (a) deferrable initially deferred)',

@@ -8,10 +8,10 @@ import { openFaultyDatabase, seed, sizeOf } from '../support/faulty-database.ts'
 import { ENDLESS_READ } from '../support/fixtures.ts'
 import { pick, seeded } from '../support/random.ts'
 
-// The short versions. For the long ones: npm run test:faults.
+// These are the short versions. The long versions are run by npm run test:faults.
 const transactions = sizeOf('FAULT_TRANSACTIONS', 60)
 const writes = sizeOf('FAULT_WRITES', 200)
-// losing a response that continues a transaction holds up all writers for the server's 5 s, so it happens only on request
+// losing a response that continues a transaction blocks all writers for 5 s, so it happens only on request
 const isShort = process.env['FAULT_ALL'] === undefined
 const timeout = sizeOf('FAULT_TIMEOUT_MS', 60_000)
 
@@ -30,12 +30,12 @@ describe.each([
     const account = await tearTransactions(db, direct, transactions, seeded(seed))
     console.log(`torn transactions: ${JSON.stringify({ ...account, leaks: account.leaks.length, seed })}`)
     expect(account.leaks).toEqual([])
-    // both cases occur, whatever the seed
+    // both cases occur with any seed
     expect(account.endedByServer).toBeGreaterThan(0)
     expect(account.committed).toBeGreaterThan(0)
   })
 
-  test(`nor with savepoints, batches, cursors and aborted calls (seed ${seed})`, {
+  test(`no transaction is torn with savepoints, batches, cursors and aborted calls (seed ${seed})`, {
     timeout,
   }, async () => {
     await using db = createClient({ ...database.config, url: proxy.url })
@@ -47,7 +47,7 @@ describe.each([
     expect(account.committed).toBeGreaterThan(0)
   })
 
-  test(`nor when requests fail as well (seed ${seed})`, { timeout }, async () => {
+  test(`no transaction is torn when requests fail as well (seed ${seed})`, { timeout }, async () => {
     const random = seeded(seed + 1)
     proxy.next = (body) => randomFault(random, body, isShort)
     await using db = createClient({ ...database.config, url: proxy.url })

@@ -5,7 +5,7 @@ import { dropEverything } from '../support/drop-everything.ts'
 import { seeded } from '../support/random.ts'
 import { openTestServer } from '../support/test-server.ts'
 
-// Random databases, dumped and restored: the result equals the original, value by value.
+// Dumps and restores random databases. The result must equal the original, value by value.
 
 const ROUNDS = 15
 const SEED = 20_260_101

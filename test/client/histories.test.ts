@@ -6,7 +6,7 @@ import { drizzleLists, kyselyLists, ofCore } from '../generated/faults/list-clie
 import { openFaultyDatabase, seed, sizeOf } from '../support/faulty-database.ts'
 import { seeded } from '../support/random.ts'
 
-// The short versions. For the long ones: npm run test:faults.
+// These are the short versions. The long versions are run by npm run test:faults.
 const appends = sizeOf('FAULT_APPENDS', 80)
 const timeout = sizeOf('FAULT_TIMEOUT_MS', 90_000)
 

@@ -3,11 +3,11 @@ import { expect, inject, test } from 'vitest'
 import { close, execute, pipeline } from '../server/wire.ts'
 import { openTestServer, type TestDatabase } from '../support/test-server.ts'
 
-// Which changes each server reports if part of a committed transaction was undone.
+// The changes that each server reports if part of a committed transaction was undone.
 
 const server = await openTestServer()
 
-/** Number of rows inserted last, which shows the listener that everything else was reported. */
+/** Number of rows inserted last, which tells the listener that everything before was reported. */
 const LAST = 50
 
 /** Runs the statements on one stream. @returns the number of inserted rows reported for each table */
@@ -169,7 +169,7 @@ const UNDONE: Record<
 }
 
 test.each(Object.entries(UNDONE))(
-  '%s, undone, is not reported',
+  '%s is not reported if it was undone',
   async (_name, [statements, expected, onSqld]) => {
     const isEmbedded = inject('target') === 'embedded'
     expect(await insertedBy(await server.createDatabase(), statements)).toEqual(

@@ -25,7 +25,7 @@ beforeEach(async () => {
 const types = (): string[] => events.map(({ type }) => type)
 const SECRET = 'an argument that must stay secret'
 
-test('a statement, from its beginning to its end', async () => {
+test('reports the beginning and the end of a statement', async () => {
   await db.execute('insert into t values (?)', [SECRET])
   expect(events).toEqual([
     {
@@ -64,7 +64,7 @@ test('a statement, from its beginning to its end', async () => {
   expect(end.durationMs).toBeGreaterThan(0)
 })
 
-test('a batch, with the rows of all its statements', async () => {
+test('reports a batch with the rows of all of its statements', async () => {
   await db.batch([
     'insert into t values (1)',
     'insert into t values (2)',
@@ -76,7 +76,7 @@ test('a batch, with the rows of all its statements', async () => {
   expect(events[2]).toMatchObject({ rows: 4 })
 })
 
-test('an error, the same one that the caller receives', async () => {
+test('reports the same error that the caller receives', async () => {
   await db.execute('insert into t values (1)')
   events.length = 0
   const error: unknown = await db.execute('insert into t values (1)').catch((reason: unknown) => reason)
@@ -84,7 +84,7 @@ test('an error, the same one that the caller receives', async () => {
   expect(events[2]).toMatchObject({ error })
 })
 
-test('transactions that commit, roll back, or send nothing', async () => {
+test('reports transactions that commit, roll back, or send nothing', async () => {
   await db.transaction((tx) => tx.execute('insert into t values (1)'))
   expect(types()).toEqual([
     'transaction:begin',
@@ -112,7 +112,7 @@ test('transactions that commit, roll back, or send nothing', async () => {
   expect(types()).toEqual(['transaction:begin', 'transaction:commit'])
 })
 
-test('cursors inside a transaction, and outside it', async () => {
+test('reports cursors inside and outside a transaction', async () => {
   await db.transaction(async (tx) => {
     await tx.execute('select 0')
     for await (const _ of readRows(tx, 'select 1')) break
@@ -126,7 +126,7 @@ test('cursors inside a transaction, and outside it', async () => {
   ])
 })
 
-test('a transaction that is lost, and one that is retried', async () => {
+test('reports a transaction that is lost, and one that is retried', async () => {
   let runs = 0
   await db.transaction(
     async (tx) => {
@@ -152,7 +152,7 @@ test('a transaction that is lost, and one that is retried', async () => {
   })
 })
 
-test('a transaction that is about to expire', async () => {
+test('reports a transaction that is about to expire', async () => {
   await using hasty = createClient({
     ...database.config,
     transactionTimeoutMs: 200,
@@ -172,7 +172,7 @@ test('a transaction that is about to expire', async () => {
   expect((warning as { remainingMs: number }).remainingMs).toBeLessThanOrEqual(41)
 })
 
-test('rows that are read from a cursor, even if the loop is left early', async () => {
+test('reports the rows read from a cursor, even if the loop is left early', async () => {
   await db.batch(['insert into t values (1)', 'insert into t values (2)', 'insert into t values (3)'])
   events.length = 0
   for await (const row of readRows(db, 'select a from t')) if (row['a'] === 2) break
@@ -183,15 +183,15 @@ test('rows that are read from a cursor, even if the loop is left early', async (
 })
 
 test('the diagnostics channel of node receives the same events', async () => {
-  const heard: unknown[] = []
-  const listen = (event: unknown): unknown => heard.push(event)
+  const received: unknown[] = []
+  const listen = (event: unknown): unknown => received.push(event)
   const baton = channel('baton')
   baton.subscribe(listen)
   await using quiet = createClient(database.config)
   await quiet.execute('select 1')
   baton.unsubscribe(listen)
   await quiet.execute('select 2')
-  expect(heard).toMatchObject([
+  expect(received).toMatchObject([
     { type: 'query:start', sql: ['select 1'] },
     { type: 'request' },
     { type: 'query:end', rows: 1 },
@@ -256,7 +256,7 @@ test('the end of a transaction is reported once, however it ends', async () => {
 test.each<[string, number, () => Promise<unknown>]>([
   ['a statement', 1, () => db.execute('select 1')],
   ['a batch', 1, () => db.batch(['select 1', 'select 2'])],
-  ['a question', 1, () => describe(db, 'select 1')],
+  ['a description', 1, () => describe(db, 'select 1')],
   ['rows that are all read', 2, () => collect(readRows(db, 'select 1'))],
   [
     'rows left early',
@@ -289,7 +289,7 @@ test.each<[string, number, () => Promise<unknown>]>([
     expect(request).toMatchObject({ status: expect.any(Number), durationMs: expect.any(Number) })
 })
 
-test('a cursor request has its path and its bytes, when its rows are read', async () => {
+test('reports the path and the bytes of a cursor request when its rows have been read', async () => {
   const rows = await collect(readRows(db, "select printf('%.1000c', 'x') as text union all select 1"))
   expect(rows).toHaveLength(2)
   const [cursor] = events.filter((event) => event.type === 'request')

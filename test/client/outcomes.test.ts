@@ -25,12 +25,12 @@ describe('the outcome of a call with several statements is that of the whole cal
     [`begin; ${INSERT}; commit; selec`, 'unknown', 3, [1]],
     // like the beginning of a dump
     [`PRAGMA foreign_keys=OFF; begin; ${INSERT}; ${MISSING}; commit`, 'not_applied', 3, []],
-  ])('script %j: %s', async (script, outcome, statementIndex, left) => {
+  ])('script %j: %s', async (script, outcome, statementIndex, remaining) => {
     await expect(executeMultiple(db, script)).rejects.toMatchObject({ outcome, statementIndex })
-    expect(await rows()).toEqual(left)
+    expect(await rows()).toEqual(remaining)
   })
 
-  test('a script whose server disappears after its first request: unknown', async () => {
+  test('a script whose server stops responding after its first request: unknown', async () => {
     const pad = 'x'.repeat(10_000)
     const inserts = Array.from({ length: 300 }, (_, at) => `insert into t values ('${at} ${pad}')`)
     let requests = 0
@@ -107,12 +107,12 @@ describe('text after COMMIT, ROLLBACK and BEGIN', () => {
   test.each([
     ['begin transaction n', 'COMMIT TRANSACTION n', [1]],
     ['begin immediate transaction "n"', 'rollback transaction n', []],
-  ])('the name of a transaction is ignored: %j, %j', async (begin, end, left) => {
+  ])('the name of a transaction is ignored: %j, %j', async (begin, end, remaining) => {
     await using stream = openStream(db)
     await stream.execute(begin)
     await stream.execute('insert into t values (1)')
     await stream.execute(end)
     expect(stream.inTransaction).toBe(false)
-    expect(await rows()).toEqual(left)
+    expect(await rows()).toEqual(remaining)
   })
 })

@@ -32,7 +32,7 @@ const documented = (JSON.parse(readFileSync(file, 'utf8')) as Row[]).filter(
   ({ api, status }) => api === 'platform' && status === 'documented',
 )
 
-/** Where a value differs from a schema; missing fields are left to the client. */
+/** Returns where a value differs from a schema. Missing fields are checked by the client. */
 function differences(value: unknown, schema: Schema, at: string): string[] {
   if (value === null) return schema.nullable ? [] : [`${at} is null`]
   if (schema.fields) {
@@ -57,15 +57,15 @@ const isPathOf = (path: string, row: Row): boolean =>
 
 const target = inject('target')
 describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', () => {
-  const answers: { method: string; path: string; status: number; text: string }[] = []
+  const responses: { method: string; path: string; status: number; text: string }[] = []
   let server: LocalServer
   let platform: PlatformClient
   const recording: PlatformFetch = async (url, init) => {
-    const answer = await fetch(url, init)
-    const text = await answer.text()
+    const reply = await fetch(url, init)
+    const text = await reply.text()
     const { pathname } = new URL(url)
-    answers.push({ method: init.method, path: pathname, status: answer.status, text })
-    return { status: answer.status, headers: answer.headers, text: async () => text }
+    responses.push({ method: init.method, path: pathname, status: reply.status, text })
+    return { status: reply.status, headers: reply.headers, text: async () => text }
   }
   const clientOf = (token: string): PlatformClient => {
     const { url, organization } = server.platform as NonNullable<LocalServer['platform']>
@@ -78,7 +78,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
   }, 180_000)
   afterAll(() => server.close())
 
-  test('groups and databases: created once, ready, branched, configured', async () => {
+  test('creates groups and databases once, waits until they are ready, branches and configures them', async () => {
     const group = { name: 'eu', location: 'local' }
     expect(await platform.groups.ensure(group)).toMatchObject({ created: true, group: { name: 'eu' } })
     expect(await platform.groups.ensure(group)).toMatchObject({ created: false })
@@ -128,21 +128,21 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     expect((await platform.groups.list()).map(({ name }) => name).toSorted()).toEqual(['default', 'eu'])
   })
 
-  test('tokens that renew themselves, and are invalid after a rotation', async () => {
+  test('tokens are renewed automatically, and become invalid after a rotation', async () => {
     const { hostname } = await platform.databases.get('db')
     const authToken = platform.databaseToken({ database: 'db', ttl: '2s' })
     const ofGroup = platform.databaseToken({ group: 'eu', ttl: '1h', authorization: 'read-only' })
     const db = createClient({ url: databaseUrl(hostname), authToken })
     const reader = createClient({ url: databaseUrl(hostname), authToken: ofGroup })
     await db.batch(['create table t (a)', 'insert into t values (1)'])
-    const before = answers.filter(({ path }) => path.endsWith('/auth/tokens')).length
+    const before = responses.filter(({ path }) => path.endsWith('/auth/tokens')).length
     // longer than the lifetime of a token
     const until = Date.now() + 4_000
     while (Date.now() < until) {
       expect((await db.execute('select a from t')).rows).toEqual([{ a: 1 }])
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
-    const minted = answers.filter(({ path }) => path.endsWith('/auth/tokens')).length - before
+    const minted = responses.filter(({ path }) => path.endsWith('/auth/tokens')).length - before
     expect(minted).toBeGreaterThanOrEqual(1)
     expect(minted).toBeLessThanOrEqual(4)
     expect((await reader.execute('select a from t')).rows).toEqual([{ a: 1 }])
@@ -158,7 +158,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     await Promise.all([db.close(), reader.close()])
   })
 
-  test('usage, and the queries with the most usage', async () => {
+  test('returns the usage, and the queries with the highest usage', async () => {
     const { total } = await platform.databases.usage('db', {
       from: new Date(Date.now() - 3_600_000),
       to: new Date(),
@@ -166,12 +166,12 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     expect(total?.rowsWritten).toBeGreaterThan(0)
     const { usage, databases } = await platform.organizations.usage()
     expect(usage.databases).toBe(databases.length)
-    // null where a back end does not meter
+    // null if the back end does not measure it
     const stats = await platform.databases.stats('db')
     expect(stats === null || stats.every(({ query }) => typeof query === 'string')).toBe(true)
   })
 
-  test('members, invitations, organizations', async () => {
+  test('manages members, invitations and organizations', async () => {
     await server.platform?.createUser({ username: 'ada' })
     expect(await platform.members.add({ username: 'ada', role: 'viewer' })).toEqual({
       username: 'ada',
@@ -207,7 +207,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     )
   })
 
-  test('API tokens, and their permissions', async () => {
+  test('creates API tokens with permissions', async () => {
     expect(await platform.apiTokens.validate()).toEqual({ expiresAt: null })
     const organization = platform.apiTokens.validate().then(() => server.platform?.organization as string)
     const reach = { organization: await organization, group: 'eu', scopes: ['read-only'] } as const
@@ -232,7 +232,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
       await expect(platform.databases.get(name)).rejects.toMatchObject({ outcome: 'not_applied' })
   })
 
-  test('deleted resources are gone, with all their contents', async () => {
+  test('deletes resources with all of their contents', async () => {
     expect(await platform.databases.delete('branch')).toMatchObject({ deleted: true })
     await expect(platform.databases.delete('branch')).rejects.toMatchObject({ status: 404 })
     expect(await platform.databases.delete('branch', { missingOk: true })).toMatchObject({ deleted: false })
@@ -247,14 +247,14 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
   })
 
   test('every documented route was called, succeeded, and responded as documented', () => {
-    const isAnswerTo = (row: Row) => (answer: (typeof answers)[number]) =>
-      answer.status === 200 && answer.method === row.method && isPathOf(answer.path, row)
+    const isResponseTo = (row: Row) => (reply: (typeof responses)[number]) =>
+      reply.status === 200 && reply.method === row.method && isPathOf(reply.path, row)
     // embedded databases have no replicas
     const isOfServer = ({ path }: Row): boolean =>
       target === 'sqld' || !path.includes('{groupName}/locations/')
-    const missing = documented.filter(isOfServer).filter((row) => !answers.some(isAnswerTo(row)))
+    const missing = documented.filter(isOfServer).filter((row) => !responses.some(isResponseTo(row)))
     expect(missing.map(({ method, path }) => `${method} ${path}`)).toEqual([])
-    const wrong = answers
+    const wrong = responses
       .filter(({ status }) => status === 200)
       .flatMap(({ method, path, text }) => {
         const row = documented.find((each) => each.method === method && isPathOf(path, each))

@@ -11,7 +11,7 @@ const cost = (): number => database.requestCount() - before
 
 beforeAll(async () => {
   await db.execute('create table t (a integer primary key, b)')
-  // detects that the server has /v3
+  // makes the client detect that the server supports /v3
   await db.transaction((tx) => tx.execute('select 1'))
 })
 beforeEach(() => {

@@ -27,7 +27,7 @@ describe('executeMultiple', () => {
     expect(await rows()).toEqual([1, 5, 6, 7, 'a;b'])
   })
 
-  test('outside a transaction each statement is committed separately, up to the first that fails', async () => {
+  test('outside a transaction, each statement is committed separately, until one fails', async () => {
     const script = 'insert into t values (1);\ninsert into t values (1);\ninsert into t values (2)'
     await expect(executeMultiple(db, script)).rejects.toMatchObject({
       code: 'SQLITE_CONSTRAINT',
@@ -39,7 +39,7 @@ describe('executeMultiple', () => {
     expect(await rows()).toEqual([1])
   })
 
-  test('between BEGIN and COMMIT it is atomic', async () => {
+  test('statements between BEGIN and COMMIT are atomic', async () => {
     const good =
       'insert into t values (0); begin; insert into t values (1); insert into t values (2); commit;'
     await executeMultiple(db, good)
@@ -147,7 +147,7 @@ COMMIT;
 `
     await executeMultiple(db, `drop table if exists child2; drop table if exists parent2; ${dump}`)
     expect((await db.execute('select id, parent from child2')).rows).toEqual([{ id: 1, parent: 7 }])
-    // foreign keys are on again, and the trigger exists
+    // foreign keys are enabled again, and the trigger exists
     await expect(db.execute('insert into child2 values (2, 8)')).rejects.toMatchObject({
       extendedCode: 'SQLITE_CONSTRAINT_FOREIGNKEY',
     })

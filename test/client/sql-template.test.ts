@@ -19,7 +19,7 @@ interface Pet {
   name: string
 }
 
-test('a template is a statement wherever one is accepted', async () => {
+test('a template is accepted wherever a statement is', async () => {
   const one = sql`select id, name from pet where id = ${1}`
   const expected = [{ id: 1, name: "Robert'); drop table pet; --" }]
   const { rows } = await db.execute<Pet>(one)

@@ -4,7 +4,7 @@ import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { ENDLESS_READ, settlesBefore, slowRead } from '../support/fixtures.ts'
 import { openTestServer } from '../support/test-server.ts'
 
-// No child outlives its parent: operations that a callback leaves running end with it, and do not affect later ones.
+// Operations that a callback leaves running end with the callback, and do not affect later operations.
 const server = await openTestServer()
 const database = await server.createDatabase()
 const db = createClient(database.config)
@@ -13,10 +13,10 @@ beforeEach(() => db.batch(['drop table if exists t', 'create table t (a text)'])
 const insert = (tx: Transaction, a: string) => tx.execute('insert into t values (?)', [a])
 const values = async (): Promise<unknown[]> =>
   (await db.execute('select a from t order by rowid', [], { rowMode: 'array' })).rows.flat()
-const boom = new Error('boom')
+const failure = new Error('boom')
 
 describe('a savepoint that fails', () => {
-  test('ends the savepoint inside it, which is not awaited: nothing in that one is kept, but the rest is', async () => {
+  test('ends a savepoint inside it that is not awaited: that savepoint is undone, and the rest is kept', async () => {
     const inner: unknown[] = []
     await db.transaction(async (tx) => {
       await tx
@@ -28,10 +28,10 @@ describe('a savepoint that fails', () => {
                 await insert(i, 'credit')
               })
               .catch((error: unknown) => inner.push(error)),
-            Promise.reject(boom),
+            Promise.reject(failure),
           ]),
         )
-        .catch((error: unknown) => expect(error).toBe(boom))
+        .catch((error: unknown) => expect(error).toBe(failure))
       await insert(tx, 'audit')
     })
     expect(await values()).toEqual(['audit'])
@@ -39,7 +39,7 @@ describe('a savepoint that fails', () => {
     expect(inner).toMatchObject([{ code: 'STREAM_CLOSED', outcome: 'not_applied' }])
   })
 
-  test('rejects calls queued inside it, and later ones', async () => {
+  test('rejects calls that are queued inside it, and later calls', async () => {
     const late = Promise.withResolvers<Transaction>()
     const queued: Promise<unknown>[] = []
     await db.transaction(async (tx) => {
@@ -49,9 +49,9 @@ describe('a savepoint that fails', () => {
         queued.push(insert(sp, 'two').catch((error: unknown) => error))
         await Promise.resolve()
         queued.push(sp.batch(["insert into t values ('three')"]).catch((error: unknown) => error))
-        throw boom
+        throw failure
       })
-      await expect(failed).rejects.toBe(boom)
+      await expect(failed).rejects.toBe(failure)
       await expect(insert(await late.promise, 'four')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
       await expect((await late.promise).savepoint(() => {})).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
       await insert(tx, 'five')
@@ -69,9 +69,9 @@ describe('a savepoint that fails', () => {
       const failed = tx.savepoint(async (sp) => {
         await insert(sp, 'gone')
         await readRows(sp, 'select 1 union select 2').next()
-        throw boom
+        throw failure
       })
-      await expect(failed).rejects.toBe(boom)
+      await expect(failed).rejects.toBe(failure)
       await insert(tx, 'kept')
     })
     expect(await values()).toEqual(['kept'])
@@ -79,14 +79,14 @@ describe('a savepoint that fails', () => {
 })
 
 describe('a callback that returns', () => {
-  test('while a savepoint inside it runs causes an error, and everything is rolled back', async () => {
+  test('while a savepoint inside it is running: everything is rolled back with an error', async () => {
     const errors: unknown[] = []
     const given = db.transaction(async (tx) => {
       await insert(tx, 'one')
       void tx
         .savepoint(async (sp) => {
           await insert(sp, 'debit')
-          throw boom
+          throw failure
         })
         .catch((error: unknown) => errors.push(error))
     })
@@ -97,7 +97,7 @@ describe('a callback that returns', () => {
     expect(errors).toHaveLength(1)
   })
 
-  test('while a nested savepoint runs: the nested one is undone, and the transaction continues', async () => {
+  test('while a nested savepoint is running: the nested one is undone, and the transaction continues', async () => {
     await db.transaction(async (tx) => {
       await insert(tx, 'one')
       const failed = tx.savepoint(async (sp) => {
@@ -110,7 +110,7 @@ describe('a callback that returns', () => {
     expect(await values()).toEqual(['one', 'four'])
   })
 
-  test('while rows are being read in a savepoint', async () => {
+  test('while rows are being read in a savepoint: the savepoint is undone', async () => {
     await db.transaction(async (tx) => {
       const failed = tx.savepoint(async (sp) => {
         await insert(sp, 'two')
@@ -139,9 +139,9 @@ describe('a callback that returns', () => {
         return 'value'
       })
       late.catch(() => {})
-      throw boom
+      throw failure
     })
-    await expect(given).rejects.toBe(boom)
+    await expect(given).rejects.toBe(failure)
     go.resolve()
     await expect(late).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
   })
@@ -181,7 +181,7 @@ describe('deadlines inside', () => {
     })
   })
 
-  test('so do rows that are queued after a statement in flight', async () => {
+  test('rows that are queued after a statement in flight wait no longer than their timeout', async () => {
     const slow = slowRead(1500000)
     await db.transaction(async (tx) => {
       await tx.execute('select 1')
@@ -220,7 +220,7 @@ describe('deadlines inside', () => {
       },
       { mode: 'deferred' },
     )
-    // with its own timeout it would continue for 400 ms
+    // with a separate timeout, it would continue for 400 ms
     expect(
       await settlesBefore(
         given,

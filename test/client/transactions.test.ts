@@ -32,12 +32,12 @@ test('commits the changes of the callback and returns its value', async () => {
 })
 
 test("rolls back when the callback throws, and throws the callback's own error", async () => {
-  const mine = new Error('mine')
+  const ownError = new Error('own error')
   const given = db.transaction(async (tx) => {
     await tx.execute(insert('one'))
-    throw mine
+    throw ownError
   })
-  await expect(given).rejects.toBe(mine)
+  await expect(given).rejects.toBe(ownError)
   expect(await values()).toEqual([])
 })
 
@@ -62,7 +62,7 @@ test('a statement that fails and is caught leaves the transaction usable', async
   expect(await values()).toEqual(['one', 'two'])
 })
 
-test('a first statement that the parser rejects does not use up the BEGIN', async () => {
+test('BEGIN is sent again if the parser rejects the first statement', async () => {
   await db.transaction(async (tx) => {
     await tx.execute('selec').catch(() => {})
     await tx.execute(insert('one'))
@@ -70,7 +70,7 @@ test('a first statement that the parser rejects does not use up the BEGIN', asyn
   expect(await values()).toEqual(['one'])
 })
 
-test('if statements are queued together, only the invalid ones reject, in order', async () => {
+test('of several statements queued together, only the invalid ones reject, in order', async () => {
   const settled = await db.transaction((tx) =>
     Promise.allSettled([
       tx.execute(insert('one')),
@@ -98,15 +98,15 @@ test.each([
   await db.execute(
     "create trigger no before insert on t when new.b = 'forbidden' begin select raise(rollback, 'no'); end",
   )
-  const swallowed: unknown[] = []
+  const caught: unknown[] = []
   const given = db.transaction(async (tx) => {
     await tx.execute(insert('one'))
-    await tx.execute(cause).catch((error: unknown) => swallowed.push(error))
-    await tx.execute(insert('two')).catch((error: unknown) => swallowed.push(error))
-    await tx.execute(insert('three')).catch((error: unknown) => swallowed.push(error))
+    await tx.execute(cause).catch((error: unknown) => caught.push(error))
+    await tx.execute(insert('two')).catch((error: unknown) => caught.push(error))
+    await tx.execute(insert('three')).catch((error: unknown) => caught.push(error))
   })
   await expect(given).rejects.toMatchObject({ name: 'StreamError', code: 'TRANSACTION_LOST' })
-  expect(swallowed.map((error) => (error as SqlError).code)).toEqual([
+  expect(caught.map((error) => (error as SqlError).code)).toEqual([
     'SQLITE_CONSTRAINT',
     'TRANSACTION_LOST',
     'TRANSACTION_LOST',
@@ -114,7 +114,7 @@ test.each([
   expect(await values()).toEqual([])
 })
 
-test('nothing is torn when statements are queued together with one that rolls back', async () => {
+test('a transaction is not torn if a statement that rolls back is queued together with others', async () => {
   await db.execute(insert('one'))
   const given = db.transaction((tx) =>
     Promise.allSettled([
@@ -127,13 +127,13 @@ test('nothing is torn when statements are queued together with one that rolls ba
   expect(await values()).toEqual(['one'])
 })
 
-test("a loss does not mask the callback's own error", async () => {
+test("the loss of a transaction does not replace the callback's own error", async () => {
   const given = db.transaction(async (tx) => {
     await tx.execute(insert('one'))
     await tx.execute("insert or rollback into t (b) values ('one')").catch(() => {})
-    throw new Error('mine')
+    throw new Error('own error')
   })
-  await expect(given).rejects.toThrow('mine')
+  await expect(given).rejects.toThrow('own error')
 })
 
 test('a commit that a deferred foreign key rejects leaves nothing behind', async () => {
@@ -167,7 +167,7 @@ test('a transaction cannot be used after its callback', async () => {
 })
 
 test.each(['begin', 'COMMIT;', '/* x */ rollback', 'end transaction'])(
-  '%s is rejected inside and outside',
+  '%s is rejected inside and outside a transaction',
   async (sql) => {
     await expect(db.execute(sql)).rejects.toThrow(/transaction\(\)/)
     await expect(db.batch(['select 1', sql])).rejects.toThrow(/transaction\(\)/)
@@ -175,7 +175,7 @@ test.each(['begin', 'COMMIT;', '/* x */ rollback', 'end transaction'])(
   },
 )
 
-test('a savepoint that fails is undone and the rest is kept', async () => {
+test('a savepoint that fails is undone, and the rest is kept', async () => {
   await db.transaction(async (tx) => {
     await tx.execute(insert('one'))
     const failed = tx.savepoint(async (inner) => {
@@ -192,7 +192,7 @@ test('a savepoint that fails is undone and the rest is kept', async () => {
   expect(await values()).toEqual(['one', 'four', 'five'])
 })
 
-test('statements of the outer transaction wait for the savepoint; siblings run one at a time', async () => {
+test('statements of the outer transaction wait for a savepoint; sibling savepoints run one at a time', async () => {
   await db.transaction(async (tx) => {
     const failing = tx.savepoint(async (inner) => {
       await inner.execute(insert('inner'))
@@ -229,7 +229,7 @@ test('savepoints as SQL work', async () => {
   expect(await values()).toEqual(['two'])
 })
 
-test('a batch inside a transaction stops at the first failure and the caller decides what to do', async () => {
+test('a batch inside a transaction stops at the first failure, and does not end the transaction', async () => {
   await db.transaction(async (tx) => {
     const failed = tx.batch([insert('one'), insert('one'), insert('two')])
     await expect(failed).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT', statementIndex: 1 })
@@ -255,7 +255,7 @@ test('a batch with a statement that the parser rejects runs nothing', async () =
   expect(await values()).toEqual([])
 })
 
-test('a batch whose commit fails is atomic, too', async () => {
+test('a batch whose commit fails is atomic', async () => {
   await expect(db.batch([insert('one'), 'insert into child values (99)'])).rejects.toMatchObject({
     code: 'SQLITE_CONSTRAINT',
   })
@@ -268,7 +268,7 @@ test('a batch that rolls itself back in the middle leaves nothing behind', async
   expect(await values()).toEqual([])
 })
 
-test('modes', async () => {
+test('supports all transaction modes', async () => {
   await db.transaction((tx) => tx.execute(insert('deferred')), { mode: 'deferred' })
   const { rows } = await db.transaction((tx) => tx.execute('select count(*) as n from t'), {
     mode: 'readonly',
@@ -277,7 +277,7 @@ test('modes', async () => {
   expect(await db.batch(['select 1 as a'], { mode: 'readonly' })).toMatchObject([{ rows: [{ a: 1 }] }])
 })
 
-test('concurrent read-modify-write transactions lose no update', async () => {
+test('no update of concurrent read-modify-write transactions is lost', async () => {
   await db.batch([{ sql: 'insert into t values (1, ?)', args: ['0'] }])
   await Promise.all(
     Array.from({ length: 8 }, () =>
@@ -339,7 +339,7 @@ test('SAVEPOINT outside of a transaction is rejected, because it would begin a t
   expect(await values()).toEqual(['kept', 'in a batch'])
 })
 
-/** A statement with a response of several MB: one is as large as the server allows, two are too large. */
+/** A statement with a response of several MB. The server allows one such response, but not two. */
 const LARGE = "select printf('%.*c', 4900000, 'x') as a union all select 'y'"
 
 test('a write in the same request as a response that is too large is not repeated, and none of the transaction is kept', async () => {
@@ -408,11 +408,11 @@ test('a queued statement rejects at its timeout, or when its signal is aborted',
     const aborted = expect(
       tx.execute(insert('aborted'), undefined, { signal: controller.signal }),
     ).rejects.toBe(reason)
-    const patient = tx.execute(insert('patient'))
+    const waiting = tx.execute(insert('patient'))
     controller.abort(reason)
     expect(await settlesBefore(Promise.all([late, aborted]), running)).toBe(true)
     await Promise.all([late, aborted])
-    await Promise.all([running, patient])
+    await Promise.all([running, waiting])
   })
   expect(await values()).toEqual(['patient'])
 })
@@ -448,7 +448,7 @@ test('a call on the outer handle inside a savepoint waits only until its timeout
 })
 
 test("a failing token or a closed client does not replace the user's error", async () => {
-  const mine = new Error('mine')
+  const ownError = new Error('own error')
   let calls = 0
   await using flaky = createClient({
     ...database.config,
@@ -460,16 +460,16 @@ test("a failing token or a closed client does not replace the user's error", asy
   })
   const given = flaky.transaction(async (tx) => {
     await tx.execute(insert('one'))
-    throw mine
+    throw ownError
   })
-  await expect(given).rejects.toBe(mine)
+  await expect(given).rejects.toBe(ownError)
   const closing = createClient(database.config)
   const closedWithin = closing.transaction(async (tx) => {
     await tx.execute(insert('one'))
     await closing.close()
-    throw mine
+    throw ownError
   })
-  await expect(closedWithin).rejects.toBe(mine)
+  await expect(closedWithin).rejects.toBe(ownError)
 })
 
 test('no transaction can begin on a lost or closed stream', async () => {
@@ -489,7 +489,7 @@ test('an aborted call also ends its siblings, each with its own error', async ()
   proxy.next = (body) => {
     if (!body.includes('as held')) return NO_FAULT
     controller.abort(reason)
-    return { kind: 'hold-answer', until: released.promise }
+    return { kind: 'hold-response', until: released.promise }
   }
   await using held = createClient({ ...database.config, url: proxy.url })
   const given = held.transaction(async (tx) => {
@@ -516,7 +516,7 @@ test("an error in one call's options affects only that call", async () => {
   expect(await values()).toEqual(['good'])
 })
 
-test('statements queued after a COMMIT that is rejected do not run inside the transaction', async () => {
+test('statements queued after a rejected COMMIT do not run inside the transaction', async () => {
   await using stream = openStream(db)
   stream.begin()
   await stream.execute(insert('one'))
@@ -552,7 +552,7 @@ test('savepoints outside a transaction are an error', async () => {
   expect(() => stream.savepoint('a')).toThrow(TypeError)
 })
 
-test('a batch that only reads does not wait for the write lock; one that may write does, and so does one with mode immediate', async () => {
+test('a read-only batch does not wait for the write lock, unless its mode is immediate; a batch that may write does', async () => {
   await using other = createClient(database.config)
   await db.transaction(async (tx) => {
     await tx.execute(insert('held'))
@@ -560,8 +560,8 @@ test('a batch that only reads does not wait for the write lock; one that may wri
     expect(read[0]?.rows).toEqual([{ n: 0 }])
     const late = { code: 'TIMEOUT' }
     await expect(other.batch(['select 1', insert('late')], { timeoutMs: 150 })).rejects.toMatchObject(late)
-    const told = other.batch(['select 1'], { mode: 'immediate', timeoutMs: 150 })
-    await expect(told).rejects.toMatchObject(late)
+    const blocked = other.batch(['select 1'], { mode: 'immediate', timeoutMs: 150 })
+    await expect(blocked).rejects.toMatchObject(late)
   })
 })
 
@@ -602,12 +602,12 @@ test.each(['as its first calls', 'after a write'])(
   },
 )
 
-test('a batch on a stream whose results are too large: the stream is lost, but no later write', async () => {
+test('if the results of a batch on a stream are too large, the stream is lost, and no later write is applied', async () => {
   const large = 'select hex(zeroblob(2400000)) as x'
   await using stream = openStream(db)
   const batch = stream.batch(['insert into t default values', large, large, large])
   await expect(batch).rejects.toMatchObject({ code: 'RESPONSE_TOO_LARGE', outcome: 'unknown' })
-  // neither its COMMIT nor its ROLLBACK has run
+  // neither the COMMIT nor the ROLLBACK of the batch was executed
   await expect(stream.execute('insert into t default values')).rejects.toMatchObject({ code: 'STREAM_LOST' })
 })
 

@@ -94,7 +94,7 @@ test('minus zero keeps its sign as an argument', async () => {
   expect(rows[0]).toEqual({ a: -0, type: 'real' })
 })
 
-test('numbers in SQL become the nearest double', async () => {
+test('numbers in SQL are rounded to the nearest double', async () => {
   const numbers = [
     '1e-300',
     '1e-301',
@@ -108,7 +108,7 @@ test('numbers in SQL become the nearest double', async () => {
   expect(Object.values(rows[0] as object)).toEqual(numbers.map(Number))
 })
 
-test('numbers are stored with the type that they appear to have', async () => {
+test('whole numbers are stored as INTEGER, others as REAL', async () => {
   const { rows } = await db.execute(
     'select typeof(?), typeof(?), typeof(?), typeof(?)',
     [1, 1.5, 2 ** 53, 1n],
@@ -126,7 +126,7 @@ test.each<[string, InValue]>([
   expect(rows[0]?.['a']).toEqual(value)
 })
 
-test('named arguments, with and without prefix; numbered ones', async () => {
+test('accepts named arguments with and without prefix, and numbered arguments', async () => {
   const named = 'select :a as a, @b as b, $c as c'
   expect((await db.execute(named, { a: 1, b: 2, c: 3 })).rows).toEqual([{ a: 1, b: 2, c: 3 }])
   expect((await db.execute(named, { ':a': 1, '@b': 2, $c: 3 })).rows).toEqual([{ a: 1, b: 2, c: 3 }])
@@ -143,7 +143,7 @@ test.each<[string, unknown[] | Record<string, unknown>, RegExp]>([
   ['a bigint out of range', [2n ** 63n], /parameter 1/],
   ['a plain object', [{}], /parameter 1/],
   ['undefined', [undefined], /parameter 1/],
-  ['undefined in the middle', [1, undefined, 2], /parameter 2/],
+  ['undefined between other values', [1, undefined, 2], /parameter 2/],
   ['a lone surrogate', { ':name': '\udc00' }, /parameter :name/],
   ['a Date', [new Date()], /parameter 1/],
 ])('rejects %s before anything is sent', async (_, args, message) => {
@@ -159,7 +159,7 @@ test('non-finite values are returned as NaN or null', async () => {
   expect(rows).toEqual([{ a: Number.NaN, b: Number.NaN, c: null }])
 })
 
-test('intMode', async () => {
+test('returns integers as requested with intMode', async () => {
   const open = (intMode: 'auto' | 'number' | 'bigint' | 'string') =>
     createClient({ ...database.config, intMode })
   const sql = 'select 1 as small, 9007199254740993 as large'
@@ -196,7 +196,7 @@ test('lastInsertRowid is exact and never stale', async () => {
   ])
 })
 
-test('columns of the same name, and odd names', async () => {
+test('supports unusual and duplicate column names', async () => {
   const sql = 'select 1 as id, 2 as id, 3 as "__proto__", 4 as length, 5 as "0"'
   const { rows, columns } = await db.execute(sql)
   expect(columns).toEqual(['id', 'id', '__proto__', 'length', '0'])
@@ -206,7 +206,7 @@ test('columns of the same name, and odd names', async () => {
   expect((await db.execute(sql, [], { rowMode: 'array' })).rows).toEqual([[1, 2, 3, 4, 5]])
 })
 
-test('if the result of a write has an inexact number, the error says that the write has run', async () => {
+test('if the result of a write contains an inexact number, the error states that the write was executed', async () => {
   await using exact = createClient({ ...database.config, intMode: 'number' })
   await exact.batch(['drop table if exists inexact', 'create table inexact (a)'])
   const write = exact.execute('insert into inexact values (?) returning a', [2n ** 53n + 1n])

@@ -36,10 +36,10 @@ describe('baton dev', () => {
   )
 })
 
-test('--json and --token-file: everything a program needs, with the secrets in a separate file', async () => {
+test('--json and --token-file print everything a program needs, with the secrets in a separate file', async () => {
   const folder = await temporaryDirectory()
   const file = join(folder, 'tokens.json')
-  // a file that others may read is replaced
+  // a file that other users can read is replaced
   await writeFile(file, 'old', { mode: 0o644 })
   const child = startBaton([
     'dev',
@@ -79,7 +79,7 @@ test('--json and --token-file: everything a program needs, with the secrets in a
   expect(output.split('\n')).toHaveLength(2)
 })
 
-test('tokens are not printed if the output is not a terminal, and a note says so', async () => {
+test('does not print tokens if the output is not a terminal, and prints a note instead', async () => {
   const child = startBaton(['dev', '--port', '0', '--platform-port', '0'])
   const end = endOf(child)
   let output = ''
@@ -108,7 +108,7 @@ test.skipIf(terminalProblem !== null)(
   },
 )
 
-test('a port in use; --host, --domain and --allow-origin are passed to the server', async () => {
+test('reports a port in use, and passes --host, --domain and --allow-origin to the server', async () => {
   const first = startBaton([
     'dev',
     '--port',
@@ -137,18 +137,21 @@ test('a port in use; --host, --domain and --allow-origin are passed to the serve
   const page = await fetch(`http://127.0.0.1:${port}/version`, { headers: { origin: 'https://a.b' } })
   expect([page.status, page.headers.get('access-control-allow-origin')]).toEqual([200, 'https://a.b'])
   const named = await new Promise((resolve, reject) => {
-    const ask = get({ host: '127.0.0.1', port, path: '/version', headers: { host: 'db.test' } }, (answer) => {
-      answer.resume()
-      resolve(answer.statusCode)
-    })
-    ask.on('error', reject)
+    const sendRequest = get(
+      { host: '127.0.0.1', port, path: '/version', headers: { host: 'db.test' } },
+      (response) => {
+        response.resume()
+        resolve(response.statusCode)
+      },
+    )
+    sendRequest.on('error', reject)
   })
   expect(named).toBe(200)
   first.kill('SIGTERM')
   expect((await end).code).toBe(0)
 })
 
-test.skipIf(!hasSqld)('dev --replica: a replica that lags, whose URL is printed', async () => {
+test.skipIf(!hasSqld)('dev --replica starts a lagging replica, and prints its URL', async () => {
   const replicas = ['--replica', 'fra', '--replica', 'lhr', '--replica-lag', 'fra=20']
   const child = startBaton(['dev', '--backend', 'sqld', '--port', '0', '--json', ...replicas])
   const end = endOf(child)
@@ -185,8 +188,8 @@ test('process.exit leaves no temporary directory', async () => {
       env: { ...process.env, TMPDIR: folder },
     })
     expect(await endOf(child)).toEqual({ code: 0, output: '', errors: '' })
-    const left = await readdir(folder)
-    expect(left.filter((name) => name.startsWith('baton-'))).toEqual([])
+    const remaining = await readdir(folder)
+    expect(remaining.filter((name) => name.startsWith('baton-'))).toEqual([])
   }
   await rm(folder, { recursive: true })
 })
@@ -247,7 +250,7 @@ test.each([
   [['dev', '--backend', 'sqld', '--dialect', 'cloud'], 2, /^$/, /--dialect needs the back end embedded/],
   [['database-tokens', '--help'], 0, /^baton database-tokens create DATABASE/, /^$/],
   [['api-tokens', '--help'], 0, /^baton api-tokens create NAME/, /^$/],
-  [['dump'], 2, /^$/, /name a database: .* DATABASE_URL/],
+  [['dump'], 2, /^$/, /missing database: .* DATABASE_URL/],
   [['dev', '--backend', 'x'], 2, /^$/, /--backend must be one of embedded, sqld, not x/],
   [['dev', '--dialect', 'x'], 2, /^$/, /baton dev: --dialect must be one of sqld, cloud, not x/],
   [['sqld'], 2, /^$/, /baton sqld: missing command\n\n {2}baton sqld install/],

@@ -4,8 +4,8 @@ import { afterAll } from 'vitest'
 import { batonCommand, batonEnv } from '../support/baton-command.ts'
 
 /** The result of a tool: the JSON of its text, or the text of its error. */
-interface Answer {
-  // oxlint-disable-next-line typescript/no-explicit-any -- tests look at what they expect
+interface TestResponse {
+  // oxlint-disable-next-line typescript/no-explicit-any -- each test reads the fields that it expects
   readonly value?: any
   readonly error?: string
 }
@@ -13,7 +13,7 @@ interface Answer {
 /** An agent: the client of the MCP SDK, connected to `baton mcp`. */
 export interface Agent {
   readonly client: Client
-  call(tool: string, input?: Record<string, unknown>): Promise<Answer>
+  call(tool: string, input?: Record<string, unknown>): Promise<TestResponse>
 }
 
 /** Starts `baton mcp` for the tests of a file. */

@@ -6,7 +6,7 @@ import { endOf, startBaton } from '../support/baton-command.ts'
 import { stablePort } from '../support/stable-port.ts'
 import { connectAgent, startAgent } from './mcp-agent.ts'
 
-// The parts of `baton mcp` that do not depend on the server, and those that only a local server has.
+// The parts of `baton mcp` that do not depend on the server, and those that only a local server supports.
 
 const server = await startLocalServer({ inspector: true })
 afterAll(() => server.close())
@@ -36,7 +36,7 @@ async function requestsWith(contains: string, count: number): Promise<readonly L
   })
 }
 
-test('shows why a transaction waited: which one held the write lock, and since when', async () => {
+test('shows which transaction another one waited for, and since when it had held the write lock', async () => {
   const [first, second] = [createClient({ url: server.url }), createClient({ url: server.url })]
   await vi.waitFor(async () => expect((await agent.call('recent_requests')).error).toBeUndefined())
   await first.execute('create table note (text)')
@@ -83,12 +83,12 @@ test('can be started before the server, and reconnects to a restarted one', asyn
   const early = await connectAgent([`http://127.0.0.1:${port}`])
   expect((await early.call('query', { sql: 'select 1' })).error).toContain('ECONNREFUSED')
   await vi.waitFor(async () => expect((await early.call('recent_requests')).error).toContain('ECONNREFUSED'))
-  for (const answer of [1, 2]) {
+  for (const response of [1, 2]) {
     await using late = await startLocalServer({ port, inspector: true })
     await vi.waitFor(
       async () => {
-        expect((await early.call('query', { sql: `select ${answer}` })).value.rows).toEqual([[answer]])
-        const { value } = await early.call('recent_requests', { contains: `select ${answer}` })
+        expect((await early.call('query', { sql: `select ${response}` })).value.rows).toEqual([[response]])
+        const { value } = await early.call('recent_requests', { contains: `select ${response}` })
         expect(value.requests.length).toBeGreaterThan(0)
       },
       { timeout: 15_000 },
@@ -111,5 +111,5 @@ test('exits at the end of its input, and on Ctrl-C', async () => {
 
 test('requires a database', async () => {
   const { code, errors } = await endOf(startBaton(['mcp'], { DATABASE_URL: '' }))
-  expect([code, errors]).toEqual([2, expect.stringContaining('name a database')])
+  expect([code, errors]).toEqual([2, expect.stringContaining('missing database')])
 })

@@ -11,7 +11,7 @@ const folder = await mkdtemp(join(tmpdir(), 'baton-platform-'))
 afterAll(() => Promise.all([server.close(), rm(folder, { recursive: true, force: true })]))
 const platform = server.platform as NonNullable<typeof server.platform>
 
-test('baton databases and baton database-tokens, with the platform API', async () => {
+test('baton databases and baton database-tokens use the platform API', async () => {
   const env = { BATON_API_URL: platform.url, BATON_API_TOKEN: platform.token }
   const api = (...args: string[]) => runBaton(args, { env })
 
@@ -40,25 +40,25 @@ test('baton databases and baton database-tokens, with the platform API', async (
     output: 'deleted app\n',
     errors: '',
   })
-  const gone = await api('databases', 'destroy', 'app', '--yes')
-  expect([gone.code, gone.output]).toEqual([1, ''])
+  const destroyed = await api('databases', 'destroy', 'app', '--yes')
+  expect([destroyed.code, destroyed.output]).toEqual([1, ''])
 
   if (terminalProblem === null) {
     await api('databases', 'create', 'kept')
-    const asked = new Terminal(['databases', 'destroy', 'kept'], folder, env)
-    await asked.sees('Type its name to confirm: ')
-    asked.type('no\n')
-    await asked.sees('"kept" was not deleted')
-    expect(await asked.end()).toBe(1)
-    const cancelled = new Terminal(['databases', 'destroy', 'kept'], folder, env)
-    await cancelled.sees('Type its name to confirm: ')
-    cancelled.type('\u0003')
-    expect(await cancelled.end()).toBe(130)
+    const terminal = new Terminal(['databases', 'destroy', 'kept'], folder, env)
+    await terminal.sees('Type its name to confirm: ')
+    terminal.type('no\n')
+    await terminal.sees('"kept" was not deleted')
+    expect(await terminal.end()).toBe(1)
+    const canceled = new Terminal(['databases', 'destroy', 'kept'], folder, env)
+    await canceled.sees('Type its name to confirm: ')
+    canceled.type('\u0003')
+    expect(await canceled.end()).toBe(130)
     expect((await api('databases', 'show', 'kept')).code).toBe(0)
   }
 })
 
-test('baton api-tokens and organizations: for a user with one organization, and with several', {
+test('baton api-tokens and organizations work for a user with one organization, and with several', {
   timeout: 180_000,
 }, async () => {
   const env = { BATON_API_URL: platform.url, BATON_API_TOKEN: platform.token }
@@ -75,7 +75,7 @@ test('baton api-tokens and organizations: for a user with one organization, and 
     expect.stringMatching(/^ci +\S+ +\d{4}-\d\d-\d\d +all organizations$/m),
   ])
 
-  // an unrestricted token reaches organizations that are created later, and can be revoked by a user with several
+  // an unrestricted token also gives access to organizations that are created later, and a user with several can revoke it
   expect((await api('organizations', 'create', 'Second One')).output).toBe('created second-one\n')
   expect((await api('organizations', 'create', 'Second One')).errors).toContain('409')
   expect((await runBaton(['organizations', 'list'], asCi)).output).toMatch(
@@ -111,7 +111,7 @@ async function deleteOrganization(slug: string): Promise<void> {
   expect(response.status).toBe(200)
 }
 
-test('baton groups, databases show, usage and database-tokens rotate', async () => {
+test('baton groups, databases show, usage and database-tokens rotate work', async () => {
   const env = { BATON_API_URL: platform.url, BATON_API_TOKEN: platform.token }
   const api = (...args: string[]) => runBaton(args, { env })
   expect((await api('groups', 'create', 'team')).output).toBe('created team in local\n')

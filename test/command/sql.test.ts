@@ -26,7 +26,7 @@ test.concurrent('Ctrl-C exits with code 130', async () => {
   expect(await once(child, 'close')).toEqual([130, null])
 })
 
-test.concurrent('more rows than fit in one response, and a reader that stops early, are not errors', {
+test.concurrent('neither more rows than fit in one response nor a reader that stops early is an error', {
   timeout: 180_000,
 }, async () => {
   const many = `with recursive n(i) as (select 1 union all select i + 1 from n where i < 150000) select i, '${'x'.repeat(80)}' as x from n`
@@ -43,10 +43,10 @@ test.concurrent('more rows than fit in one response, and a reader that stops ear
   const piped = spawn('bash', ['-c', `${[node, ...args].join(' ')} | head -n 1; echo "\${PIPESTATUS[0]}"`], {
     env: batonEnv(),
   })
-  let said = ''
-  for (const stream of [piped.stdout, piped.stderr]) stream.on('data', (part) => (said += part))
+  let outputOfBoth = ''
+  for (const stream of [piped.stdout, piped.stderr]) stream.on('data', (part) => (outputOfBoth += part))
   await once(piped, 'close')
-  expect(said).toBe(`{"i":1,"x":"${'x'.repeat(80)}"}\n0\n`)
+  expect(outputOfBoth).toBe(`{"i":1,"x":"${'x'.repeat(80)}"}\n0\n`)
 })
 
 test.concurrent('the prompt reports when a transaction has expired', async ({ skip }) => {
@@ -54,18 +54,18 @@ test.concurrent('the prompt reports when a transaction has expired', async ({ sk
   const { url: own } = await server.createDatabase('prompt')
   const terminal = new Terminal(['sql', own], folder)
   await terminal.sees('baton> ')
-  await terminal.answer('create table t (a); insert into t values (1);')
-  await terminal.answer('begin;', 'baton*> ')
-  await terminal.answer('delete from t;', 'baton*> ')
+  await terminal.run('create table t (a); insert into t values (1);')
+  await terminal.run('begin;', 'baton*> ')
+  await terminal.run('delete from t;', 'baton*> ')
   await terminal.sees('A waiting writer can now take over the write lock')
   await terminal.sees('The transaction was rolled back')
-  expect(await terminal.answer('select count(*) as kept from t;')).toMatch(/kept\s+----\s+1\s/)
+  expect(await terminal.run('select count(*) as kept from t;')).toMatch(/kept\s+----\s+1\s/)
 
   terminal.type('exit\n')
   expect(await terminal.end()).toBe(0)
 })
 
-test.concurrent('in a terminal a dump and a restore show their progress', async ({ skip }) => {
+test.concurrent('a dump and a restore show their progress in a terminal', async ({ skip }) => {
   if (terminalProblem !== null) skip(terminalProblem)
   const { url: own } = await server.createDatabase('measured')
   const target = await server.createDatabase('again')
@@ -101,7 +101,7 @@ test.concurrent('a dump that does not fit on the disk leaves the previous one un
   const file = join(inner, 'app.sql')
   await writeFile(file, 'before')
   const words = batonCommand(['dump', own, '-o', file]).map((word) => `'${word}'`)
-  // the last part is cut off at 1 kB, and only the next write is refused
+  // the last part is truncated at 1 kB, and only the next write fails
   const limited = spawn('bash', ['-c', `trap '' XFSZ; ulimit -f 1; exec ${words.join(' ')}`], {
     env: { ...batonEnv(), NODE_COMPILE_CACHE: '' },
   })
@@ -113,7 +113,7 @@ test.concurrent('a dump that does not fit on the disk leaves the previous one un
   expect(await readdir(inner)).toEqual(['app.sql'])
 })
 
-test.concurrent('a dump replaces the target of a link and keeps its permissions; a pipe is written to', {
+test.concurrent('a dump replaces the target of a link and keeps its permissions, and can be written to a pipe', {
   timeout: 180_000,
 }, async () => {
   const { own, dump } = await dumped('linked')

@@ -1,7 +1,7 @@
 import { builtinModules, createRequire } from 'node:module'
 import { build, type Metafile } from 'esbuild'
 
-// Runtimes without node: they run a single file that a bundler has created.
+// Runtimes without Node.js, which run a single bundled file.
 
 /** Conditions of a package's `exports` that each runtime's own bundler sets. */
 export const EDGE_CONDITIONS = {

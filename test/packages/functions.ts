@@ -35,14 +35,14 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
     const folder = join(project, 'cloudflare-worker-drizzle')
     beforeAll(() => void copyExample('cloudflare-worker-drizzle', project))
     let cookie = ''
-    const ask = async (worker: EdgeServer, name?: string): Promise<unknown> => {
+    const sendRequest = async (worker: EdgeServer, name?: string): Promise<unknown> => {
       const init = name === undefined ? {} : { method: 'POST', body: JSON.stringify({ name }) }
       const response = await worker.fetch('/', { ...init, headers: { cookie } })
       cookie = response.headers.get('set-cookie') ?? cookie
       return [response.status, await response.json()]
     }
 
-    test('responds, and logs each request after its response', async (context) => {
+    test('responds, and logs each request after sending the response', async (context) => {
       const [entry = ''] = commandOf(WORKERD_NAME, context)
       const bundle = await bundleForEdge(folder, 'worker.ts', EDGE_CONDITIONS.workerd)
       expect(bundle.imports).toEqual([])
@@ -53,11 +53,11 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       proxy.bodies = []
       const bindings = { DATABASE_URL: proxy.url, DATABASE_TOKEN: authToken }
       await using worker = await serveWorker(entry, bundle, bindings)
-      expect(await ask(worker, 'Ada')).toEqual([201, { id: 1, name: 'Ada' }])
+      expect(await sendRequest(worker, 'Ada')).toEqual([201, { id: 1, name: 'Ada' }])
       const [, index] = /^replication-index=([1-9]\d*);/.exec(cookie) ?? []
       proxy.bodies.length = 0
-      expect(await ask(worker, 'Ada')).toEqual([409, { error: 'that name is taken' }])
-      expect(await ask(worker)).toEqual([200, [{ id: 1, name: 'Ada' }]])
+      expect(await sendRequest(worker, 'Ada')).toEqual([409, { error: 'that name is taken' }])
+      expect(await sendRequest(worker)).toEqual([200, [{ id: 1, name: 'Ada' }]])
       const read = proxy.bodies.find((body) => body.includes('select'))
       expect(read).toContain(`"replication_index":"${index}"`)
       const visits = async (): Promise<unknown> =>
@@ -67,7 +67,7 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       await expect.poll(visits).toEqual(['POST', 'POST', 'GET'])
     })
 
-    test('its migrations are applied, and `wrangler dev` runs it', async (context) => {
+    test('runs with `wrangler dev` after its migrations are applied', async (context) => {
       const [bin = ''] = commandOf(WORKERD_NAME, context)
       await using server = await startLocalServer()
       const migrate = (): Promise<string> =>
@@ -100,7 +100,7 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
   })
 
   describe('examples/aws-lambda-kysely', () => {
-    test('bundled as one file, it is called twice, and frozen in between', async () => {
+    test('runs from a single bundled file, and is frozen between two calls', async () => {
       const folder = copyExample('aws-lambda-kysely', project)
       const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
         scripts: { build: string }
@@ -108,7 +108,7 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       await run([join(ROOT, 'node_modules/.bin/esbuild'), ...scripts.build.split(' ').slice(1)], {
         cwd: folder,
       })
-      // far from any installed package
+      // outside the folders with installed packages
       const deployed = join(project, '../lambda')
       mkdirSync(deployed)
       cpSync(join(folder, 'dist/handler.mjs'), join(deployed, 'handler.mjs'))
@@ -135,7 +135,7 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
 /** A process that calls a handler for each event that it receives, like the AWS Lambda runtime. */
 class Lambda implements AsyncDisposable {
   readonly #child: ChildProcessByStdio<Writable, Readable, null>
-  readonly #answers: AsyncIterator<string>
+  readonly #responses: AsyncIterator<string>
 
   constructor(folder: string, { url, authToken = '' }: { url: string; authToken?: string | undefined }) {
     const handler = pathToFileURL(join(folder, 'handler.mjs')).href
@@ -151,17 +151,17 @@ class Lambda implements AsyncDisposable {
       env: cleanEnvironment({ DATABASE_URL: url, DATABASE_TOKEN: authToken }),
       stdio: ['pipe', 'pipe', 'inherit'],
     })
-    this.#answers = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]()
+    this.#responses = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]()
   }
 
   /** @returns status and body of the response */
   async call(method: string, body?: object): Promise<unknown> {
     const event = { requestContext: { http: { method } }, ...(body && { body: JSON.stringify(body) }) }
     this.#child.stdin.write(`${JSON.stringify(event)}\n`)
-    const { value, done } = await this.#answers.next()
+    const { value, done } = await this.#responses.next()
     if (done) throw new Error('the function has ended')
-    const answer = JSON.parse(value) as { statusCode: number; body: string }
-    return [answer.statusCode, JSON.parse(answer.body)]
+    const reply = JSON.parse(value) as { statusCode: number; body: string }
+    return [reply.statusCode, JSON.parse(reply.body)]
   }
 
   freeze(): void {

@@ -10,10 +10,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, inject, type TestCon
 import { blocksOf } from '../docs/readme/blocks.ts'
 import { testFunctions } from './functions.ts'
 import {
-  borrowBun,
-  borrowDeno,
-  borrowModule,
-  borrowNode,
+  downloadBun,
+  downloadDeno,
+  downloadModule,
+  downloadNode,
   pnpm,
   ROOT,
   type Runtime,
@@ -33,8 +33,8 @@ import { ScopedRegistry } from './scoped-registry.ts'
 import { type Served, serve } from './served.ts'
 import { FOLDERS, manifestOf, openTarball } from './tarballs.ts'
 
-// The packages as a new user installs them: as published, in an empty project, on the oldest and the newest node, on Bun, on
-// Deno and on edge runtimes.
+// Installs the packages like a new user: as published, in an empty project, on the oldest and the newest Node.js, on Bun, Deno
+// and edge runtimes.
 
 const OLDEST = `${manifestOf('core').engines.node.replace('>=', '')}.0`
 const NEWEST = '26.10.0'
@@ -43,7 +43,7 @@ const DENO = '2.9.6'
 const [, OLDEST_TYPESCRIPT = ''] =
   /TypeScript (\S+) or newer/.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? []
 const TYPESCRIPTS = [`TypeScript ${OLDEST_TYPESCRIPT}`, 'TypeScript of the workspace']
-/** The last TypeScript that refuses to `require` the declarations of ES modules, and the first that does not. */
+/** The last version of TypeScript that rejects `require` of the declarations of ES modules, and the first that allows it. */
 const TYPESCRIPT_6 = 'TypeScript 6.0.3'
 const NODES = [`node ${OLDEST}`, `node ${NEWEST}`]
 const RUNTIMES = [...NODES, `Bun ${BUN}`, `Deno ${DENO}`]
@@ -95,15 +95,15 @@ beforeAll(async () => {
   if (problem !== null) return
   const tarballs = await Promise.all(FOLDERS.map((name) => openTarball(name, inject('packed'))))
   registry = await ScopedRegistry.start(tarballs)
-  for (const version of [OLDEST, NEWEST, ...TOO_OLD]) runtimes.push(await borrowNode(version))
-  runtimes.push(await borrowBun(BUN), await borrowDeno(DENO))
+  for (const version of [OLDEST, NEWEST, ...TOO_OLD]) runtimes.push(await downloadNode(version))
+  runtimes.push(await downloadBun(BUN), await downloadDeno(DENO))
   const [oldest = '', newest = ''] = TYPESCRIPTS
-  runtimes.push(await borrowModule(oldest, `typescript@${OLDEST_TYPESCRIPT}`))
-  runtimes.push(await borrowModule(TYPESCRIPT_6, TYPESCRIPT_6.toLowerCase().replace(' ', '@')))
+  runtimes.push(await downloadModule(oldest, `typescript@${OLDEST_TYPESCRIPT}`))
+  runtimes.push(await downloadModule(TYPESCRIPT_6, TYPESCRIPT_6.toLowerCase().replace(' ', '@')))
   runtimes.push({ name: newest, command: [join(ROOT, 'node_modules/.bin')], unavailable: null })
-  runtimes.push(await borrowModule(WORKERD_NAME, `wrangler@${WRANGLER}`))
-  runtimes.push(await borrowModule(EDGE_RUNTIME_NAME, `edge-runtime@${EDGE_RUNTIME}`))
-  runtimes.push(await borrowModule(JEST_NAME, JEST_NAME.replace(' ', '@')))
+  runtimes.push(await downloadModule(WORKERD_NAME, `wrangler@${WRANGLER}`))
+  runtimes.push(await downloadModule(EDGE_RUNTIME_NAME, `edge-runtime@${EDGE_RUNTIME}`))
+  runtimes.push(await downloadModule(JEST_NAME, JEST_NAME.replace(' ', '@')))
 }, 180_000)
 
 /** How a runtime is started. If this machine cannot run it, the test is skipped, and the summary says so. */
@@ -118,9 +118,9 @@ async function typeErrors([bin = '']: readonly string[], files: readonly string[
   const tsc = [join(bin, 'tsc'), '--noEmit', '--strict', '--noUncheckedIndexedAccess', '--pretty', 'false']
   const types = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')]
   const language = ['--target', 'es2022', '--module', 'nodenext', '--lib', 'es2023,esnext.disposable,dom']
-  const said = await run([...tsc, ...language, ...types, ...files], { cwd: project }).catch(String)
+  const diagnostics = await run([...tsc, ...language, ...types, ...files], { cwd: project }).catch(String)
   // Drizzle's own declarations for other databases have errors
-  return said
+  return diagnostics
     .split('\n')
     .filter((line) => /^(\w+\.m?ts|\S*@batonsql)\S* error|error TS(5|6)\d{3}|TS18003/.test(line))
 }
@@ -147,16 +147,16 @@ describe('the README, from its first line', () => {
       else if (words[1] === 'install')
         await run([...words, '--prefer-offline', '--no-audit', '--no-fund'], { cwd: project })
       else if (words[0] === 'npx')
-        // the port of the README may be taken on the machine that runs this
+        // the port in the README may be in use on this machine
         served = await serve([...words, '--port', '0'], { cwd: project, env: npx })
       else if (words[0] === 'export') env['DATABASE_URL'] = served?.url ?? 'no server yet'
       else if (words[1] === 'init') await run(words, { cwd: project })
-      // the rest is for a checkout of the repository, and has separate tests
+      // the rest requires a checkout of the repository, and is tested separately
       else expect(line).toMatch(/^npm (run demo|test)$/)
     }
   }, 180_000)
 
-  test.for(RUNTIMES)('its programs run twice, in order: %s', async (name, context) => {
+  test.for(RUNTIMES)('the programs run twice, in order: %s', async (name, context) => {
     const command = commandOf(name, context)
     expect(programs).toHaveLength(4)
     for (let round = 0; round < 2; round++)
@@ -164,7 +164,7 @@ describe('the README, from its first line', () => {
         expect(await run([...command, nameOf(program)], { cwd: project, env })).not.toBe('')
   })
 
-  test.for(TYPESCRIPTS)('its programs and the packages type-check: %s', async (name, context) => {
+  test.for(TYPESCRIPTS)('the programs and the packages type-check: %s', async (name, context) => {
     writeFileSync(join(project, 'platform.mts'), "export * from '@batonsql/platform'")
     const files = [...programs.map(nameOf), 'platform.mts']
     expect(await typeErrors(commandOf(name, context), files, project)).toEqual([])
@@ -187,11 +187,11 @@ describe('the README, from its first line', () => {
       const types = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')]
       // declarations of our packages are checked, too
       const libraries = ['--lib', 'es2023,esnext.disposable,dom', '--esModuleInterop']
-      const said = await run([...tsc, ...language, ...types, ...libraries, 'commonjs.cts'], {
+      const diagnostics = await run([...tsc, ...language, ...types, ...libraries, 'commonjs.cts'], {
         cwd: project,
       }).catch(String)
       // Kysely itself has been an ES module only since 0.29
-      const errors = said.split('\n').filter((line) => /^\w+\.cts|@batonsql/.test(line))
+      const errors = diagnostics.split('\n').filter((line) => /^\w+\.cts|@batonsql/.test(line))
       expect(errors.filter((line) => !line.includes(`import("kysely")`))).toEqual([])
       const output = readFileSync(join(out, 'commonjs.cjs'), 'utf8')
       writeFileSync(join(project, 'commonjs.cjs'), output)
@@ -201,8 +201,8 @@ describe('the README, from its first line', () => {
 
   test.for(NODES)('an entry point whose peer dependency is missing names it: %s', async (name, context) => {
     const code = "import('@batonsql/core/opentelemetry').catch((error) => console.log(error.message))"
-    const said = await run([...commandOf(name, context), '-e', code], { cwd: project })
-    expect(said).toMatch(
+    const diagnostics = await run([...commandOf(name, context), '-e', code], { cwd: project })
+    expect(diagnostics).toMatch(
       /^Cannot find package '@opentelemetry\/api' imported from .*core\/dist\/opentelemetry\.js$/m,
     )
   })
@@ -211,7 +211,7 @@ describe('the README, from its first line', () => {
   testFunctions({ project, programs: RUNTIMES, commandOf })
   testRunners({ project, programs: RUNTIMES, commandOf })
 
-  test('Ctrl-C ends the server, without an error', async () => {
+  test('Ctrl-C ends the server without an error', async () => {
     const { url, interrupt } = served as unknown as Served
     expect(await interrupt()).toBe('')
     await expect(fetch(`${url}/health`)).rejects.toThrow('fetch failed')
@@ -219,7 +219,7 @@ describe('the README, from its first line', () => {
 })
 
 describe('npx with nothing installed', () => {
-  test('runs the client without the server, and says how to add the server', async () => {
+  test('runs the client without the server, and explains how to add the server', async () => {
     const cwd = projectFolder('npx')
     const server = await startLocalServer()
     const cli = ['npx', '@batonsql/cli']
@@ -227,9 +227,9 @@ describe('npx with nothing installed', () => {
       'one\n---\n  1\n',
     )
     await server.close()
-    const said = await run([...cli, 'dev', '--port', '0'], { cwd, env: npx }).catch(String)
+    const diagnostics = await run([...cli, 'dev', '--port', '0'], { cwd, env: npx }).catch(String)
     const [, add = '', once = ''] =
-      /^baton: the local server is not installed: add it with `(.+)`, or run `(.+)`$/m.exec(said) ?? []
+      /^baton: the local server is not installed: add it with `(.+)`, or run `(.+)`$/m.exec(diagnostics) ?? []
     expect(add).toMatch(/^npm install .*@batonsql\/local-server/)
     const served = await serve([...once.split(' '), 'dev', '--port', '0'], { cwd, env: npx })
     expect(await (await fetch(`${served.url}/version`)).text()).toMatch(/^baton/i)
@@ -237,12 +237,14 @@ describe('npx with nothing installed', () => {
     await expect(fetch(`${served.url}/health`)).rejects.toThrow('fetch failed')
   })
 
-  test('baton mcp says how to add the SDK, and serves an agent once it is added', async () => {
+  test('baton mcp explains how to add the SDK, and serves an agent once it is installed', async () => {
     const cwd = projectFolder('npx-mcp')
     await using server = await startLocalServer()
-    const said = await run(['npx', '@batonsql/cli', 'mcp', server.url], { cwd, env: npx }).catch(String)
+    const diagnostics = await run(['npx', '@batonsql/cli', 'mcp', server.url], { cwd, env: npx }).catch(
+      String,
+    )
     const [, add = '', once = ''] =
-      /^baton: the MCP SDK is not installed: add it with `(.+)`, or run `(.+)`$/m.exec(said) ?? []
+      /^baton: the MCP SDK is not installed: add it with `(.+)`, or run `(.+)`$/m.exec(diagnostics) ?? []
     expect(add).toMatch(/^npm install .*@modelcontextprotocol\/sdk zod$/)
     const [command = '', ...args] = once.split(' ')
     const agent = new McpClient({ name: 'test', version: '1' })
@@ -286,14 +288,14 @@ describe.each([
         bundle: true,
         platform: 'node',
         format,
-        // far from any installed package
+        // outside the folders with installed packages
         outfile: join(bundled, format === 'esm' ? 'app.mjs' : 'app.cjs'),
         logLevel: 'error',
       })
     }
   }, 180_000)
 
-  test.for(TYPESCRIPTS)('it and the packages type-check: %s', async (name, context) => {
+  test.for(TYPESCRIPTS)('the program and the packages type-check: %s', async (name, context) => {
     expect(await typeErrors(commandOf(name, context), ['app.ts'], project)).toEqual([])
   })
 
@@ -302,13 +304,13 @@ describe.each([
     expect(await run([...command, '--no-warnings', 'app.ts'], { cwd: project, env })).toBe(`${orm}: ok\n`)
   })
 
-  test.for(NODES)('as a bundle of esbuild, ESM and CJS, it runs on %s', async (name, context) => {
+  test.for(NODES)('runs on %s when bundled by esbuild as ESM and CJS', async (name, context) => {
     const command = commandOf(name, context)
     expect(await run([...command, 'app.mjs'], { cwd: bundled, env })).toBe(`${orm}: ok\n`)
     expect(await run([...command, 'app.cjs'], { cwd: bundled, env })).toBe(`${orm}: ok\n`)
   })
 
-  test('packages that it did not install are missing', async () => {
+  test('does not install other packages', async () => {
     const missing = ['@batonsql/core', '@batonsql/local-server'].map((name) =>
       run([process.execPath, '-e', `import.meta.resolve; await import('${name}')`, '--input-type=module'], {
         cwd: project,
@@ -366,7 +368,7 @@ import { findSqld } from '@batonsql/local-server/sqld'
     expect(readdirSync(TMPDIR).filter((file) => file.startsWith('baton'))).toEqual([])
   })
 
-  test('the command serves until Ctrl-C', async (context) => {
+  test('the command runs until Ctrl-C', async (context) => {
     const served = await serve([...commandOf(name, context), cli, 'dev', '--port', '0'], { cwd: project })
     for (const path of ['health', '_baton', '_baton/page.css', '_baton/page.js'])
       expect((await fetch(`${served.url}/${path}`)).status).toBe(200)

@@ -1,4 +1,4 @@
-/** Libraries that depend on @libsql/client themselves, with the tested versions. */
+/** Libraries that depend on @libsql/client, with the tested versions. */
 export const LIBRARIES = {
   '@auth/drizzle-adapter': '1.11.3',
   '@mastra/core': '1.71.0',

@@ -9,7 +9,7 @@ import { pnpm, ROOT, registryProblem, run } from './run.ts'
 import { ScopedRegistry } from './scoped-registry.ts'
 import { FOLDERS, openTarball } from './tarballs.ts'
 
-// Programs written for @libsql/client, with one line in their package.json that replaces it with ours.
+// Programs written for @libsql/client, with one line in package.json that replaces it with our package.
 
 const CLIENT = 'npm:@batonsql/libsql-client@latest'
 const DRIZZLE = { 'drizzle-orm': '0.45.4', '@types/node': '24.19.2' }
@@ -70,7 +70,7 @@ describe.each([
     },
   },
 ] as const)('$tool, $manifest', ({ tool, manifest }) => {
-  test('the program runs unchanged, and type-checks', async () => {
+  test('the program runs and type-checks unchanged', async () => {
     const project = projectOf(`${tool}-${Object.keys(manifest).join('-')}`, manifest)
     if ('pnpm' in manifest) writeFileSync(join(project, 'pnpm-workspace.yaml'), JSON.stringify(manifest.pnpm))
     await INSTALL[tool]?.(project)
@@ -92,8 +92,8 @@ describe.each([
       'false',
     ]
     const language = ['--target', 'es2023', '--module', 'nodenext', '--types', 'node']
-    const said = await run([...tsc, ...language, 'app.ts'], { cwd: project }).catch(String)
-    expect(said.split('\n').filter((line) => line.startsWith('app.ts'))).toEqual([])
+    const output = await run([...tsc, ...language, 'app.ts'], { cwd: project }).catch(String)
+    expect(output.split('\n').filter((line) => line.startsWith('app.ts'))).toEqual([])
   })
 })
 
@@ -109,18 +109,18 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
     for (const file of ['auth.mjs', 'mastra.mjs', 'payload.mjs', 'prisma.mjs', 'prisma-diff.mjs'])
       copyTo(project, file)
     for (const file of ['schema.prisma', 'schema.ts']) copyTo(project, file)
-    // the engine is not run, because the generated client needs no binary
+    // the engine is never started, because the generated client needs no binary
     const env = { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: '1' }
     await run(['npx', 'prisma', 'generate', '--schema', 'schema.prisma'], { cwd: project, env })
   }, 600_000)
 
   test.each(['auth', 'mastra', 'payload', 'prisma'])('%s', async (name) => {
     const { url } = await server.createDatabase(name)
-    const said = await run([process.execPath, '--no-warnings', `${name}.mjs`], {
+    const output = await run([process.execPath, '--no-warnings', `${name}.mjs`], {
       cwd: project,
       env: { DATABASE_URL: url },
     })
-    expect(said).toContain(`${name}: ok`)
+    expect(output).toContain(`${name}: ok`)
   })
 
   test('prisma migrate diff, applied with `baton sql --file`, keeps the rows', async () => {
@@ -131,10 +131,10 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
     writeFileSync(join(project, 'next.prisma'), next)
     const migrate = async (...schemas: string[]): Promise<string> => {
       const diff = [process.execPath, '--no-warnings', 'prisma-diff.mjs', ...schemas]
-      const said = await run(diff, { cwd: project, env: { DATABASE_URL: url } })
-      writeFileSync(join(project, 'migration.sql'), said)
+      const output = await run(diff, { cwd: project, env: { DATABASE_URL: url } })
+      writeFileSync(join(project, 'migration.sql'), output)
       await run(['npx', 'baton', 'sql', url, '--file', 'migration.sql'], { cwd: project })
-      return said
+      return output
     }
     await using db = createClient({ url })
     expect(await migrate('schema.prisma')).toContain('CREATE TABLE "Post"')
@@ -161,13 +161,13 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
         dbCredentials: { url, authToken: 'x' },
       }
       writeFileSync(join(project, 'drizzle.config.ts'), `export default ${JSON.stringify(config)}`)
-      let said = ''
+      let output = ''
       for (const word of words)
-        said += await run(['npx', 'drizzle-kit', ...word.split(' ')], { cwd: project })
+        output += await run(['npx', 'drizzle-kit', ...word.split(' ')], { cwd: project })
       const db = createClient({ url })
       await db.execute("insert into person (name, score) values ('Ada', 1)")
       await db.close()
-      return said
+      return output
     }
     const pushed = await kit('pushed', 'push --force', 'push --force')
     expect(pushed).toContain('Changes applied')

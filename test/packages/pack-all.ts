@@ -14,7 +14,7 @@ declare module 'vitest' {
 /** Builds and packs the packages before the test files of a project, which share the result. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'baton-packed-'))
-  // the first is packed as a developer would, with the script that builds all of them
+  // the first package is packed with the script that builds all packages, as by a developer
   for (const [at, name] of FOLDERS.entries()) await pack('npm', name, folder, at === 0)
   project.provide('packed', folder)
   return () => rm(folder, { recursive: true })

@@ -3,7 +3,7 @@ import { cpSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { NPX, nodePackage, withoutNpm } from '../../scripts/borrow.mjs'
+import { NPX, nodePackage, withoutNpm } from '../../scripts/npx.mjs'
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const { packageManager } = JSON.parse(
@@ -12,7 +12,7 @@ const { packageManager } = JSON.parse(
   packageManager: string
 }
 
-/** The environment of a user, without the variables of the npm, pnpm and node that run the tests. */
+/** The environment of a user, without the variables set by the npm, pnpm and node processes that run the tests. */
 export function cleanEnvironment(more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
   const entries = Object.entries(withoutNpm(process.env))
   return {
@@ -48,9 +48,9 @@ export async function registryProblem(): Promise<string | null> {
     await run(['npm', 'view', 'kysely', 'version', '--fetch-retries', '0'], { cwd: ROOT })
     return null
   } catch (error) {
-    // if everything else could be installed, this failure must not count as a skip
+    // if the other packages could be installed, this failure must not count as a skip
     if (process.env['CI'] && process.platform === 'linux') throw error
-    return 'the npm registry does not answer'
+    return 'the npm registry does not respond'
   }
 }
 
@@ -58,42 +58,46 @@ export async function registryProblem(): Promise<string | null> {
 export interface Runtime {
   /** Its name and version. */
   readonly name: string
-  /** How it is started, or the module that starts it; null if this machine cannot run it. */
+  /** The command or the module that starts it; null if this machine cannot run it. */
   readonly command: readonly string[] | null
   /** Why this machine cannot run it. */
   readonly unavailable: string | null
 }
 
 /** Downloads a version of node from the npm registry into npm's cache. */
-export async function borrowNode(version: string): Promise<Runtime> {
+export async function downloadNode(version: string): Promise<Runtime> {
   const from = nodePackage(version)
   if (from === null)
-    return { name: `node ${version}`, command: null, unavailable: 'npm has none for this platform' }
-  return await borrow(`node ${version}`, from, 'node -p process.execPath')
+    return { name: `node ${version}`, command: null, unavailable: 'npm has no build for this platform' }
+  return await download(`node ${version}`, from, 'node -p process.execPath')
 }
 
-export const borrowBun = (version: string): Promise<Runtime> =>
-  borrow(`Bun ${version}`, `bun@${version}`, 'bun -p process.execPath')
+export const downloadBun = (version: string): Promise<Runtime> =>
+  download(`Bun ${version}`, `bun@${version}`, 'bun -p process.execPath')
 
-export async function borrowDeno(version: string): Promise<Runtime> {
-  const deno = await borrow(`Deno ${version}`, `deno@${version}`, 'deno eval "console.log(Deno.execPath())"')
+export async function downloadDeno(version: string): Promise<Runtime> {
+  const deno = await download(
+    `Deno ${version}`,
+    `deno@${version}`,
+    'deno eval "console.log(Deno.execPath())"',
+  )
   return { ...deno, command: deno.command && [...deno.command, 'run', '--allow-all'] }
 }
 
 /** Downloads a package that runs JavaScript when it is imported. It is located next to the file of its command. */
-export async function borrowModule(name: string, from: string): Promise<Runtime> {
+export async function downloadModule(name: string, from: string): Promise<Runtime> {
   // npx puts its folder first on the path
-  return await borrow(name, from, 'node -p "process.env.PATH.split(path.delimiter)[0]"')
+  return await download(name, from, 'node -p "process.env.PATH.split(path.delimiter)[0]"')
 }
 
-async function borrow(name: string, from: string, printPath: string): Promise<Runtime> {
+async function download(name: string, from: string, printPath: string): Promise<Runtime> {
   try {
     const path = await run([...NPX, '--package', from, '--call', printPath], { cwd: ROOT })
     return { name, command: [path.trim()], unavailable: null }
   } catch (error) {
-    // if everything else could be installed, this failure must not count as a skip
+    // if the other packages could be installed, this failure must not count as a skip
     if (process.env['CI'] && process.platform === 'linux') throw error
-    return { name, command: null, unavailable: 'the npm registry does not give it' }
+    return { name, command: null, unavailable: 'it could not be downloaded from the npm registry' }
   }
 }
 

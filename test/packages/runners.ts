@@ -5,7 +5,7 @@ import { JEST_NAME, type RuntimeTests } from './runtimes.ts'
 
 /** The example tests, by their test runner. */
 export function testRunners({ project, programs, commandOf }: RuntimeTests): void {
-  describe('tests of a user', () => {
+  describe('the tests of a user project', () => {
     const bun = programs.find((name) => name.startsWith('Bun')) ?? ''
     const node = programs.findLast((name) => name.startsWith('node')) ?? ''
 

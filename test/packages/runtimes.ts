@@ -6,7 +6,7 @@ import { bundleForEdge, EDGE_CONDITIONS, type EdgeServer, serveEdgeFunction, ser
 import { ROOT, run } from './run.ts'
 import type { Settings } from './scenario/scenario.ts'
 
-/** It depends on workerd, and on the miniflare 4 that starts it here; later versions depend on miniflare 5, still a beta. */
+/** Depends on workerd, and on miniflare 4, which starts it here. Later versions depend on miniflare 5, which is still a beta. */
 export const WRANGLER = '4.116.0'
 export const EDGE_RUNTIME = '4.0.1'
 export const JEST_NAME = 'jest 30.5.2'
@@ -56,7 +56,7 @@ export function testRuntimes({ project, programs, commandOf }: RuntimeTests): vo
     })
 
     /** Its output for a new database, and for one whose tables exist. */
-    const answersOf = async (served: EdgeServer, body?: string): Promise<string[]> => {
+    const responsesOf = async (served: EdgeServer, body?: string): Promise<string[]> => {
       await using edge = served
       const init = { method: 'POST', body: body ?? '' }
       return [await (await edge.fetch('/', init)).text(), await (await edge.fetch('/', init)).text()]
@@ -66,7 +66,7 @@ export function testRuntimes({ project, programs, commandOf }: RuntimeTests): vo
     test(`on ${WORKERD_NAME}`, async (context) => {
       const [entry = ''] = commandOf(WORKERD_NAME, context)
       const bundle = await bundleForEdge(project, 'scenario/worker.ts', EDGE_CONDITIONS.workerd)
-      expect(await answersOf(await serveWorker(entry, bundle, { SETTINGS: await newSettings() }))).toEqual(
+      expect(await responsesOf(await serveWorker(entry, bundle, { SETTINGS: await newSettings() }))).toEqual(
         BOTH,
       )
     })
@@ -76,7 +76,7 @@ export function testRuntimes({ project, programs, commandOf }: RuntimeTests): vo
       const conditions = EDGE_CONDITIONS['edge-light']
       const bundle = await bundleForEdge(project, 'scenario/edge-function.ts', conditions, 'iife')
       const body = JSON.stringify(await newSettings())
-      expect(await answersOf(await serveEdgeFunction(entry, bundle), body)).toEqual(BOTH)
+      expect(await responsesOf(await serveEdgeFunction(entry, bundle), body)).toEqual(BOTH)
     })
 
     test.for(Object.entries(EDGE_CONDITIONS))(

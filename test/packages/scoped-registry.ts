@@ -13,7 +13,7 @@ export class ScopedRegistry {
   readonly #server: Server
   /** A unique name, so that no cache has a package that an earlier run packed under the same version. */
   readonly #path = `/${randomUUID()}/`
-  readonly #answers = new Map<string, string | Buffer>()
+  readonly #responses = new Map<string, string | Buffer>()
 
   private constructor(server: Server) {
     this.#server = server
@@ -21,8 +21,8 @@ export class ScopedRegistry {
 
   static async start(tarballs: readonly Tarball[]): Promise<ScopedRegistry> {
     const server = createServer((request, response) => {
-      const answer = registry.#answers.get(decodeURIComponent(request.url ?? ''))
-      response.writeHead(answer === undefined ? 404 : 200).end(answer)
+      const reply = registry.#responses.get(decodeURIComponent(request.url ?? ''))
+      response.writeHead(reply === undefined ? 404 : 200).end(reply)
     })
     const registry = new ScopedRegistry(server)
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -44,8 +44,8 @@ export class ScopedRegistry {
       'dist-tags': { latest: version },
       versions: { [version]: { ...manifest, dist } },
     }
-    this.#answers.set(this.#path + name, JSON.stringify(description))
-    this.#answers.set(this.#path + basename(file), bytes)
+    this.#responses.set(this.#path + name, JSON.stringify(description))
+    this.#responses.set(this.#path + basename(file), bytes)
   }
 
   /** Configures npm and pnpm in a folder to use it. */

@@ -13,7 +13,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 /** The alias under which the drop-in installs the package that it replaces. */
 const ORIGINAL = 'libsql-client-original'
 
-/** Files that a field of package.json names, at any depth, except under the condition that only the workspace sets. */
+/** Returns the files named in a field of package.json at any depth, except under the condition that only the workspace sets. */
 function targets(value: unknown): string[] {
   if (typeof value === 'string') return value.startsWith('./') ? [value.slice(2)] : []
   if (typeof value !== 'object' || value === null) return []
@@ -28,7 +28,7 @@ describe.each(FOLDERS)('%s', (name) => {
     byPnpm = await pack('pnpm', name, folder)
   }, 180_000)
 
-  test('npm and pnpm pack the same', () => {
+  test('is packed identically by npm and pnpm', () => {
     expect(byPnpm.files).toEqual(byNpm.files)
     const { scripts: _, ...manifest } = byNpm.manifest
     const { scripts: __, ...other } = byPnpm.manifest
@@ -39,7 +39,7 @@ describe.each(FOLDERS)('%s', (name) => {
     expect(byNpm.manifest['scripts']).toMatchObject({ prepack: 'node ../../scripts/prepack.mjs' })
   })
 
-  test('names its dependencies with plain registry versions', () => {
+  test('depends on plain registry versions', () => {
     expect(JSON.stringify(byNpm.manifest)).not.toMatch(/"(workspace|catalog|file|link):/)
     for (const own of FOLDERS.map(manifestOf)) {
       const range = byNpm.manifest.dependencies?.[own.name]
@@ -63,7 +63,7 @@ describe.each(FOLDERS)('%s', (name) => {
     expect(named.filter((file) => !byNpm.files.includes(file))).toEqual([])
   })
 
-  test('imports only what its manifest names', async () => {
+  test('imports only packages listed in its manifest', async () => {
     const scripts = byNpm.files.filter((file) => /\.[cm]?js$/.test(file))
     expect(scripts.length).toBeGreaterThan(0)
     const { metafile } = await build({

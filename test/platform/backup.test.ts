@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, inject, onTestFinished, test, vi } from 'vitest'
 import { databaseFolders, Scene, sql } from './platform-scene.ts'
 
-test('a copy of the data directory of a stopped server is a backup of everything', async () => {
+test('a copy of the data directory of a stopped server is a complete backup', async () => {
   const root = await mkdtemp(join(tmpdir(), 'baton-backup-'))
   onTestFinished(() => rm(root, { recursive: true, force: true }))
   const [data, backup] = [join(root, 'data'), join(root, 'backup')]
@@ -68,24 +68,26 @@ test.each(Object.keys(LOSSES))(
     ])
     files.push(await lose('running'))
     const { database } = await scene.done('GET', `${scene.own}/databases/kept`)
-    const ask = async (name: string, text: string): Promise<number> =>
+    const sendRequest = async (name: string, text: string): Promise<number> =>
       (await sql(database.Hostname.replace('kept', name), await scene.tokenFor(name), text)).status
     for (const name of ['stopped', 'running'])
       for (const text of ['SELECT 1', 'CREATE TABLE t (a)'])
-        expect([name, await ask(name, text)]).toEqual([name, 404])
-    // once, and not with each request
+        expect([name, await sendRequest(name, text)]).toEqual([name, 404])
+    // once, not with each request
     expect(printed.mock.calls.flat().slice(1)).toEqual([
       expect.stringMatching(/running: the file of this database is missing or empty; it responds with 404/),
     ])
     for (const file of files) expect((await stat(file).catch(() => ({ size: 0 }))).size).toBe(0)
     const fork = { name: 'fork', group: 'default', seed: { type: 'database', name: 'running' } }
-    expect((await scene.ask('POST', `${scene.own}/databases`, { body: fork })).status).toBe(400)
-    expect([await ask('kept', 'SELECT * FROM t'), await ask('never', 'SELECT 1')]).toEqual([200, 200])
+    expect((await scene.sendRequest('POST', `${scene.own}/databases`, { body: fork })).status).toBe(400)
+    expect([await sendRequest('kept', 'SELECT * FROM t'), await sendRequest('never', 'SELECT 1')]).toEqual([
+      200, 200,
+    ])
     const taken = { body: { name: 'stopped', group: 'default' } }
-    expect((await scene.ask('POST', `${scene.own}/databases`, taken)).status).toBe(409)
+    expect((await scene.sendRequest('POST', `${scene.own}/databases`, taken)).status).toBe(409)
     for (const name of ['stopped', 'running']) await scene.done('DELETE', `${scene.own}/databases/${name}`)
     await scene.create('running')
-    expect(await ask('running', 'SELECT 1')).toBe(200)
+    expect(await sendRequest('running', 'SELECT 1')).toBe(200)
   },
 )
 
@@ -114,30 +116,30 @@ test('a damaged file affects only its own database, which works again when the f
   const printed = vi.spyOn(console, 'error').mockReturnValue()
   onTestFinished(() => printed.mockRestore())
   await using scene = await Scene.start({}, data)
-  const ask = async (name: string) => {
+  const sendRequest = async (name: string) => {
     const { database } = await scene.done('GET', `${scene.own}/databases/${name}`)
     return await sql(database.Hostname, await scene.tokenFor(name), 'SELECT a FROM t')
   }
   for (let round = 0; round < 3; round += 1)
-    expect([(await ask('damaged')).status, (await ask('kept')).rows]).toEqual([500, [['1']]])
+    expect([(await sendRequest('damaged')).status, (await sendRequest('kept')).rows]).toEqual([500, [['1']]])
   if (inject('target') === 'sqld')
     expect(printed.mock.calls.flat()).toEqual([
       expect.stringMatching(/^damaged: libsql-server cannot use this database: /),
     ])
   await rm(folder, { recursive: true })
   await cp(copy, folder, { recursive: true })
-  expect((await ask('damaged')).rows).toEqual([['1']])
+  expect((await sendRequest('damaged')).rows).toEqual([['1']])
 })
 
-test('close() in the middle of calls: acknowledged changes survive, and none is partly applied', async () => {
+test('close() while calls are in flight keeps acknowledged changes, and applies none partially', async () => {
   const data = await mkdtemp(join(tmpdir(), 'baton-backup-'))
   onTestFinished(() => rm(data, { recursive: true, force: true }))
   const first = await Scene.start({}, data)
   await first.create('doomed')
-  const answered: string[] = []
+  const acknowledged: string[] = []
   const calls = Array.from({ length: 12 }, async (_, at) => {
     await first.create(`db-${at}`)
-    answered.push(`db-${at}`)
+    acknowledged.push(`db-${at}`)
   })
   const deletion = first.done('DELETE', `${first.own}/databases/doomed`)
   const settled = Promise.allSettled([deletion, ...calls])
@@ -148,7 +150,7 @@ test('close() in the middle of calls: acknowledged changes survive, and none is 
   await using scene = await Scene.start({}, data)
   const { databases } = await scene.done('GET', `${scene.own}/databases`)
   const names: string[] = databases.map(({ Name }: { Name: string }) => Name)
-  expect(names).toEqual(expect.arrayContaining(answered))
+  expect(names).toEqual(expect.arrayContaining(acknowledged))
   if (isDeleted) expect(names).not.toContain('doomed')
   for (const { Name, Hostname } of databases)
     expect((await sql(Hostname, await scene.tokenFor(Name), 'SELECT 1')).rows).toEqual([['1']])

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Answer, Scene } from './platform-scene.ts'
+import { Scene, type TestResponse } from './platform-scene.ts'
 
 let scene: Scene
 let own: string
@@ -14,27 +14,27 @@ beforeAll(async () => {
 })
 afterAll(() => scene[Symbol.asyncDispose]())
 
-/** Everything that the API shows of the organization. */
+/** Everything that the API returns about the organization. */
 async function everything(): Promise<unknown> {
   const paths = ['databases', 'databases/app/configuration', 'groups', 'members', 'api-tokens', 'audit-logs']
   return await Promise.all(paths.map((path) => scene.done('GET', `${own}/${path}`)))
 }
 
 /** A request whose path is sent unchanged. */
-function sendRaw(method: string, path: string, body = ''): Promise<Answer> {
+function sendRaw(method: string, path: string, body = ''): Promise<TestResponse> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(scene.platform.url)
     const headers = {
       authorization: `Bearer ${scene.platform.token}`,
       'content-length': Buffer.byteLength(body),
     }
-    const asked = request({ hostname, port, method, path, headers }, (answer) => {
+    const sent = request({ hostname, port, method, path, headers }, (response) => {
       let text = ''
-      answer.setEncoding('utf8').on('data', (part) => (text += part))
-      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, body: JSON.parse(text) }))
+      response.setEncoding('utf8').on('data', (part) => (text += part))
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body: JSON.parse(text) }))
     })
-    asked.on('error', reject)
-    asked.end(body)
+    sent.on('error', reject)
+    sent.end(body)
   })
 }
 
@@ -158,7 +158,7 @@ const MISTAKES: readonly (readonly [method: string, path: string, body: unknown]
   ['POST', '/databases/dumps', {}],
 ]
 
-test('routes of the service that this server lacks are rejected with one code', async () => {
+test('routes of the service that this server does not support are rejected with the same code', async () => {
   const database = { name: 'x', group: 'default' }
   const from = (more: object) => ({ ...database, seed: { type: 'database', name: 'app', ...more } })
   for (const body of [
@@ -167,7 +167,7 @@ test('routes of the service that this server lacks are rejected with one code', 
     { ...database, seed: { type: 'database_upload' } },
     from({ timestamp: '2024-01-01T00:00:00Z' }),
   ])
-    expect(await scene.ask('POST', `${own}/databases`, { body })).toMatchObject({
+    expect(await scene.sendRequest('POST', `${own}/databases`, { body })).toMatchObject({
       status: 400,
       body: { error: expect.any(String), code: 'not_supported' },
     })
@@ -175,7 +175,7 @@ test('routes of the service that this server lacks are rejected with one code', 
     ['POST', '/databases/app/seed'],
     ['POST', '/groups/default/aws/migration/start'],
   ] as const)
-    expect(await scene.ask(method, own + path, { body: '{}' })).toMatchObject({
+    expect(await scene.sendRequest(method, own + path, { body: '{}' })).toMatchObject({
       status: 501,
       body: { error: expect.any(String), code: 'not_supported' },
     })
@@ -184,13 +184,17 @@ test('routes of the service that this server lacks are rejected with one code', 
 test('an invalid request is rejected with a reason, and changes nothing', async () => {
   const before = await everything()
   for (const [method, path, body] of MISTAKES) {
-    const { status, body: answer } = await scene.ask(method, own + path, body === undefined ? {} : { body })
+    const { status, body: response } = await scene.sendRequest(
+      method,
+      own + path,
+      body === undefined ? {} : { body },
+    )
     const what = `${method} ${path} ${JSON.stringify(body)?.slice(0, 200)}`
-    expect([what, status >= 400 && status < 500, typeof answer?.error]).toEqual([what, true, 'string'])
-    // 401 and 403 would be about the caller, who is the owner
+    expect([what, status >= 400 && status < 500, typeof response?.error]).toEqual([what, true, 'string'])
+    // 401 and 403 would concern the caller, who is the owner
     expect([what, status]).not.toEqual([what, 401])
     expect([what, status]).not.toEqual([what, 403])
-    expect(answer.error.length).toBeLessThan(400)
+    expect(response.error.length).toBeLessThan(400)
   }
   for (const [path, body] of [
     ['/v2/organizations/local/invites', {}],
@@ -205,8 +209,8 @@ test('an invalid request is rejected with a reason, and changes nothing', async 
     ['/v1/auth/api-tokens/x', { organization: 'local', scopes: ['read'] }],
     ['/v1/auth/api-tokens/owner', {}],
   ] as const) {
-    const { status, body: answer } = await scene.ask('POST', path, { body })
-    expect([path, body, status >= 400 && status < 500, typeof answer.error]).toEqual([
+    const { status, body: response } = await scene.sendRequest('POST', path, { body })
+    expect([path, body, status >= 400 && status < 500, typeof response.error]).toEqual([
       path,
       body,
       true,
@@ -234,7 +238,7 @@ test.each([
 ])('DELETE of the odd path %s', async (path) => {
   const { status, body } = await sendRaw('DELETE', path)
   expect([status, body]).toEqual([400, { error: 'invalid path' }])
-  expect((await scene.ask('GET', `${own}/databases/app`)).status).toBe(200)
+  expect((await scene.sendRequest('GET', `${own}/databases/app`)).status).toBe(200)
 })
 
 test.each([
@@ -251,54 +255,57 @@ test.each([
   '/v1/organizations/local/databases/__proto__',
 ])('DELETE of a missing resource: %s', async (path) => {
   expect((await sendRaw('DELETE', path)).status).toBe(404)
-  expect((await scene.ask('GET', `${own}/databases/app`)).status).toBe(200)
+  expect((await scene.sendRequest('GET', `${own}/databases/app`)).status).toBe(200)
 })
 
 test('a body that is too large is rejected before it is read', async () => {
   const padding = 'x'.repeat(3 * 1_024 ** 2)
-  const answer = await sendRaw(
+  const response = await sendRaw(
     'POST',
     `${own}/databases`,
     JSON.stringify({ name: 'big', group: 'default', padding }),
   )
-  expect([answer.status, answer.body]).toEqual([413, { error: 'a request body is limited to 1048576 bytes' }])
-  expect((await scene.ask('GET', `${own}/databases/big`)).status).toBe(404)
+  expect([response.status, response.body]).toEqual([
+    413,
+    { error: 'a request body is limited to 1048576 bytes' },
+  ])
+  expect((await scene.sendRequest('GET', `${own}/databases/big`)).status).toBe(404)
 })
 
 test.each([
-  ['a wrong path', 'POST * HTTP/1.1\r\nhost: localhost'],
-  ['a wrong host', 'POST /v1/organizations/local/groups HTTP/1.1\r\nhost: evil.example'],
+  ['an invalid path', 'POST * HTTP/1.1\r\nhost: localhost'],
+  ['an invalid host', 'POST /v1/organizations/local/groups HTTP/1.1\r\nhost: evil.example'],
   ['a missing token', 'POST /v1/organizations/local/groups HTTP/1.1\r\nhost: localhost'],
-  ['a wrong method', 'POST /metrics HTTP/1.1\r\nhost: localhost'],
+  ['an invalid method', 'POST /metrics HTTP/1.1\r\nhost: localhost'],
 ])('an upload that is rejected for %s is not received completely', async (_reason, head) => {
   const { hostname, port } = new URL(scene.platform.url)
   const socket = connect(Number(port), hostname)
-  let answer = ''
-  socket.setEncoding('utf8').on('data', (part) => (answer += part))
+  let response = ''
+  socket.setEncoding('utf8').on('data', (part) => (response += part))
   socket.write(`${head}\r\ncontent-length: 1000000\r\n\r\n{`)
   await once(socket, 'close')
-  expect(answer).toMatch(/^HTTP\/1\.1 40[0135] [^]*connection: close/)
+  expect(response).toMatch(/^HTTP\/1\.1 40[0135] [^]*connection: close/)
 })
 
-test('keys are case-insensitive, whatever the content type', async () => {
+test('keys are case-insensitive, regardless of the content type', async () => {
   await scene.done('POST', `${own}/groups`, { body: { Name: 'shouted', LOCATION: 'local', Version: '' } })
-  expect((await scene.ask('GET', `${own}/groups/shouted`)).status).toBe(200)
+  expect((await scene.sendRequest('GET', `${own}/groups/shouted`)).status).toBe(200)
 })
 
-test('pages of other sites and other hosts are rejected', async () => {
-  const ask = (headers: Record<string, string>) =>
+test('requests of web pages from other sites and hosts are rejected', async () => {
+  const sendRequest = (headers: Record<string, string>) =>
     new Promise<number>((resolve, reject) => {
       const { hostname, port } = new URL(scene.platform.url)
       const all = { authorization: `Bearer ${scene.platform.token}`, ...headers }
-      const asked = request({ hostname, port, path: '/v1/user', headers: all }, (answer) => {
-        answer.resume()
-        resolve(answer.statusCode ?? 0)
+      const sent = request({ hostname, port, path: '/v1/user', headers: all }, (response) => {
+        response.resume()
+        resolve(response.statusCode ?? 0)
       })
-      asked.on('error', reject)
-      asked.end()
+      sent.on('error', reject)
+      sent.end()
     })
-  expect(await ask({})).toBe(200)
-  expect(await ask({ origin: 'http://localhost:3000' })).toBe(200)
-  expect(await ask({ origin: 'https://evil.example' })).toBe(403)
-  expect(await ask({ host: 'evil.example' })).toBe(403)
+  expect(await sendRequest({})).toBe(200)
+  expect(await sendRequest({ origin: 'http://localhost:3000' })).toBe(200)
+  expect(await sendRequest({ origin: 'https://evil.example' })).toBe(403)
+  expect(await sendRequest({ host: 'evil.example' })).toBe(403)
 })

@@ -15,11 +15,11 @@ async function blocked() {
 }
 
 describe('block_reads', () => {
-  test('a blocked database is not copied', async () => {
+  test('a blocked database cannot be copied', async () => {
     const { scene, block } = await blocked()
     await block(true)
     const copy = (name: string) =>
-      scene.ask('POST', `${scene.own}/databases`, {
+      scene.sendRequest('POST', `${scene.own}/databases`, {
         body: { name, group: 'default', seed: { type: 'database', name: 'app' } },
       })
     expect(await copy('copy')).toEqual({ status: 403, body: { error: 'reads of database app are blocked' } })
@@ -44,19 +44,19 @@ describe('block_reads', () => {
     for (const requests of texts) expect(await describeIt(requests)).toContain('"secret"')
     await block(true)
     for (const requests of texts) {
-      const answer = await describeIt(requests)
-      expect(answer).toContain('"BLOCKED"')
-      expect(answer).not.toContain('"secret"')
+      const response = await describeIt(requests)
+      expect(response).toContain('"BLOCKED"')
+      expect(response).not.toContain('"secret"')
     }
   })
 
-  test('change streams end, and none begins', async () => {
+  test('change streams end, and no new ones can be opened', async () => {
     const { host, token, block } = await blocked()
     const listen = () =>
       fetch(`http://${host}/beta/listen?table=t`, { headers: { authorization: `Bearer ${token}` } })
     const open = await listen()
     await block(true)
-    // libsql-server cuts it off, the embedded server ends it
+    // libsql-server aborts it, the embedded server ends it
     await open.text().catch(() => {})
     expect((await listen()).status).toBe(403)
     await block(false)

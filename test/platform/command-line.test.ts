@@ -7,14 +7,14 @@ import { expect, onTestFinished, test } from 'vitest'
 import { Scene } from './platform-scene.ts'
 
 /*
- * The vendor's CLI is a Go program that cannot be installed everywhere. These are its requests, command by command,
- * as recorded: the same headers, the same bodies, and of each response the fields that the command reads.
+ * The vendor's CLI is a Go program that cannot be installed everywhere. This test sends its recorded requests, command by
+ * command, with the same headers and bodies, and checks the fields of the responses that the CLI reads.
  */
 
-// oxlint-disable-next-line typescript/no-explicit-any -- the command reads whatever was answered
-type Answered = any
+// oxlint-disable-next-line typescript/no-explicit-any -- the CLI does not validate responses
+type JsonBody = any
 
-/** Sends the requests of the command line. */
+/** Sends the requests of the CLI. */
 class CommandLine {
   readonly #scene: Scene
   token = ''
@@ -23,10 +23,10 @@ class CommandLine {
     this.#scene = scene
   }
 
-  async ask(method: string, path: string, body?: unknown): Promise<Answered> {
-    const { status, answer } = await this.try(method, path, body)
-    expect([method, path, status, answer?.error]).toEqual([method, path, 200, undefined])
-    return answer
+  async sendRequest(method: string, path: string, body?: unknown): Promise<JsonBody> {
+    const { status, reply } = await this.try(method, path, body)
+    expect([method, path, status, reply?.error]).toEqual([method, path, 200, undefined])
+    return reply
   }
 
   async try(method: string, path: string, body?: unknown) {
@@ -39,17 +39,17 @@ class CommandLine {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(text),
     }
-    return await new Promise<{ status: number; answer: Answered }>((resolve, reject) => {
-      const asked = request(this.#scene.platform.url + path, { method, headers }, (response) => {
+    return await new Promise<{ status: number; reply: JsonBody }>((resolve, reject) => {
+      const sent = request(this.#scene.platform.url + path, { method, headers }, (response) => {
         let received = ''
         response.setEncoding('utf8').on('data', (part) => (received += part))
         response.on('end', () => {
-          const answer = received === '' ? undefined : JSON.parse(received)
-          resolve({ status: response.statusCode ?? 0, answer })
+          const reply = received === '' ? undefined : JSON.parse(received)
+          resolve({ status: response.statusCode ?? 0, reply })
         })
       })
-      asked.on('error', reject)
-      asked.end(text)
+      sent.on('error', reject)
+      sent.end(text)
     })
   }
 }
@@ -82,50 +82,59 @@ test('serves a session from login to destroy', async () => {
   cli.token = location.searchParams.get('jwt') ?? ''
 
   // before every command
-  expect(await cli.ask('GET', '/v1/auth/validate')).toEqual({ exp: -1 })
-  expect((await cli.ask('GET', '/v1/current-user')).user.username).toBe('owner')
-  expect((await cli.ask('GET', '/releases/latest')).latest).toMatch(/^v/)
+  expect(await cli.sendRequest('GET', '/v1/auth/validate')).toEqual({ exp: -1 })
+  expect((await cli.sendRequest('GET', '/v1/current-user')).user.username).toBe('owner')
+  expect((await cli.sendRequest('GET', '/releases/latest')).latest).toMatch(/^v/)
 
   // org list, members, invites, audit-logs, plan show
-  expect((await cli.ask('GET', '/v2/organizations')).organizations).toMatchObject([
+  expect((await cli.sendRequest('GET', '/v2/organizations')).organizations).toMatchObject([
     { slug: 'local', type: 'personal' },
   ])
-  expect((await cli.ask('GET', `${O}/members`)).members).toMatchObject([{ username: 'owner', role: 'owner' }])
-  await cli.ask('POST', `${O}/invite`, { email: 'ann@example.test', role: 'member' })
-  expect((await cli.ask('GET', `${O}/invites`)).invites).toMatchObject([
+  expect((await cli.sendRequest('GET', `${O}/members`)).members).toMatchObject([
+    { username: 'owner', role: 'owner' },
+  ])
+  await cli.sendRequest('POST', `${O}/invite`, { email: 'ann@example.test', role: 'member' })
+  expect((await cli.sendRequest('GET', `${O}/invites`)).invites).toMatchObject([
     { Email: 'ann@example.test', Accepted: false },
   ])
-  await cli.ask('DELETE', `${O}/invites/ann@example.test`)
-  expect((await cli.ask('GET', '/v1/plans')).plans[0]).toMatchObject({ price: '0', quotas: { groups: 1 } })
-  expect((await cli.ask('GET', `${O}/subscription`)).subscription).toMatchObject({ plan: 'scaler' })
+  await cli.sendRequest('DELETE', `${O}/invites/ann@example.test`)
+  expect((await cli.sendRequest('GET', '/v1/plans')).plans[0]).toMatchObject({
+    price: '0',
+    quotas: { groups: 1 },
+  })
+  expect((await cli.sendRequest('GET', `${O}/subscription`)).subscription).toMatchObject({ plan: 'scaler' })
 
   // org create, destroy
-  await cli.ask('POST', '/v1/organizations?dry_run=true', { name: 'second' })
-  await cli.ask('POST', '/v1/organizations/stripe-customer', { Name: 'second' })
-  expect((await cli.ask('POST', '/v1/billing/portal', { stripe_id: 'local' })).portal.url).toMatch(/^http/)
-  expect(await cli.ask('GET', '/v1/billing/payment-methods?stripe_id=local')).toEqual({ exists: true })
+  await cli.sendRequest('POST', '/v1/organizations?dry_run=true', { name: 'second' })
+  await cli.sendRequest('POST', '/v1/organizations/stripe-customer', { Name: 'second' })
+  expect((await cli.sendRequest('POST', '/v1/billing/portal', { stripe_id: 'local' })).portal.url).toMatch(
+    /^http/,
+  )
+  expect(await cli.sendRequest('GET', '/v1/billing/payment-methods?stripe_id=local')).toEqual({
+    exists: true,
+  })
   expect(
-    (await cli.ask('POST', '/v1/organizations?dry_run=false', { name: 'second', stripe_id: 'local' })).org
-      .slug,
+    (await cli.sendRequest('POST', '/v1/organizations?dry_run=false', { name: 'second', stripe_id: 'local' }))
+      .org.slug,
   ).toBe('second')
-  await cli.ask('POST', '/v1/organizations/second/subscription', { plan: 'scaler' })
+  await cli.sendRequest('POST', '/v1/organizations/second/subscription', { plan: 'scaler' })
   expect((await cli.try('POST', '/v1/organizations?dry_run=true', { name: 'second' })).status).toBe(409)
-  await cli.ask('DELETE', '/v1/organizations/second')
+  await cli.sendRequest('DELETE', '/v1/organizations/second')
 
   // group create, list, locations
-  const locations = (await cli.ask('GET', `${O2}/locations`)).locations
-  await cli.ask('POST', `${O}/groups`, { Name: 'team', Location: 'ams', Version: '' })
-  await cli.ask('GET', `${O}/groups/team/locations/ams/wait`)
-  const { groups } = await cli.ask('GET', `${O}/groups`)
+  const locations = (await cli.sendRequest('GET', `${O2}/locations`)).locations
+  await cli.sendRequest('POST', `${O}/groups`, { Name: 'team', Location: 'ams', Version: '' })
+  await cli.sendRequest('GET', `${O}/groups/team/locations/ams/wait`)
+  const { groups } = await cli.sendRequest('GET', `${O}/groups`)
   const team = groups.find(({ name }: { name: string }) => name === 'team')
   expect(team.locations).toContain(team.primary)
   expect(Object.assign({}, ...Object.values(locations))).toHaveProperty(team.primary)
-  await cli.ask('PATCH', `${O}/groups/team/configuration`, { delete_protection: false })
-  await cli.ask('POST', `${O}/groups/team/rename`, { Name: 'crew' })
-  expect((await cli.ask('GET', `${O}/groups/crew/aws/migration/info`)).status).toBe('finished')
+  await cli.sendRequest('PATCH', `${O}/groups/team/configuration`, { delete_protection: false })
+  await cli.sendRequest('POST', `${O}/groups/team/rename`, { Name: 'crew' })
+  expect((await cli.sendRequest('GET', `${O}/groups/crew/aws/migration/info`)).status).toBe('finished')
 
   // db create, import
-  const { database } = await cli.ask('POST', `${O}/databases`, {
+  const { database } = await cli.sendRequest('POST', `${O}/databases`, {
     name: 'app',
     location: 'ams',
     group: 'crew',
@@ -140,32 +149,32 @@ test('serves a session from login to destroy', async () => {
     body: form,
   })
   const { dump_url: url } = (await uploaded.json()) as { dump_url: string }
-  const imported = await cli.ask('POST', `${O}/databases`, {
+  const imported = await cli.sendRequest('POST', `${O}/databases`, {
     name: 'imported',
     group: 'crew',
     seed: { type: 'dump', url },
   })
-  await cli.ask('POST', `${O}/databases`, {
+  await cli.sendRequest('POST', `${O}/databases`, {
     name: 'branch',
     group: 'crew',
     seed: { type: 'database', value: 'imported' },
   })
 
   // db list, show
-  const first = await cli.ask('GET', `${O}/databases?limit=2`)
-  const second = await cli.ask('GET', `${O}/databases?limit=2&cursor=${first.pagination.next}`)
+  const first = await cli.sendRequest('GET', `${O}/databases?limit=2`)
+  const second = await cli.sendRequest('GET', `${O}/databases?limit=2&cursor=${first.pagination.next}`)
   expect(second.pagination.next).toBeNull()
   const listed = [...first.databases, ...second.databases]
   expect(listed.map(({ Name }) => Name)).toEqual(['default', 'app', 'imported', 'branch'])
-  // this one makes it use plain HTTP
+  // this field makes it use plain HTTP
   expect(listed.every(({ primaryRegion }) => primaryRegion === 'local')).toBe(true)
-  const usage = (await cli.ask('GET', `${O}/databases/app/usage`)).database
+  const usage = (await cli.sendRequest('GET', `${O}/databases/app/usage`)).database
   expect(usage.usage).toMatchObject({ rows_read: expect.any(Number) })
-  const [instance] = (await cli.ask('GET', `${O}/databases/app/instances`)).instances
+  const [instance] = (await cli.sendRequest('GET', `${O}/databases/app/instances`)).instances
   expect(instance).toMatchObject({ type: 'primary', hostname: database.Hostname })
 
   // db shell, .dump, tokens, inspect
-  const { jwt } = await cli.ask('POST', `${O}/databases/imported/auth/tokens?expiration=2d`, {})
+  const { jwt } = await cli.sendRequest('POST', `${O}/databases/imported/auth/tokens?expiration=2d`, {})
   const host = `http://${imported.database.Hostname}`
   const shell = await fetch(`${host}/v2/pipeline`, {
     method: 'POST',
@@ -180,9 +189,12 @@ test('serves a session from login to destroy', async () => {
   expect(await shell.text()).toContain('"value":"42"')
   const dump = await fetch(`${host}/dump`, { headers: { authorization: `Bearer ${jwt}` } })
   expect(await dump.text()).toContain('INSERT INTO t VALUES(42)')
-  const queries = await cli.ask('GET', `${O}/databases/imported/usage/queries?from=2024-01-01T00:00:00Z`)
+  const queries = await cli.sendRequest(
+    'GET',
+    `${O}/databases/imported/usage/queries?from=2024-01-01T00:00:00Z`,
+  )
   expect(Array.isArray(queries)).toBe(true)
-  await cli.ask('POST', `${O}/groups/crew/auth/tokens?expiration=never&authorization=read-only`, {})
+  await cli.sendRequest('POST', `${O}/groups/crew/auth/tokens?expiration=never&authorization=read-only`, {})
 
   // db export sends its request to the bare host; the token determines the database
   const [origin] = host.replace('http://', '').split('/')
@@ -201,24 +213,33 @@ test('serves a session from login to destroy', async () => {
   })
   expect(frames.status).toBe(404)
   expect((await fetch(`http://${origin}/export/${generation}`)).status).toBe(401)
-  const { bytes_synced: bytes } = (await cli.ask('GET', `${O}/databases/imported/usage`)).database.usage
+  const { bytes_synced: bytes } = (await cli.sendRequest('GET', `${O}/databases/imported/usage`)).database
+    .usage
   expect(bytes).toBeGreaterThanOrEqual(4_096)
 
   // db config: null leaves a setting unchanged
-  await cli.ask('PATCH', `${O}/databases/app/configuration`, { allow_attach: null, delete_protection: true })
-  expect(await cli.ask('GET', `${O}/databases/app/configuration`)).toMatchObject({ delete_protection: true })
-  // 403 would make it forget the organization
+  await cli.sendRequest('PATCH', `${O}/databases/app/configuration`, {
+    allow_attach: null,
+    delete_protection: true,
+  })
+  expect(await cli.sendRequest('GET', `${O}/databases/app/configuration`)).toMatchObject({
+    delete_protection: true,
+  })
+  // 403 would make it reset the selected organization
   expect((await cli.try('DELETE', `${O}/databases/app`)).status).toBe(400)
-  await cli.ask('PATCH', `${O}/databases/app/configuration`, { allow_attach: null, delete_protection: false })
+  await cli.sendRequest('PATCH', `${O}/databases/app/configuration`, {
+    allow_attach: null,
+    delete_protection: false,
+  })
 
   // auth api-tokens
-  const minted = await cli.ask('POST', '/v2/auth/api-tokens/ci', {
+  const minted = await cli.sendRequest('POST', '/v2/auth/api-tokens/ci', {
     organization: 'local',
     group: 'crew',
     scopes: ['read-only'],
   })
   expect(minted.token.value).toMatch(/^ey/)
-  expect((await cli.ask('GET', '/v1/auth/api-tokens')).tokens).toContainEqual(
+  expect((await cli.sendRequest('GET', '/v1/auth/api-tokens')).tokens).toContainEqual(
     expect.objectContaining({
       name: 'ci',
       group: 'crew',
@@ -226,20 +247,22 @@ test('serves a session from login to destroy', async () => {
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\d$/),
     }),
   )
-  await cli.ask('DELETE', '/v1/auth/api-tokens/ci')
+  await cli.sendRequest('DELETE', '/v1/auth/api-tokens/ci')
 
   // db tokens invalidate, destroy; group destroy; audit log
-  await cli.ask('POST', `${O}/databases/imported/auth/rotate`)
+  await cli.sendRequest('POST', `${O}/databases/imported/auth/rotate`)
   expect((await fetch(`${host}/dump`, { headers: { authorization: `Bearer ${jwt}` } })).status).toBe(401)
-  for (const name of ['app', 'imported', 'branch']) await cli.ask('DELETE', `${O}/databases/${name}`)
-  await cli.ask('DELETE', `${O}/groups/crew`)
-  const { audit_logs: logs, pagination } = await cli.ask('GET', `${O}/audit-logs?page=1&page_size=25`)
+  for (const name of ['app', 'imported', 'branch']) await cli.sendRequest('DELETE', `${O}/databases/${name}`)
+  await cli.sendRequest('DELETE', `${O}/groups/crew`)
+  const { audit_logs: logs, pagination } = await cli.sendRequest('GET', `${O}/audit-logs?page=1&page_size=25`)
   expect(logs[0]).toMatchObject({ code: 'group-delete', origin: 'cli', author: 'owner' })
   expect(pagination).toMatchObject({ page: 1, page_size: 25, total_rows: logs.length })
 
   // without a selected organization; auth logout --all
-  expect((await cli.ask('GET', '/v1/databases?limit=1000')).databases).toHaveLength(1)
-  expect((await cli.ask('GET', '/v1/organizations//members')).members).toMatchObject([{ username: 'owner' }])
-  expect((await cli.ask('POST', '/v1/auth/invalidate')).ValidFrom).toBeGreaterThan(1_700_000_000)
+  expect((await cli.sendRequest('GET', '/v1/databases?limit=1000')).databases).toHaveLength(1)
+  expect((await cli.sendRequest('GET', '/v1/organizations//members')).members).toMatchObject([
+    { username: 'owner' },
+  ])
+  expect((await cli.sendRequest('POST', '/v1/auth/invalidate')).ValidFrom).toBeGreaterThan(1_700_000_000)
   expect((await cli.try('GET', '/v1/auth/validate')).status).toBe(401)
 })

@@ -4,12 +4,12 @@ import { openApiDocument, ROUTES, type Route, type RouteAccess } from '@batonsql
 import * as v from 'valibot'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { PLATFORM_CALLS } from '../../packages/platform/test-support/platform-calls.ts'
-import { furnish, inOrder, LiveCalls } from './live-calls.ts'
+import { inOrder, LiveCalls, populate } from './live-calls.ts'
 import { Scene } from './platform-scene.ts'
 import { CLIENT_REQUESTS, COMMAND_LINE_REQUESTS } from './vendor-requests.ts'
 
-// The table of docs/platform.md: for each route who may use it, the client's method (`request` if it has none of its own),
-// and the response to that method on each back end. `UPDATE_DOCS=1` writes it; each back end writes its own column.
+// The table of docs/platform.md, which lists for each route who may use it, the client's method (`request` if there is none), and
+// the response on each back end. `UPDATE_DOCS=1` updates it; each back end updates its own column.
 
 const MANIFEST = new URL('../../packages/local-server/package.json', import.meta.url)
 const PAGE = new URL('../../docs/platform.md', import.meta.url)
@@ -18,7 +18,7 @@ const RULE = '|---|---|---|---|---|---|'
 
 const nameOf = ({ method, path }: Route): string => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`
 
-/** Who may use a route, in the wording of the documents. */
+/** Who may use a route, as worded in the documentation. */
 function whose(access: RouteAccess): string {
   switch (access.level) {
     case 'none':
@@ -43,7 +43,7 @@ const outcomes = new Map<string, string>()
 
 beforeAll(async () => {
   scene = await Scene.start()
-  await furnish(scene)
+  await populate(scene)
   calls = new LiveCalls(scene)
   methods = await calls.methods()
   for (const name of inOrder(ROUTES.map(nameOf)))
@@ -103,7 +103,7 @@ test('each route succeeds, or responds with 501 and a reason', () => {
   expect(Object.keys(counts).sort()).toEqual(['501', 'yes'])
   const documented = ROUTES.filter(({ isDocumented }) => isDocumented).map(nameOf)
   const path = '/v1/organizations/{organizationSlug}/groups/{groupName}/locations/{location}'
-  // without replicas, a location would have no effect
+  // without replicas, a location has no effect
   const absent = inject('target') === 'embedded' ? [`POST ${path}`, `DELETE ${path}`] : []
   expect(documented.filter((name) => outcomes.get(name) !== 'yes')).toEqual(absent)
 })
@@ -130,12 +130,12 @@ test('each successful response matches /openapi.json, without additional fields'
     else if (!isDeepStrictEqual(output, body)) faults[name] = body
   }
   expect(faults).toEqual({})
-  const served = await scene.ask('GET', '/openapi.json', { token: null })
+  const served = await scene.sendRequest('GET', '/openapi.json', { token: null })
   const { version } = JSON.parse(readFileSync(MANIFEST, 'utf8')) as { version: string }
   expect(served).toEqual({ status: 200, body: openApiDocument(ROUTES, version) })
 })
 
-test('every method of the client reaches a route of the server', () => {
+test('every method of the client calls a route of the server', () => {
   const names = new Set(ROUTES.map(nameOf))
   expect([...methods].filter(([route]) => !names.has(route))).toEqual([])
   expect(methods.size).toBe(Object.keys(PLATFORM_CALLS).length)

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { databaseFolders, groupFolders, sql } from './platform-scene.ts'
 
-/** How many calls are made while the server is killed again and again. */
+/** Number of calls that are made while the server is repeatedly killed. */
 const CALLS = Number(process.env['FAULT_PLATFORM_CALLS'] ?? 60)
 const SLOTS = 6
 const CLI = fileURLToPath(new URL('../../packages/cli/src/cli.ts', import.meta.url))
@@ -55,13 +55,13 @@ async function start(directory: string): Promise<Running> {
 
 async function kill({ child }: Running): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
-  const gone = once(child, 'exit')
+  const exited = once(child, 'exit')
   child.kill('SIGKILL')
-  await gone
+  await exited
 }
 
-/** Sends a request; null if the server was gone before it responded. */
-async function ask(
+/** Sends a request. Returns null if the server was killed before it responded. */
+async function sendRequest(
   { platform }: Running,
   method: string,
   path: string,
@@ -82,15 +82,15 @@ async function ask(
 }
 
 /**
- * One name, and the changes that were acknowledged for it: its user makes one call after another. `maybe` is a call
- * that got no response.
+ * A name, and the changes that were acknowledged for it. Its calls are made one after another. `maybe` is a call without a
+ * response.
  */
 class Slot {
   readonly name: string
   readonly group: string
-  /** The id of the database, null for none; undefined if a call about it got no response. */
+  /** The id of the database; null if there is none, undefined if a call concerning it got no response. */
   database: string | null | undefined = null
-  /** The same for the group around it. */
+  /** The same for its group. */
   hasGroup: boolean | undefined = false
   isBlocked: boolean | undefined = false
   hasMarker = false
@@ -116,40 +116,40 @@ class Slot {
     const choice = Math.random()
     if (choice < 0.35) await this.#delete(running)
     else if (choice < 0.55) await this.#block(running)
-    else if (choice < 0.75) await ask(running, 'POST', `${this.path}/auth/rotate`)
+    else if (choice < 0.75) await sendRequest(running, 'POST', `${this.path}/auth/rotate`)
     else if (choice < 0.9) await this.#deleteGroup(running)
     else await this.#mint(running)
   }
 
-  /** Checks the state after a restart: acknowledged changes exist, and none is half applied. */
+  /** Checks the state after a restart: acknowledged changes exist, and no change is partially applied. */
   async check(running: Running): Promise<void> {
-    const group = await ask(running, 'GET', `/groups/${this.group}`)
+    const group = await sendRequest(running, 'GET', `/groups/${this.group}`)
     if (this.hasGroup !== undefined)
       expect([this.group, group?.status]).toEqual([this.group, this.hasGroup ? 200 : 404])
-    const found = await ask(running, 'GET', this.path)
+    const found = await sendRequest(running, 'GET', this.path)
     const id: string | null = found?.status === 200 ? found.body.database.DbId : null
     if (this.database !== undefined) expect([this.name, id]).toEqual([this.name, this.database])
     // no database without its group, or without its data
     if (group?.status === 404) expect([this.name, id]).toEqual([this.name, null])
     if (id !== null) await this.#checkData(running, found?.body.database.Hostname, id)
     for (const token of this.deadTokens)
-      expect((await ask(running, 'GET', '/groups', undefined, token))?.status).toBe(401)
+      expect((await sendRequest(running, 'GET', '/groups', undefined, token))?.status).toBe(401)
     this.hasGroup = group?.status === 200
-    if (!this.hasGroup) this.#tokensDie()
+    if (!this.hasGroup) this.#invalidateTokens()
     this.database = id
     if (id === null) this.hasMarker = false
   }
 
   async #checkData(running: Running, host: string, id: string): Promise<void> {
-    const configuration = await ask(running, 'GET', `${this.path}/configuration`)
+    const configuration = await sendRequest(running, 'GET', `${this.path}/configuration`)
     if (this.isBlocked !== undefined) expect(configuration?.body.block_writes).toBe(this.isBlocked)
     this.isBlocked = configuration?.body.block_writes === true
-    const { jwt } = (await ask(running, 'POST', `${this.path}/auth/tokens`))?.body ?? {}
+    const { jwt } = (await sendRequest(running, 'POST', `${this.path}/auth/tokens`))?.body ?? {}
     const tables = await sql(host, jwt, "SELECT name FROM sqlite_schema WHERE name = 'marker'")
     expect([this.name, tables.error]).toEqual([this.name, null])
     if (this.hasMarker) expect(tables.rows).toEqual([['marker']])
     if (tables.rows.length > 0) {
-      // its contents were written to it, not to an earlier database of the same name
+      // its contents were written to this database, not to an earlier one of the same name
       expect((await sql(host, jwt, 'SELECT id FROM marker')).rows).toEqual([[id]])
       this.hasMarker = true
     }
@@ -158,19 +158,19 @@ class Slot {
 
   async #createGroup(running: Running): Promise<void> {
     this.hasGroup = undefined
-    const answer = await ask(running, 'POST', '/groups', { name: this.group, location: 'local' })
-    if (answer?.status === 200) this.hasGroup = true
+    const reply = await sendRequest(running, 'POST', '/groups', { name: this.group, location: 'local' })
+    if (reply?.status === 200) this.hasGroup = true
   }
 
   async #create(running: Running): Promise<void> {
     this.database = undefined
     this.hasMarker = false
     this.isBlocked = false
-    const answer = await ask(running, 'POST', '/databases', { name: this.name, group: this.group })
-    if (answer === null) return
-    expect(answer.status).toBe(200)
-    this.database = answer.body.database.DbId
-    const token = await ask(running, 'POST', `${this.path}/auth/tokens`)
+    const reply = await sendRequest(running, 'POST', '/databases', { name: this.name, group: this.group })
+    if (reply === null) return
+    expect(reply.status).toBe(200)
+    this.database = reply.body.database.DbId
+    const token = await sendRequest(running, 'POST', `${this.path}/auth/tokens`)
     if (token === null) return
     const statements = [
       'BEGIN',
@@ -178,46 +178,46 @@ class Slot {
       `INSERT INTO marker VALUES ('${this.database}')`,
       'COMMIT',
     ]
-    const written = await sql(answer.body.database.Hostname, token.body.jwt, statements).catch(() => null)
+    const written = await sql(reply.body.database.Hostname, token.body.jwt, statements).catch(() => null)
     this.hasMarker = written?.error === null
   }
 
   async #delete(running: Running): Promise<void> {
     this.database = undefined
-    const answer = await ask(running, 'DELETE', this.path)
-    if (answer?.status === 200) this.database = null
+    const reply = await sendRequest(running, 'DELETE', this.path)
+    if (reply?.status === 200) this.database = null
   }
 
   async #block(running: Running): Promise<void> {
     const wanted = this.isBlocked !== true
     this.isBlocked = undefined
-    const answer = await ask(running, 'PATCH', `${this.path}/configuration`, { block_writes: wanted })
-    if (answer?.status === 200) this.isBlocked = wanted
+    const reply = await sendRequest(running, 'PATCH', `${this.path}/configuration`, { block_writes: wanted })
+    if (reply?.status === 200) this.isBlocked = wanted
   }
 
   async #deleteGroup(running: Running): Promise<void> {
     this.hasGroup = undefined
     this.database = undefined
-    const answer = await ask(running, 'DELETE', `/groups/${this.group}`)
-    if (answer?.status !== 200) return
+    const reply = await sendRequest(running, 'DELETE', `/groups/${this.group}`)
+    if (reply?.status !== 200) return
     this.hasGroup = false
     this.database = null
-    this.#tokensDie()
+    this.#invalidateTokens()
   }
 
   async #mint(running: Running): Promise<void> {
     const body = { organization: 'local', group: this.group, scopes: ['read'] }
-    const answer = await ask(running, 'POST', `/auth/api-tokens/${this.name}-${this.calls}`, body)
-    if (answer?.status === 200) this.groupToken = answer.body.token
+    const reply = await sendRequest(running, 'POST', `/auth/api-tokens/${this.name}-${this.calls}`, body)
+    if (reply?.status === 200) this.groupToken = reply.body.token
   }
 
-  #tokensDie(): void {
+  #invalidateTokens(): void {
     if (this.groupToken !== null) this.deadTokens.push(this.groupToken)
     this.groupToken = null
   }
 }
 
-test(`SIGKILL at random moments during ${CALLS} calls: acknowledged changes survive, and none is partly applied`, {
+test(`SIGKILL at random times during ${CALLS} calls keeps acknowledged changes, and applies none partially`, {
   timeout: 180_000 + CALLS * 1_000,
 }, async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-crash-'))
@@ -227,19 +227,19 @@ test(`SIGKILL at random moments during ${CALLS} calls: acknowledged changes surv
     await rm(directory, { recursive: true, force: true, maxRetries: 5 })
   })
   const slots = Array.from({ length: SLOTS }, (_, number) => new Slot(number))
-  const made = (): number => slots.reduce((sum, { calls }) => sum + calls, 0)
+  const created = (): number => slots.reduce((sum, { calls }) => sum + calls, 0)
   let kills = 0
-  while (made() < CALLS) {
+  while (created() < CALLS) {
     const round = { isOver: false }
-    const due = Math.min(CALLS, made() + CALLS / 4)
+    const due = Math.min(CALLS, created() + CALLS / 4)
     const working = slots.map(async (slot) => {
-      // a call without a response ends the slot's turn: its outcome is checked first
-      while (!round.isOver && made() < due && slot.database !== undefined && slot.hasGroup !== undefined)
+      // after a call without a response, its outcome is checked before the next call
+      while (!round.isOver && created() < due && slot.database !== undefined && slot.hasGroup !== undefined)
         await slot.step(running)
     })
     await sleep(30 + Math.random() * 400)
-    const dying = kill(running)
-    await dying
+    const killed = kill(running)
+    await killed
     kills += 1
     round.isOver = true
     await Promise.all(working)
@@ -247,7 +247,7 @@ test(`SIGKILL at random moments during ${CALLS} calls: acknowledged changes surv
     for (const slot of slots) await slot.check(running)
   }
   expect(kills).toBeGreaterThanOrEqual(3)
-  const { databases } = (await ask(running, 'GET', '/databases'))?.body ?? {}
+  const { databases } = (await sendRequest(running, 'GET', '/databases'))?.body ?? {}
   const ids = databases.map(({ DbId }: { DbId: string }) => DbId)
   const found: string[] = []
   for (const folder of await databaseFolders(directory))
@@ -259,17 +259,17 @@ test(`SIGKILL at random moments during ${CALLS} calls: acknowledged changes surv
 
 /** A deleted group has neither a process nor a folder, and each process belongs to an existing group. */
 async function checkGroups(running: Running, directory: string): Promise<void> {
-  const { groups } = (await ask(running, 'GET', '/groups'))?.body ?? {}
+  const { groups } = (await sendRequest(running, 'GET', '/groups'))?.body ?? {}
   const ids = groups.map(({ uuid }: { uuid: string }) => uuid)
-  const left = async (): Promise<string[]> => {
+  const remaining = async (): Promise<string[]> => {
     const folders = (await groupFolders(directory)).filter((folder) => !ids.includes(basename(folder)))
     return (await Promise.all(folders.map((folder) => readdir(folder, { recursive: true })))).flat()
   }
   // removals that failed are retried
-  await expect.poll(left, { timeout: 60_000 }).toEqual([])
+  await expect.poll(remaining, { timeout: 60_000 }).toEqual([])
 }
 
-test('when libsql-server itself is killed, databases and their settings are restored', async () => {
+test('databases and their settings are restored after libsql-server itself was killed', async () => {
   if (inject('target') !== 'sqld') return
   const directory = await mkdtemp(join(tmpdir(), 'baton-crash-'))
   const running = await start(directory)
@@ -285,9 +285,11 @@ test('when libsql-server itself is killed, databases and their settings are rest
     process.kill(pid, 'SIGKILL')
     pids.push(pid)
   }
-  // the first request to it comes from the control plane, once it has exited
+  // the first request to it is sent by the control plane, after it has exited
   await expect.poll(() => pids.some(exists)).toBe(false)
-  expect((await ask(running, 'POST', '/databases', { name: 'next', group: 'default' }))?.status).toBe(200)
+  expect((await sendRequest(running, 'POST', '/databases', { name: 'next', group: 'default' }))?.status).toBe(
+    200,
+  )
   await slot.check(running)
 })
 

@@ -35,9 +35,9 @@ test('a change stream reports the requested actions, or all if none are given; t
     'DELETE FROM t WHERE a > 0',
   ])
     expect((await sql(host, token, statement)).error).toBeNull()
-  const told = ({ text }: { text: string }) => text.match(/\{.*\}/g)
+  const bodyOf = ({ text }: { text: string }) => text.match(/\{.*\}/g)
   await expect
-    .poll(() => [all, deletes, both].map(told))
+    .poll(() => [all, deletes, both].map(bodyOf))
     .toEqual([
       ['{"update":1}', '{"insert":1}', '{"delete":3}'],
       ['{"delete":3}'],
@@ -53,8 +53,8 @@ test('a schema database has no dump; its child has one', async () => {
   const child = await scene.create('child', { schema: 'parent' })
   await sql(parent.host, await scene.tokenFor('parent'), 'CREATE TABLE t (a)')
   const dump = async (host: string, token: string) => {
-    const answer = await fetch(`http://${host}/dump`, { headers: { authorization: `Bearer ${token}` } })
-    return [answer.status, await answer.text()]
+    const response = await fetch(`http://${host}/dump`, { headers: { authorization: `Bearer ${token}` } })
+    return [response.status, await response.text()]
   }
   expect(await dump(parent.host, await scene.tokenFor('parent'))).toEqual([
     400,
@@ -73,8 +73,8 @@ test('a float is a number, or a string with one', async () => {
   const send = async (value: unknown) => {
     const stmt = { sql: 'SELECT typeof(?1), ?1', args: [{ type: 'float', value }] }
     const body = JSON.stringify({ requests: [{ type: 'execute', stmt }, { type: 'close' }] })
-    const answer = await fetch(`http://${host}/v2/pipeline`, { method: 'POST', headers, body })
-    return [answer.status, await answer.text()]
+    const response = await fetch(`http://${host}/v2/pipeline`, { method: 'POST', headers, body })
+    return [response.status, await response.text()]
   }
   for (const value of [1.5, '1.5', '15e-1'])
     expect(await send(value)).toEqual([200, expect.stringContaining('{"type":"float","value":1.5}')])

@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { type Scene, sql } from './platform-scene.ts'
 
-/** More than fits in socket buffers, so that a cursor or a dump is in progress until it is read. */
+/** More than fits in socket buffers, so that a cursor or a dump stays in progress until it is read. */
 const ROWS = 'WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 40000)'
 /** A statement whose rows have not been read yet. */
 export const LONG_READ = `${ROWS} SELECT n, hex(zeroblob(500)) FROM c`
@@ -111,7 +111,7 @@ export class DatabaseInUse {
 /** A change after which the old token, or every token, has less access. */
 export interface AccessChange {
   readonly name: string
-  /** Whether requests that only read end, too. */
+  /** Whether it also ends requests that only read. */
   readonly endsReaders: boolean
   /** Resolves when the change is acknowledged. */
   change(database: DatabaseInUse): Promise<void>

@@ -65,15 +65,17 @@ describe('the initial state of a database', () => {
     const scene = await Scene.forTest()
     const url = await upload(scene, dump)
     const body = { name: 'app', group: 'default', seed: { type: 'dump', url } }
-    const { status, body: answer } = await scene.ask('POST', `${scene.own}/databases`, { body })
-    expect([status, answer]).toEqual([400, { error: expect.stringMatching(/^the dump/) }])
-    expect((await scene.ask('GET', `${scene.own}/databases/app`)).status).toBe(404)
-    // the name is free, and a dump can be used once
-    expect((await scene.ask('POST', `${scene.own}/databases`, { body })).body.error).toBe('dump not found')
+    const { status, body: reply } = await scene.sendRequest('POST', `${scene.own}/databases`, { body })
+    expect([status, reply]).toEqual([400, { error: expect.stringMatching(/^the dump/) }])
+    expect((await scene.sendRequest('GET', `${scene.own}/databases/app`)).status).toBe(404)
+    // the name is available again, and a dump can be used only once
+    expect((await scene.sendRequest('POST', `${scene.own}/databases`, { body })).body.error).toBe(
+      'dump not found',
+    )
     await scene.create('app')
   })
 
-  test('a schema database and its child: a change of one is applied to the other', async () => {
+  test('a change to a schema database is applied to its child', async () => {
     const scene = await Scene.forTest()
     const parent = await scene.create('parent', { is_schema: true })
     const child = await scene.create('child', { schema: 'parent' })
@@ -86,7 +88,7 @@ describe('the initial state of a database', () => {
       { name: 'x', group: 'default', seed: { type: 'database', name: 'parent' } },
       { name: 'x', group: 'default', schema: 'child' },
     ])
-      expect((await scene.ask('POST', `${scene.own}/databases`, { body })).status).toBe(400)
+      expect((await scene.sendRequest('POST', `${scene.own}/databases`, { body })).status).toBe(400)
     const typed = await scene.done('GET', `${scene.own}/databases?type=schema`)
     expect(typed.databases).toMatchObject([{ Name: 'parent', is_schema: true }])
     const all = await scene.done('GET', `${scene.own}/databases?type=logical`)
@@ -97,7 +99,7 @@ describe('the initial state of a database', () => {
     expect(await job.json()).toMatchObject({ job_id: 1, status: 'RunSuccess', error: null })
     const { databases } = await scene.done('GET', `${scene.own}/databases?schema=parent`)
     expect(databases).toMatchObject([{ Name: 'child', schema: 'parent', is_schema: false }])
-    const refused = await scene.ask('DELETE', `${scene.own}/databases/parent`)
+    const refused = await scene.sendRequest('DELETE', `${scene.own}/databases/parent`)
     expect([refused.status, refused.body.error]).toEqual([
       400,
       expect.stringContaining('are still refering to it'),
@@ -149,10 +151,10 @@ describe('configuration', () => {
     await change({ allowed_ips: ['127.0.0.0/8'] })
     expect((await sql(host, token, 'SELECT 1')).status).toBe(200)
     expect(await change({ allowed_ips: null, delete_protection: true })).toMatchObject({ allowed_ips: [] })
-    expect((await scene.ask('DELETE', `${scene.own}/databases/app`)).body.error).toContain(
+    expect((await scene.sendRequest('DELETE', `${scene.own}/databases/app`)).body.error).toContain(
       'delete_protection',
     )
-    expect((await scene.ask('DELETE', `${scene.own}/groups/default`)).status).toBe(400)
+    expect((await scene.sendRequest('DELETE', `${scene.own}/groups/default`)).status).toBe(400)
     await change({ delete_protection: false })
     await scene.done('DELETE', `${scene.own}/databases/app`)
   })
@@ -172,7 +174,7 @@ test('a list is returned in pages of the requested size', async () => {
   expect(names).toEqual(['default', 'a', 'b', 'c', 'd'])
 })
 
-test('a list continues after the last item, whatever was deleted in between', async () => {
+test('the next page of a list begins after the last item, even if items were deleted in between', async () => {
   const scene = await Scene.forTest()
   for (const name of ['a', 'b', 'c', 'd']) await scene.create(name)
   const first = await scene.done('GET', `${scene.own}/databases?limit=2`)
@@ -192,18 +194,20 @@ test('a server whose group and database `default` were deleted starts again', as
   expect((await again.done('GET', `${again.own}/databases`)).databases).toEqual([])
 })
 
-test('a database responds after the requested delay, and with 404 before', async () => {
+test('a new database responds with 404 until the configured delay has passed', async () => {
   const scene = await Scene.forTest({ readyDelayMs: 700, takenNameStatus: 400 })
   const { host } = await scene.create('app')
   const token = await scene.tokenFor('app')
   expect((await sql(host, token, 'SELECT 1')).status).toBe(404)
   await sleep(800)
   expect((await sql(host, token, 'SELECT 1')).status).toBe(200)
-  const again = await scene.ask('POST', `${scene.own}/databases`, { body: { name: 'app', group: 'default' } })
+  const again = await scene.sendRequest('POST', `${scene.own}/databases`, {
+    body: { name: 'app', group: 'default' },
+  })
   expect(again).toEqual({ status: 400, body: { error: 'database with name app already exists' } })
 })
 
-test('a database that was created while the clock was ahead responds after it was set back, and after a restart', async () => {
+test('a database that was created while the clock was ahead responds after the clock was set back, and after a restart', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
   const ahead = vi.spyOn(Date, 'now').mockImplementation(() => new Date().getTime() + 7_200_000)
@@ -221,21 +225,21 @@ test('a database that was created while the clock was ahead responds after it wa
   expect((await sql(host, await again.tokenFor('app'), 'SELECT * FROM t')).status).toBe(200)
 })
 
-test('after a deletion the name is free, and no data of the old database is visible', async () => {
+test('after a deletion, the name can be reused, and no data of the old database is visible', async () => {
   const scene = await Scene.forTest()
   const old = await scene.create('app')
   const token = await scene.tokenFor('app')
   await sql(old.host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
   await scene.done('DELETE', `${scene.own}/databases/app`)
   expect((await sql(old.host, token, 'SELECT a FROM t')).status).toBe(404)
-  const young = await scene.create('app')
-  expect(young.id).not.toBe(old.id)
-  expect((await sql(young.host, token, 'SELECT 1')).status).toBe(401)
-  const { rows } = await sql(young.host, await scene.tokenFor('app'), 'SELECT count(*) FROM sqlite_schema')
+  const newer = await scene.create('app')
+  expect(newer.id).not.toBe(old.id)
+  expect((await sql(newer.host, token, 'SELECT 1')).status).toBe(401)
+  const { rows } = await sql(newer.host, await scene.tokenFor('app'), 'SELECT count(*) FROM sqlite_schema')
   expect(rows).toEqual([['0']])
 })
 
-test('the size of a database is reported soon after its first write, even if it was requested before', async () => {
+test('reports the size of a database soon after its first write, even if the size was requested before', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
@@ -244,7 +248,7 @@ test('the size of a database is reported soon after its first write, even if it 
   await expect.poll(size, { timeout: 60_000 }).toBeGreaterThanOrEqual(8_192)
 })
 
-test('only a database that accepts requests is healthy; the bare URL is that of the server', async () => {
+test('only a database that accepts requests is healthy; the bare URL reports on the server', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   const health = async (url: string) => {
@@ -263,17 +267,17 @@ test('only a database that accepts requests is healthy; the bare URL is that of 
   expect(await health(scene.server.url)).toEqual([200, ''])
 })
 
-test('a protected database cannot be deleted, even by the program that runs the server', async () => {
+test('a protected database cannot be deleted, not even by the program that runs the server', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   const path = `${scene.own}/databases/app`
   await scene.done('PATCH', `${path}/configuration`, { body: { delete_protection: true } })
   await expect(scene.server.removeDatabase('app')).rejects.toThrow('is protected from deletion')
-  expect((await scene.ask('DELETE', path)).status).toBe(400)
+  expect((await scene.sendRequest('DELETE', path)).status).toBe(400)
   expect((await sql(host, await scene.tokenFor('app'), 'SELECT 1')).rows).toEqual([['1']])
   await scene.done('PATCH', `${path}/configuration`, { body: { delete_protection: false } })
   await scene.server.removeDatabase('app')
-  expect((await scene.ask('GET', path)).status).toBe(404)
+  expect((await scene.sendRequest('GET', path)).status).toBe(404)
 })
 
 test('times reported by the server are passed on unchanged', async () => {
@@ -285,7 +289,7 @@ test('times reported by the server are passed on unchanged', async () => {
   })
   await response.text()
   const bytes = Buffer.from(response.headers.get('server-timing') ?? '', 'latin1')
-  // if it were encoded twice, its micro sign would have two more bytes
+  // if it were encoded twice, its micro sign would take two more bytes
   expect(bytes.toString('utf8')).toMatch(/^(?:[\x20-\x7e]|µ)*$/)
   if (inject('target') === 'sqld') expect(bytes.toString('utf8')).toContain('libsql_query_exec;dur=')
 })

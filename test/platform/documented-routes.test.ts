@@ -55,7 +55,11 @@ test('each documented route responds with its documented shape', async () => {
     const tokenId = path.includes('{tokenId}') ? await idOfNewToken() : ''
     const slug = isAfterTransfer ? 'elsewhere' : 'local'
     const target = fill(path, { ...VALUES, slug, organizationSlug: slug, tokenId })
-    const { status, body } = await scene.ask(method, target, name in BODIES ? { body: BODIES[name] } : {})
+    const { status, body } = await scene.sendRequest(
+      method,
+      target,
+      name in BODIES ? { body: BODIES[name] } : {},
+    )
     const needsReplicas = path.endsWith('/locations/{location}') && path.includes('{groupName}')
     if (needsReplicas && inject('target') === 'embedded') {
       if (status !== 501) faults[name] = status

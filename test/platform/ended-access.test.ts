@@ -30,7 +30,7 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: Acce
       expect([name, await reader.outcome()]).toMatchObject([name, { status: 200, isWhole: !endsReaders }])
   })
 
-  test.concurrent('requests with pending writes write nothing after the change is acknowledged', async () => {
+  test.concurrent('requests with pending writes do not write after the change is acknowledged', async () => {
     await using scene = await Scene.start()
     const database = await DatabaseInUse.start(scene, 'app')
     const { client } = database
@@ -66,7 +66,7 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: Acce
     await readAgain?.(database)
     const rows = await database.rows()
     const { status, text } = await endless.outcome()
-    // or it began only after the change, so that none of its statements ran
+    // or it began after the change, so that none of its statements were executed
     if (status === 200) expect(text).not.toContain('"type":"execute"')
     else expect([401, 403, 502]).toContain(status)
     await database.configure({ block_writes: false })

@@ -1,9 +1,9 @@
-// Streams that have another database attached that may no longer be attached.
+// Streams with an attached database that may no longer be attached.
 import { describe, expect, test } from 'vitest'
 import { cursor, LONG_READ } from './database-in-use.ts'
-import { Scene, type SqlAnswer, sql } from './platform-scene.ts'
+import { Scene, type SqlOutcome, sql } from './platform-scene.ts'
 
-/** Creates a database that may be attached, another one, and a token for the latter that may attach the former. */
+/** Creates a database that may be attached, a second database, and a token for the second one that may attach the first. */
 async function attachable() {
   const scene = await Scene.forTest()
   const { id, host: secretHost } = await scene.create('secret')
@@ -19,7 +19,7 @@ async function attachable() {
   ])
   const permissions = { read_attach: { databases: ['secret'] } }
   const token = await scene.tokenFor('app', '', { permissions })
-  const run = (statements: readonly string[], baton: string | null = null): Promise<SqlAnswer> =>
+  const run = (statements: readonly string[], baton: string | null = null): Promise<SqlOutcome> =>
     sql(host, token, statements, { baton, keep: true })
   /** Opens a stream that has read the database. */
   const open = async (): Promise<string | null> => {
@@ -50,7 +50,7 @@ describe.each<readonly [string, (database: Attachable) => Promise<unknown>]>([
     expect(await database.run(['SELECT 1'], baton)).toMatchObject(INVALID_BATON)
   })
 
-  test('nor one that has a transaction open, or has detached it', async () => {
+  test('a stream with an open transaction cannot be continued, nor one that has detached the database', async () => {
     const database = await attachable()
     const { baton: transaction } = await database.run([ATTACH(database.id), 'BEGIN', READ])
     const { baton: detached } = await database.run([ATTACH(database.id), READ, 'DETACH x'])
@@ -59,7 +59,7 @@ describe.each<readonly [string, (database: Attachable) => Promise<unknown>]>([
     expect(await database.run(['SELECT 1'], detached)).toMatchObject(INVALID_BATON)
   })
 
-  test('a stream without it is continued', async () => {
+  test('a stream without the database can be continued', async () => {
     const database = await attachable()
     const { baton } = await database.run(['SELECT 1'])
     await database.open()
@@ -67,7 +67,7 @@ describe.each<readonly [string, (database: Attachable) => Promise<unknown>]>([
     expect(await database.run(['SELECT 2'], baton)).toMatchObject({ status: 200, rows: [['2']] })
   })
 
-  test('a cursor that reads it is aborted', async () => {
+  test('a cursor that reads the database is aborted', async () => {
     const database = await attachable()
     const reader = cursor(database, ATTACH(database.id), 'SELECT * FROM x.long')
     await reader.begun
@@ -93,14 +93,14 @@ test.each<readonly [string, (database: Attachable) => Promise<unknown>]>([
   expect(await database.run([READ], baton)).toMatchObject(INVALID_BATON)
 })
 
-test('a change that allows attaching the database ends nothing', async () => {
+test('a change that allows attaching the database does not end a stream', async () => {
   const { open, configure, run } = await attachable()
   const baton = await open()
   await configure({ block_writes: true })
   expect(await run([READ], baton)).toMatchObject({ status: 200, rows: [['secret']] })
 })
 
-test('a token that may not attach the database does not continue the stream', async () => {
+test('a token that may not attach the database cannot continue the stream', async () => {
   const { scene, open, host } = await attachable()
   const baton = await open()
   const other = await scene.tokenFor('app')

@@ -12,7 +12,7 @@ async function folder(): Promise<string> {
   return directory
 }
 
-async function ask(host: string, token: string): Promise<Response> {
+async function sendRequest(host: string, token: string): Promise<Response> {
   return await fetch(`http://${host}/export/1`, { headers: { authorization: `Bearer ${token}` } })
 }
 
@@ -29,18 +29,18 @@ function look(file: string) {
   }
 }
 
-test('each export is a snapshot of the database, and writers continue in the meantime', async () => {
+test('each export is a snapshot of the database, and does not block writers', async () => {
   const scene = await Scene.forTest()
   const directory = await folder()
   const { host } = await scene.create('app')
   const token = await scene.tokenFor('app')
   const reader = await scene.tokenFor('app', '?authorization=read-only')
-  const made = await sql(host, token, [
+  const created = await sql(host, token, [
     'CREATE TABLE account (id INTEGER PRIMARY KEY, amount INT, note)',
     `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 500)
      INSERT INTO account SELECT x, 100, zeroblob(300) FROM n`,
   ])
-  expect(made.error).toBeNull()
+  expect(created.error).toBeNull()
   const end = new AbortController()
   const transfers = [1, 2].map(async (writer) => {
     let count = 0
@@ -57,10 +57,10 @@ test('each export is a snapshot of the database, and writers continue in the mea
     return count
   })
   for (let number = 0; number < 8; number += 1) {
-    const answer = await ask(host, reader)
-    expect(answer.status).toBe(200)
+    const response = await sendRequest(host, reader)
+    expect(response.status).toBe(200)
     const file = join(directory, `${number}.db`)
-    await writeFile(file, Buffer.from(await answer.arrayBuffer()))
+    await writeFile(file, Buffer.from(await response.arrayBuffer()))
     expect(look(file)).toEqual(['ok', { count: 500, sum: 50_000 }])
   }
   const file = join(directory, 'last.db')
@@ -71,14 +71,14 @@ test('each export is a snapshot of the database, and writers continue in the mea
   await expect(scene.server.exportDatabase('app', file)).rejects.toThrow('already exists')
 })
 
-test('an export is a read: it needs a token for the database, and fails while reads are blocked', async () => {
+test('an export needs a token for the database, and fails while reads are blocked', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   await scene.create('other')
-  expect((await ask(host, await scene.tokenFor('other'))).status).toBe(401)
+  expect((await sendRequest(host, await scene.tokenFor('other'))).status).toBe(401)
   expect((await fetch(`http://${host}/export/1`)).status).toBe(401)
   const token = await scene.tokenFor('app')
-  const empty = await ask(host, token)
+  const empty = await sendRequest(host, token)
   expect(empty.status).toBe(200)
   await empty.arrayBuffer()
   const headers = { authorization: `Bearer ${token}` }
@@ -88,13 +88,13 @@ test('an export is a read: it needs a token for the database, and fails while re
     for (const [path, status] of Object.entries({ '/info': 200, '/export/2': 404 }))
       expect([method, path, await statusOf(method, path)]).toEqual([method, path, status])
   await scene.done('PATCH', `${scene.own}/databases/app/configuration`, { body: { block_reads: true } })
-  expect([(await ask(host, token)).status, (await (await ask(host, token)).json()) as object]).toEqual([
-    403,
-    { error: 'Operation was blocked' },
-  ])
+  expect([
+    (await sendRequest(host, token)).status,
+    (await (await sendRequest(host, token)).json()) as object,
+  ]).toEqual([403, { error: 'Operation was blocked' }])
 })
 
-test('at most four exports of a database run at a time; an abandoned one makes room, and other databases are not affected', async () => {
+test('at most four exports of a database run at a time; an abandoned one releases its slot, and other databases are not affected', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   const token = await scene.tokenFor('app')
@@ -102,19 +102,19 @@ test('at most four exports of a database run at a time; an abandoned one makes r
   const rows = 'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 24)'
   await sql(host, token, ['CREATE TABLE t (a)', `INSERT INTO t ${rows} SELECT zeroblob(1000000) FROM n`])
   const other = await scene.create('other')
-  const slow = await Promise.all([1, 2, 3, 4].map(() => ask(host, token)))
+  const slow = await Promise.all([1, 2, 3, 4].map(() => sendRequest(host, token)))
   expect(slow.map(({ status }) => status)).toEqual([200, 200, 200, 200])
-  const refused = await ask(host, token)
+  const refused = await sendRequest(host, token)
   expect([refused.status, await refused.text()]).toEqual([503, expect.stringContaining('4 exports')])
   expect((await fetch(`http://${host}/info`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(
     200,
   )
-  expect((await ask(other.host, await scene.tokenFor('other'))).status).toBe(200)
+  expect((await sendRequest(other.host, await scene.tokenFor('other'))).status).toBe(200)
   await slow[0]?.body?.cancel()
-  await expect.poll(async () => (await ask(host, token)).status).toBe(200)
+  await expect.poll(async () => (await sendRequest(host, token)).status).toBe(200)
 })
 
-test('baton export --all: a snapshot of every database of a running server, while writers continue', {
+test('baton export --all exports a snapshot of every database of a running server without blocking writers', {
   timeout: 180_000,
 }, async () => {
   const scene = await Scene.forTest()
@@ -156,7 +156,7 @@ test('baton export --all: a snapshot of every database of a running server, whil
   }
   expect((await readdir(own)).filter((name) => !name.endsWith('.db'))).toEqual([])
 
-  // a database that cannot be read does not keep the others from being written
+  // a database that cannot be read does not prevent the export of the others
   await scene.done('PATCH', `${scene.own}/databases/two/configuration`, { body: { block_reads: true } })
   const some = join(directory, 'some')
   const partly = await run('--all', some)

@@ -71,7 +71,7 @@ class GeneratedRequests {
 /** Changes of one kind each, which are requested at the same time. */
 function changesOf(random: () => number): readonly AccessChange[] {
   const first = pick(random, ACCESS_CHANGES)
-  // two that can be combined
+  // two changes that can be combined
   const isRotation = (change: AccessChange): boolean => change.name.includes('rotation')
   const second = pick(random, ACCESS_CHANGES.filter(isRotation))
   return random() < 0.3 && first !== second && first.name !== 'a transfer to another group'
@@ -79,7 +79,7 @@ function changesOf(random: () => number): readonly AccessChange[] {
     : [first]
 }
 
-describe('nothing is written with access whose revocation was acknowledged', () => {
+describe('nothing is written after the revocation of access was acknowledged', () => {
   test.each(Array.from({ length: SEEDS }, (_, at) => at + 1))('seed %i', async (seed) => {
     await using scene = await Scene.start()
     const random = seeded(seed)

@@ -33,7 +33,7 @@ function isAlive(pid: number): boolean {
 }
 
 /** Two groups of one database each. */
-async function furnish(
+async function populate(
   scene: Scene,
 ): Promise<Record<'red' | 'blue', { group: string; host: string; token: string }>> {
   const make = async (name: string) => {
@@ -46,7 +46,7 @@ async function furnish(
   return { red: await make('red'), blue: await make('blue') }
 }
 
-test('streams of a deleted database release their slots to others of its group', async () => {
+test('streams of a deleted database release their slots to other databases of the group', async () => {
   const scene = await Scene.forTest()
   const [gone, kept] = [await scene.create('gone'), await scene.create('kept')]
   const [token, keptToken] = [await scene.tokenFor('gone'), await scene.tokenFor('kept')]
@@ -59,10 +59,10 @@ test('streams of a deleted database release their slots to others of its group',
 })
 
 describe.runIf(inject('target') === 'sqld')('each group has its own libsql-server', () => {
-  test('which ends with the group, and its data is removed; the other one continues', async () => {
+  test('which is stopped when the group is deleted, with its data; the other one continues', async () => {
     const directory = await dataDirectory()
     await using scene = await Scene.start({}, directory)
-    const { red, blue } = await furnish(scene)
+    const { red, blue } = await populate(scene)
     const pids = await processes(directory)
     const [redPid, bluePid] = [pids.get(red.group) ?? 0, pids.get(blue.group) ?? 0]
     expect([isAlive(redPid), isAlive(bluePid), redPid === bluePid]).toEqual([true, true, false])
@@ -76,11 +76,11 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
     await scene.done('DELETE', `${scene.own}/groups/empty`)
   })
 
-  test('the remains of a deleted group’s folder are removed after a crash; other folders are kept', async () => {
+  test('the folder of a deleted group is removed after a crash; other folders are kept', async () => {
     const directory = await dataDirectory()
     {
       await using scene = await Scene.start({}, directory)
-      await furnish(scene)
+      await populate(scene)
     }
     const folders = join(directory, 'sqld')
     const gone = '00000000-0000-4000-8000-000000000000'
@@ -100,23 +100,23 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
       false,
       true,
     ])
-    // its purpose is unknown
+    // a folder with an unknown purpose
     expect(existsSync(join(full, 'dbs-set-aside', gone))).toBe(true)
   })
 
   test('whose crash does not affect another group', async () => {
     const directory = await dataDirectory()
     await using scene = await Scene.start({}, directory)
-    const { red, blue } = await furnish(scene)
+    const { red, blue } = await populate(scene)
     const begun = await sql(blue.host, blue.token, ['BEGIN', 'INSERT INTO t VALUES (2)'], { keep: true })
     process.kill((await processes(directory)).get(red.group) ?? 0, 'SIGKILL')
     await expect.poll(async () => (await sql(red.host, red.token, 'SELECT a FROM t')).rows).toEqual([['1']])
     expect((await sql(blue.host, blue.token, 'COMMIT', { baton: begun.baton })).error).toBeNull()
   })
 
-  test('whose streams another group cannot use up', async () => {
+  test('whose streams cannot be exhausted by another group', async () => {
     await using scene = await Scene.start()
-    const { red, blue } = await furnish(scene)
+    const { red, blue } = await populate(scene)
     const open = () => sql(red.host, red.token, 'SELECT 1', { keep: true })
     const streams = await Promise.all(Array.from({ length: STREAMS }, open))
     expect(streams.filter(({ status }) => status === 200).length).toBeGreaterThan(STREAMS - 8)
@@ -133,14 +133,14 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
       .rows_written
   }
 
-  test('whose counts survive its restart: nothing is counted twice (takes 5 s)', async () => {
+  test('whose counts survive its restart, without counting anything twice (takes 5 s)', async () => {
     const directory = await dataDirectory()
     const used = async (scene: Scene): Promise<number> =>
       (await scene.done('GET', `${scene.own}/databases/red/usage`)).database.total.rows_written
     let before = 0
     {
       await using scene = await Scene.start({}, directory)
-      await furnish(scene)
+      await populate(scene)
       const { database } = await scene.done('GET', `${scene.own}/databases/red`)
       before = await used(scene)
       expect(before).toBeGreaterThan(0)
@@ -156,13 +156,13 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
     }
   })
 
-  test('which starts with the first request after a restart, with the changes made in the meantime', async () => {
+  test('which starts with the first request after a restart, and applies the changes made in the meantime', async () => {
     const directory = await dataDirectory()
     let old = { host: '', token: '' }
     let group = ''
     {
       await using scene = await Scene.start({}, directory)
-      const { red } = await furnish(scene)
+      const { red } = await populate(scene)
       old = red
       group = red.group
     }
@@ -185,7 +185,7 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
 
 test('a copy in another group has the rows, and does not affect the original', async () => {
   await using scene = await Scene.start()
-  await furnish(scene)
+  await populate(scene)
   const seed = { type: 'database', name: 'red' }
   const { host } = await scene.create('copy', { group: 'blue', seed })
   const token = await scene.tokenFor('copy')

@@ -1,6 +1,6 @@
 import { createPublicKey } from 'node:crypto'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { confusedSeal, Issuer } from '../support/issuer.ts'
+import { hmacWithPublicKey, Issuer } from '../support/issuer.ts'
 import { Scene, sql } from './platform-scene.ts'
 
 const SETS = '/v2/organizations/local/jwks'
@@ -35,7 +35,7 @@ test('databases accept the tokens of a configured issuer, within the limits of i
     const refused = await write(reader)
     expect(refused.status === 403 || refused.error !== null).toBe(true)
   }
-  expect(issuer.asked).toBe(1)
+  expect(issuer.requestCount).toBe(1)
   const headers = { authorization: `Bearer ${issuer.token('EdDSA', reader)}` }
   expect(await (await fetch(`http://${app.host}/dump`, { headers })).text()).toContain('INSERT INTO t')
   // other tokens remain valid
@@ -56,49 +56,49 @@ test('invalid tokens are rejected', async () => {
   const seconds = (from: number): number => Math.floor(Date.now() / 1_000) + from
   const bad: Record<string, string> = {
     'no signature': issuer.token('rsa', good, { alg: 'none' }, () => Buffer.of()),
-    'a public key used as a secret': issuer.token('rsa', good, { alg: 'HS256' }, confusedSeal(pem)),
+    'a public key used as a secret': issuer.token('rsa', good, { alg: 'HS256' }, hmacWithPublicKey(pem)),
     'a public key used as a secret, in the issuer’s format': issuer.token(
       'rsa',
       good,
       { alg: 'HS256' },
-      confusedSeal(JSON.stringify(jwk)),
+      hmacWithPublicKey(JSON.stringify(jwk)),
     ),
     'the algorithm of another key': issuer.token('rsa', good, { alg: 'EdDSA' }),
-    'the name of another key': issuer.token('rsa', good, { kid: 'ed' }),
+    'the id of another key': issuer.token('rsa', good, { kid: 'ed' }),
     'an unknown key': issuer.token('rsa', good, { kid: 'unknown' }),
-    'an invalid name': issuer.token('rsa', good, { kid: 5 }),
-    'an empty name': issuer.token('rsa', good, { kid: '' }),
-    'no name of a key': issuer.token('ed', good, { kid: undefined }),
-    'a key of its own': issuer.token('ed', good, { kid: 'own', jwk: issuer.add('own', 'EdDSA') }),
-    'an unsupported rule': issuer.token('rsa', good, { crit: ['b64'], b64: false }),
+    'an invalid key id': issuer.token('rsa', good, { kid: 5 }),
+    'an empty key id': issuer.token('rsa', good, { kid: '' }),
+    'no key id': issuer.token('ed', good, { kid: undefined }),
+    'a key in the token itself': issuer.token('ed', good, { kid: 'own', jwk: issuer.add('own', 'EdDSA') }),
+    'an unsupported extension': issuer.token('rsa', good, { crit: ['b64'], b64: false }),
     'another signature': issuer.token('rsa', good, {}, () => Buffer.alloc(256, 1)),
-    'an end in the past': issuer.token('rsa', { ...good, exp: seconds(-3_600) }),
+    'an expiry in the past': issuer.token('rsa', { ...good, exp: seconds(-3_600) }),
     'no end': issuer.token('rsa', { ...good, exp: undefined }),
     'an expiry that is not representable': issuer.token(
       'rsa',
       JSON.stringify({ ...good, exp: 0 }).replace('"exp":0', '"exp":1e999'),
     ),
     'an expiry that is not a number': issuer.token('rsa', { ...good, exp: String(inAnHour) }),
-    'a beginning in the future': issuer.token('rsa', { ...good, nbf: seconds(3_600) }),
+    'a start in the future': issuer.token('rsa', { ...good, nbf: seconds(3_600) }),
     'a start that is not a number': issuer.token('rsa', { ...good, nbf: String(seconds(-60)) }),
     'another audience': issuer.token('rsa', { ...good, aud: 'shop' }),
     'no rights': issuer.token('rsa', { ...good, a: undefined }),
     'invalid permissions': issuer.token('rsa', { ...good, a: 'roa' }),
-    'lists of rights': issuer.token('rsa', { ...good, p: { rw: { ns: [app.id] } } }),
+    'permissions as lists': issuer.token('rsa', { ...good, p: { rw: { ns: [app.id] } } }),
   }
   issuer.keys.delete('own')
   for (const [what, token] of Object.entries(bad)) expect([what, await status(token)]).toEqual([what, 401])
   const elsewhere: Record<string, object> = {
     'another database': { ...good, id: other.id },
     'another group': { a: 'rw', gid: team.uuid, exp: inAnHour },
-    'another group than that of the database': { ...good, gid: team.uuid },
+    'a group other than that of the database': { ...good, gid: team.uuid },
     'no database': { a: 'rw', exp: inAnHour },
     'a name instead of an id': { ...good, id: 'app' },
   }
   for (const [what, claims] of Object.entries(elsewhere))
     expect([what, await status(issuer.token('rsa', claims))]).toEqual([what, 404])
   expect(await status(issuer.token('rsa', good), other.host)).toBe(404)
-  // it can read nothing, or only that table
+  // the token can read nothing, or only that table
   const narrow = { ...good, perm: [{ t: ['u'], a: ['data_read'] }] }
   const read = await sql(app.host, issuer.token('rsa', narrow), 'SELECT a FROM t')
   expect(read.rows).toEqual([])
@@ -130,11 +130,11 @@ test('an issuer is trusted only by the organization that configured it, until it
   expect((await sql(app.host, token, 'SELECT 1')).status).toBe(401)
   expect((await sql(app.host, token, 'COMMIT', { baton: open.baton })).status).toBe(401)
   expect((await sql(app.host, await scene.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
-  expect((await scene.ask('DELETE', `${SETS}/idp`)).status).toBe(404)
+  expect((await scene.sendRequest('DELETE', `${SETS}/idp`)).status).toBe(404)
   expect(await scene.done('GET', SETS)).toEqual({ jwks: [] })
 })
 
-test('a key set that is removed while it is fetched authorizes no request', async () => {
+test('a key set that is removed while it is being fetched authorizes no request', async () => {
   const { scene, issuer, app, inAnHour } = await start()
   issuer.add('key', 'EdDSA')
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -144,21 +144,21 @@ test('a key set that is removed while it is fetched authorizes no request', asyn
   await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
   await scene.done('PUT', '/v2/organizations/mine/jwks/same', { body: { jwks_url: issuer.url } })
   const late = sql(app.host, token, 'INSERT INTO t VALUES (8)')
-  await expect.poll(() => issuer.asked).toBe(1)
+  await expect.poll(() => issuer.requestCount).toBe(1)
   await scene.done('DELETE', `${SETS}/idp`, { body: { region: 'local' } })
   resolve()
   expect((await late).status).toBe(401)
   expect((await sql(app.host, await scene.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
 })
 
-test('an address that is disallowed while a key set is fetched is rejected', async () => {
+test('an address that is disallowed while a key set is being fetched is rejected', async () => {
   const { scene, issuer, app, inAnHour } = await start()
   issuer.add('key', 'EdDSA')
   const { promise, resolve } = Promise.withResolvers<void>()
   issuer.held = promise
   const token = issuer.token('key', { a: 'rw', id: app.id, exp: inAnHour })
   const late = sql(app.host, token, 'INSERT INTO t VALUES (8)')
-  await expect.poll(() => issuer.asked).toBe(1)
+  await expect.poll(() => issuer.requestCount).toBe(1)
   const configure = (body: object) =>
     scene.done('PATCH', `${scene.own}/databases/app/configuration`, { body })
   await configure({ allowed_ips: ['10.0.0.1'] })
@@ -168,17 +168,17 @@ test('an address that is disallowed while a key set is fetched is rejected', asy
   expect((await sql(app.host, token, 'SELECT a FROM t')).rows).toEqual([['7']])
 })
 
-test('a new key of the issuer is found; while the issuer is unreachable, known tokens stay valid', async () => {
+test('finds a new key of the issuer, and accepts known keys while the issuer is unreachable', async () => {
   const { issuer, app, inAnHour } = await start()
   issuer.add('first', 'ES256')
   const status = async (kid: string) =>
     (await sql(app.host, issuer.token(kid, { a: 'ro', id: app.id, exp: inAnHour }), 'SELECT 1')).status
   expect(await status('first')).toBe(200)
   issuer.add('second', 'ES256')
-  // it gets the next request after 10 s at the earliest
+  // the next request to the issuer is sent after 10 s at the earliest
   await expect.poll(() => status('second'), { timeout: 60_000 }).toBe(200)
-  expect(issuer.asked).toBe(2)
-  issuer.answer = { status: 500, body: '' }
+  expect(issuer.requestCount).toBe(2)
+  issuer.customResponse = { status: 500, body: '' }
   issuer.add('third', 'ES256')
   expect([await status('first'), await status('third')]).toEqual([200, 401])
 })
@@ -189,7 +189,7 @@ test('removing an issuer from one organization does not affect another one', asy
   const token = issuer.token('key', { a: 'ro', id: app.id, exp: inAnHour })
   const status = async () => (await sql(app.host, token, 'SELECT 1')).status
   expect(await status()).toBe(200)
-  issuer.answer = { status: 500, body: '' }
+  issuer.customResponse = { status: 500, body: '' }
   await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
   const same = '/v2/organizations/mine/jwks/same'
   await scene.done('PUT', same, { body: { jwks_url: issuer.url } })
@@ -208,9 +208,9 @@ test('only valid key sets are saved', async () => {
     'nowhere',
     5,
   ])
-    expect((await scene.ask('PUT', `${SETS}/x`, { body: { jwks_url } })).status).toBe(400)
+    expect((await scene.sendRequest('PUT', `${SETS}/x`, { body: { jwks_url } })).status).toBe(400)
   const template = (body: object) =>
-    scene.ask('POST', '/v2/organizations/local/jwks-template', { body }).then(({ status }) => status)
+    scene.sendRequest('POST', '/v2/organizations/local/jwks-template', { body }).then(({ status }) => status)
   expect(await template({})).toBe(400)
   expect(await template({ database: 'app', group: 'default' })).toBe(400)
   expect(await template({ database: 'nowhere' })).toBe(404)
@@ -218,5 +218,5 @@ test('only valid key sets are saved', async () => {
   for (let number = 2; number <= 10; number += 1)
     await scene.done('PUT', `${SETS}/set-${number}`, { body: { jwks_url: 'https://issuer.test/jwks' } })
   const more = { jwks_url: 'https://issuer.test/jwks' }
-  expect((await scene.ask('PUT', `${SETS}/one-too-many`, { body: more })).status).toBe(400)
+  expect((await scene.sendRequest('PUT', `${SETS}/one-too-many`, { body: more })).status).toBe(400)
 })

@@ -21,7 +21,7 @@ const VALUES: Readonly<Record<string, string>> = {
 }
 
 /** Separate resources for the routes that delete something, so that other routes are not affected. */
-const VICTIMS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+const SEPARATE_RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   [`DELETE ${D}`]: { databaseName: 'doomed' },
   [`POST ${D}/transfer`]: { databaseName: 'copy' },
   [`DELETE ${G}`]: { groupName: 'doomed' },
@@ -64,7 +64,7 @@ const BODIES: Readonly<Record<string, object>> = {
 }
 
 /** Resources that all routes need. */
-export async function furnish(scene: Scene): Promise<void> {
+export async function populate(scene: Scene): Promise<void> {
   const { own, platform } = scene
   for (const username of ['bob', 'dora', 'leaver']) await platform.createUser({ username })
   for (const username of ['bob', 'leaver'])
@@ -81,7 +81,7 @@ export async function furnish(scene: Scene): Promise<void> {
 /** The outcome of a route: `yes`, or the status of the rejection. */
 export type Outcome = string
 
-/** A way to use each route: the client's method, or its `request` if there is none. */
+/** How to call each route: with the client's method, or with `request` if there is none. */
 export class LiveCalls {
   readonly #scene: Scene
   #route = ''
@@ -104,21 +104,21 @@ export class LiveCalls {
   /** The bodies of successful responses by route; undefined for an empty one. */
   readonly bodies = new Map<string, unknown>()
 
-  /** Uses a route, through the client's method if it has one. */
+  /** Calls a route, with the client's method if there is one. */
   async outcome(name: string, method: string | undefined): Promise<Outcome> {
     let status = 0
     const body = BODIES[name]
     const platform = this.#client(async (url, init) => {
       const { origin, pathname, search } = new URL(url)
       const path = await this.#pathOf(name, decodeURIComponent(pathname))
-      const answer = await fetch(origin + path + search, {
+      const response = await fetch(origin + path + search, {
         ...init,
         ...(method !== undefined && body && { body: JSON.stringify(body) }),
       })
-      status = answer.status
-      const text = answer.ok ? await answer.clone().text() : ''
-      if (answer.ok) this.bodies.set(name, text === '' ? undefined : JSON.parse(text))
-      return answer
+      status = response.status
+      const text = response.ok ? await response.clone().text() : ''
+      if (response.ok) this.bodies.set(name, text === '' ? undefined : JSON.parse(text))
+      return response
     })
     try {
       const [verb, path] = name.split(' ') as ['GET', string]
@@ -135,7 +135,7 @@ export class LiveCalls {
   async #pathOf(name: string, pattern: string): Promise<string> {
     const tokenId = pattern.includes('{tokenId}') ? await this.#newTokenId() : ''
     const ids = pattern.startsWith('/v3/') ? await this.#ids(name) : {}
-    return fill(pattern, { ...VALUES, ...VICTIMS[name], ...ids, tokenId })
+    return fill(pattern, { ...VALUES, ...SEPARATE_RESOURCES[name], ...ids, tokenId })
   }
 
   async #ids(name: string): Promise<Readonly<Record<string, string>>> {
@@ -169,7 +169,7 @@ export class LiveCalls {
   }
 }
 
-/** Deletions come last, and the revocation of the token at the very end. */
+/** Deletions come last, followed only by the revocation of the token. */
 export function inOrder(names: readonly string[]): readonly string[] {
   const rank = (name: string): number =>
     name === 'POST /v1/auth/invalidate' ? 2 : Number(name.startsWith('DELETE'))

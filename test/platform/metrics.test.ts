@@ -22,14 +22,17 @@ test('reports requests, usage and the process in the Prometheus format', async (
   await using db = createClient({ url: `http://${host}`, authToken })
   await db.batch(['create table t (a)', 'insert into t values (1), (2), (3)'])
   const read = async (): Promise<string> => {
-    const answer = await fetch(`${scene.platform.url}/metrics`, {
+    const response = await fetch(`${scene.platform.url}/metrics`, {
       headers: { authorization: `Bearer ${scene.platform.token}` },
     })
-    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/plain; version=0.0.4'])
-    return await answer.text()
+    expect([response.status, response.headers.get('content-type')]).toEqual([
+      200,
+      'text/plain; version=0.0.4',
+    ])
+    return await response.text()
   }
   const label = '{database="orders",group="default"}'
-  // makes the server count it now, and not in a few seconds
+  // makes the server count it now rather than in a few seconds
   await scene.done('GET', `${scene.own}/databases/orders/usage`)
   const text = await read()
   expect(valuesOf(text, 'baton_rows_written_total').get(label)).toBeGreaterThan(2)
@@ -42,10 +45,10 @@ test('reports requests, usage and the process in the Prometheus format', async (
     expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{[^{}]*\})? [\d.e+-]+)$/)
 })
 
-test('only with a token of the owner: a metrics token, which is valid for nothing else, or an unrestricted one', async () => {
+test('requires a token of the owner: a metrics token, which is valid for nothing else, or an unrestricted one', async () => {
   const scene = await Scene.forTest()
   const status = async (token: string | null, method = 'GET'): Promise<number> =>
-    (await scene.ask(method, '/metrics', { token }).catch(() => ({ status: 200 }))).status
+    (await scene.sendRequest(method, '/metrics', { token }).catch(() => ({ status: 200 }))).status
   expect(await status(null)).toBe(401)
   expect(await status('nonsense')).toBe(401)
   const narrow = await scene.mint('narrow', { organization: scene.platform.organization })
@@ -63,7 +66,8 @@ test('only with a token of the owner: a metrics token, which is valid for nothin
   ] as const)
     expect([
       path,
-      (await scene.ask(method, path, { token: metrics, body: method === 'POST' ? {} : undefined })).status,
+      (await scene.sendRequest(method, path, { token: metrics, body: method === 'POST' ? {} : undefined }))
+        .status,
     ]).toEqual([path, 403])
   const body = (scopes: string[], more = {}) => ({ body: { scopes, ...more } })
   for (const sent of [
@@ -72,10 +76,10 @@ test('only with a token of the owner: a metrics token, which is valid for nothin
     body(['metrics'], { organization: scene.platform.organization }),
     body(['metrics'], { organization: scene.platform.organization, group: 'default' }),
   ])
-    expect((await scene.ask('POST', '/v1/auth/api-tokens/wide', sent)).status).toBe(400)
+    expect((await scene.sendRequest('POST', '/v1/auth/api-tokens/wide', sent)).status).toBe(400)
   const other = await scene.platform.createUser({ username: 'ada' })
   const theirs = { token: other, ...body(['metrics']) }
-  expect((await scene.ask('POST', '/v1/auth/api-tokens/theirs', theirs)).status).toBe(403)
+  expect((await scene.sendRequest('POST', '/v1/auth/api-tokens/theirs', theirs)).status).toBe(403)
   await scene.done('DELETE', '/v1/auth/api-tokens/prometheus')
   expect(await status(metrics)).toBe(401)
   expect(await status(scene.platform.token, 'POST')).toBe(405)

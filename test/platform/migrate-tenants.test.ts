@@ -4,10 +4,10 @@ import { createPlatformClient, databaseUrl } from '@batonsql/platform'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { type Ended, endOf, type Program, startExample } from '../docs/examples/program.ts'
 
-// examples/migrate-tenants: what its README promises.
+// Tests what the README of examples/migrate-tenants promises.
 
 const target = inject('target') === 'sqld' ? 'sqld' : 'embedded'
-/** A realistic number for the example; the platform's part of it does not depend on the database server. */
+/** A realistic number for the example. The platform part does not depend on the database server. */
 const TENANTS = target === 'sqld' || process.env['TEST_RELEASE'] === undefined ? 20 : 100
 const TAGS = ['0000_guest', '0001_visit']
 
@@ -37,32 +37,32 @@ async function makeTenants(group: string, count: number): Promise<string> {
 /** Queries ten databases of a group. @returns the results, and how many databases returned each */
 async function census(group: string, sql: string): Promise<Record<string, number>> {
   const authToken = platform.databaseToken({ group, ttl: '15m' })
-  const answers: Record<string, number> = {}
+  const responses: Record<string, number> = {}
   const databases = await platform.databases.list({ group }).toArray({ limit: TENANTS })
   const step = Math.ceil(databases.length / 10)
   for (const { hostname } of databases.filter((_, at) => at % step === 0)) {
     await using db = createClient({ url: databaseUrl(hostname), authToken })
     const { rows } = await db.execute(sql, [], { rowMode: 'array' })
-    const answer = rows.flat().join()
-    answers[answer] = (answers[answer] ?? 0) + 1
+    const response = rows.flat().join()
+    responses[response] = (responses[response] ?? 0) + 1
   }
-  return answers
+  return responses
 }
 const TABLES = "select name from sqlite_schema where name in ('guest', 'visit') order by name"
 const APPLIED = 'select count(*) from __drizzle_migrations'
 
 const startTenants = (group: string, ...args: string[]): Program =>
   startExample('migrate-tenants', 'migrate-tenants.ts', ['--group', group, ...args], environment)
-const linesWith = ({ said }: Ended, text: string): number => said.split(text).length - 1
+const linesWith = ({ output }: Ended, text: string): number => output.split(text).length - 1
 
-test(`${TENANTS} tenants: a dry run, a kill in the middle, the rest, and again`, {
+test(`${TENANTS} tenants: lists pending migrations, resumes after it was killed, and then has nothing to do`, {
   timeout: 180_000,
 }, async () => {
   const group = await makeTenants('many', TENANTS)
   const dry = await endOf(startTenants(group, '--dry-run'))
   expect(dry.code).toBe(0)
   expect(linesWith(dry, `would apply ${TAGS.join(', ')}`)).toBe(TENANTS)
-  expect(dry.said).toContain(`${TENANTS} would be migrated, 0 up to date, 0 failed\n`)
+  expect(dry.output).toContain(`${TENANTS} would be migrated, 0 up to date, 0 failed\n`)
   expect(await census(group, 'select count(*) from sqlite_schema')).toEqual({ 0: 10 })
 
   const killed = startTenants(group, '--concurrency', '2')
@@ -72,18 +72,18 @@ test(`${TENANTS} tenants: a dry run, a kill in the middle, the rest, and again`,
 
   const rest = await endOf(startTenants(group))
   expect(rest.code).toBe(0)
-  const left = linesWith(rest, `applied ${TAGS.join(', ')}`)
-  expect(left).toBeGreaterThan(0)
-  expect(left).toBeLessThanOrEqual(TENANTS - 10)
-  expect(rest.said).toContain(`${left} migrated, ${TENANTS - left} up to date, 0 failed\n`)
+  const remaining = linesWith(rest, `applied ${TAGS.join(', ')}`)
+  expect(remaining).toBeGreaterThan(0)
+  expect(remaining).toBeLessThanOrEqual(TENANTS - 10)
+  expect(rest.output).toContain(`${remaining} migrated, ${TENANTS - remaining} up to date, 0 failed\n`)
   expect(rest.errors).toContain(`${TENANTS} of ${TENANTS} databases`)
   expect(await census(group, APPLIED)).toEqual({ 2: 10 })
 
   const again = await endOf(startTenants(group))
-  expect([again.code, again.said]).toEqual([0, `0 migrated, ${TENANTS} up to date, 0 failed\n`])
+  expect([again.code, again.output]).toEqual([0, `0 migrated, ${TENANTS} up to date, 0 failed\n`])
 })
 
-test('from two machines at once: each migration is applied once', async () => {
+test('applies each migration once if it runs on two machines at the same time', async () => {
   const group = await makeTenants('twice', 10)
   const both = await Promise.all([endOf(startTenants(group)), endOf(startTenants(group))])
   expect(both.map(({ code }) => code)).toEqual([0, 0])
@@ -91,7 +91,7 @@ test('from two machines at once: each migration is applied once', async () => {
   expect(await census(group, APPLIED)).toEqual({ 2: 10 })
 })
 
-test('tenants that fail are listed, and do not stop the others', async () => {
+test('lists tenants that fail, and continues with the others', async () => {
   const group = await makeTenants('odd', 4)
   const { hostname } = await platform.databases.get('odd-2')
   const authToken = platform.databaseToken({ group, ttl: '15m' })
@@ -100,7 +100,7 @@ test('tenants that fail are listed, and do not stop the others', async () => {
   await platform.databases.updateConfiguration('odd-3', { blockWrites: true })
   const ended = await endOf(startTenants(group))
   expect(ended.code).toBe(1)
-  expect(ended.said).toContain('2 migrated, 0 up to date, 2 failed\n')
+  expect(ended.output).toContain('2 migrated, 0 up to date, 2 failed\n')
   const failed = ended.errors.split('\n').filter((line) => line.startsWith('FAILED'))
   expect(failed.sort()).toEqual([
     expect.stringMatching(/^FAILED odd-2: .*0001_visit.*already exists/),
@@ -112,6 +112,6 @@ test('tenants that fail are listed, and do not stop the others', async () => {
 
 test('a group without databases is rejected', async () => {
   const ended = await endOf(startTenants('misspelt'))
-  expect([ended.code, ended.said]).toEqual([1, ''])
+  expect([ended.code, ended.output]).toEqual([1, ''])
   expect(ended.errors).toContain('the group misspelt has no databases')
 })

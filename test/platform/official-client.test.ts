@@ -2,10 +2,10 @@ import { createClient } from '@tursodatabase/api'
 import { expect, inject, test } from 'vitest'
 import { Scene, sql } from './platform-scene.ts'
 
-test('@tursodatabase/api: the calls that it sends correctly', async () => {
+test('@tursodatabase/api: calls that it sends correctly', async () => {
   const scene = await Scene.forTest()
   const { platform } = scene
-  // without the trailing slash it loses the version
+  // without the trailing slash, it omits the version
   const turso = createClient({
     org: platform.organization,
     token: platform.token,
@@ -45,7 +45,7 @@ test('@tursodatabase/api: the calls that it sends correctly', async () => {
   expect((await turso.databases.list()).map(({ name }) => name)).toEqual(['default'])
 })
 
-test('@tursodatabase/api: every method; only those with its own bugs fail', async () => {
+test('@tursodatabase/api: every method works, except those with bugs of their own', async () => {
   const scene = await Scene.forTest()
   const { platform } = scene
   await platform.createUser({ username: 'ann' })
@@ -95,7 +95,7 @@ test('@tursodatabase/api: every method; only those with its own bugs fail', asyn
     'organizations.invoices': () => organizations.invoices(),
     'organizations.delete': () => clientOf('doomed').organizations.delete(),
   }
-  // these need a back end with replicas; the last one goes to another host
+  // these need a back end with replicas; the last one is sent to another host
   const others = ['groups.addLocation', 'groups.removeLocation', 'locations.closest']
   const parts = Object.entries({ apiTokens, organizations, locations, groups, databases })
   const methods = parts.flatMap(([part, { constructor }]) =>

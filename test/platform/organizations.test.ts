@@ -2,8 +2,8 @@ import { request } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { Scene, sql } from './platform-scene.ts'
 
-/** A user who has an organization with a group, and a token that reaches it. */
-async function neighbour(scene: Scene, slug = 'other') {
+/** A user who has an organization with a group, and a token with access to it. */
+async function neighbor(scene: Scene, slug = 'other') {
   const token = await scene.platform.createUser({ username: `owner-of-${slug}` })
   await scene.done('POST', '/v1/organizations', { token, body: { name: slug } })
   const own = `/v1/organizations/${slug}`
@@ -12,7 +12,7 @@ async function neighbour(scene: Scene, slug = 'other') {
 }
 
 describe('groups', () => {
-  test('the databases and tokens of a deleted one are removed, too; a new one with the same name has none of them', async () => {
+  test('deleting a group also removes its databases and tokens; a new group with the same name has none of them', async () => {
     const scene = await Scene.forTest()
     const { own, platform } = scene
     const make = () => scene.done('POST', `${own}/groups`, { body: { name: 'team', location: 'local' } })
@@ -22,12 +22,12 @@ describe('groups', () => {
     const { jwt } = await scene.done('POST', `${own}/groups/team/auth/tokens`)
     const robot = { organization: platform.organization, group: 'team', scopes: ['full-access'] }
     const apiToken = await scene.mint('robot', robot)
-    expect((await scene.ask('GET', `${own}/databases/app`, { token: apiToken })).status).toBe(200)
+    expect((await scene.sendRequest('GET', `${own}/databases/app`, { token: apiToken })).status).toBe(200)
     await scene.done('DELETE', `${own}/groups/team`)
     for (const dead of [token, jwt]) expect((await sql(host, dead, 'SELECT 1')).status).toBe(404)
-    const { group: young } = await make()
-    expect(young.uuid).not.toBe(old.uuid)
-    expect((await scene.ask('GET', `${own}/groups/team`, { token: apiToken })).status).toBe(401)
+    const { group: newer } = await make()
+    expect(newer.uuid).not.toBe(old.uuid)
+    expect((await scene.sendRequest('GET', `${own}/groups/team`, { token: apiToken })).status).toBe(401)
     expect(await scene.done('GET', `${own}/databases?group=team`)).toEqual({ databases: [] })
     const again = await scene.create('app', { group: 'team' })
     for (const dead of [token, jwt]) expect((await sql(again.host, dead, 'SELECT 1')).status).toBe(401)
@@ -42,41 +42,42 @@ describe('groups', () => {
     await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
     const robot = { organization: platform.organization, group: 'team', scopes: ['full-access'] }
     const apiToken = await scene.mint('robot', robot)
-    const stranger = await neighbour(scene)
+    const outsider = await neighbor(scene)
     const transfer = (organization: string) =>
-      scene.ask('POST', `${own}/groups/team/transfer`, { body: { organization } })
+      scene.sendRequest('POST', `${own}/groups/team/transfer`, { body: { organization } })
     // for non-members it does not exist
     for (const unknown of ['other', 'nowhere'])
       expect(await transfer(unknown)).toEqual({ status: 404, body: { error: 'organization not found' } })
     await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
     expect((await transfer('mine')).body).toMatchObject({ name: 'team', primary: 'local' })
-    expect((await scene.ask('GET', `${own}/databases/app`)).status).toBe(404)
-    expect((await scene.ask('GET', own, { token: apiToken })).status).toBe(401)
+    expect((await scene.sendRequest('GET', `${own}/databases/app`)).status).toBe(404)
+    expect((await scene.sendRequest('GET', own, { token: apiToken })).status).toBe(401)
     const { database } = await scene.done('GET', '/v1/organizations/mine/databases/app')
     expect((await sql(database.Hostname, token, 'SELECT a FROM t')).status).toBe(401)
     const { jwt } = await scene.done('POST', '/v1/organizations/mine/databases/app/auth/tokens')
     expect((await sql(database.Hostname, jwt, 'SELECT a FROM t')).rows).toEqual([['1']])
     expect((await sql(host, jwt, 'SELECT a FROM t')).status).toBe(404)
     expect(
-      (await scene.ask('GET', '/v1/organizations/mine/databases/app', { token: stranger.token })).status,
+      (await scene.sendRequest('GET', '/v1/organizations/mine/databases/app', { token: outsider.token }))
+        .status,
     ).toBe(404)
   })
 
-  test('has the version of libsql-server, for clients that compare it', async () => {
+  test('returns the version of libsql-server, for clients that compare it', async () => {
     const scene = await Scene.forTest()
     const { group } = await scene.done('GET', `${scene.own}/groups/default`)
     expect(group.version).toMatch(/^v0\.24\.\d+$/)
   })
 
-  test('an archived one sleeps until it is unarchived', async () => {
+  test('an archived group is unavailable until it is unarchived', async () => {
     const scene = await Scene.forTest()
     const { host } = await scene.create('app')
     const token = await scene.tokenFor('app')
     await scene.platform.archiveGroup('default')
     expect((await sql(host, token, 'SELECT 1')).status).toBe(502)
     const create = () =>
-      scene.ask('POST', `${scene.own}/databases`, { body: { name: 'late', group: 'default' } })
-    const wakeUp = () => scene.ask('POST', `${scene.own}/databases/app/wakeup`)
+      scene.sendRequest('POST', `${scene.own}/databases`, { body: { name: 'late', group: 'default' } })
+    const wakeUp = () => scene.sendRequest('POST', `${scene.own}/databases/app/wakeup`)
     expect(await wakeUp()).toEqual({
       status: 400,
       body: { error: 'database app is part of a group, please unarchive the group instead' },
@@ -87,9 +88,9 @@ describe('groups', () => {
     expect((await scene.done('GET', `${scene.own}/databases/app`)).database.archived).toBe(true)
     await scene.done('POST', `${scene.own}/groups/default/unarchive`)
     expect((await sql(host, token, 'SELECT 1')).status).toBe(200)
-    // nothing sleeps
+    // no group is sleeping
     expect(await wakeUp()).toEqual({ status: 200, body: undefined })
-    expect((await scene.ask('POST', `${scene.own}/databases/nowhere/wakeup`)).status).toBe(404)
+    expect((await scene.sendRequest('POST', `${scene.own}/databases/nowhere/wakeup`)).status).toBe(404)
     expect((await create()).status).toBe(200)
     await expect(scene.platform.archiveGroup('nowhere')).rejects.toThrow('group "nowhere" does not exist')
   })
@@ -98,10 +99,10 @@ describe('groups', () => {
     const scene = await Scene.forTest()
     const path = `${scene.own}/groups/default`
     await scene.done('PATCH', `${path}/configuration`, { body: { delete_protection: true } })
-    expect((await scene.ask('DELETE', path)).status).toBe(400)
+    expect((await scene.sendRequest('DELETE', path)).status).toBe(400)
     await scene.done('PATCH', `${path}/configuration`, { body: { delete_protection: false } })
     await scene.done('POST', `${path}/rename`, { body: { Name: 'renamed' } })
-    expect((await scene.ask('GET', path)).body).toEqual({ error: 'group not found' })
+    expect((await scene.sendRequest('GET', path)).body).toEqual({ error: 'group not found' })
     expect((await scene.done('GET', `${scene.own}/databases/default`)).database.group).toBe('renamed')
   })
 })
@@ -112,23 +113,27 @@ describe('members and invites', () => {
     const { own } = scene
     const token = await scene.platform.createUser({ username: 'bob', email: 'bob@example.test' })
     const create = () =>
-      scene.ask('POST', `${own}/databases`, { token, body: { name: 'bobs', group: 'default' } })
+      scene.sendRequest('POST', `${own}/databases`, { token, body: { name: 'bobs', group: 'default' } })
     expect((await create()).status).toBe(404)
     await scene.done('POST', `${own}/members`, { body: { username: 'bob', role: 'viewer' } })
     expect((await create()).status).toBe(403)
-    expect((await scene.ask('POST', `${own}/members`, { body: { username: 'bob' } })).status).toBe(409)
+    expect((await scene.sendRequest('POST', `${own}/members`, { body: { username: 'bob' } })).status).toBe(
+      409,
+    )
     await scene.done('PATCH', `${own}/members/bob`, { body: { role: 'member' } })
     expect((await create()).status).toBe(200)
     const scoped = await scene.mint('scoped', { organization: 'local' }, token)
-    expect((await scene.ask('GET', own, { token: scoped })).status).toBe(200)
+    expect((await scene.sendRequest('GET', own, { token: scoped })).status).toBe(200)
     // members may not create tokens for groups
     const wanted = { organization: 'local', group: 'default', scopes: ['read'] }
-    expect((await scene.ask('POST', '/v1/auth/api-tokens/g', { token, body: wanted })).status).toBe(403)
+    expect((await scene.sendRequest('POST', '/v1/auth/api-tokens/g', { token, body: wanted })).status).toBe(
+      403,
+    )
     expect(await scene.done('DELETE', `${own}/members/bob`)).toEqual({ member: 'bob' })
-    expect((await scene.ask('GET', own, { token })).status).toBe(404)
-    expect((await scene.ask('GET', own, { token: scoped })).status).toBe(401)
+    expect((await scene.sendRequest('GET', own, { token })).status).toBe(404)
+    expect((await scene.sendRequest('GET', own, { token: scoped })).status).toBe(401)
     const { audit_logs: entries } = await scene.done('GET', `${own}/audit-logs`)
-    // which user, and with which token
+    // the user, and the token that was used
     expect(
       entries.map(
         ({ code, author, data }: { code: string; author: string; data: { acting_token: string } }) => [
@@ -145,7 +150,7 @@ describe('members and invites', () => {
     ])
   })
 
-  test('an invite waits for its address, is replaced by the next one, and depends on the plan', async () => {
+  test('an invite is pending until a user has its address, is replaced by a new invite, and depends on the plan', async () => {
     const scene = await Scene.forTest()
     const path = '/v2/organizations/local/invites'
     await scene.done('POST', path, { body: { email: 'ann@example.test', role: 'viewer' } })
@@ -159,12 +164,12 @@ describe('members and invites', () => {
       role: 'admin',
     })
     expect(await scene.done('GET', path)).toEqual({ invites: [] })
-    expect((await scene.ask('DELETE', `${path}/ann@example.test`)).body).toEqual({
+    expect((await scene.sendRequest('DELETE', `${path}/ann@example.test`)).body).toEqual({
       error: 'invite not found',
     })
     await scene.done('POST', `${scene.own}/subscription`, { body: { plan: 'starter' } })
     for (const gated of [path, `${scene.own}/audit-logs`]) {
-      const { status, body } = await scene.ask('GET', gated)
+      const { status, body } = await scene.sendRequest('GET', gated)
       expect([status, body.code]).toEqual([402, 'feature_not_available_for_starter_plan'])
     }
   })
@@ -177,9 +182,9 @@ test('a user has an organization of the same name, and is its owner', async () =
   expect(organizations).toMatchObject([{ slug: 'bob', type: 'personal', plan_id: 'starter' }])
   const { usage } = (await scene.done('GET', '/v1/organizations/bob/usage', { token })).organization
   expect(usage).toMatchObject({ databases: 0, groups: 0, rows_read: 0 })
-  expect((await scene.ask('DELETE', '/v1/organizations/bob', { token })).status).toBe(400)
-  // not for others, nor for the owner of the server
-  expect((await scene.ask('GET', '/v1/organizations/bob')).status).toBe(404)
+  expect((await scene.sendRequest('DELETE', '/v1/organizations/bob', { token })).status).toBe(400)
+  // neither for others nor for the owner of the server
+  expect((await scene.sendRequest('GET', '/v1/organizations/bob')).status).toBe(404)
   await scene.done('POST', '/v1/organizations', { body: { name: 'taken' } })
   await expect(scene.platform.createUser({ username: 'taken' })).rejects.toThrow(
     'organization "taken" already exists',
@@ -189,7 +194,7 @@ test('a user has an organization of the same name, and is its owner', async () =
 test('members whose role permits it can change the known fields of an organization', async () => {
   const scene = await Scene.forTest()
   const change = (body: object, token = scene.platform.token) =>
-    scene.ask('PATCH', scene.own, { body, token })
+    scene.sendRequest('PATCH', scene.own, { body, token })
   const both = { overages: true, require_mfa: true }
   expect((await change(both)).body.organization).toMatchObject(both)
   expect((await scene.done('GET', scene.own)).organization).toMatchObject(both)
@@ -202,7 +207,7 @@ test('members whose role permits it can change the known fields of an organizati
   expect((await change({ overages: false }, token)).body.organization.overages).toBe(false)
 })
 
-test('usage has the actual usage and the allowance of the plan; a group token sees the usage of its group', async () => {
+test('returns the actual usage and the allowance of the plan; a group token sees the usage of its group', async () => {
   const scene = await Scene.forTest()
   const { own, platform } = scene
   await scene.done('POST', `${own}/subscription`, { body: { plan: 'starter' } })
@@ -230,46 +235,46 @@ test('usage has the actual usage and the allowance of the plan; a group token se
   expect(part.usage.rows_read).toBeGreaterThan(0)
   expect(whole.usage.rows_read).toBe(2 * part.usage.rows_read)
   const maker = await scene.mint('maker', { ...reach, scopes: ['db:create'] })
-  expect((await scene.ask('GET', `${own}/usage`, { token: maker })).status).toBe(403)
+  expect((await scene.sendRequest('GET', `${own}/usage`, { token: maker })).status).toBe(403)
 })
 
 test('paths without an organization refer to the caller’s own', async () => {
   const scene = await Scene.forTest()
   await scene.create('app')
   expect((await scene.done('GET', '/v1/databases/app')).database.Name).toBe('app')
-  const { token } = await neighbour(scene)
+  const { token } = await neighbor(scene)
   expect(await scene.done('GET', '/v1/databases', { token })).toEqual({ databases: [] })
 })
 
 describe('organizations that share a server', () => {
-  test('never reach each other: names, hosts, headers, paths, tokens, batons', async () => {
+  test('cannot access each other by names, hosts, headers, paths, tokens or batons', async () => {
     const scene = await Scene.forTest()
-    const other = await neighbour(scene)
+    const other = await neighbor(scene)
     const mine = await scene.create('app')
     const { database: theirs } = await scene.done('POST', `${other.own}/databases`, {
       token: other.token,
       body: { name: 'app', group: 'default' },
     })
     expect(theirs.Hostname).toMatch(/\/app-other$/)
-    const myToken = await scene.tokenFor('app')
+    const ownToken = await scene.tokenFor('app')
     const theirToken = (
       await scene.done('POST', `${other.own}/databases/app/auth/tokens`, { token: other.token })
     ).jwt
     const theirGroupToken = (
       await scene.done('POST', `${other.own}/groups/default/auth/tokens`, { token: other.token })
     ).jwt
-    await sql(mine.host, myToken, ['CREATE TABLE t (a)', "INSERT INTO t VALUES ('mine')"])
+    await sql(mine.host, ownToken, ['CREATE TABLE t (a)', "INSERT INTO t VALUES ('mine')"])
     await sql(theirs.Hostname, theirToken, ['CREATE TABLE t (a)', "INSERT INTO t VALUES ('theirs')"])
 
     // tokens
     for (const token of [theirToken, theirGroupToken])
       expect((await sql(mine.host, token, 'SELECT a FROM t')).status).toBe(401)
-    expect((await sql(theirs.Hostname, myToken, 'SELECT a FROM t')).status).toBe(401)
+    expect((await sql(theirs.Hostname, ownToken, 'SELECT a FROM t')).status).toBe(401)
     // batons, with the token of either
-    const open = await sql(mine.host, myToken, ['BEGIN', 'SELECT 1'], { keep: true })
+    const open = await sql(mine.host, ownToken, ['BEGIN', 'SELECT 1'], { keep: true })
     for (const [host, token] of [
       [theirs.Hostname, theirToken],
-      [theirs.Hostname, myToken],
+      [theirs.Hostname, ownToken],
       [mine.host, theirToken],
     ] as const)
       expect(
@@ -280,8 +285,8 @@ describe('organizations that share a server', () => {
       ['x-namespace', 'app'],
       ['x-namespace', mine.id],
       ['x-namespace-bin', Buffer.from(mine.id).toString('base64').replaceAll('=', '')],
-      ['x-authorization', `Bearer ${myToken}`],
-      ['x-proxy-authorization', `Bearer ${myToken}`],
+      ['x-authorization', `Bearer ${ownToken}`],
+      ['x-proxy-authorization', `Bearer ${ownToken}`],
       ['x-forwarded-host', `app.local`],
     ] as const) {
       const response = await fetch(`http://${theirs.Hostname}/v2/pipeline`, {
@@ -293,7 +298,7 @@ describe('organizations that share a server', () => {
       })
       expect([name, await response.text()]).toEqual([name, expect.stringContaining('"theirs"')])
     }
-    // routes of the engine that take a database by name or id
+    // routes of the engine that accept the name or id of a database
     const [origin = ''] = mine.host.split('/')
     for (const path of [
       `/dev/${mine.id}/v2/pipeline`,
@@ -310,13 +315,13 @@ describe('organizations that share a server', () => {
       expect(attached.error ?? attached.status).not.toBe(200)
       expect(JSON.stringify(attached)).not.toContain('mine')
     }
-    expect((await sql(mine.host, myToken, 'SELECT a FROM t')).rows).toEqual([['mine']])
+    expect((await sql(mine.host, ownToken, 'SELECT a FROM t')).rows).toEqual([['mine']])
     expect((await sql(theirs.Hostname, theirToken, 'SELECT a FROM t')).rows).toEqual([['theirs']])
   })
 
-  test('never reach each other through the platform API', async () => {
+  test('cannot access each other through the platform API', async () => {
     const scene = await Scene.forTest()
-    const other = await neighbour(scene)
+    const other = await neighbor(scene)
     await scene.create('app')
     const organizationToken = await scene.mint('org', { organization: 'other' }, other.token)
     const groupToken = await scene.mint(
@@ -335,7 +340,7 @@ describe('organizations that share a server', () => {
         ['DELETE', 'groups/default'],
         ['GET', 'usage'],
       ] as const)
-        expect([path, await scene.ask(method, `${scene.own}/${path}`, { token })]).toEqual([
+        expect([path, await scene.sendRequest(method, `${scene.own}/${path}`, { token })]).toEqual([
           path,
           { status: 404, body: { error: 'organization not found' } },
         ])
@@ -343,9 +348,12 @@ describe('organizations that share a server', () => {
         (await scene.done('GET', '/v1/organizations', { token })).map(({ slug }: { slug: string }) => slug),
       ).toEqual(token === other.token ? ['owner-of-other', 'other'] : ['other'])
     }
-    // a body that names something of the neighbour's
+    // a body that names a resource of the other organization
     const create = (body: object) =>
-      scene.ask('POST', `${other.own}/databases`, { token: other.token, body: { group: 'default', ...body } })
+      scene.sendRequest('POST', `${other.own}/databases`, {
+        token: other.token,
+        body: { group: 'default', ...body },
+      })
     expect((await create({ name: 'x', seed: { type: 'database', name: 'app' } })).status).toBe(404)
     expect((await create({ name: 'x', schema: 'app' })).status).toBe(404)
     const form = new FormData()
@@ -364,7 +372,7 @@ describe('organizations that share a server', () => {
     await scene.create('x-other')
     expect((await create({ name: 'x' })).status).toBe(422)
     expect((await create({ name: 'y' })).status).toBe(200)
-    const taken = await scene.ask('POST', `${scene.own}/databases`, {
+    const taken = await scene.sendRequest('POST', `${scene.own}/databases`, {
       body: { name: 'y-other', group: 'default' },
     })
     expect(taken.status).toBe(422)
@@ -393,10 +401,14 @@ describe('organizations that share a server', () => {
     ] as const)
       expect([
         path,
-        (await scene.ask(method, `${own}/${path}`, { token, ...(method === 'PATCH' && { body: {} }) }))
-          .status,
+        (
+          await scene.sendRequest(method, `${own}/${path}`, {
+            token,
+            ...(method === 'PATCH' && { body: {} }),
+          })
+        ).status,
       ]).toEqual([path, 404])
-    const create = (body: object) => scene.ask('POST', `${own}/databases`, { token, body })
+    const create = (body: object) => scene.sendRequest('POST', `${own}/databases`, { token, body })
     expect((await create({ name: 'x', group: 'default' })).body).toEqual({ error: 'group not found' })
     expect(
       (await create({ name: 'x', group: 'team', seed: { type: 'database', name: 'outside' } })).status,
@@ -407,22 +419,24 @@ describe('organizations that share a server', () => {
 
 test('with a domain, every database has its own host', async () => {
   const scene = await Scene.forTest({ domain: 'db.test:8443' })
-  const made = await scene.done('POST', `${scene.own}/databases`, { body: { name: 'a-b', group: 'default' } })
-  expect(made.database.Hostname).toBe('a-b-local.db.test:8443')
+  const created = await scene.done('POST', `${scene.own}/databases`, {
+    body: { name: 'a-b', group: 'default' },
+  })
+  expect(created.database.Hostname).toBe('a-b-local.db.test:8443')
   const { port } = scene.server
   const token = await scene.tokenFor('a-b')
   const statusFor = (host: string) =>
     new Promise<number>((resolve, reject) => {
       const headers = { host, authorization: `Bearer ${token}` }
-      const asked = request(
+      const sent = request(
         { host: '127.0.0.1', port, path: '/v2/pipeline', method: 'POST', headers },
-        (answer) => {
-          answer.resume()
-          resolve(answer.statusCode ?? 0)
+        (reply) => {
+          reply.resume()
+          resolve(reply.statusCode ?? 0)
         },
       )
-      asked.on('error', reject)
-      asked.end('{"requests":[]}')
+      sent.on('error', reject)
+      sent.end('{"requests":[]}')
     })
   expect(await statusFor('a-b-local.db.test:8443')).toBe(200)
   expect(await statusFor('b-local.db.test:8443')).toBe(404)

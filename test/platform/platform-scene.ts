@@ -9,9 +9,9 @@ import {
 import { inject, onTestFinished } from 'vitest'
 
 /** A response of the platform API. */
-export interface Answer {
+export interface TestResponse {
   readonly status: number
-  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into whatever was answered
+  // oxlint-disable-next-line typescript/no-explicit-any -- each test reads the fields that it expects
   readonly body: any
 }
 
@@ -22,7 +22,7 @@ export interface Sending {
 }
 
 /** The outcome of a pipeline: the rows of its last statement, or the code of its first error. */
-export interface SqlAnswer {
+export interface SqlOutcome {
   readonly status: number
   readonly rows: readonly (readonly string[])[]
   readonly error: string | null
@@ -61,7 +61,7 @@ export class Scene implements AsyncDisposable {
     return `/v1/organizations/${this.platform.organization}`
   }
 
-  async ask(method: string, path: string, { token, body }: Sending = {}): Promise<Answer> {
+  async sendRequest(method: string, path: string, { token, body }: Sending = {}): Promise<TestResponse> {
     const bearer = token === undefined ? this.platform.token : token
     const response = await fetch(this.platform.url + path, {
       method,
@@ -73,8 +73,8 @@ export class Scene implements AsyncDisposable {
   }
 
   /** The same, but throws if the request fails. */
-  async done(method: string, path: string, sending: Sending = {}): Promise<Answer['body']> {
-    const { status, body } = await this.ask(method, path, sending)
+  async done(method: string, path: string, sending: Sending = {}): Promise<TestResponse['body']> {
+    const { status, body } = await this.sendRequest(method, path, sending)
     if (status !== 200) throw new Error(`${method} ${path}: ${status} ${JSON.stringify(body)}`)
     return body
   }
@@ -128,7 +128,7 @@ export async function sql(
   token: string,
   statements: string | readonly string[],
   { baton = null, keep = false }: { readonly baton?: string | null; readonly keep?: boolean } = {},
-): Promise<SqlAnswer> {
+): Promise<SqlOutcome> {
   const requests = [statements].flat().map((text) => ({ type: 'execute', stmt: { sql: text } }))
   const response = await fetch(`http://${host}/v2/pipeline`, {
     method: 'POST',
@@ -137,14 +137,14 @@ export async function sql(
   })
   const text = await response.text()
   if (response.status !== 200) return { status: response.status, rows: [], error: text, baton: null }
-  const answer = JSON.parse(text)
-  const results = answer.results.slice(0, requests.length)
+  const reply = JSON.parse(text)
+  const results = reply.results.slice(0, requests.length)
   const failed = results.find((result: { type: string }) => result.type === 'error')
   const cells = results.at(-1)?.response?.result?.rows ?? []
   return {
     status: 200,
     rows: cells.map((row: { value?: string }[]) => row.map(({ value }) => String(value))),
     error: failed === undefined ? null : (failed.error.code ?? failed.error.message),
-    baton: answer.baton,
+    baton: reply.baton,
   }
 }

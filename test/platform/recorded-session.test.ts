@@ -5,14 +5,14 @@ import { replaySession } from './recorded-session.ts'
 
 const RECORDED = new URL('../fixtures/command-line-session.txt', import.meta.url)
 
-test('the printed session is the recorded one, on either back end', async () => {
+test('the printed session matches the recorded one on both back ends', async () => {
   const scene = await Scene.forTest()
   const transcript = await replaySession(scene.platform)
   if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(RECORDED, transcript)
   expect(transcript).toBe(readFileSync(RECORDED, 'utf8'))
 })
 
-test('a session with a failing command is not printed', async () => {
+test('a session in which a command fails is not printed', async () => {
   const scene = await Scene.forTest({ organization: 'other' })
   await expect(replaySession(scene.platform)).rejects.toThrow('organization not found')
 })

@@ -1,8 +1,8 @@
 import { strict as assert } from 'node:assert'
 import { request } from 'node:http'
 
-// oxlint-disable-next-line typescript/no-explicit-any -- the command reads whatever was answered
-type Answered = any
+// oxlint-disable-next-line typescript/no-explicit-any -- the CLI does not validate responses
+type JsonBody = any
 
 /** The platform API on which a session runs. */
 export interface SessionTarget {
@@ -26,8 +26,8 @@ const DUMP =
 const LONGEST_LINE = 150
 
 /**
- * Sends the requests of the vendor's CLI as they were recorded, command by command, and writes down the
- * responses. Values that differ between runs (tokens, ids, ports, times, sizes) are replaced by words.
+ * Sends the recorded requests of the vendor's CLI, command by command, and records the responses. Values that differ between runs
+ * (tokens, ids, ports, times, sizes) are replaced by words.
  */
 class Session {
   readonly #target: SessionTarget
@@ -50,18 +50,18 @@ class Session {
   /** Validates the token before every command, because the token does not contain its expiry. */
   async command(line: string, work: () => Promise<void>): Promise<void> {
     this.#lines.push(`${this.#lines.length === 0 ? '' : '\n'}$ turso ${line}`)
-    if (this.token !== '') assert.deepEqual(await this.ask('GET', '/v1/auth/validate'), { exp: -1 })
+    if (this.token !== '') assert.deepEqual(await this.sendRequest('GET', '/v1/auth/validate'), { exp: -1 })
     await work()
   }
 
   /** A request that must succeed. */
-  async ask(method: string, path: string, body?: unknown): Promise<Answered> {
-    const { status, answer } = await this.try(method, path, body)
-    assert.equal(status, 200, `${method} ${path}: ${JSON.stringify(answer)}`)
-    return answer
+  async sendRequest(method: string, path: string, body?: unknown): Promise<JsonBody> {
+    const { status, reply } = await this.try(method, path, body)
+    assert.equal(status, 200, `${method} ${path}: ${JSON.stringify(reply)}`)
+    return reply
   }
 
-  async try(method: string, path: string, body?: unknown): Promise<{ status: number; answer: Answered }> {
+  async try(method: string, path: string, body?: unknown): Promise<{ status: number; reply: JsonBody }> {
     const headers = {
       authorization: `Bearer ${this.token}`,
       'user-agent': 'turso-cli/dev (linux/amd64)',
@@ -71,16 +71,16 @@ class Session {
     }
     const text = body === undefined ? undefined : JSON.stringify(body)
     const { status, content } = await this.send({ method, url: this.#target.url + path, body: text, headers })
-    return { status, answer: content === '' ? undefined : JSON.parse(content) }
+    return { status, reply: content === '' ? undefined : JSON.parse(content) }
   }
 
-  /** Sends any request, and writes a line about it. */
+  /** Sends a request, and adds it to the transcript. */
   async send(sending: Sending): Promise<{ status: number; content: string; location: string }> {
     const { method, url, body = '', headers = {} } = sending
-    const answer = await new Promise<{ status: number; content: string; location: string }>(
+    const reply = await new Promise<{ status: number; content: string; location: string }>(
       (resolve, reject) => {
         const sent = { ...headers, 'content-length': Buffer.byteLength(body) }
-        const asked = request(url, { method, headers: sent }, (response) => {
+        const outgoing = request(url, { method, headers: sent }, (response) => {
           let content = ''
           response.setEncoding('utf8').on('data', (part: string) => (content += part))
           response.on('error', reject)
@@ -88,17 +88,15 @@ class Session {
             resolve({ status: response.statusCode ?? 0, content, location: response.headers.location ?? '' }),
           )
         })
-        asked.on('error', reject)
-        asked.end(body)
+        outgoing.on('error', reject)
+        outgoing.end(body)
       },
     )
-    const isPage = answer.content.startsWith('<')
-    const shown = [answer.location, isPage ? 'a page' : answer.content]
-      .filter((text) => text !== '')
-      .join(' ')
+    const isPage = reply.content.startsWith('<')
+    const shown = [reply.location, isPage ? 'a page' : reply.content].filter((text) => text !== '').join(' ')
     this.#write(`  ${method} ${url} ${body}`.trimEnd())
-    this.#write(`    ${answer.status} ${shown}`.trimEnd())
-    return answer
+    this.#write(`    ${reply.status} ${shown}`.trimEnd())
+    return reply
   }
 
   #write(line: string): void {
@@ -131,21 +129,21 @@ class Session {
 
 /**
  * A session of the vendor's CLI from login to destroy, on the organization `local` with its group `default`.
- * Fails wherever the command would.
+ * Fails wherever the CLI would.
  * @returns the requests and responses
  */
 export async function replaySession(target: SessionTarget): Promise<string> {
   const session = new Session(target)
   await session.command('auth login', () => logIn(session, target))
   await session.command('auth whoami', async () => {
-    assert.equal((await session.ask('GET', '/v1/current-user')).user.username, 'owner')
+    assert.equal((await session.sendRequest('GET', '/v1/current-user')).user.username, 'owner')
   })
   await session.command('group create team --location ams', async () => {
-    await session.ask('POST', `${O}/groups`, { Name: 'team', Location: 'ams', Version: '' })
+    await session.sendRequest('POST', `${O}/groups`, { Name: 'team', Location: 'ams', Version: '' })
   })
   await session.command('db create app --group team', async () => {
-    await session.ask('GET', `${O}/groups`)
-    await session.ask('POST', `${O}/databases`, { name: 'app', location: 'ams', group: 'team' })
+    await session.sendRequest('GET', `${O}/groups`)
+    await session.sendRequest('POST', `${O}/databases`, { name: 'app', location: 'ams', group: 'team' })
   })
   const app = await shell(session)
   await importDump(session)
@@ -171,7 +169,7 @@ async function logIn(session: Session, { url, token }: SessionTarget): Promise<v
     [303, 'http://localhost:4567', 'abc'],
   )
   session.token = location.searchParams.get('jwt') ?? ''
-  assert.equal((await session.ask('GET', '/v1/current-user')).user.username, 'owner')
+  assert.equal((await session.sendRequest('GET', '/v1/current-user')).user.username, 'owner')
 }
 
 interface Shell {
@@ -181,11 +179,11 @@ interface Shell {
 
 async function shell(session: Session): Promise<Shell> {
   const open = async (): Promise<Shell> => {
-    const { databases } = await session.ask('GET', `${O}/databases?limit=1000`)
+    const { databases } = await session.sendRequest('GET', `${O}/databases?limit=1000`)
     const { Hostname, primaryRegion } = databases.find(({ Name }: { Name: string }) => Name === 'app')
     // any other region would mean TLS
     assert.equal(primaryRegion, 'local')
-    const { jwt } = await session.ask('POST', `${O}/databases/app/auth/tokens?expiration=2d`, {})
+    const { jwt } = await session.sendRequest('POST', `${O}/databases/app/auth/tokens?expiration=2d`, {})
     return { host: `http://${Hostname}`, jwt }
   }
   const run = async ({ host, jwt }: Shell, sql: string): Promise<string> => {
@@ -213,7 +211,7 @@ async function shell(session: Session): Promise<Shell> {
     assert.match(await run(opened, 'SELECT a FROM t'), /"value":"7"/)
   })
   await session.command('db shell app .dump', async () => {
-    const { instances } = await session.ask('GET', `${O}/databases/app/instances`)
+    const { instances } = await session.sendRequest('GET', `${O}/databases/app/instances`)
     const headers = { authorization: `Bearer ${opened.jwt}` }
     const dump = await session.send({ method: 'GET', url: `http://${instances[0].hostname}/dump`, headers })
     assert.match(dump.content, /INSERT INTO t VALUES\(7\)/)
@@ -223,9 +221,9 @@ async function shell(session: Session): Promise<Shell> {
 
 async function importDump(session: Session): Promise<void> {
   await session.command('db create copy --from-dump dump.sql --group team', async () => {
-    await session.ask('GET', `${O}/groups`)
+    await session.sendRequest('GET', `${O}/groups`)
     const url = (await upload(session)).dump_url
-    await session.ask('POST', `${O}/databases`, {
+    await session.sendRequest('POST', `${O}/databases`, {
       name: 'copy',
       location: 'ams',
       group: 'team',
@@ -233,18 +231,23 @@ async function importDump(session: Session): Promise<void> {
     })
   })
   await session.command('db branch copy branch', async () => {
-    await session.ask('GET', `${O}/databases?limit=1000`)
+    await session.sendRequest('GET', `${O}/databases?limit=1000`)
     const seed = { type: 'database', value: 'copy' }
-    await session.ask('POST', `${O}/databases`, { name: 'branch', location: 'ams', group: 'team', seed })
+    await session.sendRequest('POST', `${O}/databases`, {
+      name: 'branch',
+      location: 'ams',
+      group: 'team',
+      seed,
+    })
   })
   await session.command('db list', async () => {
-    const { databases, pagination } = await session.ask('GET', `${O}/databases?limit=1000`)
+    const { databases, pagination } = await session.sendRequest('GET', `${O}/databases?limit=1000`)
     const names = databases.map(({ Name }: { Name: string }) => Name)
     assert.deepEqual([names, pagination.next], [['default', 'app', 'copy', 'branch'], null])
   })
 }
 
-async function upload(session: Session): Promise<Answered> {
+async function upload(session: Session): Promise<JsonBody> {
   const boundary = '0123456789abcdef0123456789abcdef'
   const head = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="dump.sql"\r\n`
   const body = `${head}Content-Type: application/octet-stream\r\n\r\n${DUMP}\r\n--${boundary}--\r\n`
@@ -264,13 +267,13 @@ async function upload(session: Session): Promise<Answered> {
 async function tokens(session: Session, { host, jwt }: Shell): Promise<void> {
   await session.command('db tokens create app --read-only', async () => {
     const path = `${O}/databases/app/auth/tokens?expiration=never&authorization=read-only`
-    assert.match((await session.ask('POST', path, {})).jwt, /^ey/)
+    assert.match((await session.sendRequest('POST', path, {})).jwt, /^ey/)
   })
   await session.command('group tokens create team', async () => {
-    await session.ask('POST', `${O}/groups/team/auth/tokens?expiration=never`, {})
+    await session.sendRequest('POST', `${O}/groups/team/auth/tokens?expiration=never`, {})
   })
   await session.command('group tokens invalidate team', async () => {
-    await session.ask('POST', `${O}/groups/team/auth/rotate`)
+    await session.sendRequest('POST', `${O}/groups/team/auth/rotate`)
     const refused = await session.send({
       method: 'GET',
       url: `${host}/dump`,
@@ -279,51 +282,54 @@ async function tokens(session: Session, { host, jwt }: Shell): Promise<void> {
     assert.equal(refused.status, 401)
   })
   await session.command('auth api-tokens mint ci --org local --group team --scope read-only', async () => {
-    await session.ask('GET', '/v2/organizations')
-    await session.ask('GET', `${O}/groups/team`)
+    await session.sendRequest('GET', '/v2/organizations')
+    await session.sendRequest('GET', `${O}/groups/team`)
     const reach = { organization: 'local', group: 'team', scopes: ['read-only'] }
-    await session.ask('POST', '/v2/auth/api-tokens/ci', reach)
+    await session.sendRequest('POST', '/v2/auth/api-tokens/ci', reach)
   })
   await session.command('auth api-tokens revoke ci', async () => {
-    const listed = (await session.ask('GET', '/v1/auth/api-tokens')).tokens
+    const listed = (await session.sendRequest('GET', '/v1/auth/api-tokens')).tokens
     assert.deepEqual(listed.find(({ name }: { name: string }) => name === 'ci').scopes, ['read'])
-    await session.ask('DELETE', '/v1/auth/api-tokens/ci')
+    await session.sendRequest('DELETE', '/v1/auth/api-tokens/ci')
   })
 }
 
 async function inspect(session: Session): Promise<void> {
   await session.command('db show app', async () => {
-    await session.ask('GET', `${O}/databases?limit=1000`)
-    await session.ask('GET', `${O}/databases/app/configuration`)
-    await session.ask('GET', `${O}/databases/app/usage`)
-    await session.ask('GET', `${O}/databases/app/instances`)
+    await session.sendRequest('GET', `${O}/databases?limit=1000`)
+    await session.sendRequest('GET', `${O}/databases/app/configuration`)
+    await session.sendRequest('GET', `${O}/databases/app/usage`)
+    await session.sendRequest('GET', `${O}/databases/app/instances`)
   })
   await session.command('db inspect app', async () => {
-    const { usage } = (await session.ask('GET', `${O}/databases/app/usage`)).database
+    const { usage } = (await session.sendRequest('GET', `${O}/databases/app/usage`)).database
     assert.ok(usage.rows_written >= 1)
   })
   await session.command('db inspect copy --queries', async () => {
-    const queries = await session.ask('GET', `${O}/databases/copy/usage/queries?from=2024-01-01T00:00:00Z`)
+    const queries = await session.sendRequest(
+      'GET',
+      `${O}/databases/copy/usage/queries?from=2024-01-01T00:00:00Z`,
+    )
     assert.ok(Array.isArray(queries))
   })
   await session.command('plan show', async () => {
-    await session.ask('GET', '/v1/plans')
-    await session.ask('GET', `${O}/usage`)
-    await session.ask('GET', `${O}/subscription`)
+    await session.sendRequest('GET', '/v1/plans')
+    await session.sendRequest('GET', `${O}/usage`)
+    await session.sendRequest('GET', `${O}/subscription`)
   })
   await session.command('org jwks save idp https://issuer.test/jwks.json', async () => {
     const body = { jwks_url: 'https://issuer.test/jwks.json', region: 'local' }
-    await session.ask('PUT', `${O2}/jwks/idp`, body)
+    await session.sendRequest('PUT', `${O2}/jwks/idp`, body)
   })
   await session.command('org jwks list', async () => {
-    const { jwks } = await session.ask('GET', `${O2}/jwks`)
+    const { jwks } = await session.sendRequest('GET', `${O2}/jwks`)
     assert.equal(jwks[0].jwks_name, 'idp')
   })
   await session.command('org jwks remove idp', async () => {
-    await session.ask('DELETE', `${O2}/jwks/idp`, { region: 'local' })
+    await session.sendRequest('DELETE', `${O2}/jwks/idp`, { region: 'local' })
   })
   await session.command('org jwks template --database copy', async () => {
-    const { template } = await session.ask('GET', `${O2}/jwks-template`, {
+    const { template } = await session.sendRequest('GET', `${O2}/jwks-template`, {
       database: 'copy',
       scope: 'full-access',
     })
@@ -334,26 +340,27 @@ async function inspect(session: Session): Promise<void> {
 async function configure(session: Session): Promise<void> {
   const path = `${O}/databases/app/configuration`
   await session.command('db config delete-protection enable app', async () => {
-    await session.ask('PATCH', path, { allow_attach: null, delete_protection: true })
+    await session.sendRequest('PATCH', path, { allow_attach: null, delete_protection: true })
   })
   await session.command('db destroy app', async () => {
-    // 403 would make the command forget the organization
+    // 403 would make the CLI reset the selected organization
     assert.equal((await session.try('DELETE', `${O}/databases/app`)).status, 400)
   })
   await session.command('db config delete-protection disable app', async () => {
-    await session.ask('PATCH', path, { allow_attach: null, delete_protection: false })
+    await session.sendRequest('PATCH', path, { allow_attach: null, delete_protection: false })
   })
 }
 
 async function destroy(session: Session): Promise<void> {
   await session.command('db destroy app copy branch', async () => {
-    for (const name of ['app', 'copy', 'branch']) await session.ask('DELETE', `${O}/databases/${name}`)
+    for (const name of ['app', 'copy', 'branch'])
+      await session.sendRequest('DELETE', `${O}/databases/${name}`)
   })
   await session.command('group destroy team', async () => {
-    await session.ask('DELETE', `${O}/groups/team`)
+    await session.sendRequest('DELETE', `${O}/groups/team`)
   })
   await session.command('auth logout --all', async () => {
-    assert.ok((await session.ask('POST', '/v1/auth/invalidate')).ValidFrom > 1_700_000_000)
+    assert.ok((await session.sendRequest('POST', '/v1/auth/invalidate')).ValidFrom > 1_700_000_000)
     assert.equal((await session.try('GET', '/v1/auth/validate')).status, 401)
   })
 }

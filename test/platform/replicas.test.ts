@@ -14,7 +14,7 @@ import { groupFolders, Scene, sql } from './platform-scene.ts'
 const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 /** Longer than any test: writes reach the replica only when the lag is removed. */
 const NEVER_MS = 2 ** 30
-/** Each kill costs a slow machine seconds. */
+/** Each kill takes several seconds on a slow machine. */
 const MAX_KILLS = 20
 
 async function temporaryDirectory(): Promise<string> {
@@ -41,7 +41,7 @@ async function onlyGroup(directory: string): Promise<string> {
 }
 
 /** A database with one row and a replica, and clients of both. */
-async function furnish(scene: Scene) {
+async function populate(scene: Scene) {
   const { host } = await scene.create('app')
   const token = await scene.tokenFor('app')
   const db = clientOf(host, token)
@@ -60,7 +60,7 @@ function clientOf(host: string, authToken: string, more: object = {}): Client {
 const count = async (db: Client) => (await db.execute('SELECT count(*) AS n FROM t')).rows[0]?.['n']
 
 test.runIf(inject('target') === 'embedded')(
-  'the embedded server has no replicas, and reports that',
+  'the embedded server reports that it does not support replicas',
   async () => {
     const scene = await Scene.forTest()
     await scene.create('app')
@@ -68,7 +68,7 @@ test.runIf(inject('target') === 'embedded')(
       ['/groups/default/locations/fra', undefined],
       ['/databases/app/instances', { location: 'fra' }],
     ] as const)
-      expect(await scene.ask('POST', scene.own + path, { body })).toEqual({
+      expect(await scene.sendRequest('POST', scene.own + path, { body })).toEqual({
         status: 501,
         body: {
           error: 'replicas need libsql-server: start the server with --backend sqld',
@@ -83,7 +83,7 @@ test.runIf(inject('target') === 'embedded')(
 describe.runIf(inject('target') === 'sqld')('a replica', () => {
   test('is added with a location of the group, listed, and removed with it', async () => {
     const scene = await Scene.forTest()
-    const { host, token, at } = await furnish(scene)
+    const { host, token, at } = await populate(scene)
     const { instances } = await scene.done('GET', `${scene.own}/databases/app/instances`)
     const uuid = expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
     expect(instances).toEqual([
@@ -93,16 +93,16 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect(instances[0].uuid).not.toBe(instances[1].uuid)
     const one = `${scene.own}/databases/app/instances/fra`
     expect((await scene.done('GET', one)).instance).toEqual(instances[1])
-    expect((await scene.ask('GET', `${one}/wait`)).status).toBe(200)
+    expect((await scene.sendRequest('GET', `${one}/wait`)).status).toBe(200)
     // for the whole group, and so for each of its databases
-    expect((await scene.ask('DELETE', one)).body.error).toContain('a location of the group')
+    expect((await scene.sendRequest('DELETE', one)).body.error).toContain('a location of the group')
     await scene.create('late')
     const later = await scene.done('GET', `${scene.own}/databases/late/instances`)
     expect(later.instances).toHaveLength(2)
 
     await scene.done('DELETE', `${scene.own}/groups/default/locations/fra`)
     expect((await sql(at, token, 'SELECT 1')).status).toBe(404)
-    expect((await scene.ask('GET', one)).status).toBe(404)
+    expect((await scene.sendRequest('GET', one)).status).toBe(404)
     expect((await sql(host, token, 'SELECT count(*) FROM t')).rows).toEqual([['1']])
   })
 
@@ -117,18 +117,18 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect((await sql(instance.hostname, token, 'SELECT 1')).rows).toEqual([['1']])
     const elsewhere = host.replace('other', 'lhr_other')
     expect((await sql(elsewhere, await scene.tokenFor('other'), 'SELECT 1')).status).toBe(404)
-    expect((await scene.ask('POST', path, { body: { location: 'lhr' } })).status).toBe(409)
-    expect((await scene.ask('POST', path, { body: { location: 'local' } })).status).toBe(409)
-    expect((await scene.ask('POST', path, { body: { location: 'atlantis' } })).status).toBe(400)
-    expect((await scene.ask('DELETE', `${path}/local`)).status).toBe(400)
-    expect((await scene.ask('DELETE', `${path}/nowhere`)).status).toBe(404)
+    expect((await scene.sendRequest('POST', path, { body: { location: 'lhr' } })).status).toBe(409)
+    expect((await scene.sendRequest('POST', path, { body: { location: 'local' } })).status).toBe(409)
+    expect((await scene.sendRequest('POST', path, { body: { location: 'atlantis' } })).status).toBe(400)
+    expect((await scene.sendRequest('DELETE', `${path}/local`)).status).toBe(400)
+    expect((await scene.sendRequest('DELETE', `${path}/nowhere`)).status).toBe(404)
     expect((await scene.done('DELETE', `${path}/lhr`)).instance).toEqual(instance)
     expect((await sql(instance.hostname, token, 'SELECT 1')).status).toBe(404)
   })
 
-  test('responds to its very first read, forwards writes, and supports transactions', async () => {
+  test('responds to its first read, forwards writes, and supports transactions', async () => {
     const scene = await Scene.forTest()
-    const { db, replica, at, token } = await furnish(scene)
+    const { db, replica, at, token } = await populate(scene)
     // without an earlier request, with a read-only token
     const readOnly = await scene.tokenFor('app', '?authorization=read-only')
     expect(await count(clientOf(at, readOnly))).toBe(1)
@@ -146,17 +146,17 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect(await (await fetch(`http://${at}/dump`, { headers })).text()).toContain('INSERT INTO t VALUES(3)')
   })
 
-  test('lags as configured: reads are stale, and an index is awaited', async () => {
+  test('lags as configured: reads are stale unless they wait for an index', async () => {
     const scene = await Scene.forTest()
-    const { db, replica, at, token } = await furnish(scene)
-    const careless = clientOf(at, token, { readYourWrites: false })
+    const { db, replica, at, token } = await populate(scene)
+    const withoutIndex = clientOf(at, token, { readYourWrites: false })
     let written = 1
-    // until it has caught up with its start, the primary responds
+    // until the replica has caught up after its start, the primary responds
     await vi.waitFor(async () => {
       await scene.server.setReplica('fra', { lagMs: NEVER_MS })
       await replica.execute('INSERT INTO t VALUES (2)')
       written += 1
-      const seen = Number(await count(careless))
+      const seen = Number(await count(withoutIndex))
       if (seen === written) await scene.server.setReplica('fra', { lagMs: 0 })
       expect(seen).toBeLessThan(written)
     })
@@ -170,13 +170,13 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     })
     await scene.server.setReplica('fra', { lagMs: 0 })
     expect(await (await waiting).text()).toContain(`"value":"${written}"`)
-    expect(await count(careless)).toBe(written)
+    expect(await count(withoutIndex)).toBe(written)
     await expect(scene.server.setReplica('fra', { lagMs: -1 })).rejects.toThrow('whole number')
   })
 
   test('enforces guards, tokens and blocks', async () => {
     const scene = await Scene.forTest()
-    const { at, token, replica } = await furnish(scene)
+    const { at, token, replica } = await populate(scene)
     const readOnly = await scene.tokenFor('app', '?authorization=read-only')
     expect((await sql(at, 'nonsense', 'SELECT 1')).status).toBe(401)
     const { host: foreignHost } = await scene.create('foreign')
@@ -203,9 +203,9 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect((await sql(at, token, 'SELECT 1')).status).toBe(401)
   })
 
-  test('can be down, and return', async () => {
+  test('can be stopped and started again', async () => {
     const scene = await Scene.forTest()
-    const { db, replica, at, token } = await furnish(scene)
+    const { db, replica, at, token } = await populate(scene)
     expect(await count(replica)).toBe(1)
     const health = async () => (await fetch(`http://${at}/health`)).status
     expect(await health()).toBe(200)
@@ -221,10 +221,10 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     await vi.waitFor(async () => expect(await count(replica)).toBe(2))
   })
 
-  test('and its primary lose no acknowledged write when they are killed', async () => {
+  test('loses no acknowledged write when it and its primary are killed', async () => {
     const directory = await temporaryDirectory()
     await using scene = await Scene.start({}, directory)
-    const { db, replica, at, token } = await furnish(scene)
+    const { db, replica, at, token } = await populate(scene)
     await replica.execute('INSERT INTO t VALUES (2)')
     await killReplica(directory, 'fra')
     expect((await fetch(`http://${at}/health`)).status).toBe(503)
@@ -233,7 +233,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     const begun = await sql(at, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (9)'], { keep: true })
     expect(begun.error).toBe(null)
     await killServer(await onlyGroup(directory))
-    // it gets a response, and does not wait for the primary
+    // it responds without waiting for the primary
     expect((await sql(at, token, 'COMMIT', { baton: begun.baton })).error).not.toBe(null)
     expect(await count(replica)).toBe(2)
     await replica.execute('INSERT INTO t VALUES (3)')
@@ -243,7 +243,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
   test(`accounts for every write while it and its primary are killed (seed ${seed})`, async () => {
     const directory = await temporaryDirectory()
     await using scene = await Scene.start({}, directory)
-    const { db, at, token } = await furnish(scene)
+    const { db, at, token } = await populate(scene)
     const group = await onlyGroup(directory)
     const writes = new EventEmitter()
     const observe = ({ type }: ClientEvent): void => void writes.emit(type)
@@ -254,7 +254,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
       for (let attempt = 0; attempt < MAX_KILLS && !writing.signal.aborted; attempt += 1) {
         const pauseBetweenKillsMs = 100
         await sleep(pauseBetweenKillsMs)
-        // every second kill hits servers that have restarted, regardless of how slow the machine is
+        // every second kill affects servers that have restarted, however slow the machine is
         if (attempt % 2 === 0) await once(writes, 'query:end', { signal: writing.signal }).catch(() => {})
         const victim = attempt % 2 === 0 ? group : join(group, 'replicas', 'fra')
         // a server that got no request since the last kill is not running
@@ -276,12 +276,12 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect(account.acknowledged).toBeGreaterThan(0)
   }, 60_000)
 
-  test('exists again after a restart of the server, which removes the data of deleted replicas', async () => {
+  test('is restored after a restart of the server, which removes the data of deleted replicas', async () => {
     const directory = await temporaryDirectory()
     let host = ''
     {
       await using scene = await Scene.start({}, directory)
-      const { replica, at } = await furnish(scene)
+      const { replica, at } = await populate(scene)
       expect(await count(replica)).toBe(1)
       host = new URL(`http://${at}`).pathname
     }
@@ -319,7 +319,7 @@ test.runIf(inject('target') === 'sqld')('a replica has its own host name', async
 })
 
 test.runIf(inject('target') === 'sqld')(
-  'without the platform API: replicas of the default group, and the log shows which are down',
+  'without the platform API, the default group can have replicas, and the log shows which of them are down',
   async () => {
     const lines: string[] = []
     const spy = vi.spyOn(console, 'error').mockImplementation((line: string) => void lines.push(line))

@@ -9,7 +9,7 @@ export interface Shape {
   readonly items?: Shape
 }
 
-/** Returns how a value differs from a shape, each as `path: problem`. Additional fields are allowed. */
+/** Returns the differences between a value and a shape, each as `path: problem`. Additional fields are allowed. */
 export function faultsOf(shape: Shape | null, value: unknown, path = 'body'): string[] {
   if (shape === null) return value === undefined ? [] : [`${path}: should be empty`]
   if (value === null && shape.nullable === true) return []

@@ -5,7 +5,7 @@ import { expect, inject, test } from 'vitest'
 
 const EXAMPLE = fileURLToPath(new URL('../../examples/tenants/main.ts', import.meta.url))
 
-test('the example: a database for each tenant, from creation to deletion', async () => {
+test('the example creates, uses and deletes a database for each tenant', async () => {
   const { NODE_OPTIONS: _, ...env } = process.env
   const args = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning', EXAMPLE]
   args.push('--backend', inject('target'), '--tenants', '5')

@@ -1,9 +1,9 @@
-// A tenant's program on another machine: it has only the proxy's host names and certificate.
+// A tenant's program on another machine, which has only the host names and the certificate of the proxy.
 import dns from 'node:dns'
 import { createClient, listen, readRows } from '@batonsql/core'
 import { createPlatformClient, databaseUrl } from '@batonsql/platform'
 
-// the test has no name server: every name resolves to this machine
+// without a name server, every name resolves to this machine
 dns.lookup = ((_host: string, options: { all?: boolean }, callback: (...args: unknown[]) => void) =>
   options.all === true
     ? callback(null, [{ address: '127.0.0.1', family: 4 }])
@@ -66,9 +66,9 @@ const despiteHeaders = (await named.execute(table)).rows.map(({ name }) => name)
 await named.close()
 await platform.databases.rotateTokens('app')
 const afterRotation = await refusal({ url, authToken })
-const young = String(await platform.databases.createToken('app'))
+const newer = String(await platform.databases.createToken('app'))
 await platform.databases.delete('app')
-const afterDeletion = await refusal({ url, authToken: young })
+const afterDeletion = await refusal({ url, authToken: newer })
 await db.close()
 console.log(
   JSON.stringify({

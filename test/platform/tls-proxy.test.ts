@@ -28,7 +28,7 @@ async function certificate(): Promise<{
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   const [keyFile, file] = [join(directory, 'key.pem'), join(directory, 'cert.pem')]
   const names = `subjectAltName=DNS:*.${DOMAIN},DNS:${PLATFORM_HOST}`
-  const made = [
+  const created = [
     'req',
     '-x509',
     '-newkey',
@@ -40,11 +40,11 @@ async function certificate(): Promise<{
     '1',
   ]
   const where = ['-subj', '/CN=proxy', '-addext', names, '-keyout', keyFile, '-out', file]
-  await promisify(execFile)('openssl', [...made, ...where])
+  await promisify(execFile)('openssl', [...created, ...where])
   return { cert: readFileSync(file, 'utf8'), key: readFileSync(keyFile, 'utf8'), file }
 }
 
-/** Works like any proxy: forwards requests unchanged, by their host, and drops headers that name a database. */
+/** Forwards requests by their host, unchanged except that headers that name a database are dropped, as other proxies do. */
 function forward(
   from: IncomingMessage,
   to: ServerResponse,
@@ -60,10 +60,10 @@ function forward(
       path: from.url,
       headers: isPlatform ? { ...headers, host: 'localhost' } : headers,
     },
-    (answer) => {
-      to.writeHead(answer.statusCode ?? 502, answer.headers)
+    (response) => {
+      to.writeHead(response.statusCode ?? 502, response.headers)
       to.flushHeaders()
-      answer.on('error', () => to.destroy()).pipe(to)
+      response.on('error', () => to.destroy()).pipe(to)
     },
   )
   onward.on('error', () => to.destroy())
@@ -71,7 +71,7 @@ function forward(
   from.pipe(onward)
 }
 
-/** Runs the program that reaches only the proxy. @returns its output */
+/** Runs the program, which can connect only to the proxy. @returns its output */
 async function runProgram(settings: object, certificateFile: string): Promise<unknown> {
   const { NODE_OPTIONS: _, ...environment } = process.env
   const child = spawn(
@@ -91,7 +91,7 @@ async function runProgram(settings: object, certificateFile: string): Promise<un
   return JSON.parse(printed)
 }
 
-test('behind a TLS proxy: the platform API, and each database with its own host', {
+test('the platform API and each database, with its own host, work behind a TLS proxy', {
   timeout: 180_000,
 }, async () => {
   const { cert, key, file } = await certificate()

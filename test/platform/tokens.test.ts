@@ -16,20 +16,20 @@ async function inHalves(url: string, token: string, body: string): Promise<() =>
     'content-length': String(body.length),
   }
   const request = http.request(url, { method: 'POST', headers, agent: false })
-  const answer = once(request, 'response') as Promise<[http.IncomingMessage]>
+  const reply = once(request, 'response') as Promise<[http.IncomingMessage]>
   request.write(body.slice(0, 5))
-  // it arrived, and was authorized
+  // the first half arrived, and was authorized
   await sleep(150)
   return async () => {
     request.end(body.slice(5))
-    const [{ statusCode = 0 }] = await answer
+    const [{ statusCode = 0 }] = await reply
     request.destroy()
     return statusCode
   }
 }
 
 describe('a token that is invalidated while the body of its request is in flight', () => {
-  test('of a database: the statements are not run', async () => {
+  test('for a database: the statements are not executed', async () => {
     const scene = await Scene.forTest()
     const { host } = await scene.create('app')
     const token = await scene.tokenFor('app')
@@ -41,19 +41,19 @@ describe('a token that is invalidated while the body of its request is in flight
     expect(names.rows).toEqual([])
   })
 
-  test('of the API: nothing is changed', async () => {
+  test('for the API: nothing is changed', async () => {
     const scene = await Scene.forTest()
     const { token } = await scene.done('POST', '/v1/auth/api-tokens/brief')
     const url = `${scene.platform.url}${scene.own}/groups`
     const sendRest = await inHalves(url, token, JSON.stringify({ name: 'late', location: 'local' }))
     await scene.done('DELETE', '/v1/auth/api-tokens/brief')
     expect(await sendRest()).toBe(401)
-    expect((await scene.ask('GET', `${scene.own}/groups/late`)).status).toBe(404)
+    expect((await scene.sendRequest('GET', `${scene.own}/groups/late`)).status).toBe(404)
   })
 })
 
 describe('tokens for databases', () => {
-  test('a read-only one can only read, and an expired one is rejected', async () => {
+  test('a read-only token can only read, and an expired token is rejected', async () => {
     const scene = await Scene.forTest()
     const { host } = await scene.create('app')
     await sql(host, await scene.tokenFor('app'), 'CREATE TABLE t (a)')
@@ -65,7 +65,7 @@ describe('tokens for databases', () => {
     expect('exp' in JSON.parse(atob((await scene.tokenFor('app')).split('.')[1] ?? ''))).toBe(false)
   })
 
-  test("a group's token is valid for all of its databases, including later ones, and for no other group's", async () => {
+  test("a group's token is valid for all of its databases, including later ones, but not for those of another group", async () => {
     const scene = await Scene.forTest()
     await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
     const { jwt } = await scene.done('POST', `${scene.own}/groups/team/auth/tokens`)
@@ -83,7 +83,7 @@ describe('tokens for databases', () => {
     const { host } = await scene.create('app')
     await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'CREATE TABLE u (a)'])
     const mint = (a: string[]) =>
-      scene.ask('POST', `${scene.own}/databases/app/auth/tokens`, {
+      scene.sendRequest('POST', `${scene.own}/databases/app/auth/tokens`, {
         body: { fine_grained_permissions: [{ t: ['t'], a }] },
       })
     expect((await mint(['data_insert'])).status).toBe(400)
@@ -100,7 +100,7 @@ describe('tokens for databases', () => {
       ])
   })
 
-  test('a database can be attached with a token that names it, if it allows that', async () => {
+  test('a database that allows it can be attached with a token that names it', async () => {
     const scene = await Scene.forTest()
     const app = await scene.create('app')
     const other = await scene.create('other')
@@ -132,9 +132,9 @@ describe('tokens for databases', () => {
     await expect(scene.server.createToken('app', { attach: ['far'] })).rejects.toThrow('another group')
     expect((await sql(app.host, token, byName('"far"'))).rows).toEqual([])
     const far = { permissions: { read_attach: { databases: ['far'] } } }
-    expect((await scene.ask('POST', `${scene.own}/databases/app/auth/tokens`, { body: far })).status).toBe(
-      400,
-    )
+    expect(
+      (await scene.sendRequest('POST', `${scene.own}/databases/app/auth/tokens`, { body: far })).status,
+    ).toBe(400)
     // the official client always sends an empty list
     await scene.tokenFor('app', '', { permissions: { read_attach: { databases: [] } } })
   })
@@ -182,7 +182,7 @@ async function listen(host: string, token: string, table: string) {
     try {
       for await (const part of response.body ?? []) heard.text += Buffer.from(part).toString()
     } catch {
-      // cut off
+      // aborted
     }
     heard.isOver = true
   })()
@@ -201,8 +201,8 @@ describe.each([
   test('invalidates tokens, and ends open streams, their transactions, and change streams at once', async () => {
     const scene = await Scene.forTest()
     const { host } = await scene.create('app')
-    const bystander = await scene.create('bystander')
-    const bystanderToken = await scene.tokenFor('bystander')
+    const otherDatabase = await scene.create('bystander')
+    const otherToken = await scene.tokenFor('bystander')
     const token = await scene.tokenFor('app')
     const groupToken = (await scene.done('POST', `${scene.own}/groups/default/auth/tokens`)).jwt
     await sql(host, token, 'CREATE TABLE t (a)')
@@ -210,20 +210,20 @@ describe.each([
     const changes = await listen(host, token, 't')
     expect(changes.status).toBe(200)
 
-    expect(await scene.ask('POST', `${scene.own}/${path}`)).toEqual({ status: 200, body: undefined })
+    expect(await scene.sendRequest('POST', `${scene.own}/${path}`)).toEqual({ status: 200, body: undefined })
     expect((await sql(host, token, 'SELECT 1')).status).toBe(401)
     expect((await sql(host, token, 'COMMIT', { baton: open.baton })).status).toBe(401)
     await until(() => changes.heard.isOver)
     await changes.over
     const fresh = await scene.tokenFor('app')
-    // with the new token the old stream is gone, too, and its lock is free
+    // the old stream does not exist for the new token either, and its lock was released
     expect((await sql(host, fresh, 'COMMIT', { baton: open.baton })).status).toBe(400)
     const write = () => sql(host, fresh, ['INSERT INTO t VALUES (2)', 'SELECT a FROM t'])
     expect((await expectNoStall(write)).rows).toEqual([['2']])
     expect(changes.heard.text).not.toContain('insert')
 
     expect((await sql(host, groupToken, 'SELECT 1')).status).toBe(isGroup ? 401 : 200)
-    expect((await sql(bystander.host, bystanderToken, 'SELECT 1')).status).toBe(isGroup ? 401 : 200)
+    expect((await sql(otherDatabase.host, otherToken, 'SELECT 1')).status).toBe(isGroup ? 401 : 200)
   })
 })
 

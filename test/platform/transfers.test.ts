@@ -7,7 +7,7 @@ import { databaseFolders, groupFolders, Scene, sql } from './platform-scene.ts'
 const MINE = '/v1/organizations/mine'
 
 /** The caller has a second organization with the group `default`, and a group `team` in the first one. */
-async function furnished(): Promise<Scene> {
+async function populated(): Promise<Scene> {
   const scene = await Scene.forTest()
   await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
   await scene.done('POST', `${MINE}/groups`, { body: { name: 'default', location: 'local' } })
@@ -16,7 +16,7 @@ async function furnished(): Promise<Scene> {
 }
 
 function transfer(scene: Scene, body: object, token?: string) {
-  return scene.ask('POST', `${scene.own}/databases/app/transfer`, {
+  return scene.sendRequest('POST', `${scene.own}/databases/app/transfer`, {
     body,
     ...(token !== undefined && { token }),
   })
@@ -29,14 +29,14 @@ async function temporaryDirectory(): Promise<string> {
 }
 
 describe('a database is transferred', () => {
-  test('to another organization: with its rows, and its tokens end', async () => {
-    const scene = await furnished()
+  test('to another organization with its rows; its tokens become invalid', async () => {
+    const scene = await populated()
     const { host, id } = await scene.create('app')
     const token = await scene.tokenFor('app')
     await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (9007199254740993)'])
     const open = await sql(host, token, ['BEGIN', 'INSERT INTO t VALUES (2)'], { keep: true })
     expect(await transfer(scene, { org: 'mine' })).toEqual({ status: 200, body: undefined })
-    expect((await scene.ask('GET', `${scene.own}/databases/app`)).status).toBe(404)
+    expect((await scene.sendRequest('GET', `${scene.own}/databases/app`)).status).toBe(404)
     const { database } = await scene.done('GET', `${MINE}/databases/app`)
     expect([database.DbId, database.group]).toEqual([id, 'default'])
     expect((await sql(database.Hostname, token, 'SELECT a FROM t')).status).toBe(401)
@@ -45,21 +45,21 @@ describe('a database is transferred', () => {
     expect(late.status).toBe(400)
     expect((await sql(database.Hostname, jwt, 'SELECT a FROM t')).rows).toEqual([['9007199254740993']])
     expect((await sql(host, jwt, 'SELECT a FROM t')).status).toBe(404)
-    // its name is free
-    const young = await scene.create('app')
-    expect((await sql(young.host, await scene.tokenFor('app'), 'SELECT a FROM t')).error).not.toBeNull()
+    // its name is available again
+    const newer = await scene.create('app')
+    expect((await sql(newer.host, await scene.tokenFor('app'), 'SELECT a FROM t')).error).not.toBeNull()
   })
 
   test.each(['databases/app', 'groups/team'])(
     'each organization is charged for the usage while it owned %s',
     async (path) => {
-      const scene = await furnished()
+      const scene = await populated()
       const { host } = await scene.create('app', { group: 'team' })
       const written = async (organization: string): Promise<number> =>
         (await scene.done('GET', `/v1/organizations/${organization}/usage`)).organization.usage.rows_written
       await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1), (2)'])
       const body = { org: 'mine', organization: 'mine', group: 'default' }
-      expect((await scene.ask('POST', `${scene.own}/${path}/transfer`, { body })).status).toBe(200)
+      expect((await scene.sendRequest('POST', `${scene.own}/${path}/transfer`, { body })).status).toBe(200)
       const before = await written('local')
       expect([before >= 2, await written('mine')]).toEqual([true, 0])
       const { database } = await scene.done('GET', `${MINE}/databases/app`)
@@ -70,8 +70,8 @@ describe('a database is transferred', () => {
     },
   )
 
-  test('to another group, and back, and again; the rows written in each are kept', async () => {
-    const scene = await furnished()
+  test('repeatedly between two groups; the rows written in each are kept', async () => {
+    const scene = await populated()
     const { host } = await scene.create('app')
     const write = async (text: string) =>
       expect((await sql(host, await scene.tokenFor('app'), text)).error).toBeNull()
@@ -85,20 +85,20 @@ describe('a database is transferred', () => {
     expect(rows).toEqual([['before team'], ['before default'], ['before team']])
   })
 
-  test('to another group with a token for its group with db:configure, which has no access to it there', async () => {
-    const scene = await furnished()
+  test('to another group by a token for its group with db:configure, which then has no access to it', async () => {
+    const scene = await populated()
     await scene.create('app')
     const scopes = ['read', 'db:configure']
     const token = await scene.mint('robot', { organization: 'local', group: 'default', scopes })
     const request = { org: 'local', group: 'team' }
     expect(await transfer(scene, request, token)).toEqual({ status: 200, body: undefined })
-    expect((await scene.ask('GET', `${scene.own}/databases/app`, { token })).status).toBe(404)
+    expect((await scene.sendRequest('GET', `${scene.own}/databases/app`, { token })).status).toBe(404)
     expect((await transfer(scene, { org: 'local', group: 'default' }, token)).status).toBe(404)
     expect((await scene.done('GET', `${scene.own}/databases/app`)).database.group).toBe('team')
   })
 
-  test('to the oldest group of an organization that has none of its name', async () => {
-    const scene = await furnished()
+  test('to the oldest group if the organization has no group with the same name', async () => {
+    const scene = await populated()
     await scene.done('POST', `${MINE}/groups`, { body: { name: 'younger', location: 'local' } })
     await scene.create('app', { group: 'team' })
     expect(await transfer(scene, { org: 'mine' })).toEqual({ status: 200, body: undefined })
@@ -112,7 +112,7 @@ describe('a database is transferred', () => {
   })
 
   test('with concurrent writers: each acknowledged row exists once', async () => {
-    const scene = await furnished()
+    const scene = await populated()
     const { host } = await scene.create('app')
     await sql(host, await scene.tokenFor('app'), 'CREATE TABLE t (a)')
     const over = new AbortController()
@@ -139,17 +139,17 @@ describe('a database is transferred', () => {
     expect(acknowledged.filter((name) => !kept.includes(name))).toEqual([])
   })
 
-  test('to two groups at once: it is in one that was acknowledged, and complete', async () => {
-    const scene = await furnished()
+  test('to two groups at the same time: it is complete, and in a group for which the transfer was acknowledged', async () => {
+    const scene = await populated()
     const { host } = await scene.create('app')
     await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
     await scene.done('POST', `${scene.own}/groups`, { body: { name: 'crew', location: 'local' } })
     const groups = ['team', 'crew']
-    const answers = await Promise.all(groups.map((group) => transfer(scene, { org: 'local', group })))
-    // one after the other, or the second was rejected because the database was no longer where it had been
-    for (const { status } of answers) expect([200, 409]).toContain(status)
+    const responses = await Promise.all(groups.map((group) => transfer(scene, { org: 'local', group })))
+    // either both succeeded in turn, or the second was rejected because the database had already moved
+    for (const { status } of responses) expect([200, 409]).toContain(status)
     const { database } = await scene.done('GET', `${scene.own}/databases/app`)
-    expect(groups.filter((_, at) => answers[at]?.status === 200)).toContain(database.group)
+    expect(groups.filter((_, at) => responses[at]?.status === 200)).toContain(database.group)
     const added = await sql(host, await scene.tokenFor('app'), [
       'INSERT INTO t VALUES (2)',
       'SELECT a FROM t',
@@ -158,7 +158,7 @@ describe('a database is transferred', () => {
   })
 
   test.runIf(inject('target') === 'sqld')(
-    'to a group that is deleted in the meantime: it is not moved, and remains writable',
+    'not to a group that is deleted in the meantime: it remains in its group, and writable',
     async () => {
       const directory = await temporaryDirectory()
       await using scene = await Scene.start({}, directory)
@@ -176,7 +176,7 @@ describe('a database is transferred', () => {
     },
   )
 
-  test('and leftovers of a crash in the other group are set aside', async () => {
+  test('to a group with leftovers of a crash, which are set aside', async () => {
     const directory = await temporaryDirectory()
     const ids: string[] = []
     {
@@ -212,16 +212,16 @@ describe('a database is transferred', () => {
     expect(moved.rows).toEqual([['app']])
   })
 
-  test('needs admin rights in both organizations and an existing group', async () => {
-    const scene = await furnished()
+  test('only by an admin of both organizations, to an existing group', async () => {
+    const scene = await populated()
     await scene.create('app')
     const before = await scene.done('GET', `${scene.own}/databases/app`)
     const robot = { organization: 'local', group: 'default', scopes: ['full-access'] }
     const groupToken = await scene.mint('robot', robot)
     const configureNothing = await scene.mint('deleter', { ...robot, scopes: ['db:delete'] })
     const otherGroupToken = await scene.mint('team-robot', { ...robot, group: 'team' })
-    const stranger = await scene.platform.createUser({ username: 'stranger' })
-    await scene.done('POST', '/v1/organizations', { token: stranger, body: { name: 'theirs' } })
+    const outsider = await scene.platform.createUser({ username: 'stranger' })
+    await scene.done('POST', '/v1/organizations', { token: outsider, body: { name: 'theirs' } })
     const bob = await scene.platform.createUser({ username: 'bob' })
     await scene.done('POST', `${scene.own}/members`, { body: { username: 'bob', role: 'member' } })
     await scene.done('POST', '/v1/organizations', { token: bob, body: { name: 'bobs' } })
@@ -230,7 +230,7 @@ describe('a database is transferred', () => {
       body: { name: 'default', location: 'local' },
     })
     const refusals: [object, number, string?][] = [
-      // a member does not take it away
+      // a member cannot transfer it
       [{ org: 'bobs' }, 403, bob],
       [{ org: 'theirs' }, 404],
       [{ org: 'mine', group: 'nowhere' }, 400],
@@ -240,7 +240,7 @@ describe('a database is transferred', () => {
       [{ org: 'theirs' }, 404, groupToken],
       [{ org: 'local', group: 'team' }, 403, configureNothing],
       [{ org: 'local', group: 'team' }, 404, otherGroupToken],
-      [{ org: 'mine' }, 404, stranger],
+      [{ org: 'mine' }, 404, outsider],
     ]
     for (const [body, status, token] of refusals)
       expect([body, (await transfer(scene, body, token)).status]).toEqual([body, status])
@@ -249,8 +249,8 @@ describe('a database is transferred', () => {
     expect(await scene.done('GET', `${scene.own}/databases/app`)).toEqual(before)
   })
 
-  test('only together with those that share its schema', async () => {
-    const scene = await furnished()
+  test('only together with the databases that share its schema', async () => {
+    const scene = await populated()
     await scene.create('parent', { is_schema: true })
     await scene.create('app', { schema: 'parent' })
     expect(await transfer(scene, { org: 'mine' })).toMatchObject({

@@ -9,7 +9,7 @@ const G = `${O}/groups/{groupName}`
 const G3 = `${O3}/groups/{groupId}`
 
 /**
- * The command line, commit e149f69 of 2026-06-19. Without requests that no command sends here: seeding an existing database,
+ * The vendor's CLI, commit e149f69 of 2026-06-19. Omits requests that no command sends here: seeding an existing database,
  * and starting and aborting a migration to AWS, which it offers only until a migration is finished.
  */
 export const COMMAND_LINE_REQUESTS: readonly string[] = [
@@ -92,7 +92,7 @@ export const COMMAND_LINE_REQUESTS: readonly string[] = [
   `POST ${G3}/auth/tokens`,
 ]
 
-/** `@tursodatabase/api` 2.0.5. Without two requests that no server supports, because it has their paths wrong. */
+/** `@tursodatabase/api` 2.0.5. Omits two requests that no server supports, because their paths are incorrect. */
 export const CLIENT_REQUESTS: readonly string[] = [
   'GET /v1/auth/api-tokens',
   'POST /v1/auth/api-tokens/{tokenName}',

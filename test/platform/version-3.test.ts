@@ -3,7 +3,7 @@ import { Scene, sql } from './platform-scene.ts'
 
 // Version 3 of the API, which uses ids in paths and bodies. The vendor's CLI sends these requests with `--v3-api`.
 
-async function furnished() {
+async function populated() {
   const scene = await Scene.forTest()
   const { group } = await scene.done('POST', `${scene.own}/groups`, {
     body: { name: 'team', location: 'local' },
@@ -12,8 +12,8 @@ async function furnished() {
   return { scene, own, groupId: group.uuid as string }
 }
 
-test('a database by ids: created, shown, used, copied and deleted', async () => {
-  const { scene, own, groupId } = await furnished()
+test('creates, shows, uses, copies and deletes a database by ids', async () => {
+  const { scene, own, groupId } = await populated()
   const { database } = await scene.done('POST', `${own}/databases`, {
     body: { name: 'app', group_id: groupId },
   })
@@ -21,7 +21,7 @@ test('a database by ids: created, shown, used, copied and deleted', async () => 
     name: 'app',
     group: 'team',
     parent: null,
-    // makes the command line use plain HTTP
+    // makes the CLI use plain HTTP
     primaryRegion: 'local',
     delete_protection: false,
     allow_rules_config: { allowed_ips: [], allowed_aws_vpc_ids: [] },
@@ -49,19 +49,19 @@ test('a database by ids: created, shown, used, copied and deleted', async () => 
   const { jwt: ofGroup } = await scene.done('POST', `${own}/groups/${groupId}/auth/tokens`, { body: {} })
   expect((await sql(copy.hostname, ofGroup, 'SELECT a FROM t')).rows).toEqual([['42']])
 
-  expect((await scene.ask('DELETE', one)).status).toBe(400)
+  expect((await scene.sendRequest('DELETE', one)).status).toBe(400)
   await scene.done('PATCH', `${scene.own}/databases/app/configuration`, {
     body: { delete_protection: false },
   })
-  expect(await scene.ask('DELETE', one)).toMatchObject({ status: 200, body: undefined })
-  expect(await scene.ask('GET', one)).toMatchObject({
+  expect(await scene.sendRequest('DELETE', one)).toMatchObject({ status: 200, body: undefined })
+  expect(await scene.sendRequest('GET', one)).toMatchObject({
     status: 404,
     body: { error: `could not find database with id ${database.dbId}: record not found` },
   })
 })
 
-test('lists of databases and groups: filters, pages and both versions of a name', async () => {
-  const { scene, own, groupId } = await furnished()
+test('lists databases and groups with filters, in pages, and with both versions of a name', async () => {
+  const { scene, own, groupId } = await populated()
   const { id } = await scene.create('app', { group: 'team' })
   await scene.create('other')
   await scene.create('copy', { group: 'team', seed: { type: 'database', name: 'app' } })
@@ -76,7 +76,7 @@ test('lists of databases and groups: filters, pages and both versions of a name'
   const first = await namesOf('?limit=3')
   expect(first.names).toEqual(['default', 'app', 'other'])
   expect(await namesOf(`?limit=3&cursor=${first.next}`)).toEqual({ names: ['copy'], next: null })
-  expect((await scene.ask('GET', `${own}/databases?limit=none`)).status).toBe(400)
+  expect((await scene.sendRequest('GET', `${own}/databases?limit=none`)).status).toBe(400)
 
   const { groups } = await scene.done('GET', `${own}/groups`)
   expect(groups).toEqual((await scene.done('GET', `${scene.own}/groups`)).groups)
@@ -85,11 +85,11 @@ test('lists of databases and groups: filters, pages and both versions of a name'
 })
 
 test('an id is found only if the token has access to it, and a name is not an id', async () => {
-  const { scene, own, groupId } = await furnished()
+  const { scene, own, groupId } = await populated()
   const { id } = await scene.create('app', { group: 'team' })
   const { id: outside } = await scene.create('outside')
-  const stranger = await scene.platform.createUser({ username: 'stranger' })
-  const { organizations } = await scene.done('GET', '/v2/organizations', { token: stranger })
+  const outsider = await scene.platform.createUser({ username: 'stranger' })
+  const { organizations } = await scene.done('GET', '/v2/organizations', { token: outsider })
   const foreign = `/v3/organizations/${organizations[0].id}`
   const ofTeam = await scene.mint('of-team', {
     organization: 'local',
@@ -98,25 +98,25 @@ test('an id is found only if the token has access to it, and a name is not an id
   })
 
   const statusOf = async (path: string, token = scene.platform.token) =>
-    (await scene.ask('GET', path, { token })).status
-  expect(await statusOf(`${foreign}/databases`, stranger)).toBe(200)
-  // an organization, a database and a group of others are not found
-  expect(await statusOf(`${own}/databases`, stranger)).toBe(404)
-  expect(await statusOf(`${foreign}/databases/${id}`, stranger)).toBe(404)
-  expect(await statusOf(`${foreign}/groups/${groupId}`, stranger)).toBe(404)
+    (await scene.sendRequest('GET', path, { token })).status
+  expect(await statusOf(`${foreign}/databases`, outsider)).toBe(200)
+  // the organization, database and group of another user are not found
+  expect(await statusOf(`${own}/databases`, outsider)).toBe(404)
+  expect(await statusOf(`${foreign}/databases/${id}`, outsider)).toBe(404)
+  expect(await statusOf(`${foreign}/groups/${groupId}`, outsider)).toBe(404)
   expect(await statusOf(`${own}/databases/${id}`, ofTeam)).toBe(200)
   expect(await statusOf(`${own}/databases/${outside}`, ofTeam)).toBe(404)
   for (const path of ['/v3/organizations/local/databases', `${own}/databases/app`, `${own}/groups/team`])
     expect(await statusOf(path)).toBe(404)
 
   const create = async (version: string, body: object) =>
-    await scene.ask('POST', `${version}/databases`, { body: { name: 'new', ...body } })
+    await scene.sendRequest('POST', `${version}/databases`, { body: { name: 'new', ...body } })
   for (const version of [own, scene.own]) {
     expect(await create(version, {})).toMatchObject({ status: 400, body: { error: 'group is missing' } })
     expect(await create(version, { group_id: 'team' })).toMatchObject({ status: 400 })
     expect(await create(version, { group_id: groupId, group: 'default' })).toMatchObject({ status: 400 })
   }
-  // the vendor's client sends an id in version 1, too
+  // the vendor's client also sends an id in version 1
   expect(await create(scene.own, { group_id: groupId })).toMatchObject({ status: 200 })
   expect((await scene.done('GET', `${scene.own}/databases/new`)).database.group).toBe('team')
 })

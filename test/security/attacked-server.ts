@@ -28,7 +28,7 @@ export const KINDS: readonly AttackedKind[] = BACKENDS.flatMap((backend) => [
 /** A server with the databases `app` and `other`, and a directory next to its own. */
 export class AttackedServer implements AsyncDisposable {
   readonly server: LocalServer
-  /** A directory in which an attack may try to leave files. */
+  /** A directory in which an attack may try to create files. */
   readonly directory: string
   /** Signs tokens for every database. */
   readonly key: KeyObject
@@ -61,7 +61,11 @@ export class AttackedServer implements AsyncDisposable {
   }
 
   /** Sends a POST exactly as specified. */
-  async post(path: string, body: string | object, headers: Record<string, string> = {}): Promise<Answer> {
+  async post(
+    path: string,
+    body: string | object,
+    headers: Record<string, string> = {},
+  ): Promise<TestResponse> {
     const text = typeof body === 'string' ? body : JSON.stringify(body)
     const response = await fetch(this.server.url + path, { method: 'POST', body: text, headers })
     return { status: response.status, text: await response.text() }
@@ -73,13 +77,13 @@ export class AttackedServer implements AsyncDisposable {
   }
 }
 
-export interface Answer {
+export interface TestResponse {
   readonly status: number
   readonly text: string
 }
 
 /** The baton in the response of a pipeline or a cursor. */
-export function batonOf({ text }: Answer): string {
+export function batonOf({ text }: TestResponse): string {
   const baton = /^\{"baton":"([^"]+)"/.exec(text)?.[1]
   if (baton === undefined) throw new Error(`no baton: ${text.slice(0, 200)}`)
   return baton

@@ -4,7 +4,7 @@ import { AttackedServer, batonOf, KINDS } from './attacked-server.ts'
 
 const INSERT = execute('insert into t values (666)')
 
-/** Bodies that continue a stream by its baton, in every form that JSON parsers are known to accept. */
+/** Bodies that continue a stream with its baton, in every form that JSON parsers are known to accept. */
 function bodies(baton: string): Readonly<Record<string, string>> {
   const quoted = JSON.stringify(baton)
   const escaped = `"${baton.replace(/./g, (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`)}"`
@@ -14,8 +14,8 @@ function bodies(baton: string): Readonly<Record<string, string>> {
     'baton last': `{"requests":${requests},"baton":${quoted}}`,
     'escaped key': `{"\\u0062aton":${quoted},"requests":${requests}}`,
     'escaped value': `{"baton":${escaped},"requests":${requests}}`,
-    'key given twice, first': `{"baton":${quoted},"baton":null,"requests":${requests}}`,
-    'key given twice, last': `{"baton":null,"baton":${quoted},"requests":${requests}}`,
+    'duplicate key, first': `{"baton":${quoted},"baton":null,"requests":${requests}}`,
+    'duplicate key, last': `{"baton":null,"baton":${quoted},"requests":${requests}}`,
     array: `[${quoted},${requests}]`,
     'array in it': `{"baton":${quoted},"requests":[["execute",["insert into t values (666)"]]]}`,
     'baton in an array': `{"baton":[${quoted}],"requests":${requests}}`,
@@ -63,31 +63,31 @@ describe.each(KINDS)('a baton is valid only for its own database: $backend, auth
       attacked.post(path, body, foreign),
       attacked.post(path.slice('/other'.length), body, { ...foreign, 'x-namespace': 'other' }),
     ]
-    for (const answer of await Promise.all(addressed)) {
-      // some forms no longer contain a baton, and run where they were sent
-      if (!form.startsWith('key given twice, first')) expect([form, answer.status]).toEqual([form, 400])
+    for (const response of await Promise.all(addressed)) {
+      // some forms no longer contain a baton, and are executed on the database to which they were sent
+      if (!form.startsWith('duplicate key, first')) expect([form, response.status]).toEqual([form, 400])
     }
     const requests = [execute('select a from t where a = 666'), execute('rollback'), close]
     const { status, text } = await attacked.post('/app/v3/pipeline', { baton, requests }, own)
     expect([status, text.includes('"value":"666"')]).toEqual([200, false])
   })
 
-  test('every digit of a baton counts', async () => {
+  test('a baton with any changed digit is invalid', async () => {
     const baton = await openStream()
     for (const at of [0, 5, 10, 11, 20, 21, 40, 63]) {
       const forged = baton.slice(0, at) + (baton[at] === 'A' ? 'E' : 'A') + baton.slice(at + 1)
-      const answer = await attacked.post('/app/v3/pipeline', { baton: forged, requests: [] }, own)
-      expect([at, answer.status]).toEqual([at, 400])
+      const response = await attacked.post('/app/v3/pipeline', { baton: forged, requests: [] }, own)
+      expect([at, response.status]).toEqual([at, 400])
     }
-    const answer = await attacked.post(
+    const response = await attacked.post(
       '/app/v3/pipeline',
       { baton, requests: [execute('rollback'), close] },
       own,
     )
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
   })
 
-  test('a removed database takes its streams with it', async () => {
+  test('removing a database closes its streams', async () => {
     await attacked.server.createDatabase('short')
     const headers = await attacked.headers('short')
     const baton = batonOf(
@@ -103,7 +103,7 @@ describe.each(KINDS)('a baton is valid only for its own database: $backend, auth
 describe.each(KINDS.filter(({ auth }) => auth))(
   'a baton needs the permissions of its stream: $backend',
   (kind) => {
-    test('without a token, and with a read-only one', async () => {
+    test('is rejected without a token, and with a read-only token', async () => {
       await using attacked = await AttackedServer.start(kind)
       const headers = await attacked.headers()
       const reader = await attacked.headers('app', 'read-only')

@@ -18,7 +18,7 @@ describe.skipIf(browserPath === null)(
     let pagesPort: number
 
     beforeAll(async () => {
-      // names that resolve to this machine, as a hostile name server might arrange
+      // names that resolve to this machine, as a malicious name server might return
       const rules = ['evil.example', 'app.example'].map((name) => `MAP ${name} 127.0.0.1`).join(',')
       const args = ['--no-sandbox', '--disable-dev-shm-usage', `--host-resolver-rules=${rules}`]
       browser = await chromium.launch({ executablePath: browserPath as string, args })
@@ -62,7 +62,7 @@ describe.skipIf(browserPath === null)(
         }
       }
 
-      /** The result that a script of the page receives. */
+      /** The result received by a script of the page. */
       async function fetchFrom(page: Page, path: string, init: object): Promise<string> {
         const url = new URL(path, attacked.server.url).href
         return await page.evaluate<string>(`(async () => {
@@ -75,7 +75,7 @@ describe.skipIf(browserPath === null)(
       })()`)
       }
 
-      test('a foreign page can neither read nor write, by any means', async () => {
+      test('a page of another origin can neither read nor write', async () => {
         await onPage(`http://evil.example:${pagesPort}/`, async (page) => {
           const plain = { ...headers, 'content-type': 'text/plain' }
           expect(await fetchFrom(page, '/app/v2/pipeline', { method: 'POST', body: SELECT })).toMatch(
@@ -107,54 +107,57 @@ describe.skipIf(browserPath === null)(
         await expectNothingWritten()
       })
 
-      test('nor can a page whose own host name points here', async () => {
+      test('a page whose host name resolves to this machine can neither read nor write', async () => {
         const { port } = attacked.server
         await onPage(`http://evil.example:${port}/`, async (page) => {
           const own = `http://evil.example:${port}`
           expect(await fetchFrom(page, `${own}/version`, {})).toMatch(
             /^basic 403 .*not serve the host `evil\.example`/,
           )
-          const answer = await fetchFrom(page, `${own}/app/v2/pipeline`, {
+          const response = await fetchFrom(page, `${own}/app/v2/pipeline`, {
             method: 'POST',
             body: INSERT,
             headers,
           })
-          expect(answer).toMatch(/^basic 403 /)
+          expect(response).toMatch(/^basic 403 /)
         })
         await expectNothingWritten()
       })
 
-      test('nor can a page without an origin', async () => {
+      test('a page without an origin can neither read nor write', async () => {
         await onPage(`http://localhost:${pagesPort}/`, async (page) => {
           const init = JSON.stringify({ method: 'POST', body: INSERT })
           const call = `fetch(${JSON.stringify(`${attacked.url()}/v2/pipeline`)}, ${init})`
           const script = `${call}.then((r) => r.status, String).then((m) => parent.postMessage(String(m), '*'))`
-          const answer = await page.evaluate<string>(`new Promise((resolve) => {
+          const response = await page.evaluate<string>(`new Promise((resolve) => {
           addEventListener('message', ({ data }) => resolve(data))
           const frame = document.createElement('iframe')
           frame.setAttribute('sandbox', 'allow-scripts')
           frame.srcdoc = '<script>' + ${JSON.stringify(script)} + '<' + '/script>'
           document.body.append(frame)
         })`)
-          expect(answer).toMatch(/Failed to fetch/)
+          expect(response).toMatch(/Failed to fetch/)
         })
         await expectNothingWritten()
       })
 
-      test.each(['localhost', '127.0.0.1', 'app.example'])('allowed pages of %s can use it', async (host) => {
-        await onPage(`http://${host}:${pagesPort}/`, async (page) => {
-          // headers other than the simple ones make the browser send a preflight
-          const json = { ...headers, 'content-type': 'application/json', 'x-other': '1' }
-          const answer = await fetchFrom(page, '/app/v2/pipeline', {
-            method: 'POST',
-            body: SELECT,
-            headers: json,
+      test.each(['localhost', '127.0.0.1', 'app.example'])(
+        'allowed pages of %s can use the server',
+        async (host) => {
+          await onPage(`http://${host}:${pagesPort}/`, async (page) => {
+            // headers that are not CORS-safelisted make the browser send a preflight
+            const json = { ...headers, 'content-type': 'application/json', 'x-other': '1' }
+            const response = await fetchFrom(page, '/app/v2/pipeline', {
+              method: 'POST',
+              body: SELECT,
+              headers: json,
+            })
+            expect(response).toMatch(/^cors 200 .*"value":"42"/)
           })
-          expect(answer).toMatch(/^cors 200 .*"value":"42"/)
-        })
-      })
+        },
+      )
 
-      test('the URL opened in a browser shows what the server is', async () => {
+      test('the URL shows a description of the server in a browser', async () => {
         await onPage(attacked.server.url, async (page) => {
           expect(await page.title()).toBe('Baton local server')
           expect(await page.textContent('pre')).toBe(`DATABASE_URL=${attacked.server.url}`)

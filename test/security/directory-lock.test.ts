@@ -32,7 +32,7 @@ class Contender {
   constructor(directory: string, end = 'wait', within: readonly string[] = []) {
     const own = [process.execPath, '--disable-warning=ExperimentalWarning', PROGRAM, directory, end]
     const [command = '', ...args] = [...within, ...own]
-    // `unshare` complains when it is killed
+    // `unshare` prints an error when it is killed
     this.#child = spawn(command, args, {
       stdio: ['pipe', 'pipe', within.length === 0 ? 'inherit' : 'ignore'],
     })
@@ -77,7 +77,7 @@ async function* linesOf(child: ChildProcess): AsyncGenerator<string> {
 }
 
 test.each(Object.keys(BEGINNINGS))(
-  'many processes at once, one acquires it: %s',
+  'one of many simultaneous processes acquires it: %s',
   async (beginning) => {
     for (let round = 0; round < 3; round += 1) {
       const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
@@ -117,7 +117,7 @@ const ELSEWHERE = ['unshare', '--pid', '--fork', '--mount-proc']
 const hasNamespaces = spawnSync('unshare', [...ELSEWHERE.slice(1), 'true']).status === 0
 
 test.skipIf(!hasNamespaces)(
-  'a process of another container acquires it only after its owner was killed',
+  'a process in another container acquires it only after its owner was killed',
   async () => {
     const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
     const [first, second, third] = [1, 2, 3].map(() => new Contender(directory, 'wait', ELSEWHERE)) as [
@@ -160,39 +160,39 @@ describe('a lock that has changed', () => {
     const url = (await lines.next()).value as string
     return { dataDirectory, child, gone, lines, errors, url }
   }
-  const ask = async (url: string): Promise<number> => {
+  const sendRequest = async (url: string): Promise<number> => {
     const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql: 'select 1' } }] })
     return (await fetch(`${url}/v3/pipeline`, { method: 'POST', body })).status
   }
 
-  test('a file that was removed is locked again, and the server continues', async () => {
+  test('a file that was removed is recreated and locked, and the server continues', async () => {
     const { dataDirectory, child, url } = await start()
     const lock = join(dataDirectory, 'baton.lock.db')
     await rm(lock)
     await expect.poll(() => existsSync(lock), { timeout: 60_000 }).toBe(true)
     await expect(startLocalServer({ dataDirectory })).rejects.toThrow(`in use by process ${child.pid}`)
-    expect(await ask(url)).toBe(200)
+    expect(await sendRequest(url)).toBe(200)
   })
 
-  test('if another server was faster, the process exits at once and writes nothing', async () => {
+  test('if another server has locked the recreated file first, the process exits at once and writes nothing', async () => {
     const { dataDirectory, gone, errors } = await start()
-    // as the other process does, within a second
+    // like the other process, within a second
     await rm(join(dataDirectory, 'baton.lock.db'))
     await writeFile(join(dataDirectory, 'baton.lock.db'), '')
     expect(await gone).toEqual([null, 'SIGKILL'])
     expect(errors.join('')).toContain(`another server is using the directory ${dataDirectory}`)
   })
 
-  test('a process that reads the file, which drops its own lock, keeps the directory', async () => {
+  test('a process that reads the file, which releases its lock, still keeps the directory', async () => {
     const { dataDirectory, child, lines, url } = await start()
     child.stdin.write('read\n')
     expect((await lines.next()).value).toBe('read')
     await expect(startLocalServer({ dataDirectory })).rejects.toThrow(`in use by process ${child.pid}`)
-    expect(await ask(url)).toBe(200)
+    expect(await sendRequest(url)).toBe(200)
   })
 })
 
-test('a directory can be used by one server at a time, and must be writable', async () => {
+test('a directory must be writable, and can be used by only one server at a time', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
   const dataDirectory = join(directory, 'deep', 'data')
   const first = await startLocalServer({ dataDirectory })

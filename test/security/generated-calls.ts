@@ -19,8 +19,8 @@ export const CALL_SCHEMA: readonly string[] = [
 ]
 
 /** The additional functions of the embedded engine. */
-const MENDED = ['regexp', 'regexpi', 'vector8', 'vector16', 'vectorb16', 'vector1bit']
-const FUNCTIONS = [...ALLOWED_FUNCTIONS, ...MENDED].filter((name) => /^\w+$/.test(name))
+const FIXED = ['regexp', 'regexpi', 'vector8', 'vector16', 'vectorb16', 'vector1bit']
+const FUNCTIONS = [...ALLOWED_FUNCTIONS, ...FIXED].filter((name) => /^\w+$/.test(name))
 const TABLES = [...ALLOWED_TABLE_FUNCTIONS].filter((name) => !/^(?:dbstat|sqlite_stmt)$/.test(name))
 
 const NUMBERS: readonly string[] = [
@@ -214,7 +214,7 @@ const BOUND: readonly GeneratedCall['args'][number][] = [
   ...BOUND_BLOBS,
 ]
 
-/** The same with parameters in place of arguments, or of the values compared with hidden columns. */
+/** The same statement with parameters instead of arguments, or instead of the values compared with hidden columns. */
 export function generatedBoundCall(random: () => number): GeneratedCall {
   const args = Array.from({ length: Math.floor(random() * 5) }, () => pick(random, BOUND))
   const list = args.map(() => '?').join(', ')

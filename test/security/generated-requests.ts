@@ -74,7 +74,7 @@ const VALUES: readonly Json[] = [
   null,
 ]
 /** Replacements for a part of a request. */
-const ODD: readonly Json[] = [
+const MALFORMED: readonly Json[] = [
   null,
   true,
   0,
@@ -92,7 +92,7 @@ const ODD: readonly Json[] = [
   { __proto__: null, toString: 1 },
 ]
 
-/** Generates requests: valid, invalid and hostile ones; `batons` are some that the server issued. */
+/** Generates valid, invalid and malicious requests. `batons` were issued by the server. */
 export function generateRequest(random: () => number, batons: readonly string[]): GeneratedRequest {
   const path = `/${pick(random, DATABASES)}/${pick(random, ROUTES)}`
   const isPost = /pipeline|cursor/.test(path)
@@ -115,7 +115,8 @@ export function generateRequest(random: () => number, batons: readonly string[])
 }
 
 function bodyFor(random: () => number, path: string, batons: readonly string[]): string {
-  const given: Json = random() < 0.5 || batons.length === 0 ? null : oddBaton(random, pick(random, batons))
+  const given: Json =
+    random() < 0.5 || batons.length === 0 ? null : malformedBaton(random, pick(random, batons))
   const requests = Array.from({ length: 1 + Math.floor(random() * 4) }, () => operation(random))
   if (random() < 0.5) requests.push({ type: 'close' })
   const whole: Json = path.endsWith('cursor')
@@ -126,7 +127,7 @@ function bodyFor(random: () => number, path: string, batons: readonly string[]):
   return random() < 0.1 ? damage(random, text) : text
 }
 
-function oddBaton(random: () => number, baton: string): string {
+function malformedBaton(random: () => number, baton: string): string {
   return random() < 0.7 ? baton : damage(random, baton)
 }
 
@@ -180,18 +181,18 @@ function statement(random: () => number): Json {
 const sql = (random: () => number): string =>
   random() < 0.5 ? pick(random, QUERIES) : generateChange(random)
 
-/** The same with one piece replaced, left out, or duplicated. */
+/** The same text with one part replaced, removed or duplicated. */
 function mutate(random: () => number, value: Json): Json {
-  if (random() < 0.15 || typeof value !== 'object' || value === null) return pick(random, ODD)
+  if (random() < 0.15 || typeof value !== 'object' || value === null) return pick(random, MALFORMED)
   if (Array.isArray(value)) {
     const items = value as readonly Json[]
-    if (items.length === 0) return pick(random, ODD)
+    if (items.length === 0) return pick(random, MALFORMED)
     const at = Math.floor(random() * items.length)
     if (random() < 0.2) return [...items, ...items]
     return items.map((item, index) => (index === at ? mutate(random, item) : item))
   }
   const entries = Object.entries(value as Readonly<Record<string, Json>>)
-  if (entries.length === 0) return pick(random, ODD)
+  if (entries.length === 0) return pick(random, MALFORMED)
   const at = Math.floor(random() * entries.length)
   if (random() < 0.2) return Object.fromEntries(entries.filter((_, index) => index !== at))
   return Object.fromEntries(

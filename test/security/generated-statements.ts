@@ -27,7 +27,7 @@ export const SCHEMA: readonly string[] = [
   "insert into vec values (1, vector('[1,2]'))",
 ]
 
-/** Statements that change something, or would if they could; `#` stands for a number. */
+/** Statements that change something, or would if they succeeded; `#` is replaced with a number. */
 const CHANGES: readonly string[] = [
   'insert into t(a) values (#)',
   'insert or replace into t(id, a) values (1, #) returning *',
@@ -144,16 +144,16 @@ const BLANKS = [
 ]
 const ENDINGS = ['', '', ';', ';;', ' --', '/*', '\0', "; select '"]
 
-/** An oddly written statement that must have no effect with a read-only token. */
+/** A statement with unusual spelling that must have no effect with a read-only token. */
 export function generateChange(random: () => number): string {
   const plain = pick(random, CHANGES).replaceAll('#', () => String(Math.floor(random() * 100)))
-  const isOdd = random() < 0.6
-  const spaced = isOdd ? plain.replaceAll(' ', () => pick(random, BLANKS)) : plain
+  const isUnusual = random() < 0.6
+  const spaced = isUnusual ? plain.replaceAll(' ', () => pick(random, BLANKS)) : plain
   const cased = random() < 0.3 ? spaced.toUpperCase() : spaced
   return (
-    (isOdd ? pick(random, BEGINNINGS) : '') +
+    (isUnusual ? pick(random, BEGINNINGS) : '') +
     pick(random, EXPLANATIONS) +
     cased +
-    (isOdd ? pick(random, ENDINGS) : '')
+    (isUnusual ? pick(random, ENDINGS) : '')
   )
 }

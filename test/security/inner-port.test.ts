@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { close, execute } from '../server/wire.ts'
 import { AttackedServer, KINDS } from './attacked-server.ts'
 
-/** The kinds with a libsql-server behind the gateway, whose own port is reachable by any program on this machine. */
+/** The kinds with a libsql-server behind the gateway. Any program on this machine can connect to its port. */
 const INNER = KINDS.filter(({ backend }) => backend === 'sqld')
 
 describe.skipIf(process.platform !== 'linux').each(INNER)('the port behind the gateway: %o', (kind) => {
@@ -22,10 +22,10 @@ describe.skipIf(process.platform !== 'linux').each(INNER)('the port behind the g
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
 
-  async function ask(headers: Record<string, string>, sql: string, path = '/v3/pipeline') {
+  async function sendRequest(headers: Record<string, string>, sql: string, path = '/v3/pipeline') {
     const body = JSON.stringify(pipeline(sql))
-    const answer = await fetch(`http://${ports.data}${path}`, { method: 'POST', headers, body })
-    return { status: answer.status, text: await answer.text() }
+    const response = await fetch(`http://${ports.data}${path}`, { method: 'POST', headers, body })
+    return { status: response.status, text: await response.text() }
   }
 
   test('accepts neither tokens of clients nor requests without a token', async () => {
@@ -44,12 +44,12 @@ describe.skipIf(process.platform !== 'linux').each(INNER)('the port behind the g
           { ...named, ...token },
           { ...named, ...token, ...origin },
         ])
-          expect(await ask(headers, sql)).toMatchObject({ status: 401 })
-        expect([401, 404]).toContain((await ask(token, sql, `/dev/${id}/v3/pipeline`)).status)
+          expect(await sendRequest(headers, sql)).toMatchObject({ status: 401 })
+        expect([401, 404]).toContain((await sendRequest(token, sql, `/dev/${id}/v3/pipeline`)).status)
       }
       for (const path of ['/dump', '/beta/listen?table=t', '/v1/jobs']) {
-        const answer = await fetch(`http://${ports.data}${path}`, { headers: { ...named, ...token } })
-        expect([path, answer.status]).toEqual([path, 401])
+        const response = await fetch(`http://${ports.data}${path}`, { headers: { ...named, ...token } })
+        expect([path, response.status]).toEqual([path, 401])
       }
     }
     await expect(stat(victim)).rejects.toThrow('ENOENT')
@@ -67,7 +67,7 @@ function pipeline(sql: string): object {
   return { requests: [execute(sql), close] }
 }
 
-/** The port of the first server with its data in a folder, from its command line. */
+/** Returns the port of the first server with its data in a folder, from the arguments of its process. */
 async function portsOf(folder: string): Promise<{ data: string; admin: string }> {
   const [group = ''] = await readdir(folder)
   const { pid } = JSON.parse(await readFile(join(folder, group, 'sqld.pid'), 'utf8')) as { pid: number }

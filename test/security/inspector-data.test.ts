@@ -38,7 +38,7 @@ describe.skipIf(browserPath === null)(
       await page.keyboard.press('Control+Enter')
     }
 
-    test.each(BACKENDS)('tables, pages of rows, and exact values: %s', async (backend) => {
+    test.each(BACKENDS)('shows tables, pages of rows, and exact values: %s', async (backend) => {
       await using server = await startLocalServer({ backend, inspector: true })
       const { url } = await server.createDatabase('app')
       const db = createClient({ url })
@@ -80,88 +80,91 @@ describe.skipIf(browserPath === null)(
       expect(problems).toEqual([])
     })
 
-    test.each(BACKENDS)('a 1 MB value is truncated in the list, but not when opened: %s', async (backend) => {
-      await using server = await startLocalServer({ backend, inspector: true })
-      // rows arrive in a different order than in the index
-      await query(server.url, 'create table doc (key text primary key, body text, size int) without rowid')
-      await query(server.url, 'create index by_body on doc (body)')
-      for (const [key, letter] of [
-        ['a', 'z'],
-        ['b', 'y'],
-      ])
-        await query(server.url, `insert into doc values ('${key}', printf('%.*c', 1000000, '${letter}'), 1)`)
-      await query(server.url, 'create table file (name text, body blob)')
-      await query(server.url, "insert into file values ('first', zeroblob(1000000)), ('second', x'01')")
-      await using scene = await openData(server)
-      const { page, problems } = scene
-      for (const [row, letter] of ['z', 'y'].entries()) {
-        await choose(page, 'doc')
-        const cell = page.locator('.grid tbody tr').nth(row).locator('button').nth(1)
-        expect(await cell.textContent()).toBe(`${letter.repeat(200)}…`)
-        await cell.click()
-        // the value of the previous row may still be shown
-        await page.locator('#cell pre', { hasText: letter.repeat(1_000) }).waitFor()
-        await page.getByText('1,000,000 characters').waitFor()
-        expect(await page.locator('#cell pre').textContent()).toBe(letter.repeat(1_000_000))
-      }
-      await choose(page, 'file')
-      expect(await cells(page)).toEqual(['first', 'blob, 976.6 KiB', 'second', 'blob, 1 B'])
-      await page.getByRole('button', { name: '976.6 KiB' }).click()
-      await page.getByText('the first 64.0 KiB').waitFor()
-      expect((await page.locator('#cell pre').textContent())?.replaceAll(/\s/g, '')).toBe(
-        '00'.repeat(64 * 1_024),
-      )
-      expect(problems).toEqual([])
-    })
-
     test.each(BACKENDS)(
-      'a statement is rejected if the server reports that it writes: %s',
+      'truncates a 1 MB value in the list, but not when it is opened: %s',
       async (backend) => {
         await using server = await startLocalServer({ backend, inspector: true })
-        await query(server.url, 'create table t (a)')
-        await query(server.url, 'insert into t values (1)')
-        const count = async (): Promise<unknown> => await query(server.url, 'select count(*) from t')
-        const before = await count()
+        // rows arrive in a different order than in the index
+        await query(server.url, 'create table doc (key text primary key, body text, size int) without rowid')
+        await query(server.url, 'create index by_body on doc (body)')
+        for (const [key, letter] of [
+          ['a', 'z'],
+          ['b', 'y'],
+        ])
+          await query(
+            server.url,
+            `insert into doc values ('${key}', printf('%.*c', 1000000, '${letter}'), 1)`,
+          )
+        await query(server.url, 'create table file (name text, body blob)')
+        await query(server.url, "insert into file values ('first', zeroblob(1000000)), ('second', x'01')")
         await using scene = await openData(server)
-        const { page } = scene
-        for (const sql of [
-          'insert into t values (2)',
-          'with x as (select 2) insert into t select * from x returning a',
-          'drop table t',
-          'pragma user_version = 3',
-          'create table u (a)',
-        ]) {
-          await run(page, sql)
-          await page.getByText('This statement may change the database').waitFor()
-          await run(page, `explain query plan ${sql.startsWith('pragma') ? 'select 1' : sql}`)
-          await page.getByText('This statement may change the database').waitFor({ state: 'detached' })
+        const { page, problems } = scene
+        for (const [row, letter] of ['z', 'y'].entries()) {
+          await choose(page, 'doc')
+          const cell = page.locator('.grid tbody tr').nth(row).locator('button').nth(1)
+          expect(await cell.textContent()).toBe(`${letter.repeat(200)}…`)
+          await cell.click()
+          // the value of the previous row may still be shown
+          await page.locator('#cell pre', { hasText: letter.repeat(1_000) }).waitFor()
+          await page.getByText('1,000,000 characters').waitFor()
+          expect(await page.locator('#cell pre').textContent()).toBe(letter.repeat(1_000_000))
         }
-        for (const sql of ['commit', 'rollback', 'end', 'select 1; delete from t']) {
-          await run(page, sql)
-          await page.locator('#run').click()
-        }
-        expect(await count()).toEqual(before)
-        await page.check('#may-write')
-        await run(page, 'insert into t values (2), (3)')
-        await page.getByText('2 rows changed').waitFor()
-        await expect.poll(() => page.locator('#tables li').allTextContents()).toEqual(['t3'])
-        // more rows than are shown: the statement still runs to its end
-        await run(
-          page,
-          'with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000) insert into t select i from n returning a',
+        await choose(page, 'file')
+        expect(await cells(page)).toEqual(['first', 'blob, 976.6 KiB', 'second', 'blob, 1 B'])
+        await page.getByRole('button', { name: '976.6 KiB' }).click()
+        await page.getByText('the first 64.0 KiB').waitFor()
+        expect((await page.locator('#cell pre').textContent())?.replaceAll(/\s/g, '')).toBe(
+          '00'.repeat(64 * 1_024),
         )
-        await page.getByText('the first 1000 rows, 20000 rows changed').waitFor()
-        await expect.poll(() => page.locator('#tables li').allTextContents()).toEqual(['t20,003'])
-        await run(page, 'delete from t where rowid > 3')
-        await expect.poll(() => page.locator('#tables li').allTextContents()).toEqual(['t3'])
-        await page.uncheck('#may-write')
-        await run(page, 'delete from t')
-        await page.getByText('This statement may change the database').waitFor()
-        expect(await page.locator('#tables li').allTextContents()).toEqual(['t3'])
+        expect(problems).toEqual([])
       },
     )
 
-    test('a view of a missing table, rows that have changed, and a database that was left', async () => {
+    test.each(BACKENDS)('rejects a statement if the server reports that it writes: %s', async (backend) => {
+      await using server = await startLocalServer({ backend, inspector: true })
+      await query(server.url, 'create table t (a)')
+      await query(server.url, 'insert into t values (1)')
+      const count = async (): Promise<unknown> => await query(server.url, 'select count(*) from t')
+      const before = await count()
+      await using scene = await openData(server)
+      const { page } = scene
+      for (const sql of [
+        'insert into t values (2)',
+        'with x as (select 2) insert into t select * from x returning a',
+        'drop table t',
+        'pragma user_version = 3',
+        'create table u (a)',
+      ]) {
+        await run(page, sql)
+        await page.getByText('This statement may change the database').waitFor()
+        await run(page, `explain query plan ${sql.startsWith('pragma') ? 'select 1' : sql}`)
+        await page.getByText('This statement may change the database').waitFor({ state: 'detached' })
+      }
+      for (const sql of ['commit', 'rollback', 'end', 'select 1; delete from t']) {
+        await run(page, sql)
+        await page.locator('#run').click()
+      }
+      expect(await count()).toEqual(before)
+      await page.check('#may-write')
+      await run(page, 'insert into t values (2), (3)')
+      await page.getByText('2 rows changed').waitFor()
+      await expect.poll(() => page.locator('#tables li').allTextContents()).toEqual(['t3'])
+      // the statement runs to its end even if it returns more rows than are shown
+      await run(
+        page,
+        'with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000) insert into t select i from n returning a',
+      )
+      await page.getByText('the first 1000 rows, 20000 rows changed').waitFor()
+      await expect.poll(() => page.locator('#tables li').allTextContents()).toEqual(['t20,003'])
+      await run(page, 'delete from t where rowid > 3')
+      await expect.poll(() => page.locator('#tables li').allTextContents()).toEqual(['t3'])
+      await page.uncheck('#may-write')
+      await run(page, 'delete from t')
+      await page.getByText('This statement may change the database').waitFor()
+      expect(await page.locator('#tables li').allTextContents()).toEqual(['t3'])
+    })
+
+    test('handles a view of a missing table, changed rows, and switching to another database', async () => {
       await using server = await startLocalServer({ inspector: true })
       await query(server.url, 'create view broken as select * from missing')
       await query(server.url, 'create table doc (key text primary key, body text) without rowid')
@@ -177,7 +180,7 @@ describe.skipIf(browserPath === null)(
       await query(server.url, "delete from doc where key = 'a'")
       await page.locator('.grid tbody tr').nth(1).locator('button').nth(1).click()
       await page.getByRole('alert').getByText('The rows have changed').waitFor()
-      // the response for the database that was left comes last
+      // the response for the previous database arrives last
       const [held, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
       await page.route('**/default/v2/pipeline', async (route) => {
         held.resolve()
@@ -196,7 +199,7 @@ describe.skipIf(browserPath === null)(
       expect(await page.locator('#tables li').allTextContents()).toEqual(['elsewhere0'])
     })
 
-    test.each(BACKENDS)('results, query plans and errors: %s', async (backend) => {
+    test.each(BACKENDS)('shows results, query plans and errors: %s', async (backend) => {
       await using server = await startLocalServer({ backend, inspector: true })
       await query(server.url, 'create table t (a integer primary key, b)')
       await using scene = await openData(server)
@@ -205,11 +208,11 @@ describe.skipIf(browserPath === null)(
       await page.locator('#result-count').getByText('1 row,').waitFor()
       expect(await page.locator('.grid th').allTextContents()).toEqual(['x', 'x', 'y'])
       expect(await cells(page)).toEqual(['1', '2', 'NULL'])
-      // endless: it is aborted after the rows that are shown
+      // an endless statement is aborted after the rows that are shown
       await run(page, 'with recursive n(i) as (select 1 union all select i + 1 from n) select i from n')
       await page.getByText('the first 1000 rows').waitFor()
       expect(await page.locator('.grid tbody tr').count()).toBe(1_000)
-      // an endless view does not keep the list from being shown
+      // an endless view does not prevent the list from being shown
       await query(server.url, `create view endless as ${ENDLESS_READ}`)
       await page.getByRole('button', { name: 'Refresh' }).click()
       await page.getByRole('button', { name: 'endless' }).waitFor()
@@ -224,7 +227,7 @@ describe.skipIf(browserPath === null)(
       await page.getByText('SEARCH t USING INTEGER PRIMARY KEY').waitFor()
       await run(page, 'select * from missing')
       await page.getByRole('alert').getByText('no such table: missing').waitFor()
-      // none of this holds a lock, and none of it is listed among the programs' requests
+      // these statements hold no lock, and are not listed among the requests
       await query(server.url, 'insert into t values (1, 2)')
       await page.getByRole('tab', { name: 'Requests' }).click()
       await page.locator('#rows tr', { hasText: 'insert into t' }).waitFor()
@@ -233,7 +236,7 @@ describe.skipIf(browserPath === null)(
       expect(problems).toEqual([])
     })
 
-    test('hostile names and values stay text', async () => {
+    test('displays names and values with markup as text', async () => {
       const hostile =
         '<img src=x onerror="globalThis.attacked = 1"></script><script>globalThis.attacked = 1</script>'
       const name = `"${hostile.replaceAll('"', '""')}"`
@@ -256,7 +259,7 @@ describe.skipIf(browserPath === null)(
       expect(problems).toEqual([])
     })
 
-    test('with the keyboard, and on a narrow screen', async () => {
+    test('works with the keyboard, and on a narrow screen', async () => {
       await using server = await startLocalServer({ inspector: true })
       await query(
         server.url,

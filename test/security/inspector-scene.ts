@@ -4,7 +4,7 @@ import { close, execute, pipeline } from '../server/wire.ts'
 
 /** A transaction that holds the write lock of `app` while another waits for it. */
 export interface LockScene extends AsyncDisposable {
-  /** Commits, and lets the waiter write. */
+  /** Commits, so that the waiting writer can continue. */
   finish(): Promise<void>
 }
 

@@ -18,7 +18,7 @@ const PICTURES = fileURLToPath(new URL('../../packages/local-server/docs/picture
 
 const PATHS = ['/_baton', '/_baton/page.js', '/_baton/page.css', '/_baton/events', '/_baton/databases']
 
-/** `fetch` does not let us choose the headers that only browsers may set. */
+/** `fetch` does not allow setting the headers that are reserved for browsers. */
 async function statusOf(url: string, headers: Record<string, string> = {}, method = 'GET'): Promise<number> {
   return await new Promise((resolve, reject) => {
     const request = http.request(url, { method, headers, agent: false }, (response) => {
@@ -55,7 +55,7 @@ describe('the inspector rejects', () => {
 
   test.each([
     { origin: 'https://evil.example' },
-    // these may use the databases
+    // these origins may use the databases
     { origin: 'https://app.example' },
     { origin: 'http://localhost:3000' },
     { origin: 'null' },
@@ -68,7 +68,7 @@ describe('the inspector rejects', () => {
     for (const path of PATHS) expect([path, await statusOf(server.url + path, headers)]).toEqual([path, 403])
   })
 
-  test('and accepts its own page', async () => {
+  test('does not reject its own page', async () => {
     for (const path of PATHS) {
       expect(await statusOf(server.url + path)).toBe(200)
       expect(await statusOf(server.url + path, { 'sec-fetch-site': 'same-origin' })).toBe(200)
@@ -100,7 +100,7 @@ describe.skipIf(browserPath === null)(
     }, 180_000)
     afterAll(() => browser.close())
 
-    test.each(BACKENDS)('statements appear as they arrive, with their outcome: %s', async (backend) => {
+    test.each(BACKENDS)('shows statements as they arrive, with their outcome: %s', async (backend) => {
       await using server = await startLocalServer({ backend, inspector: true })
       const { url } = await server.createDatabase('app')
       await using scene = await open(browser, server)
@@ -120,13 +120,13 @@ describe.skipIf(browserPath === null)(
       expect(selected[4]).toMatch(/ m?s$/)
       const html = await page.content()
       expect(html).not.toContain('SECRET-ARGUMENT')
-      // a page that is opened later shows earlier events
+      // a page that is opened later also shows earlier events
       await using second = await open(browser, server)
       await second.page.locator('#rows tr').nth(3).waitFor()
       expect(problems).toEqual([])
     })
 
-    test('a transaction is on the timeline, with its round trips', async () => {
+    test('shows a transaction on the timeline, with its round trips', async () => {
       await using server = await startLocalServer({ inspector: true })
       await using scene = await open(browser, server)
       const { page } = scene
@@ -148,7 +148,7 @@ describe.skipIf(browserPath === null)(
       expect(await page.locator('#timeline .transaction.committed + .locked').count()).toBe(1)
     })
 
-    test('the holder of the write lock, its waiters, and the one that lost it', async () => {
+    test('shows the holder of the write lock, the waiters, and a transaction that lost it', async () => {
       await using server = await startLocalServer({ inspector: true })
       await query(server.url, 'create table t (a)')
       await using scene = await open(browser, server)
@@ -158,7 +158,7 @@ describe.skipIf(browserPath === null)(
       const holder = await pipeline(server.url, [execute('begin'), execute('insert into t values (1)')])
       await locks.getByText('has held the write lock').waitFor()
       expect(await locks.textContent()).toContain('no requests waiting')
-      // it takes the lock over once the five seconds have passed
+      // the waiter takes over the lock after five seconds
       const waiter = query(server.url, 'insert into t values (2)')
       await locks.getByText('insert into t values (2)').waitFor()
       expect(await locks.textContent()).toMatch(/default #1.*#2 waiting for/)
@@ -169,7 +169,7 @@ describe.skipIf(browserPath === null)(
       await expect
         .poll(() => page.locator('#timeline g.span > title').textContent())
         .toMatch(/stream 1: lost/)
-      // it is drawn as waiting, not as work, even after it has ended
+      // its wait is still shown as waiting after it has ended
       expect(await page.locator('#timeline rect.waiting').count()).toBe(1)
       expect((await pipeline(server.url, [close], { baton: holder.baton })).status).toBe(200)
       await page.locator('#rows tr').filter({ hasText: 'end of the stream' }).waitFor()
@@ -189,7 +189,7 @@ describe.skipIf(browserPath === null)(
       expect(await page.locator('#source').textContent()).toBe('not live')
     })
 
-    test('the page of the server links to it, if it is on', async () => {
+    test('the page of the server links to the inspector if it is enabled', async () => {
       for (const inspector of [true, false]) {
         await using server = await startLocalServer({ inspector })
         const page = await (await fetch(server.url, { headers: { accept: 'text/html' } })).text()
@@ -197,7 +197,7 @@ describe.skipIf(browserPath === null)(
       }
     })
 
-    test('filter, errors only, pause, copy and keyboard', async () => {
+    test('supports filters, errors only, pause, copying and the keyboard', async () => {
       await using server = await startLocalServer({ inspector: true })
       await using scene = await open(browser, server)
       const { page, problems } = scene
@@ -219,7 +219,7 @@ describe.skipIf(browserPath === null)(
       await page.uncheck('#errors-only')
       expect(await rows.count()).toBe(5)
 
-      // with keys only, wherever the focus is
+      // with the keyboard alone, wherever the focus is
       await page.locator('h1').click()
       await page.keyboard.press('ArrowDown')
       expect(await page.locator('tr[aria-selected=true]').textContent()).toContain('select 4 as pear')
@@ -264,7 +264,7 @@ describe.skipIf(browserPath === null)(
       expect(problems).toEqual([])
     })
 
-    test('its policy allows no other scripts and no embedding', async () => {
+    test('its content security policy allows neither other scripts nor embedding', async () => {
       await using server = await startLocalServer({ inspector: true })
       await using scene = await open(browser, server)
       const { page, problems } = scene
@@ -281,7 +281,7 @@ describe.skipIf(browserPath === null)(
       expect(problems.join()).toMatch(/Content Security Policy/)
     })
 
-    test('events of a client, written as lines of JSON, produce the same timeline', async () => {
+    test('a file with the events of a client as lines of JSON produces the same timeline', async () => {
       await using server = await startLocalServer({ inspector: true })
       const lines: string[] = []
       const db = createClient({
@@ -308,14 +308,14 @@ describe.skipIf(browserPath === null)(
         expect(await page.locator('#rows tr.failed').textContent()).toContain('no such table: missing')
         expect(await page.locator('#timeline .lane-name').textContent()).toBe('shop')
         expect(await page.locator('#timeline g.span > title').textContent()).toMatch(/: committed, /)
-        // dropping the file shows the same
+        // dropping the file has the same result
         await page.evaluate(`{
           const data = new DataTransfer()
           data.items.add(new File([${JSON.stringify(lines.slice(0, 4).join('\n'))}], 'dropped.jsonl'))
           document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))
         }`)
         await page.getByText('4 events from dropped.jsonl').waitFor()
-        // events in the meantime appear afterwards
+        // events that arrived in the meantime are shown afterwards
         await query(server.url, 'select 9 as meanwhile')
         await page.click('#back')
         await page.locator('#rows tr', { hasText: 'select 9 as meanwhile' }).waitFor()
@@ -326,27 +326,30 @@ describe.skipIf(browserPath === null)(
       }
     })
 
-    test.each(['light', 'dark'] as const)('pictures of the manual: %s', async (colorScheme) => {
-      await using server = await startLocalServer({ inspector: true })
-      for (const name of ['app', 'billing']) await server.createDatabase(name)
-      await using scene = await open(browser, server, { colorScheme })
-      const { page } = scene
-      await page.selectOption('#range', '5')
-      const ground = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
-      expect(ground).toBe(colorScheme === 'dark' ? 'rgb(17, 22, 28)' : 'rgb(244, 245, 247)')
-      await shopScene(server)
-      await using lock = await lockScene(server.urlOf('app'))
-      await page.locator('#locks').getByText('waiting for').first().waitFor()
-      // long enough to be seen
-      await page.waitForTimeout(1_200)
-      expect(scene.problems).toEqual([])
-      await page.locator('#rows tr', { hasText: 'update orders' }).first().click()
-      const picture = await page.screenshot()
-      await lock.finish()
-      expect(picture.length).toBeLessThan(150_000)
-      if (process.env['WRITE_PICTURES'] === '1')
-        await writeFile(`${PICTURES}inspector-${colorScheme}.png`, picture)
-    })
+    test.each(['light', 'dark'] as const)(
+      'takes the screenshots of the documentation: %s',
+      async (colorScheme) => {
+        await using server = await startLocalServer({ inspector: true })
+        for (const name of ['app', 'billing']) await server.createDatabase(name)
+        await using scene = await open(browser, server, { colorScheme })
+        const { page } = scene
+        await page.selectOption('#range', '5')
+        const ground = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
+        expect(ground).toBe(colorScheme === 'dark' ? 'rgb(17, 22, 28)' : 'rgb(244, 245, 247)')
+        await shopScene(server)
+        await using lock = await lockScene(server.urlOf('app'))
+        await page.locator('#locks').getByText('waiting for').first().waitFor()
+        // long enough to be visible
+        await page.waitForTimeout(1_200)
+        expect(scene.problems).toEqual([])
+        await page.locator('#rows tr', { hasText: 'update orders' }).first().click()
+        const picture = await page.screenshot()
+        await lock.finish()
+        expect(picture.length).toBeLessThan(150_000)
+        if (process.env['WRITE_PICTURES'] === '1')
+          await writeFile(`${PICTURES}inspector-${colorScheme}.png`, picture)
+      },
+    )
   },
 )
 

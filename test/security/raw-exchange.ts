@@ -12,13 +12,13 @@ export async function sendRaw(port: number, bytes: string): Promise<string> {
       clearTimeout(quiet)
       quiet = setTimeout(resolve, ms)
     }
-    // longer for the first byte
+    // wait longer for the first byte
     waitOn(QUIET_MS * 8)
     socket.on('data', (chunk) => {
       received += chunk.toString('latin1')
       waitOn(QUIET_MS)
     })
-    socket.on('error', () => {}) // a reset is a response, too
+    socket.on('error', () => {}) // a reset also counts as a response
     socket.on('close', () => {
       clearTimeout(quiet)
       resolve()
@@ -29,7 +29,7 @@ export async function sendRaw(port: number, bytes: string): Promise<string> {
   return received
 }
 
-/** The status of each response in the received bytes, without interim ones. */
+/** Returns the status of each response in the received bytes, except interim responses. */
 export function statuses(received: string): number[] {
   return [...received.matchAll(/HTTP\/1\.1 ([2-5]\d\d) /g)].map(([, status]) => Number(status))
 }

@@ -7,14 +7,14 @@ import { createPlatformClient } from '@batonsql/platform'
 import { expect, onTestFinished, test } from 'vitest'
 import { KINDS } from './attacked-server.ts'
 
-/** Returns the value of an argument on the command line of a server. */
+/** Returns the value of a command-line argument of a server. */
 async function argumentOf(folder: string, name: string): Promise<string> {
   const { pid } = JSON.parse(await readFile(join(folder, 'sqld.pid'), 'utf8'))
   const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0')
   return words[words.indexOf(name) + 1] ?? ''
 }
 
-/** Requests the contents of a database like a replica that forwards a statement with full permissions. */
+/** Requests the contents of a database, like a replica that forwards a statement with full permissions. */
 async function forward(url: string, id: string, options: http2.SecureClientSessionOptions): Promise<unknown> {
   const session = http2.connect(url, { rejectUnauthorized: false, ...options })
   onTestFinished(() => session.destroy())

@@ -1,5 +1,5 @@
-// Generated requests to the embedded server, valid, invalid and hostile: each gets a response, none because of a failure of
-// the server, which still works afterwards. FUZZ_REQUESTS sets their number, FUZZ_SEED repeats a run.
+// Sends generated requests to the embedded server, valid, invalid and malicious. Each gets a response that is not caused by a
+// server failure, and the server still works afterwards. FUZZ_REQUESTS sets their number, FUZZ_SEED repeats a run.
 import http from 'node:http'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { expect, test } from 'vitest'
@@ -10,7 +10,7 @@ import { SCHEMA } from './generated-statements.ts'
 const COUNT = Number(process.env['FUZZ_REQUESTS'] ?? 1_000)
 const SEED = Number(process.env['FUZZ_SEED'] ?? Date.now() % 2 ** 31)
 const AT_ONCE = 8
-/** A transaction may hold the write lock for 5 s, and others may be ahead of it in the queue. */
+/** A transaction may hold the write lock for 5 s, and several may be queued. */
 const MAX_WAIT_MS = 60_000
 const LISTEN_MS = 30
 /** Requests for which libsql-server also returns 500. */
@@ -24,14 +24,17 @@ const KNOWN_FAILURES = [
 ]
 const EXPECTED = new Set([200, 400, 401, 403, 404, 405, 413, 415, 429])
 
-interface Answer {
+interface TestResponse {
   readonly status: number
   readonly body: string
 }
 
 const agent = new http.Agent({ keepAlive: true, maxSockets: AT_ONCE })
 
-async function send(server: LocalServer, { method, path, headers, body }: GeneratedRequest): Promise<Answer> {
+async function send(
+  server: LocalServer,
+  { method, path, headers, body }: GeneratedRequest,
+): Promise<TestResponse> {
   return await new Promise((resolve, reject) => {
     const request = http.request(
       { host: '127.0.0.1', port: server.port, method, path, headers, agent, timeout: MAX_WAIT_MS },
@@ -69,13 +72,17 @@ async function open(): Promise<LocalServer> {
   return server
 }
 
-async function run(server: LocalServer, database: string, statements: readonly string[]): Promise<Answer> {
+async function run(
+  server: LocalServer,
+  database: string,
+  statements: readonly string[],
+): Promise<TestResponse> {
   const steps = statements.map((sql) => ({ stmt: { sql } }))
   const body = JSON.stringify({ requests: [{ type: 'batch', batch: { steps } }, { type: 'close' }] })
   return await send(server, { method: 'POST', path: `/${database}/v3/pipeline`, headers: {}, body })
 }
 
-function judge(request: GeneratedRequest, { status, body }: Answer): string | null {
+function judge(request: GeneratedRequest, { status, body }: TestResponse): string | null {
   if (EXPECTED.has(status)) return null
   if (status === 500 && KNOWN_FAILURES.some((known) => known.test(body))) return null
   return `${status} ${body.slice(0, 300)} to ${request.method} ${request.path} ${JSON.stringify(request.headers)} ${request.body?.slice(0, 1_000)}`
@@ -87,16 +94,16 @@ test(`${COUNT} generated requests (seed ${SEED})`, { timeout: 120_000 + COUNT * 
   let batons: string[] = []
   const findings: string[] = []
   const seen = new Map<number, number>()
-  let left = COUNT
+  let remaining = COUNT
   const lane = async (): Promise<void> => {
-    while (left > 0 && findings.length < 5) {
-      left -= 1
+    while (remaining > 0 && findings.length < 5) {
+      remaining -= 1
       const request = generateRequest(random, batons)
-      const answer = await send(server, request)
-      seen.set(answer.status, (seen.get(answer.status) ?? 0) + 1)
-      const finding = judge(request, answer)
+      const reply = await send(server, request)
+      seen.set(reply.status, (seen.get(reply.status) ?? 0) + 1)
+      const finding = judge(request, reply)
       if (finding !== null) findings.push(finding)
-      const baton = /"baton":"([^"]+)"/.exec(answer.body)?.[1]
+      const baton = /"baton":"([^"]+)"/.exec(reply.body)?.[1]
       if (baton !== undefined) batons = [...batons.slice(-20), baton]
     }
   }

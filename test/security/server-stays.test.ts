@@ -5,7 +5,9 @@ import { seeded } from '../support/random.ts'
 import { AttackedServer, BACKENDS, batonOf } from './attacked-server.ts'
 import { CALL_SCHEMA, generatedBoundCall, generatedCall } from './generated-calls.ts'
 
-/** Statements that each crashed a server, in one request with those before it; with any token, even a read-only one. */
+/**
+ * Statements that crashed a server with any token, even a read-only one. The statements of a list are sent in one request.
+ */
 const READS: readonly (readonly string[])[] = [
   ["select replicate('abc', 2863311531)"],
   ["select padl('a', 4294967295)", "select padr('a', 4294967295)", "select padc('é€😀', 4294967295)"],
@@ -57,14 +59,14 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
     attacked = await AttackedServer.start({ backend, auth: false })
     for (const name of ['app', 'other']) {
       await attacked.server.updateDatabase(name, { allowAttach: true })
-      await ask(name, [execute('create table s(a)'), execute('insert into s values (1)'), close])
+      await sendRequest(name, [execute('create table s(a)'), execute('insert into s values (1)'), close])
     }
-    const open = await ask('other', [execute('begin'), execute('insert into s values (2)')])
+    const open = await sendRequest('other', [execute('begin'), execute('insert into s values (2)')])
     baton = (JSON.parse(open) as { baton: string }).baton
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
 
-  async function ask(
+  async function sendRequest(
     name: string,
     requests: readonly WireRequest[],
     of: string | null = null,
@@ -74,12 +76,16 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
 
   test('functions, vectors and ATTACH', async () => {
     for (const statements of [...READS, ...WRITES, ...byAttach(attacked.server.databaseId('other'))])
-      await ask('app', [...statements.map((sql) => execute(sql)), close])
-    const after = await ask('other', [execute('commit'), execute('select count(*) from s'), close], baton)
+      await sendRequest('app', [...statements.map((sql) => execute(sql)), close])
+    const after = await sendRequest(
+      'other',
+      [execute('commit'), execute('select count(*) from s'), close],
+      baton,
+    )
     expect(after).toContain('"value":"2"')
   })
 
-  /** Proves that no server has crashed in the meantime: its streams still exist. */
+  /** Proves that the server has not crashed in the meantime: its streams still exist. */
   async function checkTransaction(work: () => Promise<void>): Promise<void> {
     let transaction = await attacked.post('/other/v3/pipeline', { requests: [execute('begin')] })
     const working = work()
@@ -95,14 +101,16 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
       })
     }
     await working
-    expect(await ask('other', [execute('commit'), close], batonOf(transaction))).toContain('"type":"ok"')
+    expect(await sendRequest('other', [execute('commit'), close], batonOf(transaction))).toContain(
+      '"type":"ok"',
+    )
   }
 
   describe('a search for a number of rows that crashes libsql-server', () => {
     beforeAll(async () => {
-      for (const sql of CALL_SCHEMA) await ask('app', [execute(sql), close])
+      for (const sql of CALL_SCHEMA) await sendRequest('app', [execute(sql), close])
       // not a constant: a search in the order of this table
-      await ask('app', [
+      await sendRequest('app', [
         execute('create table n(k)'),
         execute('insert into n values (0), (4294967296)'),
         close,
@@ -126,10 +134,10 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
       'select k from n',
     ])('%s', async (sql) => {
       await checkTransaction(async () => {
-        await ask('app', [execute(sql), close])
-        await ask('app', [{ type: 'batch', batch: { steps: [{ stmt: { sql } }] } }, close])
-        await ask('app', [{ type: 'sequence', sql }, close])
-        await ask('app', [{ type: 'describe', sql }, close])
+        await sendRequest('app', [execute(sql), close])
+        await sendRequest('app', [{ type: 'batch', batch: { steps: [{ stmt: { sql } }] } }, close])
+        await sendRequest('app', [{ type: 'sequence', sql }, close])
+        await sendRequest('app', [{ type: 'describe', sql }, close])
         await attacked.post('/app/v3/cursor', { batch: { steps: [{ stmt: { sql } }] } })
       })
     })
@@ -142,19 +150,21 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
       const stored = { sql_id: 1, args: [value] }
       await checkTransaction(async () => {
         for (const stmt of [positional, named]) {
-          await ask('app', [{ type: 'execute', stmt }, close])
-          await ask('app', [{ type: 'batch', batch: { steps: [{ stmt }] } }, close])
+          await sendRequest('app', [{ type: 'execute', stmt }, close])
+          await sendRequest('app', [{ type: 'batch', batch: { steps: [{ stmt }] } }, close])
           await attacked.post('/app/v3/cursor', { batch: { steps: [{ stmt }] } })
         }
         const storing = { type: 'store_sql', sql_id: 1, sql: call('?') }
-        await ask('app', [storing, { type: 'execute', stmt: stored }, close])
+        await sendRequest('app', [storing, { type: 'execute', stmt: stored }, close])
       })
     })
 
     test('other numbers still work', async () => {
       const stmt = { sql: call('?'), args: [{ type: 'integer', value: '2' }] }
-      const answer = JSON.parse(await ask('app', [{ type: 'execute', stmt }, execute(call('1')), close]))
-      const rows = answer.results.map(
+      const reply = JSON.parse(
+        await sendRequest('app', [{ type: 'execute', stmt }, execute(call('1')), close]),
+      )
+      const rows = reply.results.map(
         (each: { response: { result?: { rows: unknown[] } } }) => each.response.result?.rows.length,
       )
       expect(rows).toEqual([2, 1, undefined])
@@ -170,20 +180,20 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
           return [execute(sql, ...args), execute(generatedCall(random))]
         }).flat()
         await checkTransaction(async () => {
-          const answer = await ask('app', [...calls, close])
-          expect(answer, `seed ${seed}: ${JSON.stringify(calls)}`).not.toMatch(/libsql-server exited|engine/)
+          const reply = await sendRequest('app', [...calls, close])
+          expect(reply, `seed ${seed}: ${JSON.stringify(calls)}`).not.toMatch(/libsql-server exited|engine/)
         })
       }
     })
   })
 
-  test('ATTACH for reading, from a stream and in one request', async () => {
+  test('ATTACH for reading, on a stream and in a single request', async () => {
     const attach = execute(`attach "${attacked.server.databaseId('other')}" as x`)
     const read = execute('select count(*) from x.s')
-    expect(await ask('app', [attach, execute('begin'), read, execute('commit'), close])).toContain(
+    expect(await sendRequest('app', [attach, execute('begin'), read, execute('commit'), close])).toContain(
       '"value":"2"',
     )
-    const { baton: opened } = JSON.parse(await ask('app', [attach])) as { baton: string }
-    expect(await ask('app', [read, close], opened)).toContain('"value":"2"')
+    const { baton: opened } = JSON.parse(await sendRequest('app', [attach])) as { baton: string }
+    expect(await sendRequest('app', [read, close], opened)).toContain('"value":"2"')
   })
 })

@@ -3,11 +3,11 @@ import { close, execute, pipeline } from '../server/wire.ts'
 import { AttackedServer, KINDS } from './attacked-server.ts'
 import { sendRaw, statuses } from './raw-exchange.ts'
 
-describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) => {
+describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', (kind) => {
   let attacked: AttackedServer
   let port: number
   let authorization: string
-  /** A request forged by the attacker that must never be treated as one. */
+  /** A request forged by an attacker, which must never be treated as a request. */
   let smuggled: string
 
   beforeAll(async () => {
@@ -16,8 +16,8 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
     const headers = await attacked.headers()
     authorization = 'authorization' in headers ? `authorization: ${headers.authorization}\r\n` : ''
     const own = 'authorization' in headers ? { token: headers.authorization.slice(7) } : {}
-    const made = await pipeline(attacked.url(), [execute('create table t(a)'), close], own)
-    expect(made.status).toBe(200)
+    const created = await pipeline(attacked.url(), [execute('create table t(a)'), close], own)
+    expect(created.status).toBe(200)
     smuggled = post('insert into t values (666)')
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
@@ -35,10 +35,10 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
     return `${head('POST /app/v2/pipeline', `${headers}content-length: ${body.length}\r\n`)}${body}`
   }
 
-  /** Many innocent requests: a smuggled one would shift the responses on kept-alive connections to the engine. */
-  async function expectInnocence(): Promise<void> {
+  /** Sends many valid requests. A smuggled request would shift the responses on kept-alive connections to the engine. */
+  async function expectValidResponses(): Promise<void> {
     const token = authorization === '' ? {} : { token: authorization.slice(22).trim() }
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 12 }, (_, n) =>
         pipeline(
           attacked.url(),
@@ -47,14 +47,14 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
         ),
       ),
     )
-    const rows = answers.map((answer) =>
-      answer.results[0]?.response?.result?.rows[0]?.map(({ value }) => value),
+    const rows = responses.map((reply) =>
+      reply.results[0]?.response?.result?.rows[0]?.map(({ value }) => value),
     )
     expect(rows).toEqual(Array.from({ length: 12 }, (_, n) => [String(n), '0']))
   }
 
   test.each(['GET', 'HEAD', 'OPTIONS'])(
-    'a body in a %s request',
+    'rejects a body in a %s request',
     async (method) => {
       for (const path of [
         '/app/beta/listen?table=t',
@@ -75,7 +75,7 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
         )
         expect(statuses(received)).toEqual([400])
       }
-      await expectInnocence()
+      await expectValidResponses()
     },
     60_000,
   )
@@ -84,26 +84,29 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
     ['length and chunks', (n: number) => `content-length: ${n}\r\ntransfer-encoding: chunked\r\n`],
     ['chunks and length', (n: number) => `transfer-encoding: chunked\r\ncontent-length: ${n}\r\n`],
     ['two lengths', (n: number) => `content-length: 5\r\ncontent-length: ${n}\r\n`],
-    ['two lengths in one', (n: number) => `content-length: 5, ${n}\r\n`],
+    ['two lengths in one header', (n: number) => `content-length: 5, ${n}\r\n`],
     ['a length with a sign', (n: number) => `content-length: +${n}\r\n`],
     ['a length in hexadecimal', (n: number) => `content-length: 0x${n.toString(16)}\r\n`],
-    ['chunks that are not the last coding', () => 'transfer-encoding: chunked, identity\r\n'],
+    ['chunked that is not the last coding', () => 'transfer-encoding: chunked, identity\r\n'],
     ['an unknown coding', () => 'transfer-encoding: xchunked\r\n'],
     ['a space before the colon', (n: number) => `content-length : ${n}\r\n`],
-    ['a continued line', (n: number) => `x: y\r\n transfer-encoding: chunked\r\ncontent-length: ${n}\r\n`],
+    [
+      'a header continued on the next line',
+      (n: number) => `x: y\r\n transfer-encoding: chunked\r\ncontent-length: ${n}\r\n`,
+    ],
   ])('%s', async (_, headers) => {
     const body = `${bodyOf('select 1').length.toString(16)}\r\n${bodyOf('select 1')}\r\n0\r\n\r\n`
     const received = await sendRaw(port, head('POST /app/v2/pipeline', headers(4)) + body + smuggled)
     expect(statuses(received).filter((status) => status !== 400)).toEqual([])
     expect(received).not.toContain('affected_row_count')
-    await expectInnocence()
+    await expectValidResponses()
   })
 
-  test('a body in chunks, with extensions and trailers, is one body', async () => {
+  test('a chunked body with extensions and trailers is one body', async () => {
     const body = bodyOf('select 42 as a')
-    const [left, right] = [body.slice(0, 7), body.slice(7)]
+    const [remaining, right] = [body.slice(0, 7), body.slice(7)]
     const chunks =
-      `${left.length.toString(16)};name="a\\";b"\r\n${left}\r\n` +
+      `${remaining.length.toString(16)};name="a\\";b"\r\n${remaining}\r\n` +
       `${right.length.toString(16)};x=1\r\n${right}\r\n0\r\nx-namespace: other\r\n\r\n`
     const received = await sendRaw(
       port,
@@ -114,7 +117,7 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
   })
 
   test.each([
-    ['with a line feed alone', '5\nhello\n0\n\n'],
+    ['with only line feeds', '5\nhello\n0\n\n'],
     ['of a size that is too large', 'ffffffffffffffff1\r\nhello\r\n0\r\n\r\n'],
     ['of a negative size', '-5\r\nhello\r\n0\r\n\r\n'],
     ['followed by text', '5\r\nhelloGET / HTTP/1.1\r\n0\r\n\r\n'],
@@ -124,7 +127,7 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
       `${head('POST /app/v2/pipeline', 'transfer-encoding: chunked\r\n')}${chunks}${smuggled}`,
     )
     expect(statuses(received).filter((status) => status !== 400)).toEqual([])
-    await expectInnocence()
+    await expectValidResponses()
   })
 
   test('pipelined requests get their responses in order', async () => {
@@ -134,7 +137,7 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
     expect(values).toEqual(Array.from({ length: 20 }, (_, n) => 1000 + n))
   })
 
-  test('absolute request targets are used', async () => {
+  test('accepts absolute request targets', async () => {
     const line = 'POST http://127.0.0.1/app/v2/pipeline'
     const body = bodyOf('select 42')
     const length = `content-length: ${body.length}\r\n`

@@ -7,7 +7,7 @@ import { AttackedServer, KINDS } from './attacked-server.ts'
 
 const SECRET = 'the content of a file that is none of your business'
 
-/** Statements that try to read SECRET, to create OUT, or to reach the process; in this order on one stream. */
+/** Statements that try to read SECRET, to create OUT, or to access the process, in this order on one stream. */
 function attacks(secret: string, out: string): readonly (readonly string[])[] {
   const evil = `a(x); attach '${out}' as z; create table z.t(a);--`
   return [
@@ -64,7 +64,7 @@ function attacks(secret: string, out: string): readonly (readonly string[])[] {
   ]
 }
 
-/** Every place of the interface that accepts SQL; the statements of an attack one after another. */
+/** Every part of the interface that accepts SQL, with the statements of an attack in order. */
 const ROUTES: Readonly<Record<string, (statements: readonly string[]) => { path: string; body: object }>> = {
   execute: (statements) => ({
     path: '/v3/pipeline',
@@ -131,7 +131,7 @@ const ROUTES: Readonly<Record<string, (statements: readonly string[]) => { path:
   }),
 }
 
-describe.each(KINDS)('SQL stays in its database: $backend, auth $auth', (kind) => {
+describe.each(KINDS)('SQL cannot access anything outside its database: $backend, auth $auth', (kind) => {
   let attacked: AttackedServer
   let secret: string
   let out: string
@@ -153,7 +153,7 @@ describe.each(KINDS)('SQL stays in its database: $backend, auth $auth', (kind) =
     for (const statements of attacks(secret, out)) {
       const { path, body } = route(statements)
       const { text } = await attacked.post(`/app${path}`, body, await attacked.headers())
-      // each attack has a step that must fail; a batch always has the word in its response, so its effects are checked
+      // each attack has a step that must fail; the response to a batch always contains the word, so its effects are checked
       if (!/error|Cannot deserialize/.test(text)) failures.push(`no error: ${statements.join('; ')}`)
       if (text.includes(SECRET) || text.includes(base64)) failures.push(`read: ${statements.join('; ')}`)
       if (existsSync(out)) failures.push(`wrote: ${statements.join('; ')}`)
@@ -163,7 +163,7 @@ describe.each(KINDS)('SQL stays in its database: $backend, auth $auth', (kind) =
     expect(await readdir(attacked.directory)).toEqual(before)
   })
 
-  test('SQL that only looks forbidden works', async () => {
+  test('accepts SQL that only resembles an attack', async () => {
     const sql = [
       'create table note(text, "readfiles")',
       "insert into note(text) values ('writefile(), readfile() and fsdir are functions of a shell')",

@@ -4,7 +4,7 @@ import { databaseIdOf } from '../server/planted-key.ts'
 import { close, execute } from '../server/wire.ts'
 import { AttackedServer, BACKENDS } from './attacked-server.ts'
 
-/** JSON, including text that no value serializes to. */
+/** JSON, including text that does not result from serializing a value. */
 const part = (value: unknown): string =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
 const SELECT = { requests: [execute('select 42'), close] }
@@ -42,7 +42,7 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
     expect(await statusOf(`bearer ${token}`)).toBe(200)
   })
 
-  test('algorithms', async () => {
+  test('rejects invalid algorithms', async () => {
     for (const alg of ['none', 'None', 'HS256', 'RS256', 'ES256', 'Ed25519', 'eddsa', '', null, ['EdDSA']]) {
       expect([alg, await statusOf(forge({ ...good, alg }, claims))]).toEqual([alg, 401])
       expect([alg, await statusOf(forge({ ...good, alg }, claims, null))]).toEqual([alg, 401])
@@ -53,7 +53,7 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
     expect(await statusOf(`Bearer ${text}.${mac}`)).toBe(401)
   })
 
-  test('keys', async () => {
+  test('rejects invalid keys', async () => {
     const { privateKey, publicKey } = generateKeyPairSync('ed25519')
     expect(await statusOf(forge(good, claims, privateKey))).toBe(401)
     expect(
@@ -62,11 +62,11 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
     expect(await statusOf(forge({ ...good, kid: '../../signing-key.pem' }, claims, privateKey))).toBe(401)
   })
 
-  test('spellings', async () => {
+  test('rejects invalid encodings', async () => {
     const [head, body, signature] = token.split('.') as [string, string, string]
     const last = signature.at(-1) as string
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
-    // the last digit of 86 has four bits too many
+    // the last of the 86 digits has four unused bits
     const sameBytes = alphabet[alphabet.indexOf(last) ^ 1] as string
     const spellings = [
       `${token}!!`,
@@ -89,9 +89,9 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
       expect([spelling, await statusOf(`Bearer ${spelling}`)]).toEqual([spelling, 401])
   })
 
-  test('claims', async () => {
+  test('rejects invalid claims', async () => {
     const other = await attacked.server.createToken('other')
-    // signed with the key of another database, and with that of the group for another database
+    // signed with the key of another database, and with the key of the group for another database
     expect(await statusOf(`Bearer ${other}`)).toBe(401)
     expect(await statusOf(forge(good, { ...claims, id: databaseIdOf(other) }))).toBe(404)
     for (const body of [
@@ -112,7 +112,7 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
       expect([body, await statusOf(forge(good, body))]).toEqual([body, 401])
   })
 
-  test('paths of other databases', async () => {
+  test('rejects paths of other databases', async () => {
     const other = `Bearer ${await attacked.server.createToken('other')}`
     const paths = [
       '/other/../app/v3/pipeline',
@@ -146,9 +146,9 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
       const { port } = attacked.server
       const call = request(
         { host: '127.0.0.1', port, path, method: 'POST', headers: { authorization } },
-        (answer) => {
-          answer.resume()
-          resolve(answer.statusCode ?? 0)
+        (response) => {
+          response.resume()
+          resolve(response.statusCode ?? 0)
         },
       )
       call.on('error', reject)
@@ -156,7 +156,7 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
     })
   }
 
-  test('headers that name another database', async () => {
+  test('rejects headers that name another database', async () => {
     const other = `Bearer ${await attacked.server.createToken('other')}`
     const id = String(claims['id'])
     const binary = (text: string): string => Buffer.from(text).toString('base64').replace(/=+$/, '')
@@ -171,11 +171,11 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
       { 'x-authorization': `Bearer ${token}`, 'x-namespace': 'app' },
       { 'x-proxy-authorization': `Bearer ${token}`, 'x-namespace': 'app' },
     ]) {
-      const answer = await attacked.post('/v3/pipeline', SELECT, {
+      const response = await attacked.post('/v3/pipeline', SELECT, {
         ...headers,
         authorization: other,
       })
-      expect([headers, answer.status]).not.toEqual([headers, 200])
+      expect([headers, response.status]).not.toEqual([headers, 200])
     }
     // the path takes precedence over any header
     const named = { authorization: other, 'x-namespace-bin': binary(id), 'x-namespace': 'app' }
@@ -184,7 +184,7 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
     expect((await attacked.post('/app/v3/pipeline', where, named)).status).toBe(401)
   })
 
-  test('a read-only token that writes with a cursor is rejected, as elsewhere', async () => {
+  test('a read-only token cannot write with a cursor', async () => {
     const headers = await attacked.headers('app', 'read-only')
     const body = {
       batch: { steps: [{ stmt: { sql: 'create table made(a)' } }, { stmt: { sql: 'select 42' } }] },
@@ -201,7 +201,7 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
   })
 })
 
-test.each(BACKENDS)('requests for missing databases leave nothing behind: %s', async (backend) => {
+test.each(BACKENDS)('requests for missing databases create no files: %s', async (backend) => {
   await using attacked = await AttackedServer.start({ backend, auth: false })
   for (let n = 0; n < 200; n += 1) {
     const { status } = await attacked.post(`/no-${n}/v3/pipeline`, SELECT)

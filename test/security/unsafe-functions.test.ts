@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { ALLOWED_FUNCTIONS } from '@batonsql/server-common/sql'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { close, execute, pipeline, query, type WireAnswer } from '../server/wire.ts'
+import { close, execute, type PipelineReply, pipeline, query } from '../server/wire.ts'
 import { seeded } from '../support/random.ts'
 import { AttackedServer } from './attacked-server.ts'
 import { CALL_SCHEMA, generatedCall } from './generated-calls.ts'
@@ -27,7 +27,7 @@ const UNSAFE = [
   'upper_quartile(1)',
 ]
 
-/** Other functions of the engine: some that are fixed, one of its own, and one that rejects its calls. */
+/** Other functions of the engine: some that were fixed, an additional one, and one that rejects all calls. */
 const HERE: readonly string[] = [
   'regexp',
   'regexpi',
@@ -41,7 +41,7 @@ const HERE: readonly string[] = [
 
 const SECRET = 'a row of a transaction that is open'
 
-/** A server, the headers of a reader, and an open transaction that must still exist at the end. */
+/** A server, the headers of a reader, and an open transaction, which must still exist at the end. */
 async function scene() {
   const server = await AttackedServer.start({ backend: 'embedded', auth: true })
   const token = (await server.headers()).authorization?.slice('Bearer '.length) as string
@@ -57,12 +57,12 @@ async function scene() {
   // a stream expires after 10 s without a request, and some tests take longer on a slow machine
   const timer = setInterval(() => {
     pending = pending.then(async () => {
-      const answer = await pipeline(server.url(), [execute('select 1')], { token, baton })
-      baton = answer.baton
+      const reply = await pipeline(server.url(), [execute('select 1')], { token, baton })
+      baton = reply.baton
     })
   }, 1_000)
   onTestFinished(() => clearInterval(timer))
-  const commit = async (): Promise<WireAnswer> => {
+  const commit = async (): Promise<PipelineReply> => {
     clearInterval(timer)
     await pending
     return await pipeline(server.url(), [execute('commit'), close], { token, baton })
@@ -75,11 +75,11 @@ test('the engine has no functions except those in the list', async () => {
   const found = await query(server.url(), 'select distinct lower(name) from pragma_function_list')
   const unknown = found.flat().filter((name) => !ALLOWED_FUNCTIONS.has(String(name)))
   expect(unknown.sort()).toEqual([...HERE].sort())
-  const answer = await pipeline(server.url(), [execute("select sqlite_log(1, 'a')"), close])
-  expect(answer.results[0]?.error?.code).toBe('SQLITE_AUTH')
+  const reply = await pipeline(server.url(), [execute("select sqlite_log(1, 'a')"), close])
+  expect(reply.results[0]?.error?.code).toBe('SQLITE_AUTH')
 })
 
-test('unsafe calls with a read-only token are rejected, however they are written, and a transaction stays open', async () => {
+test('rejects unsafe calls with a read-only token in any spelling, while a transaction stays open', async () => {
   const { server, reader, commit } = await scene()
   await using _ = server
   for (const call of UNSAFE) {
@@ -109,9 +109,9 @@ test.each([
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   await query(server.url(), 'create table t(a)')
   const texts = [sql.replace('CALL', "replicate('a', 0)"), 'insert into d(a) values (1) returning *']
-  const answer = await pipeline(server.url(), [...texts.map((text) => execute(text)), close])
-  // a default is checked when it is needed
-  expect(answer.results[1]?.type).toBe('error')
+  const reply = await pipeline(server.url(), [...texts.map((text) => execute(text)), close])
+  // a default value is checked when it is used
+  expect(reply.results[1]?.type).toBe('error')
   await query(server.url(), 'drop table if exists d')
   await query(server.url(), sql.replace('CALL', "coalesce('a', 0)"))
 })
@@ -123,11 +123,11 @@ test.each([
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   await query(server.url(), 'create table t(a)')
   await pipeline(server.url(), [execute(definition.replace('CALL', "replicate('a', 0)")), close])
-  const answer = await pipeline(server.url(), [execute(use), close])
-  expect(answer.results[0]?.error?.message).toContain('no such function: replicate')
+  const reply = await pipeline(server.url(), [execute(use), close])
+  expect(reply.results[0]?.error?.message).toContain('no such function: replicate')
 })
 
-test('a file created elsewhere cannot call them either', async () => {
+test('a database file created elsewhere cannot call them either', async () => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   const path = join(server.directory, 'elsewhere.db')
   const file = new DatabaseSync(path)
@@ -144,8 +144,8 @@ test('a file created elsewhere cannot call them either', async () => {
     'insert into i values (2)',
     'select * from i where replicate(a) = 1',
   ]) {
-    const answer = await pipeline(url, [execute(sql), close])
-    expect([answer.status, answer.results[0]?.error?.message], sql).toEqual([
+    const reply = await pipeline(url, [execute(sql), close])
+    expect([reply.status, reply.results[0]?.error?.message], sql).toEqual([
       200,
       expect.stringMatching(/(?:no such|unknown) function: replicate/),
     ])
@@ -162,8 +162,8 @@ describe('regexp', () => {
     [`'x' regexp '${'('.repeat(200)}x${')'.repeat(199)}'`, null],
   ])('%s', async (expression, value) => {
     await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
-    const answer = await pipeline(server.url(), [execute(`select ${expression}`), close])
-    expect(answer.results[0]?.response?.result?.rows[0]?.[0]?.value ?? null).toBe(value)
+    const reply = await pipeline(server.url(), [execute(`select ${expression}`), close])
+    expect(reply.results[0]?.response?.result?.rows[0]?.[0]?.value ?? null).toBe(value)
   })
 
   test.each([
@@ -174,24 +174,24 @@ describe('regexp', () => {
     ["replace(hex(zeroblob(5000)), '00', 'a*')", 'the pattern is too large'],
   ])('rejects %s', async (pattern, message) => {
     await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
-    const answer = await pipeline(server.url(), [execute(`select 'aaaa' regexp ${pattern}`), close])
-    expect(answer.results[0]?.error?.message).toContain(message)
+    const reply = await pipeline(server.url(), [execute(`select 'aaaa' regexp ${pattern}`), close])
+    expect(reply.results[0]?.error?.message).toContain(message)
   })
 })
 
-test('vectors of malformed or empty text do not leak memory', async () => {
+test('vectors from malformed or empty text do not leak memory', async () => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   const long = "vector32(replace(hex(zeroblob(20000)), '00', '['))"
-  const answer = await pipeline(server.url(), [
+  const reply = await pipeline(server.url(), [
     execute(`select ${long}`),
     execute('select libsql_vector_idx()'),
     close,
   ])
-  expect(answer.results[0]?.error?.message).toMatch(/length exceeded 1024 characters: '\[{1024}'/)
-  expect(answer.results[1]?.response?.result?.rows).toEqual([[{ type: 'null' }]])
+  expect(reply.results[0]?.error?.message).toMatch(/length exceeded 1024 characters: '\[{1024}'/)
+  expect(reply.results[1]?.response?.result?.rows).toEqual([[{ type: 'null' }]])
 })
 
-test('vectors of text with a NUL, and of a malformed blob, do not leak memory', async () => {
+test('vectors from text with a NUL, and from a malformed blob, do not leak memory', async () => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   for (const name of ['vector', 'vector32', 'vector64', 'vector8', 'vector16', 'vectorb16', 'vector1bit']) {
     const commas = "replace(hex(zeroblob(1000)), '00', ',')"
@@ -214,7 +214,7 @@ test('vectors of text with a NUL, and of a malformed blob, do not leak memory', 
   }
 })
 
-test('parts of a blob can be read, even beyond its end', async () => {
+test('parts of a blob can be requested, even beyond its end', async () => {
   const { server, reader, commit } = await scene()
   await using _ = server
   for (let round = 0; round < 40; round += 1) {
@@ -227,7 +227,7 @@ test('parts of a blob can be read, even beyond its end', async () => {
   expect((await commit()).results[0]?.type).toBe('ok')
 })
 
-/** An array in an array and so on, as JSONB. */
+/** Nested arrays as JSONB. */
 function nestedArrays(depth: number): Buffer {
   const blob = Buffer.alloc(depth * 5)
   for (let at = 0; at < depth; at += 1) {

@@ -5,19 +5,19 @@ import { close, execute } from '../server/wire.ts'
 import { AttackedServer, KINDS } from './attacked-server.ts'
 import { sendRaw, statuses } from './raw-exchange.ts'
 
-interface PageAnswer {
+interface PageResponse {
   readonly status: number
   readonly allowed: string | undefined
   readonly headers: http.IncomingHttpHeaders
 }
 
-/** `fetch` does not let us choose the headers that only browsers may set. */
-async function ask(
+/** `fetch` does not allow setting the headers that are reserved for browsers. */
+async function sendRequest(
   url: string,
   method: string,
   headers: Record<string, string>,
   body?: string,
-): Promise<PageAnswer> {
+): Promise<PageResponse> {
   return await new Promise((resolve, reject) => {
     const request = http.request(url, { method, headers, agent: false }, (response) => {
       response.resume()
@@ -110,24 +110,24 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
 
   test.each(FOREIGN_ORIGINS)('of %j are rejected', async (origin) => {
     for (const type of ['text/plain', 'application/json', 'application/x-www-form-urlencoded']) {
-      const answer = await ask(url, 'POST', { ...headers, origin, 'content-type': type }, INSERT)
-      expect([answer.status, answer.allowed]).toEqual([403, undefined])
+      const reply = await sendRequest(url, 'POST', { ...headers, origin, 'content-type': type }, INSERT)
+      expect([reply.status, reply.allowed]).toEqual([403, undefined])
     }
-    const preflight = await ask(url, 'OPTIONS', { origin, 'access-control-request-method': 'POST' })
+    const preflight = await sendRequest(url, 'OPTIONS', { origin, 'access-control-request-method': 'POST' })
     expect([preflight.status, preflight.allowed]).toEqual([403, undefined])
     expect(preflight.headers['access-control-allow-headers']).toBeUndefined()
     for (const path of ['/version', '/health', '/v2', '/app/dump', '/nothing'])
-      expect((await ask(attacked.server.url + path, 'GET', { ...headers, origin })).status).toBe(403)
+      expect((await sendRequest(attacked.server.url + path, 'GET', { ...headers, origin })).status).toBe(403)
   })
 
   test.each([...OWN_ORIGINS, 'https://app.example', 'tauri://localhost'])(
     'of %j are allowed',
     async (origin) => {
       const body = JSON.stringify({ requests: [execute('select 1'), close] })
-      const answer = await ask(url, 'POST', { ...headers, origin }, body)
-      expect([answer.status, answer.allowed]).toEqual([200, origin])
-      expect(answer.headers.vary).toMatch(/\borigin\b/)
-      const preflight = await ask(url, 'OPTIONS', {
+      const reply = await sendRequest(url, 'POST', { ...headers, origin }, body)
+      expect([reply.status, reply.allowed]).toEqual([200, origin])
+      expect(reply.headers.vary).toMatch(/\borigin\b/)
+      const preflight = await sendRequest(url, 'OPTIONS', {
         origin,
         'access-control-request-method': 'POST',
         'access-control-request-headers': 'authorization,content-type',
@@ -141,33 +141,36 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
     },
   )
 
-  test('without an origin, no response allows web pages', async () => {
-    const answer = await ask(url, 'POST', headers, JSON.stringify({ requests: [close] }))
-    expect([answer.status, answer.allowed]).toEqual([200, undefined])
+  test('responses to requests without an origin do not allow web pages', async () => {
+    const reply = await sendRequest(url, 'POST', headers, JSON.stringify({ requests: [close] }))
+    expect([reply.status, reply.allowed]).toEqual([200, undefined])
   })
 
-  test('loaded by a tag of another site', async () => {
+  test('responses cannot be loaded with a tag on a page of another site', async () => {
     for (const path of ['/app/dump', '/app/beta/listen?table=t']) {
       const site = { ...headers, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' }
-      expect((await ask(attacked.server.url + path, 'GET', site)).status).toBe(403)
+      expect((await sendRequest(attacked.server.url + path, 'GET', site)).status).toBe(403)
     }
     const site = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', accept: 'text/html' }
-    expect((await ask(attacked.server.url, 'GET', site)).status).toBe(200)
+    expect((await sendRequest(attacked.server.url, 'GET', site)).status).toBe(200)
   })
 
-  test.each(FOREIGN_HOSTS)('requested as %j: rejected', async (host) => {
-    const answer = await ask(url, 'POST', { ...headers, host }, INSERT)
-    expect([403, 400]).toContain(answer.status)
-    expect((await ask(`${attacked.server.url}/version`, 'GET', { host })).status).toBe(answer.status)
+  test.each(FOREIGN_HOSTS)('rejects requests for the host %j', async (host) => {
+    const reply = await sendRequest(url, 'POST', { ...headers, host }, INSERT)
+    expect([403, 400]).toContain(reply.status)
+    expect((await sendRequest(`${attacked.server.url}/version`, 'GET', { host })).status).toBe(reply.status)
   })
 
-  test.each([...OWN_HOSTS, 'db.example', 'db.example:80'])('requested as %j: allowed', async (host) => {
-    expect((await ask(url, 'POST', { ...headers, host }, JSON.stringify({ requests: [close] }))).status).toBe(
-      200,
-    )
-  })
+  test.each([...OWN_HOSTS, 'db.example', 'db.example:80'])(
+    'accepts requests for the host %j',
+    async (host) => {
+      expect(
+        (await sendRequest(url, 'POST', { ...headers, host }, JSON.stringify({ requests: [close] }))).status,
+      ).toBe(200)
+    },
+  )
 
-  test('two hosts, or none', async () => {
+  test('rejects requests with two hosts or none', async () => {
     const { port } = attacked.server
     const two = 'GET /version HTTP/1.1\r\nhost: localhost\r\nhost: evil.example\r\n\r\n'
     expect(statuses(await sendRaw(port, two))).toEqual([400])
@@ -177,19 +180,19 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
   })
 })
 
-test('a server for other machines is requested by its address, not by any name', async () => {
+test('a server that listens for other machines accepts its address as the host, but no names', async () => {
   await using server = await startLocalServer({ host: '0.0.0.0' })
   const version = `${server.url}/version`
-  expect((await ask(version, 'GET', { host: '192.168.1.5:8080' })).status).toBe(200)
-  expect((await ask(version, 'GET', { host: '[fe80::1]:8080' })).status).toBe(200)
-  expect((await ask(version, 'GET', { host: 'evil.example' })).status).toBe(403)
-  // its own page
+  expect((await sendRequest(version, 'GET', { host: '192.168.1.5:8080' })).status).toBe(200)
+  expect((await sendRequest(version, 'GET', { host: '[fe80::1]:8080' })).status).toBe(200)
+  expect((await sendRequest(version, 'GET', { host: 'evil.example' })).status).toBe(403)
+  // the server's own page
   const own = { host: '192.168.1.5:8080', origin: 'http://192.168.1.5:8080' }
-  expect((await ask(version, 'GET', own)).status).toBe(200)
-  expect((await ask(version, 'GET', { ...own, origin: 'http://192.168.1.5:9090' })).status).toBe(403)
+  expect((await sendRequest(version, 'GET', own)).status).toBe(200)
+  expect((await sendRequest(version, 'GET', { ...own, origin: 'http://192.168.1.5:9090' })).status).toBe(403)
 })
 
-test('a handler without a socket has the same checks', async () => {
+test('a handler without a socket makes the same checks', async () => {
   await using handler = createHandler({ allowOrigins: ['https://app.example'] })
   const from = async (origin: string, url = 'http://localhost/version'): Promise<number> =>
     (await handler.fetch(new Request(url, { headers: { origin } }))).status

@@ -2,7 +2,7 @@ import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, test } from 'vitest'
 
-test('the address of a database has everything that a client needs, and no unknown option', async () => {
+test('the address of a database contains everything that a client needs, and no unknown options', async () => {
   await using server = await startLocalServer({ auth: true })
   const db = createClient(await server.createDatabase('app'))
   expect((await db.execute('select 1 as a')).rows).toEqual([{ a: 1 }])

@@ -1,4 +1,5 @@
-// ATTACH of another database of the server, and tokens with permissions for tables (`perm`): the embedded server has both.
+// ATTACH of another database of the server, and tokens with permissions for tables (`perm`), which only the embedded server
+// supports.
 import type { KeyObject } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -45,7 +46,7 @@ async function send(
   return { status: response.status, body: await response.text() }
 }
 
-/** The outcome of each statement: its rows or its error; or the body of a response with a status other than 200. */
+/** Returns the outcome of each statement, its rows or its error, or the body of a response with a status other than 200. */
 async function run(database: string, claims: object, ...statements: readonly string[]): Promise<unknown> {
   const { status, body } = await send(database, claims, [...statements.map((sql) => execute(sql)), close])
   return status === 200 ? outcomes(body).slice(0, -1) : { status, ...(JSON.parse(body) as object) }
@@ -91,7 +92,7 @@ describe('ATTACH', () => {
     expect(await run('foo', { a: 'rw' }, 'SELECT count(*) FROM t')).toEqual([['1']])
   })
 
-  test('by its id, with the word DATABASE, in a batch, twice on one stream', async () => {
+  test('works by id, with the keyword DATABASE, in a batch, and twice on one stream', async () => {
     const steps = [
       `ATTACH DATABASE "${forge.idOf('foo')}" AS f`,
       'ATTACH foo AS g',
@@ -130,13 +131,13 @@ describe('ATTACH', () => {
     expect(await run('default', { a: 'ro' }, 'SELECT count(*) FROM own WHERE a = 77')).toEqual([['0']])
   })
 
-  test('with `roa` for the one and `rw` for the other', async () => {
+  test('works with `roa` for the attached database and `rw` for the other', async () => {
     const claims = { p: { rw: { ns: ['default'] }, roa: { ns: ['foo'] } } }
     expect(await run('default', claims, 'ATTACH foo AS f')).toEqual([[]])
     expect(await run('default', { a: 'roa' }, 'ATTACH foo AS f')).toEqual([[]])
   })
 
-  test('of a file or with a literal is not a valid statement', async () => {
+  test('rejects files and literals', async () => {
     for (const sql of ["ATTACH '/etc/passwd' AS f", "ATTACH 'foo' AS f"])
       expect(await run('default', FOO, sql)).toEqual([
         expect.stringContaining('SQL_PARSE_ERROR SQL string could not be parsed: unsupported statement'),
@@ -163,7 +164,7 @@ describe('permissions for tables', () => {
     )
   })
 
-  test('reading', async () => {
+  test('restrict reading', async () => {
     const claims = only({ t: ['orders'], a: ['data_read'] })
     expect(
       await run(
@@ -184,7 +185,7 @@ describe('permissions for tables', () => {
     ).toEqual([['0'], denied, denied, denied, ['people'], ['1'], denied, denied, denied, denied, denied])
   })
 
-  test('settings do not belong to a table', async () => {
+  test('do not apply to settings, which belong to no table', async () => {
     const all = ['data_read', 'data_add', 'data_update', 'data_delete', 'schema_add', 'schema_update']
     expect(
       await run(
@@ -204,7 +205,7 @@ describe('permissions for tables', () => {
     expect(await run('default', { a: 'rw' }, 'PRAGMA user_version = 0')).toEqual([[]])
   })
 
-  test('permission to add does not cover changing, replacing, deleting, or what a trigger does', async () => {
+  test('permission to add covers neither changing, replacing and deleting nor the actions of triggers', async () => {
     const claims = only({ t: ['Orders', 'audited'], a: ['data_add', 'data_read'] })
     expect(
       await run(
@@ -222,7 +223,7 @@ describe('permissions for tables', () => {
     expect(await run('default', { a: 'ro' }, 'SELECT count(*) FROM people')).toEqual([['1']])
   })
 
-  test('the schema', async () => {
+  test('apply to the schema', async () => {
     const claims = only({ t: null, a: ['schema_add', 'data_read'] })
     expect(
       await run(
@@ -248,14 +249,14 @@ describe('permissions for tables', () => {
     ).toEqual([[], [], denied, []])
   })
 
-  test('statements that read all tables need permission for all', async () => {
+  test('statements that read all tables need permission for all of them', async () => {
     const some = forge.forge({ a: 'rw', perm: [{ t: ['orders'], a: ['data_read'] }] })
     const all = forge.forge({ a: 'rw', perm: [{ t: null, a: ['data_read'] }] })
     const get = async (path: string, token: string): Promise<number> => {
-      const left = new AbortController()
+      const remaining = new AbortController()
       const headers = { authorization: `Bearer ${token}` }
-      const { status } = await fetch(`${server.url}${path}`, { headers, signal: left.signal })
-      left.abort()
+      const { status } = await fetch(`${server.url}${path}`, { headers, signal: remaining.signal })
+      remaining.abort()
       return status
     }
     expect(await get('/dump', some)).toBe(403)
@@ -277,7 +278,7 @@ describe('permissions for tables', () => {
     })
   })
 
-  test('apply to a schema database, and so to its children', async () => {
+  test('apply to a schema database, and therefore to its children', async () => {
     await server.createDatabase('plan', { isSchema: true })
     await server.createDatabase('plan-kid', { schema: 'plan' })
     // the ids of new databases
@@ -306,7 +307,7 @@ describe('permissions for tables', () => {
     )
   })
 
-  test('ATTACH is not allowed with table permissions', async () => {
+  test('do not allow ATTACH', async () => {
     const claims = { p: { rwa: { ns: ['default', 'foo'] } }, perm: [{ t: null, a: ['data_read'] }] }
     expect(await run('default', claims, 'ATTACH foo AS f')).toMatchObject({ status: 403 })
   })

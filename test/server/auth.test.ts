@@ -54,7 +54,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       return `Bearer ${text}.${sign(null, Buffer.from(text), key).toString('base64url')}`
     }
 
-    test('missing, malformed, with another scheme, forged', async () => {
+    test('rejects missing, malformed and forged tokens, and other schemes', async () => {
       expect(await refusal(null)).toEqual([401, unauthorized('Expected authorization header but none given')])
       expect(await refusal('nonsense')).toEqual([
         401,
@@ -66,7 +66,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       expect(await refusal(`Bearer ${forged}`)).toEqual([401, unauthorized('The JWT is invalid')])
     })
 
-    test('expired (with a minute of grace), with an audience', async () => {
+    test('rejects expired tokens after a minute of leeway, and tokens with an audience', async () => {
       const now = Math.floor(Date.now() / 1_000)
       expect(await refusal(await custom({ exp: now - 120 }))).toEqual([
         401,
@@ -79,7 +79,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       )
     })
 
-    test('of another database: signed with its own key it is invalid, with that of the group the database is not found', async () => {
+    test('rejects a token for another database: as invalid if signed with its own key, with not found if signed with the key of the group', async () => {
       const foreign = await server.createToken('other')
       expect(await refusal(`Bearer ${foreign}`)).toEqual([401, unauthorized('The JWT is invalid')])
       const named = await custom({ id: databaseIdOf(foreign) })
@@ -90,7 +90,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       ])
     })
 
-    test('read-only: reads, describes and introspects; a write fails the whole pipeline', async () => {
+    test('a read-only token can read, describe and introspect; a write makes the whole pipeline fail', async () => {
       const readOnly = await server.createToken('app', { access: 'read-only' })
       const reads = await pipeline(
         url,
@@ -107,7 +107,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       expect(await query(url, 'SELECT count(*) FROM t', { token })).toEqual([['0']])
     })
 
-    test('a baton needs a token of its database, too', async () => {
+    test('a baton also needs a token of its database', async () => {
       const open = await pipeline(url, [execute('BEGIN')], { token })
       const without = await pipeline(url, [execute('SELECT 1')], { baton: open.baton })
       expect(without.status).toBe(401)
@@ -126,7 +126,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
 describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
   'settings and addresses, back end %s',
   (backend) => {
-    test('a size limit, blocks, and removing them', async () => {
+    test('applies and removes a size limit and blocks', async () => {
       await using server = await startLocalServer({ backend })
       const { url } = await server.createDatabase('small', { sizeLimitBytes: 100_000 })
       await query(url, 'CREATE TABLE t(a)')
@@ -145,12 +145,12 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       )
     })
 
-    test('by path, by host name, by header; counted by database', async () => {
+    test('addresses databases by path, host name and header, and counts requests by database', async () => {
       await using server = await startLocalServer({ backend, domains: { 'app.example.test': 'app' } })
       const { url } = await server.createDatabase('app')
       expect(url).toBe(`${server.url}/app/`)
       await query(url, 'CREATE TABLE here(a)')
-      const ask = async (headers: Record<string, string>): Promise<string> => {
+      const sendRequest = async (headers: Record<string, string>): Promise<string> => {
         const { request } = await import('node:http')
         const body = JSON.stringify({ requests: [execute('SELECT name FROM sqlite_schema'), close] })
         return await new Promise((resolve, reject) => {
@@ -165,20 +165,20 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
           call.end(body)
         })
       }
-      expect(await ask({ host: 'app.example.test' })).toContain('"here"')
-      expect(await ask({ host: 'app.localhost:1234' })).toContain('"here"')
+      expect(await sendRequest({ host: 'app.example.test' })).toContain('"here"')
+      expect(await sendRequest({ host: 'app.localhost:1234' })).toContain('"here"')
       expect(
-        await ask({ 'x-namespace-bin': Buffer.from('app').toString('base64').replace(/=+$/, '') }),
+        await sendRequest({ 'x-namespace-bin': Buffer.from('app').toString('base64').replace(/=+$/, '') }),
       ).toContain('"here"')
-      expect(await ask({ 'x-namespace': 'app' })).toContain('"here"')
-      expect(await ask({})).not.toContain('"here"')
-      expect(await ask({ host: 'nobody.localhost' })).toContain("Namespace `nobody` doesn't exist")
+      expect(await sendRequest({ 'x-namespace': 'app' })).toContain('"here"')
+      expect(await sendRequest({})).not.toContain('"here"')
+      expect(await sendRequest({ host: 'nobody.localhost' })).toContain("Namespace `nobody` doesn't exist")
       expect([server.requestCount('app'), server.requestCount('default'), server.requestCount()]).toEqual([
         5, 1, 7,
       ])
     })
 
-    test('invalid names, names that are taken, missing names', async () => {
+    test('rejects invalid names, names that are taken, and missing names', async () => {
       await using server = await startLocalServer({ backend })
       for (const name of ['', 'v2', 'A', 'a/b', '..', 'a.b', 'x'.repeat(65)]) {
         await expect(server.createDatabase(name)).rejects.toThrow(TypeError)

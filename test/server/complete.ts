@@ -1,6 +1,6 @@
 import type { Transcript, TranscriptStep } from './transcript.ts'
 
-/** When the client of a case disconnected, in ms after its request: the recordings lack this; the recorder knew it. */
+/** When the client of a case disconnected, in ms after its request. The recordings do not contain this. */
 const LEAVES_AFTER_MS: Readonly<Record<number, number>> = {
   92: 400,
   211: 300,
@@ -13,19 +13,19 @@ const LEAVES_AFTER_MS: Readonly<Record<number, number>> = {
 }
 /** How long a stream of events was read, if longer than the default. */
 const LISTENS_MS: Readonly<Record<number, number>> = { 124: 31_000 }
-/** The batons that recordings call `{{c}}`. */
+/** The batons that are called `{{c}}` in recordings. */
 const BATON_C: Readonly<Record<number, string>> = { 100: '<baton:2>', 257: '<baton:2>' }
 /** Cases whose last step waited for those in the background. */
-const WAITS_AT_THE_END_MS: Readonly<Record<number, number>> = { 258: 4_500 }
+const FINAL_WAIT_MS: Readonly<Record<number, number>> = { 258: 4_500 }
 
-/** A case with what its recording leaves out or abbreviates. */
+/** A case, completed with what its recording omits or abbreviates. */
 export function completed(transcript: Transcript): Transcript {
   const { id, steps } = transcript
   const whole = steps.map((step, at) => {
     const { request, response } = step
     if (request === undefined) return step // an action of the recorder, such as a restart
     const hasLeft = response.aborted_by_client === true || response.end?.startsWith('broken') === true
-    const waits = at === steps.length - 1 ? WAITS_AT_THE_END_MS[id] : undefined
+    const waits = at === steps.length - 1 ? FINAL_WAIT_MS[id] : undefined
     return {
       ...step,
       ...(request.body !== undefined && {

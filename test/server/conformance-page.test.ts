@@ -1,4 +1,4 @@
-// The page of differences matches the tables of the tests. UPDATE_DOCS=1 regenerates it.
+// The page of differences must match the tables used by the tests. UPDATE_DOCS=1 regenerates it.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { ACCEPTED_DIFFERENCES, NOT_REPLAYED } from './accepted-differences.ts'
@@ -20,9 +20,9 @@ const cell = (text = ''): string => text.replaceAll('|', '\\|')
 test('the page lists every recorded case that differs or is not replayed', () => {
   const all = readTranscripts().length
   const differing = Object.keys(ACCEPTED_DIFFERENCES).length
-  const left = Object.keys(NOT_REPLAYED).length
+  const remaining = Object.keys(NOT_REPLAYED).length
   const cases = [
-    `Of ${all} recorded cases ${all - differing - left} get the same response, ${differing} differ, ${left} are not replayed.\n`,
+    `Of ${all} recorded cases ${all - differing - remaining} get the same response, ${differing} differ, ${remaining} are not replayed.\n`,
     '## Cases that differ\n',
     table(ACCEPTED_DIFFERENCES),
     '## Cases that are not replayed\n',
@@ -34,7 +34,7 @@ test('the page lists every recorded case that differs or is not replayed', () =>
   expect(readFileSync(PAGE, 'utf8')).toBe(`${head}\n${cases}`)
 })
 
-test('the tests named in the reasons exist', () => {
+test('the tests mentioned in the reasons exist', () => {
   const reasons = Object.values({ ...ACCEPTED_DIFFERENCES, ...NOT_REPLAYED }).join('\n')
   const named = reasons.match(/[\w./-]+\.test\.ts/g) ?? []
   expect(named.length).toBeGreaterThan(5)

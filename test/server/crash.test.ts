@@ -18,7 +18,7 @@ const hasSqld = await findSqld().then(
 )
 
 describe('one database cannot affect another', () => {
-  test('a file that cannot be opened: its database returns 500, the others continue, and it works again once the file is repaired', async () => {
+  test('a file that cannot be opened: only its database returns 500, and it works again once the file is repaired', async () => {
     const dataDirectory = await temporaryDirectory()
     await using server = await startLocalServer({ dataDirectory })
     const a = await createIn(dataDirectory, server, 'a')
@@ -36,7 +36,7 @@ describe('one database cannot affect another', () => {
     expect(await query(a.url, 'SELECT 1')).toEqual([['1']])
   })
 
-  test('text that is not UTF-8 in a write that returns rows: its stream ends, all others continue', async () => {
+  test('text that is not UTF-8 in a write that returns rows ends only its own stream', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const reader = await pipeline(server.url, [execute('BEGIN'), execute('SELECT * FROM t')])
@@ -63,7 +63,7 @@ describe('one database cannot affect another', () => {
     ).toEqual(['ok', 'ok'])
   })
 
-  test('an endless statement: other databases respond, and it ends soon after its client has disconnected', async () => {
+  test('an endless statement does not block other databases, and ends soon after its client has disconnected', async () => {
     await using server = await startLocalServer()
     const a = await server.createDatabase('a')
     const b = await server.createDatabase('b')
@@ -107,13 +107,13 @@ async function createIn(dataDirectory: string, server: LocalServer, name: string
 describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
   'SIGKILL of a server with back end %s',
   (backend) => {
-    test('in the middle of 1,000 writes: no acknowledged write is lost', async () => {
+    test('during 1,000 writes: no acknowledged write is lost', async () => {
       const directory = await temporaryDirectory()
       const first = await startDevServer(directory, backend)
       await query(first.url, 'CREATE TABLE t(a INTEGER PRIMARY KEY)')
       let acknowledged = 0
-      const dying = sleep(400).then(async () => {
-        // a busy disk can be slow
+      const killing = sleep(400).then(async () => {
+        // the disk may be slow if it is busy
         await vi.waitUntil(() => acknowledged >= 20, { timeout: 60_000, interval: 10 })
         await killServer(first)
       })
@@ -123,7 +123,7 @@ describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
       } catch {
         // the connection broke: this write may or may not have been applied
       }
-      await dying
+      await killing
       const second = await startDevServer(directory, backend)
       onTestFinished(() => killServer(second))
       const [[count] = []] = await query(second.url, 'SELECT count(*) FROM t')
@@ -133,7 +133,7 @@ describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
     })
 
     test.skipIf(process.platform !== 'linux')(
-      'none of its processes remains, not even a busy one',
+      'none of its processes survives, not even a busy one',
       async () => {
         const server = await startDevServer(await temporaryDirectory(), backend)
         const endless = pipeline(server.url, [execute(ENDLESS), close])
@@ -165,7 +165,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-test('while a database is open in the server, other programs cannot open it; afterwards it is a plain file', async () => {
+test('other programs cannot open a database while it is open in the server; afterwards, it is a plain file', async () => {
   const dataDirectory = await temporaryDirectory()
   const server = await startLocalServer({ dataDirectory })
   const { url, folder } = await createIn(dataDirectory, server, 'app')
@@ -178,7 +178,7 @@ test('while a database is open in the server, other programs cannot open it; aft
   expect(read()).toEqual([{ a: 'kept' }])
 })
 
-describe('close() while clients are still working: the file is a plain one with all the data', () => {
+describe('close() while clients are active leaves a plain file with all data', () => {
   test.each(['a cursor that is partly read', 'a statement that never ends', 'a write that is partly read'])(
     '%s',
     async (what) => {
@@ -205,7 +205,7 @@ describe('close() while clients are still working: the file is a plain one with 
   )
 })
 
-test('a restart keeps databases, names, settings and the key of the tokens', async () => {
+test('a restart keeps databases, names, settings and the signing key', async () => {
   const dataDirectory = await temporaryDirectory()
   const first = await startLocalServer({ dataDirectory, auth: true })
   const { authToken } = await first.createDatabase('app', {

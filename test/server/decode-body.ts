@@ -1,6 +1,6 @@
 import { brotliDecompressSync, constants, gunzipSync, inflateSync } from 'node:zlib'
 
-// for a truncated body, the part that arrived
+// for a truncated body, the part that was received
 const PART = { finishFlush: constants.Z_SYNC_FLUSH }
 const DECODERS: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
   gzip: (bytes) => gunzipSync(bytes, PART),

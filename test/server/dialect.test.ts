@@ -1,6 +1,6 @@
 /*
- * Where the two real servers differ, the embedded one responds like the configured one. The rows are those of the table in
- * the specification (sqld versus cloud contract); rows that are the same in both have their tests elsewhere.
+ * Where the two real servers differ, the embedded server responds like the configured one. The tests correspond to the rows of
+ * the table in the specification (sqld versus cloud contract). Rows that are the same in both are tested elsewhere.
  */
 import { type Dialect, type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -29,7 +29,7 @@ async function first(dialect: Dialect | 'default', ...requests: WireRequest[]): 
 }
 
 describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) => {
-  test('there is always a baton, and an invalid one gets 400', async () => {
+  test('always returns a baton, and responds to an invalid one with 400', async () => {
     const { baton } = await pipeline(urlOf(dialect), [execute('SELECT 1')])
     expect(baton).toHaveLength(64)
     const used = await pipeline(urlOf(dialect), [close], { baton })
@@ -38,12 +38,12 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
     expect([again.status, again.text]).toEqual([400, 'Received an invalid baton'])
   })
 
-  test('close may be anywhere in a pipeline', async () => {
-    const answer = await pipeline(urlOf(dialect), [execute('SELECT 1'), close, close])
-    expect(codes(answer)).toEqual(['ok', 'ok', 'ok'])
+  test('accepts close anywhere in a pipeline', async () => {
+    const reply = await pipeline(urlOf(dialect), [execute('SELECT 1'), close, close])
+    expect(codes(reply)).toEqual(['ok', 'ok', 'ok'])
   })
 
-  test('errors have its codes and messages, and by default the extended code', async () => {
+  test('errors have the codes and messages of libsql-server, and by default the extended code', async () => {
     await query(urlOf(dialect), 'CREATE TABLE u (a UNIQUE, b INTEGER PRIMARY KEY)')
     const failing = { a: 'SQLITE_CONSTRAINT_UNIQUE', b: 'SQLITE_CONSTRAINT_PRIMARYKEY' }
     for (const [column, extended_code] of Object.entries(failing)) {
@@ -58,13 +58,13 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
     expect(await first(dialect, execute('SELECT ?'))).toMatchObject({ code: 'ARGS_INVALID' })
   })
 
-  test('rows are returned even if want_rows is false; the index is in the result', async () => {
-    const answer = await first(dialect, statement({ sql: 'SELECT 1', want_rows: false }))
-    expect(answer).toMatchObject({ result: { rows: [[{ value: '1' }]] } })
-    expect(answer).toHaveProperty('result.replication_index')
+  test('returns rows even if want_rows is false, and the index in the result', async () => {
+    const reply = await first(dialect, statement({ sql: 'SELECT 1', want_rows: false }))
+    expect(reply).toMatchObject({ result: { rows: [[{ value: '1' }]] } })
+    expect(reply).toHaveProperty('result.replication_index')
   })
 
-  test('prefixes are part of names', async () => {
+  test('prefixes are part of parameter names', async () => {
     const named = [{ name: '@a', value: { type: 'null' } }]
     expect(await first(dialect, statement({ sql: 'SELECT :a', named_args: named }))).toMatchObject({
       code: 'ARGS_INVALID',
@@ -75,13 +75,13 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
   })
 
   test('stored SQL is not replaced', async () => {
-    const answer = await pipeline(urlOf(dialect), [store(1, 'SELECT 1'), store(1, 'SELECT 2')])
-    expect([answer.status, answer.text]).toEqual([400, 'SQL text 1 already exists'])
+    const reply = await pipeline(urlOf(dialect), [store(1, 'SELECT 1'), store(1, 'SELECT 2')])
+    expect([reply.status, reply.text]).toEqual([400, 'SQL text 1 already exists'])
   })
 })
 
 describe('cloud', () => {
-  test('there is no baton if nothing depends on the stream', async () => {
+  test('returns no baton if nothing depends on the stream', async () => {
     expect((await pipeline(urlOf('cloud'), [execute('SELECT 1')])).baton).toBeNull()
     const setting = await pipeline(urlOf('cloud'), [execute('PRAGMA foreign_keys = OFF')])
     const stored = await pipeline(urlOf('cloud'), [store(1, 'SELECT 1')])
@@ -91,7 +91,7 @@ describe('cloud', () => {
     expect([ended.results[0]?.response?.is_autocommit, ended.baton]).toEqual([false, null])
   })
 
-  test('there is a baton after a write, because last_insert_rowid() and changes() depend on it', async () => {
+  test('returns a baton after a write, because last_insert_rowid() and changes() depend on it', async () => {
     await query(urlOf('cloud'), 'CREATE TABLE changed (a INTEGER PRIMARY KEY UNIQUE)')
     for (const [sql, expected] of [
       ['INSERT INTO changed VALUES (7)', ['7', '1']],
@@ -106,29 +106,29 @@ describe('cloud', () => {
     expect((await pipeline(urlOf('cloud'), [execute('DELETE FROM changed WHERE a = 0')])).baton).toBeNull()
   })
 
-  test('invalid batons, used ones and those of a closed stream: 404 and {"error"}', async () => {
+  test('responds with 404 and {"error"} to invalid and used batons, and to batons of a closed stream', async () => {
     const { baton } = await pipeline(urlOf('cloud'), [execute('BEGIN')])
     await pipeline(urlOf('cloud'), [execute('SELECT 1')], { baton })
     for (const [given, message] of [
       ['none', 'Received an invalid baton'],
       [baton, 'Received a baton that has already been used'],
     ] as const) {
-      const answer = await pipeline(urlOf('cloud'), [close], { baton: given })
-      expect([answer.status, answer.text]).toEqual([404, JSON.stringify({ error: message })])
+      const reply = await pipeline(urlOf('cloud'), [close], { baton: given })
+      expect([reply.status, reply.text]).toEqual([404, JSON.stringify({ error: message })])
     }
   })
 
-  test('close must be the last request, or nothing runs', async () => {
+  test('rejects a pipeline in which close is not the last request', async () => {
     await query(urlOf('cloud'), 'CREATE TABLE untouched (a)')
-    const answer = await pipeline(urlOf('cloud'), [execute('INSERT INTO untouched VALUES (1)'), close, close])
-    expect([answer.status, answer.text]).toEqual([
+    const reply = await pipeline(urlOf('cloud'), [execute('INSERT INTO untouched VALUES (1)'), close, close])
+    expect([reply.status, reply.text]).toEqual([
       400,
       '{"error":"close must be the last request of a pipeline"}',
     ])
     expect(await query(urlOf('cloud'), 'SELECT a FROM untouched')).toEqual([])
   })
 
-  test('errors have more details, with the messages of SQLite', async () => {
+  test('errors contain more details, with the messages of SQLite', async () => {
     await query(urlOf('cloud'), 'CREATE TABLE p (a INTEGER PRIMARY KEY, b UNIQUE NOT NULL CHECK (b > 0))')
     const failing: Readonly<Record<string, string>> = {
       'INSERT INTO p (b) VALUES (1), (1)': 'SQLITE_CONSTRAINT_UNIQUE',
@@ -152,7 +152,7 @@ describe('cloud', () => {
     })
   })
 
-  test('rows are returned only if want_rows is true; no index is in the result', async () => {
+  test('returns rows only if want_rows is true, and no index in the result', async () => {
     const unwanted = await first('cloud', statement({ sql: 'SELECT 1 AS a', want_rows: false }))
     expect(unwanted).toMatchObject({ result: { cols: [{ name: 'a' }], rows: [] } })
     expect(unwanted).not.toHaveProperty('result.replication_index')
@@ -163,7 +163,7 @@ describe('cloud', () => {
     expect(await query(urlOf('cloud'), 'SELECT a FROM kept')).toEqual([['1']])
   })
 
-  test('prefixes are not part of names', async () => {
+  test('prefixes are not part of parameter names', async () => {
     for (const name of ['a', ':a', '@a', '$a']) {
       const named = [{ name, value: { type: 'text', value: 'x' } }]
       const bound = await first('cloud', statement({ sql: 'SELECT :a, @a, $a', named_args: named }))
@@ -176,13 +176,13 @@ describe('cloud', () => {
   })
 
   test('stored SQL is replaced', async () => {
-    const answer = await pipeline(urlOf('cloud'), [
+    const reply = await pipeline(urlOf('cloud'), [
       store(1, 'SELECT 1'),
       store(1, 'SELECT 2'),
       statement({ sql_id: 1 }),
       close,
     ])
-    expect(answer.results[2]?.response?.result?.rows).toMatchObject([[{ value: '2' }]])
+    expect(reply.results[2]?.response?.result?.rows).toMatchObject([[{ value: '2' }]])
   })
 
   test('a cursor ends with null', async () => {
@@ -198,19 +198,19 @@ describe('cloud', () => {
   })
 })
 
-test('an incomplete statement after others is silently skipped by sqld, and rejected by the other dialects', async () => {
+test('sqld silently skips an incomplete statement after others, which the other dialects reject', async () => {
   for (const dialect of ['sqld', 'cloud', 'default'] as const) {
     await query(urlOf(dialect), 'CREATE TABLE script (a)')
     const sql = 'INSERT INTO script VALUES (1); UPDATE script SET; INSERT INTO script VALUES (2)'
-    const answer = await pipeline(urlOf(dialect), [{ type: 'sequence', sql }, close])
+    const reply = await pipeline(urlOf(dialect), [{ type: 'sequence', sql }, close])
     const isSkipped = dialect === 'sqld'
-    expect([dialect, codes(answer)[0]]).toEqual([dialect, isSkipped ? 'ok' : 'SQL_PARSE_ERROR'])
+    expect([dialect, codes(reply)[0]]).toEqual([dialect, isSkipped ? 'ok' : 'SQL_PARSE_ERROR'])
     const rows = await query(urlOf(dialect), 'SELECT a FROM script')
     expect(rows).toEqual(isSkipped ? [['1'], ['2']] : [])
   }
 })
 
-test('an unknown dialect is rejected, and so is one for another back end', async () => {
+test('rejects an unknown dialect, and a dialect for another back end', async () => {
   await expect(startLocalServer({ dialect: 'mysql' as never })).rejects.toThrow('unknown dialect mysql')
   await expect(startLocalServer({ dialect: 'sqld', backend: 'sqld' })).rejects.toThrow('back end "embedded"')
 })

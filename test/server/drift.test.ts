@@ -1,11 +1,11 @@
-// Replays the recorded cases on the program they were recorded from: with a newer libsql-server, this shows what has
-// changed. The everyday run replays every eighth case, `npm run test:fuzz` all of them.
+// Replays the recorded cases on the program from which they were recorded. With a newer libsql-server, this shows what has
+// changed. A normal run replays every eighth case, `npm run test:fuzz` replays all of them.
 import { findSqld, type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, test } from 'vitest'
 import { replay, replayInTime } from './replay.ts'
 import { readTranscripts, type Transcript, waitingTimeMs } from './transcript.ts'
 
-/** Which fraction of the cases is replayed: one in this many. */
+/** One in this many cases is replayed. */
 const EVERY = Number(process.env['DRIFT_EVERY'] ?? 8)
 /** Cases that mostly wait are replayed only on the embedded server, unless requested. */
 const WAITING_LIMIT_MS = process.env['DRIFT_ALL'] ? Infinity : 1_000
@@ -15,7 +15,7 @@ const NOT_REPLAYED: Readonly<Record<number, string>> = {
   77: 'restarts the server',
   223: 'which of two requests comes first depends on the machine',
   225: 'which of five requests comes first depends on the machine',
-  253: 'the answer is broken off, where depends on buffers',
+  253: 'the response is truncated at a position that depends on buffers',
 }
 
 const hasSqld = await findSqld().then(

@@ -1,6 +1,6 @@
 /*
- * GET /dump and GET /beta/listen beyond the recorded cases: the contents of a dump, listeners alongside many
- * writers, permissions, and how they end.
+ * GET /dump and GET /beta/listen beyond the recorded cases: the contents of a dump, listeners with many concurrent writers,
+ * permissions, and how dumps and listeners end.
  */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -37,7 +37,7 @@ async function eventsOf(url: string, count: number, begun: () => void): Promise<
   return text.split('\n\n').filter(Boolean)
 }
 
-test('HEAD responds at once: the next request on the connection is handled', async () => {
+test('HEAD responds at once, so that the next request on the connection is handled', async () => {
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t(a)')
   const { host, hostname, port } = new URL(server.url)
@@ -57,7 +57,7 @@ describe('a dump', () => {
     await using server = await startLocalServer()
     const copy = await server.createDatabase('copy')
     await query(server.url, 'CREATE TABLE t(a TEXT)')
-    // numbered marks: searching for each one in turn would take hours
+    // the marks are numbered, and searching for each in turn would take hours
     const marks = Array.from({ length: 300_000 }, (_unused, number) => `(\\n${number})`).join('')
     const text = `\\n\\012(\\n7777777)(\\n007)${marks}\n`
     await pipeline(server.url, [execute('INSERT INTO t VALUES (?)', text), close])
@@ -74,12 +74,12 @@ describe('a dump', () => {
     await query(server.url, "CREATE VIEW w AS SELECT '--' AS a")
     const dump = await dumpOf(server.url)
     expect(dump).toContain("CREATE VIEW v AS SELECT 1 AS a -- one\n;\nCREATE VIEW w AS SELECT '--' AS a;\n")
-    const answer = await pipeline(server.urlOf('copy'), [{ type: 'sequence', sql: dump }, close])
-    expect(codes(answer)).toEqual(['ok', 'ok'])
+    const reply = await pipeline(server.urlOf('copy'), [{ type: 'sequence', sql: dump }, close])
+    expect(codes(reply)).toEqual(['ok', 'ok'])
     expect(await query(server.urlOf('copy'), 'SELECT v.a, w.a FROM v, w')).toEqual([['1', '--']])
   })
 
-  test('restores the same values, and its dump is the same', async () => {
+  test('restores the same values, and a dump of the result is the same', async () => {
     await using server = await startLocalServer()
     const copy = await server.createDatabase('copy')
     await pipeline(server.url, [{ type: 'sequence', sql: VALUES }, close])
@@ -122,7 +122,7 @@ describe('a dump', () => {
     expect((await fetch(`${url.replace(/\/$/, '')}/dump`, { headers })).status).toBe(200)
   })
 
-  test('whose reader disconnects does not block other requests', async () => {
+  test('does not block other requests when its reader disconnects', async () => {
     await using server = await startLocalServer()
     await pipeline(server.url, [
       {
@@ -144,7 +144,7 @@ describe('a dump', () => {
   })
 })
 
-test('an export in the middle of a dump is one complete file', async () => {
+test('an export during a dump is a single complete file', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   await using server = await startLocalServer()
@@ -174,7 +174,7 @@ test('an export in the middle of a dump is one complete file', async () => {
 })
 
 describe('a listener', () => {
-  test('sees each of 2,000 committed changes once, and none of those rolled back', async () => {
+  test('receives each of 2,000 committed changes once, and no changes that were rolled back', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -194,7 +194,7 @@ describe('a listener', () => {
     expect(await query(server.url, 'SELECT count(*) FROM t')).toEqual([['2000']])
   })
 
-  test('sees the changes of a failed statement that are kept', async () => {
+  test('receives the changes of a failed statement that are kept', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a UNIQUE)')
     const indexOf = async (): Promise<string | undefined> =>
@@ -203,7 +203,7 @@ describe('a listener', () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const events = eventsOf(`${server.url}/beta/listen?table=t`, 2, resolve)
     await promise
-    const answer = await pipeline(server.url, [
+    const reply = await pipeline(server.url, [
       execute('INSERT INTO t VALUES (1), (2), (1)'),
       execute('INSERT OR FAIL INTO t VALUES (1), (2), (1), (3)'),
       execute('BEGIN'),
@@ -212,13 +212,13 @@ describe('a listener', () => {
       close,
     ])
     const failed = 'SQLITE_CONSTRAINT'
-    expect(codes(answer)).toEqual([failed, failed, 'ok', 'ok', failed, 'ok'])
+    expect(codes(reply)).toEqual([failed, failed, 'ok', 'ok', failed, 'ok'])
     expect(Number(await indexOf())).toBe(before + 1)
     await query(server.url, 'DELETE FROM t WHERE a = 2')
     expect(await events).toEqual(['event:changes\ndata:{"insert":2}', 'event:changes\ndata:{"delete":1}'])
   })
 
-  test('continues after its database was closed for being idle', async () => {
+  test('continues after its database was closed because it was idle', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const { promise, resolve } = Promise.withResolvers<void>()

@@ -27,7 +27,7 @@ interface ClientOptions {
   random(): number
 }
 
-/** More than the engine's page cache holds, and more than the size at which its WAL is checkpointed. */
+/** More than fits in the engine's page cache, and more than the size at which its WAL is checkpointed. */
 const HUGE_PARTS = 1_500
 const HUGE_BYTES = 4_000
 
@@ -36,7 +36,7 @@ export function acknowledgedOf(ledger: Ledger, client?: number): number {
   return [...ledger].filter(([key, { fate }]) => fate === 'acknowledged' && isOf(key, client)).length
 }
 
-export function triedOf(ledger: Ledger, client: number): number {
+export function attemptsOf(ledger: Ledger, client: number): number {
   return [...ledger.keys()].filter((key) => isOf(key, client)).length
 }
 
@@ -44,13 +44,13 @@ function isOf(key: string, client: number | undefined): boolean {
   return client === undefined || key.startsWith(`${client}/`)
 }
 
-/** Writes until the server is gone. */
+/** Writes until the server was killed. */
 export async function runClient(
   url: string,
   kind: (typeof CLIENTS)[number],
   { client, ledger, random }: ClientOptions,
 ): Promise<void> {
-  const first = triedOf(ledger, client)
+  const first = attemptsOf(ledger, client)
   for (let number = first; ; number += 1) {
     const parts = kind === 'huge' ? HUGE_PARTS : 1 + Math.floor(random() * 5)
     const change: Change = {
@@ -72,7 +72,7 @@ interface Rows {
   readonly parts: number
 }
 
-/** Resolves with whether the change was acknowledged as committed; rejects when the server is gone. */
+/** Resolves to whether the change was acknowledged as committed. Rejects when the server was killed. */
 const WRITERS: Record<(typeof CLIENTS)[number], (url: string, rows: Rows) => Promise<boolean>> = {
   single: async (url, rows) => await succeeds(url, [execute(insert(rows, 0)), close]),
   batch: async (url, rows) => {
@@ -127,7 +127,7 @@ const WRITERS: Record<(typeof CLIENTS)[number], (url: string, rows: Rows) => Pro
       close,
     ])
   },
-  // a transaction that is never committed, because its client has moved on
+  // a transaction that is never committed, because its client has abandoned it
   open: async (url, rows) => {
     const open = await pipeline(url, [
       execute('BEGIN'),

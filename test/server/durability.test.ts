@@ -1,18 +1,18 @@
 /*
- * Kills a server at random moments while eight clients write to one database in every possible way, starts it again on
- * the same directory and checks: every acknowledged change exists, no change of an open transaction does, and the file is
- * sound. DURABILITY_KILLS sets how often (200 in the long version); DURABILITY_SEED repeats the times, and how much is
- * written at a time, but not the order in which clients run.
+ * Kills a server at random moments while eight clients write to one database in every possible way, starts it again on the same
+ * directory and checks: every acknowledged change exists, no change of an open transaction exists, and the file is intact.
+ * DURABILITY_KILLS sets how often (200 in the long version); DURABILITY_SEED repeats the times and the sizes of the writes, but
+ * not the order in which clients run.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { type DevServer, killServer, startDevServer, temporaryDirectory } from './dev-server.ts'
-import { acknowledgedOf, CLIENTS, type Ledger, runClient, triedOf } from './durability-clients.ts'
+import { acknowledgedOf, attemptsOf, CLIENTS, type Ledger, runClient } from './durability-clients.ts'
 import { query } from './wire.ts'
 
 const KILLS = Number(process.env['DURABILITY_KILLS'] ?? 6)
 const SEED = Number(process.env['DURABILITY_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
-/** A server lives for at most this many acknowledged changes, and a moment more. */
+/** The server is killed shortly after this many acknowledged changes at the latest. */
 const LIFE_CHANGES = 40
 const MOMENT_MS = 30
 const MAX_LIFE_MS = 5_000
@@ -32,7 +32,7 @@ test(`SIGKILL ${KILLS} times, seed ${SEED}`, { timeout: 30_000 + KILLS * 15_000 
       )
     acknowledged = await check(server, ledger)
     if (round === KILLS) break
-    // checked rows stay, without their bulk, so that the last check is not slower than the first
+    // checked rows are shortened, so that the last check is not slower than the first
     await query(server.url, "UPDATE t SET filler = '' WHERE filler <> ''")
     const clients = CLIENTS.map((kind, client) => runClient(server.url, kind, { client, ledger, random }))
     const goal = acknowledged + 1 + Math.floor(random() * LIFE_CHANGES)
@@ -44,7 +44,7 @@ test(`SIGKILL ${KILLS} times, seed ${SEED}`, { timeout: 30_000 + KILLS * 15_000 
   }
   expect(acknowledged).toBeGreaterThan(KILLS)
   const kinds = CLIENTS.map(
-    (kind, client) => `${kind}: ${acknowledgedOf(ledger, client)} of ${triedOf(ledger, client)}`,
+    (kind, client) => `${kind}: ${acknowledgedOf(ledger, client)} of ${attemptsOf(ledger, client)}`,
   )
   console.log(`acknowledged, of those tried: ${kinds.join(', ')}`)
 })
@@ -63,7 +63,7 @@ async function check({ url }: DevServer, ledger: Ledger): Promise<number> {
     if (change.fate === 'acknowledged' && !exists)
       wrong.push(`${key}: acknowledged, ${parts} of ${change.parts}`)
     if (change.fate === 'never committed' && parts > 0) wrong.push(`${key}: never committed, ${parts} rows`)
-    // it was not acknowledged: all or nothing of it may exist, and that must not change from now on
+    // a change that was not acknowledged may exist completely or not at all, and this must not change afterwards
     if (change.fate === 'unknown' && parts > 0 && !exists)
       wrong.push(`${key}: torn, ${parts} of ${change.parts}`)
     if (change.fate === 'unknown') change.fate = exists ? 'acknowledged' : 'never committed'
@@ -73,7 +73,7 @@ async function check({ url }: DevServer, ledger: Ledger): Promise<number> {
   return acknowledgedOf(ledger)
 }
 
-/** Numbers from 0 to 1, the same for the same seed. */
+/** Returns numbers from 0 to 1 that depend only on the seed. */
 function randomNumbers(seed: number): () => number {
   let state = seed >>> 0
   return () => {

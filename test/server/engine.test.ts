@@ -12,7 +12,7 @@ const VECTORS = [
 ]
 const NEAREST = "SELECT id FROM vector_top_k('n_vector', vector32('[1,0]'), 1)"
 
-/** A server with a database of vectors, and a token that may only read it. */
+/** A server with a database of vectors, and a read-only token for it. */
 async function withReader() {
   const server = await startLocalServer({ auth: true })
   const { url, authToken } = await server.createDatabase('app')
@@ -48,15 +48,15 @@ describe('SQL cannot access anything but its database', () => {
     const before = await readdir(tmpdir())
     const file = join(tmpdir(), 'baton-pwned')
     await query(server.url, 'CREATE TABLE t (a)')
-    const answer = await pipeline(server.url, [execute(sql.replaceAll('FILE', file)), close])
-    expect(answer.status === 200 ? answer.results[0]?.type : 'refused').toMatch(/^(?:error|refused)$/)
+    const reply = await pipeline(server.url, [execute(sql.replaceAll('FILE', file)), close])
+    expect(reply.status === 200 ? reply.results[0]?.type : 'refused').toMatch(/^(?:error|refused)$/)
     expect(before).not.toContain('baton-pwned')
     expect(await readdir(tmpdir())).not.toContain('baton-pwned')
   })
 
-  test('content of a full-text table, views and triggers cannot be files either', async () => {
+  test('content of full-text tables, views and triggers cannot access files either', async () => {
     await using server = await startLocalServer()
-    const answer = await pipeline(server.url, [
+    const reply = await pipeline(server.url, [
       execute("CREATE VIRTUAL TABLE f USING fts5(name, content='fsdir')"),
       execute("INSERT INTO f(f) VALUES ('rebuild')"),
       execute("CREATE VIEW v AS SELECT readfile('/etc/passwd')"),
@@ -68,14 +68,14 @@ describe('SQL cannot access anything but its database', () => {
       execute('INSERT INTO d (a) VALUES (1)'),
       close,
     ])
-    const [, rebuild, , view, , , insert, , byDefault] = codes(answer)
+    const [, rebuild, , view, , , insert, , byDefault] = codes(reply)
     expect([rebuild, view, insert, byDefault]).not.toContain('ok')
     await expect(readFile('/tmp/baton-pwned')).rejects.toThrow('ENOENT')
   })
 })
 
 describe('compiling has no effect', () => {
-  test('a token that may only read cannot drop a vector index by describing, explaining or trying it', async () => {
+  test('a read-only token cannot drop a vector index by describing, explaining or executing DROP INDEX', async () => {
     const { server, url, owner, reader } = await withReader()
     await using _ = server
     for (const sql of [
@@ -96,7 +96,7 @@ describe('compiling has no effect', () => {
   test('describing and explaining a change of the schema with every permission changes nothing', async () => {
     await using server = await startLocalServer()
     for (const sql of VECTORS) await query(server.url, sql)
-    const answer = await pipeline(server.url, [
+    const reply = await pipeline(server.url, [
       { type: 'describe', sql: 'DROP INDEX n_vector' },
       { type: 'describe', sql: 'CREATE INDEX other ON n (libsql_vector_idx(e))' },
       execute('EXPLAIN DROP INDEX n_vector'),
@@ -104,8 +104,8 @@ describe('compiling has no effect', () => {
       { type: 'get_autocommit' },
       close,
     ])
-    expect(codes(answer)).toEqual(['ok', 'ok', 'ok', 'ok', 'ok', 'ok'])
-    expect(answer.results[4]?.response?.is_autocommit).toBe(true)
+    expect(codes(reply)).toEqual(['ok', 'ok', 'ok', 'ok', 'ok', 'ok'])
+    expect(reply.results[4]?.response?.is_autocommit).toBe(true)
     expect(await query(server.url, NEAREST)).toEqual([['1']])
     expect(await query(server.url, "SELECT name FROM sqlite_schema WHERE name LIKE 'other%'")).toEqual([])
     // the write lock is free
@@ -114,7 +114,7 @@ describe('compiling has no effect', () => {
     ])
   })
 
-  test('a step whose condition does not hold is not compiled', async () => {
+  test('a step whose condition is false is not compiled', async () => {
     await using server = await startLocalServer()
     for (const sql of VECTORS) await query(server.url, sql)
     const steps = [
@@ -132,7 +132,7 @@ describe('compiling has no effect', () => {
   })
 })
 
-describe('statements run as they are written', () => {
+describe('statements are executed as written', () => {
   test('RETURNING evaluates an expression once per row', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a INTEGER PRIMARY KEY, b)')
@@ -155,7 +155,7 @@ describe('statements run as they are written', () => {
     expect(after.results[0]?.response?.result?.cols).toHaveLength(3)
   })
 
-  test('EXPLAIN leaves nothing open: later statements are committed, and the table can be dropped', async () => {
+  test('EXPLAIN leaves no statement open: later statements are committed, and the table can be dropped', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a)')
     const open = await pipeline(server.url, [
@@ -203,7 +203,7 @@ test.each([
   expect(await query(url, NEAREST, { token: reader })).toEqual([['1']])
 })
 
-test('an R-tree can be read with a token that may only read', async () => {
+test('an R-tree can be read with a read-only token', async () => {
   await using server = await startLocalServer({ auth: true })
   const { url, authToken } = await server.createDatabase('app')
   const token = authToken as string
@@ -221,8 +221,8 @@ test('a setting changed by EXPLAIN of a pragma does not affect the next client',
   await query(server.url, 'CREATE TABLE c (p REFERENCES p)')
   for (const explain of ['EXPLAIN', 'EXPLAIN QUERY PLAN']) {
     for (let i = 0; i < 5; i += 1) await query(server.url, `${explain} PRAGMA foreign_keys = 0`)
-    const answer = await pipeline(server.url, [execute('INSERT INTO c VALUES (7)'), close])
-    expect(codes(answer)).toEqual(['SQLITE_CONSTRAINT', 'ok'])
+    const reply = await pipeline(server.url, [execute('INSERT INTO c VALUES (7)'), close])
+    expect(codes(reply)).toEqual(['SQLITE_CONSTRAINT', 'ok'])
   }
 })
 
@@ -250,26 +250,26 @@ test('a step that fills the response leaves no room for the next step', async ()
   const tooLarge = { code: 'RESPONSE_TOO_LARGE', message: 'Response is too large' }
   // the rows alone would still fit, but not with the JSON around them
   for (const padding of [19_800, 19_850, 19_900]) {
-    const brim = `SELECT hex(zeroblob(2495000)) UNION ALL SELECT hex(zeroblob(2495000)) UNION ALL SELECT printf('%${padding}d', 1)`
-    const steps = [{ stmt: { sql: brim } }, { stmt: { sql: 'SELECT a FROM big' } }]
-    const answer = await pipeline(server.url, [{ type: 'batch', batch: { steps } }, close])
-    expect(answer.results[0]?.error).toEqual(tooLarge)
+    const filled = `SELECT hex(zeroblob(2495000)) UNION ALL SELECT hex(zeroblob(2495000)) UNION ALL SELECT printf('%${padding}d', 1)`
+    const steps = [{ stmt: { sql: filled } }, { stmt: { sql: 'SELECT a FROM big' } }]
+    const reply = await pipeline(server.url, [{ type: 'batch', batch: { steps } }, close])
+    expect(reply.results[0]?.error).toEqual(tooLarge)
   }
 })
 
-test('a client that disconnects in the middle of a long batch: the rest does not run', async () => {
+test('the rest of a long batch is not executed after its client has disconnected', async () => {
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
   const leaving = new AbortController()
   const sql = 'INSERT INTO t SELECT count(*) FROM generate_series(1, 100000)'
   const steps = Array.from({ length: 5_000 }, () => ({ stmt: { sql } }))
-  const answer = pipeline(server.url, [{ type: 'batch', batch: { steps } }, close], {
+  const reply = pipeline(server.url, [{ type: 'batch', batch: { steps } }, close], {
     signal: leaving.signal,
   })
-  answer.catch(() => {})
+  reply.catch(() => {})
   while ((await query(server.url, 'SELECT 1 FROM t LIMIT 1')).length === 0);
   leaving.abort()
-  await expect(answer).rejects.toThrow()
+  await expect(reply).rejects.toThrow()
   await query(server.url, 'INSERT INTO t VALUES (-1)')
   const count = async (): Promise<number> =>
     Number((await query(server.url, 'SELECT count(*) FROM t'))[0]?.[0])
@@ -278,7 +278,7 @@ test('a client that disconnects in the middle of a long batch: the rest does not
   expect([first < 4_000, await count()]).toEqual([true, first])
 })
 
-test('a statement that is repeated in a transaction has the results of one that is compiled each time', async () => {
+test('a statement that is repeated in a transaction returns the same results as if it were compiled each time', async () => {
   const insert = 'INSERT INTO t VALUES (?, ?)'
   const program: [sql: string, ...args: unknown[]][] = [
     ['CREATE TABLE t (a INTEGER PRIMARY KEY, b)'],

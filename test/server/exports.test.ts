@@ -37,21 +37,21 @@ function openFiles(folder: string): string[] {
   return links.filter((link) => link.startsWith(folder))
 }
 
-test('an export whose client disconnects leaves nothing behind, nor does one of a killed process', async () => {
+test('neither a client that disconnects nor a killed process leaves an export file behind', async () => {
   const { server, address, headers, exports } = await scene()
   await using _ = server
   expect(existsSync(exports)).toBe(false)
   const leaving = Array.from({ length: 40 }, async (_unused, number) => {
     const controller = new AbortController()
-    const answer = fetch(address, { headers, signal: controller.signal })
+    const response = fetch(address, { headers, signal: controller.signal })
     if (number % 2 === 0) {
-      const { status, body } = await answer
+      const { status, body } = await response
       expect([200, 503]).toContain(status)
       const begin = body?.getReader()
       await begin?.read()
     } else setTimeout(() => controller.abort(), number)
     controller.abort()
-    await answer.catch(() => {})
+    await response.catch(() => {})
   })
   await Promise.all(leaving)
   await expect
@@ -61,7 +61,7 @@ test('an export whose client disconnects leaves nothing behind, nor does one of 
   expect(whole.subarray(0, 15).toString()).toBe('SQLite format 3')
 })
 
-test('an export with a read-only token is a snapshot, and an open transaction continues', async () => {
+test('an export with a read-only token is a snapshot, and does not affect an open transaction', async () => {
   const { server, url, owner, address, headers, exports } = await scene()
   await using _ = server
   const begun = await pipeline(

@@ -18,7 +18,7 @@ async function temporaryDirectory(): Promise<string> {
   return directory
 }
 
-/** A file of another SQLite, whose last rows are still in its WAL. */
+/** A file written by another SQLite, with the last rows still in its WAL. */
 function makeFile(path: string): DatabaseSync {
   const file = new DatabaseSync(path)
   file.exec("PRAGMA journal_mode = WAL; CREATE TABLE pet (name); INSERT INTO pet VALUES ('Rex')")
@@ -68,7 +68,7 @@ test.each([
   own.close()
 })
 
-test('a size limit counts pages of the size the file has', async () => {
+test('a size limit takes the page size of the file into account', async () => {
   const path = join(await temporaryDirectory(), 'small-pages.db')
   const file = new DatabaseSync(path)
   file.exec('PRAGMA page_size = 512; CREATE TABLE t (a)')
@@ -83,21 +83,21 @@ test('a size limit counts pages of the size the file has', async () => {
 
 /** A file with a journal, as left by a program that was killed in a transaction. */
 async function unfinished(directory: string): Promise<string> {
-  const [path, left] = [join(directory, 'own.db'), join(directory, 'left.db')]
+  const [path, remaining] = [join(directory, 'own.db'), join(directory, 'left.db')]
   const file = new DatabaseSync(path)
   file.exec("CREATE TABLE t (a, b); INSERT INTO t VALUES ('before', 1); PRAGMA cache_size = 2; BEGIN")
   const insert = file.prepare("INSERT INTO t VALUES ('unfinished', ?)")
   for (let count = 0; count < 2_000; count += 1) insert.run('x'.repeat(500))
-  await copyFile(path, left)
-  await copyFile(`${path}-journal`, `${left}-journal`)
+  await copyFile(path, remaining)
+  await copyFile(`${path}-journal`, `${remaining}-journal`)
   file.close()
-  return left
+  return remaining
 }
 
 test('an unfinished transaction of another program is rolled back', async () => {
-  const left = await unfinished(await temporaryDirectory())
+  const remaining = await unfinished(await temporaryDirectory())
   await using server = await startLocalServer()
-  const { url } = await server.createDatabase('d', { fromFile: left })
+  const { url } = await server.createDatabase('d', { fromFile: remaining })
   expect(await query(url, 'SELECT DISTINCT a FROM t')).toEqual([['before']])
   expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
 })
@@ -112,7 +112,7 @@ test('a file that is not a database, is missing or is in use is rejected, and no
   await expect(create(join(directory, 'missing.db'))).rejects.toThrow('missing.db cannot be read: ENOENT')
   await query(server.url, 'CREATE TABLE t (a)')
   const folder = join(directory, 'data', 'databases')
-  // next to a file that describes the folders
+  // in addition to a file that describes the folders
   const [id = ''] = (await readdir(folder)).filter((name) => name !== 'every-database-has-a-file')
   const open = join(folder, id, 'data.db')
   await expect(create(open)).rejects.toThrow('in use by a local server')
@@ -120,7 +120,7 @@ test('a file that is not a database, is missing or is in use is rejected, and no
   expect(await server.createDatabase('x')).toMatchObject({ url: expect.stringMatching(/\/x\/$/) })
 })
 
-test('a database is written to a file that every SQLite opens, and remains usable', async () => {
+test('a database is exported to a file that any SQLite can open, and remains usable', async () => {
   const target = join(await temporaryDirectory(), 'out.db')
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
@@ -139,7 +139,7 @@ test('a database is written to a file that every SQLite opens, and remains usabl
 
 const COPIES = ['a', 'b', 'c']
 
-test('a database is exported repeatedly during requests, which wait but do not fail', async () => {
+test('repeated exports delay concurrent requests, but do not make them fail', async () => {
   const directory = await temporaryDirectory()
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
@@ -170,7 +170,7 @@ test('a database is exported repeatedly during requests, which wait but do not f
   ])
 })
 
-test('a database that was never written to is an empty file', async () => {
+test('a database that was never written to is exported as an empty file', async () => {
   const target = join(await temporaryDirectory(), 'out.db')
   await using server = await startLocalServer()
   await server.exportDatabase('default', target)
@@ -203,14 +203,14 @@ describe.skipIf(!hasSqld)('libsql-server', () => {
 
   test('treats an unfinished transaction as rolled back', async () => {
     const directory = await temporaryDirectory()
-    const left = await unfinished(directory)
+    const remaining = await unfinished(directory)
     await using server = await startLocalServer({ backend: 'sqld' })
-    const { url } = await server.createDatabase('d', { fromFile: left })
+    const { url } = await server.createDatabase('d', { fromFile: remaining })
     expect(await query(url, 'SELECT DISTINCT a FROM t')).toEqual([['before']])
     expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
   })
 
-  test('does not receive a file that it would not open; the other databases continue', async () => {
+  test('is not given a file that it could not open; other databases are not affected', async () => {
     const directory = await temporaryDirectory()
     const path = (name: string) => join(directory, name)
     makeFile(path('good.db')).close()

@@ -48,7 +48,7 @@ test('while another program has the file open, the server rejects requests', asy
   expect(await program.run('close')).toBe('ok')
   expect(await query(url, 'select a from t')).toEqual([['edited'], ['added']])
   await query(url, "insert into t values ('after')")
-  // and now the other way around
+  // now vice versa
   expect(await program.run('open')).toBe('ok')
   expect(await program.run("insert into t values ('too late')")).toBe('file is not a database')
   await program.run('close')
@@ -59,13 +59,13 @@ test('while another program has the file open, the server rejects requests', asy
   file.close()
 })
 
-test('data that a killed program left in its WAL is in the database', async () => {
+test('data that a killed program left in its WAL is part of the database', async () => {
   const { server, url, program } = await handedOut()
   await using _ = server
   await program.run('open')
   expect(await program.run("insert into t values ('in the log')")).toBe('ok')
   await program.kill()
   expect(await query(url, 'select a from t')).toEqual([['first'], ['in the log']])
-  const answer = await pipeline(url, [execute('pragma integrity_check'), close])
-  expect(codes(answer)).toEqual(['ok', 'ok'])
+  const response = await pipeline(url, [execute('pragma integrity_check'), close])
+  expect(codes(response)).toEqual(['ok', 'ok'])
 })

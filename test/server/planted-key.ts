@@ -1,10 +1,10 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
-import { DEFAULT_GROUP, openHome, Registry } from '@batonsql/control-plane'
+import { DEFAULT_GROUP, openOperatorAccount, Registry } from '@batonsql/control-plane'
 
 /** Creates a data directory. @returns the key that signs tokens of its group */
 export async function plantKey(dataDirectory: string): Promise<KeyObject> {
   const registry = await Registry.open(dataDirectory)
-  const { organization } = openHome(registry, 'local')
+  const { organization } = openOperatorAccount(registry, 'local')
   const group = registry.findGroup(organization.id, DEFAULT_GROUP)
   registry.close()
   return createPrivateKey(group?.key.privatePem ?? '')

@@ -1,6 +1,6 @@
 /*
- * A slow reader of a cursor, while another client waits for the write lock. Each test waits five seconds, the
- * server's window; they run concurrently.
+ * A cursor is read slowly while another client waits for the write lock. Each test waits for five seconds, the server's time
+ * limit; the tests run concurrently.
  */
 import { startLocalServer } from '@batonsql/local-server'
 import { describe, expect, test } from 'vitest'
@@ -54,7 +54,7 @@ describe.concurrent('the write lock is taken away while a cursor waits for its r
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([['other']])
   })
 
-  test('its own change is undone, and the other client gets no SQLITE_BUSY', async () => {
+  test('its own change is undone, and the other client does not receive SQLITE_BUSY', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a, b)')
     const rest = await slowCursor(server.url, [`INSERT INTO t ${MANY_ROWS} RETURNING a, b`])
@@ -64,7 +64,7 @@ describe.concurrent('the write lock is taken away while a cursor waits for its r
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([['other']])
   })
 
-  test('without a waiter for the lock, even the slowest reader gets everything, and keeps its transaction', async () => {
+  test('if nobody waits for the lock, even a very slow reader receives everything, and keeps its transaction', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a)')
     const rest = await slowCursor(server.url, [
@@ -78,7 +78,7 @@ describe.concurrent('the write lock is taken away while a cursor waits for its r
   })
 })
 
-test('a transaction whose snapshot is too old to write does not prevent others from writing', async () => {
+test('a transaction whose snapshot is outdated does not prevent others from writing', async () => {
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
   const open = await pipeline(server.url, [execute('BEGIN'), execute('SELECT * FROM t')])

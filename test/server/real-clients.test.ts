@@ -8,7 +8,7 @@ import { createClient as createLibsqlClient } from '@libsql/client/http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openTestServer, type TestDatabase } from '../support/test-server.ts'
 
-// Third-party clients on each tested server: the server supports every part of the protocol that they need.
+// Third-party clients on each tested server. The server must support every part of the protocol that they need.
 const server = await openTestServer()
 
 describe('@libsql/client', async () => {
@@ -70,7 +70,7 @@ describe('@libsql/client', async () => {
 
 describe('drizzle-kit', () => {
   let database: TestDatabase
-  // it would prompt about unknown tables
+  // otherwise, it would prompt about unknown tables
   beforeAll(async () => {
     database = await server.createDatabase()
   })
@@ -114,7 +114,7 @@ describe('drizzle-kit', () => {
     await db.batch(['drop table if exists book', 'drop table if exists author'])
   }
 
-  test('push creates the tables, and finds nothing to do the second time', async () => {
+  test('push creates the tables, and changes nothing the second time', async () => {
     await clear()
     await kit('push', '--force')
     expect(await tables()).toEqual(['author', 'book'])

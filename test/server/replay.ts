@@ -1,15 +1,15 @@
 import http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { decodeBody } from './decode-body.ts'
-import { BatonNames, beginningOf, isCut, normaliseBody, type Observed } from './normalise.ts'
+import { BatonNames, beginningOf, isCut, normalizeBody, type Observed } from './normalize.ts'
 import type { Transcript, TranscriptStep } from './transcript.ts'
 
-/** Gives background requests as much time to reach the server first as in the recording. */
+/** Gives background requests the same time as in the recording to reach the server first. */
 const BACKGROUND_LEAD_MS = 150
-/** Up to this delay, a replay is as good as the recording. */
+/** Up to this delay, a replay is equivalent to the recording. */
 const MAX_DELAY_MS = 250
 const ATTEMPTS = 5
-/** How long a stream that may not end is read. */
+/** How long a stream that might not end is read. */
 const LISTEN_MS = 300
 
 /** The server on which a case is replayed. */
@@ -18,9 +18,9 @@ export interface ReplayTarget {
   readonly url: string
   /** Path prefix of the database that corresponds to the recorded server's only one. */
   readonly prefix: string
-  /** The names that the server uses for itself and the recorded databases, and their names in the recording. */
+  /** The names of the server and of the recorded databases, here and in the recording. */
   readonly names: ReadonlyMap<string, string>
-  /** Changes a database as the recorded server's administrator did. */
+  /** Changes a database like the administrator of the recorded server. */
   configure(database: string, configuration: Readonly<Record<string, unknown>>): Promise<void>
   /** Creates a token from the claims in the recording. */
   token(claims: Readonly<Record<string, unknown>>): string
@@ -33,16 +33,16 @@ export interface Mismatch {
   readonly actual: unknown
 }
 
-/** What a replay has found. */
+/** The result of a replay. */
 interface Replayed {
   readonly mismatches: readonly Mismatch[]
-  /** By how much its waits, and the requests that took no time in the recording, were longer than recorded. */
+  /** The additional time that its waits, and the requests that took no time in the recording, have taken. */
   readonly delayMs: number
 }
 
 /**
- * Replays a case. A mismatch counts only if the replay was in time: on a busy machine, its requests can be delayed past the server's
- * time limits, and it is repeated.
+ * Replays a case. A mismatch counts only if the replay was not delayed. On a busy machine, its requests may be delayed beyond the
+ * server's time limits; the replay is then repeated.
  */
 export async function replayInTime(run: () => Promise<Replayed>): Promise<readonly Mismatch[]> {
   for (let attempt = 1; ; attempt += 1) {
@@ -62,7 +62,7 @@ export async function replay(transcript: Transcript, target: ReplayTarget): Prom
   for (const [index, step] of transcript.steps.entries()) {
     if (step.after_wait_ms !== undefined) await run.wait(step.after_wait_ms)
     if (step.request === undefined) continue
-    if (run.lacksBaton(step)) await Promise.all(pending)
+    if (run.isMissingBaton(step)) await Promise.all(pending)
     const sentAt = performance.now()
     const exchange = run.exchange(step, index)
     if (step.started_in_background === undefined) {
@@ -108,7 +108,7 @@ class Replay {
   }
 
   /** Whether a step continues a stream whose baton is still in flight. */
-  lacksBaton({ request }: TranscriptStep): boolean {
+  isMissingBaton({ request }: TranscriptStep): boolean {
     const names = request.body?.match(/<baton:\d+>/g) ?? []
     return names.some((name) => !this.#batons.has(name))
   }
@@ -128,26 +128,26 @@ class Replay {
     const body = request.body === undefined ? undefined : this.#fill(request.body)
     const stream = response.chunks === undefined ? null : new AbortController()
     if (stream !== null) this.#streams.push(stream)
-    // a response that is not awaited is read only for a moment
+    // a response that is not awaited is read only briefly
     if (step.started_in_background === undefined) setTimeout(() => stream?.abort(), LISTEN_MS)
-    const leavesAfterMs = step.leaves_after_ms
-    const leaving = leavesAfterMs === undefined ? null : new AbortController()
-    if (leaving !== null) setTimeout(() => leaving.abort(), leavesAfterMs)
-    const answer = await this.#send(request.method, request.path, headers, {
+    const disconnectsAfterMs = step.leaves_after_ms
+    const leaving = disconnectsAfterMs === undefined ? null : new AbortController()
+    if (leaving !== null) setTimeout(() => leaving.abort(), disconnectsAfterMs)
+    const reply = await this.#send(request.method, request.path, headers, {
       body,
       stream: leaving ?? stream,
     })
     const recorded = recordedText(response)
-    const text = this.#named(answer.text)
-    this.#learnBatons(recorded, text)
-    if (leaving !== null) return // how much of a response arrived depends on buffers
+    const text = this.#named(reply.text)
+    this.#recordBatons(recorded, text)
+    if (leaving !== null) return // the received part of a response depends on buffers
     const expected: Observed = {
       status: response.status ?? 0,
       contentType: response.headers?.['content-type'] ?? null,
       allow: response.headers?.['allow'] ?? null,
       body: null,
     }
-    const { text: _, ...head } = answer
+    const { text: _, ...head } = reply
     const actual: Observed = { ...head, body: null }
     this.#compare(index, expected, actual, recorded, text)
   }
@@ -171,11 +171,11 @@ class Replay {
       ? { ...expected, body: beginningOf(recorded, 1_500) }
       : {
           ...expected,
-          body: normaliseBody(recorded.replace(/"<baton:(\d+)>"/g, '"<baton:$1>"'), new BatonNames()),
+          body: normalizeBody(recorded.replace(/"<baton:(\d+)>"/g, '"<baton:$1>"'), new BatonNames()),
         }
     const got = isCut(recorded)
       ? { ...actual, body: beginningOf(text, 1_500) }
-      : { ...actual, body: normaliseBody(text, new BatonNames()) }
+      : { ...actual, body: normalizeBody(text, new BatonNames()) }
     if (JSON.stringify(wanted) !== JSON.stringify(got))
       this.mismatches.push({ step, expected: wanted, actual: got })
   }
@@ -198,7 +198,7 @@ class Replay {
     )
   }
 
-  #learnBatons(recorded: string, text: string): void {
+  #recordBatons(recorded: string, text: string): void {
     const name = /"baton":"(<baton:\d+>)"/.exec(recorded)?.[1]
     const baton = /"baton":"([^"]+)"/.exec(text)?.[1]
     if (name !== undefined && baton !== undefined) this.#batons.set(name, baton)
@@ -235,7 +235,7 @@ class Replay {
         received = response
         response.on('data', (part: Buffer) => parts.push(part))
         response.on('end', finish)
-        response.on('error', finish) // a truncated body is compared as far as it was received
+        response.on('error', finish) // of a truncated body, the received part is compared
       })
       stream?.signal.addEventListener('abort', () => {
         finish()

@@ -1,4 +1,4 @@
-// Which data counts towards the 10,000,000 bytes of a response, to the byte, on both back ends.
+// Which data counts toward the limit of 10,000,000 bytes per response, to the byte, on both back ends.
 import { startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -19,7 +19,7 @@ const batch = (...sqls: string[]): WireRequest => ({
   type: 'batch',
   batch: { steps: sqls.map((sql) => ({ stmt: { sql } })) },
 })
-/** This many rows of one column. */
+/** Returns this many rows with one column. */
 const rows = (count: number, value: string): string =>
   `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < ${count}) SELECT ${value} AS c FROM n`
 /** A batch with something between two large steps, and the bytes that it counts. */
@@ -54,7 +54,7 @@ const EDGES: Readonly<Record<string, (more: number) => WireRequest>> = {
   infinities: (more) => one(rows(fitting(29) + more, '9e999')),
   'steps of a batch together': between("SELECT '' AS a WHERE 0", 30),
   'a step without columns': between('DROP TABLE IF EXISTS missing', 0),
-  'a syntactic error in a step': between(
+  'a syntax error in a step': between(
     'SELECT missing',
     'no such column: missing in SELECT missing at offset 7'.length,
   ),
@@ -104,7 +104,7 @@ describe.each(Object.keys(START))('on the back end %s counts', (name) => {
     expect((await response.text()).trimEnd().split('\n').at(-1)).toContain('"replication_index"')
   })
 
-  test('a write with rows that exceeds the limit was applied nevertheless', async () => {
+  test('a write whose rows exceed the limit is applied nevertheless', async () => {
     await query(server.url, 'CREATE TABLE changed (a)')
     const change = `INSERT INTO changed SELECT hex(zeroblob(2400000)) FROM generate_series(1, 3) RETURNING a`
     expect(codes(await pipeline(server.url, [execute(change), close]))).toEqual(['RESPONSE_TOO_LARGE', 'ok'])

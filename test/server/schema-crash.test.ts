@@ -1,5 +1,5 @@
-// A migration whose server is killed in the middle resumes at the next start, and each database gets it once. An unrelated
-// database responds whatever its outcome, with every acknowledged row.
+// A migration that is interrupted by killing the server resumes at the next start, and is applied to each database once. An
+// unrelated database responds regardless of the outcome, and contains every acknowledged row.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -48,8 +48,8 @@ interface Jobs {
   readonly migrations: readonly { readonly job_id: number; readonly status: string }[]
 }
 
-/** Writes to a database until its server is gone. @returns how many writes were acknowledged */
-async function writeUntilGone(url: string): Promise<number> {
+/** Writes to a database until its server was killed. @returns the number of acknowledged writes */
+async function writeUntilKilled(url: string): Promise<number> {
   for (let acknowledged = 0; ; acknowledged += 1) {
     try {
       await query(url, 'INSERT INTO log VALUES (0)')
@@ -66,7 +66,7 @@ async function countOf(url: string, condition: string): Promise<number> {
 
 const backends: readonly Backend[] = hasSqld ? ['embedded', 'sqld'] : ['embedded']
 
-test.each(backends)('kill -9 in the middle of migrations: %s', { timeout: 1_200_000 }, async (backend) => {
+test.each(backends)('kill -9 during migrations: %s', { timeout: 1_200_000 }, async (backend) => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   let { child, served } = await serve(directory, backend)
   onTestFinished(async () => {
@@ -83,14 +83,14 @@ test.each(backends)('kill -9 in the middle of migrations: %s', { timeout: 1_200_
       () => true,
       () => false,
     )
-    const written = writeUntilGone(`${served.url}/other`)
+    const written = writeUntilKilled(`${served.url}/other`)
     await sleep(Math.random() * LATEST_KILL_MS[backend])
     await kill(child)
     const [isAcknowledged, acknowledged] = [await sent, await written]
     ;({ child, served } = await serve(directory, backend))
     const { url, names } = served
     const found = await countOf(`${url}/other`, 'true')
-    // the one in flight may have been applied, too
+    // the write in flight may also have been applied
     expect(found - others - acknowledged, `round ${round}`).toBeGreaterThanOrEqual(0)
     expect(found - others - acknowledged, `round ${round}`).toBeLessThanOrEqual(1)
     others = found

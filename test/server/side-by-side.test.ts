@@ -1,11 +1,11 @@
-// Concurrent statements of one database: one thread runs them, and a read sees everything that was acknowledged.
+// Concurrent statements on one database run in one thread, and a read sees everything that was acknowledged.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, test } from 'vitest'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const ENDLESS = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
-/** Takes a few hundredths of a second. */
+/** Takes a few tens of milliseconds. */
 const SLOW =
   'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 50000) SELECT count(*) FROM c'
 /** How long a statement that has to wait is observed. */
@@ -43,7 +43,7 @@ test('an aborted statement of a transaction does not affect committed rows', asy
   const { baton } = await pipeline(server.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('open')")])
   const over = new AbortController()
   const endless = sendEndless(server.url, over.signal, baton)
-  await sleep(HELD_MS) // it runs by then
+  await sleep(HELD_MS) // it is running by then
   over.abort()
   await endless
   await query(server.url, "INSERT INTO t VALUES ('after')")
@@ -61,18 +61,18 @@ test('readers concurrent with a writer see whole transactions, and all acknowled
   let reads = 0
   const isOver = (): boolean => acknowledged >= ENOUGH && reads >= ENOUGH
 
-  // keeps the engine busy most of the time
-  async function keepBusy(): Promise<void> {
+  // the engine is busy most of the time
+  async function occupyEngine(): Promise<void> {
     let { baton } = await pipeline(server.url, [])
     while (!isOver()) ({ baton } = await pipeline(server.url, [execute(SLOW)], { baton }))
     await pipeline(server.url, [close], { baton })
   }
 
-  // much is written in each transaction, so that the WAL is checkpointed and restarted many times
+  // each transaction writes a lot of data, so that the WAL is checkpointed and restarted many times
   async function write(): Promise<void> {
     while (!isOver()) {
       const amount = BigInt(1 + (acknowledged % 7))
-      const answer = await pipeline(server.url, [
+      const response = await pipeline(server.url, [
         execute('BEGIN IMMEDIATE'),
         execute('UPDATE account SET balance = balance - ? WHERE id = 1', amount),
         execute('UPDATE account SET balance = balance + ? WHERE id = 2', amount),
@@ -80,7 +80,7 @@ test('readers concurrent with a writer see whole transactions, and all acknowled
         execute('COMMIT'),
         close,
       ])
-      expect(codes(answer)).toEqual(['ok', 'ok', 'ok', 'ok', 'ok', 'ok'])
+      expect(codes(response)).toEqual(['ok', 'ok', 'ok', 'ok', 'ok', 'ok'])
       acknowledged += 1
     }
   }
@@ -102,7 +102,7 @@ test('readers concurrent with a writer see whole transactions, and all acknowled
     }
   }
 
-  await Promise.all([keepBusy(), write(), read(), read()])
+  await Promise.all([occupyEngine(), write(), read(), read()])
   expect(await query(server.url, 'SELECT balance FROM account WHERE id = 3')).toEqual([
     [String(acknowledged)],
   ])

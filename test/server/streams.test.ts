@@ -34,11 +34,11 @@ describe('batons', () => {
     const gone = await pipeline(url, [execute('SELECT 1')], { baton })
     expect([gone.status, gone.text]).toEqual([404, '{"error":"Namespace `a` doesn\'t exist"}'])
     await server.createDatabase('a')
-    const reborn = await pipeline(url, [execute('SELECT 1')], { baton })
-    expect([reborn.status, reborn.text]).toEqual([400, 'Received an invalid baton'])
+    const recreated = await pipeline(url, [execute('SELECT 1')], { baton })
+    expect([recreated.status, recreated.text]).toEqual([400, 'Received an invalid baton'])
   })
 
-  test('a server has 128 streams; the next one waits a second for one (waits 2 s)', async () => {
+  test('a server has 128 streams; another request waits up to a second for a free one (waits 2 s)', async () => {
     await using server = await startLocalServer()
     const opened = await Promise.all(Array.from({ length: 128 }, () => pipeline(server.url, [])))
     expect(opened.every(({ status }) => status === 200)).toBe(true)
@@ -67,7 +67,7 @@ describe('the write lock', () => {
         close,
       ]),
     )
-    for (const answer of await Promise.all(writers)) expect(codes(answer)).toEqual(['ok', 'ok', 'ok', 'ok'])
+    for (const reply of await Promise.all(writers)) expect(codes(reply)).toEqual(['ok', 'ok', 'ok', 'ok'])
     expect(await query(server.url, 'SELECT count(DISTINCT a) FROM t')).toEqual([['100']])
   })
 
@@ -80,7 +80,7 @@ describe('the write lock', () => {
     const waiting = pipeline(server.url, [execute("INSERT INTO t VALUES ('waiter')"), close])
     let isTaken = false
     void waiting.then(() => (isTaken = true))
-    // it holds the lock while it works, long after the other one has begun to wait
+    // it holds the lock while it is active, long after the other one has begun to wait
     await sleep(1_000)
     const working = await pipeline(server.url, [execute("INSERT INTO t VALUES ('holder')")], {
       baton: holder.baton,
@@ -99,7 +99,7 @@ describe('the write lock', () => {
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([['waiter'], ['after']])
   })
 
-  test('a reader is never kept waiting by a writer', async () => {
+  test('a reader never waits for a writer', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     await pipeline(server.url, [execute('BEGIN'), execute('INSERT INTO t VALUES (1)')])
@@ -108,7 +108,7 @@ describe('the write lock', () => {
 })
 
 describe('a client that disconnects', () => {
-  test('ends its transaction, and statements not yet begun are not begun', async () => {
+  test('ends its transaction, and statements that have not begun are not executed', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const open = await pipeline(server.url, [execute('BEGIN'), execute('INSERT INTO t VALUES (1)')])
@@ -121,7 +121,7 @@ describe('a client that disconnects', () => {
     expect(codes(late)).toEqual(['ok', 'ok'])
   })
 
-  test('while its statement is running: its transaction ends at once, and does not block others', async () => {
+  test('while its statement is running: its transaction ends at once, and blocks nobody', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const requests = [execute('BEGIN IMMEDIATE'), execute("INSERT INTO t VALUES ('gone')"), execute(ENDLESS)]
@@ -157,5 +157,5 @@ async function settled(url: string): Promise<void> {
   for (let attempt = 0; attempt < 20; attempt += 1) {
     if ((await pipeline(url, [execute('SELECT 1'), close])).status === 200) return
   }
-  throw new Error('the database does not answer any more')
+  throw new Error('the database no longer responds')
 }

@@ -4,11 +4,11 @@ import { databaseIdOf } from './planted-key.ts'
 
 type Claims = Readonly<Record<string, unknown>>
 
-/** Creates the tokens of the recordings, valid and invalid ones, for a server whose key is known. */
+/** Creates the valid and invalid tokens of the recordings, for a server whose key is known. */
 export class TokenForge {
   readonly #key: KeyObject
   readonly #otherKey: KeyObject = generateKeyPairSync('ed25519').privateKey
-  /** The recordings use the names of databases, the server's tokens their ids. */
+  /** The recordings use the names of databases; the server's tokens use their ids. */
   readonly #ids: ReadonlyMap<string, string>
 
   private constructor(key: KeyObject, ids: ReadonlyMap<string, string>) {
@@ -27,7 +27,7 @@ export class TokenForge {
     return this.#ids.get(name) ?? name
   }
 
-  /** `_key` and `_alg` say how it is signed; `{ now: n }` is n seconds from now. */
+  /** `_key` and `_alg` determine how the token is signed; `{ now: n }` is n seconds from now. */
   forge({ _key: key, _alg: algorithm = 'EdDSA', ...claims }: Claims): string {
     const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
     const text = `${part({ alg: algorithm, typ: 'JWT' })}.${part(this.#resolve(claims))}`

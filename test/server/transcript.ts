@@ -27,12 +27,12 @@ export interface TranscriptStep {
     readonly chunks?: readonly { readonly text: string }[]
     readonly end?: string
     readonly aborted_by_client?: true
-    /** Rounded; given for responses that took long. */
+    /** Rounded; present for responses that took long. */
     readonly took_s?: number
   }
 }
 
-/** A recorded case: what was sent to the real server and what came back. */
+/** A recorded case: the requests that were sent to the real server, and the responses. */
 export interface Transcript {
   readonly id: number
   readonly title: string
@@ -53,12 +53,12 @@ export function readTranscripts(): Transcript[] {
     )
 }
 
-/** Shortens the statement of case 223 from 40,000,000 rows to 400,000: on a slow machine it would be interrupted. */
+/** Shortens the statement of case 223 from 40,000,000 rows to 400,000, because it would be interrupted on a slow machine. */
 function shortened(file: string, text: string): string {
   return file.startsWith('223-') ? text.replaceAll(/\b4000000(?=[01]\b)/g, '40000') : text
 }
 
-/** Milliseconds a case only waits. */
+/** Time in ms that a case only waits. */
 export function waitingTimeMs(transcript: Transcript): number {
   return transcript.steps.reduce((sum, step) => sum + (step.after_wait_ms ?? 0) + (step.listens_ms ?? 0), 0)
 }

@@ -14,7 +14,7 @@ import { type Mismatch, replay, replayInTime } from './replay.ts'
 import { TokenForge } from './token-forge.ts'
 import { readTranscripts, type Transcript, waitingTimeMs } from './transcript.ts'
 
-/** How many cases that mostly wait run at a time, alongside the others. */
+/** Maximum number of concurrent cases that mostly wait, in addition to the others. */
 const SLOW_LANES = 12
 const SLOW_FROM_MS = 1_000
 /** The name that the recorded server uses for itself. */
@@ -42,7 +42,7 @@ beforeAll(async () => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
       const outcome = replayInTime(() => replayAlone(next))
       started.get(next.id)?.(outcome)
-      await outcome.catch(() => {}) // it fails the test that waits for it
+      await outcome.catch(() => {}) // the test that awaits it fails
     }
   }
   for (let count = 0; count < SLOW_LANES; count += 1) void lane()
@@ -151,10 +151,10 @@ describe('responds like the real server', () => {
 function judge(id: number, mismatches: readonly Mismatch[]): void {
   if (!(id in ACCEPTED_DIFFERENCES)) expect(mismatches).toEqual([])
   else if (mismatches.length === 0)
-    throw new Error(`case ${id} answers as recorded: remove it from the table`)
+    throw new Error(`case ${id} responds as recorded: remove it from the table`)
 }
 
-test('the tables name recorded cases only', () => {
+test('the tables contain only recorded cases', () => {
   const known = new Set(readTranscripts().map(({ id }) => String(id)))
   expect(Object.keys({ ...NOT_REPLAYED, ...ACCEPTED_DIFFERENCES }).filter((id) => !known.has(id))).toEqual([])
 })

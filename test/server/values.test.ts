@@ -8,34 +8,46 @@ const hasSqld = await findSqld().then(
   () => false,
 )
 
-/** Texts that C code tends to read incorrectly. */
-const AWKWARD = ['\0', 'a\0b', '\0\0', '', 'é', '🙂', '\u2028"\\\n\t\u0001', `${'x'.repeat(1_000_000)}\0y`]
+/** Text that C code tends to handle incorrectly. */
+const UNUSUAL_TEXTS = [
+  '\0',
+  'a\0b',
+  '\0\0',
+  '',
+  'é',
+  '🙂',
+  '\u2028"\\\n\t\u0001',
+  `${'x'.repeat(1_000_000)}\0y`,
+]
 
 describe('values round-trip', () => {
   const server = startLocalServer()
   afterAll(async () => (await server).close())
 
-  test.each(AWKWARD.map((text) => [JSON.stringify(text).slice(0, 30), text]))('text %s', async (_, text) => {
-    const { url } = await server
-    const answer = await pipeline(url, [
-      execute('CREATE TABLE IF NOT EXISTS t(a TEXT, b BLOB)'),
-      execute('DELETE FROM t'),
-      execute('INSERT INTO t VALUES (?, ?) RETURNING *, a AS again, typeof(b)', text, Buffer.from(text)),
-      execute('SELECT a, b, a || a, ? FROM t', text),
-      execute('UPDATE t SET a = a RETURNING a, b'),
-      execute('DELETE FROM t RETURNING rowid, a'),
-      close,
-    ])
-    const cell = { type: 'text', value: text }
-    const bytes = { type: 'blob', base64: Buffer.from(text).toString('base64').replace(/=+$/, '') }
-    const rows = answer.results.map((result) => result.response?.result?.rows[0])
-    expect(rows[2]).toEqual([cell, bytes, cell, { type: 'text', value: 'blob' }])
-    expect(rows[3]).toEqual([cell, bytes, { type: 'text', value: text + text }, cell])
-    expect(rows[4]).toEqual([cell, bytes])
-    expect(rows[5]).toEqual([{ type: 'integer', value: '1' }, cell])
-  })
+  test.each(UNUSUAL_TEXTS.map((text) => [JSON.stringify(text).slice(0, 30), text]))(
+    'text %s',
+    async (_, text) => {
+      const { url } = await server
+      const reply = await pipeline(url, [
+        execute('CREATE TABLE IF NOT EXISTS t(a TEXT, b BLOB)'),
+        execute('DELETE FROM t'),
+        execute('INSERT INTO t VALUES (?, ?) RETURNING *, a AS again, typeof(b)', text, Buffer.from(text)),
+        execute('SELECT a, b, a || a, ? FROM t', text),
+        execute('UPDATE t SET a = a RETURNING a, b'),
+        execute('DELETE FROM t RETURNING rowid, a'),
+        close,
+      ])
+      const cell = { type: 'text', value: text }
+      const bytes = { type: 'blob', base64: Buffer.from(text).toString('base64').replace(/=+$/, '') }
+      const rows = reply.results.map((result) => result.response?.result?.rows[0])
+      expect(rows[2]).toEqual([cell, bytes, cell, { type: 'text', value: 'blob' }])
+      expect(rows[3]).toEqual([cell, bytes, { type: 'text', value: text + text }, cell])
+      expect(rows[4]).toEqual([cell, bytes])
+      expect(rows[5]).toEqual([{ type: 'integer', value: '1' }, cell])
+    },
+  )
 
-  test('exact integers, floats in their shortest form, and the right types', async () => {
+  test('returns exact integers, floats in their shortest form, and the correct types', async () => {
     const { url } = await server
     const { text } = await pipeline(url, [
       execute(
@@ -54,7 +66,7 @@ describe('values round-trip', () => {
 
   test('a non-deterministic function is called once per cell', async () => {
     const { url } = await server
-    const answer = await pipeline(url, [
+    const reply = await pipeline(url, [
       execute(
         'SELECT a, b, a = b, typeof(c), length(c) FROM (SELECT r AS a, r AS b, randomblob(8) AS c FROM (SELECT random() AS r LIMIT 1)) WHERE a = b',
       ),
@@ -62,9 +74,9 @@ describe('values round-trip', () => {
       execute('INSERT INTO r VALUES (1), (2) RETURNING random()'),
       close,
     ])
-    const row = answer.results[0]?.response?.result?.rows[0]
+    const row = reply.results[0]?.response?.result?.rows[0]
     expect(row?.[0]).toEqual(row?.[1])
-    const [[first] = [], [second] = []] = answer.results[2]?.response?.result?.rows ?? []
+    const [[first] = [], [second] = []] = reply.results[2]?.response?.result?.rows ?? []
     expect(first).not.toEqual(second)
   })
 })
@@ -159,17 +171,17 @@ const QUERIES: readonly string[] = [
 ]
 
 describe.skipIf(!hasSqld)('the embedded engine and the real server have the same results', () => {
-  const answers = { embedded: new Map<string, unknown>(), sqld: new Map<string, unknown>() }
+  const responses = { embedded: new Map<string, unknown>(), sqld: new Map<string, unknown>() }
 
   beforeAll(async () => {
     await using embedded = await startLocalServer({ dialect: 'sqld' })
-    answers.embedded = await askAll(embedded.url)
+    responses.embedded = await askAll(embedded.url)
     await using sqld = await startSqld()
-    answers.sqld = await askAll(sqld.url)
+    responses.sqld = await askAll(sqld.url)
   })
 
   test.each(QUERIES)('%s', (sql) => {
-    expect(answers.embedded.get(sql)).toEqual(answers.sqld.get(sql))
+    expect(responses.embedded.get(sql)).toEqual(responses.sqld.get(sql))
   })
 })
 

@@ -1,7 +1,7 @@
 /** A request of a pipeline, in wire format. */
 export type WireRequest = Readonly<Record<string, unknown>>
 
-export interface WireAnswer {
+export interface PipelineReply {
   readonly status: number
   readonly text: string
   readonly baton: string | null
@@ -47,12 +47,12 @@ function toWire(value: unknown): WireValue {
   throw new TypeError(`no value of the wire: ${typeof value}`)
 }
 
-/** Sends a pipeline without any client of ours in between. */
+/** Sends a pipeline without using a Baton client. */
 export async function pipeline(
   url: string,
   requests: readonly WireRequest[],
   options: WireOptions = {},
-): Promise<WireAnswer> {
+): Promise<PipelineReply> {
   const { baton = null, token, signal } = options
   const response = await (options.fetch ?? fetch)(`${url.replace(/\/$/, '')}/v3/pipeline`, {
     method: 'POST',
@@ -61,25 +61,25 @@ export async function pipeline(
     ...(signal !== undefined && { signal }),
   })
   const text = await response.text()
-  const isAnswer = response.status === 200
-  const body = (isAnswer ? JSON.parse(text) : { baton: null, results: [] }) as Pick<
-    WireAnswer,
+  const isOk = response.status === 200
+  const body = (isOk ? JSON.parse(text) : { baton: null, results: [] }) as Pick<
+    PipelineReply,
     'baton' | 'results'
   >
   return { status: response.status, text, baton: body.baton, results: body.results }
 }
 
-/** Runs one statement and returns its rows as plain values; throws if it fails. */
+/** Runs one statement and returns its rows as plain values. Throws if the statement fails. */
 export async function query(url: string, sql: string, options: WireOptions = {}): Promise<unknown[][]> {
-  const answer = await pipeline(url, [execute(sql), close], options)
-  const [result] = answer.results
-  if (result?.type !== 'ok') throw new Error(`${sql}: ${answer.status} ${answer.text}`)
+  const reply = await pipeline(url, [execute(sql), close], options)
+  const [result] = reply.results
+  if (result?.type !== 'ok') throw new Error(`${sql}: ${reply.status} ${reply.text}`)
   return (result.response?.result?.rows ?? []).map((row) =>
     row.map((cell) => cell.value ?? cell.base64 ?? null),
   )
 }
 
 /** Codes of a pipeline's results, `ok` for those without an error. */
-export function codes(answer: WireAnswer): string[] {
-  return answer.results.map((result) => result.error?.code ?? 'ok')
+export function codes(reply: PipelineReply): string[] {
+  return reply.results.map((result) => result.error?.code ?? 'ok')
 }

@@ -5,7 +5,7 @@ import { afterAll } from 'vitest'
 const CLI = fileURLToPath(new URL('../../packages/cli/src/cli.ts', import.meta.url))
 const FLAGS = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning']
 
-// not when a test ends, because the processes of concurrent tests cannot be distinguished
+// not at the end of a test, because the processes of concurrent tests cannot be distinguished
 const running = new Set<ChildProcess>()
 /** Stops the remaining processes of a test file. */
 export function endRunning(): void {
@@ -36,7 +36,7 @@ export const batonEnv = (env: Readonly<Record<string, string>> = {}): NodeJS.Pro
   ...env,
 })
 
-/** Starts the command; it does not outlive the tests of the file. */
+/** Starts the command, which is stopped after the tests of the file at the latest. */
 export function startBaton(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},

@@ -7,7 +7,7 @@ export type BrowserStatus =
   | { readonly path: string; readonly unavailable: null }
   | { readonly path: null; readonly unavailable: string }
 
-/** Finds the browser that pages are tested in: `CHROMIUM_PATH`, or one of the usual names on the path. */
+/** Finds the browser in which pages are tested: `CHROMIUM_PATH`, or one of the usual names on the path. */
 export async function findBrowser(): Promise<BrowserStatus> {
   const named = process.env['CHROMIUM_PATH']
   const folders = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '')
@@ -17,7 +17,7 @@ export async function findBrowser(): Promise<BrowserStatus> {
       await access(path, constants.X_OK)
       return { path, unavailable: null }
     } catch {
-      // not that one
+      // try the next name
     }
   }
   const unavailable = named

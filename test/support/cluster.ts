@@ -9,11 +9,11 @@ export interface Cluster extends AsyncDisposable {
   killPrimary(): Promise<void>
   /** Rejects writes, or accepts them again. @param reason null = accept them */
   blockWrites(reason: string | null): Promise<void>
-  /** Starts it again with the data it had. */
+  /** Starts it again with the same data. */
   restartPrimary(): Promise<void>
 }
 
-/** Starts them empty. @param dataDirectory where the primary keeps its data, so that it can be started again */
+/** Starts the servers without data. @param dataDirectory directory for the data of the primary, so that it can be restarted */
 export async function startCluster(dataDirectory: string, replicaCount: number): Promise<Cluster> {
   const grpc = `127.0.0.1:${await stablePort()}`
   const port = await stablePort()

@@ -3,7 +3,7 @@ import https from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-/** Passes requests on to a server and counts them. */
+/** Forwards requests to a server and counts them. */
 export class CountingProxy {
   readonly #server: http.Server
   #requestCount = 0
@@ -29,12 +29,12 @@ export class CountingProxy {
           headers: { ...from.headers, host },
           agent,
         },
-        (answer) => {
-          to.writeHead(answer.statusCode ?? 502, answer.headers)
-          // a stream of events sends headers long before anything else
+        (response) => {
+          to.writeHead(response.statusCode ?? 502, response.headers)
+          // an event stream sends headers long before its body
           to.flushHeaders()
-          answer.on('error', () => to.destroy())
-          answer.pipe(to)
+          response.on('error', () => to.destroy())
+          response.pipe(to)
         },
       )
       onward.on('error', () => to.destroy())

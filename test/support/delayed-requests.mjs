@@ -1,5 +1,5 @@
-// Makes every HTTP server of a node process wait a random time before it handles a request, up to TEST_REQUEST_DELAY_MS. Loaded with
-// --import into all processes of a test run: results must not depend on how long requests take.
+// Makes every HTTP server of a node process wait for a random time of up to TEST_REQUEST_DELAY_MS before it handles a request.
+// Loaded with --import into all processes of a test run, because results must not depend on the duration of requests.
 import http from 'node:http'
 
 const maxMs = Number(process.env.TEST_REQUEST_DELAY_MS)

@@ -7,10 +7,10 @@ interface Operation {
   readonly stmt?: { readonly sql: string }
 }
 
-/** Makes a server look as if it supported only `execute` and `close` on `/v2/pipeline`. */
+/** A proxy that supports only `execute` and `close` on `/v2/pipeline`. */
 export class ExecuteOnlyProxy {
   readonly #server: http.Server
-  /** The statements of each request that was passed on; `close` for the end of a stream. */
+  /** The statements of each forwarded request; `close` for the end of a stream. */
   readonly requests: string[][] = []
 
   private constructor(server: http.Server) {
@@ -19,7 +19,7 @@ export class ExecuteOnlyProxy {
 
   static async start(target: string): Promise<ExecuteOnlyProxy> {
     const server = http.createServer((request, response) => {
-      void proxy.#answer(target, request, response)
+      void proxy.#respond(target, request, response)
     })
     const proxy = new ExecuteOnlyProxy(server)
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -30,7 +30,11 @@ export class ExecuteOnlyProxy {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  async #answer(target: string, request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
+  async #respond(
+    target: string,
+    request: http.IncomingMessage,
+    response: http.ServerResponse,
+  ): Promise<void> {
     const body = await text(request)
     if (request.url !== '/v2/pipeline') return void response.writeHead(404).end('not found')
     const { requests } = JSON.parse(body) as { requests: Operation[] }
@@ -41,12 +45,12 @@ export class ExecuteOnlyProxy {
     }
     this.requests.push(requests.map(({ stmt, type }) => stmt?.sql ?? type))
     const { authorization } = request.headers
-    const answer = await fetch(new URL('v2/pipeline', `${target.replace(/\/$/, '')}/`), {
+    const reply = await fetch(new URL('v2/pipeline', `${target.replace(/\/$/, '')}/`), {
       method: 'POST',
       body,
       headers: { 'content-type': 'application/json', ...(authorization && { authorization }) },
     })
-    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text())
+    response.writeHead(reply.status, { 'content-type': 'application/json' }).end(await reply.text())
   }
 
   async close(): Promise<void> {

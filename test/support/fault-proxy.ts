@@ -1,14 +1,14 @@
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** The fate of one request. */
+/** The fault of one request. */
 export type Fault =
   | { readonly kind: 'none' }
   | { readonly kind: 'delay'; readonly ms: number }
   /** The server executes the request at once, but its response is delayed. */
-  | { readonly kind: 'delay-answer'; readonly ms: number }
-  /** The server executes the request at once, but its response is held until the promise settles. */
-  | { readonly kind: 'hold-answer'; readonly until: Promise<unknown> }
+  | { readonly kind: 'delay-response'; readonly ms: number }
+  /** The server executes the request at once, but its response is delayed until the promise settles. */
+  | { readonly kind: 'hold-response'; readonly until: Promise<unknown> }
   /** The connection breaks before the server has seen the request. */
   | { readonly kind: 'drop-before' }
   /** The server executes the request, but its response is lost. */
@@ -28,7 +28,7 @@ interface Upstream {
   readonly body: Buffer
 }
 
-/** A proxy between a client and a server on this machine, which breaks requests as `next` specifies. */
+/** A proxy between a client and a server on this machine, which injects the faults that `next` returns. */
 export class FaultProxy {
   readonly #server: http.Server
   readonly #agent = new http.Agent({ keepAlive: true })
@@ -86,10 +86,10 @@ export class FaultProxy {
     if (fault.kind === 'delay') await new Promise((resolve) => setTimeout(resolve, fault.ms))
     const leaving = new AbortController()
     to.once('close', () => leaving.abort())
-    const answer = await this.#forward(upstream, from, body, leaving.signal).catch(() => null)
-    if (fault.kind === 'delay-answer') await new Promise((resolve) => setTimeout(resolve, fault.ms))
-    if (fault.kind === 'hold-answer') await fault.until
-    if (answer === null || fault.kind === 'drop-after') {
+    const response = await this.#forward(upstream, from, body, leaving.signal).catch(() => null)
+    if (fault.kind === 'delay-response') await new Promise((resolve) => setTimeout(resolve, fault.ms))
+    if (fault.kind === 'hold-response') await fault.until
+    if (response === null || fault.kind === 'drop-after') {
       to.destroy()
       return
     }
@@ -97,19 +97,19 @@ export class FaultProxy {
       to.writeHead(fault.status).end()
       return
     }
-    to.writeHead(answer.status, {
-      'content-type': answer.headers['content-type'] ?? 'text/plain',
-      'content-length': answer.body.length,
+    to.writeHead(response.status, {
+      'content-type': response.headers['content-type'] ?? 'text/plain',
+      'content-length': response.body.length,
     })
     if (fault.kind === 'truncate') {
-      to.write(answer.body.subarray(0, answer.body.length >> 1))
+      to.write(response.body.subarray(0, response.body.length >> 1))
       setImmediate(() => to.destroy())
       return
     }
-    to.end(answer.body)
+    to.end(response.body)
   }
 
-  /** Forwards a request. @param signal aborts it when its client has disconnected, as the server would see it */
+  /** Forwards a request. @param signal aborts it when its client disconnects */
   #forward(upstream: URL, from: http.IncomingMessage, body: Buffer, signal: AbortSignal): Promise<Upstream> {
     return new Promise((resolve, reject) => {
       // parts of the response are forwarded, so it must not be compressed
@@ -122,17 +122,17 @@ export class FaultProxy {
           agent: this.#agent,
           signal,
         },
-        (answer) => {
+        (response) => {
           const chunks: Buffer[] = []
-          answer.on('data', (chunk: Buffer) => chunks.push(chunk))
-          answer.on('end', () =>
+          response.on('data', (chunk: Buffer) => chunks.push(chunk))
+          response.on('end', () =>
             resolve({
-              status: answer.statusCode ?? 502,
-              headers: answer.headers,
+              status: response.statusCode ?? 502,
+              headers: response.headers,
               body: Buffer.concat(chunks),
             }),
           )
-          answer.on('error', reject)
+          response.on('error', reject)
         },
       )
       request.on('error', reject)

@@ -3,17 +3,17 @@ import { afterAll, beforeEach } from 'vitest'
 import { FaultProxy, NO_FAULT } from './fault-proxy.ts'
 import { openTestServer, type TestDatabase } from './test-server.ts'
 
-/** The seed of random runs; `FAULT_SEED=1` repeats one. */
+/** The seed of random runs. Set `FAULT_SEED` to repeat a run. */
 export const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 
-/** How much a run does, or how long it may take. */
+/** Sizes and time limits of a run. */
 export const sizeOf = (variable: string, usual: number): number => Number(process.env[variable] ?? usual)
 
 interface FaultyDatabase {
   readonly database: TestDatabase
   /** A client that connects to the database directly. */
   readonly direct: Client
-  /** The proxy in front of the database for all other clients. It forwards everything at the beginning of each test. */
+  /** The proxy in front of the database for all other clients. At the beginning of each test, it forwards everything. */
   readonly proxy: FaultProxy
 }
 

@@ -4,10 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** Time limit for a signal to arrive. */
 const SIGNAL_MS = 500
 
-/** Stops a process until it gets SIGCONT. Waits until all of its threads have stopped, because they may keep running briefly. */
+/** Stops a process until it receives SIGCONT. Waits until all of its threads have stopped, because they may continue briefly. */
 export async function freezeProcess(pid: number): Promise<void> {
   process.kill(pid, 'SIGSTOP')
-  // other platforms would need a program to show the state
+  // on other platforms, an external program would be needed to read the state
   if (process.platform !== 'linux') return await sleep(SIGNAL_MS)
   const deadline = performance.now() + 10_000
   while (!(await isStopped(pid))) {

@@ -4,16 +4,16 @@ import type { AddressInfo } from 'node:net'
 
 export type Algorithm = 'RS256' | 'ES256' | 'EdDSA'
 
-/** An issuer of tokens on this machine, with a key set (JWKS) that can be changed, and can fail. */
+/** An issuer of tokens on this machine, with a key set (JWKS) that can be changed or made to fail. */
 export class Issuer implements AsyncDisposable {
   readonly #http: Server
   /** The keys of the key set. */
   readonly keys = new Map<string, JsonWebKey>()
   readonly #private = new Map<string, { readonly algorithm: Algorithm; readonly key: KeyObject }>()
-  /** The response instead of the key set, if any. */
-  answer: { readonly status: number; readonly body: string; readonly location?: string } | null = null
-  /** How often it was requested. */
-  asked = 0
+  /** The response that replaces the key set, if any. */
+  customResponse: { readonly status: number; readonly body: string; readonly location?: string } | null = null
+  /** Number of requests for the key set. */
+  requestCount = 0
   /** Resolves when it may respond. */
   held: Promise<unknown> | null = null
 
@@ -22,9 +22,9 @@ export class Issuer implements AsyncDisposable {
   }
 
   async #respond(response: ServerResponse): Promise<void> {
-    this.asked += 1
+    this.requestCount += 1
     await this.held
-    const { status, body, location } = this.answer ?? {
+    const { status, body, location } = this.customResponse ?? {
       status: 200,
       body: JSON.stringify({ keys: [...this.keys.values()] }),
     }
@@ -55,7 +55,10 @@ export class Issuer implements AsyncDisposable {
     return jwk
   }
 
-  /** Creates a token; `header` and `seal` can make it invalid, and claims can be text that no object serializes to. */
+  /**
+   * Creates a token. `header` and `seal` can make it invalid, and claims can be text that does not result from serializing an
+   * object.
+   */
   token(kid: string, claims: object | string, header: object = {}, seal?: (text: Buffer) => Buffer): string {
     const secret = this.#private.get(kid)
     if (secret === undefined) throw new Error(`there is no key ${kid}`)
@@ -64,10 +67,10 @@ export class Issuer implements AsyncDisposable {
       Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
     const text = `${part({ alg: algorithm, typ: 'JWT', kid, ...header })}.${part(claims)}`
     const bytes = Buffer.from(text)
-    const made =
+    const created =
       seal?.(bytes) ??
       sign(algorithm === 'EdDSA' ? null : 'sha256', bytes, { key, dsaEncoding: 'ieee-p1363' })
-    return `${text}.${made.toString('base64url')}`
+    return `${text}.${created.toString('base64url')}`
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -77,6 +80,6 @@ export class Issuer implements AsyncDisposable {
 }
 
 /** Signs like an attacker who has a public key and hopes that it is used as a secret. */
-export function confusedSeal(secret: string): (text: Buffer) => Buffer {
+export function hmacWithPublicKey(secret: string): (text: Buffer) => Buffer {
   return (text) => createHmac('sha256', secret).update(text).digest()
 }

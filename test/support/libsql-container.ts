@@ -13,7 +13,7 @@ const [HTTP_PORT, ADMIN_PORT] = [8080, 9090]
 /** Number of lines of the server's log that are shown when a test has failed. */
 const LOG_LINES = 100
 
-/** A container of the official image, which all files of a run share. */
+/** A container of the official image, shared by all files of a run. */
 export interface LibsqlContainer {
   readonly url: string
   readonly adminUrl: string

@@ -1,6 +1,6 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Small files that take half a minute or more; vitest itself starts with the largest files. */
+/** Small files that take half a minute or longer. By default, vitest starts with the largest files. */
 const LONG =
   /test\/(docs\/readme\/readme|generated\/simulation\/(simulation|model)|server\/(transcripts|response-limit|schema-crash|other-program|use-database\/processes)|security\/(unsafe-functions|read-only|directory-lock))\.test\.ts$/
 

@@ -5,7 +5,7 @@ const MAX_LISTED = 1_000
 
 /**
  * The part of S3 that a backup needs: objects of one bucket are put, read, listed and deleted, by paths
- * `/<bucket>/<key>`, and kept in memory. It does not check credentials, and has no versions, parts or ranges.
+ * `/<bucket>/<key>`, and kept in memory. It does not check credentials, and does not support versions, parts or ranges.
  */
 export class ObjectStore implements AsyncDisposable {
   readonly bucket: string
@@ -20,7 +20,7 @@ export class ObjectStore implements AsyncDisposable {
   static async start(bucket: string): Promise<ObjectStore> {
     const http = createServer()
     const store = new ObjectStore(http, bucket)
-    http.on('request', (from: IncomingMessage, to: ServerResponse) => void store.#answer(from, to))
+    http.on('request', (from: IncomingMessage, to: ServerResponse) => void store.#respond(from, to))
     await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
     return store
   }
@@ -39,7 +39,7 @@ export class ObjectStore implements AsyncDisposable {
     await new Promise((resolve) => this.#http.close(resolve))
   }
 
-  async #answer(from: IncomingMessage, to: ServerResponse): Promise<void> {
+  async #respond(from: IncomingMessage, to: ServerResponse): Promise<void> {
     const parts: Buffer[] = []
     for await (const part of from as AsyncIterable<Buffer>) parts.push(part)
     const { pathname, searchParams } = new URL(from.url ?? '/', this.url)

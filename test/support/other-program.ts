@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest'
 
 const PROGRAM = fileURLToPath(new URL('sqlite-session.ts', import.meta.url))
 
-/** SQLite in another process, which responds to each line with a line. */
+/** SQLite in another process, which responds to each line with one line. */
 export function otherProgram(path: string): { run(line: string): Promise<string>; kill(): Promise<void> } {
   const flags = ['--disable-warning=ExperimentalWarning', PROGRAM, path]
   const child = spawn(process.execPath, flags, { stdio: ['pipe', 'pipe', 'inherit'] })

@@ -4,7 +4,7 @@ import { findTargets, type TargetName } from './targets.ts'
 
 /** The newest patch of each supported version of Kysely. */
 export type KyselyVersion = '0.28' | '0.29' | '0.30'
-/** The version in all projects that do not name one. */
+/** The version in all projects that do not specify one. */
 const USUAL_KYSELY: KyselyVersion = '0.29'
 
 declare module 'vitest' {
@@ -14,19 +14,19 @@ declare module 'vitest' {
   }
 }
 
-/** How many test files run at a time: more than there are cores, because most of them wait for a server. */
+/** Number of test files that run at a time: more than the number of cores, because most of them wait for a server. */
 export const MAX_WORKERS = availableParallelism() + 2
 
-/** Timeout of polls, which take that long only on a busy machine. */
+/** Timeout of polls, which is reached only on a busy machine. */
 export const POLLING = { poll: { timeout: 60_000 } }
 
-/** How many concurrent tests of one file run at a time, because they wait for seconds. */
+/** Maximum number of concurrent tests of one file, which wait for seconds. */
 const MAX_CONCURRENCY = 24
 
 const fileOf = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
 const CONTAINER = fileOf('libsql-container.ts')
 
-/** When a test counts as hanging. Long, because no result may depend on the speed of the machine. */
+/** Time after which a test counts as hanging. It is long, so that no result depends on the speed of the machine. */
 export const TEST_TIMEOUT_MS = 180_000
 
 /** Tests that run on each server. */
@@ -67,17 +67,17 @@ export async function endToEndProjects() {
       testTimeout: TEST_TIMEOUT_MS,
       expect: POLLING,
       maxConcurrency: MAX_CONCURRENCY,
-      // files share a process, because starting one for each costs a quarter of the CPU time
+      // files share a process, because a process for each file would take a quarter of the CPU time
       isolate: false,
       setupFiles: [fileOf('end-processes.ts')],
       provide: { target: name, kysely: USUAL_KYSELY },
-      // one shared database: the files take turns
+      // the database is shared, so the files run one at a time
       maxWorkers: name === 'url' ? 1 : MAX_WORKERS,
       ...(name === 'container' && { globalSetup: CONTAINER }),
     }))
 }
 
-/** Tests that start their own servers, with the server's program from the image. */
+/** Tests that start their own servers, with the server program from the image. */
 export async function imageProjects() {
   const projects = await endToEndProjects()
   return projects
@@ -132,7 +132,7 @@ const DRIZZLE_VERSIONS = [
   },
 ]
 
-/** The same servers, with another version of Drizzle under the name of Drizzle. */
+/** The same servers, with another version of Drizzle under the same name. */
 export async function drizzleProjects() {
   const projects = await endToEndProjects()
   return DRIZZLE_VERSIONS.flatMap(({ name, alias, ...files }) =>
@@ -148,7 +148,7 @@ export async function drizzleProjects() {
   )
 }
 
-/** All tests of the Kysely dialect, with other versions under the name of Kysely for them and for the dialect. */
+/** All tests of the Kysely dialect, with other versions of Kysely under the same name. */
 export async function kyselyProjects() {
   const projects = await endToEndProjects()
   return (['0.28', '0.30'] as const).flatMap((version) =>

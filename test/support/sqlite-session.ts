@@ -1,4 +1,4 @@
-/* Another SQLite program: each line of its input opens a file, runs a statement or closes it, and gets a line in response. */
+/* Another SQLite program. Each line of its input opens a file, runs a statement or closes the file, and it responds with one line. */
 import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
 

@@ -1,8 +1,8 @@
 import { createServer } from 'node:net'
 
 /**
- * A port for a server that is started more than once: below the range that systems use for outgoing connections,
- * one of which could occupy it when the server restarts.
+ * Returns a port for a server that is started more than once. It is below the range that systems use for outgoing connections,
+ * one of which could use the port when the server restarts.
  */
 export async function stablePort(): Promise<number> {
   for (;;) {

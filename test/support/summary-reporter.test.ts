@@ -16,14 +16,14 @@ const testFile = (
     children: { allTests: () => states.map((each) => ({ result: () => ({ state: each }) })) },
   }) as unknown as TestModule
 
-test('a file whose process crashed fails, with the tests that had failed before', () => {
+test('counts a file whose process crashed as one failure, in addition to the tests that had failed before', () => {
   const crash: SerializedError = { name: 'Error', message: 'Worker exited unexpectedly with signal SIGABRT' }
   const crashed = testFile('crashed.test.ts', ['passed', 'failed', 'pending'])
   const passed = testFile('passed.test.ts', ['passed', 'skipped'])
   expect(summaryOf([crashed, passed], [crash])).toMatchObject({ passed: 2, failed: 2, skipped: 2 })
 })
 
-test('a file that cannot be loaded counts as failed', () => {
+test('counts a file that cannot be loaded as failed', () => {
   expect(summaryOf([testFile('unloaded.test.ts', [], 'failed')], [])).toMatchObject({
     passed: 0,
     failed: 1,

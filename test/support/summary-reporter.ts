@@ -4,8 +4,8 @@ import { findBrowser } from './browser.ts'
 import { findTargets } from './targets.ts'
 
 /**
- * First reports which servers are tested, and why the others are not; last, how many tests passed on each, and the one
- * line that tools and people look for: `N passed, N failed`.
+ * Reports which servers are tested, and why others are not, before the tests; and the number of tests passed on each server
+ * afterwards, with a final line `N passed, N failed`.
  */
 class SummaryReporter implements Reporter {
   #missing: string | null = null
@@ -27,7 +27,7 @@ class SummaryReporter implements Reporter {
   }
 
   async onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): Promise<void> {
-    // a short run ends before the browser and the servers have been found
+    // a short run may end before the browser and the servers were detected
     await this.#found
     const { perProject, notes, ...summary } = summaryOf(modules, errors)
     const summaryFile = process.env['BATON_TEST_SUMMARY']
@@ -35,7 +35,7 @@ class SummaryReporter implements Reporter {
     const { passed, failed, skipped } = summary
     const line = `${passed} passed, ${failed} failed`
     const leftOut = process.env['BATON_TEST_LEFT_OUT']
-    // after the default reporter's own closing lines
+    // after the last lines of the default reporter
     process.on('exit', () => {
       for (const [name, passed] of perProject) console.log(`${name}: ${passed} passed`)
       if (this.#missing !== null) console.log(this.#missing)
@@ -74,7 +74,7 @@ export function summaryOf(modules: readonly TestModule[], errors: readonly Seria
         perProject.set(testModule.project.name, (perProject.get(testModule.project.name) ?? 0) + 1)
       } else if (state !== 'failed') counts.skipped += 1
     }
-    // a file that could not be loaded has no tests, and must not look like a pass
+    // a file that could not be loaded has no tests, and must not count as passed
     if (testModule.state() === 'failed' && failed === 0) counts.failed += 1
   }
   return { ...counts, perProject, notes }

@@ -13,8 +13,8 @@ export interface TargetStatus {
 let targets: Promise<TargetStatus[]> | undefined
 
 /**
- * Finds out which servers this machine has for the tests. `TEST_TARGETS=embedded,sqld` limits them; `tursodb` must be named
- * there.
+ * Detects the servers that can be tested on this machine. `TEST_TARGETS=embedded,sqld` limits them; `tursodb` is tested only if
+ * it is listed there.
  */
 export function findTargets(): Promise<TargetStatus[]> {
   targets ??= probe()
@@ -31,7 +31,7 @@ async function probe(): Promise<TargetStatus[]> {
       unavailable: process.env['TEST_DATABASE_URL'] ? null : 'TEST_DATABASE_URL is not set',
     },
     { name: 'container', unavailable: await containerProblem() },
-    // not every test passes there; its own tests are in `tursodb` and run anyway
+    // not every test passes on it; its own tests are in `tursodb`, and always run
     ...(wanted?.includes('tursodb') ? [{ name: 'tursodb' as const, unavailable: tursodbProblem }] : []),
   ]
   return found.map((target) =>
@@ -48,7 +48,7 @@ async function sqldProblem(): Promise<string | null> {
     return null
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    // the package exists for this platform, so its absence is a broken installation and must not count as a skip
+    // the package exists for this platform, so if it is missing, the installation is broken, which must not count as a skip
     if (process.env['CI'] && process.platform === 'linux')
       throw new Error(`no libsql-server to test against: ${reason}`, { cause: error })
     return reason
@@ -60,6 +60,6 @@ async function containerProblem(): Promise<string | null> {
     await getContainerRuntimeClient()
     return null
   } catch {
-    return 'no container engine answers on this machine'
+    return 'no container engine responds on this machine'
   }
 }

@@ -39,7 +39,7 @@ export class Terminal {
   }
 
   /** Types a line and waits for the next prompt. */
-  async answer(line: string, prompt = 'baton> '): Promise<string> {
+  async run(line: string, prompt = 'baton> '): Promise<string> {
     this.type(`${line}\n`)
     // the terminal echoes typed text
     await this.sees(line.slice(-1))

@@ -10,7 +10,7 @@ import { TursodbServer } from './tursodb-server.ts'
 export interface TestDatabase {
   readonly url: string
   readonly authToken?: string
-  /** The same as settings for a client. */
+  /** The same, as the configuration of a client. */
   readonly config: { readonly url: string; readonly authToken: string | undefined }
   /** HTTP requests that have reached the server for this database. */
   requestCount(): number

@@ -49,8 +49,8 @@ export const tursodbProblem: string | null = await import('@tursodatabase/databa
 )
 
 /**
- * Turso's engine behind Hrana 3 over HTTP, with one connection for each stream. Errors have the engine's text, and no code. Streams
- * do not expire, and no statement waits for the write lock.
+ * Turso's engine with Hrana 3 over HTTP, with one connection for each stream. Errors contain the engine's text, but no code.
+ * Streams do not expire, and no statement waits for the write lock.
  */
 export class TursodbServer {
   readonly url: string
@@ -117,7 +117,7 @@ export class TursodbServer {
     if (!closes) this.#streams.set(next, connection)
     const head = { baton: closes ? null : next, base_url: null }
     if (path === 'pipeline') {
-      const results = requests.map((operation) => answer(connection, operation))
+      const results = requests.map((operation) => reply(connection, operation))
       response.end(JSON.stringify({ ...head, results }))
     } else {
       const entries = runBatch(connection, batch).flatMap((outcome, step) => entriesOf(outcome, step))
@@ -127,7 +127,7 @@ export class TursodbServer {
   }
 }
 
-function answer(connection: Connection, { type, sql, stmt, batch }: Operation): object {
+function reply(connection: Connection, { type, sql, stmt, batch }: Operation): object {
   const ok = (fields: object): object => ({ type: 'ok', response: { type, ...fields } })
   try {
     if (type === 'execute') return ok({ result: run(connection, stmt) })

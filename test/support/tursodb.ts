@@ -12,7 +12,7 @@ afterAll(stopServers)
  * after them.
  */
 export function requireTursodb(): void {
-  // files that share a process import this one only once
+  // files that share a process import this module only once
   afterAll(stopServers)
   beforeEach((context) => {
     if (tursodbProblem !== null) context.skip(tursodbProblem)

@@ -12,7 +12,7 @@ class WorksWithReporter implements Reporter {
         const tests = [...testModule.children.allTests()].filter(({ fullName }) =>
           fullName.startsWith(entry.tests ?? ''),
         )
-        // the packages are tested on the embedded server; other versions of Kysely have separate projects
+        // test/packages runs on the embedded server; other versions of Kysely have separate projects
         const { name } = testModule.project
         const server = name === 'packages' ? 'embedded' : name
         if (server !== 'embedded' && server !== 'sqld') continue

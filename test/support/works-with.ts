@@ -11,7 +11,7 @@ export interface LibraryTests {
   /** The package of a suite that another project publishes; absent for our own tests. */
   readonly suite?: string
   readonly file: string
-  /** How the full names of its tests begin, if the file has others. */
+  /** Prefix of the full names of its tests, if the file also contains other tests. */
   readonly tests?: string
   /** The folder in which it is installed; absent for packages that `test/packages` installs. */
   readonly installedIn?: string

@@ -18,7 +18,7 @@ async function open(observe?: (event: ClientEvent) => void) {
 const numbers = async (db: Client): Promise<unknown[]> =>
   (await db.execute('select n from t order by id')).rows.map(({ n }) => n)
 
-test('transactions of one client overlap, and write different rows', async () => {
+test('concurrent transactions of one client can write different rows', async () => {
   const { db, server } = await open()
   const bothBegun = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const
   const add = (at: 0 | 1): Promise<void> =>
@@ -26,7 +26,7 @@ test('transactions of one client overlap, and write different rows', async () =>
       async (tx) => {
         await tx.execute('update t set n = n + 1 where id = ?', [at + 1])
         bothBegun[at].resolve()
-        // each holds its change until the other has made its change
+        // neither commits until the other has made its change
         await bothBegun[(1 - at) as 0 | 1].promise
         await tx.execute('update t set n = n + 1 where id = ?', [at + 1])
       },
@@ -38,7 +38,7 @@ test('transactions of one client overlap, and write different rows', async () =>
   await db.close()
 })
 
-test('after a conflict nothing is kept, and the error can be retried', async () => {
+test('a transaction with a conflict is rolled back, and can be retried', async () => {
   const { db, server } = await open()
   await using other = createClient({ url: server.url })
   const conflicting = db.transaction(
@@ -62,7 +62,7 @@ test('after a conflict nothing is kept, and the error can be retried', async () 
   await db.close()
 })
 
-test('a conflict that COMMIT finds', async () => {
+test('reports a conflict that is detected by COMMIT', async () => {
   const { db, server } = await open()
   const insert = (n: number, wait: () => Promise<void>): Promise<void> =>
     db.transaction(
@@ -79,7 +79,7 @@ test('a conflict that COMMIT finds', async () => {
   await db.close()
 })
 
-test('a transaction whose conflict was caught runs nothing more', async () => {
+test('after a conflict was caught, the transaction executes nothing more', async () => {
   const { db, server } = await open()
   await using other = createClient({ url: server.url })
   const lost = db.transaction(
@@ -118,7 +118,7 @@ test('the option `retry` runs the callback again', async () => {
   await db.close()
 })
 
-test('many concurrent transactions: each is applied once', async () => {
+test('each of many concurrent transactions is applied once', async () => {
   const { db, server } = await open()
   const clients = [db, createClient({ url: server.url }), createClient({ url: server.url })]
   const add = (client: Client): Promise<void> =>
@@ -135,7 +135,7 @@ test('many concurrent transactions: each is applied once', async () => {
   for (const client of clients) await client.close()
 })
 
-test('a batch, a stream, and savepoints', async () => {
+test('supports batches, streams and savepoints', async () => {
   const { db, server } = await open()
   await db.batch(['update t set n = 1 where id = 1', 'update t set n = 2 where id = 2'], {
     mode: 'concurrent',
@@ -152,7 +152,7 @@ test('a batch, a stream, and savepoints', async () => {
   await db.close()
 })
 
-test('a concurrent transaction needs the journal mode mvcc, and no DDL', async () => {
+test('a concurrent transaction requires the journal mode mvcc, and does not allow DDL', async () => {
   const { db } = await open()
   const create = (): Promise<unknown> =>
     db.transaction((tx) => tx.execute('create table u (a)'), { mode: 'concurrent' })

@@ -3,7 +3,8 @@ import { expect, test } from 'vitest'
 import { collect, holdWriteLock } from '../support/fixtures.ts'
 import { requireTursodb, startTursodb } from '../support/tursodb.ts'
 
-// The claims of docs/tursodb.md about the engine. If a test fails with a newer version, that may be good news.
+// Verifies the claims of docs/tursodb.md about the engine. If a test fails with a newer version, the engine may have been
+// improved.
 
 requireTursodb()
 
@@ -24,7 +25,7 @@ test('foreign keys are enforced on connections that enable them', async () => {
   await db.close()
 })
 
-test('statements before one that does not parse run', async () => {
+test('statements before one that does not parse are executed', async () => {
   const { db } = await open()
   const names = async (): Promise<unknown[]> => (await db.execute('select b from t')).rows.map(({ b }) => b)
   const statements = ["insert into t (b) values ('kept')", 'selec 1']
@@ -51,7 +52,7 @@ test('missing arguments are NULL, and unknown names in double quotes are text', 
   await db.close()
 })
 
-test('RETURNING names its columns by their text', async () => {
+test('RETURNING uses the text of expressions as column names', async () => {
   const { db } = await open()
   const { columns } = await db.execute(`insert into t (b) values ('x') returning a, "b", "b" as c`)
   expect(columns).toEqual(['a', '"b"', 'c'])
@@ -93,7 +94,7 @@ test('a dump is restored into a database in the journal mode mvcc', async () => 
   await db.close()
 })
 
-test('in the journal mode mvcc, which stays, DDL makes a concurrent transaction fail', async () => {
+test('in the journal mode mvcc, which is permanent, DDL makes a concurrent transaction fail', async () => {
   const { db, server } = await open()
   await db.execute('pragma journal_mode = mvcc')
   await using other = createClient({ url: server.url })

@@ -34,7 +34,7 @@ describe('migrate() of Drizzle', () => {
     await close()
   })
 
-  test('several migrators at once', async () => {
+  test('several concurrent migrators apply each migration once', async () => {
     const { db, close, server } = await open()
     const others = [0, 1, 2].map(() => drizzle(server.url))
     const migrations = [1, 2, 3].map((at) => migration(at, `create table t${at} (id integer primary key)`))
@@ -44,7 +44,7 @@ describe('migrate() of Drizzle', () => {
     await close()
   })
 
-  test('a failing statement is named, and nothing is applied', async () => {
+  test('the error names the failing statement, and nothing is applied', async () => {
     const { db, close } = await open()
     const broken = migration(
       1,
@@ -87,7 +87,7 @@ describe('migrate() of Drizzle', () => {
       'violate a foreign key',
     )
     expect(await db.values(sql`select count(*) from p, pair`)).toEqual([[2]])
-    // rows that violated one before do not count
+    // rows that already violated a foreign key do not count
     await db.run(sql`delete from p`)
     await db.run(sql`insert into p values (3, 'w')`)
     expect(

@@ -91,7 +91,7 @@ async function refuse(name: string, sql: string): Promise<SqlError> {
   return error
 }
 
-test.each(REFUSED)('%s has the same error as on libsql-server', async (sql) => {
+test.each(REFUSED)('%s fails with the same error as on libsql-server', async (sql) => {
   const own = await refuse('tursodb', sql)
   expect(own).toBeInstanceOf(SqlError)
   expect(own.message).not.toMatch(/failed: (?:Runtime|Parse|Transaction|near)|\(19\)/)
@@ -111,7 +111,7 @@ test('a constraint has its kind, table and columns', async () => {
   expect(isForeignKeyViolation(await refuse('tursodb', 'insert into f values (1, 77)'))).toBe(true)
 })
 
-test('RAISE() with the text of a lock error is not one: what ran is not repeated', async () => {
+test('RAISE() with the text of a lock error is not treated as one, so that nothing is executed twice', async () => {
   const db = clients.get('tursodb') as Client
   await db.execute('create table raising (a)')
   await db.execute(`create trigger raise_locked before insert on raising when new.a = 99
@@ -122,7 +122,7 @@ test('RAISE() with the text of a lock error is not one: what ran is not repeated
   expect(rows[0]?.['n']).toBeLessThan(2)
 })
 
-test('the deferred foreign key of a COMMIT', async () => {
+test('a COMMIT reports the violation of a deferred foreign key', async () => {
   await using stream = openStream(clients.get('tursodb') as Client)
   await stream.execute('pragma foreign_keys = on')
   stream.begin()
@@ -132,7 +132,7 @@ test('the deferred foreign key of a COMMIT', async () => {
   expect(isForeignKeyViolation(error)).toBe(true)
 })
 
-test('a batch names the statement, and keeps nothing', async () => {
+test('the error of a batch identifies the statement, and the batch is rolled back', async () => {
   const db = clients.get('tursodb') as Client
   const batch = ["insert into k values ('batch', 1)", 'select 1', "insert into k values ('batch', 1)"]
   const error = await errorOf(db.batch(batch))
@@ -140,7 +140,7 @@ test('a batch names the statement, and keeps nothing', async () => {
   expect((await db.execute("select * from k where a = 'batch'")).rows).toEqual([])
 })
 
-test('a cursor', async () => {
+test('a cursor has the same error', async () => {
   const db = clients.get('tursodb') as Client
   const error = await errorOf(collect(readRows(db, "select json('x')")))
   expect(error).toMatchObject({ code: 'SQLITE_UNKNOWN', message: 'malformed JSON' })

@@ -49,7 +49,7 @@ test.each(['wal', 'mvcc'])('introspection hides the tables of the engine: journa
   await db.destroy()
 })
 
-test('RETURNING has the names of the columns', async () => {
+test('RETURNING returns rows with the names of the columns', async () => {
   const { db } = await open()
   const ada = { 'first "name"': 'Ada' }
   expect(await db.insertInto('person').values(ada).returning(['id', 'first "name"']).execute()).toEqual([
@@ -64,7 +64,7 @@ test('RETURNING has the names of the columns', async () => {
   await db.destroy()
 })
 
-test('the Migrator, transactions and their errors', async () => {
+test('supports the Migrator, transactions and their errors', async () => {
   const { db, server } = await open()
   const provider: MigrationProvider = {
     getMigrations: async () => ({

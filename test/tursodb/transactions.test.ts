@@ -5,7 +5,7 @@ import { requireTursodb, startTursodb } from '../support/tursodb.ts'
 
 requireTursodb()
 
-test('a read-only transaction', async () => {
+test('supports read-only transactions', async () => {
   const server = await startTursodb()
   await using db = createClient({ url: server.url })
   await db.execute('create table t (a)')
@@ -24,7 +24,7 @@ test('a read-only transaction', async () => {
   expect(server.streamCount).toBe(0)
 })
 
-test('a read-only batch that is the first call of a client', async () => {
+test('supports a read-only batch as the first call of a client', async () => {
   const server = await startTursodb()
   await using db = createClient({ url: server.url })
   const [one, two] = await db.batch(['select 1 as a', 'select 2 as a'], { mode: 'readonly' })
@@ -33,7 +33,7 @@ test('a read-only batch that is the first call of a client', async () => {
   expect(server.streamCount).toBe(0)
 })
 
-test('BEGIN READONLY can be written as SQL, and a statement may mention it', async () => {
+test('accepts BEGIN READONLY as SQL, and in the text of a statement', async () => {
   const server = await startTursodb()
   await using db = createClient({ url: server.url })
   await using stream = openStream(db)
@@ -43,7 +43,7 @@ test('BEGIN READONLY can be written as SQL, and a statement may mention it', asy
   await stream.commit()
 })
 
-test('a syntax error near READONLY is not repeated', async () => {
+test('does not retry a syntax error near READONLY', async () => {
   const server = await startTursodb()
   await using db = createClient({ url: server.url })
   await db.execute('create table t (a)')
@@ -141,7 +141,7 @@ test('a writer that is aborted leaves the queue', async () => {
     [1, 2, 3].every((a) => server.bodies.some((body) => body.includes(`(${a})`)))
   await using db = createClient({
     url: server.url,
-    // all three have been rejected: the first is about to wait for the other client, and the rest are queued
+    // all three were rejected: the first is about to wait for the other client, and the others are queued
     observe: ({ type }) => {
       if (type === 'retry' && areAllSent()) controller.abort(reason)
     },

@@ -3,6 +3,6 @@ import type { Subject } from '../../lib/subject.ts'
 import { openWith } from './baton.ts'
 
 export function open(url: string): Subject {
-  const { questions, close } = openWith({ url, coalesce })
-  return { questions: { select: questions['select'], insert: questions['insert'] }, close }
+  const { operations, close } = openWith({ url, coalesce })
+  return { operations: { select: operations['select'], insert: operations['insert'] }, close }
 }

@@ -7,7 +7,7 @@ export function openWith(config: ClientConfig): Subject {
   const db = createClient(config)
   const batch = (size: number) => (at: number) => db.batch(inserts(at, size))
   return {
-    questions: {
+    operations: {
       select: (at) => db.execute(SELECT, [idOf(at)]),
       insert: (at) => db.execute(INSERT, [idOf(at), 'text']),
       transaction: (at) => transaction(db, idOf(at)),

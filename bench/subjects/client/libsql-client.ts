@@ -4,11 +4,11 @@ import { inserts } from './baton.ts'
 
 export const open = (url: string): Subject => subjectOf(createClient({ url, intMode: 'bigint' }))
 
-/** Also used for the package that replaces it. */
+/** Also used for the drop-in replacement. */
 export function subjectOf(db: Client): Subject {
   const batch = (size: number) => (at: number) => db.batch(inserts(at, size), 'write')
   return {
-    questions: {
+    operations: {
       select: (at) => db.execute({ sql: SELECT, args: [idOf(at)] }),
       insert: (at) => db.execute({ sql: INSERT, args: [idOf(at), 'text'] }),
       async transaction(at) {

@@ -10,7 +10,7 @@ export function open(url: string): Subject {
       'immediate',
     )
   return {
-    questions: {
+    operations: {
       select: (at) => db.all(SELECT, idOf(at)),
       insert: (at) => db.run(INSERT, idOf(at), 'text'),
       // a connection runs one transaction at a time

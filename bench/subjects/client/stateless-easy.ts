@@ -2,12 +2,12 @@ import { createClient } from 'libsql-stateless-easy'
 import { INSERT, idOf, ROWS, SELECT, type Subject, VECTORS } from '../../lib/subject.ts'
 import { inserts } from './baton.ts'
 
-/** Has no transactions. */
+/** This client does not support transactions. */
 export function open(url: string): Subject {
   const db = createClient({ url, intMode: 'bigint', disableCriticalChecks: true })
   const batch = (size: number) => (at: number) => db.batch(inserts(at, size), 'write')
   return {
-    questions: {
+    operations: {
       select: (at) => db.execute({ sql: SELECT, args: [idOf(at)] }),
       insert: (at) => db.execute({ sql: INSERT, args: [idOf(at), 'text'] }),
       batch10: batch(10),

@@ -66,7 +66,7 @@ export function open(url: string, token = ''): Subject {
   ]
   const commit = `{"stmt":{"sql":"COMMIT"},${GUARD}}`
   return {
-    questions: {
+    operations: {
       select: (at) => alone(stmt(SELECT, idOf(at))),
       insert: (at) => alone(stmt(INSERT, idOf(at), 'text')),
       async transaction(at) {

@@ -5,7 +5,7 @@ import { INSERT, idOf, SELECT, type Subject, TRANSACTION } from '../../lib/subje
 export function open(url: string): Subject {
   const db = createClient({ url })
   return {
-    questions: {
+    operations: {
       ormSelect: (at) => db.execute(SELECT, [idOf(at)]),
       ormInsert: (at) => db.execute(`${INSERT} returning *`, [idOf(at), 'text']),
       ormRelational: (at) =>

@@ -1,7 +1,7 @@
 import { createClient } from '@batonsql/core'
 import { drizzle } from '@batonsql/drizzle-driver'
 import type { Subject } from '../../lib/subject.ts'
-import { overDriver } from './drizzle-questions.ts'
+import { overDriver } from './drizzle-operations.ts'
 import { schema } from './schema.ts'
 
 export function open(url: string): Subject {

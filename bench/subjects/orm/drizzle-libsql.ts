@@ -1,7 +1,7 @@
 import { createClient } from '@libsql/client/http'
 import { drizzle } from 'drizzle-orm/libsql'
 import type { Subject } from '../../lib/subject.ts'
-import { overDriver } from './drizzle-questions.ts'
+import { overDriver } from './drizzle-operations.ts'
 import { schema } from './schema.ts'
 
 export function open(url: string): Subject {

@@ -7,25 +7,25 @@ import { hostLabel } from './rules/names.ts'
 const REPLICA_MARK = '_'
 
 /** The database at an address. */
-export interface Addressed {
+export interface ResolvedAddress {
   readonly row: DatabaseRow
   /** Location of the replica at the address; null for the primary. */
   readonly location: string | null
 }
 
 /**
- * Resolves the addresses of databases: a name in the home organization, or `<database>-<organization>` in any. Names may contain
+ * Resolves the addresses of databases: a name in the operator's organization, or `<database>-<organization>` in any. Names may contain
  * dashes, so addresses are only compared as a whole, never split. `<location>_` before one of them addresses a replica.
  */
 export class Addresses {
   readonly #registry: Registry
-  readonly #home: OrganizationRow
+  readonly #operatorOrganization: OrganizationRow
   readonly #domain: string | null
 
   /** @param domain suffix of host names, including its port, if any */
-  constructor(registry: Registry, home: OrganizationRow, domain: string | null) {
+  constructor(registry: Registry, operatorOrganization: OrganizationRow, domain: string | null) {
     this.#registry = registry
-    this.#home = home
+    this.#operatorOrganization = operatorOrganization
     this.#domain = domain
   }
 
@@ -36,11 +36,14 @@ export class Addresses {
 
   /** Returns the database at an address, even if it is not ready. */
   find(address: string): DatabaseRow | undefined {
-    return this.#registry.findDatabase(this.#home.id, address) ?? this.#registry.findByLabel(address)
+    return (
+      this.#registry.findDatabase(this.#operatorOrganization.id, address) ??
+      this.#registry.findByLabel(address)
+    )
   }
 
   /** Returns the database whose primary or replica is at an address, even if it is not ready. */
-  resolve(address: string): Addressed | undefined {
+  resolve(address: string): ResolvedAddress | undefined {
     const mark = address.indexOf(REPLICA_MARK)
     const row = this.find(address.slice(mark + 1))
     if (row === undefined || mark < 0) return row && { row, location: null }
@@ -58,7 +61,8 @@ export class Addresses {
   isTaken(organization: OrganizationRow, name: string): boolean {
     const label = hostLabel(name, organization.slug)
     return (
-      this.find(label) !== undefined || (organization.id === this.#home.id && this.find(name) !== undefined)
+      this.find(label) !== undefined ||
+      (organization.id === this.#operatorOrganization.id && this.find(name) !== undefined)
     )
   }
 
@@ -67,7 +71,10 @@ export class Addresses {
    * @param location location of a replica; null for the primary
    */
   pathOf(row: DatabaseRow, location: string | null = null): string {
-    return prefixOf(location) + (row.organization === this.#home.id ? row.name : this.#labelOf(row))
+    return (
+      prefixOf(location) +
+      (row.organization === this.#operatorOrganization.id ? row.name : this.#labelOf(row))
+    )
   }
 
   /**

@@ -9,16 +9,16 @@ export const DEFAULT_GROUP = 'default'
 export const PLATFORM_KEY = 'platform-key'
 const OWNER = 'owner'
 
-/** The organization of the server's operator, and its owner. */
-export interface Home {
+/** The organization and user of the server's operator, which every registry has. */
+export interface OperatorAccount {
   readonly organization: OrganizationRow
   readonly owner: UserRow
 }
 
 /** Returns the operator's organization, which is created with its group `default` on the first start. */
-export function openHome(registry: Registry, slug: string): Home {
+export function openOperatorAccount(registry: Registry, slug: string): OperatorAccount {
   const known = registry.setting('home')
-  if (known === undefined) registry.transaction(() => makeHome(registry, slug))
+  if (known === undefined) registry.transaction(() => createOperatorAccount(registry, slug))
   const organization = registry.organizations.get(registry.setting('home') ?? '')
   const owner = registry.users.get(registry.setting('owner') ?? '')
   if (organization === undefined || owner === undefined)
@@ -41,7 +41,7 @@ export function claimBackend(registry: Registry, kind: string): void {
 }
 
 /** Returns the key pair stored under a name, creating it if necessary. */
-export function keyNamed(registry: Registry, name: string): KeyPair {
+export function getOrCreateKey(registry: Registry, name: string): KeyPair {
   const known = registry.setting(name)
   if (known !== undefined) return JSON.parse(known) as KeyPair
   const key = newKeyPair()
@@ -49,7 +49,7 @@ export function keyNamed(registry: Registry, name: string): KeyPair {
   return key
 }
 
-function makeHome(registry: Registry, slug: string): void {
+function createOperatorAccount(registry: Registry, slug: string): void {
   const owner = { id: randomUUID(), username: OWNER, name: 'Owner', email: 'owner@localhost' }
   const organization = newOrganization(slug, slug, 'personal', 'scaler')
   const group = newGroup(organization.id, DEFAULT_GROUP, LOCAL, newKeyPair())

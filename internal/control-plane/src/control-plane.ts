@@ -2,7 +2,7 @@ import type { KeyPair } from '@batonsql/server-common/auth'
 import type { DatabaseBackend } from '@batonsql/server-common/backend'
 import { Addresses } from './addresses.ts'
 import { AuditLog } from './audit.ts'
-import { type Home, keyNamed, openHome, PLATFORM_KEY } from './bootstrap.ts'
+import { getOrCreateKey, type OperatorAccount, openOperatorAccount, PLATFORM_KEY } from './bootstrap.ts'
 import { Databases } from './databases.ts'
 import { Registry } from './registry/registry.ts'
 import type { ApiTokenRow } from './registry/rows.ts'
@@ -35,7 +35,7 @@ interface RunningParts {
 export class ControlPlane {
   readonly registry: Registry
   /** The operator's organization and its owner. */
-  readonly home: Home
+  readonly operator: OperatorAccount
   readonly addresses: Addresses
   readonly audit: AuditLog
   readonly apiTokens: ApiTokens
@@ -47,22 +47,26 @@ export class ControlPlane {
   #sampler: NodeJS.Timeout | null = null
   #sampling: Promise<void> | null = null
 
-  private constructor(registry: Registry, home: Home, { domain, version }: ControlPlaneOptions) {
+  private constructor(
+    registry: Registry,
+    operator: OperatorAccount,
+    { domain, version }: ControlPlaneOptions,
+  ) {
     this.registry = registry
     this.version = version
-    this.home = home
-    this.addresses = new Addresses(registry, home.organization, domain)
+    this.operator = operator
+    this.addresses = new Addresses(registry, operator.organization, domain)
     this.audit = new AuditLog(registry)
-    this.apiTokens = new ApiTokens(registry, keyNamed(registry, PLATFORM_KEY))
+    this.apiTokens = new ApiTokens(registry, getOrCreateKey(registry, PLATFORM_KEY))
     this.externalTokens = new ExternalTokens(registry)
-    this.controlKey = keyNamed(registry, 'control-key')
+    this.controlKey = getOrCreateKey(registry, 'control-key')
   }
 
   /** Opens the registry, without starting the back end. */
   static async open(options: ControlPlaneOptions): Promise<ControlPlane> {
     const registry = await Registry.open(options.directory)
     try {
-      return new ControlPlane(registry, openHome(registry, options.organization), options)
+      return new ControlPlane(registry, openOperatorAccount(registry, options.organization), options)
     } catch (error) {
       registry.close()
       throw error
@@ -100,7 +104,7 @@ export class ControlPlane {
 
   /** Returns the secret of the owner's API token, which is created if necessary. */
   ownerToken(): string {
-    const { owner } = this.home
+    const { owner } = this.operator
     const known = this.registry.findToken(owner.id, OWNER_TOKEN)
     return this.apiTokens.secretOf(known ?? this.#makeOwnerToken())
   }
@@ -136,7 +140,7 @@ export class ControlPlane {
 
   #makeOwnerToken(): ApiTokenRow {
     const wanted = { name: OWNER_TOKEN, organization: null, group: null, scopes: null }
-    const row = this.apiTokens.make(this.home.owner, wanted)
+    const row = this.apiTokens.make(this.operator.owner, wanted)
     this.registry.transaction(() => this.registry.apiTokens.put(row))
     return row
   }

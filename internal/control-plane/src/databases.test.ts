@@ -9,7 +9,7 @@ import {
   type DatabaseSettings,
 } from '@batonsql/server-common/backend'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { type Home, openHome } from './bootstrap.ts'
+import { type OperatorAccount, openOperatorAccount } from './bootstrap.ts'
 import { Databases, NEW_CONFIGURATION } from './databases.ts'
 import { Registry } from './registry/registry.ts'
 import type { DatabaseState } from './registry/rows.ts'
@@ -18,9 +18,9 @@ import type { DatabaseState } from './registry/rows.ts'
 class EmptyBackend {
   readonly present = new Set<DatabaseId>()
   /** Ids in the order in which they were requested. */
-  readonly asked: DatabaseId[] = []
+  readonly requestedIds: DatabaseId[] = []
   create = async (id: DatabaseId): Promise<void> => {
-    this.asked.push(id)
+    this.requestedIds.push(id)
     this.present.add(id)
   }
   /** The latest keys of each database. */
@@ -33,7 +33,7 @@ class EmptyBackend {
 }
 
 let registry: Registry
-let home: Home
+let operator: OperatorAccount
 let backend: EmptyBackend
 let databases: Databases
 
@@ -41,7 +41,7 @@ beforeEach(async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   const opened = await Registry.open(directory)
   registry = opened
-  home = openHome(opened, 'local')
+  operator = openOperatorAccount(opened, 'local')
   backend = new EmptyBackend()
   databases = new Databases({
     registry,
@@ -58,7 +58,7 @@ function create(name: string) {
   const [group] = registry.groups.rows
   if (group === undefined) throw new Error('no group')
   const source = { type: 'empty' } as const
-  const { organization } = home
+  const { organization } = operator
   return databases.create({
     organization,
     group,
@@ -71,35 +71,35 @@ function create(name: string) {
 
 const states = (): DatabaseState[] => registry.databases.rows.map(({ state }) => state)
 
-test('while it is being created, it is not ready and its name is taken', async () => {
+test('a database that is being created is not ready, and its name is taken', async () => {
   const seen: unknown[] = []
-  const { create: really } = backend
+  const { create: original } = backend
   backend.create = async (id) => {
-    seen.push(states(), registry.findDatabase(home.organization.id, 'a')?.id === id)
-    await really(id)
+    seen.push(states(), registry.findDatabase(operator.organization.id, 'a')?.id === id)
+    await original(id)
   }
   expect((await create('a')).state).toBe('ready')
   expect(seen).toEqual([['creating'], true])
 })
 
-test('a database that the back end rejects leaves nothing behind, and the next attempt has a new id', async () => {
-  const { create: really } = backend
+test('keeps nothing of a database that the back end rejects, and uses a new id for the next attempt', async () => {
+  const { create: original } = backend
   backend.create = async (id) => {
-    await really(id)
+    await original(id)
     throw new BackendRefusal('the dump is empty')
   }
   await expect(create('a')).rejects.toMatchObject({ status: 400, message: 'the dump is empty' })
   expect([states(), backend.present.size]).toEqual([[], 0])
-  backend.create = really
+  backend.create = original
   await create('a')
-  expect(new Set(backend.asked).size).toBe(2)
+  expect(new Set(backend.requestedIds).size).toBe(2)
 })
 
-test('a key rotated while a database is being created is the one that is used', async () => {
-  const { create: really } = backend
+test('a database uses the newest key, even if it is rotated during its creation', async () => {
+  const { create: original } = backend
   const rotated = newKeyPair()
   backend.create = async (id) => {
-    await really(id)
+    await original(id)
     const [group] = registry.groups.rows
     if (group !== undefined) registry.transaction(() => registry.groups.put({ ...group, key: rotated }))
   }
@@ -107,74 +107,74 @@ test('a key rotated while a database is being created is the one that is used', 
   expect(backend.keys.get(id)).toEqual([key.publicPem, rotated.publicPem])
 })
 
-test('a group that is transferred while its database is being created does not get the database', async () => {
+test('rejects the creation of a database whose group is transferred in the meantime', async () => {
   const [group] = registry.groups.rows
   if (group === undefined) throw new Error('no group')
-  const organization = { ...home.organization, id: 'who had it before' }
+  const organization = { ...operator.organization, id: 'previous owner' }
   const wanted = { organization, group, name: 'a', source: { type: 'empty' } as const, readyDelayMs: 0 }
   await expect(databases.create({ ...wanted, configuration: NEW_CONFIGURATION })).rejects.toMatchObject({
     status: 409,
   })
-  expect([states(), backend.asked]).toEqual([[], []])
+  expect([states(), backend.requestedIds]).toEqual([[], []])
 })
 
-test('reconcile cleans up after a crash: partly created and partly removed databases are deleted, missing ones are marked', async () => {
-  const [made, half, dying, gone] = [
+test('`reconcile` cleans up after a crash: it deletes databases that were partly created or removed, and marks missing ones as lost', async () => {
+  const [created, creating, deleting, missing] = [
     await create('made'),
-    await create('half'),
-    await create('dying'),
+    await create('creating'),
+    await create('deleting'),
     await create('gone'),
   ]
   registry.transaction(() => {
-    registry.databases.put({ ...half, state: 'creating' })
-    registry.databases.put({ ...dying, state: 'deleting' })
+    registry.databases.put({ ...creating, state: 'creating' })
+    registry.databases.put({ ...deleting, state: 'deleting' })
   })
-  backend.present.delete(gone.id)
+  backend.present.delete(missing.id)
   await databases.reconcile()
   expect(registry.databases.rows.map(({ name, state }) => [name, state])).toEqual([
     ['made', 'ready'],
     ['gone', 'lost'],
   ])
-  expect([...backend.present]).toEqual([made.id])
+  expect([...backend.present]).toEqual([created.id])
 })
 
-test('a name is free as soon as its database is being removed; a new database has another id', async () => {
+test('a name becomes available as soon as the removal of its database begins, and the new database has another id', async () => {
   const old = await create('a')
   let finish = (): void => {}
   backend.remove = async () => await new Promise<void>((resolve) => (finish = resolve))
   const removing = databases.remove(old)
-  const young = await create('a')
-  expect(registry.findDatabase(home.organization.id, 'a')?.id).toBe(young.id)
+  const replacement = await create('a')
+  expect(registry.findDatabase(operator.organization.id, 'a')?.id).toBe(replacement.id)
   await new Promise((resolve) => setImmediate(resolve))
   finish()
   await removing
-  expect(registry.databases.rows.map(({ id }) => id)).toEqual([young.id])
+  expect(registry.databases.rows.map(({ id }) => id)).toEqual([replacement.id])
 })
 
-/** A back end whose calls of one kind fail until it is repaired. */
+/** Makes a method of the back end fail. @returns a function that repairs it */
 function breakBackend(method: 'applySettings' | 'remove'): () => void {
-  const really = backend[method]
+  const original = backend[method]
   backend[method] = async () => {
     throw new Error('the disk is full')
   }
-  return () => void Object.assign(backend, { [method]: really })
+  return () => void Object.assign(backend, { [method]: original })
 }
 
 describe('changes that the back end fails to apply', () => {
-  const said = vi.spyOn(console, 'error')
+  const consoleError = vi.spyOn(console, 'error')
   beforeEach(() => {
     vi.useFakeTimers()
-    said.mockReset().mockReturnValue()
+    consoleError.mockReset().mockReturnValue()
   })
   afterEach(() => {
     databases.stop()
     vi.useRealTimers()
   })
-  const open = () => databases.pendingChanges.map(({ failures, error }) => [failures, error])
+  const pending = () => databases.pendingChanges.map(({ failures, error }) => [failures, error])
 
-  test('settings that were not applied are reported, and applied again with a growing backoff', async () => {
+  test('reports settings that were not applied, and retries them with an increasing backoff', async () => {
     const row = await create('a')
-    const mend = breakBackend('applySettings')
+    const repair = breakBackend('applySettings')
     const key = newKeyPair()
     await expect(databases.change({ ...row, key })).rejects.toMatchObject({
       status: 500,
@@ -182,94 +182,97 @@ describe('changes that the back end fails to apply', () => {
       message: expect.stringContaining('the disk is full'),
     })
     expect(registry.databases.get(row.id)?.key).toEqual(key)
-    expect(open()).toEqual([[1, 'the disk is full']])
+    expect(pending()).toEqual([[1, 'the disk is full']])
     await vi.advanceTimersByTimeAsync(999)
-    expect(open()).toEqual([[1, 'the disk is full']])
+    expect(pending()).toEqual([[1, 'the disk is full']])
     await vi.advanceTimersByTimeAsync(1 + 2_000 + 4_000)
-    expect(open()).toEqual([[4, 'the disk is full']])
-    mend()
+    expect(pending()).toEqual([[4, 'the disk is full']])
+    repair()
     await vi.advanceTimersByTimeAsync(7_999)
     expect(backend.keys.get(row.id)).not.toContain(key.publicPem)
     await vi.advanceTimersByTimeAsync(1)
-    expect([open(), backend.keys.get(row.id)?.[0]]).toEqual([[], key.publicPem])
+    expect([pending(), backend.keys.get(row.id)?.[0]]).toEqual([[], key.publicPem])
     // once when it failed, once when it succeeded
-    expect(said.mock.calls.map(([line]) => line)).toEqual([
+    expect(consoleError.mock.calls.map(([line]) => line)).toEqual([
       expect.stringContaining('will be retried: the disk is full'),
       expect.stringContaining('has applied the change'),
     ])
   })
 
-  test('a rotation ends streams once it is applied, whichever request applies it', async () => {
+  test('a rotation closes streams once it has been applied, whichever request applies it', async () => {
     const dropped: DatabaseId[] = []
     Object.assign(backend, { revokeAccess: async (id: DatabaseId) => void dropped.push(id) })
     const row = await create('a')
-    const mend = breakBackend('applySettings')
+    const repair = breakBackend('applySettings')
     await expect(databases.apply(row.id, { revoked: 'all' })).rejects.toThrow('not applied it yet')
-    mend()
+    repair()
     await databases.change(row)
-    expect([open(), dropped]).toEqual([[], [row.id]])
+    expect([pending(), dropped]).toEqual([[], [row.id]])
     await vi.advanceTimersByTimeAsync(120_000)
     expect(dropped).toEqual([row.id])
   })
 
-  test('a removal is finished later; until then the database is not found', async () => {
+  test('finishes a failed removal later, and does not find the database until then', async () => {
     const row = await create('a')
-    const mend = breakBackend('remove')
+    const repair = breakBackend('remove')
     await expect(databases.remove(row)).rejects.toMatchObject({ status: 500 })
-    expect([states(), registry.findDatabase(home.organization.id, 'a')]).toEqual([['deleting'], undefined])
-    mend()
+    expect([states(), registry.findDatabase(operator.organization.id, 'a')]).toEqual([
+      ['deleting'],
+      undefined,
+    ])
+    repair()
     await vi.advanceTimersByTimeAsync(1_000)
-    expect([states(), [...backend.present], open()]).toEqual([[], [], []])
+    expect([states(), [...backend.present], pending()]).toEqual([[], [], []])
   })
 
-  test('a database that fails blocks neither the others of its group nor the start', async () => {
+  test('a failing database blocks neither other databases of its group nor the start', async () => {
     const rows = [await create('a'), await create('b'), await create('c')]
-    const { applySettings: really } = backend
+    const { applySettings: original } = backend
     backend.keys.clear()
     backend.applySettings = async (id, settings) => {
       if (id === rows[0]?.id) throw new Error('the disk is full')
-      return await really(id, settings)
+      return await original(id, settings)
     }
     await expect(databases.applyAll(rows)).rejects.toThrow('the disk is full')
     expect([...backend.keys.keys()].sort()).toEqual([rows[1]?.id, rows[2]?.id].sort())
     await databases.reconcile()
     expect(states()).toEqual(['ready', 'ready', 'ready'])
-    expect(open()).toEqual([[2, 'the disk is full']])
+    expect(pending()).toEqual([[2, 'the disk is full']])
   })
 
-  test('a database that is missing is a failure while the server runs, and lost at its next start', async () => {
+  test('a missing database is a failure while the server runs, and is marked as lost at the next start', async () => {
     const row = await create('a')
     backend.present.delete(row.id)
     await expect(databases.apply(row.id)).rejects.toThrow('the back end does not have the database')
-    expect([states(), open()]).toEqual([['ready'], [[1, 'the back end does not have the database']]])
+    expect([states(), pending()]).toEqual([['ready'], [[1, 'the back end does not have the database']]])
     await databases.reconcile()
-    expect([states(), open()]).toEqual([['lost'], []])
+    expect([states(), pending()]).toEqual([['lost'], []])
     backend.present.add(row.id)
     await databases.apply(row.id)
     expect(states()).toEqual(['ready'])
   })
 
-  test('a schema database whose child cannot be removed yet is removed after it', async () => {
+  test('removes a schema database only after its children', async () => {
     const [parent, child] = [await create('parent'), await create('child')]
     const rows = [
       { ...parent, isSchema: true, state: 'deleting' as const },
       { ...child, schema: parent.id, state: 'deleting' as const },
     ]
     registry.transaction(() => rows.forEach((row) => registry.databases.put(row)))
-    const mend = breakBackend('remove')
+    const repair = breakBackend('remove')
     await expect(databases.finishRemovals(rows)).rejects.toThrow('the disk is full')
-    expect(open()).toHaveLength(2)
-    mend()
+    expect(pending()).toHaveLength(2)
+    repair()
     await vi.advanceTimersByTimeAsync(1_000)
-    expect([states(), [...backend.present], open()]).toEqual([[], [], []])
+    expect([states(), [...backend.present], pending()]).toEqual([[], [], []])
   })
 
-  test('nothing is retried after stop', async () => {
+  test('retries nothing after `stop`', async () => {
     const row = await create('a')
     breakBackend('applySettings')
     await expect(databases.apply(row.id)).rejects.toThrow()
     databases.stop()
     await vi.advanceTimersByTimeAsync(120_000)
-    expect(open()).toEqual([[1, 'the disk is full']])
+    expect(pending()).toEqual([[1, 'the disk is full']])
   })
 })

@@ -66,7 +66,7 @@ export class Databases {
   readonly #options: DatabasesOptions
   /** The last change of each database: changes are applied one at a time. */
   readonly #changes = new Map<DatabaseId, Promise<void>>()
-  /** When a delayed database becomes ready, on a monotonic clock. */
+  /** When each delayed database becomes ready, on a monotonic clock. */
   readonly #delays = new Map<DatabaseId, number>()
   readonly #pending = new PendingChanges((id, revoked) => this.#settle(id, revoked))
 
@@ -76,7 +76,7 @@ export class Databases {
 
   /** Changes that the back end has failed to apply; they are retried automatically. */
   get pendingChanges(): readonly PendingChange[] {
-    return this.#pending.open
+    return this.#pending.list
   }
 
   /** Whether a database accepts requests. */
@@ -92,7 +92,7 @@ export class Databases {
     this.#pending.stop()
   }
 
-  /** @throws Refusal if the back end cannot create it; in that case nothing is kept */
+  /** Creates a database. @throws Refusal if the back end cannot create it; in that case nothing is kept */
   async create(wanted: NewDatabase): Promise<DatabaseRow> {
     const { organization, group, name, source, parent, readyDelayMs } = wanted
     const { registry, backend } = this.#options
@@ -125,11 +125,11 @@ export class Databases {
       await this.remove(row).catch(() => {})
       throw error instanceof BackendRefusal ? new Refusal(400, error.message) : error
     }
-    const made = registry.databases.get(row.id)
+    const created = registry.databases.get(row.id)
     // the group was removed in the meantime, or the server was closed
-    if (made?.state !== 'creating')
+    if (created?.state !== 'creating')
       throw new Refusal(409, `database ${name} was removed while it was being created`)
-    const ready: DatabaseRow = { ...made, state: 'ready' }
+    const ready: DatabaseRow = { ...created, state: 'ready' }
     if (readyDelayMs > 0) this.#delays.set(row.id, performance.now() + readyDelayMs)
     registry.transaction(() => {
       registry.databases.put(ready)
@@ -205,7 +205,7 @@ export class Databases {
 
   /** Applies the settings of several databases, even if some fail. */
   async applyAll(rows: readonly DatabaseRow[], options: ApplyOptions = {}): Promise<void> {
-    await eachOf(rows, ({ id }) => this.apply(id, options))
+    await forEachConcurrently(rows, ({ id }) => this.apply(id, options))
   }
 
   /**
@@ -238,7 +238,9 @@ export class Databases {
     for (const isSchema of [false, true]) {
       const these = rows.filter((row) => row.isSchema === isSchema)
       // all are attempted, so that every failure is retried
-      await eachOf(these, (row) => this.finishRemoval(row)).catch((error: unknown) => failures.push(error))
+      await forEachConcurrently(these, (row) => this.finishRemoval(row)).catch((error: unknown) =>
+        failures.push(error),
+      )
     }
     if (failures.length > 0) throw failures[0]
   }
@@ -382,11 +384,11 @@ function isServed({ state }: DatabaseRow): boolean {
 }
 
 /** Calls `work` for each item. Rejects with the first failure once all are done. */
-async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const left = [...items].reverse()
+async function forEachConcurrently<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const remaining = [...items].reverse()
   const failures: unknown[] = []
   const worker = async (): Promise<void> => {
-    for (let item = left.pop(); item !== undefined; item = left.pop())
+    for (let item = remaining.pop(); item !== undefined; item = remaining.pop())
       await work(item).catch((error: unknown) => failures.push(error))
   }
   await Promise.all(Array.from({ length: CONCURRENCY }, worker))

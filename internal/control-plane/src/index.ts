@@ -1,10 +1,10 @@
 export {
   claimBackend,
   DEFAULT_GROUP,
-  keyNamed,
+  getOrCreateKey,
   newMember,
   newOrganization,
-  openHome,
+  openOperatorAccount,
   PLATFORM_KEY,
 } from './bootstrap.ts'
 export { ControlPlane } from './control-plane.ts'

@@ -38,7 +38,7 @@ export class PendingChanges {
   }
 
   /** Changes that have not succeeded yet. */
-  get open(): readonly PendingChange[] {
+  get list(): readonly PendingChange[] {
     return [...this.#pending.values()].map(({ database, failures, error }) => ({ database, failures, error }))
   }
 

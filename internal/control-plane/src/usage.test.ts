@@ -6,7 +6,7 @@ import { PassThrough } from 'node:stream'
 import { newKeyPair } from '@batonsql/server-common/auth'
 import type { DatabaseBackend, DatabaseId, UsageSample } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { openHome } from './bootstrap.ts'
+import { openOperatorAccount } from './bootstrap.ts'
 import { NEW_CONFIGURATION } from './databases.ts'
 import { Registry } from './registry/registry.ts'
 import type { DatabaseRow } from './registry/rows.ts'
@@ -21,7 +21,7 @@ async function oneDatabase(): Promise<{ registry: Registry; row: DatabaseRow }> 
     registry.close()
     await rm(directory, { recursive: true })
   })
-  const { organization } = openHome(registry, 'local')
+  const { organization } = openOperatorAccount(registry, 'local')
   const [group] = registry.groups.rows
   if (group === undefined) throw new Error('no group')
   const row: DatabaseRow = {
@@ -41,7 +41,7 @@ async function oneDatabase(): Promise<{ registry: Registry; row: DatabaseRow }> 
   return { registry, row }
 }
 
-test('usage sampled twice concurrently is counted once, and not at all after the database is removed', async () => {
+test('counts usage once if it is sampled twice concurrently, and not at all after the database is removed', async () => {
   const { registry, row } = await oneDatabase()
   let read = 100
   const sampleUsage = async (): Promise<UsageSample> => {
@@ -61,7 +61,7 @@ test('usage sampled twice concurrently is counted once, and not at all after the
   expect(usage.ofDatabase(row.id, ever).rowsRead).toBe(150)
 })
 
-test('a counter that lost its latest part continues from there; a counter of another epoch starts at zero', async () => {
+test('handles a counter that went back, and one of another epoch, which starts at zero', async () => {
   const { registry, row } = await oneDatabase()
   let sample: UsageSample = { epoch: 'e', rowsRead: 0, rowsWritten: 0, storageBytes: 0 }
   const sampleUsage = async (): Promise<UsageSample> => sample
@@ -77,7 +77,7 @@ test('a counter that lost its latest part continues from there; a counter of ano
   expect(await sampled('f', 10)).toBe(115)
 })
 
-test('a response that takes longer than the sampling window is counted', async () => {
+test('counts a response that takes longer than the sampling window', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   onTestFinished(() => void vi.useRealTimers())
   const { registry, row } = await oneDatabase()

@@ -6,7 +6,7 @@ import type { DatabaseRow } from './registry/rows.ts'
 
 const HOUR_MS = 3_600_000
 /** How long a database is sampled after its last use: libsql-server updates the size of a database about a second late. */
-const COUNTED_AFTER_MS = 3_000
+const SAMPLE_AFTER_USE_MS = 3_000
 
 /** Usage in a period, and the current storage. */
 export interface UsageTotal {
@@ -60,7 +60,7 @@ export class Usage {
   async sampleTouched(): Promise<void> {
     const rows = [...this.#touched.keys()].flatMap((id) => this.#registry.databases.get(id) ?? [])
     const now = performance.now()
-    for (const [id, at] of this.#touched) if (now - at > COUNTED_AFTER_MS) this.#touched.delete(id)
+    for (const [id, at] of this.#touched) if (now - at > SAMPLE_AFTER_USE_MS) this.#touched.delete(id)
     await this.sample(rows)
   }
 

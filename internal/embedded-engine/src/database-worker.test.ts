@@ -7,12 +7,12 @@ import { expect, onTestFinished, test } from 'vitest'
 import { DatabaseWorker, NotBegunError } from './database-worker.ts'
 import { engineModule } from './engine-module.ts'
 
-test('messages about a database that is being released do not affect its worker', async () => {
+test('a worker ignores messages about a database that is being released', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
-  const deaths: string[] = []
+  const exits: string[] = []
   const worker = new DatabaseWorker(await engineModule(), {
-    onClosed: ({ isDead }) => isDead && deaths.push('exit'),
+    onClosed: ({ isDead }) => isDead && exits.push('exit'),
     onChanges() {},
     onRequest: async () => null,
     onUsage() {},
@@ -42,7 +42,7 @@ test('messages about a database that is being released do not affect its worker'
   open(second)
   await expect(close(first)).rejects.toThrow(NotBegunError)
   expect(await close(second)).toMatchObject({ type: 'results', isClosed: true })
-  expect(deaths).toEqual([])
+  expect(exits).toEqual([])
   await worker.end()
-  expect(deaths).toEqual(['exit'])
+  expect(exits).toEqual(['exit'])
 })

@@ -89,7 +89,7 @@ export class DatabaseWorker {
   #watch: NodeJS.Timeout | null = null
   #busy: { call: number; since: number; interruptedAt: number | null } | null = null
   #log = ''
-  #isDead = false
+  #hasExited = false
   #isEnding = false
   /** Pending while the worker closes its database. */
   #release: PromiseWithResolvers<void> | null = null
@@ -132,7 +132,7 @@ export class DatabaseWorker {
   }
 
   get isDead(): boolean {
-    return this.#isDead
+    return this.#hasExited
   }
 
   get isBusy(): boolean {
@@ -172,7 +172,7 @@ export class DatabaseWorker {
    * about to be removed. Later calls are rejected with a `NotBegunError`.
    */
   async release({ keep }: { readonly keep: boolean }): Promise<void> {
-    if (this.#isDead) return
+    if (this.#hasExited) return
     if (this.#release === null) {
       if (this.isBusy) return await this.end()
       this.#release = Promise.withResolvers()
@@ -187,7 +187,7 @@ export class DatabaseWorker {
    * transactions are rolled back.
    */
   async end(): Promise<void> {
-    if (this.#isDead) return
+    if (this.#hasExited) return
     const exited = once(this.#worker, 'exit')
     this.#isEnding = true
     this.#worker.ref()
@@ -212,7 +212,7 @@ export class DatabaseWorker {
     const outcome = promise.finally(() => signal.removeEventListener('abort', abandon))
     const readMore = (): void => this.#send({ type: 'cursor-read', call: number })
     // a released worker may have another database by now
-    if (this.#isDead || this.#database !== id) reject(new NotBegunError('the database was closed'))
+    if (this.#hasExited || this.#database !== id) reject(new NotBegunError('the database was closed'))
     else {
       this.#calls.set(number, { onText, resolve, reject })
       // calls to a worker that is being released fail when the release is done
@@ -279,8 +279,8 @@ export class DatabaseWorker {
   }
 
   #exited(reason: string): void {
-    if (this.#isDead) return
-    this.#isDead = true
+    if (this.#hasExited) return
+    this.#hasExited = true
     this.#detach()
     for (const number of this.#calls.keys())
       this.#fail(number, `it exited with ${reason}${this.#lastError()}`)
@@ -311,7 +311,7 @@ export class DatabaseWorker {
   }
 
   #send(message: ToWorker): void {
-    if (this.#isDead) return
+    if (this.#hasExited) return
     // a worker with pending calls keeps the process alive, an idle one does not
     if (this.#calls.size > 0) this.#worker.ref()
     this.#worker.postMessage(message)

@@ -1,5 +1,5 @@
 /*
- * The WebAssembly types that are used here; TypeScript declares them only in its library for browsers.
+ * The WebAssembly types that this package uses; TypeScript declares them only in its library for browsers.
  */
 declare global {
   namespace WebAssembly {

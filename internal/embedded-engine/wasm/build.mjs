@@ -1,7 +1,7 @@
-// Builds libsql.wasm from the sources of libSQL as published on crates.io, and the C files next to this one. Needs cargo, clang,
-// lld, wasi-libc and libclang-rt-dev-wasm32 (Debian's packages) and binaryen. The result is kept in the repository, so using or
-// testing it requires none of them. `--verify` writes nothing, and fails unless the result is identical to the file in the
-// repository (`npm run engine:verify`).
+// Builds libsql.wasm from the sources of libSQL as published on crates.io, and the C files next to this one. Requires cargo,
+// clang, lld, wasi-libc and libclang-rt-dev-wasm32 (Debian's packages) and binaryen. The result is kept in the repository, so
+// using or testing it requires none of them. `--verify` writes nothing, and fails unless the result is identical to the file in
+// the repository (`npm run engine:verify`).
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,10 +1,10 @@
 /*
-** Says what a connection changes, for those who listen. Compiled in one piece with SQLite, which calls `baton_savepoint`
+** Reports the changes that a connection makes. Compiled in one file with SQLite, which calls `baton_savepoint`
 ** (`source-changes.mjs`).
 */
 #include "host.h"
 
-/* How many savepoints are open, that of the running statement among them. */
+/* Returns the number of open savepoints, including that of the running statement. */
 static int savepointsOf(const sqlite3 *connection){ return connection->nSavepoint + connection->nStatement; }
 
 static void rowChanged(void *connection, int action, const char *database, const char *table, sqlite3_int64 rowid){
@@ -17,12 +17,12 @@ static int rowsCommitting(void *connection){
   return 0;
 }
 
-/* A savepoint of a client or of a statement ends, -1 for the whole transaction, or goes back to its begin. */
+/* Called when a savepoint of a client or of a statement is released or rolled back; index -1 is the whole transaction. */
 void baton_savepoint(sqlite3 *connection, int operation, int index){
   if( connection->xUpdateCallback ) host_savepoint(connection, index, operation == SAVEPOINT_ROLLBACK);
 }
 
-/* Has the host told of every row that is changed, of every savepoint that ends, and of every commit, or no longer. */
+/* Starts or stops reporting every changed row, every savepoint that ends, and every commit to the host. */
 void baton_watch(sqlite3 *connection, int isWatched){
   sqlite3_update_hook(connection, isWatched ? rowChanged : 0, connection);
   sqlite3_commit_hook(connection, isWatched ? rowsCommitting : 0, connection);

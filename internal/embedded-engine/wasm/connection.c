@@ -1,4 +1,4 @@
-/* Opens connections as libsql-server has them, and lets a statement do only what it was given permission for. */
+/* Opens connections configured like those of libsql-server, and enforces the permissions of each statement. */
 #include <stdlib.h>
 #include <string.h>
 #include "host.h"
@@ -15,7 +15,7 @@ void baton_opened(sqlite3*);
 int baton_is_allowed(const char*);
 void baton_keep_allowed(sqlite3*);
 
-/* What the statement that is being compiled or runs may do. */
+/* Permissions of the statement that is being compiled or executed. */
 static int mayWrite = 0;
 static int mayAttach = 0;
 static int mayConfigure = 0;
@@ -30,7 +30,7 @@ void baton_grant(int write, int attach, int configure, int restricted){
   wasDenied = 0;
 }
 
-/* Whether something of the last statement was refused. */
+/* Returns whether any action of the last statement was denied. */
 int baton_was_denied(void){ return wasDenied; }
 
 static int isOneOf(const char *name, const char *const *names){
@@ -38,7 +38,7 @@ static int isOneOf(const char *name, const char *const *names){
   return 0;
 }
 
-/* Pragmas can be called as tables, past whoever reads the text of a statement. */
+/* Checked here because pragmas can also be called as tables, which a check of the SQL text would miss. */
 static int isAllowedPragma(const char *name, const char *argument){
   static const char *const NEVER[] = {
     "optimize", "incremental_vacuum", "wal_checkpoint", "shrink_memory", "key", "rekey", "hexkey", "hexrekey",
@@ -53,7 +53,7 @@ static int isAllowedPragma(const char *name, const char *argument){
   return !argument || isOneOf(name, WITH_ARGUMENT);
 }
 
-/* Extensions are not compiled in; the service answers this. */
+/* Extensions are not compiled in; this is the service's error. */
 static void loadExtension(sqlite3_context *context, int count, sqlite3_value **values){
   (void)count; (void)values;
   sqlite3_result_error(context, "not authorized", -1);
@@ -79,10 +79,10 @@ static int authorize(void *data, int action, const char *a, const char *b, const
     case SQLITE_ATTACH:
       if( mayAttach ) return SQLITE_OK;
       break;
-    /* R-trees compile the changes of their own tables when they are merely read: whether a statement of the user
-    ** changes anything is asked of the compiled statement */
+    /* R-trees compile changes to their own tables even for reads; whether the user's statement changes anything is
+    ** determined from the compiled statement */
     case SQLITE_INSERT: case SQLITE_UPDATE: case SQLITE_DELETE:
-      /* raw pages are any schema */
+      /* writing raw pages could change any schema */
       if( sqlite3_stricmp(a, "sqlite_dbpage") != 0 ) return SQLITE_OK;
       break;
     default:
@@ -99,12 +99,12 @@ static void databaseName(sqlite3_context *context, int count, sqlite3_value **va
   sqlite3_result_text(context, (const char*)sqlite3_user_data(context), -1, SQLITE_TRANSIENT);
 }
 
-/* A connection to the file of this name, or null. `name` is what libsql_server_database_name() answers. */
+/* Opens a connection to a file, or returns null. `name` is the result of libsql_server_database_name(). */
 sqlite3 *baton_open(const char *path, const char *name, int onlyRead){
   static int isPrepared = 0;
   sqlite3 *connection = 0;
   if( !isPrepared ){
-    sqlite3_config(SQLITE_CONFIG_STMTJRNL_SPILL, -1); /* there is nowhere to spill to */
+    sqlite3_config(SQLITE_CONFIG_STMTJRNL_SPILL, -1); /* there are no temporary files */
     if( sqlite3_initialize() != SQLITE_OK ) return 0;
     isPrepared = 1;
   }
@@ -130,7 +130,7 @@ sqlite3 *baton_open(const char *path, const char *name, int onlyRead){
   return connection;
 }
 
-/* Binds text; the memory comes from malloc and belongs to the statement from now on, whatever happens. */
+/* Binds text in memory from malloc, which the statement then owns, even if binding fails. */
 int baton_bind_text(sqlite3_stmt *statement, int number, char *text, int length){
   return sqlite3_bind_text64(statement, number, text, length, free, SQLITE_UTF8);
 }

@@ -1,4 +1,4 @@
-/* Writes the rows of a table as INSERT statements that make the same values again. */
+/* Writes the rows of a table as INSERT statements that recreate the same values. */
 #include <stdio.h>
 #include <string.h>
 #include "output.h"
@@ -23,8 +23,8 @@ static int contains(const unsigned char *text, size_t length, const char *piece)
 }
 
 /*
-** The smallest number that does not stand behind `first` in parentheses, or -1 without memory. The text is read once,
-** however many of them it has.
+** Returns the smallest number n for which the text does not contain `(<first>n)`, or -1 if out of memory. Reads the
+** text only once.
 */
 static int freeNumber(const unsigned char *text, size_t length, const char *first){
   size_t size = strlen(first), most = length / (size + 3) + 1;
@@ -46,7 +46,7 @@ static int freeNumber(const unsigned char *text, size_t length, const char *firs
   return number;
 }
 
-/* What stands for a line break: a text that is not there. 0 without memory. */
+/* Chooses a placeholder for a line break that does not occur in the text. Returns 0 if out of memory. */
 static int chooseMark(const unsigned char *text, size_t length, const char *first, const char *second, char *mark){
   snprintf(mark, MARK_BYTES, "%s", first);
   if( !contains(text, length, mark) ) return 1;
@@ -57,7 +57,7 @@ static int chooseMark(const unsigned char *text, size_t length, const char *firs
   return number >= 0;
 }
 
-/* Text with U+0000 or malformed UTF-8 cannot stand in a statement. */
+/* Whether the text can be written in a statement: it has no U+0000 and no malformed UTF-8. */
 static int isPlain(const unsigned char *text, size_t length){
   for(size_t i = 0; i < length; ){
     if( text[i] == 0 ) return 0;

@@ -1,4 +1,4 @@
-/* Compiled in one piece with SQLite, whose connection it looks into. */
+/* Compiled in one file with SQLite, because it accesses the internals of a connection. */
 #include "allowed-functions.h"
 
 static int compareName(const void *name, const void *entry){
@@ -11,8 +11,8 @@ int baton_is_allowed(const char *name){
 }
 
 /*
-** Takes all other functions that extensions have registered away again. The authorizer is not asked for what a schema
-** already has, in CHECK or in an index for instance: without its function such an expression fails.
+** Removes all functions that are not allowed. The authorizer is not called for expressions that are already in a
+** schema, such as those of CHECK or of an index; without the function, such an expression fails.
 */
 void baton_keep_allowed(sqlite3 *connection){
   for(HashElem *entry = sqliteHashFirst(&connection->aFunc); entry; entry = sqliteHashNext(entry)){

@@ -1,12 +1,12 @@
 /*
-** The mathematical functions of SQL ask errno what went wrong, as glibc sets it. The library here does not: this sets
-** errno from arguments and result, and has glibc's words for it. Included before the functions of SQL.
+** The SQL math functions read errno, as set by glibc, to report errors. The C library used here does not set it, so this
+** header does, and supplies glibc's error messages. Include it before the SQL functions.
 */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
-/* Linux's numbers: the functions of SQL also take them for the length of the words. */
+/* Linux's error numbers: the SQL functions also use them as the length of the message. */
 #define DOMAIN_ERROR 33
 #define RANGE_ERROR 34
 

@@ -1,6 +1,6 @@
 /*
-** Copying nothing is allowed from and to any address in C, and SQLite does it, behind the end of a value for instance.
-** The instructions of WebAssembly fail then when the address lies outside of the memory.
+** SQLite copies zero bytes from and to arbitrary addresses, for example after the end of a value. WebAssembly's
+** instructions trap if such an address is outside the memory, so they are skipped for a count of zero.
 */
 #include <stddef.h>
 

@@ -40,9 +40,9 @@ void putInteger(sqlite3_int64 value){
 }
 
 /*
-** Writes a number with few decimals. The shortest digits that are read as the same number are wanted. Two numbers of at
-** most 15 digits are never read as the same double, so the first that is read as this one is the shortest. Answers 0 if
-** there is none.
+** Writes a number with few decimals, using the shortest digits that are parsed as the same number. Two numbers of at most
+** 15 digits are never parsed as the same double, so the first one that is parsed as this number is the shortest. Returns 0
+** if there is none.
 */
 static int putDecimal(double value){
   double magnitude = fabs(value), scale = 1;
@@ -68,7 +68,7 @@ int putFloat(double value){
   return (int)(outputLength - begin);
 }
 
-/* Gives back the memory of an unusually large result. */
+/* Frees the memory of an unusually large result. */
 void baton_shrink_output(void){
   if( outputCapacity <= 4u << 20 ) return;
   free(output);

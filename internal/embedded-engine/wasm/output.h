@@ -1,4 +1,4 @@
-/* The text that a call hands over to the host program. */
+/* The text that a call passes to the host program. */
 #ifndef BATON_OUTPUT_H
 #define BATON_OUTPUT_H
 
@@ -8,17 +8,17 @@
 extern unsigned char *output;
 extern size_t outputLength;
 
-/* Makes room for so many bytes more; 0 when there is no memory. */
+/* Reserves space for this many more bytes. Returns 0 if out of memory. */
 int reserve(size_t more);
 void put(const char *text, size_t length);
-/* Without a call: the size is a constant. */
+/* Avoids a function call, because the size is a constant. */
 #define PUT(literal) \
   (__builtin_memcpy(output + outputLength, literal, sizeof(literal) - 1), (void)(outputLength += sizeof(literal) - 1))
 void putInteger(sqlite3_int64 value);
-/* Writes a number as the wire has it, in at most 32 bytes; answers their count. */
+/* Writes a number in wire format, in at most 32 bytes; returns their number. */
 int putFloat(double value);
 
-/* Length of the well-formed sequence that begins here, or the negative length of the malformed one; 0 cut off. */
+/* Returns the length of a valid UTF-8 sequence, the negative length of an invalid one, or 0 for an incomplete one. */
 int sequenceLength(const unsigned char *at, size_t left);
 
 #endif

@@ -1,14 +1,14 @@
-/* Compiled in one piece with SQLite, whose connection it looks into. */
+/* Compiled in one file with SQLite, because it accesses the internals of a connection. */
 
 static u64 flagsAtOpening = 0;
 
-/* To be called when a connection has been opened; all are opened in the same way. */
+/* Must be called when a connection has been opened; all are opened in the same way. */
 void baton_opened(sqlite3 *connection){ flagsAtOpening = connection->flags; }
 
 /*
-** Makes a connection look as if nothing had been changed through it: what changes(), total_changes() and
-** last_insert_rowid() answer. Answers 0 when a later client could still notice an earlier one: a setting was changed,
-** a database attached, a temporary one made.
+** Resets changes(), total_changes() and last_insert_rowid() to their values on a new connection. Returns 0 if the
+** connection still differs from a new one: a setting was changed, a database was attached, or a temporary one was
+** created.
 */
 int baton_reset(sqlite3 *connection){
   connection->nChange = 0;

@@ -1,4 +1,4 @@
-/* Runs a statement and writes its rows as the wire's JSON, many at a time: one call for a result of ordinary size. */
+/* Runs a statement and writes its rows as JSON in the wire format, many at a time; most results need only one call. */
 #include <float.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -9,21 +9,21 @@
 #include <wasm_simd128.h>
 #endif
 
-/* Answers of baton_rows besides SQLite's own codes. */
+/* Return codes of baton_rows in addition to SQLite's own. */
 #define ROWS_VALUE_TOO_BIG 1001
 #define ROWS_TEXT_NOT_UTF8 1002
 
 static int rowCount = 0;
-/* The last result as libsql-server counts it: columns and values as JSON, but blobs as they are and texts unescaped. */
+/* Size of the last result as libsql-server counts it: columns and values as JSON, with raw blobs and unescaped text. */
 static size_t resultSize = 0;
 static int badTextIndex = 0;
 static int badTextLength = 0;
 
-/* Rows in the output of the last call. */
+/* Returns the number of rows in the output of the last call. */
 int baton_row_count(void){ return rowCount; }
-/* What the last result counts towards the limit of an answer. */
+/* Returns the size of the last result that counts towards the limit of a response. */
 int baton_result_size(void){ return resultSize > INT_MAX ? INT_MAX : (int)resultSize; }
-/* Where the last text that is not UTF-8 breaks, and for how many bytes; 0 when it merely ends too early. */
+/* Position and length of the malformed bytes in the last text that was not UTF-8; length 0 if it is incomplete. */
 int baton_bad_text_index(void){ return badTextIndex; }
 int baton_bad_text_length(void){ return badTextLength; }
 
@@ -44,15 +44,15 @@ int sequenceLength(const unsigned char *at, size_t left){
 }
 
 #ifdef __wasm_simd128__
-/* How many bytes stand before the first that is not copied as it is. */
+/* Returns the number of bytes before the first one that is not copied unchanged. */
 static int plainBytes(v128_t bytes){
   v128_t isOther = wasm_v128_or(
-      wasm_i8x16_lt(bytes, wasm_i8x16_splat(0x20)), /* also those from 0x80, which are negative */
+      wasm_i8x16_lt(bytes, wasm_i8x16_splat(0x20)), /* also those from 0x80 on, which are negative */
       wasm_v128_or(wasm_i8x16_eq(bytes, wasm_i8x16_splat('"')), wasm_i8x16_eq(bytes, wasm_i8x16_splat('\\'))));
   return __builtin_ctz(wasm_i8x16_bitmask(isOther) | 1 << 16);
 }
 
-/* The digits of the first twelve bytes. */
+/* Returns the Base64 digits of the first twelve bytes. */
 static v128_t base64Digits(v128_t bytes){
   /* each group of three bytes becomes four lanes of six bits */
   v128_t in = wasm_i8x16_shuffle(bytes, bytes, 1, 0, 2, 1, 4, 3, 5, 4, 7, 6, 8, 7, 10, 9, 11, 10);
@@ -61,7 +61,7 @@ static v128_t base64Digits(v128_t bytes){
                    wasm_v128_and(wasm_i32x4_shl(in, 4), wasm_i32x4_splat(0x00003f00))),
       wasm_v128_or(wasm_v128_and(wasm_u32x4_shr(in, 6), wasm_i32x4_splat(0x003f0000)),
                    wasm_v128_and(wasm_i32x4_shl(in, 8), wasm_i32x4_splat(0x3f000000))));
-  /* what is added to get the digit: 0 for a to z, 1 to 10 for 0 to 9, 11 for +, 12 for /, 13 for A to Z */
+  /* the offset to the digit: 0 for a to z, 1 to 10 for 0 to 9, 11 for +, 12 for /, 13 for A to Z */
   const v128_t OFFSETS = wasm_i8x16_const('a' - 26, -4, -4, -4, -4, -4, -4, -4, -4, -4, -4, '+' - 62, '/' - 63, 'A', 0, 0);
   v128_t isUpper = wasm_i8x16_lt(sixBits, wasm_i8x16_splat(26));
   v128_t kind = wasm_v128_or(wasm_u8x16_sub_sat(sixBits, wasm_i8x16_splat(51)), wasm_v128_and(isUpper, wasm_i8x16_splat(13)));
@@ -69,7 +69,7 @@ static v128_t base64Digits(v128_t bytes){
 }
 #endif
 
-/* Writes text between quotes; 0 when it is not UTF-8. Six bytes for each of the text's are reserved. */
+/* Writes quoted text; returns 0 if it is not UTF-8. Six bytes are reserved for each byte of the text. */
 static int putText(const unsigned char *text, size_t length){
   static const char HEX[] = "0123456789abcdef";
   unsigned char *to = output + outputLength;
@@ -144,7 +144,7 @@ static void putBase64(const unsigned char *bytes, size_t length){
 /* Length of a number without an exponent, as libsql-server counts it: 1e20 has 21 digits, 1.0 has one. */
 static size_t plainLength(const char *text, int length){
   int sign = text[0] == '-', digits = 0, point = -1, zeros = 0, exponent = 0, i = sign;
-  if( text[0] == 'n' ) return 3; /* null: there it is "inf" */
+  if( text[0] == 'n' ) return 3; /* null, which libsql-server writes as "inf" */
   for(; i < length && text[i] != 'e'; i++){
     if( text[i] == '.' ){ point = digits; continue; }
     zeros = text[i] == '0' ? zeros + 1 : 0;
@@ -155,7 +155,7 @@ static size_t plainLength(const char *text, int length){
   if( i < length && text[i + 1] == '-' ) exponent = -exponent;
   digits -= zeros;
   if( text[sign] == '0' && digits > 0 ){
-    /* 0.05: the zeros in front are no digits of it */
+    /* 0.05: leading zeros do not count as digits */
     for(i = sign; text[i] == '0' || text[i] == '.'; i++) if( text[i] == '0' ){ digits--; point--; }
   }
   if( digits <= 0 ) return sign + 1;
@@ -163,7 +163,7 @@ static size_t plainLength(const char *text, int length){
   return sign + (point >= digits ? point : point > 0 ? digits + 1 : 2 - point + digits);
 }
 
-/* The name and the declared type of a column, in JSON. */
+/* Returns the size of a column's name and declared type in JSON. */
 static size_t columnSize(sqlite3_stmt *statement, int column){
   const char *name = sqlite3_column_name(statement, column);
   const char *type = sqlite3_column_decltype(statement, column);
@@ -220,10 +220,10 @@ static int putValue(sqlite3_stmt *statement, int column, int maxBytes){
 }
 
 /*
-** Steps until the statement is done or there is enough; answers SQLITE_DONE, SQLITE_ROW when there may be more rows, or
-** what went wrong. `asLines` writes each row as a line of a cursor, until the output has more than `limit` bytes.
-** Otherwise they are separated by commas, until the result counts more than `limit`. A value of more than `maxBytes` is
-** refused.
+** Steps until the statement is done or the limit is exceeded. Returns SQLITE_DONE, SQLITE_ROW if there may be more rows,
+** or an error code. With `asLines`, each row is written as a line of a cursor, until the output exceeds `limit` bytes.
+** Otherwise rows are separated by commas, until the size of the result exceeds `limit`. A value longer than `maxBytes`
+** is rejected.
 */
 int baton_rows(sqlite3_stmt *statement, int limit, int asLines, int maxBytes){
   outputLength = 0;
@@ -235,7 +235,7 @@ int baton_rows(sqlite3_stmt *statement, int limit, int asLines, int maxBytes){
   for(;;){
     int result = sqlite3_step(statement);
     if( result != SQLITE_ROW ) return result;
-    columns = sqlite3_column_count(statement); /* a statement that is compiled anew can have others */
+    columns = sqlite3_column_count(statement); /* a recompiled statement can have different columns */
     if( !reserve(64) ) return SQLITE_NOMEM;
     if( asLines ) PUT("{\"type\":\"row\",\"row\":[");
     else if( rowCount > 0 ) PUT(",[");

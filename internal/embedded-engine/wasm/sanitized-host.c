@@ -1,5 +1,5 @@
 /*
-** A program that runs statements in the engine with the checks of a sanitizer: one statement a line, from its input. It has
+** Runs statements in the engine with the checks of a sanitizer. Reads one statement per line from standard input. It has
 ** no files.
 */
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define MAX_LINE_BYTES 65536
 #define MAX_ROWS 1000
-/* So many times a statement is asked before it is interrupted. */
+/* Number of checks after which a statement is interrupted. */
 #define MAX_CHECKS 20000
 
 sqlite3 *baton_open(const char*, const char*, int);
@@ -65,7 +65,7 @@ static int run(sqlite3 *connection, const char *sql){
     for(int i = 0; i < sqlite3_column_count(statement); i++){
       const unsigned char *bytes = sqlite3_column_blob(statement, i);
       int length = sqlite3_column_bytes(statement, i);
-      /* a value that is longer than its memory is found when it is read */
+      /* reads the value, so that a length beyond its memory is detected */
       if( length > 0 && bytes[0] + bytes[length - 1] < 0 ) return 1;
     }
   }

@@ -1,12 +1,12 @@
 /*
-** How the engine reaches its files: every call goes to the host program, which knows a database and its journals by
-** name and refuses every other name. Locks and the index of the write-ahead log are kept here: all connections that
-** write to a database live in one instance of this module, and the server keeps a second process off the directory.
+** The file system of the engine. Every call goes to the host program, which accepts only the names of a database and its
+** journals. Locks and the index of the write-ahead log are kept here, because all connections that write to a database
+** are in one instance of this module, and the server prevents a second process from using the directory.
 **
-** An instance that only reads says that it cannot have the shared index. SQLite then builds an index of its own from
-** the log whenever the log has grown, and holds the lock of readers that use the file (READ_0) while it reads.
+** A read-only instance reports that it cannot use the shared index. SQLite then builds its own index from the log
+** whenever the log has grown, and holds the lock of readers that use the file (READ_0) while it reads.
 **
-** Files under ATTACHED_PREFIX are copies of other databases that nobody else uses. They are read only.
+** Files under ATTACHED_PREFIX are read-only copies of other databases that only this instance uses.
 */
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +18,11 @@
 #define SHM_SLOTS SQLITE_SHM_NLOCK
 #define SLOT_READ_0 3
 
-/* Where the index of the log says how many frames are committed, and how many of them are in the file. */
+/* Positions in the index of the log: number of committed frames, and number of those copied to the file. */
 #define INDEX_FRAMES 4
 #define INDEX_MOVED 24
 
-/* What the connections to one database file share. */
+/* State shared by the connections to one database file. */
 typedef struct Shared Shared;
 struct Shared {
   char *path;
@@ -30,7 +30,7 @@ struct Shared {
   int references;
   int readers;          /* connections that hold SHARED or more */
   int reserved;         /* whether one holds RESERVED or more */
-  int pending;          /* whether one waits for the readers to go */
+  int pending;          /* whether one waits for readers to finish */
   int exclusive;
   int regionCount;
   void **regions;       /* the index of the write-ahead log */
@@ -52,7 +52,7 @@ typedef struct File {
 static Shared *databases = 0;
 static int isReader = 0;
 
-/* To be called before anything is opened. */
+/* Must be called before anything is opened. */
 void baton_only_read(void){ isReader = 1; }
 
 static int isAttachedPath(const char *path){
@@ -145,7 +145,7 @@ static int shmUnmap(sqlite3_file *base, int deleteFlag){
     if( file->exclusiveSlots & (1u << i) ) shared->slotWriter[i] = 0;
   }
   file->sharedSlots = file->exclusiveSlots = 0;
-  /* the last connection removes the log; others' regions stay where they are */
+  /* the last connection removes the log; otherwise the regions remain in use */
   if( deleteFlag && shared->references == 1 ) freeRegions(shared);
   return SQLITE_OK;
 }
@@ -229,14 +229,14 @@ static int shmMap(sqlite3_file *base, int region, int size, int extend, void vol
   return SQLITE_OK;
 }
 
-/* To be called before a lock is given back under which the index has changed. */
+/* Must be called before releasing a lock under which the index has changed. */
 static void tellReaders(const Shared *shared){
   if( shared->isAttached || shared->regionCount == 0 ) return;
   const unsigned *index = (const unsigned*)shared->regions[0];
   host_log_is_moved(index[INDEX_FRAMES] == index[INDEX_MOVED]);
 }
 
-/* What an instance that only reads locks is known to the writer. */
+/* Locks for a read-only instance; the host reports them to the writer. */
 static int lockAsReader(int first, int flags){
   if( first != SLOT_READ_0 || !(flags & SQLITE_SHM_SHARED) ) return SQLITE_BUSY;
   if( flags & SQLITE_SHM_UNLOCK ) host_end_reading();

@@ -22,7 +22,7 @@ export async function buildPage(): Promise<ReadonlyMap<string, string>> {
     logLevel: 'error',
     root: SOURCES,
     publicDir: false,
-    // regardless of the mode of this process
+    // regardless of the mode in which this process runs
     mode: 'production',
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
     build: {
@@ -34,14 +34,14 @@ export async function buildPage(): Promise<ReadonlyMap<string, string>> {
     },
   })
   const [output] = [result].flat()
-  if (!output || !('output' in output)) throw new Error('vite built nothing')
+  if (!output || !('output' in output)) throw new Error('Vite produced no output')
   const [script] = output.output
   const folders = new Set(
     script.moduleIds.flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []),
   )
-  const licences = await Promise.all([...folders].map(licenceOf))
+  const licenses = await Promise.all([...folders].map(licenseOf))
   return new Map([
-    ['page.js', `/*!\n${licences.join('\n')}*/\n${script.code}`],
+    ['page.js', `/*!\n${licenses.join('\n')}*/\n${script.code}`],
     ...(await Promise.all(
       ['page.html', 'page.css'].map(
         async (name): Promise<[string, string]> => [name, await readFile(join(SOURCES, name), 'utf8')],
@@ -50,8 +50,8 @@ export async function buildPage(): Promise<ReadonlyMap<string, string>> {
   ])
 }
 
-/** Returns the licence of a library that the page contains. */
-async function licenceOf(folder: string): Promise<string> {
+/** Returns the license of a library that the page contains. */
+async function licenseOf(folder: string): Promise<string> {
   const read = (name: string): Promise<string> => readFile(join(folder, name), 'utf8')
   const { name, version } = JSON.parse(await read('package.json')) as { name: string; version: string }
   return `${name} ${version}\n\n${await read('LICENSE')}`

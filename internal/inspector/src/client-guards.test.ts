@@ -10,7 +10,7 @@ const request = (statements: readonly (readonly [sql: string, outcome: Outcome])
 const sqlOf = (statements: readonly (readonly [string, Outcome])[]): string[] =>
   ownStatements(request(statements)).map(({ sql }) => sql)
 
-test('a batch of three has three statements', () => {
+test('a batch is shown without the statements that the client added', () => {
   const batch = [
     ['BEGIN IMMEDIATE', 'ok'],
     ['insert into t values (1)', 'ok'],
@@ -25,7 +25,7 @@ test('a batch of three has three statements', () => {
   )
 })
 
-test("the end of a transaction is one COMMIT, without the client's guard", () => {
+test('the end of a transaction is shown as a single COMMIT', () => {
   const end = [
     ['COMMIT', 'ok'],
     ['SELECT 1', 'skipped'],

@@ -20,7 +20,7 @@ function request(body: string): ServiceRequest {
 }
 
 /** All events that a page has received so far, except the first, which describes the server. */
-async function told(feed: InspectorFeed): Promise<Record<string, unknown>[]> {
+async function eventsOf(feed: InspectorFeed): Promise<Record<string, unknown>[]> {
   const page = feed.open()
   if (page === null) throw new Error('the feed is full')
   const [first] = (await page.take(1).toArray()) as Buffer[]
@@ -29,19 +29,19 @@ async function told(feed: InspectorFeed): Promise<Record<string, unknown>[]> {
 }
 
 /** Sends a body through a feed with an open page, to a server with this response. */
-async function seen(
+async function observe(
   body: string,
   given: Partial<ServiceResponse>,
   feed = new InspectorFeed({ version: 'v' }),
 ) {
   const page = feed.open()
-  const response = await feed.watch('app', request(body), async (onward) => {
-    expect(await text(onward.body)).toBe(body)
+  const response = await feed.watch('app', request(body), async (forwarded) => {
+    expect(await text(forwarded.body)).toBe(body)
     return { status: 200, headers: {}, body: '{"baton":null,"results":[]}', ...given }
   })
   const passedOn = await toResponse(response).text()
   page?.destroy()
-  return { events: await told(feed), passedOn }
+  return { events: await eventsOf(feed), passedOn }
 }
 
 const statement = (sql: string): string =>
@@ -62,7 +62,7 @@ test('is active while a page is open; at most eight pages can connect', async ()
 test('emits statements, but neither arguments, nor tokens, nor batons', async () => {
   const results = [{ type: 'ok', response: { type: 'execute', result: { rows: [[], []], rows_read: 7 } } }]
   const body = JSON.stringify({ baton: BATON, results })
-  const { events, passedOn } = await seen(statement('select ?'), { body })
+  const { events, passedOn } = await observe(statement('select ?'), { body })
   expect(passedOn).toBe(body)
   expect(events).toMatchObject([
     { type: 'request', n: 1, database: 'app', statements: [{ sql: 'select ?', effects: ['other'] }] },
@@ -71,12 +71,12 @@ test('emits statements, but neither arguments, nor tokens, nor batons', async ()
   expect(JSON.stringify(events)).not.toMatch(/SECRET|AAAA/)
 })
 
-test('a baton identifies its stream, once', async () => {
+test('each baton identifies a stream, and is valid for one request', async () => {
   const feed = new InspectorFeed({ version: 'v' })
   const open = { body: JSON.stringify({ baton: BATON, results: [] }) }
-  await seen('{"baton":null,"requests":[]}', open, feed)
-  await seen(`{"baton":"${BATON}","requests":[]}`, {}, feed)
-  const { events } = await seen(`{"baton":"${BATON}","requests":[]}`, {}, feed)
+  await observe('{"baton":null,"requests":[]}', open, feed)
+  await observe(`{"baton":"${BATON}","requests":[]}`, {}, feed)
+  const { events } = await observe(`{"baton":"${BATON}","requests":[]}`, {}, feed)
   const streams = events.filter(({ type }) => type === 'request').map(({ stream }) => stream)
   expect(streams).toEqual([1, 1, 2])
 })
@@ -87,31 +87,31 @@ test.each([
   ['wrong types', '{"requests":[{"type":"execute","stmt":{"sql":"select 1"}},{"type":"execute","stmt":7}]}'],
   ['requests that are not a list', '{"requests":{"length":4}}'],
 ])('a body that is %s is passed on unchanged', async (_, body) => {
-  const { events } = await seen(body, { status: 400, body: 'no' })
+  const { events } = await observe(body, { status: 400, body: 'no' })
   expect(events).toMatchObject([{ type: 'request' }, { type: 'response', status: 400, error: 'no' }])
   expect(events[0]?.['statements']).toEqual([])
 })
 
-test('long SQL, many statements and large bodies are truncated, and counted', async () => {
+test('long SQL, long lists of statements and large bodies are truncated; their sizes are still reported', async () => {
   const requests = Array.from({ length: 60 }, () => ({ type: 'execute', stmt: { sql: 'x'.repeat(5_000) } }))
-  const { events } = await seen(JSON.stringify({ requests }), {
+  const { events } = await observe(JSON.stringify({ requests }), {
     body: Readable.from([Buffer.alloc(2 ** 21)]),
   })
   const [first, response] = events
   const statements = first?.['statements'] as { sql: string }[]
   expect([statements.length, first?.['more'], statements[0]?.sql.length]).toEqual([50, 10, 2_001])
   expect(response).toMatchObject({ bytes: 2 ** 21, rows: 0 })
-  const large = await seen(statement('y'.repeat(2 ** 20)), {})
+  const large = await observe(statement('y'.repeat(2 ** 20)), {})
   expect(large.events[0]).toMatchObject({ statements: [], stream: null })
 })
 
-test('an error of the server is rethrown, and shown', async () => {
+test('a server error is shown and rethrown', async () => {
   const feed = new InspectorFeed({ version: 'v' })
   const page = feed.open()
   const failing = feed.watch('app', request('{}'), () => Promise.reject(new Error('it broke')))
   await expect(failing).rejects.toThrow('it broke')
   page?.destroy()
-  expect(await told(feed)).toMatchObject([{ type: 'request' }, { status: null, error: 'it broke' }])
+  expect(await eventsOf(feed)).toMatchObject([{ type: 'request' }, { status: null, error: 'it broke' }])
 })
 
 test('a response that is destroyed before it is read destroys its source', async () => {
@@ -125,7 +125,7 @@ test('a response that is destroyed before it is read destroys its source', async
   expect(body.destroyed).toBe(true)
 })
 
-test('the latest events are kept, up to the size limit', () => {
+test('keeps the latest events, up to its limits', () => {
   const byCount = new EventRing(3, 1_000)
   for (let n = 0; n < 50; n += 1) byCount.add(`e${n}`)
   expect(byCount.all).toEqual(['e47', 'e48', 'e49'])
@@ -134,10 +134,10 @@ test('the latest events are kept, up to the size limit', () => {
   expect(bySize.all).toEqual(['dddddddddddddd'])
 })
 
-test('emits events of a server, even to a page that is opened later', async () => {
+test('sends notices about a server, even to pages that are opened later', async () => {
   const feed = new InspectorFeed({ version: 'v' })
   feed.notice('app', 'it is started again')
-  expect(await told(feed)).toEqual([
+  expect(await eventsOf(feed)).toEqual([
     { type: 'notice', at: expect.any(Number), database: 'app', text: 'it is started again' },
   ])
 })

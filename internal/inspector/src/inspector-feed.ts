@@ -8,10 +8,10 @@ import {
 import { EventRing } from './event-ring.ts'
 import type { RequestEvent, ResponseEvent } from './page/wire-model.ts'
 import { readBody, readRequest, type SeenRequest } from './wire-request.ts'
-import { batonAtStart, readRefusal, readResponse } from './wire-response.ts'
+import { batonAtStart, readErrorText, readResponse } from './wire-response.ts'
 import { type SeenStream, WireStreams } from './wire-streams.ts'
 
-/** Reports an event of a database's server to pages. */
+/** A notice about a database's server. */
 interface NoticeEvent {
   readonly type: 'notice'
   readonly at: number
@@ -26,28 +26,29 @@ const MAX_EVENTS = 2_000
 const MAX_CHARACTERS = 2 * 1_024 ** 2
 /** Maximum number of open pages. */
 const MAX_VIEWERS = 8
-/** Maximum number of bytes queued for a slow page, which misses later events. */
+/** Maximum number of bytes queued for a slow page. The page misses later events. */
 const MAX_WAITING_BYTES = 4 * 1_024 ** 2
 const FLUSH_MS = 50
 /** Interval of heartbeats, which keep idle connections open. */
 const HEARTBEAT_MS = 15_000
 
 /**
- * Sends the server's traffic to pages. Bodies are copied and parsed only while a page is open; responses are never changed.
+ * Reports the server's traffic to the open pages. Bodies are copied and parsed only while a page is open; responses are never
+ * changed.
  */
 export class InspectorFeed {
-  readonly #hello: string
+  readonly #greeting: string
   readonly #viewers = new Set<Viewer>()
   readonly #streams = new WireStreams()
   readonly #ring = new EventRing(MAX_EVENTS, MAX_CHARACTERS)
   #pending: string[] = []
   #flushing: NodeJS.Timeout | null = null
-  #beating: NodeJS.Timeout | null = null
+  #heartbeat: NodeJS.Timeout | null = null
   #last = 0
 
   /** @param about content of the first event for each page */
   constructor(about: { readonly version: string }) {
-    this.#hello = JSON.stringify({ type: 'hello', ...about })
+    this.#greeting = JSON.stringify({ type: 'hello', ...about })
   }
 
   get isWatched(): boolean {
@@ -59,9 +60,9 @@ export class InspectorFeed {
     if (this.#viewers.size >= MAX_VIEWERS) return null
     this.#flush()
     const viewer = new Viewer()
-    viewer.send([this.#hello, ...this.#ring.all])
+    viewer.send([this.#greeting, ...this.#ring.all])
     this.#viewers.add(viewer)
-    this.#beating ??= setInterval(() => this.#beat(), HEARTBEAT_MS).unref()
+    this.#heartbeat ??= setInterval(() => this.#sendHeartbeat(), HEARTBEAT_MS).unref()
     viewer.body.once('close', () => this.#remove(viewer))
     return viewer.body
   }
@@ -84,7 +85,7 @@ export class InspectorFeed {
     }
   }
 
-  /** Reports an event of a database's server, including to pages that are opened later. */
+  /** Sends a notice about a database's server to all pages, including pages that are opened later. */
   notice(database: string, text: string): void {
     this.#emit({ type: 'notice', at: now(), database, text })
   }
@@ -105,15 +106,15 @@ export class InspectorFeed {
     if (events.length > 0) for (const viewer of this.#viewers) viewer.send(events)
   }
 
-  #beat(): void {
+  #sendHeartbeat(): void {
     for (const viewer of this.#viewers) viewer.send([])
   }
 
   #remove(viewer: Viewer): void {
     this.#viewers.delete(viewer)
-    if (this.isWatched || this.#beating === null) return
-    clearInterval(this.#beating)
-    this.#beating = null
+    if (this.isWatched || this.#heartbeat === null) return
+    clearInterval(this.#heartbeat)
+    this.#heartbeat = null
   }
 }
 
@@ -162,31 +163,31 @@ class WatchedCall {
 
   /** Returns a stream of the same bytes. Reads the body only while the stream is being read. */
   copyOf(body: Readable): Readable {
-    return watchBody(body, [copying((copy) => this.#begun(copy))])
+    return watchBody(body, [copyBody((copy) => this.#onRequestBody(copy))])
   }
 
   onResponse(response: ServiceResponse): ServiceResponse {
-    if (!this.#isReported) this.#begun(NOTHING)
+    if (!this.#isReported) this.#onRequestBody(NOTHING)
     const { status, body } = response
     if (typeof body === 'string') {
       const bytes = Buffer.byteLength(body)
-      this.#ended(status, {
+      this.#onResponseBody(status, {
         bytes,
         text: body.slice(0, MAX_PARSED_BYTES),
         isComplete: bytes <= MAX_PARSED_BYTES,
       })
       return response
     }
-    return { ...response, body: watchBody(body, [copying((copy) => this.#ended(status, copy))]) }
+    return { ...response, body: watchBody(body, [copyBody((copy) => this.#onResponseBody(status, copy))]) }
   }
 
   failed(error: unknown): void {
-    if (!this.#isReported) this.#begun(NOTHING)
+    if (!this.#isReported) this.#onRequestBody(NOTHING)
     const message = error instanceof Error ? error.message : String(error)
-    this.#emit({ ...this.#noResults(null, 0), error: readRefusal(message) })
+    this.#emit({ ...this.#withoutResults(null, 0), error: readErrorText(message) })
   }
 
-  #begun({ bytes, text, isComplete }: Copy): void {
+  #onRequestBody({ bytes, text, isComplete }: Copy): void {
     this.#isReported = true
     const body = this.#request.method === 'POST' && isComplete ? readBody(text) : null
     if (body !== null) {
@@ -211,16 +212,16 @@ class WatchedCall {
     })
   }
 
-  #ended(status: number, { bytes, text, isComplete }: Copy): void {
-    const event = this.#noResults(status, bytes)
-    if (status !== 200) return this.#emit({ ...event, error: readRefusal(text) })
+  #onResponseBody(status: number, { bytes, text, isComplete }: Copy): void {
+    const event = this.#withoutResults(status, bytes)
+    if (status !== 200) return this.#emit({ ...event, error: readErrorText(text) })
     const response = isComplete && this.#seen !== null ? readResponse(text, this.#seen) : null
     const { baton, ...results } = response ?? { baton: batonAtStart(text) }
     if (baton !== null && this.#stream !== null) this.#streams.keep(baton, this.#stream)
     this.#emit({ ...event, ...results, isOpen: baton !== null })
   }
 
-  #noResults(status: number | null, bytes: number): ResponseEvent {
+  #withoutResults(status: number | null, bytes: number): ResponseEvent {
     return {
       type: 'response',
       n: this.#n,
@@ -250,7 +251,7 @@ interface Copy {
 const NOTHING: Copy = { bytes: 0, text: '', isComplete: true }
 
 /** Copies the beginning of a body, and reports it when the body ends or is aborted. */
-function copying(done: (copy: Copy) => void): BodyWatcher {
+function copyBody(done: (copy: Copy) => void): BodyWatcher {
   const parts: Buffer[] = []
   let bytes = 0
   return {

@@ -17,19 +17,22 @@ async function statusFor(remoteAddress: string | undefined, headers: Record<stri
   return response.status
 }
 
-test.each(['127.0.0.1', '127.8.8.8', '::1', '::ffff:127.0.0.1'])('%s may open the page', async (address) => {
-  expect(await statusFor(address, { host: 'localhost:8080' })).toBe(200)
-})
+test.each(['127.0.0.1', '127.8.8.8', '::1', '::ffff:127.0.0.1'])(
+  'a client at %s can open the page',
+  async (address) => {
+    expect(await statusFor(address, { host: 'localhost:8080' })).toBe(200)
+  },
+)
 
 test.each(['192.168.1.5', '10.0.0.1', 'fe80::1', '::ffff:192.168.1.5', '', undefined])(
-  '%s is rejected, even with the host localhost',
+  'a client at %s is rejected, even with the host localhost',
   async (address) => {
     expect(await statusFor(address, { host: 'localhost:8080' })).toBe(403)
   },
 )
 
 test.each(['localhost', 'LOCALHOST:1', '127.0.0.1:8080', '127.1.2.3', '[::1]:8080'])(
-  'is served when requested as %s',
+  'is served under the host name %s',
   async (host) => {
     expect(await statusFor('127.0.0.1', { host })).toBe(200)
   },
@@ -42,12 +45,12 @@ test.each([
   'localhost.evil.example',
   '192.168.1.5',
   '',
-])('is not served when requested as %s', async (host) => {
+])('is not served under the host name %s', async (host) => {
   expect(await statusFor('127.0.0.1', { host })).toBe(403)
 })
 
 test.each(['x-forwarded-for', 'forwarded'])(
-  'nor to a client behind a proxy that announces itself: %s',
+  'is not served to a client behind a proxy that sends %s',
   async (name) => {
     expect(await statusFor('127.0.0.1', { host: 'localhost', [name]: 'for=203.0.113.7' })).toBe(403)
   },

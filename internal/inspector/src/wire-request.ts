@@ -33,7 +33,7 @@ const MAX_STATEMENTS = 50
 const MAX_TEXT = 2_000
 /** Maximum length of parsed SQL text. */
 const MAX_PARSED = 64 * 1_024
-/** Maximum number of remembered statements per stream. */
+/** Maximum number of stored statements per stream. */
 const MAX_STORED = 64
 
 /** SQL texts that a client has stored on its stream, by number. */

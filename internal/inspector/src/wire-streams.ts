@@ -7,15 +7,15 @@ export interface SeenStream {
   readonly stored: StoredTexts
 }
 
-/** Maximum number of remembered batons, more than open streams. */
+/** Maximum number of batons kept, more than the number of open streams. */
 const MAX_BATONS = 512
 
-/** Assigns requests to streams. Remembers batons, which are never shown. */
+/** Assigns requests to streams by their batons, which are never shown. */
 export class WireStreams {
   readonly #byBaton = new Map<string, SeenStream>()
   #last = 0
 
-  /** Returns the stream of a request: a new one if it has no baton, or one issued before a page was open. */
+  /** Returns the stream of a request. It is a new one if the request has no baton, or one from before a page was opened. */
   take(baton: string | null): SeenStream {
     const known = baton === null ? undefined : this.#byBaton.get(baton)
     if (baton !== null) this.#byBaton.delete(baton)

@@ -277,7 +277,7 @@ export class SqldBackend implements DatabaseBackend {
     this.#bases.delete(id)
     this.#writes.remove(id)
     await this.#upstream.withAdmin((admin) => admin.remove(id))
-    // the server keeps a directory in which a file was created meanwhile
+    // the server does not remove a directory in which a file was created meanwhile
     if (this.#options.remote === undefined)
       await rm(dirname(this.#fileOf(id)), { recursive: true, force: true, maxRetries: 5 })
     for (const replica of await this.#startedReplicas()) await replica.remove(id)
@@ -286,11 +286,11 @@ export class SqldBackend implements DatabaseBackend {
   async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {
     const streams = [this.#streams, ...(await this.#startedReplicas()).map((each) => each.streams)]
     const closed = Promise.all(streams.map((each) => each.closeAll(id, access)))
-    const left = await this.#running.end(id, access)
-    for (const request of left) request.onForced()
+    const remaining = await this.#running.end(id, access)
+    for (const request of remaining) request.onForced()
     await closed
     const mayStillWrite =
-      left.some((request) => request.mayWrite()) || streams.some((each) => each.isAbandoned(id))
+      remaining.some((request) => request.mayWrite()) || streams.some((each) => each.isAbandoned(id))
     if (mayStillWrite) await this.#endProcess(id)
   }
 

@@ -2,9 +2,9 @@ import type { DatabaseId, RevokedAccess } from '@batonsql/server-common/backend'
 import type { BodyWatcher } from '@batonsql/server-common/http'
 import type { StreamWrites } from './writes/write-gate.ts'
 
-/** As long as the server remembers expired streams. */
-const REMEMBER_MS = 320_000
-const MAX_REMEMBERED = 20_000
+/** How long a stream is tracked: as long as the server keeps expired streams. */
+const RETENTION_MS = 320_000
+const MAX_STREAMS = 20_000
 /** A response begins with its baton: `{"baton":"<64 characters>"`. */
 const HEAD = /^\{"baton":"([A-Za-z0-9+/]{64})"/
 const HEAD_LENGTH = 76
@@ -66,7 +66,7 @@ export class BatonBinding {
     return this.#owners.get(streamOf(baton))?.writes
   }
 
-  /** Remembers the baton of a response, unless its stream may not be continued. */
+  /** Records the baton of a response, unless its stream may not be continued. */
   watcher(facts: StreamFacts, gate: BatonGate): BodyWatcher {
     let head = ''
     return {
@@ -84,7 +84,7 @@ export class BatonBinding {
   }
 
   /**
-   * Forgets the streams of a database, so that they cannot be continued; for write access, only those of senders who had it.
+   * Drops the streams of a database, so that they cannot be continued; for write access, only those of senders who had it.
    * @returns the latest baton of each
    */
   drop(database: DatabaseId, access: RevokedAccess): readonly string[] {
@@ -103,7 +103,7 @@ export class BatonBinding {
     this.#owners.delete(stream)
     this.#owners.set(stream, owner)
     for (const [oldest, { seenAt }] of this.#owners) {
-      if (this.#owners.size <= MAX_REMEMBERED && performance.now() - seenAt < REMEMBER_MS) break
+      if (this.#owners.size <= MAX_STREAMS && performance.now() - seenAt < RETENTION_MS) break
       this.#owners.delete(oldest)
     }
   }

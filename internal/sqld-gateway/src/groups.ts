@@ -237,9 +237,9 @@ export class SqldGroups implements DatabaseBackend {
   #entry(group: string): GroupServer {
     const known = this.#servers.get(group)
     if (known !== undefined) return known
-    const made: GroupServer = { running: null, pending: new Map(), reported: new Set() }
-    this.#servers.set(group, made)
-    return made
+    const created: GroupServer = { running: null, pending: new Map(), reported: new Set() }
+    this.#servers.set(group, created)
+    return created
   }
 
   /** Returns the running server of a database's group; null if it is not running, or if the database was removed. */

@@ -208,7 +208,7 @@ export class StreamRequests {
     }
   }
 
-  /** Remembers the stream of a response. It cannot be continued if its access was revoked meanwhile. */
+  /** Records the stream of a response. It cannot be continued if its access was revoked meanwhile. */
   #batonWatcher({ id, running }: Continued, facts: StreamFacts): BodyWatcher {
     return this.#batons.watcher(facts, {
       mayContinue: () => !running.isRevoked,

@@ -26,7 +26,7 @@ function offered(script: string, words: readonly string[]): string[] {
   return stdout.split('\n').filter(Boolean)
 }
 
-test('bash: commands, subcommands, options, and values from a list', async ({ skip }) => {
+test('bash completes commands, subcommands, options, and values from a list', async ({ skip }) => {
   if (!isInstalled('bash')) skip('completion in bash: bash is not installed')
   const script = await scriptFor('bash')
   expect(offered(script, ['baton', 'd'])).toEqual(['dev', 'dump', 'databases', 'database-tokens'])

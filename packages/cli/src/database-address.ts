@@ -53,7 +53,7 @@ export function readTarget(
   if (url) return { target: url, rest: operands }
   // a single argument that is not a database is reported as such
   if (first !== undefined && following === 1) return { target: first, rest }
-  throw new UsageError('baton: name a database: URL or NAME, or set DATABASE_URL')
+  throw new UsageError('baton: missing database: pass its URL or NAME, or set DATABASE_URL')
 }
 
 const isUrl = (text: string): boolean => /^[a-z][a-z+]*:\S*$/i.test(text)

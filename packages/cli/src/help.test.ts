@@ -1,4 +1,4 @@
-// The page about the command matches its help. UPDATE_DOCS=1 writes the page.
+// Checks that the documentation page of the command matches its help. UPDATE_DOCS=1 updates the page.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { COMMANDS } from './command-table.ts'
@@ -15,7 +15,7 @@ test('the page lists every command with its options', () => {
   expect(readFileSync(PAGE, 'utf8')).toBe(whole)
 })
 
-test('every command is in the overview, every option in its help, in lines that fit', () => {
+test('the overview lists every command, and the help of a command every option, in lines that fit', () => {
   for (const command of COMMANDS) {
     const help = helpOf(command)
     expect(overview()).toContain(`baton ${command.words.join(' ')}`)

@@ -8,13 +8,13 @@ const missing = (name: string): Promise<never> =>
     }),
   )
 
-test('a one-line error explains how to install the local server', async () => {
+test('throws a one-line error that explains how to install the local server', async () => {
   await expect(loadServer(() => missing('@batonsql/local-server'))).rejects.toThrow(
     /^the local server is not installed: add it with `npm install .+`$/,
   )
 })
 
-test('other errors are unchanged, and an installed server is returned', async () => {
+test('passes other errors on unchanged, and returns an installed server', async () => {
   await expect(loadServer(() => missing('hono'))).rejects.toThrow(/^Cannot find package 'hono'/)
   expect(await loadServer(() => import('@batonsql/local-server/sqld'))).toHaveProperty('startSqld')
 })

@@ -35,7 +35,7 @@ async function folder(): Promise<string> {
   return directory
 }
 
-test('no file has the final name before it is complete', async () => {
+test('a file gets its final name only when it is complete', async () => {
   const directory = await folder()
   const { database, response } = await startHeldExport()
   const exported = exportOnline(database, join(directory, 'app.db'), new AbortController().signal)

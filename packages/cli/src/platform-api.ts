@@ -107,10 +107,10 @@ export function confirmDeletion(
     // otherwise Ctrl-C would reject the prompt with an error
     lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
     try {
-      const answer = await lines.question(`Delete "${name}" and all its data? Type its name to confirm: `, {
+      const response = await lines.question(`Delete "${name}" and all its data? Type its name to confirm: `, {
         signal,
       })
-      if (answer.trim() !== name) throw new Error(`"${name}" was not deleted`)
+      if (response.trim() !== name) throw new Error(`"${name}" was not deleted`)
     } finally {
       lines.close()
     }

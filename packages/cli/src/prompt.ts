@@ -74,7 +74,7 @@ class Prompt {
   #hasBegun = false
   /** Aborts the running statement. */
   #running: AbortController | null = null
-  #isLeaving = false
+  #isExiting = false
   #hasLines = false
   #timers: NodeJS.Timeout[] = []
 
@@ -92,19 +92,19 @@ class Prompt {
       if (error instanceof HttpError) return 'Connected'
       throw error
     })
-    await this.#say(`${version}. Statements end with ; and .help shows help.`)
+    await this.#print(`${version}. Statements end with ; and .help shows help.`)
     this.#ask()
     for await (const line of this.#lines) {
       await this.#take(line).catch((error: unknown) => this.#report(error))
-      if (this.#isLeaving) return
+      if (this.#isExiting) return
       this.#ask()
     }
-    await this.#say('')
+    await this.#print('')
   }
 
   async close(): Promise<void> {
     this.#stopTimers()
-    if (this.#stream) await this.#say('The open transaction was rolled back.')
+    if (this.#stream) await this.#print('The open transaction was rolled back.')
     await this.#stream?.close()
   }
 
@@ -115,14 +115,14 @@ class Prompt {
     this.#lines.prompt(keepsLine)
   }
 
-  async #say(text: string): Promise<void> {
+  async #print(text: string): Promise<void> {
     if (!this.#context.signal.aborted) await print(this.#context, `${text}\n`)
   }
 
   async #report(error: unknown): Promise<void> {
     this.#context.signal.throwIfAborted()
-    const isCancelled = this.#running?.signal.aborted === true
-    await this.#say(isCancelled ? 'Cancelled.' : describeError(error).replace(/^baton: /, ''))
+    const isCanceled = this.#running?.signal.aborted === true
+    await this.#print(isCanceled ? 'Canceled.' : describeError(error).replace(/^baton: /, ''))
   }
 
   /** Handles Ctrl-C. */
@@ -153,21 +153,21 @@ class Prompt {
   async #command(line: string): Promise<void> {
     const [word = '', name] = line.replace(/;$/, '').split(/\s+/)
     if (/^\.?(quit|exit)$/i.test(word)) {
-      this.#isLeaving = true
+      this.#isExiting = true
       return
     }
-    if (word === '.help') return await this.#say(HELP)
+    if (word === '.help') return await this.#print(HELP)
     if (word === '.mode') {
-      if (name !== 'line' && name !== 'table') return await this.#say('Modes: line, table')
+      if (name !== 'line' && name !== 'table') return await this.#print('Modes: line, table')
       this.#hasLines = name === 'line'
       return
     }
     const known = Object.hasOwn(DOT_COMMANDS, word) ? DOT_COMMANDS[word] : undefined
-    if (!known) return await this.#say(`Unknown command ${word}; see .help.`)
+    if (!known) return await this.#print(`Unknown command ${word}; see .help.`)
     this.#hasBegun = true
     await this.#whileRunning(async (stream, signal) => {
       const { rows } = await stream.execute(known.sql, known.args(name), { rowMode: 'array', signal })
-      for (const [text] of rows) await this.#say(visibleLines(String(text)))
+      for (const [text] of rows) await this.#print(visibleLines(String(text)))
     })
   }
 
@@ -181,12 +181,12 @@ class Prompt {
       onResult: async (result) => {
         const { columns, rows, rowsAffected } = result
         const shown = this.#hasLines ? linesOf(result) : tableOf(result, style)
-        if (columns.length > 0) await this.#say(`${shown}(${count(rows.length)})`)
-        else if (rowsAffected > 0) await this.#say(`${count(rowsAffected)} changed`)
+        if (columns.length > 0) await this.#print(`${shown}(${count(rows.length)})`)
+        else if (rowsAffected > 0) await this.#print(`${count(rowsAffected)} changed`)
       },
     })
     if (!wasOpen && stream.inTransaction)
-      await this.#say(
+      await this.#print(
         `A transaction is open; COMMIT keeps its changes. It is rolled back after ${IDLE_MS / 1_000} s without a statement.`,
       )
   }
@@ -202,7 +202,7 @@ class Prompt {
     } catch (error) {
       // a failed statement does not end the transaction
       if (this.#stream && !(error instanceof StatementError) && !stream.inTransaction)
-        await this.#say('The transaction was rolled back.')
+        await this.#print('The transaction was rolled back.')
       await this.#report(error)
     } finally {
       this.#running = null

@@ -16,7 +16,7 @@ const { url } = server
 const platform = server.platform as NonNullable<typeof server.platform>
 
 /** Runs a command in this process. @returns its output, or the error message, after `usage:` for exit code 2 */
-async function said(
+async function outputOf(
   run: (context: CommandContext) => Promise<void>,
   env: CommandContext['env'] = {},
 ): Promise<string> {
@@ -34,9 +34,9 @@ async function said(
 }
 
 const sql = (operands: readonly string[], values: ValuesOf<typeof SQL_OPTIONS> = {}, env = {}) =>
-  said((context) => runSql({ values, operands, context }), env)
+  outputOf((context) => runSql({ values, operands, context }), env)
 
-test('baton sql: errors say what to do', async () => {
+test('baton sql: errors explain what to do', async () => {
   expect(await sql(['http://127.0.0.1:1', 'select 1'])).toMatch(
     /^baton: .*ECONNREFUSED.*\nIs the server running/,
   )
@@ -51,7 +51,7 @@ test('baton sql: errors say what to do', async () => {
   expect(await sql([url, 'select 1'], { timeout: 'soon' })).toMatch(/^usage: .*number of seconds, not soon/)
 })
 
-test('baton sql: a token is required, and taken from the option or the environment, in this order', async () => {
+test('baton sql: requires a token, which is read from the option or else from the environment', async () => {
   const reader = await server.createToken('default', { access: 'read-only' })
   const statements = [url, 'select 1 as one']
   const table = 'one\n---\n  1\n'
@@ -75,17 +75,17 @@ test('DATABASE_URL and DATABASE_TOKEN are used unless an argument overrides them
   const table = 'one\n---\n  1\n'
   expect(await sql(['select 1 as one'], {}, env)).toBe(table)
   expect(await sql([url, 'select 1 as one'], {}, env)).toBe(table)
-  // the token is sent only to the database that it was given for
+  // the token is sent only to the database that it is meant for
   const other = await sql([url, 'select 1 as one'], {}, { ...env, DATABASE_URL: 'http://127.0.0.1:1' })
   expect(other).toContain('HTTP 401')
   expect(await sql(['select 1 as one'], {}, {})).toMatch(/^usage: .*neither a URL nor the name/)
   expect(await sql([])).toMatch(/^usage: .*DATABASE_URL/)
 })
 
-test('baton restore: a file that is not a dump is rejected, and --resume is not suggested', async () => {
+test('baton restore: rejects a file that is not a dump, without suggesting --resume', async () => {
   const values = { 'auth-token': await server.createToken('default') }
   const operands = [url, import.meta.filename]
-  const refusal = await said((context) => runRestore({ values, operands, context }))
+  const refusal = await outputOf((context) => runRestore({ values, operands, context }))
   expect(refusal).toMatch(/^baton: /)
   expect(refusal).not.toContain('--resume')
 })
@@ -97,9 +97,9 @@ test('baton sql: --timeout aborts longer statements, and 0 sets no limit', async
   expect(await sql([url, 'select 1 as one'], { ...token, timeout: '0' })).toBe('one\n---\n  1\n')
 })
 
-test('a command of the platform API reports what is missing', async () => {
+test('commands of the platform API report missing settings', async () => {
   const list = (values: ValuesOf<typeof API_OPTIONS>, env = {}) =>
-    said((context) => listDatabases({ values, operands: [], context }), env)
+    outputOf((context) => listDatabases({ values, operands: [], context }), env)
   expect(await list({}, { BATON_API_TOKEN: 'x' })).toMatch(/^usage: .*--api-url/)
   expect(await list({ 'api-url': platform.url })).toMatch(/^usage: .*--token/)
   expect(await list({ 'api-url': 'nonsense', token: 'x' })).toMatch(/^usage: /)

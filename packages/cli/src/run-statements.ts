@@ -36,9 +36,9 @@ export async function runStatements(
 function chunkAt(statements: readonly ScriptStatement[], at: number): readonly ScriptStatement[] {
   let end = at + 1
   let length = statements[at]?.sql.length ?? 0
-  const standsAlone = (index: number): boolean => isControl(statements[index]?.sql ?? '')
-  if (standsAlone(at)) return statements.slice(at, end)
-  while (end < statements.length && end - at < CHUNK_STATEMENTS && !standsAlone(end)) {
+  const isStandalone = (index: number): boolean => isControl(statements[index]?.sql ?? '')
+  if (isStandalone(at)) return statements.slice(at, end)
+  while (end < statements.length && end - at < CHUNK_STATEMENTS && !isStandalone(end)) {
     length += statements[end]?.sql.length ?? 0
     if (length > CHUNK_LENGTH) break
     end += 1

@@ -33,10 +33,10 @@ export async function runSql({ values, operands, context }: CommandInput<typeof 
   const isTerminal = context.input.isTTY === true && context.output.isTTY === true
   const isPrompt = statements === undefined && file === undefined && isTerminal
   if (isPrompt && json) throw new UsageError('baton sql: --json is not available in the prompt')
-  // users are slower than programs; the prompt itself applies the server's limit of 10 s
-  const patience = isPrompt ? { transactionTimeoutMs: Infinity } : {}
+  // users are slower than programs, and the prompt itself applies the server's limit of 10 s
+  const timeoutOptions = isPrompt ? { transactionTimeoutMs: Infinity } : {}
   // so that a number is always a REAL, even if it is whole
-  const db = openDatabase(target, values, context, { intMode: 'bigint', ...patience })
+  const db = openDatabase(target, values, context, { intMode: 'bigint', ...timeoutOptions })
   try {
     if (isPrompt) return await runPrompt(db, context)
     const script = statements ?? (await (file === undefined ? text(context.input) : readScript(file)))

@@ -31,12 +31,12 @@ test.each([
   ['SQLite error: malformed JSON', "select json('x')", 'malformed JSON', 1, "select json('x')"],
   ['unexpected end of input at (1, 99)', 'select 1 +', 'unexpected end of input', 11, ''],
 ])('%s', (message, sql, words, column, under) => {
-  const [said, place, at] = shown(message, sql)
+  const [output, place, at] = shown(message, sql)
   expect([place, at]).toEqual([`line 1, column ${column}:`, under])
-  expect(said).toContain(words)
+  expect(output).toContain(words)
 })
 
-test('Windows line breaks are not shown', () => {
+test('omits Windows line breaks', () => {
   expect(shown('x (at offset 7)', 'select a,\r\n  b')).toEqual(['x', 'line 1, column 8:', 'a,'])
 })
 

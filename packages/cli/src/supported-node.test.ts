@@ -6,11 +6,11 @@ const manifest = new URL('../package.json', import.meta.url)
 const { engines } = JSON.parse(readFileSync(manifest, 'utf8')) as { engines: { node: string } }
 const oldest = engines.node.replace('>=', '')
 
-test.each([`${oldest}.0`, '22.20.1', '24.0.0'])('node %s is new enough', (version) => {
+test.each([`${oldest}.0`, '22.20.1', '24.0.0'])('accepts node %s', (version) => {
   expect(oldNodeProblem(version)).toBeNull()
 })
 
-test.each(['22.18.0', '20.19.5', '8.17.0'])('node %s is rejected', (version) => {
+test.each(['22.18.0', '20.19.5', '8.17.0'])('rejects node %s', (version) => {
   expect(oldNodeProblem(version)).toBe(
     `@batonsql/cli requires node ${oldest} or newer, but this is node ${version}`,
   )

@@ -55,7 +55,7 @@ test.each([
   ['https://h?tls=0', /tls/],
   ['tursodb://h', /url must be/],
   ['libsql://h?authtoken=secret', /authtoken/],
-])('rejects the URL %s and says what to do', (url, message) => {
+])('rejects the URL %s with an error that states the remedy', (url, message) => {
   const thrown = (() => {
     try {
       return createClient({ url })
@@ -125,7 +125,7 @@ test('maxRetries may be 0', () => {
   expect(resolveConfig({ url: 'http://h', maxRetries: 0 }).maxRetries).toBe(0)
 })
 
-test('rejects a bare URL, and says what to pass instead', () => {
+test('rejects a bare URL with an error that states what to pass instead', () => {
   expect(() => createClient('http://h' as never)).toThrow('{ url')
 })
 
@@ -148,7 +148,7 @@ test('printing a client shows no secrets', () => {
   expect(JSON.stringify(db)).not.toMatch(/hunter/)
 })
 
-test('follows a base_url only to the same scheme and to hosts that are allowed', () => {
+test('follows a base_url only with the same scheme and to allowed hosts', () => {
   const config = resolveConfig({
     url: 'https://db.example.com',
     allowedHosts: ['eu.example.com:8080', '*.near.example.com'],

@@ -20,7 +20,7 @@ export class ManualClock implements Clock {
     return this.#timers.size
   }
 
-  /** Advances the clock, timer by timer, and lets their effects happen. */
+  /** Advances the clock timer by timer, and waits for the effects of each. */
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms
     for (;;) {

@@ -10,7 +10,7 @@ export interface ScriptedStep {
 }
 
 /**
- * The response of a server to a batch in an open transaction: each step whose condition holds succeeds.
+ * Returns a server's response to a batch in an open transaction: each step whose condition is true succeeds.
  * @param errorOf the error of a step instead
  */
 export function batchAnswer(

@@ -5,7 +5,7 @@ import { type Client, createClient } from '../src/client/client.ts'
 import type { ClientConfig } from '../src/config.ts'
 import { batchAnswer, type ScriptedStep } from './scripted-batch.ts'
 
-// Servers that misbehave. Each test scripts its own.
+// Servers that respond incorrectly. Each test scripts its own.
 
 export interface Received {
   readonly url: string
@@ -69,7 +69,7 @@ export const status =
     response.end(text)
   }
 
-/** A server with minimal streams: every step of a batch whose condition holds succeeds. */
+/** A server with minimal streams: every step of a batch whose condition is true succeeds. */
 export const streams =
   (more: (request: Received) => Record<string, unknown> = () => ({})): Script =>
   (request, response, count) => {

@@ -67,7 +67,7 @@ interface FailedStatement {
 const ATTEMPTS = 20
 const RETRY_MS = 250
 
-/** Applies the pending migrations, for `migrate()` of both Drizzle versions. */
+/** Applies the pending migrations. Used by `migrate()` for both Drizzle versions. */
 export async function applyMigrations(
   client: Client,
   layout: JournalLayout,
@@ -95,12 +95,15 @@ export async function applyMigrations(
         'another migrator was applying migrations at the same time, on every attempt',
         {},
       )
-    // the journal is read again before the retry: otherwise the losing migrators would contend for the write lock
+    // read the journal again before the retry; otherwise, migrators with nothing left to do would wait for the write lock
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS * (0.5 + Math.random())))
   }
 }
 
-/** Returns the tags of the pending migrations in order, for `pendingMigrations()` of both Drizzle versions. Changes nothing. */
+/**
+ * Returns the tags of the pending migrations in order, without changing anything. Used by `pendingMigrations()` for both Drizzle
+ * versions.
+ */
 export async function findPending(
   client: Client,
   layout: JournalLayout,
@@ -177,7 +180,7 @@ async function applyTogether(client: Client, journal: MigrationJournal, plan: Pl
     if (!(cause instanceof SqlError)) throw failed({ cause })
     const failure = steps[cause.statementIndex ?? -1]?.failure
     if (failure === 'raced' || cause.code === 'SQLITE_BUSY') return false
-    if (failure === 'foreign keys') throw brokenForeignKeys(cause)
+    if (failure === 'foreign keys') throw foreignKeyError(cause)
     // positions are counted from the beginning of the migration, not of the batch
     const { statementIndex = null } = failure ?? {}
     throw failed({ ...failure, cause: Object.assign(cause, { statementIndex }) })
@@ -209,7 +212,7 @@ async function applyOn(
   stream.begin()
   await stream.batch(statements, { timeoutMs })
   const after = await countViolations((queries) => journal.readOn(stream, queries))
-  if (after.violations > before.violations) throw new MigrationError(BROKEN_KEYS, {})
+  if (after.violations > before.violations) throw new MigrationError(VIOLATION_MESSAGE, {})
   const uncheckable = after.uncheckable.filter(
     // `onWarning` reports tables with a quote in their names, and the table of migrations itself may have one
     (table) => !before.uncheckable.includes(table) && !table.includes('"'),
@@ -222,14 +225,14 @@ async function applyOn(
   await stream.commit({ timeoutMs })
 }
 
-const BROKEN_KEYS = 'the migrations would leave rows that violate a foreign key; nothing was applied'
+const VIOLATION_MESSAGE = 'the migrations would leave rows that violate a foreign key; nothing was applied'
 
 const textOf = (statement: InStatement): string => (typeof statement === 'string' ? statement : statement.sql)
 
-const brokenForeignKeys = (cause: SqlError): MigrationError =>
+const foreignKeyError = (cause: SqlError): MigrationError =>
   new MigrationError(
     isFailedAssertion(cause)
-      ? BROKEN_KEYS
+      ? VIOLATION_MESSAGE
       : `the migrations would leave a foreign key that cannot be checked: ${cause.message}; nothing was applied`,
     { cause },
   )

@@ -85,7 +85,7 @@ function prepareBatch(queries: readonly BatchQuery[]): PreparedBatchQuery[] {
     return {
       sql,
       params: fillPlaceholders(params, values),
-      changes: prepared.changes ?? [],
+      changedTables: prepared.changedTables ?? [],
       map: (result) => prepared.mapResult(result, true),
     }
   })

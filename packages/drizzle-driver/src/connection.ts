@@ -46,7 +46,7 @@ const describe = (value: unknown): string =>
     ? `an object of ${Object.keys(value).join(', ') || 'nothing'}`
     : String(value === null ? null : typeof value)
 
-/** Replaces the client of a database that has none. */
+/** Value of `$client` for a database without a client. */
 export const NO_CLIENT = '$client is not available on drizzle.mock()'
 
 /** Returns a client that rejects all queries. */

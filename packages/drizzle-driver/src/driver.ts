@@ -47,7 +47,7 @@ export class BatonDatabase<TSchema extends Schema = Record<string, never>> exten
     super('async', context.dialect, session, context.schema)
     this.batch = session.batch
     this.$client = client
-    // the configured object itself, as in Drizzle's own drivers
+    // the same object that was configured, as in Drizzle's own drivers
     if (cache) this.$cache = Object.assign(cache, { invalidate: cache.onMutate.bind(cache) })
   }
 

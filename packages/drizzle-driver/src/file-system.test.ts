@@ -9,7 +9,7 @@ test('the file system is available', async () => {
   expect((await fileSystem().stat(import.meta.dirname)).isDirectory()).toBe(true)
 })
 
-describe('without a file system, the error says what to do', () => {
+describe('without a file system, the error states the remedy', () => {
   test.each([
     ['no process', undefined],
     ['a process of a bundler', { env: {} }],

@@ -15,7 +15,7 @@ export type RunTogether = (statements: readonly InStatement[]) => Promise<(Resul
 
 // the engine cannot read the columns and keys of a table with a quote in its name
 const TABLES = `(select name from sqlite_schema where type = 'table' and instr(name, '"') = 0) s`
-const OTHERS = `select name from sqlite_schema where type = 'table' and instr(name, '"') > 0`
+const UNREADABLE_TABLES = `select name from sqlite_schema where type = 'table' and instr(name, '"') > 0`
 const COLUMNS = `select s.name, t.name from ${TABLES} left join pragma_table_info(s.name) t on t.pk > 0
   order by s.name, t.pk`
 const KEYS = `select s.name, f.id, f."table", f."from", f."to"
@@ -29,7 +29,7 @@ interface ForeignKey {
 
 /** For an engine without `pragma foreign_key_check`: counts the rows that violate a foreign key, with a query for each key. */
 export async function countViolations(run: RunTogether): Promise<ForeignKeys> {
-  const [columns, keys, others] = await run([COLUMNS, KEYS, OTHERS])
+  const [columns, keys, others] = await run([COLUMNS, KEYS, UNREADABLE_TABLES])
   if (!columns || !keys || !others) throw new Error('the foreign keys of the database cannot be listed')
   /** The columns of each table's primary key. */
   const primaryKeys = new Map<string, string[]>()

@@ -12,7 +12,7 @@ import {
 } from './internals.ts'
 import { BatonPreparedQuery } from './prepared-query.ts'
 
-// These fail when Drizzle renames one of the members it does not declare.
+// These tests fail when Drizzle renames one of the members that it does not declare.
 
 const a = sqliteTable('a', { id: integer() })
 const b = sqliteTable('b', { id: integer() })
@@ -34,7 +34,7 @@ test('raw SQL can be prepared for a batch', () => {
     expect(SQLiteSession.prototype).toHaveProperty(`extractRaw${method}ValueFromBatchResult`)
 })
 
-test('a prepared join records which tables can be missing, and its rows are read accordingly', () => {
+test('a prepared join records which tables can be missing, and maps its rows accordingly', () => {
   const join = db.select().from(a).leftJoin(b, eq(a.id, b.id))
   const joins = joinsNotNullableMap(prepareBuilder(join) as BatonPreparedQuery)
   expect(joins).toEqual({ a: true, b: false })

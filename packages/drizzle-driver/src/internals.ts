@@ -9,7 +9,7 @@ export interface Runnable {
   getQuery(): { readonly sql: string; readonly params: unknown[] }
   mapResult(result: ArrayResult, isFromBatch: boolean): unknown
   /** Tables that it changes; unknown for raw SQL. */
-  readonly changes?: readonly string[]
+  readonly changedTables?: readonly string[]
 }
 
 /** Prepares a query builder for a batch; null for anything else. */

@@ -42,13 +42,13 @@ export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig 
   static override readonly [entityKind]: string = 'BatonPreparedQuery'
   readonly #plan: QueryPlan
   /** Tables that the query changes. */
-  readonly changes: readonly string[]
+  readonly changedTables: readonly string[]
 
   constructor(plan: QueryPlan) {
     const { executeMethod, query, cache, metadata, cacheConfig } = plan
     super('async', executeMethod, query, cache, metadata, cacheConfig)
     this.#plan = plan
-    this.changes = metadata && metadata.type !== 'select' ? metadata.tables : []
+    this.changedTables = metadata && metadata.type !== 'select' ? metadata.tables : []
   }
 
   override run(placeholders?: Record<string, unknown>): Promise<unknown> {
@@ -86,7 +86,7 @@ export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig 
     const { query, logger, runner } = this.#plan
     const params = fillPlaceholders(query.params, placeholders)
     logger.logQuery(query.sql, params)
-    const statement = { sql: query.sql, params, changes: this.changes }
+    const statement = { sql: query.sql, params, changedTables: this.changedTables }
     return queryWithCache(this, query.sql, params, async () => read(await runner.execute(statement)))
   }
 

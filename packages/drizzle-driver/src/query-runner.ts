@@ -16,7 +16,7 @@ export interface RunnableSql {
   readonly sql: string
   readonly params: readonly unknown[]
   /** Tables that it changes. */
-  readonly changes: readonly string[]
+  readonly changedTables: readonly string[]
 }
 
 export type WrapError = (sql: string, params: unknown[], error: Error) => Error
@@ -68,8 +68,8 @@ export class QueryRunner {
   }
 
   /** Runs one query. Outside of transactions Drizzle itself invalidates the cache. */
-  async execute({ sql, params, changes }: RunnableSql): Promise<ArrayResult> {
-    this.#remember(changes)
+  async execute({ sql, params, changedTables }: RunnableSql): Promise<ArrayResult> {
+    this.#recordChanges(changedTables)
     return await this.#executor.execute(sql, params.map(toParam), { rowMode: 'array' })
   }
 
@@ -83,16 +83,16 @@ export class QueryRunner {
     behavior: TransactionBehavior | undefined,
   ): Promise<ArrayResult[]> {
     const mode = modeOf(behavior)
-    const changes = queries.flatMap((query) => query.changes)
-    this.#remember(changes)
+    const changedTables = queries.flatMap((query) => query.changedTables)
+    this.#recordChanges(changedTables)
     const results = await this.#send(queries, mode).catch(async (reason: unknown) => {
-      if (mayBeApplied(reason)) await this.#invalidate(changes)
+      if (mayBeApplied(reason)) await this.#invalidate(changedTables)
       const error = (await findFailingStatement(reason, queries, this.#executor)) as Error
       const { statementIndex } = error as { readonly statementIndex?: number | null }
       const failed = queries[statementIndex ?? -1]
       throw wrap(failed?.sql ?? queries.map(({ sql }) => sql).join(';\n'), [...(failed?.params ?? [])], error)
     })
-    await this.#invalidate(changes)
+    await this.#invalidate(changedTables)
     return results
   }
 
@@ -122,8 +122,8 @@ export class QueryRunner {
     }
   }
 
-  /** Records tables that the transaction may change, even by a failing statement. */
-  #remember(tables: readonly string[]): void {
+  /** Records tables that the transaction may have changed, even with a failing statement. */
+  #recordChanges(tables: readonly string[]): void {
     for (const table of tables) this.#changedTables?.add(table)
   }
 

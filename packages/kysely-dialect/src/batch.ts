@@ -70,7 +70,7 @@ export async function batch<const Q extends readonly Batchable[] | []>(
   const settled = new Promise<readonly QueryResult<UnknownRow>[]>((resolve) => {
     settle = resolve
   })
-  // queued now, before a COMMIT that may follow
+  // queued now, so that it precedes a COMMIT that may follow
   const replays = queries.map((query, at) =>
     replay(
       query,
@@ -99,7 +99,7 @@ function compileAll(queries: readonly Batchable[], db: QueryExecutorProvider): C
     if (isRaw(query)) return query.compile(db)
     if (!('compile' in query)) return query
     const compiled = query.compile()
-    // its replay would also run it on the other database
+    // replaying it would also run it on the other database
     if (!haveSameCompiler(compiled, reference))
       throw new TypeError(`query ${at} of the batch was built with another Kysely instance`)
     return compiled
@@ -116,7 +116,7 @@ async function replay(
   if (isRaw(query)) return await query.withPlugin(plugin).execute(db)
   if ('compile' in query) {
     const builder = query as Builder & { withPlugin?: (plugin: KyselyPlugin) => Builder }
-    // some schema builders take no plugins; none has a result
+    // some schema builders accept no plugins, but they have no results
     return await builder.withPlugin?.(plugin).execute()
   }
   let transformed = await result

@@ -78,7 +78,7 @@ export class ConnectionTransaction {
     // rejected before it was sent, like a COMMIT while rows are being read
     if (stream.inTransaction) return await ended
     this.#status = 'ending'
-    // in the same tick, to share the request
+    // in the same tick, so that both share a request
     const closed = this.#ownsStream ? stream.close() : undefined
     await Promise.allSettled([ended, closed])
     const result = await ended

@@ -129,7 +129,7 @@ export class BatonConnection implements DatabaseConnection {
     const transaction = this.#accept(query)
     if (kind === 'session' && !transaction) this.#session ??= openStream(this.#client)
     const isEnd = transaction !== null && (kind === 'commit' || kind === 'rollback')
-    if (isEnd && transaction.isManaged) throw new TypeError(MANAGED)
+    if (isEnd && transaction.isManaged) throw new TypeError(MANAGED_MESSAGE)
     const executor: Executor = this.#executor
     const send = () => executor.execute(toStatement(query), undefined, { signal: this.#abort?.signal })
     const result = await (isEnd ? transaction.end(send) : send())
@@ -169,7 +169,8 @@ export class BatonConnection implements DatabaseConnection {
   }
 }
 
-const MANAGED = "Kysely's transactions end when the callback returns or throws, or with their own commit()"
+const MANAGED_MESSAGE =
+  "Kysely's transactions end when the callback returns or throws, or with their own commit()"
 
 const toStatement = ({ sql, parameters }: CompiledQuery): InStatement => ({
   sql,

@@ -8,7 +8,7 @@ type CompileQuery = QueryCompiler['compileQuery']
 
 const MODES = { 'read only': 'readonly', 'read write': 'immediate' } as const
 
-/** Hands out connections. They need no pool: a connection opens a stream only when it needs one. */
+/** Creates connections. A pool is not needed, because a connection opens a stream only when it needs one. */
 export class BatonDriver implements Driver {
   readonly #client: Client
   readonly #ownsClient: boolean

@@ -31,8 +31,8 @@ interface ColumnRow {
 }
 
 /**
- * Reads tables, views and their columns in one query. Unlike Kysely's own introspector it includes generated columns, and leaves
- * out internal tables of SQLite, of the server and of virtual tables.
+ * Reads tables, views and their columns in one query. Unlike Kysely's own introspector, it includes generated columns, and omits
+ * internal tables of SQLite, of the server and of virtual tables.
  */
 export class BatonIntrospector extends SqliteIntrospector {
   readonly #db: Kysely<unknown>
@@ -60,7 +60,7 @@ export class BatonIntrospector extends SqliteIntrospector {
         and t.name not like '\\_\\_turso\\_internal\\_%' escape '\\'
         and t.name not in (select name || '_shadow' from sqlite_schema where sql like '%libsql_vector_idx%') ${internal} ${wanted}
       order by t.name, c.cid`.execute(this.#db)
-    const [template] = (await new SqliteIntrospector(ONE_TABLE).getTables()) as [TableMetadata]
+    const [template] = (await new SqliteIntrospector(SINGLE_TABLE).getTables()) as [TableMetadata]
     return Array.from(Map.groupBy(rows, (row) => row.table).values(), (table) => toTable(table, template))
   }
 }
@@ -69,9 +69,9 @@ export class BatonIntrospector extends SqliteIntrospector {
  * A fake database that has one table with one column: each method of its query builders returns the builder. With it, Kysely's own
  * introspector reveals which keys the metadata has in the installed version.
  */
-const ONE_TABLE: Kysely<unknown> = new Proxy({} as Kysely<unknown>, {
+const SINGLE_TABLE: Kysely<unknown> = new Proxy({} as Kysely<unknown>, {
   get: (_, name) =>
-    name === 'execute' ? async () => [{ table: '', name: '', type: 'table' }] : () => ONE_TABLE,
+    name === 'execute' ? async () => [{ table: '', name: '', type: 'table' }] : () => SINGLE_TABLE,
 })
 
 function toTable(rows: readonly ColumnRow[], template: TableMetadata): TableMetadata {

@@ -2,7 +2,7 @@ import { failWhen, isFailedAssertion, SqlError } from '@batonsql/core'
 import { type Kysely, type MigrationLockOptions, type QueryResult, type RawBuilder, sql } from 'kysely'
 import { batchQuery } from './query-command.ts'
 
-/** How long a migrator that has died blocks the others. */
+/** How long a migrator that has crashed blocks the others. */
 const LEASE_SECONDS = 30
 const RENEWAL_MS = (LEASE_SECONDS * 1000) / 3
 const FIRST_WAIT_MS = 20
@@ -54,7 +54,7 @@ export class MigrationLock {
   }
 
   async #renew(): Promise<void> {
-    // after a failure the next renewal comes before the lease ends
+    // after a failure, the next renewal still happens before the lease ends
     this.#leaseEnd = (await this.#setLease(LEASE_END).catch(() => null)) ?? this.#leaseEnd
   }
 
@@ -82,8 +82,8 @@ const leaseUpdate = (options: MigrationLockOptions, end: RawBuilder<unknown>, wh
 
 /**
  * Acquires the lease in one request, if it is free. A SELECT that fails while it is held precedes the UPDATE: an UPDATE that
- * changes no row would still wait for the write lock, and after 5 s the server would take that from the very migration that the
- * lease protects.
+ * changes no row would still wait for the write lock, and after 5 s the server would take that lock away from the migration that
+ * the lease protects.
  */
 async function tryToAcquire(db: Kysely<unknown>, options: MigrationLockOptions): Promise<number | null> {
   const failUnlessFree = sql`select ${sql.raw(failWhen('is_locked >= unixepoch()', 'held'))}

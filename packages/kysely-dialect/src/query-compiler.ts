@@ -2,7 +2,9 @@ import { type CompiledQuery, type QueryId, type RootOperationNode, SqliteQueryCo
 
 const compilers = new WeakMap<CompiledQuery, BatonQueryCompiler>()
 
-/** Kysely's compiler for SQLite; remembers the queries it compiled. A Kysely instance and its transactions share one. */
+/**
+ * Kysely's compiler for SQLite, which records the queries that it has compiled. A Kysely instance and its transactions share one.
+ */
 export class BatonQueryCompiler extends SqliteQueryCompiler {
   override compileQuery(node: RootOperationNode, queryId: QueryId): CompiledQuery {
     const query = super.compileQuery(node, queryId)

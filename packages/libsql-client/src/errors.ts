@@ -47,7 +47,7 @@ function codeOf(error: unknown): string | null {
     return error.cause instanceof SqlError ? error.cause.code : 'TRANSACTION_CLOSED'
   if (error instanceof HttpError) return error.serverCode ?? 'SERVER_ERROR'
   if (error instanceof ProtocolError) return 'HRANA_PROTO_ERROR'
-  // thrown when a script is split; the original leaves that to the server
+  // thrown when a script is split, which the original leaves to the server
   if (error instanceof SyntaxError) return 'SQL_PARSE_ERROR'
   if (error instanceof TransportError) return error.code === 'CLOSED' ? 'UNKNOWN' : error.code
   return null

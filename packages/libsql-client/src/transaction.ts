@@ -36,7 +36,7 @@ export class HttpTransaction implements Transaction {
       if (this.closed) this.close()
       return toResultSet(await result)
     }
-    return await withLibsqlErrors(run, placeOf)
+    return await withLibsqlErrors(run, failedIndex)
   }
 
   async batch(statements: (InStatement | [string, InArgs?])[]): Promise<ResultSet[]> {
@@ -46,7 +46,7 @@ export class HttpTransaction implements Transaction {
       for (const { sql } of given) refuseControl(sql)
       return (await this.#stream.batch(given, { rowMode: 'array' })).map(toResultSet)
     }
-    return await withLibsqlErrors(run, placeOf)
+    return await withLibsqlErrors(run, failedIndex)
   }
 
   async executeMultiple(sql: string): Promise<void> {
@@ -86,7 +86,7 @@ export class HttpTransaction implements Transaction {
 
 /**
  * Returns the index of a failed statement. In the original, each call in a transaction is a batch, even for a single statement. A
- * statement that does not parse has no index, and neither does the implicit BEGIN.
+ * statement that does not parse has no index, nor does the implicit BEGIN.
  */
-const placeOf = ({ code, sql, statementIndex }: SqlError): number | null =>
+const failedIndex = ({ code, sql, statementIndex }: SqlError): number | null =>
   code.startsWith('SQL_') || sql?.startsWith('BEGIN ') ? statementIndex : (statementIndex ?? 0)

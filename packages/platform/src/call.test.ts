@@ -4,8 +4,8 @@ import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import {
   fetchFailure,
-  type PlatformAnswer,
   type PlatformScript,
+  type ScriptedResponse,
   scriptedPlatform,
   TOKEN,
   unsignedJwt,
@@ -19,20 +19,20 @@ import {
   type PlatformFetch,
 } from './index.ts'
 
-const failed = async (promise: Promise<unknown>): Promise<PlatformError> => {
+const rejectionOf = async (promise: Promise<unknown>): Promise<PlatformError> => {
   const error: unknown = await promise.then(
-    () => 'it went well',
+    () => 'no error',
     (error: unknown) => error,
   )
   expect(error).toBeInstanceOf(PlatformError)
   return error as PlatformError
 }
 /** Sends these responses in turn, and then repeats the last one. */
-const inTurn =
-  (...answers: PlatformAnswer[]): PlatformScript =>
+const inOrder =
+  (...answers: ScriptedResponse[]): PlatformScript =>
   (_, count) =>
-    answers[Math.min(count, answers.length) - 1] as PlatformAnswer
-const soon = { 'retry-after-ms': '1' }
+    answers[Math.min(count, answers.length) - 1] as ScriptedResponse
+const retrySoon = { 'retry-after-ms': '1' }
 const never = new Promise<never>(() => {})
 
 afterEach(() => {
@@ -49,7 +49,7 @@ describe('addresses', () => {
     expect(received[0]).toMatchObject({ host: 'api.test:81', url })
   })
 
-  test('each part of a path is encoded', async () => {
+  test('encodes each part of a path', async () => {
     const { platform, received } = scriptedPlatform(() => ({ status: 404, body: { error: 'none' } }))
     for (const name of ['a/../b', 'a b', '%2e%2e', 'ü', '?x=1', '#f', 'a\\b', '...', 'a;b'])
       await platform.databases.delete(name, { missingOk: true })
@@ -66,7 +66,7 @@ describe('addresses', () => {
     ])
   })
 
-  test.each(['', '.', '..', '\ud800', 7, undefined, null])('an invalid name: %j', (name) => {
+  test.each(['', '.', '..', '\ud800', 7, undefined, null])('rejects the invalid name %j', (name) => {
     const { platform, received } = scriptedPlatform(() => ({}))
     expect(() => platform.databases.get(name as string)).toThrow(TypeError)
     expect(() => platform.forOrganization(name as string).groups.list()).toThrow(TypeError)
@@ -91,13 +91,13 @@ describe('addresses', () => {
   })
 
   test.each(['', 'api.example.com', 'ftp://host', 'https://a:b@host', 'https://host?x=1', 'https://host#f'])(
-    'an invalid URL: %j',
+    'rejects the invalid URL %j',
     (url) => {
       expect(() => createPlatformClient({ token: TOKEN, url })).toThrow(/^url (must|can)/)
     },
   )
 
-  test('a call that needs an organization throws without one', () => {
+  test('a call that needs an organization throws if there is none', () => {
     const platform = createPlatformClient({ token: TOKEN })
     expect(() => platform.groups.list()).toThrow('createPlatformClient({ organization')
     expect(() => platform.databases.list()).toThrow('createPlatformClient({ organization')
@@ -125,7 +125,7 @@ describe('errors', () => {
     const body = { error: 'these words', code: 'this_code', more: 1 }
     const answer = { status, headers: { 'x-request-id': 'r1' }, body }
     const { platform } = scriptedPlatform(() => answer, { maxRetries: 0 })
-    const error = await failed(platform.groups.get('g'))
+    const error = await rejectionOf(platform.groups.get('g'))
     expect(error).toMatchObject({
       name: 'PlatformError',
       code: 'HTTP_STATUS',
@@ -149,10 +149,10 @@ describe('errors', () => {
     ['text', 'slow down', null, /returned HTTP 404: slow down$/],
     ['an error that is an object', '{"error":{"why":1}}', '{"why":1}', /returned HTTP 404: {"why":1}$/],
     ['JSON without an error', '[1]', null, /returned HTTP 404: \[1\]$/],
-    ['half of JSON', '{"error":"no', null, /returned HTTP 404: {"error":"no$/],
-  ])('a rejection that is %s', async (_, text, reason, words) => {
+    ['truncated JSON', '{"error":"no', null, /returned HTTP 404: {"error":"no$/],
+  ])('a rejection with %s', async (_, text, reason, words) => {
     const { platform } = scriptedPlatform(() => ({ status: 404, text }))
-    const error = await failed(platform.users.current())
+    const error = await rejectionOf(platform.users.current())
     expect(error).toMatchObject({ status: 404, reason, serverCode: null, body: text })
     expect(error.message).toMatch(words)
     // a proxy's 404 does not mean that the resource does not exist
@@ -161,54 +161,54 @@ describe('errors', () => {
 
   test('the text of a rejection is kept up to 4,096 characters', async () => {
     const { platform } = scriptedPlatform(() => ({ status: 500, text: 'x'.repeat(5_000) }))
-    const { body, message } = await failed(platform.users.current())
+    const { body, message } = await rejectionOf(platform.users.current())
     expect([body?.length, message.length]).toEqual([4_096, 'GET /v1/user returned HTTP 500: '.length + 500])
   })
 
   test('isAlreadyExists() recognizes the statuses and messages of the service', async () => {
-    const isAlready = async (answer: PlatformAnswer): Promise<boolean> => {
+    const isRecognized = async (answer: ScriptedResponse): Promise<boolean> => {
       const { platform } = scriptedPlatform(() => answer)
-      return isAlreadyExists(await failed(platform.groups.create({ name: 'g', location: 'l' })))
+      return isAlreadyExists(await rejectionOf(platform.groups.create({ name: 'g', location: 'l' })))
     }
     const taken = { error: 'database with same name already exists' }
-    expect(await isAlready({ status: 409, body: { error: 'group already exists' } })).toBe(true)
-    expect(await isAlready({ status: 400, body: taken })).toBe(true)
-    expect(await isAlready({ status: 403, body: taken })).toBe(false)
-    expect(await isAlready({ status: 400, body: { error: 'group not found' } })).toBe(false)
+    expect(await isRecognized({ status: 409, body: { error: 'group already exists' } })).toBe(true)
+    expect(await isRecognized({ status: 400, body: taken })).toBe(true)
+    expect(await isRecognized({ status: 403, body: taken })).toBe(false)
+    expect(await isRecognized({ status: 400, body: { error: 'group not found' } })).toBe(false)
     expect(isAlreadyExists(new Error('already exists'))).toBe(false)
     expect(isNotFound(new Error('not found'))).toBe(false)
   })
 
   test.each([
     ['a body that is not JSON', { text: '<html>' }, /is not JSON but 6 characters of application\/json/],
-    ['half of a body', { text: '{"groups": [' }, /is not JSON but 12 characters/],
+    ['a truncated body', { text: '{"groups": [' }, /is not JSON but 12 characters/],
     ['an empty body', { text: '' }, /has no list "groups"/],
     ['no list', { body: {} }, /has no list "groups"/],
     ['null for a list', { body: { groups: null } }, /has no list "groups"/],
     ['an item that is not an object', { body: { groups: ['g'] } }, /that is not an object/],
-  ])('a successful response with %s', async (_, answer, words) => {
+  ])('rejects a successful response with %s', async (_, answer, words) => {
     const { platform, received } = scriptedPlatform(() => answer)
-    const error = await failed(platform.groups.list())
+    const error = await rejectionOf(platform.groups.list())
     expect(error).toMatchObject({ status: 200, code: 'DECODE', body: null, outcome: 'unknown' })
     expect(error.message).toMatch(words)
     expect(received).toHaveLength(1)
   })
 
-  test('an object without its required fields', async () => {
+  test('rejects an object without its required fields', async () => {
     const { platform } = scriptedPlatform(() => ({ body: { message: 'ok' } }))
     await expect(platform.databases.get('db')).rejects.toThrow('has no object "database" with "hostname"')
     await expect(platform.databases.createToken('db')).rejects.toThrow('has no string "jwt"')
     await expect(platform.locations.list()).rejects.toThrow('has no object "locations"')
     await expect(platform.apiTokens.validate()).rejects.toThrow('has no number "exp"')
     for (const locations of [null, ['fra'], 'fra']) {
-      const odd = scriptedPlatform(() => ({ body: { locations } }))
-      await expect(odd.platform.locations.list()).rejects.toMatchObject({ code: 'DECODE' })
+      const malformed = scriptedPlatform(() => ({ body: { locations } }))
+      await expect(malformed.platform.locations.list()).rejects.toMatchObject({ code: 'DECODE' })
     }
   })
 
   test('no error contains the token, whatever the response contains', async () => {
     const jwt = unsignedJwt({ a: 'rw' })
-    const answers: PlatformAnswer[] = [
+    const answers: ScriptedResponse[] = [
       {
         status: 401,
         body: { error: `the token ${TOKEN} is not valid` },
@@ -218,9 +218,9 @@ describe('errors', () => {
       { status: 200, text: `{"jwt": "${jwt}"` },
       { drop: true },
     ]
-    const { platform } = scriptedPlatform(inTurn(...answers), { maxRetries: 0 })
+    const { platform } = scriptedPlatform(inOrder(...answers), { maxRetries: 0 })
     for (const _ of answers) {
-      const error = await failed(platform.databases.createToken('db'))
+      const error = await rejectionOf(platform.databases.createToken('db'))
       const shown = [
         inspect(error, { depth: 9, showHidden: true }),
         error.body,
@@ -233,7 +233,9 @@ describe('errors', () => {
         headers: { authorization: TOKEN },
       })
     }
-    const error = await failed(createPlatformClient({ token: TOKEN, fetch, maxRetries: 0 }).users.current())
+    const error = await rejectionOf(
+      createPlatformClient({ token: TOKEN, fetch, maxRetries: 0 }).users.current(),
+    )
     expect(inspect(error, { depth: 9, showHidden: true })).not.toContain(TOKEN)
     expect(error.message).toContain('[token] is not a header')
   })
@@ -248,7 +250,7 @@ describe('tokens', () => {
     ['a\nb', /contains invalid characters/],
     [unsignedJwt({ a: 'rw', id: 'x' }), /token is a database token/],
     [unsignedJwt({ gid: 'x' }), /token is a database token/],
-  ])('an invalid one: %j', (token, words) => {
+  ])('rejects the invalid token %j', (token, words) => {
     const make = (): PlatformClient => createPlatformClient({ token: token as string })
     expect(make).toThrow(words)
     expect(make).toThrow(TypeError)
@@ -258,31 +260,34 @@ describe('tokens', () => {
     expect(() => createPlatformClient({ token: unsignedJwt({ jti: '1', id: 'x' }) })).not.toThrow()
   })
 
-  test('a function is called before every attempt, and its result is checked', async () => {
-    let asked = 0
-    const script = inTurn({ status: 503, headers: soon }, { body: { groups: [] } })
-    const { platform, received } = scriptedPlatform(script, { token: async () => `t${(asked += 1)}` })
+  test('a token function is called before every attempt, and its result is checked', async () => {
+    let tokenCount = 0
+    const script = inOrder({ status: 503, headers: retrySoon }, { body: { groups: [] } })
+    const { platform, received } = scriptedPlatform(script, { token: async () => `t${(tokenCount += 1)}` })
     await platform.groups.list()
     expect(received.map(({ headers }) => headers['authorization'])).toEqual(['Bearer t1', 'Bearer t2'])
 
     const bad = createPlatformClient({ token: () => unsignedJwt({ a: 'ro' }), organization: 'acme' })
     await expect(bad.groups.list()).rejects.toThrow('token is a database token')
-    const broken = createPlatformClient({ token: () => Promise.reject(new Error('vault is sealed')) })
-    await expect(broken.users.current()).rejects.toThrow('vault is sealed')
+    const failing = createPlatformClient({ token: () => Promise.reject(new Error('vault is sealed')) })
+    await expect(failing.users.current()).rejects.toThrow('vault is sealed')
   })
 
-  test.each(['\\/', '\\u002f'])('nor a token in the response with its / escaped as %s', async (slash) => {
-    const token = 'abc/def"ghi'
-    const written = JSON.stringify(token).slice(1, -1).replace('/', slash)
-    const answer = { status: 400, text: `{"error":"bad token ${written}"}` }
-    const { platform } = scriptedPlatform(() => answer, { token })
-    const error = await failed(platform.groups.list())
-    expect(error.message).toContain('[token]')
-    const { message, reason } = error
-    expect([message, reason].join().includes(token)).toBe(false)
-  })
+  test.each(['\\/', '\\u002f'])(
+    'no error contains a token from the response in which / is escaped as %s',
+    async (slash) => {
+      const token = 'abc/def"ghi'
+      const written = JSON.stringify(token).slice(1, -1).replace('/', slash)
+      const answer = { status: 400, text: `{"error":"bad token ${written}"}` }
+      const { platform } = scriptedPlatform(() => answer, { token })
+      const error = await rejectionOf(platform.groups.list())
+      expect(error.message).toContain('[token]')
+      const { message, reason } = error
+      expect([message, reason].join().includes(token)).toBe(false)
+    },
+  )
 
-  test('the error of a 401 for a database token says so', async () => {
+  test('the error of a 401 states that the token is a database token', async () => {
     const refusal = { status: 401, body: { error: 'could not parse jwt id' } }
     const { platform } = scriptedPlatform(() => refusal)
     await expect(platform.users.current()).rejects.toThrow('this is a database token')
@@ -294,25 +299,27 @@ describe('retries', () => {
   const group = { body: { group: { name: 'g' } } }
 
   test.each([408, 429, 502, 503, 504])('a read after HTTP %d', async (status) => {
-    const busy = { status, headers: soon }
-    const { platform, received } = scriptedPlatform(inTurn(busy, busy, { body: { groups: [] } }))
+    const busy = { status, headers: retrySoon }
+    const { platform, received } = scriptedPlatform(inOrder(busy, busy, { body: { groups: [] } }))
     expect(await platform.groups.list()).toEqual([])
     expect(received).toHaveLength(3)
   })
 
-  test.each([400, 401, 403, 404, 409, 410, 422, 500, 501])('no read after HTTP %d', async (status) => {
-    const { platform, received } = scriptedPlatform(() => ({ status, headers: soon }))
-    await failed(platform.groups.list())
+  test.each([400, 401, 403, 404, 409, 410, 422, 500, 501])('not a read after HTTP %d', async (status) => {
+    const { platform, received } = scriptedPlatform(() => ({ status, headers: retrySoon }))
+    await rejectionOf(platform.groups.list())
     expect(received).toHaveLength(1)
   })
 
   test.each([0, 3])('at most %d times', async (maxRetries) => {
-    const { platform, received } = scriptedPlatform(() => ({ status: 503, headers: soon }), { maxRetries })
-    await failed(platform.groups.list())
+    const { platform, received } = scriptedPlatform(() => ({ status: 503, headers: retrySoon }), {
+      maxRetries,
+    })
+    await rejectionOf(platform.groups.list())
     expect(received).toHaveLength(1 + maxRetries)
   })
 
-  test('a read, a setting and a delete after a lost connection', async () => {
+  test('reads, changes of settings and deletions after a lost connection', async () => {
     vi.spyOn(Math, 'random').mockReturnValue(0)
     const { platform, received } = scriptedPlatform((_, count) =>
       count % 2 ? { drop: true } : { body: { groups: [], delete_protection: true } },
@@ -326,8 +333,8 @@ describe('retries', () => {
 
   test.each([
     ['a lost connection', { drop: true }],
-    ['HTTP 503', { status: 503, headers: soon }],
-    ['HTTP 408', { status: 408, headers: soon }],
+    ['HTTP 503', { status: 503, headers: retrySoon }],
+    ['HTTP 408', { status: 408, headers: retrySoon }],
   ])('never a creation, a mint or a rotation, after %s', async (_, answer) => {
     const { platform, received } = scriptedPlatform(() => answer)
     const calls = [
@@ -340,12 +347,14 @@ describe('retries', () => {
       () => platform.members.updateRole('ada', 'admin'),
       () => platform.request('POST', '/v1/new'),
     ]
-    for (const call of calls) expect(await failed(call())).toMatchObject({ outcome: 'unknown' })
+    for (const call of calls) expect(await rejectionOf(call())).toMatchObject({ outcome: 'unknown' })
     expect(received).toHaveLength(calls.length)
   })
 
-  test('a creation after 429, and when no connection was made', async () => {
-    const { platform, received, fetch } = scriptedPlatform(inTurn({ status: 429, headers: soon }, group))
+  test('a creation after 429, or if no connection was made', async () => {
+    const { platform, received, fetch } = scriptedPlatform(
+      inOrder({ status: 429, headers: retrySoon }, group),
+    )
     expect(await platform.groups.create(create)).toMatchObject({ name: 'g' })
     expect(received).toHaveLength(2)
 
@@ -359,42 +368,42 @@ describe('retries', () => {
     expect(await late.groups.create(create)).toMatchObject({ name: 'g' })
     expect(tries).toBe(3)
     tries = -9
-    const error = await failed(late.groups.create(create))
+    const error = await rejectionOf(late.groups.create(create))
     expect(error).toMatchObject({ code: 'NETWORK', outcome: 'not_applied', status: null })
   })
 
   test('a custom request that is declared idempotent', async () => {
-    const { platform, received } = scriptedPlatform(inTurn({ status: 503, headers: soon }, { body: 1 }))
+    const { platform, received } = scriptedPlatform(inOrder({ status: 503, headers: retrySoon }, { body: 1 }))
     expect(await platform.request('POST', '/v1/look', { isIdempotent: true })).toBe(1)
     expect(received).toHaveLength(2)
   })
 
-  test('nothing after a conflict', async () => {
-    const conflict = { status: 409, headers: soon, body: { error: 'x' } }
+  test('no request after a conflict', async () => {
+    const conflict = { status: 409, headers: retrySoon, body: { error: 'x' } }
     const { platform, received } = scriptedPlatform(() => conflict)
-    await failed(platform.groups.create(create))
-    await failed(platform.groups.updateConfiguration('g', {}))
-    await failed(platform.groups.delete('g'))
+    await rejectionOf(platform.groups.create(create))
+    await rejectionOf(platform.groups.updateConfiguration('g', {}))
+    await rejectionOf(platform.groups.delete('g'))
     expect(received).toHaveLength(3)
   })
 
-  test('a delete whose response was lost, and whose retry finds nothing, succeeds', async () => {
-    const gone = { status: 404, body: { error: 'could not find database' } }
-    const { platform, received } = scriptedPlatform(inTurn({ status: 502, headers: soon }, gone))
+  test('deletes, which succeed if the first response was lost and the retry finds nothing', async () => {
+    const notFound = { status: 404, body: { error: 'could not find database' } }
+    const { platform, received } = scriptedPlatform(inOrder({ status: 502, headers: retrySoon }, notFound))
     expect(await platform.databases.delete('db')).toEqual({ deleted: true, raw: undefined })
     expect(received).toHaveLength(2)
-    // if no earlier response was lost, it is an error
-    expect(isNotFound(await failed(platform.databases.delete('db')))).toBe(true)
-    // nor does an earlier attempt count that certainly did nothing
-    const limited = scriptedPlatform(inTurn({ status: 429, headers: soon }, gone))
-    expect(await failed(limited.platform.databases.delete('db'))).toMatchObject({ status: 404 })
+    // it is an error if no earlier response was lost
+    expect(isNotFound(await rejectionOf(platform.databases.delete('db')))).toBe(true)
+    // or if the earlier attempt certainly did nothing
+    const limited = scriptedPlatform(inOrder({ status: 429, headers: retrySoon }, notFound))
+    expect(await rejectionOf(limited.platform.databases.delete('db'))).toMatchObject({ status: 404 })
   })
 
-  test('an unknown outcome remains, whatever the last attempt returns', async () => {
+  test('the outcome stays unknown, whatever the last attempt returns', async () => {
     const { platform } = scriptedPlatform(
-      inTurn({ status: 502, headers: soon }, { status: 403, body: { error: 'no' } }),
+      inOrder({ status: 502, headers: retrySoon }, { status: 403, body: { error: 'no' } }),
     )
-    expect(await failed(platform.groups.delete('g'))).toMatchObject({ status: 403, outcome: 'unknown' })
+    expect(await rejectionOf(platform.groups.delete('g'))).toMatchObject({ status: 403, outcome: 'unknown' })
   })
 
   test('with missingOk, deleting a missing resource is not an error', async () => {
@@ -411,7 +420,7 @@ describe('retries', () => {
     expect(await platform.invites.delete('a@b', missingOk)).toEqual(none)
     expect(await platform.apiTokens.revoke('t', missingOk)).toEqual(none)
     await expect(platform.databases.delete('db')).rejects.toThrow('record not found')
-    // it is not the database that is missing, but the organization, or the service
+    // the organization or the service is missing, not the database
     const foreign = platform.forOrganization('foreign')
     await expect(foreign.databases.delete('db', missingOk)).rejects.toThrow('organization')
     await expect(platform.databases.delete('html', missingOk)).rejects.toThrow('HTTP 404')
@@ -424,24 +433,24 @@ describe('waits', () => {
     onTestFinished(() => void vi.useRealTimers())
   })
 
-  const waitsFor = async (answer: PlatformAnswer): Promise<number[]> => {
+  const waitsFor = async (answer: ScriptedResponse): Promise<number[]> => {
     const delays: number[] = []
     const { platform } = scriptedPlatform(() => answer, {
       maxRetries: 6,
       requestTimeoutMs: 1e9,
       observe: (event) => event.type === 'retry' && delays.push(event.delayMs),
     })
-    const call = failed(platform.groups.list())
+    const call = rejectionOf(platform.groups.list())
     const began = performance.now()
     await vi.runAllTimersAsync()
     await call
-    // the delays are actually waited for, not only reported
+    // the delays are not only reported: the call waits
     const passed = performance.now() - began
     expect(Math.abs(passed - delays.reduce((sum, ms) => sum + ms, 0))).toBeLessThan(10)
     return delays
   }
 
-  test('double from 0.5 s to 8 s, with a random fraction of each', async () => {
+  test('double from 0.5 s to 8 s, with random jitter', async () => {
     vi.spyOn(Math, 'random').mockReturnValue(1)
     expect(await waitsFor({ status: 503 })).toEqual([500, 1_000, 2_000, 4_000, 8_000, 8_000])
   })
@@ -450,7 +459,7 @@ describe('waits', () => {
     ['seconds', { 'retry-after': '3' }, 3_000],
     ['milliseconds', { 'retry-after-ms': '250', 'retry-after': '9' }, 250],
     [
-      'a date, by the clock of the service',
+      'a date relative to the clock of the service',
       { date: 'Sun, 01 Feb 2026 00:00:00 GMT', 'retry-after': 'Sun, 01 Feb 2026 00:00:07 GMT' },
       7_000,
     ],
@@ -464,17 +473,17 @@ describe('waits', () => {
     expect(first).toBe(500)
   })
 
-  test('are skipped if retry-after is more than a minute: the error has it', async () => {
+  test('are skipped if retry-after is more than a minute; the error contains the delay', async () => {
     const busy = { status: 429, headers: { 'retry-after': '61' } }
     const { platform, received } = scriptedPlatform(() => busy, { requestTimeoutMs: 1e9 })
-    expect(await failed(platform.groups.list())).toMatchObject({ status: 429, retryAfterMs: 61_000 })
+    expect(await rejectionOf(platform.groups.list())).toMatchObject({ status: 429, retryAfterMs: 61_000 })
     expect(received).toHaveLength(1)
   })
 
   test('are skipped if they would exceed the timeout of the call', async () => {
     const busy = { status: 503, headers: { 'retry-after': '30' } }
     const { platform, received } = scriptedPlatform(() => busy, { requestTimeoutMs: 20_000 })
-    expect(await failed(platform.groups.list())).toMatchObject({ status: 503, retryAfterMs: 30_000 })
+    expect(await rejectionOf(platform.groups.list())).toMatchObject({ status: 503, retryAfterMs: 30_000 })
     expect(received).toHaveLength(1)
     expect(vi.getTimerCount()).toBe(0)
   })
@@ -483,19 +492,25 @@ describe('waits', () => {
 describe('timeouts and signals', () => {
   test('the timeout covers the token, the response and its body', async () => {
     const { platform } = scriptedPlatform(() => ({ hang: true }), { requestTimeoutMs: 40 })
-    const error = await failed(platform.databases.createToken('db'))
+    const error = await rejectionOf(platform.databases.createToken('db'))
     expect(error).toMatchObject({ code: 'TIMEOUT', status: null, outcome: 'unknown' })
     const noToken = createPlatformClient({ token: () => never, requestTimeoutMs: 40 })
-    expect(await failed(noToken.users.current())).toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
-    const halfBody = createPlatformClient({
+    expect(await rejectionOf(noToken.users.current())).toMatchObject({
+      code: 'TIMEOUT',
+      outcome: 'not_applied',
+    })
+    const truncated = createPlatformClient({
       token: TOKEN,
       requestTimeoutMs: 40,
       fetch: async () => ({ status: 200, headers: new Headers(), text: () => never }),
     })
-    expect(await failed(halfBody.users.current())).toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
+    expect(await rejectionOf(truncated.users.current())).toMatchObject({
+      code: 'TIMEOUT',
+      outcome: 'unknown',
+    })
   })
 
-  test('a call may have its own timeout', async () => {
+  test('a call can have its own timeout', async () => {
     const { platform } = scriptedPlatform(() => ({ hang: true }))
     await expect(platform.users.current({ timeoutMs: 30 })).rejects.toThrow('within 30 ms')
     expect(() => platform.users.current({ timeoutMs: -1 })).toThrow('timeoutMs must be a positive number')
@@ -512,12 +527,12 @@ describe('timeouts and signals', () => {
     const { platform, received } = scriptedPlatform(({ url }) =>
       url.includes('/groups') ? busy : { hang: true },
     )
-    const before = await failed(platform.users.current({ signal: AbortSignal.abort('why') }))
+    const before = await rejectionOf(platform.users.current({ signal: AbortSignal.abort('why') }))
     expect(before).toMatchObject({ code: 'ABORTED', cause: 'why', outcome: 'not_applied' })
     expect(received).toHaveLength(0)
 
     const during = new AbortController()
-    const call = failed(platform.databases.createToken('db', { signal: during.signal }))
+    const call = rejectionOf(platform.databases.createToken('db', { signal: during.signal }))
     await vi.waitFor(() => expect(received).toHaveLength(1), 10_000)
     during.abort(new Error('enough'))
     expect(await call).toMatchObject({ code: 'ABORTED', outcome: 'unknown', cause: { message: 'enough' } })
@@ -525,7 +540,7 @@ describe('timeouts and signals', () => {
     expect(received[0]?.signal.aborted).toBe(true)
 
     const waiting = new AbortController()
-    const slow = failed(platform.groups.create({ name: 'g', location: 'l' }, { signal: waiting.signal }))
+    const slow = rejectionOf(platform.groups.create({ name: 'g', location: 'l' }, { signal: waiting.signal }))
     await vi.waitFor(() => expect(received).toHaveLength(2), 10_000)
     await new Promise((resolve) => setTimeout(resolve, 30))
     waiting.abort()
@@ -540,15 +555,15 @@ describe('timeouts and signals', () => {
     const { signal } = new AbortController()
     const added = vi.spyOn(signal, 'addEventListener')
     const removed = vi.spyOn(signal, 'removeEventListener')
-    const { platform } = scriptedPlatform(inTurn({ body: { groups: [] } }, { status: 403 }))
+    const { platform } = scriptedPlatform(inOrder({ body: { groups: [] } }, { status: 403 }))
     await platform.groups.list({ signal })
-    await failed(platform.groups.list({ signal }))
+    await rejectionOf(platform.groups.list({ signal }))
     expect([added.mock.calls.length, removed.mock.calls.length, vi.getTimerCount()]).toEqual([2, 2, 0])
   })
 })
 
 describe('requests and responses', () => {
-  test('a request has a user agent, the token, and, only with a body, a content type', async () => {
+  test('sends a user agent, the token and, only with a body, a content type', async () => {
     const { platform, received } = scriptedPlatform(() => ({ body: { group: { name: 'g' } } }), {
       userAgent: 'deploy/1.2',
       headers: { 'X-Extra': 'yes', Authorization: 'Bearer other' },
@@ -569,8 +584,8 @@ describe('requests and responses', () => {
 
   test('withResponse() returns the data and the response', async () => {
     const { platform } = scriptedPlatform(
-      inTurn(
-        { status: 503, headers: soon },
+      inOrder(
+        { status: 503, headers: retrySoon },
         { body: { groups: [] }, headers: { 'cf-ray': 'ray1', 'set-cookie': 'c=1' } },
       ),
     )
@@ -580,13 +595,13 @@ describe('requests and responses', () => {
     expect(response.headers).toMatchObject({ 'cf-ray': 'ray1' })
     expect(response.headers['set-cookie']).toBeUndefined()
     const { platform: refusing } = scriptedPlatform(() => ({ status: 403 }))
-    // and no rejection is unhandled
+    // no rejection is left unhandled
     await expect(refusing.groups.list().withResponse()).rejects.toThrow('HTTP 403')
   })
 
-  test('request() works like the other calls: token, errors, unchanged JSON, undefined for an empty body', async () => {
+  test('request() sends the token, throws the same errors, and returns the JSON unchanged, or undefined for an empty body', async () => {
     const { platform, received } = scriptedPlatform(
-      inTurn({ body: { Some_Key: [1] } }, {}, { status: 404, body: { error: 'none' } }, {}),
+      inOrder({ body: { Some_Key: [1] } }, {}, { status: 404, body: { error: 'none' } }, {}),
     )
     expect(await platform.request('POST', '/v9/new/a%2Fb', { query: { q: 'x y' }, body: { a: 1 } })).toEqual({
       Some_Key: [1],
@@ -594,7 +609,7 @@ describe('requests and responses', () => {
     expect(received[0]).toMatchObject({ method: 'POST', url: '/v9/new/a%2Fb?q=x+y', body: '{"a":1}' })
     expect(received[0]?.headers['authorization']).toBe(`Bearer ${TOKEN}`)
     expect(await platform.request('GET', '/v9/empty')).toBeUndefined()
-    expect(isNotFound(await failed(platform.request('GET', '/v9/none')))).toBe(true)
+    expect(isNotFound(await rejectionOf(platform.request('GET', '/v9/none')))).toBe(true)
     const form = new FormData()
     await platform.request('POST', '/v9/upload', { body: form })
     expect(received[3]?.body).toBe(form)
@@ -608,8 +623,8 @@ describe('requests and responses', () => {
     const events: unknown[] = []
     vi.spyOn(Math, 'random').mockReturnValue(0)
     const { platform } = scriptedPlatform(
-      inTurn(
-        { status: 503, headers: { ...soon, 'x-request-id': 'r1' }, body: { error: TOKEN } },
+      inOrder(
+        { status: 503, headers: { ...retrySoon, 'x-request-id': 'r1' }, body: { error: TOKEN } },
         { drop: true },
         { body: { groups: [] } },
       ),
@@ -639,18 +654,18 @@ describe('requests and responses', () => {
         thrown.push(error)
       }
     })
-    const broken = new Error('observer')
+    const failing = new Error('observer')
     const { platform } = scriptedPlatform(() => ({ body: { groups: [] } }), {
       observe() {
-        throw broken
+        throw failing
       },
     })
     expect(await platform.groups.list()).toEqual([])
-    expect(thrown).toEqual([broken, broken])
+    expect(thrown).toEqual([failing, failing])
   })
 })
 
-describe('over HTTP, with the fetch of the platform', () => {
+describe('over HTTP, with the global fetch', () => {
   /** @returns the address of the server */
   async function serve(listener: http.RequestListener): Promise<string> {
     const server = http.createServer(listener)
@@ -662,25 +677,28 @@ describe('over HTTP, with the fetch of the platform', () => {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   }
 
-  test('a redirect is not followed, so that the token goes nowhere else', async () => {
+  test('does not follow a redirect, so that the token is sent to no other host', async () => {
     let visits = 0
     const elsewhere = await serve((_, response) => void response.end(`{"exp":${(visits += 1)}}`))
     const url = await serve((_, response) => response.writeHead(307, { location: elsewhere }).end())
     const platform = createPlatformClient({ token: TOKEN, url })
-    expect(await failed(platform.apiTokens.validate())).toMatchObject({ status: 307 })
+    expect(await rejectionOf(platform.apiTokens.validate())).toMatchObject({ status: 307 })
     expect(visits).toBe(0)
   })
 
-  test('an aborted request is dropped, and a truncated response is an error', async () => {
+  test('an abort closes the connection, and a truncated response is an error', async () => {
     const closed = Promise.withResolvers<void>()
     const url = await serve((request, response) => {
       if (request.url === '/v1/user') request.socket.on('close', closed.resolve)
       else response.writeHead(200, { 'content-length': '99' }).write('{', () => response.destroy())
     })
     const platform = createPlatformClient({ token: TOKEN, url, maxRetries: 0 })
-    expect(await failed(platform.users.current({ timeoutMs: 30 }))).toMatchObject({ code: 'TIMEOUT' })
+    expect(await rejectionOf(platform.users.current({ timeoutMs: 30 }))).toMatchObject({ code: 'TIMEOUT' })
     await closed.promise
-    expect(await failed(platform.locations.list())).toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
+    expect(await rejectionOf(platform.locations.list())).toMatchObject({
+      code: 'NETWORK',
+      outcome: 'unknown',
+    })
   })
 
   test('a call to a port where nothing listens is not applied', async () => {
@@ -690,7 +708,7 @@ describe('over HTTP, with the fetch of the platform', () => {
     await new Promise((resolve) => server.close(resolve))
     const url = `http://127.0.0.1:${port}`
     const platform = createPlatformClient({ token: TOKEN, url, maxRetries: 0 })
-    const error = await failed(platform.apiTokens.create('ci'))
+    const error = await rejectionOf(platform.apiTokens.create('ci'))
     expect(error).toMatchObject({ code: 'NETWORK', outcome: 'not_applied' })
     expect(error.message).toContain('ECONNREFUSED')
   })

@@ -158,8 +158,8 @@ class Call {
   }
 
   #parse(response: PlatformResponse, text: string): ParsedResponse {
-    const fail = (flaw: string): PlatformError => {
-      const what = `returned HTTP ${response.status} with a body that ${flaw}`
+    const fail = (problem: string): PlatformError => {
+      const what = `returned HTTP ${response.status} with a body that ${problem}`
       return this.#error(what, { ...response, code: 'DECODE', outcome: 'unknown' })
     }
     if (text.trim() === '') return { body: undefined, fail }

@@ -34,7 +34,7 @@ interface State {
   token?: DatabaseToken
   /** Elapsed fraction of its lifetime. */
   age: () => number
-  minting?: Promise<DatabaseToken> | undefined
+  pendingToken?: Promise<DatabaseToken> | undefined
   pauseUntil: number
 }
 const freshState = (): State => ({ age: () => 1, pauseUntil: 0 })
@@ -55,23 +55,23 @@ export function databaseTokenProvider(
   let state = freshState()
 
   const mint = async (of: State): Promise<DatabaseToken> => {
-    const age = stopwatch() // its lifetime begins before it arrives
-    const mintOptions = { ...permissions, expiration: ttl }
+    const age = stopwatch() // the lifetime of a token begins before the token arrives
+    const tokenOptions = { ...permissions, expiration: ttl }
     const token =
       database === undefined
-        ? await groups.createToken(group, mintOptions)
-        : await databases.createToken(database, mintOptions)
+        ? await groups.createToken(group, tokenOptions)
+        : await databases.createToken(database, tokenOptions)
     const lifeMs = lifeOf(token) ?? ttlMs
     Object.assign(of, { token, age: () => age() / lifeMs })
     return token
   }
   const shared = (of: State): Promise<DatabaseToken> =>
-    (of.minting ??= mint(of).finally(() => (of.minting = undefined)))
+    (of.pendingToken ??= mint(of).finally(() => (of.pendingToken = undefined)))
   const provide = async (): Promise<DatabaseToken> => {
-    const { token, minting, pauseUntil } = state
+    const { token, pendingToken, pauseUntil } = state
     const age = state.age()
     if (token === undefined || age >= DROP_AT) return await shared(state)
-    if (age >= RENEW_AT && !minting && performance.now() >= pauseUntil) {
+    if (age >= RENEW_AT && !pendingToken && performance.now() >= pauseUntil) {
       const of = state
       shared(of).catch(() => (of.pauseUntil = performance.now() + RENEW_PAUSE_MS))
     }
@@ -82,9 +82,9 @@ export function databaseTokenProvider(
 
 /** Measures time in ms with both the monotonic and the wall clock, because the former stops while a machine sleeps. */
 function stopwatch(): () => number {
-  const begun = performance.now()
+  const startedAt = performance.now()
   const begunAt = Date.now()
-  return () => Math.max(performance.now() - begun, Date.now() - begunAt)
+  return () => Math.max(performance.now() - startedAt, Date.now() - begunAt)
 }
 
 /** Returns the lifetime in a token's claims, in ms; null if it has none. */

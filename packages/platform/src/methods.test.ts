@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import {
-  type PlatformAnswer,
   type PlatformRequest,
+  type ScriptedResponse,
   scriptedPlatform,
   unsignedJwt,
 } from '../test-support/scripted-platform.ts'
@@ -12,7 +12,7 @@ const missing = { status: 404, body: { error: 'could not find database with name
 const taken = { status: 400, body: { error: 'database with same name already exists' } }
 
 describe('decoding', () => {
-  test('results are in camel case at every depth, with the original in raw', async () => {
+  test('returns camel case keys at every depth, and the original object in raw', async () => {
     const raw = {
       ...database,
       block_reads: false,
@@ -43,7 +43,7 @@ describe('decoding', () => {
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined()
   })
 
-  test('a key that occurs in both spellings', async () => {
+  test('keeps both values of a key that occurs in both spellings', async () => {
     const both = { ...database, block_reads: true, blockReads: 'odd' }
     const { platform } = scriptedPlatform(() => ({ body: { database: both } }))
     expect(await platform.databases.get('db')).toMatchObject({ blockReads: 'odd', raw: both })
@@ -52,7 +52,7 @@ describe('decoding', () => {
   test.each([
     ['bare', [{ slug: 'a' }]],
     ['wrapped', { organizations: [{ slug: 'a' }] }],
-  ])('a list that is %s', async (_, body) => {
+  ])('reads a list that is %s', async (_, body) => {
     const { platform } = scriptedPlatform(() => ({ body }))
     expect(await platform.organizations.list()).toEqual([{ slug: 'a' }])
   })
@@ -60,12 +60,12 @@ describe('decoding', () => {
   test.each([
     ['bare', { name: 'g' }],
     ['wrapped', { group: { name: 'g' } }],
-  ])('an object that is %s', async (_, body) => {
+  ])('reads an object that is %s', async (_, body) => {
     const { platform } = scriptedPlatform(() => ({ body }))
     expect(await platform.groups.transfer('g', 'other')).toEqual({ name: 'g' })
   })
 
-  test.each(['total', 'usage'])('the sum of a usage under the name %s', async (name) => {
+  test.each(['total', 'usage'])('reads the total usage under the name %s', async (name) => {
     const figures = { rows_read: 1, rows_written: 2, storage_bytes: 3, bytes_synced: 4 }
     const body = { uuid: 'u', instances: [], [name]: figures }
     const { platform } = scriptedPlatform(({ url }) => ({
@@ -81,7 +81,7 @@ describe('decoding', () => {
     expect(databases.map((each) => each.total)).toEqual([total, null])
   })
 
-  test("users' own data is unchanged", async () => {
+  test('does not convert user data', async () => {
     const { platform } = scriptedPlatform(({ url }) => ({
       body: url.includes('locations')
         ? { locations: { 'aws-eu_west': 'Ireland' } }
@@ -91,7 +91,7 @@ describe('decoding', () => {
     expect(await platform.auditLogs.list().toArray()).toEqual([{ code: 'db-create', data: { Some_Key: 1 } }])
   })
 
-  test('empty values are omitted, and null is null', async () => {
+  test('omits empty values, and keeps null', async () => {
     const { platform } = scriptedPlatform(({ url }) =>
       url.endsWith('/stats') ? { body: { top_queries: null } } : {},
     )
@@ -100,7 +100,7 @@ describe('decoding', () => {
     expect(await platform.invites.delete('a@b.c')).toEqual({ deleted: true, raw: undefined })
   })
 
-  test('when a token expires', async () => {
+  test('reads the expiry of a token', async () => {
     const { platform } = scriptedPlatform((_, count) => ({
       body: { exp: count === 1 ? -1 : 1_800_000_000 },
     }))
@@ -109,8 +109,8 @@ describe('decoding', () => {
   })
 })
 
-describe('what is sent', () => {
-  test('a token without its own permissions is requested without a body, which some engines reject', async () => {
+describe('requests', () => {
+  test('a token without permissions is requested without a body, because some engines reject one', async () => {
     const { platform, received } = scriptedPlatform(() => ({ body: { jwt: 'j' } }))
     await platform.databases.createToken('db')
     await platform.groups.createToken('g', {
@@ -125,7 +125,7 @@ describe('what is sent', () => {
     ])
   })
 
-  test('an organization is created with its name, and never twice', async () => {
+  test('creating an organization sends its name, and is never retried', async () => {
     const { platform, received } = scriptedPlatform(
       ({ url, body }) =>
         url === '/v1/organizations' && body === '{"name":"Acme"}'
@@ -139,10 +139,10 @@ describe('what is sent', () => {
       outcome: 'unknown',
     })
     expect(received).toHaveLength(2)
-    // @ts-expect-error -- unknown to the types, too
+    // @ts-expect-error -- not declared in the types either
     expect(() => platform.organizations.create({ name: 'Acme', slug: 'acme' })).toThrow(TypeError)
-    const odd = scriptedPlatform(() => ({ body: { org: {} } }))
-    await expect(odd.platform.organizations.create({ name: 'Acme' })).rejects.toMatchObject({
+    const malformed = scriptedPlatform(() => ({ body: { org: {} } }))
+    await expect(malformed.platform.organizations.create({ name: 'Acme' })).rejects.toMatchObject({
       code: 'DECODE',
     })
   })
@@ -186,15 +186,15 @@ describe('what is sent', () => {
     expect(() => platform.databases.list({ pageSize: 0 })).toThrow('pageSize')
     expect(() => platform.invites.create({ email: 'a', username: 'b' } as never)).toThrow('either')
     expect(() => platform.invites.create({} as never)).toThrow('either')
-    const misspelt = { name: 'a', group: 'b', location: 'c', sizelimit: '1' } as never
-    await expect(platform.databases.ensure(misspelt)).rejects.toThrow('unknown option location')
-    await expect(platform.groups.ensure(misspelt)).rejects.toThrow('unknown option group')
+    const misspelled = { name: 'a', group: 'b', location: 'c', sizelimit: '1' } as never
+    await expect(platform.databases.ensure(misspelled)).rejects.toThrow('unknown option location')
+    await expect(platform.groups.ensure(misspelled)).rejects.toThrow('unknown option group')
     expect(received).toEqual([])
   })
 })
 
 describe('pages', () => {
-  const page = ({ url }: PlatformRequest): PlatformAnswer => {
+  const page = ({ url }: PlatformRequest): ScriptedResponse => {
     const query = new URL(url, 'http://host').searchParams
     const at = Number(query.get('cursor') ?? 0)
     const limit = Number(query.get('limit'))
@@ -205,7 +205,7 @@ describe('pages', () => {
     return { body: { databases, pagination: { next: at + limit < 250 ? String(at + limit) : null } } }
   }
 
-  test('are requested one at a time, with a limit, and only as far as they are read', async () => {
+  test('are requested one at a time, with a limit, and only as they are read', async () => {
     const { platform, received } = scriptedPlatform(page)
     const names: string[] = []
     for await (const { name } of platform.databases.list()) names.push(name)
@@ -223,13 +223,13 @@ describe('pages', () => {
     expect([items.length, next]).toEqual([10, null])
   })
 
-  test('of a service without pagination', async () => {
+  test('a service without pagination returns a single page', async () => {
     const { platform, received } = scriptedPlatform(() => ({ body: { databases: [database] } }))
     expect(await platform.databases.list().toArray()).toHaveLength(1)
     expect(received).toHaveLength(1)
   })
 
-  test('that refer to themselves end', async () => {
+  test('a page that refers to itself is an error', async () => {
     const { platform, received } = scriptedPlatform(() => ({
       body: { databases: [], pagination: { next: 'x' } },
     }))
@@ -237,7 +237,7 @@ describe('pages', () => {
     expect(received).toHaveLength(2)
   })
 
-  test('by number', async () => {
+  test('can be numbered', async () => {
     const { platform, received } = scriptedPlatform(({ url }) => {
       const at = Number(new URL(url, 'http://host').searchParams.get('page'))
       return { body: { audit_logs: [{ code: `c${at}` }], pagination: { page: at, total_pages: 3 } } }
@@ -247,7 +247,7 @@ describe('pages', () => {
     expect(received.at(-1)?.url).toMatch('?page=3&page_size=1')
   })
 
-  test('by number end with an empty one, whatever count is reported', async () => {
+  test('numbered pages end with an empty page, whatever count is reported', async () => {
     const { platform, received } = scriptedPlatform(() => ({
       body: { audit_logs: [], pagination: { total_pages: 1_000_000 } },
     }))
@@ -257,93 +257,95 @@ describe('pages', () => {
 })
 
 describe('ensure', () => {
-  const asked = { name: 'db', group: 'default' }
+  const wantedDatabase = { name: 'db', group: 'default' }
   /** A service with one database, or none, whose POST responds as specified. */
-  const service = (initially: object | null, onCreate: (make: () => void) => PlatformAnswer) => {
+  const service = (initially: object | null, handlePost: (make: () => void) => ScriptedResponse) => {
     let stored = initially
     return scriptedPlatform(({ method }) => {
-      if (method === 'POST') return onCreate(() => (stored = database))
+      if (method === 'POST') return handlePost(() => (stored = database))
       return stored ? { body: { database: stored } } : missing
     })
   }
-  const made = (make: () => void): PlatformAnswer => {
+  const made = (make: () => void): ScriptedResponse => {
     make()
     return { body: { database } }
   }
   const never = (): never => {
-    throw new Error('nothing is to be made')
+    throw new Error('nothing should be created')
   }
 
   test('creates a missing resource, and leaves an existing one unchanged', async () => {
     const fresh = service(null, made)
-    expect(await fresh.platform.databases.ensure(asked)).toMatchObject({
+    expect(await fresh.platform.databases.ensure(wantedDatabase)).toMatchObject({
       created: true,
       database: { name: 'db' },
     })
-    expect(await fresh.platform.databases.ensure(asked)).toMatchObject({
+    expect(await fresh.platform.databases.ensure(wantedDatabase)).toMatchObject({
       created: false,
       database: { name: 'db' },
     })
     expect(fresh.received.filter(({ method }) => method === 'POST')).toHaveLength(1)
   })
 
-  test('returns the existing resource if another caller was faster', async () => {
+  test('returns the existing resource if another caller created it first', async () => {
     const race = service(null, (make) => {
       make()
       return taken
     })
-    expect(await race.platform.databases.ensure(asked)).toMatchObject({ created: false })
+    expect(await race.platform.databases.ensure(wantedDatabase)).toMatchObject({ created: false })
   })
 
-  test('the response was lost: looks it up, and does not create it twice', async () => {
+  test('after a lost response, looks the resource up instead of creating it twice', async () => {
     const lost = service(null, (make) => {
       make()
       return { drop: true }
     })
-    expect(await lost.platform.databases.ensure(asked)).toMatchObject({ created: true })
+    expect(await lost.platform.databases.ensure(wantedDatabase)).toMatchObject({ created: true })
     expect(lost.received.map(({ method }) => method)).toEqual(['GET', 'POST', 'GET'])
     const never = service(null, () => ({ drop: true }))
-    await expect(never.platform.databases.ensure(asked)).rejects.toMatchObject({ outcome: 'unknown' })
+    await expect(never.platform.databases.ensure(wantedDatabase)).rejects.toMatchObject({
+      outcome: 'unknown',
+    })
   })
 
   test.each([
-    ['in another group', { ...database, group: 'eu' }, asked, 'it is in group "eu", not "default"'],
-    ['a branch', { ...database, parent: { name: 'old' } }, asked, 'it was branched from "old"'],
+    ['in another group', { ...database, group: 'eu' }, wantedDatabase, 'it is in group "eu", not "default"'],
+    ['a branch', { ...database, parent: { name: 'old' } }, wantedDatabase, 'it was branched from "old"'],
     [
       'not a branch',
       database,
-      { ...asked, seed: { type: 'database', name: 'old' } } as const,
+      { ...wantedDatabase, seed: { type: 'database', name: 'old' } } as const,
       'it was not branched from another',
     ],
-  ])('one that is %s is a mismatch', async (_, there, wanted, words) => {
-    const { platform } = service(there, never)
+  ])('an existing database that is %s is a mismatch', async (_, existing, wanted, words) => {
+    const { platform } = service(existing, never)
     const call = platform.databases.ensure(wanted)
     const path = '/v1/organizations/acme/databases/db'
     await expect(call).rejects.toMatchObject({ code: 'MISMATCH', outcome: 'not_applied', path })
     await expect(call).rejects.toThrow(words)
   })
 
-  test('a branch of the requested database', async () => {
+  test('accepts a branch of the requested database', async () => {
     const { platform } = service({ ...database, parent: { name: 'old' } }, never)
     const seed = { type: 'database', name: 'old' } as const
-    expect(await platform.databases.ensure({ ...asked, seed })).toMatchObject({ created: false })
+    expect(await platform.databases.ensure({ ...wantedDatabase, seed })).toMatchObject({ created: false })
   })
 
-  test('other rejections are passed to the caller', async () => {
+  test('throws other errors', async () => {
     const { platform, received } = service(null, () => ({
       status: 400,
       body: { error: 'group not found' },
     }))
-    await expect(platform.databases.ensure(asked)).rejects.toThrow('group not found')
+    await expect(platform.databases.ensure(wantedDatabase)).rejects.toThrow('group not found')
     expect(received).toHaveLength(2)
     const { platform: foreign } = scriptedPlatform(() => ({
       status: 404,
       body: { error: 'organization not found' },
     }))
-    await expect(foreign.databases.ensure(asked)).rejects.toThrow('organization not found')
+    await expect(foreign.databases.ensure(wantedDatabase)).rejects.toThrow('organization not found')
   })
 
-  test('a group', async () => {
+  test('ensures a group', async () => {
     const group = { name: 'g', primary: 'local' }
     let stored: object | null = null
     const { platform } = scriptedPlatform(({ method }) => {
@@ -363,20 +365,20 @@ describe('ensure', () => {
 
 describe('readiness', () => {
   /** A platform, and the host of a new database, which is not ready at first. */
-  const newDatabase = (notReady: readonly PlatformAnswer[]) => {
-    let looks = 0
+  const newDatabase = (notReady: readonly ScriptedResponse[]) => {
+    let polls = 0
     return scriptedPlatform(({ host }) =>
-      host === 'db.example.com' ? (notReady[looks++] ?? { status: 401 }) : { body: { database } },
+      host === 'db.example.com' ? (notReady[polls++] ?? { status: 401 }) : { body: { database } },
     )
   }
-  const looksOf = (received: readonly PlatformRequest[]): number =>
+  const probesOf = (received: readonly PlatformRequest[]): number =>
     received.filter(({ host, url }) => `${host}${url}` === 'db.example.com/v2/pipeline').length
 
   test('keeps waiting after 404, failures and no response', async () => {
     const { platform, received } = newDatabase([{ status: 404 }, { status: 502 }, { drop: true }])
     const created = await platform.databases.create({ name: 'db', group: 'default' }, { wait: true })
     expect(created).toMatchObject({ name: 'db' })
-    expect([received.length, looksOf(received)]).toEqual([5, 4])
+    expect([received.length, probesOf(received)]).toEqual([5, 4])
     // the platform token is not sent to the database
     for (const { host, headers } of received)
       expect('authorization' in headers).toBe(host !== 'db.example.com')
@@ -397,7 +399,7 @@ describe('readiness', () => {
     await expect(platform.databases.waitUntilReady('db', { retry: 1 } as never)).rejects.toThrow('retry')
   })
 
-  test('sends a token if there is one', async () => {
+  test('sends the token if there is one', async () => {
     const { platform, received } = newDatabase([{ status: 404 }, { status: 200 }])
     const created = await platform.databases.get('db')
     await platform.databases.waitUntilReady(created, { authToken: async () => 'database-token' })
@@ -408,26 +410,28 @@ describe('readiness', () => {
   })
 
   test('ensure waits for a new database, even if the response to its creation was lost', async () => {
-    let isMade = false
-    const service = (answer: PlatformAnswer) =>
+    let isCreated = false
+    const service = (response: ScriptedResponse) =>
       scriptedPlatform(({ host, method }) => {
         if (host === 'db.example.com') return { status: 200 }
-        if (method === 'GET') return isMade ? { body: { database } } : missing
-        isMade = true
-        return answer
+        if (method === 'GET') return isCreated ? { body: { database } } : missing
+        isCreated = true
+        return response
       })
-    const asked = { name: 'db', group: 'default' }
-    for (const [answer, created] of [
+    const wantedDatabase = { name: 'db', group: 'default' }
+    for (const [response, created] of [
       [{ body: { database } }, true],
       [{ drop: true }, true],
       [taken, false],
     ] as const) {
-      isMade = false
-      const { platform, received } = service(answer)
-      expect(await platform.databases.ensure(asked, { wait: true })).toMatchObject({ created })
-      expect(looksOf(received)).toBe(1)
-      expect(await platform.databases.ensure(asked, { wait: true })).toMatchObject({ created: false })
-      expect(looksOf(received)).toBe(1)
+      isCreated = false
+      const { platform, received } = service(response)
+      expect(await platform.databases.ensure(wantedDatabase, { wait: true })).toMatchObject({ created })
+      expect(probesOf(received)).toBe(1)
+      expect(await platform.databases.ensure(wantedDatabase, { wait: true })).toMatchObject({
+        created: false,
+      })
+      expect(probesOf(received)).toBe(1)
     }
   })
 
@@ -455,7 +459,7 @@ describe('databaseToken', () => {
   afterEach(() => void vi.useRealTimers())
 
   /** A service that creates tokens with this lifetime, or fails. */
-  const mints = (lifeSeconds: number | null, fail: () => boolean = () => false) => {
+  const tokenService = (lifeSeconds: number | null, fail: () => boolean = () => false) => {
     let count = 0
     return scriptedPlatform(() => {
       if (fail()) return { status: 403, body: { error: 'no' } }
@@ -465,8 +469,8 @@ describe('databaseToken', () => {
   }
   const numberOf = (token: string): unknown =>
     (JSON.parse(Buffer.from(token.split('.')[1] as string, 'base64url').toString()) as { n: number }).n
-  test('creates one for all simultaneous calls, with the requested permissions', async () => {
-    const { platform, received } = mints(3_600)
+  test('creates one token for all simultaneous calls, with the requested permissions', async () => {
+    const { platform, received } = tokenService(3_600)
     const token = platform.databaseToken({ database: 'db', ttl: '1h', authorization: 'read-only' })
     const tokens = await Promise.all([token(), token(), token()])
     expect(new Set(tokens).size).toBe(1)
@@ -476,14 +480,14 @@ describe('databaseToken', () => {
     ])
   })
 
-  test('of a group', async () => {
-    const { platform, received } = mints(60)
+  test('creates tokens for a group', async () => {
+    const { platform, received } = tokenService(60)
     await platform.databaseToken({ group: 'g', ttl: '1m' })()
     expect(received[0]?.url).toMatch('/groups/g/auth/tokens?expiration=1m')
   })
 
-  test('renews it before it expires, while the old one is still used', async () => {
-    const { platform, received } = mints(100)
+  test('renews a token before it expires, and uses the old one in the meantime', async () => {
+    const { platform, received } = tokenService(100)
     const token = platform.databaseToken({ database: 'db', ttl: '2h' })
     expect(numberOf(await token())).toBe(1)
     await vi.advanceTimersByTimeAsync(74_000)
@@ -494,14 +498,14 @@ describe('databaseToken', () => {
     await vi.advanceTimersByTimeAsync(0)
     expect(received).toHaveLength(2)
     expect(numberOf(await token())).toBe(2)
-    // no call until it had expired: the next one waits
+    // there was no call until it had expired, so the next call waits
     await vi.advanceTimersByTimeAsync(96_000)
     expect(numberOf(await token())).toBe(3)
     expect(received).toHaveLength(3)
   })
 
   test('a token without an expiry is used for the requested time', async () => {
-    const { platform, received } = mints(null)
+    const { platform, received } = tokenService(null)
     const token = platform.databaseToken({ database: 'db', ttl: '1d12h' })
     await token()
     await vi.advanceTimersByTimeAsync(26 * 3_600_000)
@@ -511,9 +515,9 @@ describe('databaseToken', () => {
     expect(numberOf(await token())).toBe(2)
   })
 
-  test('a failure to renew is reported once the old one has expired, and not retried at once', async () => {
+  test('a failed renewal is reported once the old token has expired, and is not retried at once', async () => {
     let fails = false
-    const { platform, received } = mints(100, () => fails)
+    const { platform, received } = tokenService(100, () => fails)
     const token = platform.databaseToken({ database: 'db', ttl: '100s' })
     await token()
     fails = true
@@ -533,8 +537,8 @@ describe('databaseToken', () => {
     expect(numberOf(await token())).toBe(2)
   })
 
-  test('forgets its token, even while it is being fetched', async () => {
-    const { platform } = mints(3_600)
+  test('discards the token on forget(), even while it is being fetched', async () => {
+    const { platform } = tokenService(3_600)
     const token = platform.databaseToken({ database: 'db', ttl: '1h' })
     const first = token()
     token.forget()
@@ -543,13 +547,16 @@ describe('databaseToken', () => {
     expect(await token()).toBe(await second)
   })
 
-  test.each(['', '1', 'h', 'never', '1y', '0m', '1h ', '-1h'])('an invalid time: %j', async (ttl) => {
-    const { platform } = mints(1)
-    expect(() => platform.databaseToken({ database: 'db', ttl })).toThrow('ttl must be a duration')
-  })
+  test.each(['', '1', 'h', 'never', '1y', '0m', '1h ', '-1h'])(
+    'rejects the invalid duration %j',
+    async (ttl) => {
+      const { platform } = tokenService(1)
+      expect(() => platform.databaseToken({ database: 'db', ttl })).toThrow('ttl must be a duration')
+    },
+  )
 
   test('requires either a database or a group', async () => {
-    const { platform } = mints(1)
+    const { platform } = tokenService(1)
     expect(() => platform.databaseToken({ ttl: '1h' } as never)).toThrow('either database or group')
     expect(() => platform.databaseToken({ ttl: '1h', database: 'a', group: 'b' } as never)).toThrow('either')
     expect(() => platform.databaseToken({ ttl: '1h', database: 'a', expiration: '1h' } as never)).toThrow(

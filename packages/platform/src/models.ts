@@ -13,7 +13,7 @@ type Flags<Names extends string> = Readonly<Record<Names, boolean>>
 
 export interface Database extends Raw, Flags<'blockReads' | 'blockWrites' | 'deleteProtection'> {
   readonly name: string
-  /** UUID, which also identifies the engine, if it is not SQLite's. */
+  /** UUID, which also identifies the engine if it is not SQLite. */
   readonly dbId: string
   /** Host of the database. Do not derive it from the name. */
   readonly hostname: string

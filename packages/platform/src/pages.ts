@@ -44,7 +44,7 @@ export class Pages<T> implements AsyncIterable<T> {
     for await (const page of this.pages()) yield* page.items
   }
 
-  /** Fetches all items, or the first ones. @param options `limit`: maximum number of items */
+  /** Fetches all items, or the first `limit` items. @param options `limit`: maximum number of items */
   async toArray({ limit = Infinity }: { readonly limit?: number | undefined } = {}): Promise<T[]> {
     if (!(limit >= 0)) throw new TypeError('limit must be a number >= 0')
     const items: T[] = []

@@ -5,14 +5,14 @@ import { wasNeverConnected } from './retry-rules.ts'
 test.each([
   ['refused', 'ECONNREFUSED', 'connect', true],
   ['no such name', 'ENOTFOUND', 'getaddrinfo', true],
-  ['unreachable at first', 'ENETUNREACH', 'connect', true],
-  ['unreachable in the middle', 'EHOSTUNREACH', 'read', false],
+  ['unreachable when connecting', 'ENETUNREACH', 'connect', true],
+  ['unreachable while reading', 'EHOSTUNREACH', 'read', false],
   ['reset', 'ECONNRESET', 'read', false],
 ])('%s', (_, code, syscall, expected) => {
   expect(wasNeverConnected(fetchFailure(code, syscall))).toBe(expected)
 })
 
-test('an error that is its own cause', () => {
-  const error = new Error('round')
+test('handles an error that is its own cause', () => {
+  const error = new Error('circular')
   expect(wasNeverConnected(Object.assign(error, { cause: error }))).toBe(false)
 })

@@ -61,6 +61,6 @@ export const wasNeverConnected = (failure: unknown): boolean =>
   causesOf(failure).some((error) => {
     const { code, syscall } = (error ?? {}) as { code?: unknown; syscall?: unknown }
     // a host can also become unreachable during a connection
-    const isInMiddle = String(code).endsWith('UNREACH') && syscall !== 'connect'
-    return NOT_CONNECTED.test(String(code)) && !isInMiddle
+    const isDuringConnection = String(code).endsWith('UNREACH') && syscall !== 'connect'
+    return NOT_CONNECTED.test(String(code)) && !isDuringConnection
   })

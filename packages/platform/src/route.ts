@@ -35,7 +35,7 @@ interface MethodInput<I extends readonly unknown[], O> {
 }
 
 /** For options that are not part of the request. */
-export const unsent =
+export const notSent =
   <O>(): ((options: O) => object) =>
   () => ({})
 

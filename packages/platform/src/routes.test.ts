@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { PLATFORM_CALLS } from '../test-support/platform-calls.ts'
 import { type PlatformRequest, scriptedPlatform } from '../test-support/scripted-platform.ts'
 
-// Every documented route of the platform API has a method, and every method but one is a documented route, according to a
-// table that cites the service's documentation. Each call is made once, with all of its arguments, and gets the documented
+// Every documented route of the platform API has a method, and every method but one calls a documented route, according to a
+// table that cites the service's documentation. Each method is called once, with all arguments, and receives the documented
 // response.
 
 interface Schema {
@@ -38,7 +38,7 @@ const CALLS = Object.entries(PLATFORM_CALLS).filter(([name]) => name !== UNDOCUM
 /** Methods that make several calls. */
 const HELPERS = ['databases.ensure', 'databases.waitUntilReady', 'groups.ensure']
 /** Fields that are sent but are not in the table: those in its notes, and deprecated ones. */
-const NOTED: Readonly<Record<string, readonly string[]>> = {
+const EXTRA_FIELDS: Readonly<Record<string, readonly string[]>> = {
   'GET /v1/organizations/{organizationSlug}/databases': ['limit'],
   'POST /v1/organizations/{organizationSlug}/databases/{databaseName}/auth/tokens': [
     'fine_grained_permissions',
@@ -46,7 +46,7 @@ const NOTED: Readonly<Record<string, readonly string[]>> = {
   'POST /v1/organizations/{organizationSlug}/groups/{groupName}/auth/tokens': ['fine_grained_permissions'],
 }
 
-/** A value for a schema, in which each text is its own path. */
+/** Returns a value for a schema, in which each string is its own path. */
 function sample(schema: Schema, name = 'it'): unknown {
   if (schema.fields)
     return Object.fromEntries(Object.entries(schema.fields).map(([key, each]) => [key, sample(each, key)]))
@@ -102,11 +102,11 @@ test.each([...results])(
   (_, { request, result }) => {
     expect(result).not.toBeInstanceOf(Error)
     const row = rowOf(request) as Row
-    const noted = NOTED[nameOf(row)] ?? []
+    const extra = EXTRA_FIELDS[nameOf(row)] ?? []
 
     const query = new URL(request.url, 'http://host').searchParams
     const isCursor = (name: string): boolean => name === 'cursor' || name === 'limit'
-    const names = [...query.keys()].filter((name) => !noted.includes(name) && !isCursor(name))
+    const names = [...query.keys()].filter((name) => !extra.includes(name) && !isCursor(name))
     expect(names.toSorted()).toEqual(
       Object.keys(row.request.query ?? {})
         .filter((name) => !isCursor(name))
@@ -120,7 +120,7 @@ test.each([...results])(
       const sent = Object.keys(JSON.parse(request.body as string) as object)
       const fields = Object.keys(body.schema.fields ?? {})
       // for an invitation, either of the two
-      expect(sent.filter((name) => !noted.includes(name)).toSorted()).toEqual(
+      expect(sent.filter((name) => !extra.includes(name)).toSorted()).toEqual(
         fields.filter((name) => name !== 'username' || !fields.includes('email')).toSorted(),
       )
     }

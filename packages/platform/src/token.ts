@@ -41,6 +41,6 @@ export function checkPlatformToken(token: unknown): asserts token is PlatformTok
 export function redact(text: string, token: string): string {
   const inJson = JSON.stringify(token).slice(1, -1)
   const forms = token === '' ? [] : [token, inJson, inJson.replaceAll('/', '\\/')]
-  const known = forms.reduce((left, form) => left.replaceAll(form, '[token]'), text)
+  const known = forms.reduce((remaining, form) => remaining.replaceAll(form, '[token]'), text)
   return known.replace(/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, '[token]')
 }

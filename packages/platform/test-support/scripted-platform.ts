@@ -15,7 +15,7 @@ export interface PlatformRequest {
 }
 
 /** The response: JSON of `body`, or `text`. `drop` loses the connection instead; `hang` never responds. */
-export interface PlatformAnswer {
+export interface ScriptedResponse {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
@@ -24,7 +24,7 @@ export interface PlatformAnswer {
   readonly hang?: boolean
 }
 
-export type PlatformScript = (request: PlatformRequest, count: number) => PlatformAnswer
+export type PlatformScript = (request: PlatformRequest, count: number) => ScriptedResponse
 
 export const TOKEN = 'platform-token'
 
@@ -45,13 +45,13 @@ export function scriptedPlatform(
   const fetch: PlatformFetch = async (address, { method, headers, body = '', signal, redirect }) => {
     const { host, pathname, search } = new URL(address)
     const request = { method, host, url: pathname + search, headers, body, signal, redirect }
-    const answer = script(request, received.push(request))
-    if (answer.drop) throw fetchFailure('ECONNRESET', 'read')
-    if (answer.hang) return await new Promise(() => {})
-    const text = answer.text ?? (answer.body === undefined ? '' : JSON.stringify(answer.body))
+    const response = script(request, received.push(request))
+    if (response.drop) throw fetchFailure('ECONNRESET', 'read')
+    if (response.hang) return await new Promise(() => {})
+    const text = response.text ?? (response.body === undefined ? '' : JSON.stringify(response.body))
     return new Response(text, {
-      status: answer.status ?? 200,
-      headers: { 'content-type': 'application/json', ...answer.headers },
+      status: response.status ?? 200,
+      headers: { 'content-type': 'application/json', ...response.headers },
     })
   }
   const url = 'https://api.platform.test'

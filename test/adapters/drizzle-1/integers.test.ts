@@ -4,7 +4,7 @@ import { alias, integer, numeric, sqliteTable, text } from 'drizzle-orm/sqlite-c
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openTestServer } from '../../support/test-server.ts'
 
-// Integers that no JavaScript number represents exactly: never a rounded number, never a bigint where the type is number.
+// Integers that no JavaScript number represents exactly. They are never rounded, and never a bigint where the type is number.
 
 const UNSAFE = 2n ** 53n + 1n
 const owners = sqliteTable('owners', {
@@ -139,7 +139,7 @@ test.each([1e300, 1.5])('numbers that are not integers are not affected: %d', as
   expect(await db.query.owners.findMany({ with: { things: true } })).toMatchObject([{ things: [expected] }])
 })
 
-test('the error is not a failure of the query', async () => {
+test('the error is not reported as a failed query', async () => {
   await db.run(sql`update owners set plain_int = ${UNSAFE}`)
   const error: unknown = await db.query.owners.findFirst().catch((reason: unknown) => reason)
   expect(error).toBeInstanceOf(RangeError)

@@ -10,7 +10,7 @@ import {
   qualifiedNameOf,
 } from '../../../packages/drizzle-driver/src/internals.ts'
 
-// These fail when Drizzle renames one of the members it does not declare.
+// These tests fail when Drizzle renames one of the members that it does not declare.
 
 const a = sqliteTable('a', { id: integer() })
 const db = drizzle.mock({ relations: defineRelations({ a }) })

@@ -9,7 +9,7 @@ import { sql } from 'drizzle-orm'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
-// The command line of drizzle-kit 1.0 on each tested server.
+// The drizzle-kit 1.0 CLI on each tested server.
 
 const server = await openTestServer()
 const fixture = fileURLToPath(new URL('../../fixtures/drizzle-kit/', import.meta.url))
@@ -63,15 +63,15 @@ test('generate needs no server, and our migrate() applies what it wrote', async 
   await db.$client.close()
 })
 
-test('push creates the tables, and has nothing to do the second time', async () => {
+test('push creates the tables, and changes nothing the second time', async () => {
   await kit('push')
   const db = drizzle({ connection: database.config })
   const tables = async (): Promise<unknown[][]> =>
     await db.values(sql`select name, sql from sqlite_schema where name in ('author', 'book') order by name`)
-  const made = await tables()
-  expect(made.map(([name]) => name)).toEqual(['author', 'book'])
+  const created = await tables()
+  expect(created.map(([name]) => name)).toEqual(['author', 'book'])
   await kit('push')
-  expect(await tables()).toEqual(made)
+  expect(await tables()).toEqual(created)
   await db.$client.close()
 })
 
@@ -102,7 +102,7 @@ test('pull writes the existing schema to a file', async () => {
   expect(readFileSync(join(out, 'relations.ts'), 'utf8')).toContain('defineRelations')
 })
 
-test('drizzle-kit migrate and our migrate() take turns on one database', async () => {
+test('drizzle-kit migrate and our migrate() can be used alternately on one database', async () => {
   const db = drizzle({ connection: database.config })
   const applied = async (): Promise<unknown[]> =>
     await db.values(sql`select hash, created_at, name from __drizzle_migrations order by name`)

@@ -42,7 +42,7 @@ test('pending migrations are listed, and nothing is changed', async () => {
   expect(await db.values(sql`select name from sqlite_schema where name = 'b'`)).toEqual([])
 })
 
-test('a folder of drizzle-kit 1.0 takes two requests, then one; rows of cascading children stay', async () => {
+test('migrating a drizzle-kit 1.0 folder takes two requests the first time, then one; rows of cascading children are kept', async () => {
   expect(
     await requestsOf(() => expect(migrate(db, { migrationsFolder: folder })).resolves.toEqual(names)),
   ).toBe(2)
@@ -64,10 +64,10 @@ test('rebuilding a parent table keeps every row of its cascading children', asyn
   expect(await db.values(sql`select typeof(age) from parent`)).toEqual([['text']])
 })
 
-test.each(['before', 'after'])('Drizzle’s own migrator may run %s ours', async (order) => {
-  const theirs = libsqlDrizzle({ connection: database as { url: string } })
+test.each(['before', 'after'])('Drizzle’s own migrator can run %s ours', async (order) => {
+  const libsqlDb = libsqlDrizzle({ connection: database as { url: string } })
   const steps = [
-    () => drizzleMigrate(theirs, { migrationsFolder: folder }),
+    () => drizzleMigrate(libsqlDb, { migrationsFolder: folder }),
     () => migrate(db, { migrationsFolder: folder }),
   ]
   for (const step of order === 'before' ? steps : steps.reverse()) await step()
@@ -77,7 +77,7 @@ test.each(['before', 'after'])('Drizzle’s own migrator may run %s ours', async
 describe('a table of Drizzle before 1.0', () => {
   const createOld = sql`create table __drizzle_migrations (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric)`
 
-  test('is upgraded to 1.0 with the next migration, and read until then', async () => {
+  test('is readable, and upgraded to 1.0 with the next migration', async () => {
     const [init] = readMigrationFiles({ migrationsFolder: folder })
     await db.run(createOld)
     for (const statement of init!.sql) await db.run(sql.raw(statement))
@@ -110,7 +110,7 @@ test('the error names the failing statement, and no part of any migration is kep
   expect(await db.values(sql`select name from sqlite_schema where name in ('a', 'c')`)).toEqual([])
 })
 
-test('two migrations from the same second are distinct; racing deployments apply each once', async () => {
+test('two migrations from the same second are distinct; concurrent deployments apply each once', async () => {
   await migrate(db, { migrations: [one] })
   const applied = await Promise.all(Array.from({ length: 5 }, () => migrate(db, { migrations: [one, two] })))
   expect(applied.filter((each) => each.length > 0)).toEqual([[two.name]])
@@ -123,7 +123,7 @@ test('folders of another layout, and names without a time, are rejected', async 
   await expect(migrate(db, { migrations: [{ ...one, name: 'one' }] })).rejects.toThrow('YYYYMMDDHHMMSS')
 })
 
-test('a migration that a merge put between applied ones is applied, or rejected if requested', async () => {
+test('a migration that a merge inserted between applied ones is applied, or rejected on request', async () => {
   const later: MigrationSource = { name: '20260301000000_later', sql: 'create table c (id integer)' }
   await migrate(db, { migrations: [one, later] })
   const merged = [one, { ...two, name: '20260201000000_two' }, later]
@@ -151,7 +151,7 @@ test('foreign keys are checked, except for a table whose key cannot be checked',
   expect(await db.values(sql`select count(*) from p`)).toEqual([[1]])
 })
 
-test('without a transaction, statement by statement', async () => {
+test('applies migrations statement by statement without a transaction', async () => {
   const broken = {
     name: '20260102000000_broken',
     sql: 'create table b (id integer);insert into nowhere values (1)',
@@ -166,7 +166,7 @@ test('without a transaction, statement by statement', async () => {
 describe('init', () => {
   const tables = () => db.values(sql`select name from sqlite_schema where name = 'a'`)
 
-  test('marks the only migration as applied, as Drizzle’s own migrator does, and runs nothing', async () => {
+  test('marks the only migration as applied without running it, as Drizzle’s own migrator does', async () => {
     expect(await migrate(db, { migrations: [one], init: true })).toBeUndefined()
     expect([await tables(), (await journal()).map(([, , name]) => name)]).toEqual([[], [one.name]])
     expect(await migrate(db, { migrations: [one, two] })).toEqual([two.name])
@@ -181,10 +181,10 @@ describe('init', () => {
   })
 
   test('returns the same as Drizzle’s own migrator', async () => {
-    const theirs = libsqlDrizzle({ connection: database as { url: string } })
+    const libsqlDb = libsqlDrizzle({ connection: database as { url: string } })
     const config = { migrationsFolder: folder, init: true } as const
-    expect(await migrate(db, config)).toEqual(await drizzleMigrate(theirs, config))
+    expect(await migrate(db, config)).toEqual(await drizzleMigrate(libsqlDb, config))
     await migrate(db, { migrationsFolder: folder })
-    expect(await migrate(db, config)).toEqual(await drizzleMigrate(theirs, config))
+    expect(await migrate(db, config)).toEqual(await drizzleMigrate(libsqlDb, config))
   })
 })

@@ -49,7 +49,7 @@ test('column names follow the casing of the table', async () => {
   expect(await db.values(`select born_at from users`)).toEqual([[5]])
 })
 
-test('rows with their relations', async () => {
+test('finds rows with their relations', async () => {
   await db.insert(posts).values([
     { id: 10, authorId: 1, title: 'a' },
     { id: 11, authorId: 1, title: 'b' },
@@ -68,7 +68,7 @@ test('rows with their relations', async () => {
   expectTypeOf(first).returns.resolves.extract<object>().toHaveProperty('posts')
 })
 
-test('in transactions and batches', async () => {
+test('works in transactions and batches', async () => {
   const found = await db.transaction(async (tx) => {
     await tx.update(users).set({ name: 'Grace' })
     const [first] = await tx.batch([tx.query.users.findFirst({ columns: { name: true } })])
@@ -84,7 +84,7 @@ test('with intMode bigint, integer() columns still return numbers', async () => 
     expect(await other.query.users.findMany({ with: { posts: true } })).toEqual([{ ...ada, posts: [] }])
 })
 
-test('vectors in nested rows', async () => {
+test('decodes vectors in nested rows', async () => {
   const places = sqliteTable('places', { userId: integer('user_id'), at: vector({ dimensions: 2 }) })
   const other = drizzle({
     client: db.$client,
@@ -102,8 +102,8 @@ test('vectors in nested rows', async () => {
 
 test('generated mappers return the same rows', async () => {
   const jit = drizzle({ client: db.$client, relations, jit: true })
-  for (const made of [db, jit]) {
-    expect(await made.select().from(users)).toEqual([ada])
-    expect(await made.query.users.findMany({ with: { posts: true } })).toEqual([{ ...ada, posts: [] }])
+  for (const created of [db, jit]) {
+    expect(await created.select().from(users)).toEqual([ada])
+    expect(await created.query.users.findMany({ with: { posts: true } })).toEqual([{ ...ada, posts: [] }])
   }
 })

@@ -6,7 +6,7 @@ import { openTestServer } from '../../support/test-server.ts'
 import { startTursodb } from '../../support/tursodb.ts'
 import { tursodbProblem } from '../../support/tursodb-server.ts'
 
-// Differences from earlier versions; the rest is in drizzle/transactions.test.ts, which runs on 1.0, too.
+// Differences from earlier versions. The other tests are in drizzle/transactions.test.ts, which also runs on 1.0.
 
 const items = sqliteTable('items', { id: integer().primaryKey(), name: text().notNull().unique() })
 let db: BatonDatabase
@@ -34,7 +34,7 @@ test('libsql-server rejects concurrent transactions', async () => {
   expect(await db.select().from(items)).toEqual([])
 })
 
-test('Turso’s engine runs concurrent transactions; of two that conflict, one is kept', async (context) => {
+test('Turso’s engine runs concurrent transactions, and keeps one of two that conflict', async (context) => {
   if (tursodbProblem !== null) context.skip(tursodbProblem)
   const turso = drizzle((await startTursodb()).url)
   await turso.run(sql`pragma journal_mode = mvcc`)

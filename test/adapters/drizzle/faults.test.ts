@@ -6,18 +6,18 @@ import { sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openTestServer, type TestDatabase, type TestServer } from '../../support/test-server.ts'
 
-// These run on all versions of Drizzle.
+// These tests run on all versions of Drizzle.
 
 const items = sqliteTable('items', { name: text().unique() })
-/** The fate of the next requests: they pass, do not arrive, lose their response, or reach another server. */
-type Fate = 'passes' | 'does not arrive' | 'loses its answer' | Response
+/** What happens to the next requests: they pass, do not arrive, lose their response, or reach another server. */
+type Fault = 'passes' | 'does not arrive' | 'loses its response' | Response
 
 let server: TestServer
 let database: TestDatabase
 let db: BatonDatabase
-let fates: Fate[] = []
+let faults: Fault[] = []
 
-// each test has its own database, because a transaction that was cut off holds the write lock for a while
+// each test has its own database, because an interrupted transaction holds the write lock for a while
 beforeEach(async () => {
   server ??= await openTestServer()
   database = await server.createDatabase()
@@ -25,18 +25,18 @@ beforeEach(async () => {
     connection: {
       ...database.config,
       async fetch(input, init) {
-        const fate = fates.shift() ?? 'passes'
-        if (fate === 'does not arrive') throw new TypeError('fetch failed')
-        if (fate instanceof Response) return fate
+        const fault = faults.shift() ?? 'passes'
+        if (fault === 'does not arrive') throw new TypeError('fetch failed')
+        if (fault instanceof Response) return fault
         const response = await fetch(input, init)
-        if (fate === 'passes') return response
+        if (fault === 'passes') return response
         await response.text()
         throw new TypeError('fetch failed')
       },
     },
   })
   await db.run(sql`create table items (name text unique)`)
-  fates = []
+  faults = []
 })
 afterEach(() => db.$client.close())
 const names = async (): Promise<unknown[]> => {
@@ -45,15 +45,15 @@ const names = async (): Promise<unknown[]> => {
 }
 
 test('a commit whose response was lost is reported as unknown, not as rolled back', async () => {
-  fates = ['passes', 'loses its answer']
+  faults = ['passes', 'loses its response']
   const attempt = db.transaction((tx) => tx.insert(items).values({ name: 'a' }))
   await expect(attempt).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
   expect(await names()).toEqual(['a'])
 })
 
 test('a lost statement ends the transaction; later calls are rejected and the user’s error is kept', async () => {
-  const mine = new Error('mine')
-  fates = ['passes', 'loses its answer']
+  const ownError = new Error('own error')
+  faults = ['passes', 'loses its response']
   const attempt = db.transaction(async (tx) => {
     await tx.insert(items).values({ name: 'a' })
     await expect(tx.insert(items).values({ name: 'b' })).rejects.toMatchObject({
@@ -62,34 +62,34 @@ test('a lost statement ends the transaction; later calls are rejected and the us
     await expect(tx.transaction((inner) => inner.insert(items).values({ name: 'c' }))).rejects.toMatchObject({
       cause: { code: 'TRANSACTION_LOST' },
     })
-    throw mine
+    throw ownError
   })
-  await expect(attempt).rejects.toBe(mine)
+  await expect(attempt).rejects.toBe(ownError)
   expect(await names()).toEqual([])
 })
 
 test('a rollback that does not arrive does not replace the user’s error', async () => {
-  const mine = new Error('mine')
-  fates = ['passes', 'does not arrive']
+  const ownError = new Error('own error')
+  faults = ['passes', 'does not arrive']
   const attempt = db.transaction(async (tx) => {
     await tx.insert(items).values({ name: 'a' })
-    throw mine
+    throw ownError
   })
-  await expect(attempt).rejects.toBe(mine)
+  await expect(attempt).rejects.toBe(ownError)
   expect(await names()).toEqual([])
 })
 
 test('a batch whose response was lost is not repeated', async () => {
-  fates = ['loses its answer']
+  faults = ['loses its response']
   const attempt = db.batch([db.insert(items).values({ name: 'a' }), db.insert(items).values({ name: 'b' })])
   await expect(attempt).rejects.toMatchObject({ cause: { code: 'NETWORK', outcome: 'unknown' } })
   expect(await names()).toEqual(['a', 'b'])
 })
 
-test('a lost select is sent again, a lost write is not', async () => {
-  fates = ['loses its answer']
+test('a select whose response was lost is retried, but a write is not', async () => {
+  faults = ['loses its response']
   expect(await names()).toEqual([])
-  fates = ['loses its answer']
+  faults = ['loses its response']
   await expect(db.insert(items).values({ name: 'a' })).rejects.toMatchObject({
     cause: { code: 'NETWORK', outcome: 'unknown' },
   })
@@ -112,7 +112,7 @@ test.each<[number, string, string]>([
       [() => db.transaction(async (tx) => await tx.insert(items).values({ name: 'a' })), inside],
     ]
     for (const [attempt, expected] of attempts) {
-      fates = [new Response(body, { status })]
+      faults = [new Response(body, { status })]
       const error: unknown = await attempt().then(
         () => null,
         (reason: unknown) => reason,
@@ -125,7 +125,7 @@ test.each<[number, string, string]>([
 )
 
 test('a request that times out is aborted', async () => {
-  const impatient = drizzle({
+  const shortTimeout = drizzle({
     connection: {
       ...database.config,
       requestTimeoutMs: 50,
@@ -138,35 +138,38 @@ test('a request that times out is aborted', async () => {
   })
   const timeout = { name: 'TransportError', code: 'TIMEOUT' }
   const insert = (on: Pick<BatonDatabase, 'insert'>) => on.insert(items).values({ name: 'a' })
-  await expect(insert(impatient)).rejects.toMatchObject({ cause: timeout })
-  await expect(impatient.batch([insert(impatient)])).rejects.toMatchObject({ cause: timeout })
-  await expect(impatient.transaction(insert)).rejects.toMatchObject({
+  await expect(insert(shortTimeout)).rejects.toMatchObject({ cause: timeout })
+  await expect(shortTimeout.batch([insert(shortTimeout)])).rejects.toMatchObject({ cause: timeout })
+  await expect(shortTimeout.transaction(insert)).rejects.toMatchObject({
     cause: { code: 'TRANSACTION_LOST', cause: timeout },
   })
-  await impatient.$client.close()
+  await shortTimeout.$client.close()
 })
 
-test('a transaction that exceeds its 5 s while another writer waits is lost, and keeps the user’s error (takes 6 s)', async () => {
-  const mine = new Error('mine')
-  // otherwise the client would end it a little earlier
-  const patient = (): BatonDatabase =>
+test('a transaction that takes more than 5 s while another writer waits is lost, and rejects with the user’s error (takes 6 s)', async () => {
+  const ownError = new Error('own error')
+  // otherwise, the client would end the transaction slightly earlier
+  const withoutTimeout = (): BatonDatabase =>
     drizzle({ connection: { ...database.config, transactionTimeoutMs: Infinity } })
-  const [db1, db2] = [patient(), patient()]
+  const [db1, db2] = [withoutTimeout(), withoutTimeout()]
   let begun = (): void => {}
-  const holding = new Promise<void>((resolve) => {
+  const hasBegun = new Promise<void>((resolve) => {
     begun = resolve
   })
-  const outliving = db1.transaction(async (tx) => {
+  const longTransaction = db1.transaction(async (tx) => {
     await tx.insert(items).values({ name: 'a' })
     begun()
     await new Promise((resolve) => setTimeout(resolve, 5_700))
     await expect(tx.insert(items).values({ name: 'b' })).rejects.toMatchObject({
       cause: { name: 'StreamError' },
     })
-    throw mine
+    throw ownError
   })
-  await holding
-  await Promise.all([expect(outliving).rejects.toBe(mine), db2.insert(items).values({ name: 'the other' })])
+  await hasBegun
+  await Promise.all([
+    expect(longTransaction).rejects.toBe(ownError),
+    db2.insert(items).values({ name: 'the other' }),
+  ])
   expect(await names()).toEqual(['the other'])
   await Promise.all([db1.$client.close(), db2.$client.close()])
 })
@@ -176,12 +179,12 @@ test('a transaction that exceeds transactionTimeoutMs cannot commit, and none of
   const observe: ClientConfig['observe'] = ({ type }) => {
     if (type === 'transaction:lost') lost.resolve()
   }
-  const hasty = drizzle({ connection: { ...database.config, transactionTimeoutMs: 100, observe } })
-  const outliving = hasty.transaction(async (tx) => {
+  const shortLived = drizzle({ connection: { ...database.config, transactionTimeoutMs: 100, observe } })
+  const longTransaction = shortLived.transaction(async (tx) => {
     await tx.insert(items).values({ name: 'a' })
     await lost.promise
   })
-  await expect(outliving).rejects.toMatchObject({ name: 'StreamError', code: 'TRANSACTION_EXPIRED' })
+  await expect(longTransaction).rejects.toMatchObject({ name: 'StreamError', code: 'TRANSACTION_EXPIRED' })
   expect(await names()).toEqual([])
-  await hasty.$client.close()
+  await shortLived.$client.close()
 })

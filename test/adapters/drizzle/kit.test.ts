@@ -11,7 +11,7 @@ import { endWithTests } from '../../support/baton-command.ts'
 import { stablePort } from '../../support/stable-port.ts'
 import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
-// drizzle-kit's command line on each tested server; push is in real-clients.test.ts.
+// The drizzle-kit CLI on each tested server. `push` is tested in real-clients.test.ts.
 
 const server = await openTestServer()
 const fixture = fileURLToPath(new URL('../../fixtures/drizzle-kit/', import.meta.url))
@@ -42,16 +42,19 @@ async function kit(...args: string[]): Promise<void> {
   await promisify(execFile)(process.execPath, argsOf(args), options)
 }
 
-/** Starts drizzle-kit's studio, whose page is hosted elsewhere. @returns a function that sends a request to its local API */
+/**
+ * Starts drizzle-kit's studio without its page, which is hosted elsewhere. @returns a function that sends a request to its local
+ * API
+ */
 async function startStudio(): Promise<(body: object) => Promise<unknown>> {
   const port = await stablePort()
   const args = argsOf(['studio', '--host', '127.0.0.1', '--port', String(port)])
   const child = spawn(process.execPath, args, { cwd: fixture, env: env() })
   endWithTests(child)
-  let said = ''
+  let output = ''
   for await (const part of child.stdout) {
-    said += part
-    if (said.includes('up and running')) break
+    output += part
+    if (output.includes('up and running')) break
   }
   return async (body) => {
     const response = await fetch(`http://127.0.0.1:${port}/`, {
@@ -106,7 +109,7 @@ test('pull writes the existing schema to a file', async () => {
   expect(written('relations.ts')).toContain('books: many(book)')
 })
 
-test('drizzle-kit migrate and our migrate() take turns on one database', async () => {
+test('drizzle-kit migrate and our migrate() can be used alternately on one database', async () => {
   const db = drizzle({ connection: database.config })
   const applied = async (): Promise<unknown[]> =>
     await db.values(sql`select hash, created_at from __drizzle_migrations order by created_at`)

@@ -43,7 +43,7 @@ const tables = async (): Promise<unknown[]> => {
 const one = migration(1, 'create table a (id integer)')
 const two = migration(2, 'create table b (id integer)')
 
-test('one migration takes two requests, none takes one, and both return what was applied', async () => {
+test('migrating takes two requests, or one if nothing is pending, and returns what was applied', async () => {
   expect(
     await requestsOf(() => expect(migrate(db, { migrations: [one] })).resolves.toEqual(['0001_test'])),
   ).toBe(2)
@@ -71,7 +71,7 @@ test('listing pending migrations takes one request, and changes nothing', async 
 
 const backend = (['embedded', 'sqld'] as const).find((name) => name === inject('target'))
 
-test.runIf(backend)('without pending migrations no write permission is needed', async () => {
+test.runIf(backend)('needs no write permission if nothing is pending', async () => {
   await using local = await startLocalServer({ backend: backend as 'embedded', auth: true })
   const address = await local.createDatabase('app')
   const owner = drizzle({ connection: address })
@@ -108,10 +108,10 @@ describe('the output of drizzle-kit', () => {
     })
   })
 
-  test.each(['before', 'after'])('Drizzle’s own migrator may run %s ours', async (order) => {
-    const theirs = libsqlDrizzle({ connection: database })
+  test.each(['before', 'after'])('Drizzle’s own migrator can run %s ours', async (order) => {
+    const libsqlDb = libsqlDrizzle({ connection: database })
     const steps = [
-      () => drizzleMigrate(theirs, { migrationsFolder: folder }),
+      () => drizzleMigrate(libsqlDb, { migrationsFolder: folder }),
       () => migrate(db, { migrationsFolder: folder }),
     ]
     for (const step of order === 'before' ? steps : steps.reverse()) await step()
@@ -206,7 +206,7 @@ describe('all or nothing', () => {
       )
     })
 
-    test('continues, and the error names its table', async () => {
+    test('continues, and the warning names its table', async () => {
       expect(await migrate(db, { migrations: [one], ...options })).toEqual(['0001_test'])
       expect(warnings).toEqual([expect.stringContaining('c, "broken"')])
       expect(warnings[0]).not.toContain('child')
@@ -230,11 +230,11 @@ describe('all or nothing', () => {
       )
     })
 
-    test('a migration may repair or drop it', async () => {
-      const mending = migration(2, 'create unique index p_id on p (id);insert into p values (1)')
-      expect(await migrate(db, { migrations: [mending], ...options })).toEqual(['0002_test'])
+    test('a migration can repair or drop the key', async () => {
+      const repairing = migration(2, 'create unique index p_id on p (id);insert into p values (1)')
+      expect(await migrate(db, { migrations: [repairing], ...options })).toEqual(['0002_test'])
       const dropping = migration(3, 'drop table "c, ""broken""";drop table child;drop table dirty')
-      expect(await migrate(db, { migrations: [mending, dropping], ...options })).toEqual(['0003_test'])
+      expect(await migrate(db, { migrations: [repairing, dropping], ...options })).toEqual(['0003_test'])
       expect(warnings).toHaveLength(1)
     })
   })
@@ -249,7 +249,7 @@ describe('all or nothing', () => {
 })
 
 describe('which migrations are pending', () => {
-  test('a migration that a merge put between applied ones is applied, or rejected if requested', async () => {
+  test('a migration that a merge inserted between applied ones is applied, or rejected on request', async () => {
     const three = migration(3, 'create table c (id integer)')
     await migrate(db, { migrations: [one, three] })
     await expect(migrate(db, { migrations: [one, two, three], outOfOrder: 'error' })).rejects.toThrow(
@@ -273,7 +273,7 @@ describe('which migrations are pending', () => {
   })
 })
 
-test('racing deployments apply each migration once', async () => {
+test('concurrent deployments apply each migration once', async () => {
   await db.run(sql`create table log (n integer)`)
   const migrations = [migration(1, 'insert into log values (1)'), migration(2, 'insert into log values (2)')]
   const applied = await Promise.all(Array.from({ length: 10 }, () => migrate(db, { migrations })))
@@ -297,13 +297,13 @@ describe('files', () => {
     expect(await db.values(sql`select id from b`)).toEqual([[2]])
   })
 
-  test('the table may have another name', async () => {
+  test('the table can have another name', async () => {
     await migrate(db, { migrations: [one], migrationsTable: 'my "log"' })
     expect(await tables()).toEqual(['a', 'my "log"'])
     expect(await migrate(db, { migrations: [one], migrationsTable: 'my "log"' })).toEqual([])
   })
 
-  test('without a transaction, statement by statement', async () => {
+  test('applies migrations statement by statement without a transaction', async () => {
     const broken = migration(2, 'create table b (id integer);insert into nowhere values (1)')
     await expect(migrate(db, { migrations: [one, broken], transaction: false })).rejects.toMatchObject({
       migration: '0002_test',

@@ -157,7 +157,7 @@ describe('query builders', () => {
     ).toEqual([{ user: { id: 1 }, post: 10 }])
   })
 
-  test('prepared queries take their placeholders each time', async () => {
+  test('prepared queries can be executed repeatedly with different values', async () => {
     await db.insert(users).values([
       { id: 1, name: 'Ada' },
       { id: 2, name: 'Bob' },
@@ -215,7 +215,7 @@ describe('raw SQL', () => {
     expect(await db.run('select 1 as a')).toMatchObject({ columns: ['a'], rows: [{ a: 1 }], rowsAffected: 0 })
   })
 
-  test('columns named __proto__, length and 0 are ordinary columns; if names are equal, the last is kept', async () => {
+  test('columns named __proto__, length and 0 are ordinary columns; of several columns with the same name, the last is kept', async () => {
     const row: unknown = await db.get(sql`select 1 as "__proto__", 2 as "length", 3 as "0", 4 as a, 5 as a`)
     expect(Object.entries(Object(row) as object)).toEqual([
       ['0', 3],
@@ -225,7 +225,7 @@ describe('raw SQL', () => {
     ])
   })
 
-  test('a Date becomes its milliseconds, a boolean 1 or 0', async () => {
+  test('a Date becomes milliseconds, and a boolean becomes 1 or 0', async () => {
     expect(await db.values(sql`select ${new Date(5)}, ${true}, ${false}, ${null}`)).toEqual([[5, 1, 0, null]])
   })
 })
@@ -388,25 +388,25 @@ describe('drizzle()', () => {
   test('accepts a URL, a client or a configuration with either', async () => {
     await using client = createClient({ url: database.url, authToken: database.authToken })
     const { url } = database
-    for (const made of [
+    for (const created of [
       drizzle(client),
       drizzle(client, {}),
       drizzle({ client }),
       drizzle({ client, logger: false }),
     ]) {
-      expect(made.$client).toBe(client)
-      expect(await made.get(sql`select 1 as one`)).toEqual({ one: 1 })
+      expect(created.$client).toBe(client)
+      expect(await created.get(sql`select 1 as one`)).toEqual({ one: 1 })
     }
     if (database.authToken === undefined) {
-      for (const made of [
+      for (const created of [
         drizzle(url),
         drizzle(new URL(url)),
         drizzle(url, {}),
         drizzle({ connection: url }),
         drizzle({ connection: { url, intMode: 'bigint' } }),
       ]) {
-        expect(await made.values(sql`select 1`)).toEqual([[expect.toSatisfy((one) => Number(one) === 1)]])
-        await made.$client.close()
+        expect(await created.values(sql`select 1`)).toEqual([[expect.toSatisfy((one) => Number(one) === 1)]])
+        await created.$client.close()
       }
     }
     // @ts-expect-error neither client nor connection
@@ -440,7 +440,7 @@ describe('drizzle()', () => {
     expect(await other.get(sql`select 1 as raw`)).toEqual({ raw: 1n })
   })
 
-  test('intMode string is rejected: columns would read wrong values', async () => {
+  test('rejects intMode string, with which columns would read wrong values', async () => {
     const message = /intMode: 'string' cannot be used with Drizzle/
     await using client = createClient({ ...database.config, intMode: 'string' })
     expect(() => drizzle(client)).toThrow(message)
@@ -448,7 +448,7 @@ describe('drizzle()', () => {
     expect(() => drizzle({ connection: { ...database.config, intMode: 'string' } })).toThrow(message)
   })
 
-  test('mock builds queries and runs none', async () => {
+  test('mock builds queries but does not run them', async () => {
     const mock = drizzle.mock()
     expect(mock.select({ id: users.id }).from(users).toSQL().sql).toBe('select "id" from "users"')
     expect(mock.$client).toBe('$client is not available on drizzle.mock()')

@@ -50,7 +50,7 @@ test('column names follow the casing', async () => {
   expect(await db.values(`select born_at from users`)).toEqual([[5]])
 })
 
-test('rows with their relations', async () => {
+test('finds rows with their relations', async () => {
   await db.insert(posts).values([
     { id: 10, authorId: 1, title: 'a' },
     { id: 11, authorId: 1, title: 'b' },
@@ -69,7 +69,7 @@ test('rows with their relations', async () => {
   expectTypeOf(first).returns.resolves.extract<object>().toHaveProperty('posts')
 })
 
-test('in transactions and batches', async () => {
+test('works in transactions and batches', async () => {
   const found = await db.transaction(async (tx) => {
     await tx.update(users).set({ name: 'Grace' })
     const [first] = await tx.batch([tx.query.users.findFirst({ columns: { name: true } })])

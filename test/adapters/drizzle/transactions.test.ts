@@ -8,7 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, expectTypeOf, test }
 import { countRequests } from '../../support/fixtures.ts'
 import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
-// These run on all versions of Drizzle.
+// These tests run on all versions of Drizzle.
 
 const items = sqliteTable('items', { id: integer().primaryKey(), name: text().notNull().unique() })
 
@@ -42,7 +42,7 @@ const requestsOf = (work: () => Promise<unknown>): Promise<number> => countReque
 const rollBackOnConflict = sql`insert or rollback into items (name) values ('a')`
 
 describe('transactions', () => {
-  test('two statements are three requests', async () => {
+  test('a transaction of two statements takes three requests', async () => {
     const requests = await requestsOf(() =>
       db.transaction(async (tx) => {
         await tx.insert(items).values({ name: 'a' })
@@ -140,12 +140,12 @@ describe('transactions', () => {
   })
 
   test('an error rolls back and is rethrown unchanged', async () => {
-    const mine = new Error('mine')
+    const ownError = new Error('own error')
     const attempt = db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'a' })
-      throw mine
+      throw ownError
     })
-    await expect(attempt).rejects.toBe(mine)
+    await expect(attempt).rejects.toBe(ownError)
     const rolledBack = db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'a' })
       tx.rollback()
@@ -161,17 +161,17 @@ describe('transactions', () => {
     })
   })
 
-  test('a transaction that the server ended keeps the user’s own error, and writes nothing outside it', async () => {
-    const mine = new Error('mine')
+  test('a transaction that the server ended rejects with the user’s own error, and writes nothing outside it', async () => {
+    const ownError = new Error('own error')
     const attempt = db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'a' })
       await expect(tx.run(rollBackOnConflict)).rejects.toThrow(DrizzleQueryError)
       await expect(tx.insert(items).values({ name: 'b' })).rejects.toMatchObject({
         cause: { code: 'TRANSACTION_LOST' },
       })
-      throw mine
+      throw ownError
     })
-    await expect(attempt).rejects.toBe(mine)
+    await expect(attempt).rejects.toBe(ownError)
     const committing = db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'a' })
       await expect(tx.run(rollBackOnConflict)).rejects.toThrow(DrizzleQueryError)
@@ -252,7 +252,7 @@ describe('nested transactions', () => {
 })
 
 describe('batch', () => {
-  test('six queries of all forms are one request, and each has its own type', async () => {
+  test('six queries of different kinds take one request, and each result has its own type', async () => {
     const byName = db
       .select()
       .from(items)
@@ -367,7 +367,7 @@ describe('batch', () => {
 describe('cache', () => {
   class MemoryCache extends Cache {
     readonly kept = new Map<string, unknown[]>()
-    readonly forgotten: unknown[] = []
+    readonly invalidated: unknown[] = []
     strategy(): 'all' {
       return 'all'
     }
@@ -378,15 +378,15 @@ describe('cache', () => {
       this.kept.set(key, rows)
     }
     async onMutate({ tables }: MutationOption): Promise<void> {
-      this.forgotten.push(tables)
+      this.invalidated.push(tables)
       this.kept.clear()
     }
   }
 
-  test('serves repeated selects only outside transactions, and is invalidated after commits and batches', async () => {
+  test('is used only outside transactions, and invalidated after commits and batches', async () => {
     const cache = new MemoryCache()
     const cached = drizzle({ client: db.$client, cache })
-    // the object itself, as Drizzle's own drivers have it
+    // the same object, as in Drizzle's own drivers
     expect(cached.$cache).toBe(cache)
     expect(cached.$cache).toMatchObject({ get: expect.any(Function), invalidate: expect.any(Function) })
     await cached.insert(items).values({ name: 'a' })
@@ -400,13 +400,13 @@ describe('cache', () => {
     expect(await select()).toBe(2)
     await cached.batch([cached.insert(items).values({ name: 'c' })])
     expect(await select()).toBe(3)
-    expect(cache.forgotten).toEqual([['items'], ['items'], ['items']])
+    expect(cache.invalidated).toEqual([['items'], ['items'], ['items']])
     await cached.$cache.invalidate({ tables: 'items' })
-    expect(cache.forgotten).toHaveLength(4)
+    expect(cache.invalidated).toHaveLength(4)
   })
 
-  /** A client for which the response to the next request with these words is lost. */
-  async function losing(words: string) {
+  /** Returns a client that loses the response to the next request with this text. */
+  async function loseResponse(words: string) {
     let isLost = false
     const client = createClient({
       ...database.config,
@@ -416,7 +416,7 @@ describe('cache', () => {
         if (isLost || !init.body?.includes(words)) return response
         isLost = true
         await response.text()
-        throw new TypeError('lost on the way back')
+        throw new TypeError('the response was lost')
       },
     })
     const cache = new MemoryCache()
@@ -428,7 +428,7 @@ describe('cache', () => {
   }
 
   test('is invalidated after a COMMIT whose response was lost', async () => {
-    const { client, cached, select } = await losing('COMMIT')
+    const { client, cached, select } = await loseResponse('COMMIT')
     const given = cached.transaction((tx) => tx.insert(items).values({ name: 'a' }).execute())
     await expect(given).rejects.toMatchObject({ outcome: 'unknown' })
     expect(await select()).toBe(1)
@@ -436,7 +436,7 @@ describe('cache', () => {
   })
 
   test('is invalidated after a batch whose response was lost', async () => {
-    const { client, cached, select } = await losing('"batch"')
+    const { client, cached, select } = await loseResponse('"batch"')
     const given = cached.batch([cached.insert(items).values({ name: 'a' })])
     await expect(given).rejects.toMatchObject({ cause: { outcome: 'unknown' } })
     expect(await select()).toBe(1)
@@ -466,7 +466,7 @@ describe('cache', () => {
     await expect(given).rejects.toThrow('changed my mind')
     const failing = cached.insert(items).values([{ name: 'a' }, { name: 'a' }])
     await expect(cached.batch([failing])).rejects.toThrow()
-    expect(cache.forgotten).toEqual([])
+    expect(cache.invalidated).toEqual([])
   })
 
   test('a cache that throws does not make a committed transaction or batch reject', async () => {
@@ -486,15 +486,15 @@ describe('cache', () => {
   })
 })
 
-test('`db` inside a transaction instead of `tx`: the transaction expires and the error says so', async () => {
-  const impatient = drizzle({ connection: { ...database.config, transactionTimeoutMs: 300 } })
-  const given = impatient.transaction(async (tx) => {
+test('if `db` is used inside a transaction instead of `tx`, the transaction expires with an error that states the cause', async () => {
+  const shortLived = drizzle({ connection: { ...database.config, transactionTimeoutMs: 300 } })
+  const given = shortLived.transaction(async (tx) => {
     await tx.insert(items).values({ name: 'inside' })
-    await impatient.insert(items).values({ name: 'forgotten' })
+    await shortLived.insert(items).values({ name: 'forgotten' })
   })
   await expect(given).rejects.toThrow(/another call of this client waited for the write lock.*own handle/)
   expect(await names()).toEqual(['forgotten'])
-  await impatient.$client.close()
+  await shortLived.$client.close()
 })
 
 test('a batch that only reads does not wait for the write lock, unless `behavior` overrides it', async () => {

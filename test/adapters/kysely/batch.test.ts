@@ -58,7 +58,7 @@ const names = async (): Promise<string[]> => {
   return rows.map((row) => row.name)
 }
 
-test('six queries of all forms are one request, each with its own result and type', async () => {
+test('six queries of different kinds take one request, each with its own result and type', async () => {
   const requests = await requestsOf(async () => {
     const results = await batch(db, [
       db.insertInto('person').values({ id: 1, name: 'Ada' }),
@@ -117,7 +117,7 @@ test('arrays of unknown length, and an empty array', async () => {
   expect(await requestsOf(() => expect(batch(db, [])).resolves.toEqual([]))).toBe(0)
 })
 
-test('a compiled query may be used in several batches, and be executed separately afterwards', async () => {
+test('a compiled query can be used in several batches, and executed separately afterwards', async () => {
   const select = db.selectFrom('person').select('name').compile()
   const [[, before], after] = await Promise.all([
     batch(db, [db.insertInto('person').values({ name: 'a' }), select]),
@@ -129,7 +129,7 @@ test('a compiled query may be used in several batches, and be executed separatel
   expect((await db.executeQuery(select)).rows).toEqual([])
 })
 
-test('a query may be in a batch twice, and runs twice', async () => {
+test('a query that is in a batch twice runs twice', async () => {
   const pet = db.insertInto('pet').values({ name: 'Rex', owner_id: 1 }).returning('name')
   const requests = await requestsOf(async () => {
     expect(await batch(db, [pet, pet])).toEqual([[{ name: 'Rex' }], [{ name: 'Rex' }]])
@@ -138,7 +138,7 @@ test('a query may be in a batch twice, and runs twice', async () => {
   expect(await db.selectFrom('pet').selectAll().execute()).toHaveLength(2)
 })
 
-test('a query that is also executed separately at the same time has its own result', async () => {
+test('a query that is also executed separately at the same time gets separate results', async () => {
   const select = db.selectFrom('person').select('name')
   const alone = select.execute()
   const together = batch(db, [
@@ -175,7 +175,7 @@ test('is atomic, and the error identifies the query that failed', async () => {
   expect(await names()).toEqual([])
 })
 
-test('inside a transaction it is one request, and after a failure the caller decides about the rest', async () => {
+test('a batch inside a transaction is one request, and its failure does not end the transaction', async () => {
   const requests = await requestsOf(() =>
     db.transaction().execute(async (trx) => {
       const [, rows] = await batch(trx, [
@@ -194,7 +194,7 @@ test('inside a transaction it is one request, and after a failure the caller dec
   expect(await names()).toEqual(['a', 'b'])
 })
 
-test('the log shows the batch and its queries', async () => {
+test('logs the batch and its queries', async () => {
   await batch(db, [db.selectFrom('person').select('id'), db.selectFrom('pet').select('id')])
   expect(log).toEqual([
     'query select "id" from "person";\nselect "id" from "pet"',
@@ -203,7 +203,7 @@ test('the log shows the batch and its queries', async () => {
   ])
 })
 
-test('a query runs on the handle passed to batch(), whether the database or a transaction built it', async () => {
+test('a query runs on the handle passed to batch(), even if another handle built it', async () => {
   await db.transaction().execute(async (trx) => {
     await batch(trx, [db.insertInto('person').values({ name: 'a' })])
     const [[inside], [outside]] = await Promise.all([

@@ -65,7 +65,7 @@ describe('queries', () => {
   test('queries issued together are in flight together', async () => {
     let waiting = 0
     const all = Promise.withResolvers<void>()
-    const held = new Kysely<Tables>({
+    const blocking = new Kysely<Tables>({
       dialect: new BatonDialect({
         ...database.config,
         // if they ran one after another, the first would wait forever
@@ -77,9 +77,9 @@ describe('queries', () => {
         },
       }),
     })
-    const queries = Array.from({ length: 10 }, () => held.selectFrom('person').selectAll().execute())
+    const queries = Array.from({ length: 10 }, () => blocking.selectFrom('person').selectAll().execute())
     expect(await Promise.all(queries)).toHaveLength(10)
-    await held.destroy()
+    await blocking.destroy()
   })
 
   test('writes issued together are all applied', async () => {
@@ -147,7 +147,7 @@ describe('queries', () => {
     ])
   })
 
-  test('streams yield rows in chunks and may be left early', async () => {
+  test('streams yield rows in chunks, and can be left early', async () => {
     await db
       .insertInto('person')
       .values(Array.from({ length: 5 }, (_, n) => ({ name: `p${n}` })))
@@ -161,7 +161,7 @@ describe('queries', () => {
     await expect(db.selectFrom('person').select('name').stream(0).next()).rejects.toThrow('`chunkSize`')
   })
 
-  test('columns named __proto__, length and 0 are ordinary columns; if names are equal, the last is kept', async () => {
+  test('columns named __proto__, length and 0 are ordinary columns; of several columns with the same name, the last is kept', async () => {
     const { rows } = await sql<
       Record<string, unknown>
     >`select 1 as "__proto__", 2 as "length", 3 as "0", 4 as a, 5 as a, count(*)`.execute(db)
@@ -228,7 +228,7 @@ describe('errors', () => {
     expect((error as Error).stack).toContain('kysely/crud.test.ts')
   })
 
-  test('inside a transaction, too', async () => {
+  test('are the same inside a transaction', async () => {
     const error: unknown = await db
       .transaction()
       .execute(async (trx) => {
@@ -275,7 +275,7 @@ describe('values', () => {
     )
   })
 
-  test('numbers, including -0 and the smallest and largest', async () => {
+  test('returns numbers exactly, including -0, the smallest and the largest', async () => {
     for (const value of [-0, 0, 5e-324, Number.MAX_VALUE, Number.MAX_SAFE_INTEGER, 0.1, -1.5])
       await isSame(value)
     await fc.assert(
@@ -294,7 +294,7 @@ describe('values', () => {
     expect(rows[0]!.types).toBe('integer integer integer integer real real real text blob null')
   })
 
-  test('text of every kind', async () => {
+  test('returns any text unchanged', async () => {
     for (const value of ['', '\0', 'a\0b', '👩‍👩‍👧‍👦', 'שלום עולם', 'x'.repeat(1 << 20), '\u2028', '\ufeff'])
       await isSame(value)
     await fc.assert(
@@ -303,7 +303,7 @@ describe('values', () => {
     )
   })
 
-  test('blobs come back as Uint8Array', async () => {
+  test('returns blobs as Uint8Array', async () => {
     for (const value of [new Uint8Array(), new Uint8Array(1 << 20).fill(7), Buffer.from('baton')])
       await isSame(value)
     await fc.assert(
@@ -313,7 +313,7 @@ describe('values', () => {
     expect((await roundTrip(Buffer.from('x')))?.constructor).toBe(Uint8Array)
   })
 
-  test('null and booleans', async () => {
+  test('accepts null and booleans', async () => {
     await isSame(null)
     await isSame(true, 1)
     await isSame(false, 0)
@@ -398,14 +398,14 @@ test('vectors are kept as blobs, compared by the server and found by its index',
 describe('ownership', () => {
   test('a client passed to the dialect stays open', async () => {
     await using client = createClient({ url: database.url, authToken: database.authToken })
-    const borrower = new Kysely<Tables>({ dialect: new BatonDialect({ client }) })
-    await borrower.selectFrom('person').selectAll().execute()
-    await borrower.destroy()
+    const withSharedClient = new Kysely<Tables>({ dialect: new BatonDialect({ client }) })
+    await withSharedClient.selectFrom('person').selectAll().execute()
+    await withSharedClient.destroy()
     expect((await client.execute('select 1 as one')).rows).toEqual([{ one: 1 }])
-    await expect(borrower.selectFrom('person').selectAll().execute()).rejects.toThrow('destroyed')
+    await expect(withSharedClient.selectFrom('person').selectAll().execute()).rejects.toThrow('destroyed')
   })
 
-  test('a dialect may be used by several instances, each with its own connections', async () => {
+  test('several instances can use one dialect, each with its own connections', async () => {
     const dialect = new BatonDialect(database.config)
     const [one, other] = [new Kysely<Tables>({ dialect }), new Kysely<Tables>({ dialect })]
     await one.selectFrom('person').selectAll().execute()

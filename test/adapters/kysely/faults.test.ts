@@ -6,18 +6,18 @@ import { openTestServer, type TestDatabase, type TestServer } from '../../suppor
 interface Tables {
   item: { name: string }
 }
-/** The fate of the next requests. */
-type Fate = 'passes' | 'does not arrive' | 'loses its answer' | 'finds its stream gone'
+/** What happens to the next requests. */
+type Fault = 'passes' | 'does not arrive' | 'loses its response' | 'finds its stream closed'
 
 let server: TestServer
 let database: TestDatabase
 let db: Kysely<Tables>
-let fates: Fate[] = []
+let faults: Fault[] = []
 let log: string[] = []
 /** Called when a transaction is lost. */
 let onLost = (): void => {}
 
-// each test has its own database, because a transaction that was cut off holds the write lock for a while
+// each test has its own database, because an interrupted transaction holds the write lock for a while
 beforeEach(async () => {
   server ??= await openTestServer()
   database = await server.createDatabase()
@@ -28,14 +28,14 @@ beforeEach(async () => {
       transactionTimeoutMs: 150,
       observe: ({ type }) => void (type === 'transaction:lost' && onLost()),
       async fetch(input, init) {
-        const fate = fates.shift() ?? 'passes'
-        if (fate === 'does not arrive') throw new TypeError('fetch failed')
-        if (fate === 'finds its stream gone') {
+        const fault = faults.shift() ?? 'passes'
+        if (fault === 'does not arrive') throw new TypeError('fetch failed')
+        if (fault === 'finds its stream closed') {
           const { baton } = JSON.parse(init.body as string) as { baton: string }
           await fetch(input, { ...init, body: JSON.stringify({ baton, requests: [{ type: 'close' }] }) })
         }
         const response = await fetch(input, init)
-        if (fate !== 'loses its answer') return response
+        if (fault !== 'loses its response') return response
         await response.text()
         throw new TypeError('fetch failed')
       },
@@ -43,7 +43,7 @@ beforeEach(async () => {
     log: (event) => void log.push(event.query.sql),
   })
   await sql`create table item (name text unique)`.execute(db)
-  fates = []
+  faults = []
   log = []
 })
 afterEach(() => db.destroy())
@@ -53,7 +53,7 @@ const names = async (): Promise<string[]> =>
   (await db.selectFrom('item').select('name').orderBy('name').execute()).map(({ name }) => name)
 
 test('a commit whose response was lost is reported as unknown, not as rolled back', async () => {
-  fates = ['passes', 'loses its answer']
+  faults = ['passes', 'loses its response']
   const trx = await db.startTransaction().execute()
   await insert(trx, 'a')
   await expect(trx.commit().execute()).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
@@ -62,32 +62,32 @@ test('a commit whose response was lost is reported as unknown, not as rolled bac
 })
 
 test('a lost statement ends the transaction; later calls are rejected and the user’s error is kept', async () => {
-  const mine = new Error('mine')
-  fates = ['passes', 'loses its answer']
+  const ownError = new Error('own error')
+  faults = ['passes', 'loses its response']
   const attempt = db.transaction().execute(async (trx) => {
     await insert(trx, 'a')
     await expect(insert(trx, 'b')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
     await expect(insert(trx, 'c')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
-    throw mine
+    throw ownError
   })
-  await expect(attempt).rejects.toBe(mine)
-  // the server drops an idle stream, and the transaction with it; a read does not have to wait for that
+  await expect(attempt).rejects.toBe(ownError)
+  // the server drops an idle stream with its transaction; a read does not have to wait for that
   expect(await names()).toEqual([])
 })
 
 test('a rollback that does not arrive does not replace the user’s error', async () => {
-  const mine = new Error('mine')
-  fates = ['passes', 'does not arrive']
+  const ownError = new Error('own error')
+  faults = ['passes', 'does not arrive']
   const attempt = db.transaction().execute(async (trx) => {
     await insert(trx, 'a')
-    throw mine
+    throw ownError
   })
-  await expect(attempt).rejects.toBe(mine)
+  await expect(attempt).rejects.toBe(ownError)
   expect(await names()).toEqual([])
 })
 
 test('releasing a connection whose stream cannot be closed keeps the result', async () => {
-  fates = ['passes', 'does not arrive']
+  faults = ['passes', 'does not arrive']
   const result = await db.connection().execute(async (connection) => {
     await sql`pragma foreign_keys = off`.execute(connection)
     return 7
@@ -95,35 +95,35 @@ test('releasing a connection whose stream cannot be closed keeps the result', as
   expect(result).toBe(7)
 })
 
-test('a write that did not arrive, and one whose response was lost, are not repeated', async () => {
-  fates = ['does not arrive']
+test('does not retry a write that did not arrive, or one whose response was lost', async () => {
+  faults = ['does not arrive']
   await expect(insert(db, 'a')).rejects.toMatchObject({ code: 'NETWORK' })
-  fates = ['loses its answer']
+  faults = ['loses its response']
   await expect(insert(db, 'b')).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
   expect(await names()).toEqual(['b'])
 })
 
 test('queries that are not awaited never run outside their transaction or connection', async () => {
-  const left: Promise<unknown>[] = []
+  const remaining: Promise<unknown>[] = []
   const leave = (executor: Kysely<Tables>, name: string): void => {
-    left.push(insert(executor, name).catch(() => {}))
+    remaining.push(insert(executor, name).catch(() => {}))
   }
-  const mine = new Error('mine')
+  const ownError = new Error('own error')
   const failing = db.transaction().execute(async (trx) => {
     await insert(trx, 'a')
     for (let n = 0; n < 20; n++) leave(trx, `b${n}`)
-    throw mine
+    throw ownError
   })
-  await expect(failing).rejects.toBe(mine)
+  await expect(failing).rejects.toBe(ownError)
   const leaked = await db.connection().execute(async (connection) => ({ connection }))
   await expect(insert(leaked.connection, 'c')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
-  await Promise.all(left)
+  await Promise.all(remaining)
   expect(await names()).toEqual([])
 })
 
-/** Makes the server, or the client's own timer, end a transaction; the next request comes too late. */
+/** Makes the server, or the client's own timer, end a transaction, so that the next request is too late. */
 const ends: Record<string, () => Promise<unknown>> = {
-  'that the server dropped': async () => fates.push('finds its stream gone'),
+  'that the server dropped': async () => faults.push('finds its stream closed'),
   // SQLite rolls back on its own
   'that a statement ended': async () => {},
   'that was idle past its time': () => new Promise<void>((resolve) => (onLost = resolve)),
@@ -138,7 +138,7 @@ describe.each(Object.keys(ends))('a transaction %s', (how) => {
   }
   const lost = { name: 'StreamError', code: expect.stringMatching(/^TRANSACTION_(LOST|EXPIRED)$/) as string }
 
-  // a COMMIT to a stream that is gone may be the second copy of one that succeeded
+  // a COMMIT on a closed stream may be the second copy of one that succeeded
   const isUnclear = how === 'that the server dropped'
   const uncommitted = isUnclear ? { name: 'HttpError', status: 400, outcome: 'unknown' } : lost
 
@@ -170,23 +170,23 @@ describe.each(Object.keys(ends))('a transaction %s', (how) => {
   })
 
   test('does not run queued queries either', async () => {
-    const crowd = (executor: Kysely<Tables>): Promise<unknown> =>
+    const runMany = (executor: Kysely<Tables>): Promise<unknown> =>
       executor.transaction().execute(async (trx) => {
         await begin(trx)
         await Promise.all(Array.from({ length: 20 }, (_, n) => insert(trx, `b${n}`)))
       })
-    await expect(crowd(db)).rejects.toMatchObject(lost)
-    await expect(db.connection().execute(crowd)).rejects.toMatchObject(lost)
+    await expect(runMany(db)).rejects.toMatchObject(lost)
+    await expect(db.connection().execute(runMany)).rejects.toMatchObject(lost)
     expect(await names()).toEqual([])
   })
 
   test('does not replace the user’s error', async () => {
-    const mine = new Error('mine')
+    const ownError = new Error('own error')
     const attempt = db.transaction().execute(async (trx) => {
       await begin(trx)
-      throw mine
+      throw ownError
     })
-    await expect(attempt).rejects.toBe(mine)
+    await expect(attempt).rejects.toBe(ownError)
     expect(await names()).toEqual([])
   })
 

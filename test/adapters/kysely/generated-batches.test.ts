@@ -13,7 +13,7 @@ const NAMES = ['a', 'b', 'refused'] as const
 
 const name = fc.constantFrom(...NAMES)
 /** A single query, or a batch of several, on the database or inside a transaction. */
-const act = fc.record({
+const operation = fc.record({
   names: fc.oneof(name, fc.array(name, { maxLength: 4 })),
   inTransaction: fc.boolean(),
 })
@@ -34,23 +34,26 @@ test('with concurrent queries and shared builders: a batch is atomic, and each q
       )
     return on === db ? builders[names]!.execute() : on.executeQuery(builders[names]!).then(({ rows }) => rows)
   }
-  const property = fc.asyncProperty(fc.array(act, { minLength: 1, maxLength: 5 }), async (acts) => {
-    await db.deleteFrom('item').execute()
-    const outcomes = await Promise.allSettled(
-      acts.map(({ names, inTransaction }) =>
-        inTransaction ? db.transaction().execute((trx) => run(names, trx)) : run(names, db),
-      ),
-    )
-    const kept = acts.flatMap(({ names }, at) => (outcomes[at]?.status === 'fulfilled' ? names : []))
-    for (const [at, { names }] of acts.entries()) {
-      const { status, value } = outcomes[at] as PromiseFulfilledResult<unknown[]>
-      const given = [names].flat()
-      expect(status).toBe(given.includes('refused') ? 'rejected' : 'fulfilled')
-      if (status === 'fulfilled') expect(value.flat()).toEqual(given.map((each) => ({ name: each })))
-    }
-    const rows = await db.selectFrom('item').select('name').execute()
-    expect(rows.map((row) => row.name).toSorted()).toEqual(kept.toSorted())
-  })
+  const property = fc.asyncProperty(
+    fc.array(operation, { minLength: 1, maxLength: 5 }),
+    async (operations) => {
+      await db.deleteFrom('item').execute()
+      const outcomes = await Promise.allSettled(
+        operations.map(({ names, inTransaction }) =>
+          inTransaction ? db.transaction().execute((trx) => run(names, trx)) : run(names, db),
+        ),
+      )
+      const kept = operations.flatMap(({ names }, at) => (outcomes[at]?.status === 'fulfilled' ? names : []))
+      for (const [at, { names }] of operations.entries()) {
+        const { status, value } = outcomes[at] as PromiseFulfilledResult<unknown[]>
+        const given = [names].flat()
+        expect(status).toBe(given.includes('refused') ? 'rejected' : 'fulfilled')
+        if (status === 'fulfilled') expect(value.flat()).toEqual(given.map((each) => ({ name: each })))
+      }
+      const rows = await db.selectFrom('item').select('name').execute()
+      expect(rows.map((row) => row.name).toSorted()).toEqual(kept.toSorted())
+    },
+  )
   await fc.assert(property, { numRuns: 40 })
   await db.destroy()
 })

@@ -55,10 +55,10 @@ test('one request reads everything', async () => {
 })
 
 test('our introspector and Kysely’s own return the same metadata for ordinary tables', async () => {
-  const theirs = await new SqliteIntrospector(db).getTables()
+  const expected = await new SqliteIntrospector(db).getTables()
   const ours = await db.introspection.getTables()
   for (const name of ['person', 'adults', 'pair', 'odd "name']) {
-    const [our, their] = [byName(ours, name), byName(theirs, name)]
+    const [our, their] = [byName(ours, name), byName(expected, name)]
     expect(our).toEqual(their)
     // including those without a value
     expect(keysOf(our)).toEqual(keysOf(their))
@@ -98,10 +98,10 @@ test('only the tables that match `where`, as in Kysely 0.30', async () => {
       ({ name }) => name,
     )
   expect(await names(new BatonIntrospector(db))).toEqual(['made', 'pair'])
-  const theirs = await names(new SqliteIntrospector(db))
+  const expected = await names(new SqliteIntrospector(db))
   // earlier versions do not have the option, and ignore it
-  if (inject('kysely') === '0.30') expect(theirs).toEqual(['made', 'pair'])
-  else expect(theirs).toContain('person')
+  if (inject('kysely') === '0.30') expect(expected).toEqual(['made', 'pair'])
+  else expect(expected).toContain('person')
 })
 
 test('there are no schemas; getMetadata() works in 0.28, the last version that has it', async () => {

@@ -29,7 +29,7 @@ const createTable = (name: string): Migration => ({
   down: (db) => db.schema.dropTable(name).execute(),
 })
 
-test('migrates up and down; with nothing to do it takes six requests', async () => {
+test('migrates up and down, and takes six requests if nothing is pending', async () => {
   const db = open()
   const migrator = migratorOf(db, { '1': createTable('a'), '2': createTable('b') })
   expect(await migrator.migrateToLatest()).toMatchObject({
@@ -63,7 +63,7 @@ test('a hundred migrators at once run each migration once', async () => {
   expect(runs).toEqual(['1', '2', '3'])
 })
 
-test('the lock of a migrator that died is taken over when its lease expires; the lock of a running one is not', async () => {
+test('the lock of a crashed migrator is taken over when its lease expires; that of a running one is not', async () => {
   const db = open()
   await migratorOf(db, {}).migrateToLatest()
   const held = 'update kysely_migration_lock set is_locked = unixepoch() + 2 returning is_locked'
@@ -102,7 +102,7 @@ test('releasing a lock that was not acquired does nothing', async () => {
   expect(database.requestCount()).toBe(before)
 })
 
-test('failing to acquire the lock fails the migration', async () => {
+test('the migration fails if the lock cannot be acquired', async () => {
   const db = open()
   await migratorOf(db, {}).migrateToLatest()
   await sql`alter table kysely_migration_lock drop column is_locked`.execute(db)
@@ -114,12 +114,12 @@ test('failing to acquire the lock fails the migration', async () => {
 test('only its owner can release the lock', async () => {
   const db = open()
   await migratorOf(db, {}).migrateToLatest()
-  const steal: Migration = {
+  const takeOver: Migration = {
     async up(trx) {
       await sql`update kysely_migration_lock set is_locked = 9999999999`.execute(trx)
     },
   }
-  await migratorOf(db, { '1': steal }).migrateToLatest()
+  await migratorOf(db, { '1': takeOver }).migrateToLatest()
   expect((await sql`select is_locked from kysely_migration_lock`.execute(db)).rows).toEqual([
     { is_locked: 9999999999 },
   ])
@@ -151,13 +151,13 @@ test('the lease is renewed while migrations run', async () => {
 
 test('the error of a failing migration is reported, and the lock is released', async () => {
   const db = open()
-  const mine = new Error('mine')
+  const ownError = new Error('own error')
   const failing: Migration = {
     async up() {
-      throw mine
+      throw ownError
     },
   }
-  expect((await migratorOf(db, { '1': failing }).migrateToLatest()).error).toBe(mine)
+  expect((await migratorOf(db, { '1': failing }).migrateToLatest()).error).toBe(ownError)
   expect(await migratorOf(db, { '1': createTable('a') }).migrateToLatest()).not.toHaveProperty('error')
 })
 
@@ -200,7 +200,7 @@ test('a transaction for each migration, supported since Kysely 0.30', async () =
   const failing: Migration = {
     async up(trx) {
       await trx.schema.createTable('b').addColumn('id', 'integer').execute()
-      throw new Error('mine')
+      throw new Error('own error')
     },
   }
   const provider = { getMigrations: async () => ({ '1': createTable('a'), '2': failing }) }
@@ -218,7 +218,7 @@ test('a transaction for each migration, supported since Kysely 0.30', async () =
     })
     expect(await tables()).toEqual([])
   }
-  expect((await migrate({ transactionalMigrations: true })).error).toMatchObject({ message: 'mine' })
+  expect((await migrate({ transactionalMigrations: true })).error).toMatchObject({ message: 'own error' })
   // before that, all of them are one transaction
   expect(await tables()).toEqual(inject('kysely') === '0.30' ? ['a'] : [])
 })

@@ -18,14 +18,14 @@ beforeEach(async () => {
   await sql`create table item (id integer primary key, name text not null)`.execute(db)
 })
 
-const mine = new Error('mine')
+const ownError = new Error('own error')
 const rowsOf = async (stream: AsyncIterable<unknown>, most = Infinity): Promise<void> => {
   let count = 0
   for await (const _ of stream) if (++count === most) break
 }
 const insertion = (trx: Kysely<Tables>, name: string) => trx.insertInto('item').values({ name })
 
-/** Begins an operation of a transaction that would hold up the ones after it. */
+/** Begins an operation of a transaction that would delay the operations after it. */
 const FIRST = {
   'a stream of a SELECT': (trx: Kysely<Tables>) => rowsOf(trx.selectFrom('item').selectAll().stream()),
   'a stream of an INSERT': (trx: Kysely<Tables>) => rowsOf(insertion(trx, 'first').returningAll().stream()),
@@ -91,12 +91,12 @@ describe.each(programs)('%s, %s', (_kind, _when, run, prepare) => {
       await prepare(trx)
       given.push(begin(trx), follow(trx))
       for (const each of given) each.catch(() => {})
-      if (end === 'throws') throw mine
+      if (end === 'throws') throw ownError
     }).then(
       () => null,
       (error: unknown) => error,
     )
-    if (end === 'throws') expect(ended).toBe(mine)
+    if (end === 'throws') expect(ended).toBe(ownError)
     const [first, behind] = await Promise.allSettled(given)
     const rows = await db.selectFrom('item').select('name').execute()
     const has = (name: string): boolean => rows.some((row) => row.name === name)
@@ -126,21 +126,21 @@ test('a connection can be used after a transaction in which Promise.all() reject
 test('a query after a cursor that is read beyond the end of its transaction is rejected', async () => {
   await db.connection().execute(async (connection) => {
     const isReading = Promise.withResolvers<void>()
-    const mayGoOn = Promise.withResolvers<void>()
+    const mayContinue = Promise.withResolvers<void>()
     const given: Promise<unknown>[] = []
     await connection.transaction().execute(async (trx) => {
       await insertion(trx, 'first').execute()
       const read = async (): Promise<void> => {
         for await (const _ of trx.selectFrom('item').selectAll().stream()) {
           isReading.resolve()
-          await mayGoOn.promise
+          await mayContinue.promise
         }
       }
       given.push(read(), insertion(trx, 'behind').execute())
       await isReading.promise
     })
     await expect(insertion(connection, 'early').execute()).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
-    mayGoOn.resolve()
+    mayContinue.resolve()
     const [read, behind] = await Promise.allSettled(given)
     expect([read?.status, behind?.status]).toEqual(['fulfilled', 'rejected'])
     await vi.waitFor(() => insertion(connection, 'after').execute())
@@ -149,7 +149,7 @@ test('a query after a cursor that is read beyond the end of its transaction is r
   expect(rows.map(({ name }) => name)).toEqual(['first', 'after'])
 })
 
-test('a batch that is not awaited before commit() has its results', async () => {
+test('a batch that is not awaited before commit() returns its results', async () => {
   const trx = await db.startTransaction().execute()
   const results = batch(trx, [insertion(trx, 'a').returningAll(), trx.selectFrom('item').select('name')])
   await trx.commit().execute()
@@ -165,13 +165,13 @@ describe.each(['a transaction', 'a transaction of a connection'] as const)(
           .execute()
           .catch(() => {}),
       )
-    const odd = Symbol('not encodable') as unknown as string
+    const unencodable = Symbol('not encodable') as unknown as string
 
     test.each([
-      ['a batch that cannot be encoded', (trx: Kysely<Tables>) => batch(trx, [insertion(trx, odd)])],
+      ['a batch that cannot be encoded', (trx: Kysely<Tables>) => batch(trx, [insertion(trx, unencodable)])],
       [
         'a stream that cannot be encoded',
-        (trx: Kysely<Tables>) => rowsOf(insertion(trx, odd).returningAll().stream()),
+        (trx: Kysely<Tables>) => rowsOf(insertion(trx, unencodable).returningAll().stream()),
       ],
     ])('%s, and the callback throws a few microtasks later', async (_, begin) => {
       for (const turns of [0, 1, 2, 3, 5, 8, 12, 20, 30, 50]) {
@@ -183,9 +183,9 @@ describe.each(['a transaction', 'a transaction of a connection'] as const)(
             ...many(trx),
           )
           for (let turn = 0; turn < turns; turn++) await Promise.resolve()
-          throw mine
+          throw ownError
         })
-        await expect(ended).rejects.toBe(mine)
+        await expect(ended).rejects.toBe(ownError)
         await Promise.all(given)
       }
       const { rows } = await sql<{ n: number }>`select count(*) as n from item where name = 'behind'`.execute(

@@ -29,17 +29,17 @@ const slowInsert = (name: string, steps = 300_000): RawBuilder<unknown> =>
   sql`with recursive n(x) as (select 1 union all select x + 1 from n where x < ${sql.lit(steps)})
     insert into item select ${name} from (select max(x) from n)`
 const ENDLESS = 100_000_000
-const soon = (): AbortSignal => AbortSignal.timeout(30)
+const shortTimeout = (): AbortSignal => AbortSignal.timeout(30)
 
 if (inject('kysely') === '0.28') {
   test('Kysely 0.28 has no signals, so a query runs to completion', async () => {
-    await slowInsert('a').execute(db, { signal: soon() })
+    await slowInsert('a').execute(db, { signal: shortTimeout() })
     expect(await names()).toEqual(['a'])
   })
 } else {
   describe('an aborted query', () => {
     test('rejects with the reason, and sends nothing if it was aborted beforehand', async () => {
-      const reason = new Error('mine')
+      const reason = new Error('own error')
       const before = database.requestCount()
       await expect(
         db
@@ -51,7 +51,10 @@ if (inject('kysely') === '0.28') {
     })
 
     test('is interrupted by the strategy `cancel query`; the next one runs', async () => {
-      const options: AbortableQueryOptions = { signal: soon(), inflightQueryAbortStrategy: 'cancel query' }
+      const options: AbortableQueryOptions = {
+        signal: shortTimeout(),
+        inflightQueryAbortStrategy: 'cancel query',
+      }
       await expect(slowInsert('a', ENDLESS).execute(db, options)).rejects.toMatchObject({
         name: 'TimeoutError',
       })
@@ -62,7 +65,7 @@ if (inject('kysely') === '0.28') {
     test('does not affect its transaction by default', async () => {
       await db.transaction().execute(async (trx) => {
         await insert(trx, 'a')
-        await expect(slowInsert('b').execute(trx, { signal: soon() })).rejects.toMatchObject({
+        await expect(slowInsert('b').execute(trx, { signal: shortTimeout() })).rejects.toMatchObject({
           name: 'TimeoutError',
         })
         await insert(trx, 'c')
@@ -79,10 +82,10 @@ if (inject('kysely') === '0.28') {
           const { signal } = controller
           const sent = database.requestCount()
           const query = slowInsert('b', ENDLESS).execute(trx, { signal, inflightQueryAbortStrategy })
-          const aborted = expect(query).rejects.toThrow('mine')
+          const aborted = expect(query).rejects.toThrow('own error')
           // aborting it before it is sent would not affect the transaction
           await expect.poll(() => database.requestCount()).toBe(sent + 1)
-          controller.abort(new Error('mine'))
+          controller.abort(new Error('own error'))
           await aborted
           await insert(trx, 'c')
         })
@@ -97,8 +100,8 @@ if (inject('kysely') === '0.28') {
       sql`(with recursive n(i) as (select 1 union all select i + 1 from n where i < ${sql.lit(to)}) select ${column} as x from n)`
     const read = async (executor: Kysely<Tables>, from: RawBuilder<{ x: number }>): Promise<number[]> => {
       const controller = new AbortController()
-      // for streams without rows; the others are aborted by the loop, regardless of how slow they are
-      const timer = from === neverReady && setTimeout(() => controller.abort(new Error('mine')), 100)
+      // for streams without rows; others are aborted by the loop, however slow they are
+      const timer = from === neverReady && setTimeout(() => controller.abort(new Error('own error')), 100)
       const seen: number[] = []
       const rows = executor
         .selectFrom(from.as('n'))
@@ -107,9 +110,9 @@ if (inject('kysely') === '0.28') {
       await expect(async () => {
         for await (const { x } of rows) {
           seen.push(x)
-          if (x === 25) controller.abort(new Error('mine'))
+          if (x === 25) controller.abort(new Error('own error'))
         }
-      }).rejects.toThrow('mine')
+      }).rejects.toThrow('own error')
       if (timer) clearTimeout(timer)
       return seen
     }

@@ -36,7 +36,7 @@ test.each([1, 7, 100, 10_000])('streams every row in chunks of %i, with two requ
   expect([sum, cost()]).toEqual([12_502_500, 2])
 })
 
-test('leaving the loop ends the query and frees the connection', async () => {
+test('leaving the loop ends the query and releases the connection', async () => {
   before = database.requestCount()
   for await (const { id } of all.stream(10)) if (id === 25) break
   expect(cost()).toBe(2)

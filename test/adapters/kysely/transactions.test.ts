@@ -55,7 +55,7 @@ describe('transactions', () => {
     },
   )
 
-  test('two statements are three requests, and begin and commit are in the log', async () => {
+  test('a transaction of two statements takes three requests, and begin and commit are logged', async () => {
     const requests = await requestsOf(() =>
       db.transaction().execute(async (trx) => {
         await insert(trx, 'a')
@@ -77,12 +77,12 @@ describe('transactions', () => {
   })
 
   test('an error rolls back and is rethrown unchanged', async () => {
-    const mine = new Error('mine')
+    const ownError = new Error('own error')
     const attempt = db.transaction().execute(async (trx) => {
       await insert(trx, 'a')
-      throw mine
+      throw ownError
     })
-    await expect(attempt).rejects.toBe(mine)
+    await expect(attempt).rejects.toBe(ownError)
     expect(log.at(-1)).toBe('rollback')
     expect(await names()).toEqual([])
   })
@@ -196,9 +196,9 @@ describe('controlled transactions', () => {
   test('savepoints undo a part of the transaction', async () => {
     const trx = await db.startTransaction().execute()
     await insert(trx, 'a')
-    const marked = await trx.savepoint('here').execute()
-    await insert(marked, 'b')
-    const back = await marked.rollbackToSavepoint('here').execute()
+    const atSavepoint = await trx.savepoint('here').execute()
+    await insert(atSavepoint, 'b')
+    const back = await atSavepoint.rollbackToSavepoint('here').execute()
     await insert(back, 'c')
     await back.releaseSavepoint('here').execute()
     await trx.commit().execute()
@@ -217,9 +217,9 @@ describe('controlled transactions', () => {
   test('savepoints are sent with the statements around them', async () => {
     const requests = await requestsOf(async () => {
       const trx = await db.startTransaction().execute()
-      const marked = await trx.savepoint('a').execute()
-      await insert(marked, 'a')
-      await marked.releaseSavepoint('a').execute()
+      const atSavepoint = await trx.savepoint('a').execute()
+      await insert(atSavepoint, 'a')
+      await atSavepoint.releaseSavepoint('a').execute()
       await trx.commit().execute()
     })
     expect(requests).toBe(2)
@@ -227,17 +227,17 @@ describe('controlled transactions', () => {
 
   test('an unknown or released savepoint is rejected, and the transaction continues', async () => {
     const trx = await db.startTransaction().execute()
-    const marked = await trx.savepoint('here').execute()
-    await insert(marked, 'a')
-    await marked.releaseSavepoint('here').execute()
-    await expect(marked.rollbackToSavepoint('here').execute()).rejects.toThrow('here')
+    const atSavepoint = await trx.savepoint('here').execute()
+    await insert(atSavepoint, 'a')
+    await atSavepoint.releaseSavepoint('here').execute()
+    await expect(atSavepoint.rollbackToSavepoint('here').execute()).rejects.toThrow('here')
     await expect(trx.releaseSavepoint('nowhere' as never).execute()).rejects.toThrow('nowhere')
     await insert(trx, 'b')
     await trx.commit().execute()
     expect(await names()).toEqual(['a', 'b'])
   })
 
-  test('names of savepoints are compared as SQLite does, which ignores the case of ASCII letters', async () => {
+  test('savepoint names are compared as in SQLite, which ignores the case of ASCII letters', async () => {
     const trx = await db.startTransaction().execute()
     const outer = await trx.savepoint('Ä').execute()
     await insert(outer, 'a')
@@ -265,7 +265,7 @@ describe('controlled transactions', () => {
     },
   )
 
-  test('rollback, and the rejection of later queries', async () => {
+  test('rolls back, and rejects later queries', async () => {
     const trx = await db.startTransaction().execute()
     await insert(trx, 'a')
     await trx.rollback().execute()
@@ -289,13 +289,13 @@ describe('a transaction that the server ended', () => {
   })
 
   test('does not replace the user’s own error', async () => {
-    const mine = new Error('mine')
+    const ownError = new Error('own error')
     const attempt = db.transaction().execute(async (trx) => {
       await insert(trx, 'a')
       await rollBackOnConflict.execute(trx).catch(() => {})
-      throw mine
+      throw ownError
     })
-    await expect(attempt).rejects.toBe(mine)
+    await expect(attempt).rejects.toBe(ownError)
   })
 
   test('rejects the commit with an error that Kysely treats as a rollback', async () => {
@@ -421,17 +421,17 @@ test('queries of a transaction after destroy() are rejected, even if the client 
   expect(await names()).toEqual([])
 })
 
-test('`db` inside a transaction instead of `trx`: the transaction expires and the error says so', async () => {
-  const impatient = new Kysely<Tables>({
+test('if `db` is used inside a transaction instead of `trx`, the transaction expires with an error that states the cause', async () => {
+  const shortLived = new Kysely<Tables>({
     dialect: new BatonDialect({ ...database.config, transactionTimeoutMs: 300 }),
   })
-  const given = impatient.transaction().execute(async (trx) => {
+  const given = shortLived.transaction().execute(async (trx) => {
     await insert(trx, 'inside')
-    await insert(impatient, 'forgotten')
+    await insert(shortLived, 'forgotten')
   })
   await expect(given).rejects.toThrow(/another call of this client waited for the write lock.*own handle/)
   expect(await names()).toEqual(['forgotten'])
-  await impatient.destroy()
+  await shortLived.destroy()
   await sql`delete from item`.execute(db)
   await insert(db, 'behind')
   expect(await names()).toEqual(['behind'])

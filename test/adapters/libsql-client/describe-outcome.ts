@@ -1,6 +1,6 @@
 import { LibsqlBatchError, LibsqlError, type ResultSet } from '@libsql/client'
 
-/** Describes a value as a program sees it, including its type. */
+/** Describes a value as it appears to a program, including its type. */
 function describeValue(value: unknown): unknown {
   if (typeof value === 'bigint') return `bigint ${value}`
   if (typeof value === 'number') return Object.is(value, -0) ? 'number -0' : `number ${value}`
@@ -8,7 +8,7 @@ function describeValue(value: unknown): unknown {
   return value
 }
 
-/** Describes a row as a program sees it: its own properties in order, with their attributes, and its prototype. */
+/** Describes a row as it appears to a program: its own properties in order, with their attributes, and its prototype. */
 function describeRow(row: object): unknown {
   const properties = Reflect.ownKeys(row).map((name) => {
     const { value, enumerable, writable, configurable } = Object.getOwnPropertyDescriptor(row, name) ?? {}

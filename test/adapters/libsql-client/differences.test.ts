@@ -48,21 +48,21 @@ test('COMMIT as a statement ends the transaction', async () => {
 })
 
 test.each(['commit', 'rollback'] as const)('%s resolves when its response has arrived', async (end) => {
-  let answered = 0
+  let responses = 0
   const counting: typeof fetch = async (...given) => {
-    const answer = await fetch(...given)
-    answered += 1
-    return answer
+    const response = await fetch(...given)
+    responses += 1
+    return response
   }
   const client = createClient({ ...config, fetch: counting })
   const tx = await client.transaction('write')
   await tx.execute("delete from t where a = 'not there'")
-  const before = answered
+  const before = responses
   const ended = tx[end]()
   // in the same tick
   expect(tx.closed).toBe(true)
   await ended
-  expect(answered - before).toBe(1)
+  expect(responses - before).toBe(1)
   client.close()
 })
 
@@ -93,11 +93,11 @@ test('a script that leaves a transaction open is rejected, and its transaction d
 test('constraint errors have the codes that tools expect, and Baton’s error as their cause', async () => {
   await ours.execute("insert into t values ('x')")
   const insert = "insert into t values ('x')"
-  const [theirs, mine] = await Promise.all(
+  const [theirs, replacement] = await Promise.all(
     [original, ours].map((db) => db.execute(insert).catch((error: unknown) => error as LibsqlError)),
   )
   expect(theirs).toMatchObject({ code: 'SQLITE_CONSTRAINT', extendedCode: undefined, rawCode: undefined })
-  expect(mine).toMatchObject({
+  expect(replacement).toMatchObject({
     code: 'SQLITE_CONSTRAINT',
     extendedCode: 'SQLITE_CONSTRAINT_UNIQUE',
     rawCode: 2067,
@@ -136,22 +136,19 @@ test.each([
     ['insert or rollback into t values (7)', 'insert into t values (3)'],
     ['SQLITE_CONSTRAINT'],
   ],
-])(
-  '%s among calls of a transaction that are not awaited: the calls after it do not run',
-  async (...given) => {
-    const [, statements, before] = given
-    const outcomes = async (db: Client): Promise<unknown[]> => {
-      await ours.executeMultiple('delete from t; insert into t values (7)')
-      const tx = await db.transaction('write')
-      const calls = await Promise.all(statements.map((sql) => codeOf(tx.execute(sql))))
-      const committed = await codeOf(tx.commit())
-      tx.close()
-      return [calls, committed === 'done', (await ours.execute('select a from t order by a')).rows]
-    }
-    expect(await outcomes(ours)).toEqual([[...before, 'TRANSACTION_CLOSED'], false, [{ a: 7 }]])
-    expect((await outcomes(original))[2]).toContainEqual({ a: 3 })
-  },
-)
+])('%s among transaction calls that are not awaited: the calls after it do not run', async (...given) => {
+  const [, statements, before] = given
+  const outcomes = async (db: Client): Promise<unknown[]> => {
+    await ours.executeMultiple('delete from t; insert into t values (7)')
+    const tx = await db.transaction('write')
+    const calls = await Promise.all(statements.map((sql) => codeOf(tx.execute(sql))))
+    const committed = await codeOf(tx.commit())
+    tx.close()
+    return [calls, committed === 'done', (await ours.execute('select a from t order by a')).rows]
+  }
+  expect(await outcomes(ours)).toEqual([[...before, 'TRANSACTION_CLOSED'], false, [{ a: 7 }]])
+  expect((await outcomes(original))[2]).toContainEqual({ a: 3 })
+})
 
 test('statements after the server has ended the transaction have no effect', async () => {
   await ours.executeMultiple('delete from t')
@@ -164,7 +161,7 @@ test('statements after the server has ended the transaction have no effect', asy
   expect((await ours.execute('select a from t')).rows).toEqual([])
 })
 
-test('a closed client, and a reopened one', async () => {
+test('a closed client rejects calls until it is reopened', async () => {
   const client = createClient(config)
   const tx = await client.transaction('read')
   client.close()
@@ -206,7 +203,7 @@ test('a transaction that is open when the client is closed is rolled back at onc
   await ours.execute("delete from t where a = 'next'")
 })
 
-test('ws: goes over HTTP, as libsql: without TLS does', async () => {
+test('ws: uses HTTP, as does libsql: without TLS', async () => {
   const { host, pathname } = new URL(`${database.url}/`)
   for (const url of [`ws://${host}${pathname}`, `libsql://${host}${pathname}?tls=0`]) {
     const client = createClient({ ...config, url })
@@ -216,7 +213,7 @@ test('ws: goes over HTTP, as libsql: without TLS does', async () => {
   expect(() => createClient({ url: 'ws://x?tls=1' })).toThrow('cannot opt into TLS')
 })
 
-test('a file is served by the original, whose errors are of the classes that this package exports', async () => {
+test('a file: URL is handled by the original, whose errors are instances of the exported classes', async () => {
   const file = createClient({ url: ':memory:' })
   const failed = await file.batch(['selec 1']).catch((error: unknown) => error)
   expect(failed).toBeInstanceOf(LibsqlBatchError)
@@ -224,7 +221,7 @@ test('a file is served by the original, whose errors are of the classes that thi
   file.close()
 })
 
-test('a token followed by a newline, as secrets often are', async () => {
+test('accepts a token followed by a newline, as is common in secrets', async () => {
   const client = createClient({ ...config, authToken: `${database.authToken ?? 'any'}\n` })
   expect((await client.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
   client.close()
@@ -242,10 +239,10 @@ test('a custom fetch receives a Request, as with the original', async () => {
   client.close()
 })
 
-test('an unreachable server, and a response that is not from a database', async () => {
-  const away = createClient({ url: 'http://127.0.0.1:1' })
-  expect(await codeOf(away.execute('select 1'))).toBe('NETWORK')
-  away.close()
+test('reports an unreachable server, and a response that is not from a database', async () => {
+  const unreachable = createClient({ url: 'http://127.0.0.1:1' })
+  expect(await codeOf(unreachable.execute('select 1'))).toBe('NETWORK')
+  unreachable.close()
   const fetch = async (): Promise<Response> => new Response('<html>', { status: 502 })
   const broken = createClient({ ...config, fetch })
   expect(await codeOf(broken.execute('insert into t values (1)'))).toBe('SERVER_ERROR')

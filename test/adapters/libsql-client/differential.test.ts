@@ -7,9 +7,15 @@ import { describeOutcome } from './describe-outcome.ts'
 
 // Makes the same calls with the original and with our package, on separate databases: a program must see the same results.
 const server = await openTestServer()
-const [theirs, mine] = [await server.createDatabase(), await server.createDatabase()]
-const original = createOriginal({ url: theirs.url, ...(theirs.authToken && { authToken: theirs.authToken }) })
-const ours = createClient({ url: mine.url, ...(mine.authToken && { authToken: mine.authToken }) })
+const [originalDatabase, replacement] = [await server.createDatabase(), await server.createDatabase()]
+const original = createOriginal({
+  url: originalDatabase.url,
+  ...(originalDatabase.authToken && { authToken: originalDatabase.authToken }),
+})
+const ours = createClient({
+  url: replacement.url,
+  ...(replacement.authToken && { authToken: replacement.authToken }),
+})
 afterAll(() => {
   original.close()
   ours.close()
@@ -26,7 +32,7 @@ async function expectSame(call: Call): Promise<void> {
 }
 
 const TABLE = 'create table t (id integer primary key, a text unique, b real, c blob, d any, "e" boolean)'
-const emptied = async (client: Client): Promise<void> => {
+const resetTable = async (client: Client): Promise<void> => {
   await client.executeMultiple(`drop table if exists t; ${TABLE}`)
 }
 
@@ -270,13 +276,13 @@ async function closed(
 }
 
 test.each(CALLS)('%s', async (_, call) => {
-  await emptied(original)
-  await emptied(ours)
+  await resetTable(original)
+  await resetTable(ours)
   await expectSame(call)
 })
 
-test('a hundred batches at once are transactions', async () => {
-  await emptied(ours)
+test('a hundred concurrent batches are transactions', async () => {
+  await resetTable(ours)
   const sums = await Promise.all(
     Array.from({ length: 100 }, (_, at) =>
       ours.batch(
@@ -303,9 +309,9 @@ const value: fc.Arbitrary<InValue> = fc.oneof(
   fc.date({ noInvalidDate: true }),
 )
 
-test('all values are returned the same, with positional and named arguments, through a table and without one', async () => {
-  await emptied(original)
-  await emptied(ours)
+test('returns the same values with positional and named arguments, with and without a table', async () => {
+  await resetTable(original)
+  await resetTable(ours)
   const property = fc.asyncProperty(value, value, async (first, second) => {
     const statements: InStatement[] = [
       { sql: 'select ?, ?, typeof(?1), typeof(?2)', args: [first, second] },
@@ -324,8 +330,16 @@ test('all values are returned the same, with positional and named arguments, thr
 test.each(['number', 'bigint', 'string'] as const)('intMode %s', async (intMode) => {
   const config = { intMode }
   const clients = [
-    createOriginal({ url: theirs.url, ...(theirs.authToken && { authToken: theirs.authToken }), ...config }),
-    createClient({ url: mine.url, ...(mine.authToken && { authToken: mine.authToken }), ...config }),
+    createOriginal({
+      url: originalDatabase.url,
+      ...(originalDatabase.authToken && { authToken: originalDatabase.authToken }),
+      ...config,
+    }),
+    createClient({
+      url: replacement.url,
+      ...(replacement.authToken && { authToken: replacement.authToken }),
+      ...config,
+    }),
   ] as const
   for (const sql of ['select 5', 'select 9007199254740993', 'select -9223372036854775808', 'select 1.5']) {
     const [expected, actual] = await Promise.all(clients.map((db) => describeOutcome(() => db.execute(sql))))
@@ -343,7 +357,7 @@ test.each([
   'libsql://x?tls=0',
   'http://x#part',
   'http://x?tls=2',
-])('the URL %s is rejected by both', (url) => {
+])('both reject the URL %s', (url) => {
   const outcome = (create: typeof createOriginal): unknown => {
     try {
       create({ url }).close()

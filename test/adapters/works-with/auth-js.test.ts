@@ -69,7 +69,7 @@ describe.each(['kysely', 'drizzle'] as const)('Auth.js with %s', (name) => {
       ],
     }
     const cookies = new Map<string, string>()
-    const ask = async (url: string, form?: Record<string, string>): Promise<Response> => {
+    const sendRequest = async (url: string, form?: Record<string, string>): Promise<Response> => {
       const cookie = [...cookies].map((pair) => pair.join('=')).join('; ')
       const body = form && new URLSearchParams(form)
       const response = await Auth(
@@ -86,30 +86,30 @@ describe.each(['kysely', 'drizzle'] as const)('Auth.js with %s', (name) => {
       return response
     }
 
-    const { csrfToken } = (await (await ask('/auth/csrf')).json()) as { csrfToken: string }
-    await ask('/auth/signin/mail', { csrfToken, email: 'ada@example.com' })
+    const { csrfToken } = (await (await sendRequest('/auth/csrf')).json()) as { csrfToken: string }
+    await sendRequest('/auth/signin/mail', { csrfToken, email: 'ada@example.com' })
     expect(sent).toHaveLength(1)
     const [link = ''] = sent
-    expect(await (await ask('/auth/session')).json()).toBeNull()
-    await ask(link)
-    const session = (await (await ask('/auth/session')).json()) as { user: unknown; expires: string }
+    expect(await (await sendRequest('/auth/session')).json()).toBeNull()
+    await sendRequest(link)
+    const session = (await (await sendRequest('/auth/session')).json()) as { user: unknown; expires: string }
     expect(session.user).toMatchObject({ email: 'ada@example.com' })
     expect(Date.parse(session.expires)).toBeGreaterThan(Date.now())
     expect(errors).toEqual([])
     // a link works once
-    expect((await ask(link)).headers.get('location')).toMatch(/error=Verification/)
+    expect((await sendRequest(link)).headers.get('location')).toMatch(/error=Verification/)
     expect(errors).toEqual(['Verification'])
-    await ask('/auth/signout', { csrfToken })
-    expect(await (await ask('/auth/session')).json()).toBeNull()
+    await sendRequest('/auth/signout', { csrfToken })
+    expect(await (await sendRequest('/auth/session')).json()).toBeNull()
   })
 
   test('an account is linked to a user, found by it, and deleted with the user', async () => {
-    const made = await adapter.createUser?.({
+    const created = await adapter.createUser?.({
       id: crypto.randomUUID(),
       email: 'grace@example.com',
       emailVerified: new Date(1_700_000_000_000),
     })
-    const userId = made?.id as string
+    const userId = created?.id as string
     const key = { provider: 'github', providerAccountId: '17' }
     await adapter.linkAccount?.({ ...key, userId, type: 'oauth', expires_at: 1_800_000_000 })
     const found = await adapter.getUserByAccount?.(key)

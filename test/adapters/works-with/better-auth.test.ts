@@ -107,9 +107,9 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
       auth.api.signInEmail({ body: { email: SIGN_UP.email, password: 'not the secret' } }),
     ).rejects.toThrow(/Invalid/)
 
-    const { headers: answered } = await auth.api.signInEmail({ body: SIGN_UP, returnHeaders: true })
+    const { headers: responseHeaders } = await auth.api.signInEmail({ body: SIGN_UP, returnHeaders: true })
     const headers = new Headers({
-      cookie: answered
+      cookie: responseHeaders
         .getSetCookie()
         .map((cookie) => cookie.split(';')[0])
         .join('; '),
@@ -155,7 +155,7 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
   test('simultaneous sign-ups do not affect each other', async () => {
     const auth = open(true)
     const bodies = Array.from({ length: 8 }, (_, at) => ({ ...SIGN_UP, email: `user-${at}@example.com` }))
-    const made = await Promise.all(bodies.map((body) => auth.api.signUpEmail({ body })))
-    expect(new Set(made.map(({ token }) => token)).size).toBe(8)
+    const created = await Promise.all(bodies.map((body) => auth.api.signUpEmail({ body })))
+    expect(new Set(created.map(({ token }) => token)).size).toBe(8)
   })
 })

@@ -81,7 +81,7 @@ afterAll(() => db.$disconnect())
 const founded = new Date(1_700_000_000_000)
 
 test('nested create, relations, filters, update, count', async () => {
-  const made = await db.team.create({
+  const created = await db.team.create({
     data: {
       name: 'Reds',
       founded,
@@ -90,7 +90,7 @@ test('nested create, relations, filters, update, count', async () => {
     },
     include: { players: { orderBy: { name: 'asc' } } },
   })
-  expect(made).toMatchObject({
+  expect(created).toMatchObject({
     name: 'Reds',
     founded,
     budget: 9_007_199_254_740_993n,
@@ -104,7 +104,7 @@ test('nested create, relations, filters, update, count', async () => {
     include: { team: true },
   })
   expect(captains).toMatchObject([{ name: 'Ada', team: { name: 'Reds', founded } }])
-  const moved = await db.player.updateMany({ where: { teamId: made.id }, data: { captain: false } })
+  const moved = await db.player.updateMany({ where: { teamId: created.id }, data: { captain: false } })
   expect(moved.count).toBe(2)
   expect(await db.player.count({ where: { captain: true } })).toBe(0)
 })

@@ -88,7 +88,7 @@ describe('spans of calls', () => {
     })
   })
 
-  test('a batch with several kinds of statements, without an address and without text', async () => {
+  test('a batch with several kinds of statements, without address and SQL text', async () => {
     const db = await connect({ address: null, queryText: false })
     await db.batch(['insert into note (text) values (1)', 'select 1'])
     expect(oneNamed('BATCH').attributes).toEqual({
@@ -101,7 +101,7 @@ describe('spans of calls', () => {
     })
   })
 
-  test('a rejected statement has its code, and never an argument', async () => {
+  test('a rejected statement has its code but no arguments', async () => {
     const db = await connect()
     const insert = 'insert into note (text) values (?)'
     await db.execute(insert, [SECRET])
@@ -128,7 +128,7 @@ describe('spans of calls', () => {
 })
 
 describe('spans around calls', () => {
-  test('concurrent transactions are parents of their own calls, and children of the span around them', async () => {
+  test('a span of each of several concurrent transactions contains its calls, and is a child of the active span', async () => {
     const db = await connect()
     await tracer.startActiveSpan('request', async (request) => {
       await Promise.all(
@@ -192,7 +192,7 @@ describe('spans around calls', () => {
     })
   })
 
-  test('a retry is an event of its call, or of the span around calls that were issued together', async () => {
+  test('a retry is an event of its call, or of the active span if several calls were issued together', async () => {
     const observe = observeWithOpenTelemetry({ tracerProvider })
     let failures = 1
     const { db } = await scripted(
@@ -225,7 +225,7 @@ describe('spans around calls', () => {
   })
 })
 
-test('metrics: duration in seconds of successful and failed calls, and returned rows', async () => {
+test('measures the duration of successful and failed calls in seconds, and the returned rows', async () => {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
   const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })
   const meterProvider = new MeterProvider({ readers: [reader] })
@@ -260,7 +260,7 @@ test('metrics: duration in seconds of successful and failed calls, and returned 
   expect(rows?.dataPoints).toMatchObject([{ attributes: common, value: { count: 1, sum: 2 } }])
 })
 
-test('without an SDK it does nothing, without errors', async () => {
+test('does nothing without an SDK', async () => {
   const db = createClient({ url, observe: observeWithOpenTelemetry() })
   onTestFinished(() => db.close())
   expect((await db.execute('select 1 as one')).rows).toEqual([{ one: 1 }])

@@ -1,13 +1,13 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-/** Forwards connections to a server, and breaks them as networks do. */
+/** Forwards connections to a server, and simulates network failures. */
 export class Connections implements AsyncDisposable {
   readonly #server: Server
   #open: [Socket, Socket][] = []
-  /** Whether responses are held back, and whether one was. */
-  holdsAnswers = false
-  hasHeld = false
+  /** Whether responses are delayed, and whether one was. */
+  delaysResponses = false
+  hasDelayed = false
 
   readonly #path: string
 
@@ -17,7 +17,7 @@ export class Connections implements AsyncDisposable {
       const to = connect(Number(port), hostname)
       from.on('data', (data) => to.write(data))
       to.on('data', (data) => {
-        if (this.holdsAnswers) this.hasHeld = true
+        if (this.delaysResponses) this.hasDelayed = true
         else from.write(data)
       })
       for (const [one, other] of [

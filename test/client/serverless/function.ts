@@ -1,5 +1,5 @@
-// A function with a client in module scope. It runs each line of its input as a statement, and prints the outcome, and
-// `again` each time it sends one again.
+// A function with a client in module scope. It runs each line of its input as a statement, and prints the outcome, and `again`
+// for each retry.
 import { createInterface } from 'node:readline'
 import { createClient, type DatabaseError } from '@batonsql/core'
 
@@ -19,9 +19,9 @@ const db = createClient({
 
 for await (const sql of createInterface({ input: process.stdin })) {
   retries = 0
-  const said = await db.execute(sql, [], { rowMode: 'array' }).then(
+  const output = await db.execute(sql, [], { rowMode: 'array' }).then(
     ({ rows }) => ({ rows }),
     ({ code, outcome }: DatabaseError) => ({ code, outcome }),
   )
-  console.log(JSON.stringify({ ...said, retries }))
+  console.log(JSON.stringify({ ...output, retries }))
 }

@@ -10,10 +10,10 @@ import { openRestartableServer } from '../../support/restartable-server.ts'
 import { openTestServer } from '../../support/test-server.ts'
 import { Connections } from './connections.ts'
 
-// Functions are frozen between two calls and thawed later. These tests stop and continue a process.
+// Platforms freeze functions between two calls. These tests simulate this by stopping and continuing a process.
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url))
-/** Longer than connections are kept without a request. */
+/** Longer than idle connections are kept open. */
 const LONG_MS = 4_200
 
 const database = await (await openTestServer()).createDatabase()
@@ -65,7 +65,7 @@ class FunctionProcess implements AsyncDisposable {
     return started
   }
 
-  /** Sends it a statement. @param onRetry called each time it is sent again @returns the outcome */
+  /** Sends a statement to the process. @param onRetry called for each retry @returns the outcome */
   async call(sql: string, onRetry?: () => void): Promise<unknown> {
     this.#child.stdin.write(`${sql}\n`)
     for (;;) {
@@ -82,9 +82,9 @@ class FunctionProcess implements AsyncDisposable {
 
   /** @param called a statement that is already pending when it continues */
   async thaw(called: string, onRetry?: () => void): Promise<unknown> {
-    const answer = this.call(called, onRetry)
+    const response = this.call(called, onRetry)
     this.#child.kill('SIGCONT')
-    return await answer
+    return await response
   }
 
   thawSilently(): void {
@@ -114,19 +114,19 @@ describe.concurrent('a client that is frozen with an open connection', () => {
     await using _connections = connections
     await using _frozen = frozen
     const run = newRun()
-    for (const [sql, answer] of [
+    for (const [sql, response] of [
       ['select 2', READ],
       [run.sql, WRITTEN],
     ] as const) {
       frozen.freeze()
       connections[how]()
       await pause(50)
-      expect(await frozen.thaw(sql)).toEqual(answer)
+      expect(await frozen.thaw(sql)).toEqual(response)
     }
     expect(await run.times()).toBe(1)
   })
 
-  test('dropped by a gateway: after some time it is not used again', async () => {
+  test('that a gateway has dropped: after some time, it is not reused', async () => {
     const { connections, frozen } = await openFunction()
     await using _connections = connections
     await using _frozen = frozen
@@ -138,7 +138,7 @@ describe.concurrent('a client that is frozen with an open connection', () => {
     expect(await run.times()).toBe(1)
   })
 
-  test('that is still open: it is used again', async () => {
+  test('that is still open: it is reused', async () => {
     const { connections, frozen } = await openFunction()
     await using _connections = connections
     await using _frozen = frozen
@@ -147,7 +147,7 @@ describe.concurrent('a client that is frozen with an open connection', () => {
     expect(await frozen.thaw('select 2')).toEqual(READ)
   })
 
-  test('and with a server that comes back later: rejected requests are sent again until one is accepted', async () => {
+  test('and a server that returns later: rejected requests are retried until one is accepted', async () => {
     const { connections, frozen } = await openFunction()
     await using _connections = connections
     await using _frozen = frozen
@@ -155,15 +155,15 @@ describe.concurrent('a client that is frozen with an open connection', () => {
     frozen.freeze()
     const listen = connections.refuse()
     let refused = 0
-    const answer = frozen.thaw(run.sql, () => {
+    const response = frozen.thaw(run.sql, () => {
       refused += 1
       if (refused === 1) void listen()
     })
-    expect(await answer).toEqual({ rows: [], retries: expect.toSatisfy((retries) => retries > 0) })
+    expect(await response).toEqual({ rows: [], retries: expect.toSatisfy((retries) => retries > 0) })
     expect(await run.times()).toBe(1)
   })
 
-  test('and with a server that does not come back: the outcome is not_applied', async () => {
+  test('and a server that does not return: the outcome is not_applied', async () => {
     const { connections, frozen } = await openFunction()
     await using _connections = connections
     await using _frozen = frozen
@@ -173,24 +173,24 @@ describe.concurrent('a client that is frozen with an open connection', () => {
   })
 })
 
-describe.concurrent('a call that was in flight when its process was frozen, and whose connection died', () => {
-  const cutWhileFrozen = async (sql: string): Promise<unknown> => {
+describe.concurrent('a call whose process was frozen while it was in flight, and whose connection was lost', () => {
+  const breakWhileFrozen = async (sql: string): Promise<unknown> => {
     const { connections, frozen } = await openFunction()
     await using _connections = connections
     await using _frozen = frozen
-    connections.holdsAnswers = true
-    const answer = frozen.call(sql)
-    while (!connections.hasHeld) await pause(5)
+    connections.delaysResponses = true
+    const response = frozen.call(sql)
+    while (!connections.hasDelayed) await pause(5)
     frozen.freeze()
     connections.reset()
-    connections.holdsAnswers = false
+    connections.delaysResponses = false
     frozen.thawSilently()
-    return await answer
+    return await response
   }
 
-  test('a write may have been applied, and is not repeated', async () => {
+  test('a write may have been applied, and is not retried', async () => {
     const run = newRun()
-    expect(await cutWhileFrozen(run.sql)).toEqual({
+    expect(await breakWhileFrozen(run.sql)).toEqual({
       code: 'NETWORK',
       outcome: 'unknown',
       retries: 0,
@@ -198,9 +198,9 @@ describe.concurrent('a call that was in flight when its process was frozen, and 
     expect(await run.times()).toBe(1)
   })
 
-  test('a read is repeated', async () => {
+  test('a read is retried', async () => {
     const again = expect.toSatisfy((retries) => retries > 0)
-    expect(await cutWhileFrozen('select 2')).toEqual({ rows: [[2]], retries: again })
+    expect(await breakWhileFrozen('select 2')).toEqual({ rows: [[2]], retries: again })
   })
 })
 
@@ -239,7 +239,7 @@ describe('a program that does not close its client', () => {
     ['a call that failed', "await db.execute('select nothing').catch(() => {})"],
     ['a close that waits', "await db.execute('select 1'); await db.close({ drainMs: 60_000 })"],
   ])('exits on its own after %s', async (_, work) => {
-    // a connection is kept for 4 s, but does not keep the process alive; neither does this timer
+    // a connection is kept open for 4 s, but keeps the process alive no more than this timer does
     const late = "setTimeout(() => console.log('still there after 3 s'), 3_000).unref()"
     expect(await runToEnd(`${work}; console.log('done'); ${late}`)).toBe('done\n')
   })

@@ -23,7 +23,7 @@ beforeAll(async () => {
 
 const pets = async (): Promise<unknown> => (await db.execute('select count(*) as n from pet')).rows[0]
 
-test('the schema: columns, and the statements that created tables, indexes and views', async () => {
+test('shows the columns, and the statements that created tables, indexes and views', async () => {
   const { value } = await agent.call('schema')
   expect(value).toEqual({
     columns: ['table', 'type', 'columns', 'statements'],
@@ -42,13 +42,13 @@ test('the schema: columns, and the statements that created tables, indexes and v
   expect((await agent.call('schema', { table: "x' or 1" })).value.rows).toEqual([])
 })
 
-test('an integer argument that JSON has rounded is rejected', async () => {
+test('rejects an integer argument that was rounded in JSON', async () => {
   const sql = 'select name from pet where id = ?'
   expect((await agent.call('query', { sql, args: [2 ** 53] })).error).toContain('pass it as text')
   expect((await agent.call('query', { sql, args: ['9007199254740993'] })).value.rows).toEqual([['Rex']])
 })
 
-test('a query: exact values, arguments, columns of the same name, and how many rows fit', async () => {
+test('returns exact values and duplicate columns, accepts arguments, and limits the number of rows', async () => {
   expect(
     (await agent.call('query', { sql: 'select *, 1.5 as x, 2 as x from pet where name = ?', args: ['Rex'] }))
       .value,
@@ -76,7 +76,7 @@ test('a query: exact values, arguments, columns of the same name, and how many r
   expect([text.characters, text.beginning.length, blob.bytes]).toEqual([100_000, 4_000, 5_000])
 })
 
-test('a query plan, even of a statement that writes, which is not run', async () => {
+test('returns the plan of a query, and of a statement that writes, without running it', async () => {
   const details = async (sql: string): Promise<string> =>
     JSON.stringify((await agent.call('query_plan', { sql })).value.rows)
   expect(await details("select * from pet where name = 'Rex'")).toContain('pet_by_name')
@@ -117,11 +117,11 @@ test.each([
     error: expect.stringMatching(/./),
   })
   expect(await state()).toEqual(before)
-  // and no write lock is left behind
+  // no write lock is left behind
   await db.execute("update pet set name = name where name = 'Mia'")
 })
 
-test('without --write there is no tool that writes', async () => {
+test('has no tool that writes without --write', async () => {
   const { tools } = await agent.client.listTools()
   expect(tools.map(({ name, annotations }) => [name, annotations?.readOnlyHint])).toEqual(
     ['schema', 'query', 'query_plan', 'recent_requests'].map((name) => [name, true]),
@@ -129,11 +129,11 @@ test('without --write there is no tool that writes', async () => {
   expect((await agent.call('execute', { sql: 'delete from pet' })).error).toContain('execute')
 })
 
-test('with --write, statements run in one transaction: all of them, or none', async () => {
-  const made = await writer.call('execute', {
+test('with --write, runs statements in one transaction', async () => {
+  const created = await writer.call('execute', {
     sql: 'create table log (a); insert into log values (1), (2); update log set a = 3 where a = 1',
   })
-  expect(made.value.map((each: { rowsAffected: number }) => each.rowsAffected)).toEqual([0, 2, 1])
+  expect(created.value.map((each: { rowsAffected: number }) => each.rowsAffected)).toEqual([0, 2, 1])
   const failed = await writer.call('execute', { sql: 'delete from log; insert into log values (9, 9)' })
   expect(failed.error).toContain('log')
   expect((await writer.call('execute', { sql: 'delete from log; commit; nonsense' })).error).toContain(
@@ -144,7 +144,7 @@ test('with --write, statements run in one transaction: all of them, or none', as
   ).toEqual([2, 3])
 })
 
-test('invalid input, an unknown table and a syntax error are returned as results, and the next call works', async () => {
+test('returns invalid input, an unknown table and a syntax error as results, and continues to work', async () => {
   expect((await agent.call('query', { sql: 'select', maxRows: 0 })).error).toContain('maxRows')
   expect((await agent.call('query', {})).error).toContain('sql')
   expect((await agent.call('query', { sql: 'select * from nowhere' })).error).toContain('nowhere')

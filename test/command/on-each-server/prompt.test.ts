@@ -12,25 +12,25 @@ afterAll(() => rm(state, { recursive: true, force: true }))
 
 const open = () => new Terminal(['sql', url], state, { BATON_AUTH_TOKEN: authToken ?? '' })
 
-test('statements of several lines, errors, .tables, Ctrl-C, a transaction, history', {
+test('supports multi-line statements, errors, .tables, Ctrl-C, transactions and history', {
   timeout: 180_000,
 }, async ({ skip }) => {
   if (terminalProblem !== null) skip(terminalProblem)
   const terminal = open()
   await terminal.sees('baton> ')
-  await terminal.answer('create table t (a);')
-  await terminal.answer('select 1 as one,', '...> ')
-  expect(await terminal.answer("'a;b' as two;")).toMatch(/one {2}two\s+--- {2}---\s+1 {2}a;b\s+\(1 row\)/)
-  expect(await terminal.answer('.tables')).toMatch(/^\s*t\s/m)
-  expect(await terminal.answer('.schema t')).toContain('CREATE TABLE t (a);')
-  await terminal.answer('.mode line')
-  expect(await terminal.answer("select 1 as one, 'b' as other union all select 2.0, null;")).toMatch(
+  await terminal.run('create table t (a);')
+  await terminal.run('select 1 as one,', '...> ')
+  expect(await terminal.run("'a;b' as two;")).toMatch(/one {2}two\s+--- {2}---\s+1 {2}a;b\s+\(1 row\)/)
+  expect(await terminal.run('.tables')).toMatch(/^\s*t\s/m)
+  expect(await terminal.run('.schema t')).toContain('CREATE TABLE t (a);')
+  await terminal.run('.mode line')
+  expect(await terminal.run("select 1 as one, 'b' as other union all select 2.0, null;")).toMatch(
     / {2}one = 1\s+other = b\s+one = 2\.0\s+other = NULL\s+\(2 rows\)/,
   )
-  expect(await terminal.answer('.mode wide')).toContain('Modes: line, table')
-  await terminal.answer('.mode table')
-  expect(await terminal.answer('.nope')).toContain('Unknown command .nope')
-  expect(await terminal.answer('select nope;')).toMatch(
+  expect(await terminal.run('.mode wide')).toContain('Modes: line, table')
+  await terminal.run('.mode table')
+  expect(await terminal.run('.nope')).toContain('Unknown command .nope')
+  expect(await terminal.run('select nope;')).toMatch(
     /no such column: nope.*\s+line 1, column 8:\s+select nope\s+\^/,
   )
 
@@ -39,15 +39,15 @@ test('statements of several lines, errors, .tables, Ctrl-C, a transaction, histo
   terminal.type('\u0003')
   await terminal.sees('^C')
   await terminal.sees('baton> ')
-  expect(await terminal.answer('select 3 as three;')).toMatch(/three\s+-----\s+3\s/)
+  expect(await terminal.run('select 3 as three;')).toMatch(/three\s+-----\s+3\s/)
 
-  expect(await terminal.answer('begin;', 'baton*> ')).toContain('after 10 s without a statement')
-  expect(await terminal.answer('insert into t values (1);', 'baton*> ')).toContain('1 row changed')
-  expect(await terminal.answer('select nope;', 'baton*> ')).toContain('no such column')
-  await terminal.answer('commit;')
-  expect(await terminal.answer('select count(*) as kept from t;')).toMatch(/kept\s+----\s+1\s/)
+  expect(await terminal.run('begin;', 'baton*> ')).toContain('after 10 s without a statement')
+  expect(await terminal.run('insert into t values (1);', 'baton*> ')).toContain('1 row changed')
+  expect(await terminal.run('select nope;', 'baton*> ')).toContain('no such column')
+  await terminal.run('commit;')
+  expect(await terminal.run('select count(*) as kept from t;')).toMatch(/kept\s+----\s+1\s/)
 
-  await terminal.answer('begin;', 'baton*> ')
+  await terminal.run('begin;', 'baton*> ')
   terminal.type('\u0004')
   await terminal.sees('The open transaction was rolled back.')
   expect(await terminal.end()).toBe(0)

@@ -23,7 +23,7 @@ beforeAll(async () => {
   await db.close()
 })
 
-test('a table: right-aligned numbers, NULL, blobs, exact integers, and no control sequences', async () => {
+test('prints a table with right-aligned numbers, NULL, blobs and exact integers, without control sequences', async () => {
   expect(await sql(['select * from person; select 1 as one'])).toEqual({
     code: 0,
     output: [
@@ -42,13 +42,13 @@ test('a table: right-aligned numbers, NULL, blobs, exact integers, and no contro
   })
 })
 
-test('a REAL has a decimal point, an INTEGER does not', async () => {
+test('prints a REAL with a decimal point, and an INTEGER without one', async () => {
   const { output } = await sql(['select 1.0 as a, -0.0 as b, 1 as c, 0.5 as d, 1e300 as e, -2 as f'])
   expect(output.split('\n')[2]?.trim()).toBe('1.0  -0.0  1  0.5  1e+300  -2')
   expect((await sql(['--json', 'select 1.0 as a, 1 as b'])).output).toBe('{"a":1,"b":1}\n')
 })
 
-test('--json: a line for each row, integers beyond 2^53 as strings', async () => {
+test('--json prints one line per row, with integers beyond 2^53 as strings', async () => {
   const { code, output } = await sql(['--json', 'select id, photo from person; pragma user_version'])
   expect(code).toBe(0)
   expect(
@@ -64,7 +64,7 @@ test('--json: a line for each row, integers beyond 2^53 as strings', async () =>
   ])
 })
 
-test('statements from a file and from standard input, with transactions', async () => {
+test('runs statements from a file and from standard input, with transactions', async () => {
   const file = join(folder, 'script.sql')
   const rows = Array.from({ length: 250 }, (_, at) => `insert into counted values (${at});`)
   await writeFile(file, `create table counted (n);\nbegin;\n${rows.join('\n')}\ncommit;`)
@@ -78,7 +78,7 @@ test('statements from a file and from standard input, with transactions', async 
   expect((await sql(['--json', 'select count(*) as n from counted'])).output).toBe('{"n":250}\n')
 })
 
-test('a statement that fails: line, column and caret; earlier statements are kept', async () => {
+test('shows the line and column of a failing statement with a caret; earlier statements are kept', async () => {
   const file = join(folder, 'wrong.sql')
   await writeFile(
     file,
@@ -98,7 +98,7 @@ test('a statement that fails: line, column and caret; earlier statements are kep
   expect([open.code, open.errors]).toEqual([1, 'baton: line 2, column 8: unterminated quote\n'])
 })
 
-test('dump and restore: a file, standard output and input; never a partial file', async () => {
+test('dumps to a file or standard output, never to a partial file, and restores from a file or standard input', async () => {
   const file = join(folder, 'dump.sql')
   expect(await runBaton(['dump', url, '-o', file], { env })).toEqual({ code: 0, output: '', errors: '' })
   const { output } = await runBaton(['dump', url], { env })

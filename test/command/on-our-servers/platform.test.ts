@@ -36,7 +36,7 @@ async function firstLine(args: readonly string[]): Promise<string> {
   return output
 }
 
-test('baton user: a token, and the memberships for invited addresses', {
+test('baton user prints a token, and accepts the invitations for its address', {
   timeout: 180_000,
 }, async () => {
   const directory = await dataDirectory()
@@ -49,14 +49,18 @@ test('baton user: a token, and the memberships for invited addresses', {
     expect([running.code, running.output]).toEqual([1, ''])
     expect(running.errors).toContain('in use by process')
   }
-  const made = await baton(['user', 'ada', '--email', 'ada@example.test', '--data', directory])
-  expect([made.code, made.errors]).toEqual([0, ''])
+  const created = await baton(['user', 'ada', '--email', 'ada@example.test', '--data', directory])
+  expect([created.code, created.errors]).toEqual([0, ''])
   {
     await using scene = await Scene.start({}, directory)
     const { members } = await scene.done('GET', `${scene.own}/members`)
     expect(members).toContainEqual(expect.objectContaining({ username: 'ada', role: 'viewer' }))
-    expect((await scene.ask('GET', `${scene.own}/databases`, { token: made.output })).status).toBe(200)
-    expect((await scene.ask('POST', `${scene.own}/groups`, { token: made.output })).status).toBe(403)
+    expect((await scene.sendRequest('GET', `${scene.own}/databases`, { token: created.output })).status).toBe(
+      200,
+    )
+    expect((await scene.sendRequest('POST', `${scene.own}/groups`, { token: created.output })).status).toBe(
+      403,
+    )
   }
   expect((await baton(['user', 'ada', '--data', directory])).errors).toContain('user "ada" already exists')
   expect((await baton(['user', 'A B', '--data', directory])).errors).toContain('a username is 1 to 39')
@@ -67,7 +71,7 @@ test('baton user: a token, and the memberships for invited addresses', {
   ])
 })
 
-test('baton databases configure, groups configure: settings can be changed one by one, and are enforced', {
+test('baton databases configure and groups configure change individual settings, which are enforced', {
   timeout: 180_000,
 }, async () => {
   await using scene = await Scene.start()
@@ -148,7 +152,7 @@ test('baton databases configure, groups configure: settings can be changed one b
   expect((await group()).code).toBe(1)
 })
 
-test('baton api-tokens create --group: a token of a group permits only its scopes', {
+test('baton api-tokens create --group creates a token that permits only its scopes', {
   timeout: 180_000,
 }, async () => {
   await using scene = await Scene.start()
@@ -178,8 +182,10 @@ test('baton api-tokens create --group: a token of a group permits only its scope
   expect((await api(maker, 'databases', 'show', 'default')).code).toBe(1)
 
   const metrics = (await create('prometheus', '--scope', 'metrics')).output.trim()
-  const asked = await fetch(`${platform.url}/metrics`, { headers: { authorization: `Bearer ${metrics}` } })
-  expect([asked.status, (await asked.text()).includes('app')]).toEqual([200, true])
+  const metricsResponse = await fetch(`${platform.url}/metrics`, {
+    headers: { authorization: `Bearer ${metrics}` },
+  })
+  expect([metricsResponse.status, (await metricsResponse.text()).includes('app')]).toEqual([200, true])
 
   expect(await create('x', '--group', 'team')).toMatchObject({
     code: 2,
@@ -193,7 +199,7 @@ test('baton api-tokens create --group: a token of a group permits only its scope
   expect(await create('x', '--group', 'nowhere', '--scope', 'read')).toMatchObject({ code: 1, output: '' })
 })
 
-test('baton export: a database of a data directory in an SQLite file, once its server has stopped', async () => {
+test('baton export writes a database of a stopped server to an SQLite file', async () => {
   const directory = await dataDirectory()
   const file = join(directory, 'app.sqlite')
   const args = ['export', 'app', file, '--data', directory]
@@ -211,19 +217,19 @@ test('baton export: a database of a data directory in an SQLite file, once its s
   expect((await baton(args)).errors).toContain('already exists')
 })
 
-test('baton dev --ready-delay: a new database returns 404 at first', async () => {
+test('with baton dev --ready-delay, a new database returns 404 at first', async () => {
   const backend = inject('target')
   const dev = ['dev', '--json', '--port', '0', '--backend', backend]
   const file = join(await dataDirectory(), 'tokens.json')
   await firstLine([...dev, '--platform-port', '0', '--token-file', file, '--ready-delay', '3000'])
   const { url, token } = JSON.parse(await readFile(file, 'utf8')).platform
   const headers = { authorization: `Bearer ${token}` }
-  const ask = async (path: string, body: object) => {
+  const sendRequest = async (path: string, body: object) => {
     const response = await fetch(`${url}/v1${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
     return (await response.json()) as { database: { Hostname: string }; jwt: string }
   }
-  const { database } = await ask('/databases', { name: 'app', group: 'default' })
-  const { jwt } = await ask('/databases/app/auth/tokens', {})
+  const { database } = await sendRequest('/databases', { name: 'app', group: 'default' })
+  const { jwt } = await sendRequest('/databases/app/auth/tokens', {})
   expect((await sql(database.Hostname, jwt, 'SELECT 1')).status).toBe(404)
   await expect
     .poll(async () => (await sql(database.Hostname, jwt, 'SELECT 1')).status, { timeout: 60_000 })
@@ -232,7 +238,7 @@ test('baton dev --ready-delay: a new database returns 404 at first', async () =>
   expect([refused.code, refused.errors]).toEqual([2, expect.stringContaining('need --platform-port')])
 })
 
-test('a data directory is served only by the back end that created its databases', async () => {
+test('a data directory can be used only with the back end that created its databases', async () => {
   const directory = await dataDirectory()
   {
     await using scene = await Scene.start({}, directory)
@@ -243,7 +249,7 @@ test('a data directory is served only by the back end that created its databases
   await expect(startLocalServer({ backend: other, dataDirectory: directory })).rejects.toThrow(
     `belong to the back end "${own}", not "${other}"`,
   )
-  // a start that failed before a database was created does not fix its settings
+  // a start that failed before a database was created does not determine the back end
   const fresh = await dataDirectory()
   const missing = { backend: 'sqld', sqldPath: '/nonexistent/sqld', dataDirectory: fresh } as const
   await expect(startLocalServer(missing)).rejects.toThrow('/nonexistent/sqld')

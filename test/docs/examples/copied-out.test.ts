@@ -21,10 +21,13 @@ function versionOf(name: string): string | undefined {
   return new RegExp(`^ {2}'?${name}'?: (\\^?\\d\\S*)$`, 'm').exec(workspace)?.[1]
 }
 
-test.each(examples)('%s can be copied out: it has plain versions, the same as the repository', (name) => {
-  const { dependencies, devDependencies } = manifestOf(`examples/${name}`)
-  for (const [dependency, version] of Object.entries({ ...dependencies, ...devDependencies })) {
-    expect(version).toMatch(/^\^?\d+\.\d+\.\d+$/)
-    expect(version).toBe(versionOf(dependency) ?? version)
-  }
-})
+test.each(examples)(
+  '%s works outside the repository: its dependencies have plain versions, the same as the repository',
+  (name) => {
+    const { dependencies, devDependencies } = manifestOf(`examples/${name}`)
+    for (const [dependency, version] of Object.entries({ ...dependencies, ...devDependencies })) {
+      expect(version).toMatch(/^\^?\d+\.\d+\.\d+$/)
+      expect(version).toBe(versionOf(dependency) ?? version)
+    }
+  },
+)

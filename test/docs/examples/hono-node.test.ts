@@ -18,7 +18,7 @@ beforeEach(() => {
 })
 afterEach(() => db.close())
 
-// without keep-alive: the server would wait for the connection
+// without keep-alive, because the server would wait for the connection
 const add = (name: string) => ({
   method: 'POST',
   body: JSON.stringify({ name }),
@@ -49,13 +49,13 @@ test('the server finishes pending work after SIGTERM', async () => {
     await release.promise
   })
   await isHeld.promise
-  const answer = fetch(`${address}/guests`, add('Ada'))
+  const pending = fetch(`${address}/guests`, add('Ada'))
   expect(await (await fetch(`${address}/guests`)).json()).toEqual([])
   child.kill('SIGTERM')
   await expect.poll(() => fetch(`${address}/guests`).catch(() => 'refused')).toBe('refused')
   release.resolve()
   await holder
-  expect((await answer).status).toBe(201)
+  expect((await pending).status).toBe(201)
   expect(await closed).toEqual([0, null])
   const { rows } = await db.execute('select name from guest order by id', [], { rowMode: 'array' })
   expect(rows.flat()).toEqual(['Grace', 'Ada'])

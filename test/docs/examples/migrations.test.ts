@@ -2,7 +2,7 @@ import { useDatabase } from '@batonsql/local-server/testing'
 import { expect, test } from 'vitest'
 import { type Ended, endOf, startExample } from './program.ts'
 
-// What examples/migrate-tenants does on a platform is tested in test/platform/migrate-tenants.test.ts.
+// examples/migrate-tenants is tested with a platform in test/platform/migrate-tenants.test.ts.
 
 const database = useDatabase()
 const drizzle = async (file: string, ...args: string[]): Promise<Ended> => {
@@ -12,23 +12,23 @@ const drizzle = async (file: string, ...args: string[]): Promise<Ended> => {
   )
 }
 
-test('migrate-drizzle: a dry run, the migrations, and nothing to do', async () => {
-  const saidBy = async (...args: string[]): Promise<unknown> => {
-    const { code, said } = await drizzle('migrate.ts', ...args)
-    return [code, said]
+test('migrate-drizzle lists pending migrations, applies them, and then has nothing to do', async () => {
+  const outputOf = async (...args: string[]): Promise<unknown> => {
+    const { code, output } = await drizzle('migrate.ts', ...args)
+    return [code, output]
   }
-  expect(await saidBy('--dry-run')).toEqual([0, 'would apply 0000_guest, 0001_visit\n'])
-  expect(await saidBy()).toEqual([0, 'applied 0000_guest, 0001_visit\n'])
-  expect(await saidBy()).toEqual([0, 'nothing to do\n'])
+  expect(await outputOf('--dry-run')).toEqual([0, 'would apply 0000_guest, 0001_visit\n'])
+  expect(await outputOf()).toEqual([0, 'applied 0000_guest, 0001_visit\n'])
+  expect(await outputOf()).toEqual([0, 'nothing to do\n'])
 })
 
-test('migrate-drizzle: its migrations match the schema', async () => {
-  const { code, said } = await drizzle('node_modules/drizzle-kit/bin.cjs', 'generate')
+test('the migrations of migrate-drizzle match its schema', async () => {
+  const { code, output } = await drizzle('node_modules/drizzle-kit/bin.cjs', 'generate')
   expect(code).toBe(0)
-  expect(said).toContain('No schema changes')
+  expect(output).toContain('No schema changes')
 })
 
-test('migrate-tenants: an invalid concurrency is rejected', async () => {
+test('migrate-tenants rejects an invalid concurrency', async () => {
   const args = ['--concurrency', 'all']
   const { code, errors } = await endOf(startExample('migrate-tenants', 'migrate-tenants.ts', args, {}))
   expect(code).toBe(1)

@@ -27,9 +27,9 @@ const cachingFetch = (): typeof fetch => {
   const real = globalThis.fetch
   return async (input, init) => {
     const key = JSON.stringify([input, init?.body])
-    const answer = (init?.cache === 'no-store' ? undefined : kept.get(key)) ?? real(input, init)
-    kept.set(key, answer)
-    return (await answer).clone()
+    const cached = (init?.cache === 'no-store' ? undefined : kept.get(key)) ?? real(input, init)
+    kept.set(key, cached)
+    return (await cached).clone()
   }
 }
 
@@ -43,13 +43,13 @@ afterEach(() => {
   vi.unstubAllGlobals()
 })
 
-test('is loaded without DATABASE_URL, as `next build` does; a request then says what is missing', async () => {
+test('can be loaded without DATABASE_URL, as in `next build`; a request then reports what is missing', async () => {
   vi.stubEnv('DATABASE_URL', undefined)
   const { GET } = await importRoute()
   await expect(GET()).rejects.toThrow(/url/)
 })
 
-test('two GETs see the row added between them', async () => {
+test('a GET returns a row added after the previous GET', async () => {
   const { GET, POST, dynamic, runtime } = await importRoute()
   const { database: openDatabase } = await import('../../../examples/nextjs-route-handler/database.ts')
   const add = (name: string): Promise<Response> =>
@@ -64,7 +64,7 @@ test('two GETs see the row added between them', async () => {
 
 /** Returns the counts of two equal queries, with a row added between them. */
 async function countTwice(ownFetch: typeof fetch): Promise<unknown[]> {
-  // without the replication index, which would make each request different
+  // without the replication index, with which each request would be different
   const db = createClient({ ...database.config, fetch: ownFetch, readYourWrites: false })
   const direct = createClient(database.config)
   const counts: unknown[] = []

@@ -22,15 +22,15 @@ export function startExample(
 
 export interface Ended {
   readonly code: number | null
-  readonly said: string
+  readonly output: string
   readonly errors: string
 }
 
 /** Waits until a program has ended. */
 export async function endOf(program: Program): Promise<Ended> {
-  let [said, errors] = ['', '']
-  program.stdout.on('data', (part: Buffer) => (said += part.toString()))
+  let [output, errors] = ['', '']
+  program.stdout.on('data', (part: Buffer) => (output += part.toString()))
   program.stderr.on('data', (part: Buffer) => (errors += part.toString()))
   const [code] = (await once(program, 'close')) as [number | null]
-  return { code, said, errors }
+  return { code, output, errors }
 }

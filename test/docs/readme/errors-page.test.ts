@@ -26,7 +26,7 @@ describe.each([CORE, PLATFORM])('$folder', ({ folder, page: name, module, classe
   const sources = readdirSync(source, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
     .map((file) => readFileSync(join(source, file), 'utf8'))
-  /** Codes on the page: those of several words anywhere, those of one word only where a code is given. */
+  /** Codes on the page: multi-word codes anywhere, and single-word codes only where a code is expected. */
   const codes = new Set(
     sources.flatMap((text) => [
       ...[...text.matchAll(/'([A-Z]+(?:_[A-Z]+)+)'/g)].map(([, code = '']) => code),
@@ -36,7 +36,7 @@ describe.each([CORE, PLATFORM])('$folder', ({ folder, page: name, module, classe
     ]),
   )
 
-  test('every code has an entry that says what to do', () => {
+  test('every code has an entry that states what to do', () => {
     expect([...codes]).toEqual(expect.arrayContaining(known))
     const entries = [...page.matchAll(/^### `([A-Z_]+)`.*\n\n(.+)/gm)].map(([, code, text]) => [code, text])
     const described = new Set(entries.map(([code]) => code))

@@ -17,7 +17,7 @@ test('llms.txt has the expected form', () => {
   expect(read('llms.txt')).toMatch(/^# Baton\n\n> /)
 })
 
-test('every page is in site/pages.mjs, and so in llms.txt, in the README and on the site', () => {
+test('every page is listed in site/pages.mjs, from which llms.txt, the README and the site are generated', () => {
   const { status, stderr } = spawnSync(process.execPath, ['scripts/docs-pages.mjs'], {
     cwd: root,
     encoding: 'utf8',
@@ -39,7 +39,7 @@ test('the list of decisions links every record, and their numbers have no gaps',
   }
 })
 
-test('the speeds in the README are those of the stored run', () => {
+test('the speeds in the README match the stored benchmark results', () => {
   const [, ...row] =
     /^\| \[speed\]\(docs\/performance\.md\).*$/m.exec(read('README.md'))?.[0].split(' | ') ?? []
   const page = read('docs/performance.md')
@@ -55,7 +55,7 @@ test('the speeds in the README are those of the stored run', () => {
   expect(row.map((cell) => cell.replace(' |', ''))).toEqual(wanted)
 })
 
-test('the files that CONTRIBUTING.md points to exist', () => {
+test('the files that CONTRIBUTING.md mentions exist', () => {
   const [, map = ''] = /^## Where to find what\n([^]*?)^## /m.exec(read('CONTRIBUTING.md')) ?? []
   const paths = [...map.matchAll(/`((?:[CILS]|packages|internal)\/[^`]+)`/g)].map(([, path = '']) =>
     path
@@ -68,8 +68,8 @@ test('the files that CONTRIBUTING.md points to exist', () => {
   expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([])
 })
 
-test.each(packages)('%s says what it is not for, before its first section', (folder) => {
-  expect(read(`${folder}/README.md`).split('\n## ')[0]).toMatch(/^Not for /m)
+test.each(packages)('%s states what the package is not for, before the first section', (folder) => {
+  expect(read(`${folder}/README.md`).split('\n## ')[0]).toMatch(/^It is not for /m)
 })
 
 test('the release publishes every package after all tests have run', () => {

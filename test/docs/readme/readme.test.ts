@@ -8,7 +8,7 @@ import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { blocksOf } from './blocks.ts'
 
-// Every program in the READMEs and the pages of the packages is run as written, twice, all of them on one database.
+// Runs every program in the READMEs and the pages of the packages as written, twice, all of them on one database.
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const packages = readdirSync(join(root, 'packages'))
@@ -89,7 +89,7 @@ describe.each(['first', 'second'])('the %s time', (time) => {
   })
 })
 
-test('programs pass the strictest checks of TypeScript that applications use', {
+test('programs pass the strictest TypeScript checks that applications use', {
   timeout: 180_000,
 }, async () => {
   const own = mkdtempSync(fileURLToPath(new URL('types-', import.meta.url)))
@@ -104,11 +104,11 @@ test('programs pass the strictest checks of TypeScript that applications use', {
   writeFileSync(join(own, 'tsconfig.json'), JSON.stringify(config))
   const tsc = join(root, 'node_modules/.bin/tsc')
   const checked = promisify(execFile)(tsc, ['-p', own, '--pretty', 'false'], { cwd: own })
-  const said = await checked.then(
+  const messages = await checked.then(
     () => '',
     (error: Error & { stdout?: string }) => error.stdout ?? error.message,
   )
-  expect(said.split('\n').filter((line) => /^\S+\.mts\(/.test(line))).toEqual([])
+  expect(messages.split('\n').filter((line) => /^\S+\.mts\(/.test(line))).toEqual([])
 })
 
 test('no program needs a node newer than the oldest supported one', () => {
@@ -145,7 +145,7 @@ describe.each(readmes)('%s', (file) => {
     }
   })
 
-  test('says which node it needs in its first lines, as package.json does', () => {
+  test('states the required version of Node.js near the top, as in package.json', () => {
     const manifest = JSON.parse(
       readFileSync(join(root, file.replace('README.md', 'package.json')), 'utf8'),
     ) as { engines: { node: string } }
@@ -184,7 +184,7 @@ test('npm run demo: both ORMs return the same results', async () => {
     ['--conditions=@batonsql/source', 'examples/demo/demo.ts', '--data', join(folder, 'demo')],
     { cwd: root, env: { ...process.env, NODE_OPTIONS: '' }, timeout: 60_000 },
   )
-  expect(stdout.match(/the same answer/g)).toHaveLength(5)
+  expect(stdout.match(/the same results/g)).toHaveLength(5)
   expect(stdout).toMatch(/Imported 21129 rows/)
   expect(stdout.match(/rolled back/g)).toHaveLength(2)
   expect(stdout).not.toMatch(/DIFFERENT|NOT REFUSED|COUNTED/)

@@ -31,7 +31,7 @@ function row(entry: LibraryTests): string {
   return `| ${library} | \`${packageName}\` ${versionOf(entry)} | ${through} | ${tests} | ${counts.join(', ')} |`
 }
 
-test('the page shows the figures that were recorded', () => {
+test('the page shows the recorded figures', () => {
   const table = [
     '| library | version | through | tests | passed |',
     '|---|---|---|---|---|',
@@ -56,7 +56,7 @@ test.each(RECORDED)(
   },
 )
 
-test('there are no figures of libraries that are no longer tested', () => {
+test('the page has no figures for libraries that are no longer tested', () => {
   const keys = RECORDED.map((entry) => figureKey(entry, entry.server))
   expect(Object.keys(figures).filter((key) => !keys.includes(key))).toEqual([])
 })

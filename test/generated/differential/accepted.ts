@@ -9,7 +9,7 @@ const ACCEPTED: readonly { readonly reason: string; applies(exchange: Exchange):
   },
   {
     reason:
-      'libsql-server skips some statements that it cannot parse after the first one of a script; here the script is rejected',
+      'libsql-server silently skips some statements that it cannot parse after the first one of a script; the embedded server rejects the script',
     applies: ({ body }) =>
       sequencesIn(body).some((sql) =>
         BROKEN.some((piece) => piece.trim() !== '' && sql.includes(`;${piece}`)),

@@ -2,7 +2,7 @@ import { findSqld } from '@batonsql/local-server/sqld'
 import { afterAll, beforeAll } from 'vitest'
 import { embeddedSubjects, type SubjectSource, sqldSubjects } from './servers.ts'
 
-/** Whether this machine has no libsql-server to compare with. */
+/** Whether libsql-server is missing on this machine. */
 export const isMissing = await findSqld().then(
   () => false,
   () => true,

@@ -9,29 +9,29 @@ import { expect, test } from 'vitest'
 import { isAccepted } from './accepted.ts'
 import { bothServers, isMissing } from './both-servers.ts'
 import { KEPT } from './kept-sequences.ts'
-import { type Answer, runSequence } from './run-sequence.ts'
+import { type Reply, runSequence } from './run-sequence.ts'
 import { type Exchange, SETUP_EXCHANGE, sequence } from './sequences.ts'
 import type { SubjectSource } from './servers.ts'
 
 const SEQUENCES = Number(process.env['FUZZ_SEQUENCES'] ?? 60)
-// the short version is the same every time, so that its failures come from the change at hand; the long one is not
+// the short version uses a fixed seed, so that a failure is caused by the current change; the long version does not
 const SEED = Number(
   process.env['FUZZ_SEED'] ?? (SEQUENCES <= 60 ? 20_261_122 : Math.floor(Math.random() * 2 ** 31)),
 )
 const TIMEOUT_MS = 60_000 + SEQUENCES * 2_000
-/** Sequences from one seed; requests after a difference are left out. */
-const LOT = 100
+/** Sequences from one seed. Requests after a difference are omitted. */
+const BATCH_SIZE = 100
 const MAX_FOUND = 20
 
 const servers = bothServers()
 
-/** Returns the responses of both up to the first difference that is not accepted; null if there is none. */
+/** Returns the responses of both servers up to the first difference that is not accepted; null if there is none. */
 async function firstDifference(
   exchanges: readonly Exchange[],
 ): Promise<{ request: unknown; embedded: unknown; real: unknown } | null> {
   const all = [SETUP_EXCHANGE, ...exchanges]
   const [ours, theirs] = await Promise.all(
-    [servers.embedded, servers.real].map((source) => answersOf(source, all)),
+    [servers.embedded, servers.real].map((source) => responsesOf(source, all)),
   )
   for (const [index, exchange] of all.entries()) {
     if (isDeepStrictEqual(ours?.[index], theirs?.[index])) continue
@@ -42,7 +42,7 @@ async function firstDifference(
   return null
 }
 
-async function answersOf(source: SubjectSource, exchanges: readonly Exchange[]): Promise<Answer[]> {
+async function responsesOf(source: SubjectSource, exchanges: readonly Exchange[]): Promise<Reply[]> {
   await using subject = await source.create()
   return await runSequence(subject, exchanges)
 }
@@ -53,9 +53,9 @@ async function differencesIn(count: number): Promise<readonly string[]> {
   const property = fc.asyncProperty(sequence, async (exchanges) => {
     expect(await firstDifference(exchanges)).toBeNull()
   })
-  for (let done = 0; done < count && found.length < MAX_FOUND; done += LOT) {
-    const numRuns = Math.min(LOT, count - done)
-    const result = await fc.check(property, { seed: SEED + done / LOT, numRuns })
+  for (let done = 0; done < count && found.length < MAX_FOUND; done += BATCH_SIZE) {
+    const numRuns = Math.min(BATCH_SIZE, count - done)
+    const result = await fc.check(property, { seed: SEED + done / BATCH_SIZE, numRuns })
     if (result.failed) found.push(fc.defaultReportMessage(result) ?? 'differs')
     if ((done + numRuns) % 1_000 === 0)
       console.log(`${done + numRuns} sequences, ${found.length} lots differ`)

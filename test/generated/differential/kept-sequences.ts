@@ -1,11 +1,11 @@
 import type { Exchange } from './sequences.ts'
 
-/** Sequences that once got different responses, shrunk. */
+/** Shrunk sequences that once received different responses. */
 export const KEPT: readonly { readonly title: string; readonly exchanges: readonly Exchange[] }[] = [
   kept('the type of a cast may not be empty', 'SELECT cast(1 as )', 'SELECT cast(1 as ""), cast(2 as int)'),
   kept('a column given twice is an error of syntax', 'CREATE TABLE q (a, a)', 'ALTER TABLE t ADD COLUMN a'),
   kept(
-    'LIMIT of a change is known to the parser only',
+    'LIMIT in an UPDATE or DELETE is accepted only by the parser',
     'DELETE FROM t LIMIT 1',
     'UPDATE t SET b = 1 ORDER BY a',
   ),
@@ -19,7 +19,7 @@ export const KEPT: readonly { readonly title: string; readonly exchanges: readon
   kept('LIMIT in an EXPLAIN', 'EXPLAIN QUERY PLAN DELETE FROM t LIMIT 1'),
   kept('variables', 'SELECT $a::b(c)', 'SELECT @@', 'SELECT :', 'SELECT #1', 'SELECT ?0'),
   kept(
-    'comments belong to the name of a column',
+    'comments are part of the name of a column',
     'SELECT 1 /* c */',
     'SELECT 1 AS a -- c',
     ' SELECT nosuch ; ',
@@ -31,7 +31,7 @@ export const KEPT: readonly { readonly title: string; readonly exchanges: readon
     'WITH x(a) AS (SELECT 1)\ufeffINSERT INTO t (a) SELECT 9',
   ),
   kept(
-    'RETURNING runs as it is written',
+    'RETURNING is evaluated as written',
     'INSERT INTO t (b) VALUES (1), (2) RETURNING last_insert_rowid(), typeof(b), b',
     "UPDATE t SET b = x'ff' RETURNING b, hex(b)",
   ),

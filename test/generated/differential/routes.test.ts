@@ -1,7 +1,7 @@
 /*
- * The routes other than those for statements: after the same generated statements, dumps, change streams, jobs of shared
- * schemas and attached databases are the same on the embedded server and on libsql-server. ROUTE_SCENES sets the number of
- * each, FUZZ_SEED repeats a run.
+ * The routes other than those for statements. After the same generated statements, dumps, change streams, jobs of shared schemas
+ * and attached databases must be the same on the embedded server and on libsql-server. ROUTE_SCENES sets the number of each,
+ * FUZZ_SEED repeats a run.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -20,8 +20,8 @@ const SEED = Number(
   process.env['FUZZ_SEED'] ?? (SCENES <= 12 ? 20_261_122 : Math.floor(Math.random() * 2 ** 31)),
 )
 const TIMEOUT_MS = 60_000 + SCENES * 4_000
-/** Scenes from one seed; steps after a difference are left out. */
-const LOT = 50
+/** Scenes from one seed. Steps after a difference are omitted. */
+const BATCH_SIZE = 50
 const MAX_FOUND = 5
 /** An open change stream that has received all committed changes. */
 const SETTLE_MS = 150
@@ -67,7 +67,7 @@ function comparable(dump: string): string {
 }
 
 /** Data that libsql-server's dump cannot represent: see `packages/local-server/docs/conformance.md`. */
-const UNSAYABLE = /CAST\(X'|broken off|\0|writable_schema|"[^"\n]*""/
+const NOT_DUMPABLE = /CAST\(X'|broken off|\0|writable_schema|"[^"\n]*""/
 
 async function dumpsDiffer(statements: readonly string[]): Promise<unknown> {
   if (!isComparable(statements)) return null
@@ -76,17 +76,17 @@ async function dumpsDiffer(statements: readonly string[]): Promise<unknown> {
     await runSequence(subject, [SETUP_EXCHANGE, ...exchanges(statements)])
     return (await getText(subject, '/dump')).text
   })
-  if ([ours, theirs].some((text) => UNSAYABLE.test(text))) return null
+  if ([ours, theirs].some((text) => NOT_DUMPABLE.test(text))) return null
   if (comparable(ours) !== comparable(theirs)) return { ours, theirs }
   // each server loads the embedded server's dump, and produces the same dump again
-  const [mine, foreign] = await both(async (source) => {
+  const [own, foreign] = await both(async (source) => {
     await using subject = await source.create()
     const body = { requests: [{ type: 'sequence', sql: ours }, { type: 'close' }] }
-    const answers = await runSequence(subject, [{ route: '/v3/pipeline', continues: false, body }])
-    return { answers, dump: (await getText(subject, '/dump')).text }
+    const responses = await runSequence(subject, [{ route: '/v3/pipeline', continues: false, body }])
+    return { responses, dump: (await getText(subject, '/dump')).text }
   })
-  if (mine.dump === ours && comparable(foreign.dump) === comparable(ours)) return null
-  return { dumped: ours, loaded: mine, loadedByLibsqlServer: foreign }
+  if (own.dump === ours && comparable(foreign.dump) === comparable(ours)) return null
+  return { dumped: ours, loaded: own, loadedByLibsqlServer: foreign }
 }
 
 async function eventsDiffer(statements: readonly string[]): Promise<unknown> {
@@ -141,9 +141,9 @@ async function jobsDiffer(statements: readonly string[]): Promise<unknown> {
   const [ours, theirs] = await both(async (source) => {
     await using parent = await source.create({ isSchema: true })
     await using kid = await source.create({ schema: parent.name })
-    const answers = await runSequence(parent, exchanges(statements))
+    const responses = await runSequence(parent, exchanges(statements))
     const jobs = await getText(parent, '/v1/jobs')
-    return { answers: uncounted(answers), jobs: statesOf(jobs.text), tables: await tablesOf(parent, kid) }
+    return { responses: uncounted(responses), jobs: statesOf(jobs.text), tables: await tablesOf(parent, kid) }
   })
   return isDeepStrictEqual(ours, theirs) ? null : { ours, theirs }
 }
@@ -231,9 +231,9 @@ async function differencesIn(
     const difference = await differ(statements)
     if (difference !== null) throw new Error(JSON.stringify(difference, null, 1))
   })
-  for (let done = 0; done < SCENES && found.length < MAX_FOUND; done += LOT) {
-    const numRuns = Math.min(LOT, SCENES - done)
-    const result = await fc.check(property, { seed: SEED + done / LOT, numRuns })
+  for (let done = 0; done < SCENES && found.length < MAX_FOUND; done += BATCH_SIZE) {
+    const numRuns = Math.min(BATCH_SIZE, SCENES - done)
+    const result = await fc.check(property, { seed: SEED + done / BATCH_SIZE, numRuns })
     if (result.failed) found.push(`${fc.defaultReportMessage(result)}\n${String(result.errorInstance)}`)
   }
   return found

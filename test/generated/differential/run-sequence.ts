@@ -8,8 +8,8 @@ export interface Subject {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** The responses of a server, without values that depend on time or chance. */
-export interface Answer {
+/** The responses of a server, without values that depend on time or randomness. */
+export interface Reply {
   readonly status: number
   readonly body: unknown
 }
@@ -20,8 +20,8 @@ const TIMEOUT_MS = 30_000
  * Sends a sequence to a database. Each request waits for the response to the previous one; a stream that is not continued
  * is closed first, so that its write lock delays no other request.
  */
-export async function runSequence(subject: Subject, exchanges: readonly Exchange[]): Promise<Answer[]> {
-  const answers: Answer[] = []
+export async function runSequence(subject: Subject, exchanges: readonly Exchange[]): Promise<Reply[]> {
+  const responses: Reply[] = []
   const batons = new Map<Exchange['client'], string>()
   for (const { route, continues, client, body } of exchanges) {
     if (!continues) await closeStream(client)
@@ -30,10 +30,10 @@ export async function runSequence(subject: Subject, exchanges: readonly Exchange
     const baton = batonOf(parsed)
     if (baton === null) batons.delete(client)
     else batons.set(client, baton)
-    answers.push({ status, body: normalise(parsed) })
+    responses.push({ status, body: normalize(parsed) })
   }
   for (const client of batons.keys()) await closeStream(client)
-  return answers
+  return responses
 
   async function closeStream(client: Exchange['client']): Promise<void> {
     const baton = batons.get(client)
@@ -63,7 +63,7 @@ async function send(
         streamText(response).then(
           (text) => resolve({ status, text }),
           // a row with text that is not UTF-8 has no JSON form, so a cursor is truncated there
-          () => resolve({ status, text: 'the answer broke off' }),
+          () => resolve({ status, text: 'the response broke off' }),
         )
       },
     )
@@ -72,7 +72,7 @@ async function send(
   })
 }
 
-/** Numbers stay as they are written: 1.0 is not 1, and -0.0 is not 0. */
+/** Numbers are compared as written: 1.0 is not 1, and -0.0 is not 0. */
 function parse(text: string): unknown {
   try {
     return JSON.parse(text.replaceAll(/"value":(-?[0-9][0-9.eE+-]*)\}/g, '"value":"number $1"}'))
@@ -96,7 +96,7 @@ function batonOf(parsed: unknown): string | null {
   return baton
 }
 
-/** The two parsers word the position of a syntax error differently. */
+/** The two parsers describe the position of a syntax error differently. */
 const SYNTAX = /SQL string could not be parsed: [\s\S]*/
 
 /** EXPLAIN shows the address of a virtual table in the engine's memory. */
@@ -104,8 +104,8 @@ const ADDRESS = /vtab:[0-9A-F]+/
 
 const DECIDED_BY_TIME: ReadonlySet<string> = new Set(['query_duration_ms', 'replication_index'])
 
-function normalise(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(normalise)
+function normalize(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(normalize)
   if (typeof value === 'string') {
     return value.replace(SYNTAX, 'SQL string could not be parsed').replace(ADDRESS, 'vtab:ADDRESS')
   }
@@ -113,6 +113,6 @@ function normalise(value: unknown): unknown {
   return Object.fromEntries(
     Object.entries(value)
       .filter(([key]) => !DECIDED_BY_TIME.has(key))
-      .map(([key, member]) => [key, key === 'baton' ? member !== null : normalise(member)]),
+      .map(([key, member]) => [key, key === 'baton' ? member !== null : normalize(member)]),
   )
 }

@@ -116,7 +116,7 @@ const exchange: fc.Arbitrary<Exchange> = fc.oneof(
   { weight: 1, arbitrary: cursor },
 )
 
-const ask: fc.Arbitrary<Exchange> = fc
+const sendRequest: fc.Arbitrary<Exchange> = fc
   .constantFrom('SELECT * FROM t', 'SELECT count(*) FROM u', 'BEGIN', 'COMMIT')
   .map((sql) => ({
     route: '/v3/pipeline',
@@ -126,7 +126,7 @@ const ask: fc.Arbitrary<Exchange> = fc
 
 /** The operations of a second client: mostly reads, because a write that waits for the lock takes seconds. */
 const besides: fc.Arbitrary<Exchange> = fc
-  .oneof({ weight: 3, arbitrary: ask }, { weight: 1, arbitrary: exchange })
+  .oneof({ weight: 3, arbitrary: sendRequest }, { weight: 1, arbitrary: exchange })
   .map((only) => ({ ...only, client: 'second' }))
 
 /** A sequence of requests to one database, by one client or two. */

@@ -39,7 +39,7 @@ export async function embeddedSubjects(): Promise<SubjectSource> {
   }
 }
 
-/** Databases of the real server, without anything of ours in front of it. */
+/** Databases of the real server, without a Baton server in front of it. */
 export async function sqldSubjects(): Promise<SubjectSource> {
   const server = await startSqld({ namespaces: true })
   return {

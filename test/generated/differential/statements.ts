@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 
-/** Names that the generated statements share, so that they use each other's tables. Odd ones need quotes. */
+/** Names that the generated statements share, so that they use each other's tables. Some need quotes. */
 const TABLES = ['t', 'u', 'v', '"od d"', 'f', 'r', 'n'] as const
 const COLUMNS = ['a', 'b', 'c', 'rowid', '"x y"', 'g'] as const
 
@@ -444,7 +444,7 @@ const explain = template(
   fc.oneof(query, change),
 )
 
-/** Any statement whose result does not depend on time or chance. */
+/** Any statement whose result does not depend on time or randomness. */
 export const statement: fc.Arbitrary<string> = fc.oneof(
   { weight: 5, arbitrary: definition },
   { weight: 6, arbitrary: change },

@@ -35,15 +35,15 @@ const FAULTS: readonly Fault[] = [
 
 /**
  * Makes one request in ten fail.
- * @param spares whether to keep responses that continue a transaction: without them it cannot be closed, and the
- * server blocks all writers for the rest of its 5 s
+ * @param spares whether to keep responses that continue a transaction. If one is lost, the transaction cannot be closed, and the
+ * server blocks all writers for up to 5 s.
  */
 export function randomFault(random: () => number, body: string, spares: boolean): Fault {
   if (random() >= 0.1) return NO_FAULT
   const fault = pick(random, FAULTS)
-  const losesAnswer = ['drop-after', 'truncate', 'status-after'].includes(fault.kind)
-  const goesOn = !body.includes('"type":"close"')
-  return spares && losesAnswer && goesOn ? NO_FAULT : fault
+  const losesResponse = ['drop-after', 'truncate', 'status-after'].includes(fault.kind)
+  const continues = !body.includes('"type":"close"')
+  return spares && losesResponse && continues ? NO_FAULT : fault
 }
 
 /**

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { checkHistory, type HistoryTransaction } from './history-checker.ts'
 
-// The checker finds the violations that it is meant to find.
+// Tests that the checker finds violations.
 type Given = Partial<HistoryTransaction> & { readonly id: number }
 const history = (...given: readonly Given[]): HistoryTransaction[] =>
   given.map((each) => ({
@@ -53,7 +53,7 @@ test('a serial history is valid, and its dependencies are counted', () => {
 test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
   ['a lost append', history({ id: 1, appends: [[0, 10]] }), { 0: [] }, /lost/],
   [
-    'a torn one',
+    'a torn transaction',
     history({
       id: 1,
       appends: [
@@ -66,12 +66,12 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
     /torn/,
   ],
   [
-    'one that exists but should not',
+    'a value that should not exist',
     history({ id: 1, appends: [[0, 10]], outcome: 'not_applied' }),
     { 0: [10] },
     /not applied/,
   ],
-  ['one that exists twice', history({ id: 1, appends: [[0, 10]] }), { 0: [10, 10] }, /twice/],
+  ['a value that exists twice', history({ id: 1, appends: [[0, 10]] }), { 0: [10, 10] }, /twice/],
   [
     'a savepoint that was kept',
     history({ id: 1, appends: [[0, 10]], undone: [11] }),
@@ -85,7 +85,7 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
     /rolled back/,
   ],
   [
-    'a read of half a transaction',
+    'a read of part of a transaction',
     history(
       {
         id: 1,
@@ -162,7 +162,7 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
   )
 })
 
-test('an old state of another session may be read, but not one of its own', () => {
+test('a session may read an old state of another session, but not of its own', () => {
   const given = history({ id: 1, appends: [[0, 10]], end: 1 }, { id: 2, start: 2, reads: [read(0, [])] })
   expect(check(given, { 0: [10] }, 'session').cycles).toBe(0)
   const own = given.map((each) => ({ ...each, session: 7 }))

@@ -4,7 +4,7 @@ export interface HistoryTransaction {
   /** The client of the transaction; transactions of one client run one after another. */
   readonly session: number
   readonly start: number
-  /** When its caller learned that it had ended. */
+  /** When its caller was notified of its end. */
   readonly end: number
   readonly outcome: 'committed' | 'not_applied' | 'unknown'
   /** The values that it appended and kept, in order. */
@@ -86,7 +86,7 @@ export function checkHistory(
 }
 
 /**
- * Checks that each transaction was applied completely or not at all, as reported to its caller.
+ * Checks that each transaction was applied completely or not at all, as its caller was told.
  * @returns those that were applied
  */
 function checkAppends(
@@ -187,12 +187,12 @@ function addOrder(
   const lines = order === 'real-time' ? [history] : Map.groupBy(history, ({ session }) => session).values()
   for (const line of lines) {
     const known = line.filter(({ outcome }) => outcome === 'committed')
-    const moments = [
+    const times = [
       ...line.map((each) => ({ at: each.start, isEnd: false, each })),
       ...known.map((each) => ({ at: each.end, isEnd: true, each })),
     ].toSorted((a, b) => a.at - b.at || Number(a.isEnd) - Number(b.isEnd))
     let frontier: HistoryTransaction[] = []
-    for (const { isEnd, each } of moments) {
+    for (const { isEnd, each } of times) {
       if (isEnd) frontier = [...frontier.filter(({ end }) => end >= each.start), each]
       else for (const before of frontier) graph.add('order', before.id, each.id)
     }

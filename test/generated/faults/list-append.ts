@@ -17,9 +17,9 @@ export interface ListClient {
 
 export interface ListAppendOptions {
   readonly order?: 'real-time' | 'session'
-  /** Called now and then, to kill the server. */
+  /** Called occasionally, to kill the server. */
   readonly interlude?: (() => Promise<unknown>) | undefined
-  /** How often, as a fraction of all transactions. */
+  /** How often this happens, as a fraction of all transactions. */
   readonly interludes?: number
 }
 
@@ -30,7 +30,7 @@ const LANES = 8
 const KEYS = 4
 const PART = 100
 
-class GivenUpError extends Error {}
+class AbandonedError extends Error {}
 
 /** The operations of one transaction so far. */
 class Progress {
@@ -118,11 +118,11 @@ export async function runListAppend(
       await tx
         .savepoint(async (inner) => {
           for (let at = 0; at < 2; at++) await act(inner, record, keys, depth + 1)
-          if (random() < 0.4) throw new GivenUpError()
+          if (random() < 0.4) throw new AbandonedError()
         })
         .catch((error: unknown) => {
           record.undo(since)
-          if (!(error instanceof GivenUpError)) throw error
+          if (!(error instanceof AbandonedError)) throw error
         })
     }
   }
@@ -162,13 +162,13 @@ export async function runListAppend(
             async (tx) => {
               const taken = record
               record = new Progress()
-              // run again after a loss: none of the first run was kept
+              // after a loss, it is run again, because none of the first run was kept
               record.undone.push(...taken.undone, ...taken.appends.map(([, value]) => value))
               if (isReadOnly)
                 for (const key of keys)
                   record.reads.push({ key, values: await tx.query(READ, [key]), own: [] })
               else for (let at = 1 + Math.floor(random() * 4); at > 0; at--) await act(tx, record, keys, 0)
-              if (throws) throw new GivenUpError()
+              if (throws) throw new AbandonedError()
             },
             isReadOnly ? 'readonly' : 'immediate',
           )
@@ -177,7 +177,7 @@ export async function runListAppend(
         (error: unknown) => outcomeOf(error, isSingle),
       )
       const { appends, undone, reads } = record
-      // what a rolled back transaction saw counts like what any other saw
+      // what a rolled-back transaction read is checked like all other reads
       history.push({ id, session, start, end: performance.now(), outcome, appends, undone, reads })
     }
   }

@@ -5,7 +5,7 @@ import { CompiledQuery, type ControlledTransaction, Kysely } from 'kysely'
 import type { ListClient, ListHandle } from './list-append.ts'
 import { withArgs } from './orm-transactions.ts'
 
-/** Core, run again after a loss. */
+/** Core, which retries a lost transaction. */
 export const ofCore = (client: Client): ListClient => ({
   transaction: (callback, mode) =>
     client.transaction((tx) => callback(ofTransaction(tx)), { mode, retry: 2 }),

@@ -20,7 +20,7 @@ const KINDS: readonly Kind[] = [
   'savepoint',
 ]
 
-class GivenUpError extends Error {}
+class AbandonedError extends Error {}
 
 /**
  * Runs random transactions with nested savepoints, batches, cursors, rejected statements and aborted calls,
@@ -51,7 +51,7 @@ export async function nestTransactions(
       const done = act(tx, isRare ? 'or-rollback' : pick(random, KINDS), run, depth, kept).catch(
         (error: unknown) => {
           const isExpected =
-            error instanceof DatabaseError || error instanceof GivenUpError || isReading(error)
+            error instanceof DatabaseError || error instanceof AbandonedError || isReading(error)
           if (!isExpected) throw error
         },
       )
@@ -73,7 +73,7 @@ export async function nestTransactions(
       sql: 'insert into nested values (?, ?, ?)',
       args: [(lastKey += 1), run, taken],
     })
-    const options = random() < 0.1 ? { signal: AbortSignal.abort(new GivenUpError()) } : {}
+    const options = random() < 0.1 ? { signal: AbortSignal.abort(new AbandonedError()) } : {}
     if (kind === 'syntax') await tx.execute('selec', [], options)
     else if (kind === 'conflict') await tx.execute(insert('taken'), undefined, options)
     else if (kind === 'or-rollback')
@@ -87,7 +87,7 @@ export async function nestTransactions(
       const fails = random() < 0.5
       await tx.savepoint(async (inner) => {
         await perform(inner, run, depth + 1, inside)
-        if (fails) throw new GivenUpError()
+        if (fails) throw new AbandonedError()
       })
       for (const each of inside) kept.add(each)
     } else if (kind === 'rows' && depth === 0 && hasCursors && random() < 0.3) await readAlone(tx)
@@ -106,7 +106,7 @@ export async function nestTransactions(
       .transaction(
         async (tx) => {
           await perform(tx, run, 0, kept)
-          if (throws) throw new GivenUpError()
+          if (throws) throw new AbandonedError()
         },
         { mode: random() < 0.3 ? 'deferred' : 'immediate' },
       )
@@ -127,7 +127,9 @@ export async function nestTransactions(
   return { transactions: count, committed, mistakes }
 }
 
-/** Reads rows on the handle. While another operation runs on it that is a mistake, which is rejected without harm. */
+/**
+ * Reads rows on the handle. While another operation is running on it, this is a mistake, which is rejected without side effects.
+ */
 async function readAlone(tx: Transaction): Promise<void> {
   try {
     for await (const row of readRows(tx, 'select 1 as a union select 2')) if (row['a'] === 1) break

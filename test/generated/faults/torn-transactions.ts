@@ -82,14 +82,14 @@ export async function tearTransactions(
       await tx.execute(...statementFor(act, run, own)).then(
         () => act === 'insert' && done.push(own),
         (error: unknown) => {
-          // a mistake in this test must not look like a rejection
+          // a mistake in this test must not be mistaken for a rejection
           if (error instanceof TypeError || error instanceof RangeError) throw error
         },
       )
     }
     const outcome = await db
       .transaction(async (tx) => {
-        // the interlude begins when the statements before it have ended, however slow the machine is
+        // the interlude begins after the statements before it have ended, even on a slow machine
         const at = acts.indexOf('interlude')
         const groups = at < 0 ? [acts] : [acts.slice(0, at), acts.slice(at, at + 1), acts.slice(at + 1)]
         if (together) for (const group of groups) await Promise.all(group.map((act) => perform(tx, act)))

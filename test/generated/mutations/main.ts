@@ -36,12 +36,12 @@ const FOLDER = join(
 )
 /** Folders that the tests do not need, or that are symlinked. */
 const LEFT_OUT = ['.git', 'dist', 'bench', 'site']
-/** Maximum time that the simulation takes in addition to its search. */
+/** Maximum time that the simulation takes in addition to the search itself. */
 const START_MS = 30_000
 const TESTS_MS = 240_000
 
 /** What detected a mutation: the simulation, or a project of tests. */
-type Verdict = string
+type Detection = string
 
 const SURVIVED = 'survived'
 
@@ -79,7 +79,7 @@ async function makeCopy(): Promise<string> {
   return copy
 }
 
-async function judge(copy: string, seed: number): Promise<Verdict> {
+async function judge(copy: string, seed: number): Promise<Detection> {
   if (isSimulated) {
     const seconds = Number(values.seconds)
     const time = ['--minutes', String(seconds / 60), '--histories', '1000000']
@@ -93,7 +93,7 @@ async function judge(copy: string, seed: number): Promise<Verdict> {
   return SURVIVED
 }
 
-async function tryMutation(copy: string, mutation: Mutation, seed: number): Promise<Verdict> {
+async function tryMutation(copy: string, mutation: Mutation, seed: number): Promise<Detection> {
   const path = join(copy, FOLDER, mutation.file)
   const text = await readFile(join(ROOT, FOLDER, mutation.file), 'utf8')
   await writeFile(path, text.slice(0, mutation.start) + mutation.replacement + text.slice(mutation.end))
@@ -104,36 +104,36 @@ async function tryMutation(copy: string, mutation: Mutation, seed: number): Prom
   }
 }
 
-/** This many of them, in an order that the seed determines. */
+/** The given number of mutations, in an order determined by the seed. */
 function sample(mutations: readonly Mutation[], random: () => number): Mutation[] {
-  const left = [...mutations]
+  const remaining = [...mutations]
   const taken: Mutation[] = []
-  while (taken.length < Number(values.count) && left.length > 0)
-    taken.push(...left.splice(Math.floor(random() * left.length), 1))
+  while (taken.length < Number(values.count) && remaining.length > 0)
+    taken.push(...remaining.splice(Math.floor(random() * remaining.length), 1))
   return taken
 }
 
 const all = mutationsOf(join(ROOT, FOLDER), files).filter(({ file }) => file.includes(values.only))
 const chosen = sample(all, seeded(Number(values.seed)))
 const copies = await Promise.all(Array.from({ length: Number(values.parallel) }, makeCopy))
-const verdicts = new Map<Mutation, Verdict>()
+const verdicts = new Map<Mutation, Detection>()
 const untouched = await judge(copies[0] as string, 1)
 if (untouched !== SURVIVED) throw new Error(`without a mistake there is one for: ${untouched}`)
 console.log(`${chosen.length} of ${all.length} mutations`)
 const queue = [...chosen]
 const work = async (copy: string): Promise<void> => {
   for (let mutation = queue.shift(); mutation; mutation = queue.shift()) {
-    const begun = performance.now()
-    const verdict = await tryMutation(copy, mutation, 1 + verdicts.size)
-    verdicts.set(mutation, verdict)
+    const startedAt = performance.now()
+    const detection = await tryMutation(copy, mutation, 1 + verdicts.size)
+    verdicts.set(mutation, detection)
     const { file, line, what } = mutation
-    const seconds = ((performance.now() - begun) / 1_000).toFixed(0)
-    console.log(`${verdict} (${seconds} s): ${file}:${line} ${what.replace(/\s+/g, ' ').slice(0, 100)}`)
+    const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0)
+    console.log(`${detection} (${seconds} s): ${file}:${line} ${what.replace(/\s+/g, ' ').slice(0, 100)}`)
   }
 }
 await Promise.all(copies.map(work))
-const counts = new Map<Verdict, number>()
-for (const verdict of verdicts.values()) counts.set(verdict, (counts.get(verdict) ?? 0) + 1)
+const counts = new Map<Detection, number>()
+for (const detection of verdicts.values()) counts.set(detection, (counts.get(detection) ?? 0) + 1)
 const caught = verdicts.size - (counts.get(SURVIVED) ?? 0)
-const by = Array.from(counts, ([verdict, count]) => `${verdict} ${count}`).join(', ')
+const by = Array.from(counts, ([detection, count]) => `${detection} ${count}`).join(', ')
 console.log(`mutations of ${values.package}: ${caught} of ${verdicts.size} caught (${by})`)

@@ -1,6 +1,6 @@
 /** The tests that should detect the mutations of a package, fastest first. */
 export interface MutatedPackage {
-  /** Files of the package, relative to `src`, that get mistakes. @default all */
+  /** Files of the package that are mutated, relative to `src`. @default all */
   readonly files?: RegExp
   /** Whether the simulation runs first. */
   readonly isSimulated?: boolean

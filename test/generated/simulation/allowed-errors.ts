@@ -18,7 +18,7 @@ import { slownessOf } from './slowness.ts'
 interface Hazards {
   /** Requests failed, or the server did. */
   readonly isFaulty: boolean
-  /** How long programs slept, or waited for themselves, in ms: others may have waited for them. */
+  /** How long programs slept, or blocked themselves, in ms: others may have waited for them. */
   readonly slowMs: number
 }
 
@@ -36,7 +36,7 @@ const SQL_CODES: Partial<Record<Sql, readonly string[]>> = {
 /** Shorter delays can neither end a transaction nor exceed the time that an aborted request has to finish. */
 export const QUICK_MS = 800
 
-/** How long programs slept, or waited for themselves, in ms. */
+/** How long programs slept, or blocked themselves, in ms. */
 export function slownessIn({ ledger }: Program, history: History): number {
   const waitsForItself = ledger.calls.some(({ mistake }) => mistake !== null)
   return slownessOf(history) + (waitsForItself ? 60_000 : 0)
@@ -48,8 +48,8 @@ export function checkErrors(program: Program, network: Network, history: History
   const slowMs = slownessIn(program, history)
   const checker = new ErrorChecker(program, history, { isFaulty, slowMs })
   return program.ledger.calls.flatMap((call) => {
-    const complaint = call.state === 'failed' ? checker.complaint(call) : null
-    return complaint === null ? [] : [`${nameOf(call)}: ${complaint}: ${String(call.error)}`]
+    const problem = call.state === 'failed' ? checker.problem(call) : null
+    return problem === null ? [] : [`${nameOf(call)}: ${problem}: ${String(call.error)}`]
   })
 }
 
@@ -69,7 +69,7 @@ class ErrorChecker {
   }
 
   /** Why the error of a call is not allowed; null if it is. */
-  complaint(call: Call): string | null {
+  problem(call: Call): string | null {
     const { error } = call
     if (call.isAborted && error === call.reason) return null
     // query builders have their own errors, and wrap those of the client
@@ -78,7 +78,7 @@ class ErrorChecker {
     if (call.leftBy !== undefined && call.leftBy === error) return null
     if (error instanceof PlannedError) return this.#ofProgram(call)
     const last = call.inner.at(-1)
-    // an error from its callback is checked where it came from
+    // an error from its callback is checked where it was thrown
     if (last?.hasThrown && last.thrown === error) return null
     if (last?.hasThrown && call.what === 'transaction' && !(error instanceof DatabaseError))
       return 'not the error of its callback'
@@ -87,13 +87,13 @@ class ErrorChecker {
     if (error instanceof TransportError) return this.#ofTransport(call, error)
     if (error instanceof HttpError) {
       const { clients, server } = this.#history
-      // it cannot find out what the server supports, or has no time to
+      // it could not detect what the server supports, or had no time to do so
       const isShort = call.isAborted || /[tT]imeoutMs/.test(JSON.stringify([call.plan, clients]))
       const isUnknown = server.isExecuteOnly && (isShort || clients.some(({ token }) => token?.fails))
       const isRefused = isUnknown || call.sql.includes('unreadable')
       return this.#hazards.isFaulty || isRefused ? null : 'nothing was refused on the way'
     }
-    if (error instanceof ProtocolError) return this.#hazards.isFaulty ? null : 'all answers were good'
+    if (error instanceof ProtocolError) return this.#hazards.isFaulty ? null : 'all responses were valid'
     if (error instanceof TypeError) return this.#ofType(call, error)
     if (error instanceof SyntaxError && call.sql[0] === 'commit; insert') return null
     if (error instanceof RangeError || error instanceof SyntaxError) return 'nothing was out of range'
@@ -132,7 +132,7 @@ class ErrorChecker {
     // a deferred transaction that writes after another wrote, and statements on an older snapshot
     const isDeferred = /"mode":"|"whole"/.test(JSON.stringify(this.#history))
     if (code === 'SQLITE_BUSY' && isDeferred) return null
-    // a cursor is not sent again, nor is anything after a statement that ran
+    // neither a cursor nor a request after an executed statement is retried
     const mayBeRefused = what === 'rows' || (/^(chain|script)$/.test(what) && sql.length > 1)
     const isTursodb = this.#history.server.isTursodb === true
     // calls that share a request share the earliest time limit
@@ -155,14 +155,14 @@ class ErrorChecker {
       if (waitedMs < least) return `only ${waitedMs} ms had passed`
       return this.#hazards.slowMs > QUICK_MS || least < 5_000 ? null : 'nothing was slow'
     }
-    const gaveUp = calls.some(({ isAborted, plan }) => isAborted || plan.timeoutMs !== undefined)
+    const mayBeAborted = calls.some(({ isAborted, plan }) => isAborted || plan.timeoutMs !== undefined)
     const hasShortTime = this.#plan(call).requestTimeoutMs !== undefined
-    const endsItself = calls.some(({ sql }) =>
+    const endsOnItsOwn = calls.some(({ sql }) =>
       sql.some((each) => each === 'or rollback' || each.endsWith(' p')),
     )
     const isBusy = this.#history.tasks.length > 1 && JSON.stringify(this.#history).includes('"mode":"')
     const isUndone = calls.some(({ what }) => what === 'undo' || what === 'forget')
-    // reads that share a request are sent again one by one
+    // reads that share a request are retried one by one
     const isLarge = calls.some(({ sql }) => sql.includes('large')) && !calls.every(isPlainRead)
     const isClosed = calls.some(({ what, at }) => what === 'close stream' && at <= call.settledAt)
     // calls after a COMMIT that is rejected, as by a deferred constraint, were meant to run outside of the transaction
@@ -174,11 +174,11 @@ class ErrorChecker {
     const { isExecuteOnly, isOld, hasNoCursor } = this.#history.server
     const hasNoToken =
       (isExecuteOnly || isOld || hasNoCursor) && this.#history.clients.some(({ token }) => token?.fails)
-    return gaveUp ||
+    return mayBeAborted ||
       (isBehindCommit && hasDeferredViolation && message.includes('the COMMIT before it failed')) ||
       hasShortTime ||
       hasNoToken ||
-      endsItself ||
+      endsOnItsOwn ||
       isBusy ||
       isUndone ||
       isLarge ||

@@ -21,7 +21,7 @@ export class CallTracker {
     this.#ledger = ledger
   }
 
-  /** Enters a call in the ledger, and gives each row that it writes a unique number. */
+  /** Records a call in the ledger, and assigns a unique number to each row that it writes. */
   open(scope: Scope, what: CallKind, plan: CallPlan, sql: readonly Sql[] = [], name = ''): Call {
     const tags = sql.map((each) => (WRITING.has(each) ? (this.#tag += 1) : null))
     return this.#ledger.call(scope, what, plan, { sql, tags, name })
@@ -52,8 +52,8 @@ export class CallTracker {
       else if (abortMs !== undefined) this.#world.after(abortMs, abort)
       else void microtasks(abortTicks ?? 0).then(abort)
     }
-    const made = (async () => await make(options))()
-    return made.then(
+    const created = (async () => await make(options))()
+    return created.then(
       (value) => {
         this.#ledger.succeed(call, value)
         return value

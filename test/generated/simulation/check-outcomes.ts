@@ -6,7 +6,7 @@ import { nameOf } from './oracle.ts'
 import type { Program } from './program.ts'
 import { markOf } from './statement-texts.ts'
 
-/** Checks that results and errors report everything that is known. */
+/** Checks that results and errors contain everything that is known. */
 export function checkOutcomes(program: Program, network: Network, history: History): string[] {
   const calls = program.ledger.calls.flatMap((call) => [...vagueOutcome(call, network), ...wrongResult(call)])
   return [...calls, ...program.ledger.scopes.flatMap((scope) => falseExpiry(scope, program, history))]
@@ -20,8 +20,8 @@ function vagueOutcome(call: Call, network: Network): string[] {
   if (tags.every((tag) => tag === null)) return []
   const sent = network.seen.filter(({ body }) => body.includes(markOf(call.id)))
   const mayHaveRun = sent.some(
-    ({ fault, answeredAt }) =>
-      !(fault?.kind.startsWith('refused') && fault.value === 429) || answeredAt >= call.settledAt,
+    ({ fault, respondedAt }) =>
+      !(fault?.kind.startsWith('refused') && fault.value === 429) || respondedAt >= call.settledAt,
   )
   return mayHaveRun
     ? []
@@ -56,13 +56,13 @@ function falseExpiry(
   const call = program.ledger.calls.find(({ inner }) => inner.some((scope) => scope.id === id))
   const modes =
     kind === 'stream' ? calls.filter(({ what }) => what === 'begin').map(({ name }) => name) : [modeOf(call)]
-  const isQuiet = calls.every(
+  const isReadOnly = calls.every(
     ({ what, sql }) =>
       /^(execute|rows|begin|mark|undo|forget|close stream)$/.test(what) &&
       sql.every((each) => each === 'select'),
   )
   const isReading = modes.length > 0 && modes.every((mode) => mode === 'deferred' || mode === 'readonly')
-  const isWrong = isQuiet && isReading && parent?.kind !== 'savepoint' && history.clients.length > 0
+  const isWrong = isReadOnly && isReading && parent?.kind !== 'savepoint' && history.clients.length > 0
   return isWrong ? [`scope ${id}: has only read, but expires at ${expiresAt}`] : []
 }
 

@@ -29,16 +29,16 @@ function readsOf(call: Call): { rows: Rows; isWhole: boolean }[] {
 export function checkReads(program: Program, history: History, durable: Rows): string[] {
   return program.ledger.calls.flatMap((call) =>
     readsOf(call).flatMap(({ rows, isWhole }) => {
-      const foreign = strangersIn(call, rows, durable)
+      const foreign = unexpectedRowsIn(call, rows, durable)
       if (foreign.length > 0)
         return [`${nameOf(call)}: saw what is not there: ${foreign.join()} in ${rows.join()}`]
-      const missing = isWhole ? knownTo(call, program, history).filter((tag) => !rows.includes(tag)) : []
+      const missing = isWhole ? visibleTo(call, program, history).filter((tag) => !rows.includes(tag)) : []
       return missing.length > 0 ? [`${nameOf(call)}: did not see ${missing.join()}, which was there`] : []
     }),
   )
 }
 
-function strangersIn(call: Call, rows: Rows, durable: Rows): Rows {
+function unexpectedRowsIn(call: Call, rows: Rows, durable: Rows): Rows {
   let same = 0
   while (same < rows.length && rows[same] === durable[same]) same += 1
   const own = new Set(tagsIn(call.scope.root))
@@ -57,7 +57,7 @@ const tagsIn = (scope: Scope): number[] =>
       ])
 
 /** The rows that a call must see: they were acknowledged before, and not undone. */
-function knownTo(call: Call, program: Program, { server, clients, events = [] }: History): Rows {
+function visibleTo(call: Call, program: Program, { server, clients, events = [] }: History): Rows {
   const { scope } = call
   const isStale =
     server.lagMs !== undefined && (clients[scope.client]?.readYourWrites === false || server.hasNoIndex)
@@ -69,7 +69,7 @@ function knownTo(call: Call, program: Program, { server, clients, events = [] }:
       .flatMap(({ tags, sql }) => tags.filter((tag, at) => tag !== null && sql[at] !== 'child'))
       .filter((tag) => tag !== null)
   if (scope.kind === 'client') return written((program.clientScopes[scope.client] as Scope).calls)
-  // leaves out calls that undo a part, and calls after the end of a stream's transaction
+  // omits calls that undo a part, and calls after the end of a stream's transaction
   const isPlain = scope.calls.every(
     ({ what, sql }) => !/^(undo|rollback|commit|begin)$/.test(what) && !sql.some(isControl),
   )

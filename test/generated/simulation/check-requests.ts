@@ -2,7 +2,7 @@ import { type History, type Step, wholeOf } from './history.ts'
 import type { Call } from './ledger.ts'
 import type { Network } from './network.ts'
 
-/** Reasons why a client may send more requests than the README says. */
+/** Reasons for which a client may send more requests than the README states. */
 const UNUSUAL =
   /"faults":\[\{|"events"|"abort|[tT]imeoutMs"|"unparsable"|"isOld"|"isExecuteOnly"|"hasNoCursor"|"lagMs"|"retry"|"on":|"large"|"unreadable"|"queueLimit"|"ms":\d{4}|"do":"close"|"token"/
 

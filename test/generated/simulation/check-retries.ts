@@ -19,9 +19,9 @@ const ANY_MARK = '/* call '
 /** Part of a statement whose result no server can encode. */
 const UNREADABLE = "cast(x'ff' as text)"
 
-/** Checks that requests were retried wherever they must be, and nowhere that they may not be. */
+/** Checks that every request that must be retried was retried, and no other. */
 export function checkRetries(program: Program, network: Network, history: History): string[] {
-  // a replica that is still behind gets another request, and there are at most two versions to try
+  // a replica that is still behind causes another request, and at most two protocol versions are tried
   if (
     history.server.lagMs !== undefined ||
     history.server.isOld ||
@@ -32,15 +32,15 @@ export function checkRetries(program: Program, network: Network, history: Histor
   return program.ledger.calls.flatMap((call) => {
     if (call.what !== 'execute' || call.scope.isOrm || call.sql[0] === 'unparsable') return []
     const sent = network.seen.filter(({ body, isRefused }) => !isRefused && body.includes(markOf(call.id)))
-    const complaint =
+    const problem =
       call.scope.kind === 'client'
-        ? complaintOfAlone(call, sent, history)
-        : complaintInside(call, sent, network, history)
-    return complaint === null ? [] : [`${nameOf(call)}: ${complaint}`]
+        ? problemOfSingle(call, sent, history)
+        : problemInside(call, sent, network, history)
+    return problem === null ? [] : [`${nameOf(call)}: ${problem}`]
   })
 }
 
-function complaintOfAlone(call: Call, sent: readonly SeenRequest[], { clients }: History): string | null {
+function problemOfSingle(call: Call, sent: readonly SeenRequest[], { clients }: History): string | null {
   const { maxRetries = MAX_RETRIES, requestTimeoutMs, token }: ClientPlan = clients[call.scope.client] ?? {}
   const isRead = READS.has(call.sql[0] as Sql)
   const wasDivided = isRead && sent.some(isDivided) ? 1 : 0
@@ -61,11 +61,11 @@ function complaintOfAlone(call: Call, sent: readonly SeenRequest[], { clients }:
 /** Whether reads shared a request that one of their results may have made fail: each is then sent again separately. */
 function isDivided({ body, fault }: SeenRequest): boolean {
   const isShared = body.split(ANY_MARK).length > 2
-  const isTruncated = fault?.kind === 'cut silently' || fault?.kind === 'foreign answer'
+  const isTruncated = fault?.kind === 'cut silently' || fault?.kind === 'foreign response'
   return isShared && (isTruncated || fault?.value === 500 || body.includes(UNREADABLE))
 }
 
-function complaintInside(
+function problemInside(
   call: Call,
   sent: readonly SeenRequest[],
   { hits }: Network,

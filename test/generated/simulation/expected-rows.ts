@@ -185,7 +185,7 @@ const allTags = (scope: Scope): number[] =>
   scope.calls.flatMap((call) => [...call.tags.filter(isTag), ...call.inner.flatMap(allTags)])
 
 /** Whether a transaction continues after a COMMIT that failed: it was never sent, or was rejected. */
-function goesOn(scope: Scope, commit: Call): boolean {
+function continues(scope: Scope, commit: Call): boolean {
   const later = scope.calls.slice(scope.calls.indexOf(commit) + 1)
   const end = later.findIndex(
     ({ what, state }) => (what === 'begin' && state === 'ok') || what === 'close stream',
@@ -212,7 +212,7 @@ function groupsOfStream(scope: Scope): Group[] {
     } else if (verb === 'commit') {
       const isRefused = call.error instanceof SqlError || call.error instanceof TypeError
       if (call.state === 'ok') end(call, 'be there')
-      else if (goesOn(scope, call)) continue
+      else if (continues(scope, call)) continue
       else if (!isRefused && outcomeOf(call) === 'unknown') end(call, 'be there or not')
       else if (!isRefused && call.error instanceof Error && call.error.name === 'StreamError')
         end(call, 'not be there')

@@ -7,15 +7,15 @@ import { StepGenerator } from './step-generator.ts'
 
 const FAULTS: readonly FaultKind[] = [
   'lost',
-  'answer lost',
+  'response lost',
   'repeated',
   'cut',
   'cut silently',
   'refused',
   'refused as html',
   'refused after',
-  'foreign answer',
-  'no answer',
+  'foreign response',
+  'no response',
   'lost silently',
   'slow',
   'late',
@@ -24,7 +24,7 @@ const FAULTS: readonly FaultKind[] = [
 
 /** How long each statement of a slow request takes, in ms. */
 const SLOW_MS = [10, 300, 6_000]
-/** On servers without batches nothing is guaranteed if a request takes half of a transaction's time limit. */
+/** On servers without batches, there is no guarantee if a request takes half of a transaction's time limit. */
 const EXECUTE_ONLY_SLOW_MS = [10, 150]
 
 /** Generates the history of a seed. */
@@ -122,7 +122,7 @@ class Generator {
       case 'cut':
       case 'cut silently':
         return this.#choose.pick([0, 0.1, 0.3, 0.5, 0.9])
-      case 'foreign answer':
+      case 'foreign response':
         return this.#choose.int(10)
       case 'late':
         return this.#choose.pick([10, 300, 3_000, 15_000])

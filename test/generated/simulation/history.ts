@@ -1,7 +1,7 @@
 import type { ServerPlan } from './model-server.ts'
 import type { Orm } from './orm-transactions.ts'
 
-/** The events of one run of the simulation. It is plain data, so that it can be printed, stored and shrunk. */
+/** The events of one run of the simulation. Consists of plain data, so that it can be printed, stored and shrunk. */
 export interface History {
   /** Seed of delays and of the order of simultaneous events; 0: all delays are 1 ms. */
   readonly seed: number
@@ -140,7 +140,7 @@ export interface Fault {
   /** Number of the request, from 0. */
   readonly request: number
   readonly kind: FaultKind
-  /** Time or share, for faults that have one. */
+  /** Duration or fraction, for faults that have one. */
   readonly value?: number
 }
 
@@ -148,20 +148,20 @@ export type FaultKind =
   /** The request is lost on the way. */
   | 'lost'
   /** Its response is lost on the way. */
-  | 'answer lost'
+  | 'response lost'
   /** A proxy sends it twice, one after the other, and returns the second response. */
   | 'repeated'
   /** The response's body is truncated with an error, or as if it ended there. */
   | 'cut'
   | 'cut silently'
-  /** A proxy responds in the server's place; `value` is the status. After: once the server has run the request. */
+  /** A proxy responds in place of the server, with the status `value`. After: once the server has run the request. */
   | 'refused'
   | 'refused as html'
   | 'refused after'
-  /** A response that is JSON, but does not belong to this request; `value` says which. */
-  | 'foreign answer'
+  /** A response in JSON that does not belong to this request; `value` determines which. */
+  | 'foreign response'
   /** Neither a response nor an error ever arrives. */
-  | 'no answer'
+  | 'no response'
   | 'lost silently'
   /** The server takes `value` ms per statement. */
   | 'slow'

@@ -38,7 +38,7 @@ const inTransaction = (...steps: Step[]): Step => ({ do: 'transaction', steps })
 const onStream = (...steps: Step[]): Step => ({ do: 'stream', steps })
 const OTHERS = Array.from({ length: 3 }, () => [inTransaction(insert)])
 
-/** Histories that once showed a fault, and must not do so again. They run before the generated ones. */
+/** Histories that once revealed a bug. They run before the generated ones. */
 export const KEPT_HISTORIES: readonly KeptHistory[] = [
   keep('a write and rows as the first calls of a transaction', [
     [
@@ -79,18 +79,18 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     {
       client: { ignoresAbort: true },
       faults: [
-        { request: 0, kind: 'no answer' },
-        { request: 1, kind: 'no answer' },
+        { request: 0, kind: 'no response' },
+        { request: 1, kind: 'no response' },
       ],
     },
   ),
   keep(
     'a fetch that ignores its signal does not keep the stream of a cursor',
     [[inTransaction({ do: 'rows', sql: 'insert', wait: 'never' })]],
-    { client: { ignoresAbort: true }, faults: [{ request: 0, kind: 'no answer' }] },
+    { client: { ignoresAbort: true }, faults: [{ request: 0, kind: 'no response' }] },
   ),
   keep(
-    'a read that a transaction awaits shares no request with a write of its tick',
+    'a read that a transaction awaits does not share a request with a write of the same tick',
     [
       [inTransaction(insert, { do: 'execute', sql: 'select', on: 'client' })],
       [{ do: 'sleep', ms: 3 }, insert],
@@ -127,10 +127,10 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
   ]),
   ...[3, 4, 5, 6, 7, 8].map((value) =>
     keep(
-      `a COMMIT with the response of something else: ${value}`,
+      `a COMMIT with the response to another request: ${value}`,
       [[{ do: 'transaction', retry: 2, steps: [insert] }]],
       {
-        faults: [{ request: 1, kind: 'foreign answer', value }],
+        faults: [{ request: 1, kind: 'foreign response', value }],
       },
     ),
   ),
@@ -170,7 +170,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
   ]),
   keep('a malformed response does not prove that the server has /v3', [[insert, inTransaction(insert)]], {
     server: { isOld: true },
-    faults: [{ request: 1, kind: 'foreign answer', value: 0 }],
+    faults: [{ request: 1, kind: 'foreign response', value: 0 }],
   }),
   keep(
     'a server without cursors closes the stream of an aborted cursor',
@@ -225,7 +225,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
   ]),
   keep(
-    'rows of a write on an open stream, whose request is repeated on the way',
+    'rows of a write on an open stream, whose request is duplicated in transit',
     [[onStream(insert, { do: 'rows', sql: 'insert' })]],
     { faults: [{ request: 1, kind: 'repeated' }] },
   ),
@@ -290,7 +290,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { client: { coalesce: true, token: { ms: 1 } } },
   ),
   keep(
-    'a coalesced call that times out while its request waits for two with writes',
+    'a coalesced call that times out while its request waits for two requests with writes',
     [[{ do: 'together', steps: [select, insert] }], [{ do: 'gather' }, { ...insert, catches: true }, insert]],
     { client: { coalesce: true, requestTimeoutMs: 1 }, seed: 1345070120, startsAt: [0, 1] },
   ),
@@ -323,7 +323,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
   keep(
     'a response with invalid results does not prove that the server has /v3',
     [[insert], [onStream(insert)]],
-    { server: { isOld: true }, faults: [{ request: 1, kind: 'foreign answer', value: 4 }] },
+    { server: { isOld: true }, faults: [{ request: 1, kind: 'foreign response', value: 4 }] },
   ),
   keep('the statement ROLLBACK that is aborted after a rollback in flight', [
     [
@@ -347,7 +347,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
         ),
       ],
     ],
-    { faults: [{ request: 1, kind: 'no answer' }] },
+    { faults: [{ request: 1, kind: 'no response' }] },
   ),
   keep(
     'a transaction that is rolled back while it waits for the write lock lets the next one write, though its stream stays open',
@@ -368,7 +368,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { startsAt: [0, 0, 5, 20] },
   ),
   keep(
-    'the close requests of two streams get no response: others write once the server has closed the streams',
+    'the close requests of two streams get no response: other clients can write once the server has closed the streams',
     [
       [inTransaction({ do: 'rows', sql: 'insert' })],
       [onStream({ do: 'begin' }, insert, { do: 'batch', sql: ['pragma'] })],
@@ -378,7 +378,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       faults: [
         { request: 5, kind: 'lost silently' },
         { request: 6, kind: 'refused after' },
-        { request: 7, kind: 'no answer' },
+        { request: 7, kind: 'no response' },
       ],
     },
   ),
@@ -394,7 +394,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
         ),
       ],
     ],
-    { faults: [{ request: 1, kind: 'foreign answer' }] },
+    { faults: [{ request: 1, kind: 'foreign response' }] },
   ),
   keep('a script whose last statement fails after a transaction', [
     [{ do: 'script', sql: ['insert', 'insert', 'missing table'], whole: [1, 2], catches: true }],
@@ -455,9 +455,9 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { client: { coalesce: true } },
   ),
   keep(
-    'a script of one statement that ran, answered by an error with an unknown code',
+    'a script of one statement that was executed, with an error of an unknown code as the response',
     [[{ do: 'script', sql: ['insert'] }]],
-    { faults: [{ request: 0, kind: 'foreign answer', value: 6 }] },
+    { faults: [{ request: 0, kind: 'foreign response', value: 6 }] },
   ),
   keep(
     'without batches: a chain that fails before a transaction of the same stream',
@@ -495,7 +495,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
   keep(
     'without batches: a response without a baton while another call of its request is pending',
     [[inTransaction(insert, { do: 'together', steps: [insert, insert], catches: true })]],
-    { server: { isExecuteOnly: true }, faults: [{ request: 5, kind: 'foreign answer', value: 0 }] },
+    { server: { isExecuteOnly: true }, faults: [{ request: 5, kind: 'foreign response', value: 0 }] },
   ),
   keep(
     'a COMMIT whose second copy is rejected does not prove that the server has no batches',
@@ -517,12 +517,12 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     },
   ),
   keep(
-    'without batches: a foreign answer to a chain does not name the statement, which has run',
+    'without batches: a response of another service to a chain does not identify the statement, which was executed',
     [[onStream({ do: 'chain', sql: ['returning'], catches: true })]],
-    { server: { isExecuteOnly: true }, faults: [{ request: 4, kind: 'foreign answer', value: 6 }] },
+    { server: { isExecuteOnly: true }, faults: [{ request: 4, kind: 'foreign response', value: 6 }] },
   ),
   keep(
-    'a server that refuses writers: those of a client take turns, and the time of one begins with its turn',
+    'a server that rejects writers: the writers of a client run one at a time, and the time limit of each begins with its turn',
     [
       ...OTHERS,
       [insert, { do: 'batch', sql: ['insert', 'insert'] }],
@@ -531,12 +531,12 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { server: { isTursodb: true } },
   ),
   keep(
-    'a server that refuses writers: a call that is aborted leaves neither the lock nor a stream behind',
+    'a server that rejects writers: an aborted call leaves neither a lock nor a stream behind',
     [[inTransaction(insert, { do: 'sleep', ms: 300 })], [{ ...insert, abortMs: 20, catches: true }, insert]],
     { server: { isTursodb: true } },
   ),
   keep(
-    'a server that refuses writers: a proxy sends the request twice that follows the refusal',
+    'a server that rejects writers: a proxy duplicates the request after the rejection',
     [[inTransaction(insert, insert, insert)], [onStream(insert)]],
     { seed: 1692450075, server: { isTursodb: true }, faults: [{ request: 5, kind: 'repeated' }] },
   ),
@@ -552,7 +552,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ),
   ),
   keep(
-    'a server that refuses writers: a transaction waits for its permit and for the lock within one time limit',
+    'a server that rejects writers: a transaction waits for its permit and for the lock within one time limit',
     [
       [
         { do: 'transaction', retry: 1, steps: [{ ...insert, timeoutMs: 2 }], wait: 'never' },
@@ -563,7 +563,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { seed: 1678972012, server: { isTursodb: true }, client: { writeLockTimeoutMs: 72 } },
   ),
   keep(
-    'a server that refuses writers: it has no read-only transactions',
+    'a server that rejects writers: there are no read-only transactions',
     [
       [{ do: 'transaction', mode: 'readonly', steps: [select, select] }],
       [{ do: 'batch', sql: ['select', 'select'], mode: 'readonly' }],
@@ -571,7 +571,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { server: { isTursodb: true } },
   ),
   keep(
-    'a call behind a COMMIT that a deferred constraint rejects does not run inside the transaction',
+    'a call queued after a COMMIT that a deferred constraint rejects does not run inside the transaction',
     [
       [
         onStream(

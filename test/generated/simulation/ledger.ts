@@ -167,6 +167,6 @@ export function outcomeOf({ error, isAborted, leftBy, reason, what }: Call): Out
   if (known) return known.outcome
   // an error from `authToken` in the middle of a script does not show what happened before
   if (what === 'script') return 'unknown'
-  // a signal's reason does not tell; an error that a callback threw ended its transaction
+  // a signal's reason does not show the outcome; an error thrown by a callback ended its transaction
   return isAborted && error === reason && what !== 'transaction' ? 'unknown' : 'not_applied'
 }

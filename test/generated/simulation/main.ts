@@ -17,13 +17,13 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     most: { type: 'string', default: '5' },
     report: { type: 'boolean', default: false },
-    /** Stops at the first that fails, without shrinking it. */
+    /** Stops at the first failing history, without shrinking it. */
     first: { type: 'boolean', default: false },
   },
 })
 
-/** How many kinds of mistakes are listed. */
-const MOST_KINDS = 20
+/** Maximum number of kinds of mistakes that are listed. */
+const MAX_KINDS = 20
 
 /** A mistake without the parts that vary between histories, so that the same mistake is recognized in a smaller one. */
 const kindOf = (mistake: string): string =>
@@ -60,7 +60,7 @@ async function explain(history: History, [first = '']: readonly string[]): Promi
   console.log(`${await reportOf(small)}\n${(await mistakesOf(small)).join('\n')}\n`)
 }
 
-// creating a stack costs more than the rest of an error
+// capturing the stack is the most expensive part of an error
 if (!values.report) Error.stackTraceLimit = 0
 
 const found = new Map<string, { count: number; seeds: number[] }>()
@@ -82,16 +82,16 @@ async function check(title: string, history: History, seed?: number): Promise<vo
   found.set(kind, entry)
 }
 
-const begun = realNow()
+const startedAt = realNow()
 const seed = Number(values.seed ?? Math.floor(Number(process.hrtime.bigint() % 2n ** 31n)))
 const count = values.report ? 1 : Number(values.histories)
 for (const { title, history } of values.report ? [] : KEPT_HISTORIES) await check(`kept: ${title}`, history)
 let done = 0
-for (; done < count && realNow() - begun < Number(values.minutes) * 60_000; done++)
+for (; done < count && realNow() - startedAt < Number(values.minutes) * 60_000; done++)
   await check(`seed ${seed + done}`, generateHistory(seed + done), seed + done)
 if (values.report) console.log(await reportOf(generateHistory(seed)))
-const seconds = (realNow() - begun) / 1_000
-for (const [kind, { count: times, seeds }] of [...found].slice(0, MOST_KINDS))
+const seconds = (realNow() - startedAt) / 1_000
+for (const [kind, { count: times, seeds }] of [...found].slice(0, MAX_KINDS))
   console.log(`${times} times, seeds ${seeds.slice(0, 3).join()}: ${kind}`)
 const failed = [...found.values()].reduce((sum, { count: times }) => sum + times, 0)
 console.log(

@@ -42,7 +42,7 @@ export class ModelDatabase {
   #heldSince = 0
   #waiting: { connection: ModelConnection; resolve: () => void; reject: (error: unknown) => void }[] = []
   #cancelSteal: () => void = () => {}
-  /** How often a transaction lost the lock to a waiting one. */
+  /** Number of times that a transaction lost the lock to a waiting one. */
   steals = 0
 
   /** Whether it rejects a writer at once if the lock is taken, as Turso's engine does. */
@@ -101,7 +101,7 @@ export class ModelDatabase {
     })
   }
 
-  /** The server stops: all transactions are gone, and so are all waiters. */
+  /** Stops the server: removes all transactions and all waiters. */
   crash(): void {
     this.#cancelSteal()
     this.holder = null
@@ -112,7 +112,7 @@ export class ModelDatabase {
 interface OpenTransaction {
   /** Begun by SAVEPOINT, so that its RELEASE commits. */
   readonly byPoint: boolean
-  /** How much of the database it sees; null before it has read. */
+  /** The snapshot that it reads; null before its first read. */
   seen: number | null
   /** The version of the database at that time. */
   version: number
@@ -131,11 +131,11 @@ export class Unreadable extends Error {}
 export class ModelConnection {
   readonly database: ModelDatabase
   transaction: OpenTransaction | null = null
-  /** Its transaction was ended in favour of another; the next program gets the error. */
+  /** Its transaction was ended in favor of another; the next program gets the error. */
   isTimedOut = false
   /** A statement is running, so nothing ends its transaction now. */
   isBusy = false
-  #endsLater = false
+  #isEndDelayed = false
   #lastRowid = -1
   isClosed = false
   readonly #visible: () => number
@@ -150,10 +150,10 @@ export class ModelConnection {
     return this.transaction === null
   }
 
-  /** Ends its transaction in favour of one that waits for the lock. */
+  /** Ends its transaction in favor of one that waits for the lock. */
   timeOut(): void {
     if (this.isBusy) {
-      this.#endsLater = true
+      this.#isEndDelayed = true
       return
     }
     this.rollback()
@@ -162,8 +162,8 @@ export class ModelConnection {
 
   finished(): void {
     this.isBusy = false
-    if (this.#endsLater && this.transaction && this.database.holder === this) this.timeOut()
-    this.#endsLater = false
+    if (this.#isEndDelayed && this.transaction && this.database.holder === this) this.timeOut()
+    this.#isEndDelayed = false
   }
 
   rollback(): void {
@@ -242,12 +242,12 @@ export class ModelConnection {
   #see(): number {
     const { transaction } = this
     if (!transaction) return this.#visible()
-    if (transaction.seen === null) this.#look(transaction, this.#visible())
+    if (transaction.seen === null) this.#fixSnapshot(transaction, this.#visible())
     return transaction.seen as unknown as number
   }
 
   /** Fixes the snapshot of a transaction. */
-  #look(transaction: OpenTransaction, seen: number): void {
+  #fixSnapshot(transaction: OpenTransaction, seen: number): void {
     transaction.seen = seen
     // changes that a replica does not have yet are newer than its snapshot
     transaction.version = seen === this.database.rows.length ? this.database.version : -1
@@ -266,7 +266,7 @@ export class ModelConnection {
       throw new ServerGone('the stream was dropped')
     }
     if (isStale()) throw this.database.isTursodb ? stale() : locked()
-    if (this.transaction?.seen === null) this.#look(this.transaction, this.database.rows.length)
+    if (this.transaction?.seen === null) this.#fixSnapshot(this.transaction, this.database.rows.length)
   }
 
   #commit(own: OpenTransaction): void {

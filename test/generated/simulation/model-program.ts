@@ -53,7 +53,7 @@ export class ModelProgram {
     this.#world = world
   }
 
-  /** Its transaction was ended in favour of another writer: the rest of the request gets the error. */
+  /** Its transaction was ended in favor of another writer: the rest of the request gets the error. */
   get #isTimedOut(): boolean {
     this.#timedOut ||= this.#connection.isTimedOut
     this.#connection.isTimedOut = false

@@ -1,6 +1,6 @@
 import { pick } from '../../support/random.ts'
 
-/** One request to a server, and which of two clients sent it. */
+/** One request to a server, and which of the two clients sent it. */
 export interface ModelExchange {
   readonly client: 0 | 1
   readonly route: '/v2/pipeline' | '/v3/pipeline' | '/v3/cursor'

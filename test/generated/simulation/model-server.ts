@@ -30,11 +30,11 @@ export interface ServerPlan {
   readonly lagMs?: number
   /** Responds without a replication index. */
   readonly hasNoIndex?: boolean
-  /** Has Turso's engine: a writer is rejected while another holds the lock, which may be any length of time. */
+  /** Runs Turso's engine: a writer is rejected while another one holds the lock, with no time limit. */
   readonly isTursodb?: boolean
 }
 
-export interface ServerAnswer {
+export interface ServerResponse {
   readonly status: number
   readonly body: string
   /** The lines of a cursor, generated as they are read. */
@@ -90,7 +90,7 @@ export class ModelServer {
   /** The token that it accepts; null accepts any. */
   token: string | null = null
   /** No request is waiting. */
-  isCalm = false
+  isFaultFree = false
   /** Streams that were idle for too long, whose clients had not closed them. */
   expiries = 0
 
@@ -101,7 +101,7 @@ export class ModelServer {
   }
 
   /** Restarts at once. Durable changes are kept. */
-  restart(countsAnew: boolean): void {
+  restart(restartsIndex: boolean): void {
     this.#generation += 1
     for (const stream of this.streams.values()) {
       stream.cancelExpiry()
@@ -110,18 +110,18 @@ export class ModelServer {
     }
     this.streams.clear()
     this.database.crash()
-    if (countsAnew) this.#indexBase = -this.database.commits.length
+    if (restartsIndex) this.#indexBase = -this.database.commits.length
   }
 
   /** @throws ServerGone if it stops in the meantime */
-  async handle(request: ServerRequest): Promise<ServerAnswer> {
+  async handle(request: ServerRequest): Promise<ServerResponse> {
     const generation = this.#generation
-    const answer = await this.#answer(request)
+    const reply = await this.#respond(request)
     if (generation !== this.#generation) throw new ServerGone('the server has ended')
-    return answer
+    return reply
   }
 
-  async #answer(request: ServerRequest): Promise<ServerAnswer> {
+  async #respond(request: ServerRequest): Promise<ServerResponse> {
     const { path, token } = request
     const { hasNoCursor, isExecuteOnly } = this.#plan
     const isOld = this.#plan.isOld || isExecuteOnly
@@ -148,7 +148,7 @@ export class ModelServer {
   }
 
   /** Finds the stream of a baton, or opens one. */
-  #open(baton: string | null): ServerStream | ServerAnswer {
+  #open(baton: string | null): ServerStream | ServerResponse {
     if (baton === null) {
       const { lagMs } = this.#plan
       const visible = lagMs === undefined ? undefined : () => this.#replicated(lagMs)
@@ -172,10 +172,10 @@ export class ModelServer {
     return stream
   }
 
-  /** How many rows a replica has that is this far behind. */
+  /** The number of rows on a replica that is this far behind. */
   #replicated(lagMs: number): number {
     const { commits, rows } = this.database
-    if (this.isCalm) return rows.length
+    if (this.isFaultFree) return rows.length
     const newer = commits.filter(({ at }) => at > this.#world.now - lagMs)
     return rows.length - newer.reduce((sum, { tags }) => sum + tags.length, 0)
   }
@@ -205,7 +205,7 @@ export class ModelServer {
     requests: readonly WireRequest[],
     request: ServerRequest,
     isV3: boolean,
-  ): Promise<ServerAnswer> {
+  ): Promise<ServerResponse> {
     const results: unknown[] = []
     let isOpen = true
     await stream.cursor
@@ -280,7 +280,7 @@ export class ModelServer {
   /** A replica responds when it has caught up to this index. */
   async #waitForIndex(index: string | number | null | undefined): Promise<void> {
     const { lagMs } = this.#plan
-    if (index == null || lagMs === undefined || this.isCalm) return
+    if (index == null || lagMs === undefined || this.isFaultFree) return
     const generation = this.#generation
     const hasArrived = (): boolean => {
       const newer = this.database.commits.filter(({ at }) => at > this.#world.now - lagMs).length
@@ -305,7 +305,7 @@ export class ModelServer {
     }
   }
 
-  async #cursor(stream: ServerStream, batch: WireBatch, request: ServerRequest): Promise<ServerAnswer> {
+  async #cursor(stream: ServerStream, batch: WireBatch, request: ServerRequest): Promise<ServerResponse> {
     await stream.cursor
     let commands: Command[]
     try {
@@ -378,4 +378,4 @@ const columnsOf = (command: Command | undefined): unknown =>
   command?.kind === 'insert' && command.isReturning ? [{ name: 'a', decltype: 'INTEGER' }] : []
 
 const errorOf = ({ message, code }: SqlFailure): unknown => ({ message, code })
-const json = (status: number, value: unknown): ServerAnswer => ({ status, body: JSON.stringify(value) })
+const json = (status: number, value: unknown): ServerResponse => ({ status, body: JSON.stringify(value) })

@@ -20,7 +20,7 @@ const TABLES = [
   'create table child (a integer, p integer references parent deferrable initially deferred)',
 ]
 
-interface Answer {
+interface Reply {
   readonly status: number
   readonly body: unknown
 }
@@ -34,7 +34,7 @@ afterAll(() => source?.[Symbol.asyncDispose]())
 type Send = (route: string, body: string) => Promise<{ status: number; text: string }>
 
 /** A server that responds to requests, with the batons of two clients. */
-class Party {
+class Clients {
   readonly #send: Send
   readonly #all: string[] = []
   readonly #batons: [string[], string[]] = [[], []]
@@ -54,7 +54,7 @@ class Party {
     return this.#batons[client].at(-1)
   }
 
-  async ask({ client, route, baton, requests }: ModelExchange): Promise<Answer> {
+  async sendRequest({ client, route, baton, requests }: ModelExchange): Promise<Reply> {
     const known = this.#batons[client]
     const given = { none: null, newest: known.at(-1) ?? null, older: known.at(-2) ?? null, garbage: 'AAAA' }[
       baton
@@ -75,7 +75,7 @@ class Party {
 
 function read(text: string): unknown {
   try {
-    return withoutChance(JSON.parse(text))
+    return normalized(JSON.parse(text))
   } catch {
     return text
   }
@@ -91,8 +91,8 @@ const LEFT_OUT = new Set([
 ])
 
 /** A response without the parts that vary between servers or over time. */
-function withoutChance(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutChance)
+function normalized(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(normalized)
   if (typeof value === 'string') return value.replace(/could not be parsed.*/, 'could not be parsed')
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
@@ -100,36 +100,36 @@ function withoutChance(value: unknown): unknown {
       .filter(([key]) => !LEFT_OUT.has(key))
       .map(([key, each]) => [
         key,
-        /^(baton|last_insert_rowid)$/.test(key) ? each !== null : withoutChance(each),
+        /^(baton|last_insert_rowid)$/.test(key) ? each !== null : normalized(each),
       ]),
   )
 }
 
-function modelParty(world: World, server: ModelServer): Party {
-  return new Party((path, body) => answerOf(world, server, path, body))
+function modelClients(world: World, server: ModelServer): Clients {
+  return new Clients((path, body) => responseOf(world, server, path, body))
 }
 
 /** Advances the clock until there is a response. */
-async function answerOf(
+async function responseOf(
   world: World,
   server: ModelServer,
   path: string,
   body: string,
 ): Promise<{ status: number; text: string }> {
   let result: { status: number; text: string } | undefined
-  const answer = async (): Promise<void> => {
+  const reply = async (): Promise<void> => {
     const { status, body: text, lines } = await server.handle({ path, token: null, body })
     let all = text
     if (lines) for await (const line of lines) all += line
     result = { status, text: all }
   }
-  void answer()
+  void reply()
   await world.runUntil(() => result !== undefined, world.now + 6_000)
-  return result ?? { status: 0, text: 'no answer' }
+  return result ?? { status: 0, text: 'no response' }
 }
 
-function realParty({ url, headers }: NamedSubject): Party {
-  return new Party(async (route, body) => {
+function realClients({ url, headers }: NamedSubject): Clients {
+  return new Clients(async (route, body) => {
     const response = await fetch(url + route, { method: 'POST', headers, body })
     return { status: response.status, text: await response.text() }
   })
@@ -152,9 +152,9 @@ async function compare(seed: number): Promise<void> {
   await using subject = await source.create()
   const world = new World(seed)
   const server = new ModelServer(world, {})
-  const parties = [modelParty(world, server), realParty(subject)] as const
+  const parties = [modelClients(world, server), realClients(subject)] as const
   const setup = TABLES.map((sql) => ({ type: 'execute', stmt: { sql } }))
-  await parties[1].ask({
+  await parties[1].sendRequest({
     client: 0,
     route: '/v2/pipeline',
     baton: 'none',
@@ -167,7 +167,7 @@ async function compare(seed: number): Promise<void> {
     const own = exchange.baton === 'newest' ? parties[0].newest(exchange.client) : undefined
     if (wouldWait(server, own, exchange)) continue
     done.push(exchange)
-    const [model, real] = await Promise.all(parties.map((party) => party.ask(exchange)))
+    const [model, real] = await Promise.all(parties.map((clients) => clients.sendRequest(exchange)))
     expect(model, `seed ${seed}, at ${JSON.stringify(done.at(-1))}`).toEqual(real)
   }
   await parties[1].end()
@@ -181,37 +181,37 @@ test.skipIf(isMissing)(
   },
 )
 
-/** A writer that another one waits for, and an idle stream. */
-async function passTime(party: Party, wait: (ms: number) => Promise<void>): Promise<unknown[]> {
-  const ask = (client: 0 | 1, baton: ModelExchange['baton'], ...sql: string[]): Promise<Answer> => {
+/** A writer that blocks another one, and an idle stream. */
+async function passTime(clients: Clients, wait: (ms: number) => Promise<void>): Promise<unknown[]> {
+  const sendRequest = (client: 0 | 1, baton: ModelExchange['baton'], ...sql: string[]): Promise<Reply> => {
     const requests = sql.map((each) => ({ type: 'execute', stmt: { sql: each } }))
-    return party.ask({ client, route: '/v3/pipeline', baton, requests })
+    return clients.sendRequest({ client, route: '/v3/pipeline', baton, requests })
   }
-  const answers = [await ask(0, 'none', 'begin immediate', 'insert into t values (1)')]
-  const waiting = ask(1, 'none', 'insert into t values (2)')
+  const responses = [await sendRequest(0, 'none', 'begin immediate', 'insert into t values (1)')]
+  const waiting = sendRequest(1, 'none', 'insert into t values (2)')
   await wait(5_300)
-  answers.push(await waiting)
-  answers.push(await ask(0, 'newest', 'insert into t values (3)', 'insert into t values (4)'))
-  answers.push(await ask(1, 'newest', 'begin', 'select a from t order by rowid'))
+  responses.push(await waiting)
+  responses.push(await sendRequest(0, 'newest', 'insert into t values (3)', 'insert into t values (4)'))
+  responses.push(await sendRequest(1, 'newest', 'begin', 'select a from t order by rowid'))
   await wait(11_300)
-  answers.push(await ask(1, 'newest', 'select 1'))
-  answers.push(await ask(1, 'none', 'select a from t order by rowid'))
-  return answers
+  responses.push(await sendRequest(1, 'newest', 'select 1'))
+  responses.push(await sendRequest(1, 'none', 'select a from t order by rowid'))
+  return responses
 }
 
 test.skipIf(isMissing)('the model ends transactions and streams when libsql-server does', async () => {
   if (!source) throw new Error('libsql-server is missing')
   await using subject = await source.create()
-  const real = realParty(subject)
+  const real = realClients(subject)
   const setup = TABLES.map((sql) => ({ type: 'execute', stmt: { sql } }))
-  await real.ask({
+  await real.sendRequest({
     client: 0,
     route: '/v2/pipeline',
     baton: 'none',
     requests: [...setup, { type: 'close' }],
   })
   const world = new World(1)
-  const model = modelParty(world, new ModelServer(world, {}))
+  const model = modelClients(world, new ModelServer(world, {}))
   const modelWait = async (ms: number): Promise<void> => {
     await world.runUntil(() => false, world.now + ms)
   }

@@ -2,7 +2,7 @@ import type { Fetch } from '@batonsql/core'
 import type { ClientPlan, Fault, History } from './history.ts'
 import { ServerGone } from './model-database.ts'
 import type { ServerRequest } from './model-program.ts'
-import type { ModelServer, ServerAnswer } from './model-server.ts'
+import type { ModelServer, ServerResponse } from './model-server.ts'
 import { microtasks, type World } from './world.ts'
 
 /** How long requests and responses are in flight, in ms; mostly equal, so that they coincide. */
@@ -17,12 +17,12 @@ export interface SeenRequest {
   readonly at: number
   readonly fault: Fault | null
   /** When its `fetch` settled. */
-  answeredAt: number
+  respondedAt: number
   /** Turso's engine ran none of it, so it may be sent again. */
   isRefused: boolean
 }
 
-type Answer = Awaited<ReturnType<Fetch>>
+type Reply = Awaited<ReturnType<Fetch>>
 
 /** The network between clients and server. Every request has a number, which determines its faults and delays. */
 export class Network {
@@ -32,7 +32,7 @@ export class Network {
   /** Those whose request did not continue a stream. */
   readonly repeatedWithoutBaton = new Set<number>()
   /** From now on there are no faults and no delays. */
-  isCalm = false
+  isFaultFree = false
   /** Requests that were sent, and whose `fetch` has not settled. */
   inFlight = 0
   readonly #world: World
@@ -57,14 +57,14 @@ export class Network {
     return (url, { headers, body = '', signal }) => {
       const number = this.seen.length
       const { pathname } = new URL(url)
-      const fault = (!this.isCalm && this.#faults.get(number)) || null
+      const fault = (!this.isFaultFree && this.#faults.get(number)) || null
       const seen: SeenRequest = {
         client,
         path: pathname,
         body,
         at: this.#world.now,
         fault,
-        answeredAt: Infinity,
+        respondedAt: Infinity,
         isRefused: false,
       }
       this.seen.push(seen)
@@ -73,7 +73,7 @@ export class Network {
       this.inFlight += 1
       return exchange.run({ path: pathname, token, body }).finally(() => {
         this.inFlight -= 1
-        seen.answeredAt = this.#world.now
+        seen.respondedAt = this.#world.now
       })
     }
   }
@@ -89,7 +89,7 @@ export class Network {
 
   /** Waits while a request is in flight. */
   async travel(number: number, way: number): Promise<void> {
-    if (this.isCalm) return
+    if (this.isFaultFree) return
     const ms = DELAYS[this.chance(number, way, DELAYS.length)] as number
     if (ms > 0) await this.#world.sleep(ms)
     await microtasks(this.chance(number, way + 1, 6))
@@ -99,7 +99,7 @@ export class Network {
     return this.#world.sleep(ms)
   }
 
-  handle(request: ServerRequest): Promise<ServerAnswer> {
+  handle(request: ServerRequest): Promise<ServerResponse> {
     return this.#server.handle(request)
   }
 }
@@ -119,7 +119,7 @@ class Exchange {
   }
 
   /** Settles as `fetch` does: at once when its signal is aborted. */
-  run(request: ServerRequest): Promise<Answer> {
+  run(request: ServerRequest): Promise<Reply> {
     return this.#untilAborted(this.#exchange(request))
   }
 
@@ -138,45 +138,46 @@ class Exchange {
   }
 
   /** @param ways how many of its responses' delays are used */
-  async #exchange(request: ServerRequest): Promise<Answer> {
+  async #exchange(request: ServerRequest): Promise<Reply> {
     const network = this.#network
     const { kind, value = 0 } = this.#fault ?? { kind: null }
     await network.travel(this.#number, 1)
-    // aborted on the way: half of these never arrive
+    // aborted in transit: half of these requests never arrive
     if (this.#signal?.aborted && network.chance(this.#number, 9, 2) === 0) return await NEVER
     if (kind === 'lost') throw new Error('connection reset before the request arrived')
     if (kind === 'lost silently') return await NEVER
-    if (kind === 'refused') return textAnswer(value, JSON.stringify({ error: 'refused on the way' }))
-    if (kind === 'refused as html') return textAnswer(value, '<html>refused on the way</html>')
+    if (kind === 'refused') return textResponse(value, JSON.stringify({ error: 'refused on the way' }))
+    if (kind === 'refused as html') return textResponse(value, '<html>refused on the way</html>')
     const sent = {
       ...request,
       isBusy: kind === 'busy',
       ...(kind === 'slow' && { statementMs: value }),
     }
-    let answer: ServerAnswer
+    let reply: ServerResponse
     try {
-      answer = await network.handle(sent)
-      if (kind === 'repeated') answer = await this.#retry(sent, answer)
+      reply = await network.handle(sent)
+      if (kind === 'repeated') reply = await this.#retry(sent, reply)
     } catch (error) {
       if (error instanceof ServerGone) throw new Error('connection reset by the server', { cause: error })
       throw error
     }
-    const { body } = answer
+    const { body } = reply
     const isRefused = /"message":"(?:database is locked|prepare failed: near "READONLY")/.test(
       body.replaceAll('\\"', '"'),
     )
     Object.assign(network.seen[this.#number] as SeenRequest, { isRefused })
     await network.travel(this.#number, 3)
     if (kind === 'late') await network.sleep(value)
-    if (/^(answer lost|no answer|refused after|foreign answer)$/.test(kind ?? '')) void drain(answer.lines)
-    if (kind === 'answer lost') throw new Error('connection reset before the answer arrived')
-    if (kind === 'no answer') return await NEVER
-    if (kind === 'refused after') return textAnswer(value, JSON.stringify({ error: 'gateway' }))
-    if (kind === 'foreign answer') return textAnswer(200, foreign(answer.body, value))
-    return this.#shape(answer)
+    if (/^(response lost|no response|refused after|foreign response)$/.test(kind ?? ''))
+      void drain(reply.lines)
+    if (kind === 'response lost') throw new Error('connection reset before the response arrived')
+    if (kind === 'no response') return await NEVER
+    if (kind === 'refused after') return textResponse(value, JSON.stringify({ error: 'gateway' }))
+    if (kind === 'foreign response') return textResponse(200, foreign(reply.body, value))
+    return this.#shape(reply)
   }
 
-  async #retry(request: ServerRequest, first: ServerAnswer): Promise<ServerAnswer> {
+  async #retry(request: ServerRequest, first: ServerResponse): Promise<ServerResponse> {
     const tags = request.body.matchAll(/(?<=\(|"value":")\d+/g)
     const { repeated, repeatedWithoutBaton } = this.#network
     const hasBaton = request.body.startsWith('{"baton":')
@@ -188,7 +189,7 @@ class Exchange {
     return await this.#network.handle(request)
   }
 
-  #shape({ status, body, lines }: ServerAnswer): Answer {
+  #shape({ status, body, lines }: ServerResponse): Reply {
     const { kind, value = 0.5 } = this.#fault ?? { kind: null }
     const isCut = kind === 'cut' || kind === 'cut silently'
     const part = isCut ? body.slice(0, Math.floor(body.length * value)) : body
@@ -197,12 +198,12 @@ class Exchange {
       if (kind === 'cut') throw new Error('terminated')
       return part
     }
-    const answer = {
+    const reply = {
       status,
       headers: { get: () => null },
       text: () => this.#untilAborted(text()),
     }
-    return { ...answer, body: lines ? this.#stream(lines) : streamOf(part, kind === 'cut') }
+    return { ...reply, body: lines ? this.#stream(lines) : streamOf(part, kind === 'cut') }
   }
 
   /** The lines of a cursor, a few at a time, as they are read. */
@@ -244,7 +245,7 @@ class Exchange {
 }
 
 /** Runs a cursor to its end, as the server does whether its rows arrive or not: nothing else ends its transaction. */
-async function drain(lines: ServerAnswer['lines']): Promise<void> {
+async function drain(lines: ServerResponse['lines']): Promise<void> {
   try {
     for await (const _ of lines ?? []);
   } catch {
@@ -252,7 +253,7 @@ async function drain(lines: ServerAnswer['lines']): Promise<void> {
   }
 }
 
-function textAnswer(status: number, body: string): Answer {
+function textResponse(status: number, body: string): Reply {
   return { status, headers: { get: () => null }, text: async () => body, body: streamOf(body, false) }
 }
 

@@ -4,7 +4,7 @@ import type { Commit } from './model-database.ts'
 import type { Network } from './network.ts'
 import type { Program } from './program.ts'
 
-/** What may make a server reject the second copy of a request whose first copy ran. */
+/** Reasons for which a server may reject the second copy of a request whose first copy was executed. */
 interface Rejections {
   /** Whether a token expires meanwhile. */
   readonly expires: boolean
@@ -33,9 +33,9 @@ export function checkRows(
       mistakes.push(`there, but no call that counts wrote it: ${commit.tags.join()}`)
       continue
     }
-    const strangers = commit.tags.filter((tag) => owners.get(tag) !== owner)
-    if (strangers.length > 0)
-      mistakes.push(`${owner.name}: in one commit with ${strangers.join()}, which are not part of it`)
+    const outsiders = commit.tags.filter((tag) => owners.get(tag) !== owner)
+    if (outsiders.length > 0)
+      mistakes.push(`${owner.name}: in one commit with ${outsiders.join()}, which are not part of it`)
     found.set(owner, [...(found.get(owner) ?? []), commit])
   }
   for (const group of groups) mistakes.push(...checkGroup(group, found.get(group) ?? [], network, rejections))
@@ -55,11 +55,11 @@ function checkGroup(
       ? [`${name}: acknowledged, but not there: ${needed.join()}`]
       : []
   // a proxy that sends a request twice may receive a rejection of the second copy; on a stream, its baton would reveal it
-  const isRefusedTwin = tags.some(
+  const isRejectedDuplicate = tags.some(
     (tag) =>
       (expires && network.repeated.has(tag)) || (rejectsWriters && network.repeatedWithoutBaton.has(tag)),
   )
-  if (must === 'not be there' && isRefusedTwin) return []
+  if (must === 'not be there' && isRejectedDuplicate) return []
   if (must === 'not be there')
     return [
       `${name}: must not be there, but is: ${commits.map((commit) => commit.tags.join()).join(' and ')}`,

@@ -1,2 +1,2 @@
-/** An error that the program throws itself. */
+/** An error thrown by the program itself. */
 export class PlannedError extends Error {}

@@ -27,7 +27,7 @@ export interface Profile {
 /** Time limits of calls, in ms. */
 export const CALL_TIMES = [1, 2, 3, 5, 20, 50, 100, 500, 2_000]
 
-/** Decides what a history is about. */
+/** Chooses the kinds of events in a history. */
 export function makeProfile(choose: Chooser): Profile {
   const isFaulty = choose.chance(0.5)
   const isQuiet = choose.chance(0.04)

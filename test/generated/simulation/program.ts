@@ -41,7 +41,7 @@ export class Program {
   readonly clientScopes: Scope[]
   readonly events: ClientEvent[] = []
   /** From now on there are no failures. */
-  isCalm = false
+  isFaultFree = false
   readonly #world: World
   readonly #history: History
   readonly #calls: CallTracker
@@ -69,11 +69,11 @@ export class Program {
   }
 
   #tokenFunction(ms: number, fails: readonly number[]): () => Promise<string> {
-    let asked = 0
+    let attempts = 0
     return async () => {
-      const at = asked++
-      if (ms > 0 && !this.isCalm) await this.#world.sleep(ms)
-      if (fails.includes(at) && !this.isCalm) throw new PlannedError('no token')
+      const at = attempts++
+      if (ms > 0 && !this.isFaultFree) await this.#world.sleep(ms)
+      if (fails.includes(at) && !this.isFaultFree) throw new PlannedError('no token')
       return 'token'
     }
   }
@@ -141,7 +141,7 @@ export class Program {
         return this.#control(step, place)
       default: {
         const promise = this.#start(step, place)
-        // it is in the ledger, whether it is awaited or not
+        // recorded in the ledger, whether or not it is awaited
         promise.catch(() => {})
         if (step.wait === 'later') place.later.push(promise)
         if (step.wait) return
@@ -154,7 +154,7 @@ export class Program {
     }
   }
 
-  /** Starts a step that takes time. */
+  /** Starts an asynchronous step. */
   #start(
     step: Exclude<
       Step,
@@ -245,7 +245,7 @@ export class Program {
   #text(sql: Sql, tag: number, call: Call): InStatement {
     if (sql === 'child') this.#lastChild = tag
     const text = statementText(sql, sql === 'parent' ? this.#lastChild : tag, call.id)
-    // half of the time as arguments
+    // in half of the cases as arguments
     return sql === 'insert' && tag % 2 === 1 && !call.scope.isOrm
       ? { sql: `insert into t values (?) ${markOf(call.id)}`, args: [tag] }
       : text

@@ -23,8 +23,8 @@ const LONG_MS = 1_100
 const WRITE_TRANSACTIONS = 2
 /** Time for the work of a client after its calls have settled: aborted requests, and the closing of streams. */
 const REST_MS = 3_500
-/** A little longer than a client keeps the write lock for a stream whose close request gets no response, in ms. */
-const UNANSWERED_CLOSE_MS = 12_500
+/** Slightly longer than a client holds its write lock for a stream whose close request gets no response, in ms. */
+const LOST_CLOSE_MS = 12_500
 /** Time after which a server has closed all idle streams, one after the other. */
 const FAULTY_REST_MS = 300_000
 
@@ -80,7 +80,7 @@ class Run {
     this.#world.onPause = (ms) => this.#checkPause(ms)
     const program = this.#program
     program.start()
-    if (!(await this.#world.runUntil(() => program.isOver, HORIZON_MS))) this.#complainOfPending()
+    if (!(await this.#world.runUntil(() => program.isOver, HORIZON_MS))) this.#reportPending()
     else {
       const { ledger } = program
       this.#mistakes.push(...checkRequests(this.#network, this.#history, ledger.calls))
@@ -113,9 +113,9 @@ class Run {
   #checkPause(ms: number): void {
     if (ms < LONG_MS || this.#network.inFlight > 0 || this.#isFaulty) return
     // the next one waits until the client finds that the server has closed the stream
-    if (this.#history.server.isTursodb && this.#sleepsLong) return
+    if (this.#history.server.isTursodb && this.#hasLongSleeps) return
     const { database, streams } = this.#server
-    // without a queue on the server there is no next one there
+    // without a queue on the server, no transaction waits there
     const most = this.#history.server.isTursodb ? 1 : WRITE_TRANSACTIONS
     if (streams.size >= most && (database.holder !== null || this.#hasModes)) return
     const isFirst = (call: Call): boolean =>
@@ -135,14 +135,14 @@ class Run {
   #schedule(): void {
     for (const { atMs, kind } of this.#history.events ?? []) {
       this.#world.after(atMs, () => {
-        if (this.#network.isCalm) return
+        if (this.#network.isFaultFree) return
         if (kind === 'token expires') this.#server.token = 'another token'
         else this.#server.restart(kind === 'restart with a lower index')
       })
     }
   }
 
-  #complainOfPending(): void {
+  #reportPending(): void {
     const pending = this.#program.ledger.calls.filter(({ state }) => state === 'pending')
     const why = `${HORIZON_MS / 1_000} s`
     this.#mistakes.push(`not settled within ${why}: ${pending.map(nameOf).join('; ') || 'a task'}`)
@@ -155,12 +155,12 @@ class Run {
 
   /** Aborted requests end on their own, and so do streams whose close request was lost. */
   async #rest(): Promise<void> {
-    this.#network.isCalm = true
-    this.#server.isCalm = true
+    this.#network.isFaultFree = true
+    this.#server.isFaultFree = true
     this.#server.token = null
-    this.#program.isCalm = true
+    this.#program.isFaultFree = true
     const { database, streams } = this.#server
-    const restMs = this.#isFaulty ? UNANSWERED_CLOSE_MS : REST_MS
+    const restMs = this.#isFaulty ? LOST_CLOSE_MS : REST_MS
     await this.#world.runUntil(() => false, this.#world.now + restMs)
     if (this.#isFaulty) await this.#world.runUntil(() => streams.size === 0, this.#world.now + FAULTY_REST_MS)
     if (this.#isFaulty || JSON.stringify(this.#history).includes('"staysOpen"')) return
@@ -174,13 +174,13 @@ class Run {
     if (streams.size > 0) this.#mistakes.push(`at the end ${streams.size} streams are open on the server`)
     if (
       this.#server.expiries > 0 &&
-      !this.#sleepsLong &&
+      !this.#hasLongSleeps &&
       !this.#program.ledger.calls.some(({ mistake }) => mistake)
     )
       this.#mistakes.push(`${this.#server.expiries} streams were left to the server`)
   }
 
-  /** The client holds no resources: it works like a new one. */
+  /** Checks that the client holds no resources, and works like a new one. */
   async #followUp(): Promise<void> {
     this.#afterwards = this.#program.ledger.calls.length
     this.#requestsAfterwards = this.#network.seen.length
@@ -188,13 +188,13 @@ class Run {
       if (this.#program.clientScopes[client]?.calls.some(({ what }) => what === 'close')) continue
       const before = this.#program.ledger.calls.length
       const from = this.#world.now
-      await this.#follow(client, AFTERWARDS)
+      await this.#follow(client, AFTER_HISTORY)
       const calls = this.#program.ledger.calls.slice(before)
       for (const call of calls.filter(({ state, inner }) => state !== 'ok' && inner.length === 0))
         this.#mistakes.push(`afterwards ${nameOf(call)} ${call.state}: ${String(call.error)}`)
       const tookMs = this.#world.now - from
-      const isHeldUp = this.#givesUp && slownessIn(this.#program, this.#history) >= QUICK_MS
-      if (tookMs > FOLLOW_UP_MS && !isHeldUp)
+      const isDelayed = this.#givesUp && slownessIn(this.#program, this.#history) >= QUICK_MS
+      if (tookMs > FOLLOW_UP_MS && !isDelayed)
         this.#mistakes.push(`afterwards client ${client} took ${tookMs} ms for three calls`)
     }
   }
@@ -202,7 +202,7 @@ class Run {
   async #follow(client: number, steps: readonly Step[]): Promise<void> {
     void this.#program.act(client, steps)
     if (!(await this.#world.runUntil(() => this.#program.isOver, this.#world.now + HORIZON_MS)))
-      this.#complainOfPending()
+      this.#reportPending()
   }
 
   async #close(): Promise<void> {
@@ -229,7 +229,7 @@ class Run {
     return leavesRows || /"(abortMs|abortTicks|timeoutMs|requestTimeoutMs)"|"do":"close"/.test(text)
   }
 
-  get #sleepsLong(): boolean {
+  get #hasLongSleeps(): boolean {
     return JSON.stringify(this.#history).match(/"ms":\d{4}/) !== null
   }
 
@@ -241,7 +241,7 @@ class Run {
         call.at,
         `${nameOf(call)} ${call.tags.filter((tag) => tag !== null).join()} on scope ${call.scope.id}`,
       ])
-      lines.push([call.settledAt, `${nameOf(call)} ${call.state} ${answerOf(call)}`])
+      lines.push([call.settledAt, `${nameOf(call)} ${call.state} ${responseOf(call)}`])
     }
     for (const [at, request] of this.#network.seen.entries())
       if (at < this.#requestsAfterwards)
@@ -257,12 +257,12 @@ class Run {
   }
 }
 
-const answerOf = (call: Call): string =>
+const responseOf = (call: Call): string =>
   call.state === 'failed'
     ? `${String(call.error)} (${String((call.error as { outcome?: string })?.outcome)})`
     : ''
 
-const AFTERWARDS: readonly Step[] = [
+const AFTER_HISTORY: readonly Step[] = [
   { do: 'execute', sql: 'insert', timeoutMs: 30_000 },
   { do: 'transaction', steps: [{ do: 'execute', sql: 'insert' }] },
   { do: 'execute', sql: 'select', timeoutMs: 30_000 },

@@ -71,7 +71,7 @@ function* smallerOnes(value: Json, name = ''): Generator<Json> {
 }
 
 function* smallerNumbers(value: number, name: string): Generator<number> {
-  // status codes and the like are not simpler for being closer to 0
+  // a status code, for example, does not become simpler when it is closer to 0
   if (value <= 0 || name === 'value') return
   yield 0
   if (name === 'seed' || value <= 1) return

@@ -33,7 +33,7 @@ function slownessOfStep(step: Step, isInside: boolean): number {
   const isAround = step.do === 'transaction' || step.do === 'savepoint' || step.do === 'stream'
   const inner = 'steps' in step && step.steps ? slownessIn(step.steps, isInside || isAround) : 0
   if (step.do === 'rows' && step.steps && isInside) return inner + SELF_WAIT_MS
-  // made on the client, inside a transaction that it has to wait for
+  // a call on the client, inside a transaction for which it has to wait
   const isOnClient =
     'on' in step ? step.on !== undefined : /^(script|transaction|stream|close|health)$/.test(step.do)
   const list = 'sql' in step ? [step.sql].flat() : []

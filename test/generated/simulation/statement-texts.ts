@@ -9,7 +9,7 @@ export function statementText(sql: Sql, tag: number, call: number): string {
   return hasMark(sql) ? `${text} ${markOf(call)}` : text
 }
 
-/** Whether the requests of a statement can be identified. Others are short, as people write them. */
+/** Whether the requests of a statement can be identified. The others are short, like handwritten statements. */
 export const hasMark = (sql: Sql): boolean => !/^(begin|commit|rollback)$| p$/.test(sql)
 
 /** The row that each statement writes, with its own number. */

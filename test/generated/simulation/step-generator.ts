@@ -55,7 +55,7 @@ export class StepGenerator {
   }
 
   /** A call that may not share a request or a response with others that depend on it. */
-  #sqlByItself(): Sql {
+  #standaloneSql(): Sql {
     const isUnreadable = !this.#profile.onlyReads && this.#choose.chance(this.#profile.failing / 4)
     return isUnreadable ? 'unreadable' : this.#sql()
   }
@@ -83,7 +83,7 @@ export class StepGenerator {
   clientStep(): Step {
     if (this.#profile.onlyReads && this.#choose.chance(0.4)) return this.#stream()
     const at = this.#choose.int(100)
-    if (at < 18) return { do: 'execute', sql: this.#sqlByItself(), ...this.#call() }
+    if (at < 18) return { do: 'execute', sql: this.#standaloneSql(), ...this.#call() }
     if (at < 22) return this.#together(() => this.clientStep())
     if (at < 30) return this.#batch()
     if (at < 62) return this.#transaction()

@@ -4,7 +4,7 @@ import { seeded } from '../../support/random.ts'
 interface Timer {
   readonly at: number
   readonly order: number
-  /** Null once it has been cancelled. */
+  /** Null once it has been canceled. */
   callback: (() => void) | null
   /** Whether code under test has set it. */
   readonly isClients: boolean
@@ -23,7 +23,7 @@ let current: World | null = null
  */
 export class World {
   now = 0
-  /** Counts turns: between two events with the same number, the event loop did not turn. */
+  /** Counts turns of the event loop: two events with the same number happened in the same turn. */
   turn = 0
   readonly random: () => number
   readonly #chance: () => number
@@ -88,7 +88,7 @@ export class World {
   }
 
   /**
-   * Runs events until a condition holds.
+   * Runs events until a condition is true.
    * @returns whether it does; otherwise no events are left, or the time limit has passed
    */
   async runUntil(isDone: () => boolean, until = Infinity): Promise<boolean> {

@@ -4,7 +4,7 @@ import { migrate } from '@batonsql/drizzle-driver/migrator'
 import { eq, relations, sql } from 'drizzle-orm'
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
-// A small application of a user who has installed only the driver and Drizzle.
+// A small application of a user who installed only the driver and Drizzle.
 
 const band = sqliteTable('band', { id: integer().primaryKey(), name: text().notNull().unique() })
 const song = sqliteTable('song', {
@@ -32,9 +32,9 @@ async function main(): Promise<void> {
   await migrate(db, { migrations, migrationsTable: '__music' })
 
   await db.transaction(async (tx) => {
-    const [made] = await tx.insert(band).values({ name: 'The Kinks' }).returning()
-    assert(made)
-    await tx.insert(song).values({ bandId: made.id, title: 'Lola' })
+    const [created] = await tx.insert(band).values({ name: 'The Kinks' }).returning()
+    assert(created)
+    await tx.insert(song).values({ bandId: created.id, title: 'Lola' })
   })
   await assert.rejects(db.insert(band).values({ name: 'The Kinks' }), isUniqueViolation)
   await assert.rejects(

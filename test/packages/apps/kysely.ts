@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { BatonDialect, batch, isUniqueViolation, StreamError } from '@batonsql/kysely-dialect'
 import { type Generated, Kysely, sql } from 'kysely'
 
-// A small application of a user who has installed only the dialect and Kysely.
+// A small application of a user who installed only the dialect and Kysely.
 
 interface Database {
   shelf: { id: Generated<number>; label: string }

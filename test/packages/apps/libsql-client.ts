@@ -63,7 +63,7 @@ async function main(): Promise<void> {
   }
   assert.deepEqual((await baton(db.$client).execute('select count(*) as n from person')).rows, [{ n: 3 }])
 
-  // files are served by the original
+  // files are handled by the original
   const file = client.createClient({ url: ':memory:' })
   await file.batch(['create table t (a)', "insert into t values ('x')"], 'write')
   assert.deepEqual(

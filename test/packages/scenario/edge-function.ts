@@ -8,7 +8,7 @@ interface FetchEvent {
 }
 declare const addEventListener: (type: 'fetch', listener: (event: FetchEvent) => void) => void
 
-const answer = async (request: Request): Promise<Response> =>
+const reply = async (request: Request): Promise<Response> =>
   new Response(await scenario((await request.json()) as Settings).catch(String))
 
-addEventListener('fetch', (event) => event.respondWith(answer(event.request)))
+addEventListener('fetch', (event) => event.respondWith(reply(event.request)))

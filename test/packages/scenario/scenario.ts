@@ -7,7 +7,8 @@ import { eq } from 'drizzle-orm'
 import { blob, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { Kysely } from 'kysely'
 
-// The operations that every runtime performs, on its own database. Nothing here is specific to one runtime: no node built-in, no special global.
+// The operations that every runtime performs on its own database. They use nothing specific to one runtime: no Node.js built-ins,
+// no special globals.
 
 /** The settings of the scenario. Strings, so that they can be passed to any runtime. */
 export interface Settings {
@@ -19,7 +20,7 @@ export interface Settings {
   readonly organization: string
 }
 
-/** Beyond 2^53: a runtime that reads it as a number loses one. */
+/** Beyond 2^53, so that reading it as a number would lose one. */
 const LARGE = 9_007_199_254_740_993n
 const BYTES = new Uint8Array([0, 255, 128, 10])
 

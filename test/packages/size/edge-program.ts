@@ -1,4 +1,4 @@
-// What a program on an edge platform pulls in: its bundle has a budget, see scripts/size.mjs.
+// A program for an edge platform. The size of its bundle is limited: see scripts/size.mjs.
 import { createClient } from '@batonsql/core'
 
 const db = createClient({ url: 'https://example.com' })

@@ -1,4 +1,4 @@
-// What a program that provisions databases pulls in: its bundle has a budget, see scripts/size.mjs.
+// A program that provisions databases. The size of its bundle is limited: see scripts/size.mjs.
 import { createPlatformClient } from '@batonsql/platform'
 
 const platform = createPlatformClient({ organization: 'acme', token: 'token' })

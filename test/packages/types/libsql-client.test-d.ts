@@ -12,7 +12,7 @@ import type * as theirsWeb from '@libsql/client/web'
 import type * as theirsWs from '@libsql/client/ws'
 import { expectTypeOf } from 'vitest'
 
-// Everything that a program imports from the original exists, and is used the same way. Classes with private constructors
+// Everything that a program can import from the original also exists here, and can be used in the same way. Classes with private constructors
 // are compared by the members of their instances.
 type Private = '_createClient' | `${'Http' | 'Ws'}${'Client' | 'Transaction'}`
 type Public<Entry> = Omit<Entry, Private>
@@ -37,5 +37,5 @@ expectTypeOf<keyof theirsHttp.HttpTransaction>().toExtend<
 declare const authToken: string | undefined
 declare const createClient: typeof ours.createClient
 createClient({ url: 'http://localhost', authToken })
-// @ts-expect-error the URL has to be there
+// @ts-expect-error the URL is required
 createClient({ url: undefined })

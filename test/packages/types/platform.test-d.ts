@@ -20,24 +20,24 @@ createPlatformClient({ token: async () => 'text', fetch: globalThis.fetch })
 declare const databaseToken: DatabaseToken
 createClient({ url: 'http://127.0.0.1', authToken: databaseToken })
 createClient({ url: 'http://127.0.0.1', authToken: platform.databaseToken({ database: 'db', ttl: '1h' }) })
-// @ts-expect-error a database token is none of the platform
+// @ts-expect-error a database token is not a platform token
 createPlatformClient({ token: databaseToken })
-// @ts-expect-error a function that gives one neither
+// @ts-expect-error a function must not return a database token either
 createPlatformClient({ token: platform.databaseToken({ database: 'db', ttl: '1h' }) })
 // @ts-expect-error either a database or a group
 platform.databaseToken({ database: 'db', group: 'g', ttl: '1h' })
-// @ts-expect-error a provider's tokens end
+// @ts-expect-error the tokens of a provider must expire
 platform.databaseToken({ database: 'db' })
 
 export const database: PlatformCall<Database> = platform.databases.get('db')
-// @ts-expect-error the group is needed
+// @ts-expect-error the group is required
 void platform.databases.create({ name: 'db' })
-// @ts-expect-error a scope is one of those that there are
+// @ts-expect-error an unknown scope
 void platform.apiTokens.create('ci', { organization: 'acme', group: 'g', scopes: ['write'] })
-// @ts-expect-error an invitation goes to one of the two
+// @ts-expect-error an invitation needs either an email address or a user name
 void platform.invites.create({ email: 'a@b.c', username: 'ada' })
 
-// the types of a method follow from its line in the table
+// the types of a method are derived from its entry in the table
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 type Get = (name: string, options?: PlatformCallOptions) => PlatformCall<Database>
 export const isGet: Same<typeof platform.databases.get, Get> = true
@@ -50,16 +50,16 @@ export const list: Pages<Database> = platform.databases.list({ pageSize: 1 })
 platform.databases.list({ page: 1 })
 // @ts-expect-error the instance is missing
 void platform.databases.getInstance('db')
-// @ts-expect-error what comes of a request of your own is not known
+// @ts-expect-error the result of a custom request is unknown
 void (await platform.request('GET', '/v1/plans')).plans
 export const known: object = await platform.request<object>('GET', '/v1/plans')
-// @ts-expect-error one of the codes
+// @ts-expect-error an unknown code
 export const isLost = (error: PlatformError): boolean => error.code === 'LOST'
 createPlatformClient({
   token: 't',
   observe(event) {
     if (event.type === 'retry') console.log(event.delayMs, event.attempt)
-    // @ts-expect-error only of an answer
+    // @ts-expect-error only for a response
     if (event.type === 'request:start') console.log(event.status)
   },
 })

@@ -24,7 +24,7 @@ for (let done = 0; done < Number(count); done += CALLS_EACH) {
     collect(stderr)
     console.log(`seed ${Number(seed) + done}: ${stdout.trim() || 'ended'}, ${found.size} kinds of findings`)
     if (status === 0) break
-    // continue after the statement that crashed it
+    // continue after the statement that crashed the engine
     const last = calls.findLastIndex((call) => stderr.includes(`\n${call}\n`))
     calls = calls.slice(last + 1)
   }

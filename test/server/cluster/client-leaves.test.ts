@@ -5,15 +5,15 @@ import { expect, onTestFinished, test } from 'vitest'
 import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
 import { expectNoStall } from '../../support/no-stall.ts'
 
-/** Bare requests to the pipeline of a database. */
+/** Raw requests to the pipeline of a database. */
 function pipelineOf(url: string) {
   return async (baton: string | null, texts: readonly string[]) => {
     const requests = texts.map((sql) =>
       sql === 'close' ? { type: 'close' } : { type: 'execute', stmt: { sql } },
     )
     const body = JSON.stringify({ baton, requests })
-    const answer = await fetch(`${url}/v3/pipeline`, { method: 'POST', body })
-    return (await answer.json()) as { baton: string | null; results: { type: string }[] }
+    const response = await fetch(`${url}/v3/pipeline`, { method: 'POST', body })
+    return (await response.json()) as { baton: string | null; results: { type: string }[] }
   }
 }
 
@@ -45,15 +45,15 @@ test('a client that disconnects in a write transaction after sending a request d
   await send(null, ['CREATE TABLE t(a)', 'INSERT INTO t VALUES (1)', 'close'])
   const { baton } = await send(null, ['BEGIN IMMEDIATE'])
   const arrived = Promise.withResolvers<void>()
-  const left = Promise.withResolvers<void>()
+  const remaining = Promise.withResolvers<void>()
   proxy.next = (body) => {
     if (!body.includes('VALUES (2)')) return NO_FAULT
     arrived.resolve()
-    return { kind: 'hold-answer', until: left.promise }
+    return { kind: 'hold-response', until: remaining.promise }
   }
   const sql = 'INSERT INTO t VALUES (2)'
   await sendAndLeave(server.url, { baton, sql, arrived: arrived.promise })
-  left.resolve()
+  remaining.resolve()
   const { results } = await expectNoStall(() =>
     send(null, ['INSERT INTO t VALUES (3)', 'SELECT group_concat(a) FROM t', 'close']),
   )

@@ -6,7 +6,7 @@ import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, onTestFinished, test } from 'vitest'
 
-// The claims in docs/self-hosting.md about the WAL of libsql-server behind the control plane.
+// Verifies the claims in docs/self-hosting.md about the WAL of libsql-server behind the control plane.
 
 /** The size at which the WAL is emptied. */
 const LOG_BYTES = 8 * 1_024 ** 2
@@ -33,7 +33,7 @@ async function startWithTable() {
 
 type Served = Awaited<ReturnType<typeof startWithTable>>
 
-/** Writes rows until there are enough, every second one in a transaction. @returns how many */
+/** Writes rows until there are enough, every second one in a transaction. @returns the number of rows */
 async function writeRows({ client }: Served, isEnough: (rows: number) => Promise<boolean>): Promise<number> {
   let rows = 0
   let isOver = false
@@ -86,7 +86,7 @@ test('the WAL is truncated repeatedly while writers write and readers read', {
   expect(counted).toEqual([{ n: rows }])
 })
 
-test('a read transaction that stays open keeps the WAL; after it the WAL is truncated', async () => {
+test('a read transaction that stays open keeps the WAL, which is truncated afterwards', async () => {
   const served = await startWithTable()
   const rows = 200
   await served.client.transaction(

@@ -10,7 +10,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { blocksOf } from '../../docs/readme/blocks.ts'
 import { freezeProcess } from '../../support/freeze-process.ts'
 
-// The code to copy from the pages about self-hosting and the defect of libsql-server.
+// Tests the code that the pages about self-hosting and the defect of libsql-server contain.
 
 const probeText = textsOf('docs/self-hosting.md', 'sh').find((text) => text.startsWith('#!')) ?? ''
 const units = textsOf('docs/self-hosting.md', 'ini')
@@ -44,34 +44,37 @@ async function run(file: string, args: readonly string[], env: Record<string, st
   )
 }
 
-const SAYS_SO = ['echo', 'ended']
-const IMPATIENT = { SQLD_PROBE_SECONDS: '1' }
+const COMMAND = ['echo', 'ended']
+const SHORT_TIMEOUT = { SQLD_PROBE_SECONDS: '1' }
 
-test('the probe stops a server that no longer grants its write lock, and no other', async () => {
+test('the probe stops only a server that no longer grants its write lock', async () => {
   const probe = await fileOf('sqld-probe', probeText)
   await using sqld = await startSqld()
-  expect(await run(probe, [sqld.url, ...SAYS_SO], IMPATIENT)).toEqual({ code: 0, stdout: '' })
+  expect(await run(probe, [sqld.url, ...COMMAND], SHORT_TIMEOUT)).toEqual({ code: 0, stdout: '' })
   await freezeProcess(sqld.pid)
-  expect(await run(probe, [sqld.url, ...SAYS_SO], IMPATIENT)).toEqual({ code: 0, stdout: 'ended\n' })
+  expect(await run(probe, [sqld.url, ...COMMAND], SHORT_TIMEOUT)).toEqual({ code: 0, stdout: 'ended\n' })
   process.kill(sqld.pid, 'SIGCONT')
   // a missing path is not a reason to restart
-  expect(await run(probe, [`${sqld.url}/nothing`, ...SAYS_SO], IMPATIENT)).toEqual({ code: 2, stdout: '' })
+  expect(await run(probe, [`${sqld.url}/nothing`, ...COMMAND], SHORT_TIMEOUT)).toEqual({
+    code: 2,
+    stdout: '',
+  })
 })
 
-test('the probe sends a token from a file of headers', async () => {
+test('the probe sends a token from a header file', async () => {
   const probe = await fileOf('sqld-probe', probeText)
   await using server = await startLocalServer({ auth: true })
   const { url, authToken } = await server.createDatabase('probed')
   const headers = await fileOf('headers', `authorization: Bearer ${authToken}\n`)
   const base = url.replace(/\/$/, '')
-  expect((await run(probe, [base, ...SAYS_SO])).code).toBe(2)
-  expect(await run(probe, [base, ...SAYS_SO], { SQLD_PROBE_HEADERS: headers })).toEqual({
+  expect((await run(probe, [base, ...COMMAND])).code).toBe(2)
+  expect(await run(probe, [base, ...COMMAND], { SQLD_PROBE_HEADERS: headers })).toEqual({
     code: 0,
     stdout: '',
   })
 })
 
-test('the units refer to the probe, and to each other', () => {
+test('the units refer to the probe and to each other', () => {
   const [service = '', timer = ''] = units
   expect(service).toMatch(
     /^ExecStart=\/usr\/local\/bin\/sqld-probe http\S+ systemctl kill .* sqld\.service$/m,
@@ -80,7 +83,7 @@ test('the units refer to the probe, and to each other', () => {
   expect(timer).toContain('WantedBy=timers.target')
 })
 
-test('the program that demonstrates the defect does not find it behind the control plane', {
+test('the program that demonstrates the defect does not reproduce it behind the control plane', {
   timeout: 180_000,
 }, async () => {
   const program = await fileOf('lost-writer.mjs', programText)

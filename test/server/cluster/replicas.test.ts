@@ -11,7 +11,7 @@ import { type Cluster, startCluster } from '../../support/cluster.ts'
 import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
 import { seeded } from '../../support/random.ts'
 
-// The short versions. For the long ones: npm run test:faults.
+// These are the short versions. The long versions are run by npm run test:faults.
 const pairs = Number(process.env['FAULT_PAIRS'] ?? 300)
 const transactions = Number(process.env['FAULT_TRANSACTIONS'] ?? 100)
 const appends = Number(process.env['FAULT_APPENDS'] ?? 200)
@@ -85,7 +85,7 @@ const READS: readonly ((db: Client) => Promise<unknown>)[] = [
 ]
 
 describe('reads see earlier writes', () => {
-  test('through the same replica, in every way to write and to read', limits, async () => {
+  test('through the same replica, with every way to write and to read', limits, async () => {
     const [db] = replicas
     await db.batch(['drop table if exists pair', 'create table pair (a)'])
     const stale: string[] = []
@@ -105,7 +105,7 @@ describe('reads see earlier writes', () => {
     const stale: number[] = []
     for (let n = 0; n < Math.min(pairs, 1_000); n++) {
       await db.execute('insert into pair values (?)', [n])
-      // as in another process
+      // like another process
       await using other = createClient({
         url: cluster.replicaUrls[1] as string,
         minReplicationIndex: db.replicationIndex as string,
@@ -116,7 +116,7 @@ describe('reads see earlier writes', () => {
     expect(stale).toEqual([])
   })
 
-  test('and without the index they do not, which shows that the test is effective', limits, async () => {
+  test('only with the index, which shows that the test is effective', limits, async () => {
     const [first] = replicas
     await using db = createClient({ url: cluster.replicaUrls[0] as string, readYourWrites: false })
     await first.batch(['drop table if exists pair', 'create table pair (a)'])
@@ -172,13 +172,13 @@ describe('an index that the database does not reach', () => {
     expect(Number(db.replicationIndex)).toBeLessThan(Number(ahead))
     db.counted.requests = 0
     expect(await read?.(db)).toBe(7)
-    // as many as from a client that does not wait for an index
+    // the same number as from a client that does not wait for an index
     await using other = counting('0')
     expect(await read?.(other)).toBe(7)
     expect(db.counted).toEqual(other.counted)
   })
 
-  test('is checked once, and dropped for queued reads, too', async () => {
+  test('is checked once, and also reset for queued reads', async () => {
     await primary.batch(['drop table if exists pair', 'create table pair (a)', 'insert into pair values (7)'])
     let requests = 0
     await using db = createClient({
@@ -191,7 +191,7 @@ describe('an index that the database does not reach', () => {
       Array.from({ length: 30 }, () => db.execute('select max(a) as n from pair')),
     )
     expect(results.map(({ rows }) => rows[0]?.['n'])).toEqual(Array.from({ length: 30 }, () => 7))
-    // each once, those already sent twice, and the request for the index
+    // each read once, those already sent twice, and the request for the index
     expect(requests).toBeLessThanOrEqual(30 + 3 + 1)
   })
 
@@ -202,16 +202,16 @@ describe('an index that the database does not reach', () => {
     expect(db.counted.requests).toBe(1)
   })
 
-  test('lets a slow read finish, and sends it once', async () => {
+  test('does not make a slow read fail or be sent twice', async () => {
     const proxy = await FaultProxy.start(cluster.replicaUrls[0] as string)
     onTestFinished(() => proxy.close())
-    const asked = Promise.withResolvers<void>()
+    const requested = Promise.withResolvers<void>()
     const seen: string[] = []
     proxy.next = (body) => {
       seen.push(body)
       // the request for the replica's index, which is sent after 2 s
-      if (seen.length === 3) asked.resolve()
-      return body.includes('select 7') ? { kind: 'hold-answer', until: asked.promise } : NO_FAULT
+      if (seen.length === 3) requested.resolve()
+      return body.includes('select 7') ? { kind: 'hold-response', until: requested.promise } : NO_FAULT
     }
     await using db = createClient({ url: proxy.url })
     await db.execute('select 1')
@@ -252,7 +252,7 @@ describe('errors of the primary, through a replica', () => {
     await db.execute('insert into pair values (1)')
   })
 
-  test('a primary that is gone: reads continue, a write fails at its deadline, and its outcome is unknown', async () => {
+  test('without the primary, reads succeed, and a write fails at its deadline with an unknown outcome', async () => {
     const [db] = replicas
     await db.batch(['drop table if exists pair', 'create table pair (a)'])
     // waits until the replica has it
@@ -276,15 +276,15 @@ describe('errors of the primary, through a replica', () => {
     expect(rows).not.toContainEqual({ a: 2 })
   })
 
-  test('a write lock that another writer took', async () => {
+  test('a write lock that another writer took over', async () => {
     const [db] = replicas
-    // a separate table, because a replica may still send the previous write, whose primary was gone
+    // a separate table, because a replica may still send the previous write, for which there was no primary
     await db.batch(['drop table if exists taken', 'create table taken (a)'])
-    await using patient = createClient({
+    await using withoutTimeout = createClient({
       url: cluster.replicaUrls[0] as string,
       transactionTimeoutMs: Infinity,
     })
-    const lost = patient.transaction(async (tx) => {
+    const lost = withoutTimeout.transaction(async (tx) => {
       await tx.execute('insert into taken values (1)')
       await new Promise((resolve) => setTimeout(resolve, 5_100))
       await primary.execute('insert into taken values (2)')

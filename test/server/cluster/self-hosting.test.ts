@@ -12,7 +12,7 @@ import { sql } from '../../platform/platform-scene.ts'
 import { ObjectStore } from '../../support/object-store.ts'
 import { stablePort } from '../../support/stable-port.ts'
 
-// The recipes of docs/self-hosting.md.
+// Tests the recipes of docs/self-hosting.md.
 
 async function temporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-recipe-'))
@@ -44,13 +44,13 @@ function platformOf({ platform }: LocalServer) {
   return createPlatformClient({ url, token, organization })
 }
 
-/** A public key whose private key is thrown away: it closes databases that have no key of their own. */
+/** A public key whose private key is discarded, so that databases without their own key are inaccessible. */
 function closedKey(): string {
   const { publicKey } = generateKeyPairSync('ed25519')
   return publicKey.export({ type: 'spki', format: 'pem' }).toString()
 }
 
-test('a primary with two replicas behind the control plane', async () => {
+test('runs a primary with two replicas behind the control plane', async () => {
   const [grpc, port] = [`127.0.0.1:${await stablePort()}`, await stablePort()]
   const own = `http://127.0.0.1:${port}`
   const publicKeyPem = closedKey()
@@ -75,7 +75,7 @@ test('a primary with two replicas behind the control plane', async () => {
   const db = createClient({ url: databaseUrl(created.hostname), authToken })
   await db.batch(['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
 
-  // a replica gets requests at its own URL; the proxy in front of it selects the database
+  // a replica receives requests at its own URL; the proxy in front of it selects the database
   const headers = { 'x-namespace-bin': Buffer.from(created.dbId).toString('base64').replaceAll('=', '') }
   const readers = replicas.map(({ url }) => createClient({ url, authToken, headers, maxRetries: 9 }))
   for (const reader of readers) {
@@ -113,7 +113,7 @@ test('a primary with two replicas behind the control plane', async () => {
   await server.close()
 })
 
-test('a database that has moved to another group can no longer be attached', async () => {
+test('a database that was moved to another group can no longer be attached', async () => {
   const sqld = await started({ namespaces: true, publicKeyPem: closedKey() })
   await using server = await controlPlane(await temporaryDirectory(), sqld)
   const { url = '', token: apiToken = '' } = server.platform ?? {}
@@ -164,7 +164,7 @@ function backupTo({ url, bucket }: ObjectStore): Record<'rowsOnly' | 'withList',
   return { rowsOnly, withList: [...rowsOnly, '--backup-meta-store', ...listArguments] }
 }
 
-test('a backup to a bucket, and a restore after the disk is lost', async () => {
+test('backs up to a bucket, and restores after the disk was lost', async () => {
   await using store = await ObjectStore.start('backup')
   const { rowsOnly, withList } = backupTo(store)
   const [directory, disk, port] = [await temporaryDirectory(), await temporaryDirectory(), await stablePort()]
@@ -207,7 +207,7 @@ test('a backup to a bucket, and a restore after the disk is lost', async () => {
   }
   await loseDisk()
 
-  // without the settings the new disk stays empty: the database is lost, and is not silently created again
+  // without the settings, the new disk stays empty: the database is missing, and is not silently created again
   sqld = await start([])
   server = await controlPlane(directory, sqld)
   await expect(rows()).rejects.toMatchObject({ status: 404 })
@@ -216,7 +216,7 @@ test('a backup to a bucket, and a restore after the disk is lost', async () => {
   })
   await loseDisk()
 
-  // without the list of databases, each has to be created once
+  // without the list of databases, each database has to be created once
   sqld = await start(rowsOnly)
   await sqld.admin.create(created.dbId, { allow_attach: false, block_reads: false, block_writes: false })
   server = await controlPlane(directory, sqld)
@@ -234,12 +234,12 @@ test('a backup to a bucket, and a restore after the disk is lost', async () => {
   const listed = await platformOf(server).databases.list().toArray({ limit: 10 })
   expect(listed.map(({ name }) => name)).toEqual(['default', 'app'])
   await platformOf(server).databases.delete('app')
-  // its backup is removed with it, a little later
+  // its backup is removed shortly afterwards
   await vi.waitFor(() => expect(store.keys.filter((key) => key.includes(created.dbId))).toEqual([]), 10_000)
   await server.close()
 })
 
-test('an unsuitable server is rejected with a reason', async () => {
+test('rejects an unsuitable server with a reason', async () => {
   const directory = await temporaryDirectory()
   const single = await started({ namespaces: false })
   await expect(controlPlane(directory, single)).rejects.toThrow('start it with --enable-namespaces')
@@ -261,7 +261,7 @@ test('an unsuitable server is rejected with a reason', async () => {
   ).rejects.toThrow('sqld needs the back end "sqld"')
 })
 
-test('more databases than can be open at a time are served without rejections', async () => {
+test('serves more databases than can be open at a time, without rejecting requests', async () => {
   // beyond that number, the server occasionally returns 404 for existing databases
   const sqld = await started({ namespaces: true, publicKeyPem: closedKey(), maxOpenDatabases: 4 })
   const server = await controlPlane(await temporaryDirectory(), sqld)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
-// Complete runs of the two runners: concurrent files are isolated, and nothing is left when they end.
+// Complete runs of the two test runners. Concurrent files are isolated, and nothing is left behind.
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 const VITEST = here('../../../node_modules/vitest/vitest.mjs')
@@ -35,7 +35,7 @@ describe('node --test', () => {
   const nodeTest = (...names: string[]): CompletedRun =>
     run(['--test', '--test-reporter=tap', ...names.map((name) => here(`node-project/${name}`))])
 
-  test('two files at the same time', () => {
+  test('runs two files concurrently', () => {
     const { status, output, left } = nodeTest('notes.ts', 'same-notes.ts')
     expect(output).toMatch(/^# pass 8$/m)
     expect(output).toMatch(/^# fail 0$/m)
@@ -49,7 +49,7 @@ describe('node --test', () => {
     expect({ status, left }).toEqual({ status: 1, left: [] })
   })
 
-  test('a file that is run on its own', () => {
+  test('runs a file directly', () => {
     expect(run([here('node-project/notes.ts')])).toMatchObject({ status: 0, left: [] })
   })
 })
@@ -70,7 +70,7 @@ describe('vitest', () => {
     expect({ status, left }).toEqual({ status: 0, left: [] })
   })
 
-  test('two files of an application whose client is in module scope', () => {
+  test('runs two files of an application with a client in module scope', () => {
     const { status, output, left } = vitest('app.test.ts')
     expect(output).toMatch(/Tests {2}2 passed \(2\)/)
     expect({ status, left }).toEqual({ status: 0, left: [] })

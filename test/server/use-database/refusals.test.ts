@@ -28,7 +28,7 @@ class ManualRunner {
 
 const none = async (): Promise<void> => {}
 
-test('outside a test there is no database', async () => {
+test('there is no database outside of tests', async () => {
   const runner = new ManualRunner()
   const database = useDatabase({ hooks: runner.hooks })
   const outside = /no database here; read `config` and `url` inside a test/
@@ -43,7 +43,7 @@ test('outside a test there is no database', async () => {
 })
 
 test.each(['test', 'file'] as const)(
-  'if the template fails, each test fails with its name: scope %s',
+  'if the template fails, each test fails with the name of the template: scope %s',
   async (scope) => {
     let calls = 0
     const addTenants = async (): Promise<void> => {
@@ -63,7 +63,7 @@ test.each(['test', 'file'] as const)(
   },
 )
 
-test('a template can be an SQLite file, and a missing one fails each test', async () => {
+test('a template can be an SQLite file; if it is missing, each test fails', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-template-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const file = join(folder, 'seed.db')
@@ -89,7 +89,7 @@ test('a template can be an SQLite file, and a missing one fails each test', asyn
   await expect(other.beginTest()).rejects.toThrow('none.db cannot be read')
 })
 
-test('a second concurrent test is rejected, and the first keeps its database', async () => {
+test('rejects a second concurrent test, while the first keeps its database', async () => {
   const runner = new ManualRunner()
   const database = useDatabase({ hooks: runner.hooks })
   await runner.begin()
@@ -103,7 +103,7 @@ test('a second concurrent test is rejected, and the first keeps its database', a
   expect(database.url).not.toBe(url)
 })
 
-test('the server stops with its last user', async () => {
+test('the server stops when its last user has released it', async () => {
   const runners = [new ManualRunner(), new ManualRunner()] as const
   const [first, second] = runners.map(({ hooks }) => useDatabase({ hooks })) as [
     ReturnType<typeof useDatabase>,

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
-// How the hooks of a runner are found, in a separate process for each.
+// How the hooks of a test runner are found. Each runs in a separate process.
 
 function run(program: string, env: Record<string, string> = {}): { status: number | null; output: string } {
   const { NODE_OPTIONS: _, VITEST: __, NODE_TEST_CONTEXT: ___, ...rest } = process.env
@@ -16,7 +16,7 @@ function run(program: string, env: Record<string, string> = {}): { status: numbe
 
 const load = "const { useDatabase } = require('@batonsql/local-server/testing')"
 
-test('global hooks are used, like those of jest, and it can be loaded with require', () => {
+test('uses global hooks, like those of jest, and can be loaded with require', () => {
   const names = "['beforeAll', 'beforeEach', 'afterEach', 'afterAll']"
   const program = `${load}
 const used = []

@@ -30,7 +30,7 @@ describe('a database for each test', () => {
     urls.add(database.url)
   })
 
-  test.each([1, 2])('starts as the template, whatever another test did: %i', async () => {
+  test.each([1, 2])('starts as a copy of the template, regardless of other tests: %i', async () => {
     const db = connect(database)
     expect((await db.execute(notes)).rows).toEqual([{ text: 'from the template' }])
     await db.execute(add)
@@ -49,7 +49,7 @@ describe('a database for each test', () => {
     expect(await db.all(sql.raw(notes))).toEqual([{ text: 'from the template' }])
   })
 
-  test('may be left with a transaction that holds the write lock', async () => {
+  test('can be left with a transaction that holds the write lock', async () => {
     const leaver = createClient(database.config)
     void leaver
       .transaction(async (tx) => {
@@ -64,7 +64,7 @@ describe('a database for each test', () => {
     await expectNoStall(() => connect(database).execute(add))
   })
 
-  test('was a different one each time, with one migration', () => {
+  test('was a different database each time, with a single migration', () => {
     expect(urls.size).toBe(7)
     expect(migrations).toBe(1)
   })

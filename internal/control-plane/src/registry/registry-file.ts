@@ -7,7 +7,7 @@ export type RegistryValue = string | number | null
 
 /**
  * The SQLite file of the registry. Calls are synchronous: a change is on disk when the call returns, and conditions that were
- * checked before still hold.
+ * checked before the call still hold.
  */
 export class RegistryFile {
   readonly #database: DatabaseSync

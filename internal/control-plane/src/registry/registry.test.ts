@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
-import { openHome } from '../bootstrap.ts'
+import { openOperatorAccount } from '../bootstrap.ts'
 import { REGISTRY_FILE, Registry } from './registry.ts'
 
 /** The contents of version 2 of the schema, for a server on which every feature was used once. */
@@ -12,14 +12,14 @@ const EARLIER = new URL('../../../../test/fixtures/registry-2.sql', import.meta.
 let directory: string
 
 beforeEach(async () => {
-  const made = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  directory = made
-  onTestFinished(() => rm(made, { recursive: true, force: true }))
+  const created = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  directory = created
+  onTestFinished(() => rm(created, { recursive: true, force: true }))
 })
 
 const user = (username: string) => ({ id: `id of ${username}`, username, name: 'N', email: 'e@x' })
 
-test('data is still there when the registry is opened again, in a file that other users cannot read', async () => {
+test('stores data in a file that other users cannot read', async () => {
   const first = await Registry.open(directory)
   first.transaction(() => first.users.put(user('ada')))
   first.transaction(() => first.users.put({ ...user('ada'), name: 'Ada' }))
@@ -34,7 +34,7 @@ test('data is still there when the registry is opened again, in a file that othe
   expect((await stat(join(directory, REGISTRY_FILE))).mode & 0o077).toBe(0)
 })
 
-test('a failed transaction changes neither the file nor the memory', async () => {
+test('a failed transaction changes neither the file nor the rows in memory', async () => {
   const registry = await Registry.open(directory)
   registry.transaction(() => registry.users.put(user('ada')))
   const failing = (): void =>
@@ -67,7 +67,7 @@ test('a file of a newer version is rejected, and so is a file that is not a data
   await expect(Registry.open(directory)).rejects.toThrow(`the registry ${join(directory, REGISTRY_FILE)}`)
 })
 
-test('usage recorded by version 3 is kept, and an hour can now have two organizations', async () => {
+test('keeps usage recorded by version 3, and can split an hour between two organizations', async () => {
   const before = await Registry.open(directory)
   before.file.run('DROP TABLE usage_hour')
   before.file.run(`CREATE TABLE usage_hour (
@@ -102,7 +102,7 @@ test('a file of an earlier version is migrated, even if it was open when its ser
       await writeFile(`${path}.wal`, log)
     } else database.close()
     const registry = await Registry.open(directory)
-    expect(openHome(registry, 'local').owner.username).toBe('owner')
+    expect(openOperatorAccount(registry, 'local').owner.username).toBe('owner')
     const key = { privatePem: 'PRIVATE key in PEM', publicPem: 'PUBLIC key in PEM' }
     expect(registry.users.rows.map(({ username }) => username)).toEqual(['owner', 'ada'])
     expect(registry.organizations.rows).toMatchObject([{ slug: 'local', overages: false, customer: null }])

@@ -125,7 +125,7 @@ function readTokenScope(call: Call): Pick<ApiTokenRow, 'organization' | 'group' 
 
 /** @throws Refusal 403 unless the caller owns the server, because metrics contain the databases of all organizations */
 function forMetrics({ plane, caller }: Call): Pick<ApiTokenRow, 'organization' | 'group' | 'scopes'> {
-  if (caller.user.id !== plane.home.owner.id)
+  if (caller.user.id !== plane.operator.owner.id)
     throw new Refusal(403, 'metrics are available only to the owner of this server')
   return { organization: null, group: null, scopes: METRICS_ONLY }
 }

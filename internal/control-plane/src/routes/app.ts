@@ -40,7 +40,7 @@ async function respond(
 ): Promise<Response> {
   try {
     // checked first, so that the body of an unauthorized request is not read
-    admit(platform, route, raw, params)
+    authorizeRequest(platform, route, raw, params)
     const request: ReadRequest = {
       params,
       query: new URL(raw.url).searchParams,
@@ -49,7 +49,7 @@ async function respond(
       raw,
     }
     // checked again: access may have been revoked while the body was read
-    const grant = admit(platform, route, raw, params)
+    const grant = authorizeRequest(platform, route, raw, params)
     const result: unknown = await route.handle(new Call(platform, request, grant))
     return result === undefined ? new Response(null, { status: 200 }) : Response.json(result)
   } catch (error) {
@@ -57,8 +57,8 @@ async function respond(
   }
 }
 
-/** @returns the granted access; null for a public route @throws Refusal */
-function admit(
+/** Authorizes a request. @returns the granted access; null for a public route @throws Refusal */
+function authorizeRequest(
   { plane }: Platform,
   { access }: Route,
   raw: Request,
@@ -66,7 +66,11 @@ function admit(
 ): Grant | null {
   if (access.level === 'none') return null
   const caller = plane.apiTokens.check(raw.headers.get('authorization') ?? undefined)
-  return authorize(plane.registry, { access, named: organizationOf(plane.registry, params), caller })
+  return authorize(plane.registry, {
+    access,
+    pathOrganization: organizationOf(plane.registry, params),
+    caller,
+  })
 }
 
 /** Returns the organization of a path, by its slug or its id; undefined if it does not exist, null if the path has none. */

@@ -5,7 +5,7 @@ import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
 import { Integer, Time } from './json-types.ts'
 import { documented, ORGANIZATION, type Route, type RouteSchemas } from './route.ts'
-import { timeText } from './views.ts'
+import { formatTime } from './views.ts'
 
 const MAX_PAGE_SIZE = 1_000
 
@@ -48,7 +48,7 @@ function listAuditLogs(call: Call) {
   const totalRows = plane.audit.count(organization.id)
   const entries = plane.audit.page(organization.id, page, pageSize)
   return {
-    audit_logs: entries.map(({ createdAt, ...entry }) => ({ ...entry, created_at: timeText(createdAt) })),
+    audit_logs: entries.map(({ createdAt, ...entry }) => ({ ...entry, created_at: formatTime(createdAt) })),
     pagination: {
       page,
       page_size: pageSize,

@@ -10,7 +10,7 @@ export interface AccessRequest {
   readonly access: Exclude<RouteAccess, { level: 'none' }>
   readonly caller: Caller
   /** The organization in the path; undefined if it does not exist, null if the path has none. */
-  readonly named: OrganizationRow | undefined | null
+  readonly pathOrganization: OrganizationRow | undefined | null
 }
 
 /**
@@ -18,7 +18,7 @@ export interface AccessRequest {
  * looked up.
  * @throws Refusal 403 for a token of the wrong kind, 404 for an organization that does not exist or that the caller is not in
  */
-export function authorize(registry: Registry, { access, caller, named }: AccessRequest): Grant {
+export function authorize(registry: Registry, { access, caller, pathOrganization }: AccessRequest): Grant {
   const { token } = caller
   if (token.scopes?.includes('metrics')) throw new Refusal(403, 'this token is for /metrics only')
   if (access.level === 'any') {
@@ -30,7 +30,7 @@ export function authorize(registry: Registry, { access, caller, named }: AccessR
       throw new Refusal(403, 'this needs a token that is not scoped to an organization')
     return { caller, organization: null, role: null, group: null }
   }
-  const organization = named === null ? ownOrganization(registry, caller) : named
+  const organization = pathOrganization === null ? ownOrganization(registry, caller) : pathOrganization
   const role = roleIn(registry, caller, organization)
   // does not reveal which organizations exist
   if (organization === undefined || role === undefined) throw new Refusal(404, 'organization not found')

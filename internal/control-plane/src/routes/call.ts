@@ -88,7 +88,7 @@ export class Call {
   /** Returns the database of the path, by its name or id, if the caller's token can access it. @throws Refusal 404 */
   database(): DatabaseRow {
     const { databaseId: id } = this.request.params
-    if (id === undefined) return this.databaseNamed(this.param('databaseName'))
+    if (id === undefined) return this.databaseByName(this.param('databaseName'))
     const row = this.databases().find((each) => each.id === id)
     if (row === undefined)
       throw new Refusal(404, `could not find database with id ${id.slice(0, 80)}: record not found`)
@@ -96,9 +96,9 @@ export class Call {
   }
 
   /** Like {@link database}, for a given name. */
-  databaseNamed(name: string): DatabaseRow {
+  databaseByName(name: string): DatabaseRow {
     const row = this.plane.registry.findDatabase(this.organization.id, name)
-    if (row === undefined || row.state === 'creating' || !this.#reaches(row.group))
+    if (row === undefined || row.state === 'creating' || !this.#canAccess(row.group))
       throw new Refusal(404, `could not find database with name ${name.slice(0, 80)}: record not found`)
     return row
   }
@@ -107,13 +107,13 @@ export class Call {
   group(): GroupRow {
     const { groupId: id } = this.request.params
     return id === undefined
-      ? this.groupNamed(this.param('groupName'))
-      : this.#groupIfReached(this.plane.registry.groups.get(id))
+      ? this.groupByName(this.param('groupName'))
+      : this.#accessibleGroup(this.plane.registry.groups.get(id))
   }
 
   /** Like {@link group}, for a given name. */
-  groupNamed(name: string): GroupRow {
-    return this.#groupIfReached(this.plane.registry.findGroup(this.organization.id, name))
+  groupByName(name: string): GroupRow {
+    return this.#accessibleGroup(this.plane.registry.findGroup(this.organization.id, name))
   }
 
   /** Returns the databases of the organization that the caller's token can access. */
@@ -121,7 +121,7 @@ export class Call {
     return this.plane.registry.databases.rows.filter(
       ({ organization, group, state }) =>
         organization === this.organization.id &&
-        this.#reaches(group) &&
+        this.#canAccess(group) &&
         state !== 'creating' &&
         state !== 'deleting',
     )
@@ -129,7 +129,7 @@ export class Call {
 
   groups(): readonly GroupRow[] {
     return this.plane.registry.groups.rows.filter(
-      ({ id, organization }) => organization === this.organization.id && this.#reaches(id),
+      ({ id, organization }) => organization === this.organization.id && this.#canAccess(id),
     )
   }
 
@@ -152,13 +152,13 @@ export class Call {
     return { username: user.username, origin: isCli ? 'cli' : 'web', token: token.name }
   }
 
-  #groupIfReached(row: GroupRow | undefined): GroupRow {
-    if (row === undefined || row.organization !== this.organization.id || !this.#reaches(row.id))
+  #accessibleGroup(row: GroupRow | undefined): GroupRow {
+    if (row === undefined || row.organization !== this.organization.id || !this.#canAccess(row.id))
       throw new Refusal(404, 'group not found')
     return row
   }
 
-  #reaches(group: string): boolean {
+  #canAccess(group: string): boolean {
     return this.onlyGroup === null || this.onlyGroup === group
   }
 

@@ -78,7 +78,7 @@ function readTokenRequest(call: Call, group: string): TokenRequest {
 }
 
 function findAttachable(call: Call, name: string, group: string): DatabaseRow {
-  const row = call.databaseNamed(name)
+  const row = call.databaseByName(name)
   if (row.group !== group)
     throw new Refusal(400, `database ${name} is in another group and cannot be attached`)
   return row

@@ -116,9 +116,9 @@ export function pageOfDatabases(
   const last = cursor === undefined ? null : readCursor(cursor)
   const matching = call
     .databases()
-    .toSorted(compareAge)
+    .toSorted(compareByAge)
     // after the last listed database, even if it no longer exists
-    .filter((row) => last === null || compareAge(row, last) > 0)
+    .filter((row) => last === null || compareByAge(row, last) > 0)
     .filter(matches)
   const rows = matching.slice(0, Math.min(limit, MAX_LISTED))
   const end = rows.at(-1)
@@ -129,7 +129,7 @@ export function pageOfDatabases(
 /** Position in a list, which is in order of creation. */
 type Position = Pick<DatabaseRow, 'createdAt' | 'id'>
 
-function compareAge(one: Position, other: Position): number {
+function compareByAge(one: Position, other: Position): number {
   return one.createdAt - other.createdAt || (one.id < other.id ? -1 : Number(one.id > other.id))
 }
 
@@ -214,7 +214,7 @@ async function readSource(call: Call, body: NewDatabaseBody, group: GroupRow): P
     throw new Refusal(400, 'seed, schema and is_schema cannot be combined')
   if (isSchema === true) return { source: { type: 'schema' } }
   if (isChild) {
-    const parent = call.databaseNamed(schema)
+    const parent = call.databaseByName(schema)
     if (!parent.isSchema) throw new Refusal(400, `database ${schema} is not a schema database`)
     if (parent.group !== group.id)
       throw new Refusal(400, 'a database and its schema must be in the same group')
@@ -239,7 +239,7 @@ type Seed = NonNullable<NewDatabaseBody['seed']>
 function sourceOfCopy(call: Call, seed: Seed): DatabaseRow {
   const name = seed.name ?? seed.value
   if (name == null || name === '') throw new Refusal(400, 'seed.name is missing')
-  return call.databaseNamed(name)
+  return call.databaseByName(name)
 }
 
 function readFork(call: Call, seed: Seed): Source {

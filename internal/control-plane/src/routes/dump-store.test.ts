@@ -23,7 +23,7 @@ test('a dump can be taken once, and only by its organization', async () => {
   await expect(dumps.take('a', url, OWN)).rejects.toThrow('dump not found')
 })
 
-test('an unused dump expires after an hour, and not before', async () => {
+test('an unused dump expires after exactly an hour', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   const { dumps, directory } = await open()
@@ -60,7 +60,7 @@ test('the shared budget is enforced, and released bytes can be taken again', () 
   expect(() => one.take(1)).toThrow('too many dumps')
 })
 
-test('dumps being received and stored dumps share the budget of the server: 1 GiB', async () => {
+test('stored dumps and dumps being received share a budget of 1 GiB', async () => {
   const { dumps } = await open()
   const receiving = dumps.share()
   receiving.take(1_024 ** 3 - DUMP.length)

@@ -7,7 +7,7 @@ import { checkLocation } from '../rules/locations.ts'
 import { checkGroupName } from '../rules/names.ts'
 import { organizationWide, scoped } from './access.ts'
 import type { Call } from './call.ts'
-import { checkHasReplicas } from './instances.ts'
+import { checkSupportsReplicas } from './instances.ts'
 import { Group } from './models.ts'
 import { documented, GROUP, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
 import { groupView } from './views.ts'
@@ -32,7 +32,7 @@ const NewGroupBody = v.object({
 const GroupConfigurationBody = v.strictObject({ delete_protection: v.nullish(v.boolean()) })
 
 const RenameBody = v.object({ name: v.string() })
-const ONE: RouteSchemas = { response: v.object({ group: Group }) }
+const GROUP_RESPONSE: RouteSchemas = { response: v.object({ group: Group }) }
 const CONFIGURATION: RouteSchemas = { response: v.object({ delete_protection: v.boolean() }) }
 
 export const groupRoutes: readonly Route[] = [
@@ -49,11 +49,13 @@ export const groupRoutes: readonly Route[] = [
     'POST',
     `${ORGANIZATION}/groups`,
     organizationWide('member'),
-    { ...ONE, body: NewGroupBody },
+    { ...GROUP_RESPONSE, body: NewGroupBody },
     createGroup,
   ),
-  documented('GET', GROUP, scoped('read'), ONE, (call) => ({ group: groupView(call, call.group()) })),
-  documented('DELETE', GROUP, organizationWide('member'), ONE, deleteGroup),
+  documented('GET', GROUP, scoped('read'), GROUP_RESPONSE, (call) => ({
+    group: groupView(call, call.group()),
+  })),
+  documented('DELETE', GROUP, organizationWide('member'), GROUP_RESPONSE, deleteGroup),
   documented('GET', `${GROUP}/configuration`, scoped('read'), CONFIGURATION, (call) => ({
     delete_protection: call.group().deleteProtection,
   })),
@@ -64,7 +66,7 @@ export const groupRoutes: readonly Route[] = [
     { ...CONFIGURATION, body: GroupConfigurationBody },
     configureGroup,
   ),
-  documented('POST', `${GROUP}/unarchive`, scoped('group:configure'), ONE, unarchiveGroup),
+  documented('POST', `${GROUP}/unarchive`, scoped('group:configure'), GROUP_RESPONSE, unarchiveGroup),
   documented(
     'POST',
     `${GROUP}/update`,
@@ -72,8 +74,14 @@ export const groupRoutes: readonly Route[] = [
     { response: null },
     (call) => void call.group(),
   ),
-  documented('POST', `${GROUP}/locations/:location`, scoped('group:configure'), ONE, addLocation),
-  documented('DELETE', `${GROUP}/locations/:location`, scoped('group:configure'), ONE, removeLocation),
+  documented('POST', `${GROUP}/locations/:location`, scoped('group:configure'), GROUP_RESPONSE, addLocation),
+  documented(
+    'DELETE',
+    `${GROUP}/locations/:location`,
+    scoped('group:configure'),
+    GROUP_RESPONSE,
+    removeLocation,
+  ),
   undocumented(
     'GET',
     `${GROUP}/locations/:location/wait`,
@@ -85,7 +93,7 @@ export const groupRoutes: readonly Route[] = [
     'POST',
     `${GROUP}/rename`,
     scoped('group:configure'),
-    { ...ONE, body: RenameBody },
+    { ...GROUP_RESPONSE, body: RenameBody },
     renameGroup,
   ),
   undocumented(
@@ -105,7 +113,7 @@ function createGroup(call: Call) {
   const { name, location } = call.body(NewGroupBody)
   checkGroupName(name)
   checkLocation(location)
-  checkGroupIsFree(call, call.organization.id, name)
+  checkGroupNameAvailable(call, call.organization.id, name)
   const group = newGroup(call.organization.id, name, location, newKeyPair())
   const data = { group: name }
   call.commit({ code: 'group-create', message: `created group ${name}`, data }, () =>
@@ -114,7 +122,7 @@ function createGroup(call: Call) {
   return { group: groupView(call, group) }
 }
 
-export function checkGroupIsFree(call: Call, organization: string, name: string): void {
+export function checkGroupNameAvailable(call: Call, organization: string, name: string): void {
   if (call.plane.registry.findGroup(organization, name) !== undefined)
     throw new Refusal(409, 'group already exists')
 }
@@ -172,7 +180,7 @@ async function addLocation(call: Call) {
   const group = call.group()
   const location = call.param('location')
   checkLocation(location)
-  checkHasReplicas(call)
+  checkSupportsReplicas(call)
   return await changeLocations(call, group, [...new Set([...group.locations, location])])
 }
 
@@ -180,7 +188,7 @@ async function removeLocation(call: Call) {
   const group = call.group()
   const location = call.param('location')
   if (location === group.primary) throw new Refusal(400, 'the primary location cannot be removed')
-  checkHasReplicas(call)
+  checkSupportsReplicas(call)
   if (!group.locations.includes(location)) throw new Refusal(400, 'Invalid location code')
   const others = group.locations.filter((code) => code !== location)
   return await changeLocations(call, group, others)
@@ -197,7 +205,7 @@ function renameGroup(call: Call) {
   const group = call.group()
   const { name } = call.body(RenameBody)
   checkGroupName(name)
-  if (name !== group.name) checkGroupIsFree(call, group.organization, name)
+  if (name !== group.name) checkGroupNameAvailable(call, group.organization, name)
   const renamed = { ...group, name }
   call.commit(null, () => call.plane.registry.groups.put(renamed))
   return { group: groupView(call, renamed) }

@@ -48,7 +48,7 @@ export const instanceRoutes: readonly Route[] = [
 ]
 
 /** @throws Refusal if the back end does not support replicas */
-export function checkHasReplicas({ plane }: Call): void {
+export function checkSupportsReplicas({ plane }: Call): void {
   if (plane.backend.setReplicas === undefined)
     throw notSupported('replicas need libsql-server: start the server with --backend sqld', 501)
 }
@@ -57,7 +57,7 @@ async function addInstance(call: Call) {
   const row = call.database()
   const { location } = call.body(NewInstanceBody)
   checkLocation(location)
-  checkHasReplicas(call)
+  checkSupportsReplicas(call)
   const { registry, backend } = call.plane
   const isPrimary = location === registry.groups.get(row.group)?.primary
   if (isPrimary || replicaLocations(registry, row).includes(location))
@@ -72,7 +72,7 @@ async function removeInstance(call: Call) {
   const row = call.database()
   if (call.param('instanceName') === primaryView(call, row).name)
     throw new Refusal(400, 'the primary instance cannot be removed')
-  checkHasReplicas(call)
+  checkSupportsReplicas(call)
   const instance = findInstance(call)
   const { registry, backend } = call.plane
   if (!row.replicas?.includes(instance.name))

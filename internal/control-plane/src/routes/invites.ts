@@ -7,7 +7,7 @@ import type { Call } from './call.ts'
 import { Integer, Time } from './json-types.ts'
 import { Organization } from './models.ts'
 import { documented, ORGANIZATION, ORGANIZATION_2, type Route, undocumented } from './route.ts'
-import { organizationView, readRole, timeText } from './views.ts'
+import { formatTime, organizationView, readRole } from './views.ts'
 
 const ADMIN = organizationWide('admin')
 const EMAIL = /^[^\s@/]+@[^\s@/]+$/
@@ -43,7 +43,7 @@ export const inviteRoutes: readonly Route[] = [
         id: Number(id),
         email,
         role,
-        created_at: timeText(createdAt),
+        created_at: formatTime(createdAt),
       })),
     }),
   ),
@@ -125,7 +125,7 @@ function removeInvite(call: Call): void {
 }
 
 function oldInviteView({ organization }: Call, { id, email, role, createdAt }: InviteRow) {
-  const time = timeText(createdAt)
+  const time = formatTime(createdAt)
   return {
     ID: Number(id),
     CreatedAt: time,

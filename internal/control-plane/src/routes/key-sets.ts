@@ -106,7 +106,7 @@ function makeTemplate(call: Call) {
   if (permissions != null && permissions.length > 0 && !call.plane.backend.hasTablePermissions)
     throw notSupported(`permissions are not supported by the back end "${call.plane.backend.kind}"`)
   const subject =
-    database == null ? { gid: call.groupNamed(group ?? '').id } : { id: call.databaseNamed(database).id }
+    database == null ? { gid: call.groupByName(group ?? '').id } : { id: call.databaseByName(database).id }
   const a = scope === 'read-only' ? 'ro' : 'rw'
   return { template: { a, ...subject, perm: permissions ?? [] } }
 }

@@ -76,7 +76,7 @@ function differences(shape: Shape, given: Schema | undefined, path: string): str
 
 const schemaOf = (content: Content | undefined): Schema | undefined => content?.['application/json']?.schema
 
-test('each documented route has its documented query, body and response', () => {
+test('describes the query, body and response of each route as documented', () => {
   const faults = documented.flatMap(({ method, path, request, response }) => {
     const name = `${method} ${path}`
     const known = document.paths[path.replace('{slug}', '{organizationSlug}')]?.[method.toLowerCase()]
@@ -105,7 +105,7 @@ test('each documented route has its documented query, body and response', () => 
   ])
 })
 
-test('each route has a token, a schema of each parameter of its path, and responses', () => {
+test('describes the security, path parameters and responses of each route', () => {
   expect(operations).toHaveLength(ROUTES.length)
   for (const [path, methods] of Object.entries(document.paths)) {
     const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)

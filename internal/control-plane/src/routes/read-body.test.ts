@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { limitBytes } from './read-body.ts'
 
-test('a body that is too large fails with 413 before the rest of it is read; any other passes unchanged', async () => {
+test('rejects a body that is too large with 413 before the rest of it is read, and passes on others unchanged', async () => {
   let sent = 0
   const endless = new ReadableStream<Uint8Array>({
     pull(controller) {

@@ -18,17 +18,17 @@ const documented = (JSON.parse(readFileSync(file, 'utf8')) as readonly Row[]).fi
 const nameOf = ({ method, path }: { method: string; path: string }): string =>
   `${method} ${path.replaceAll(/\{slug\}|:organizationSlug/g, '{organizationSlug}').replaceAll(/:(\w+)/g, '{$1}')}`
 
-test('the table has the documented routes, and marks no others as documented', () => {
+test('marks exactly the documented routes as documented', () => {
   const marked = ROUTES.filter(({ isDocumented }) => isDocumented).map(nameOf)
   expect(marked.sort()).toEqual(documented.map(nameOf).sort())
 })
 
-test('no route is in the table twice', () => {
+test('contains no duplicate routes', () => {
   const names = ROUTES.map(nameOf)
   expect(names.length).toBe(new Set(names).size)
 })
 
-test('a group token needs the documented scope, and reaches nothing else', () => {
+test('routes require the documented scope of group tokens, and other routes reject such tokens', () => {
   for (const row of documented) {
     const access = ROUTES.find((route) => nameOf(route) === nameOf(row))?.access
     const scope = access?.level === 'group' || access?.level === 'any' ? access.scope : null

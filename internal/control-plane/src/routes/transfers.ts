@@ -6,7 +6,7 @@ import { checkDatabaseName } from '../rules/names.ts'
 import { isAtLeast } from '../rules/roles.ts'
 import { organizationWide, scoped } from './access.ts'
 import type { Call } from './call.ts'
-import { checkGroupIsFree, databasesOf, revokeTokensOf } from './groups.ts'
+import { checkGroupNameAvailable, databasesOf, revokeTokensOf } from './groups.ts'
 import { Group } from './models.ts'
 import { DATABASE, documented, GROUP, type Route, undocumented } from './route.ts'
 import { groupView } from './views.ts'
@@ -40,9 +40,9 @@ async function transferGroup(call: Call) {
   const { organization: slug } = call.body(GroupTransferBody)
   const receiver = findReceiver(call, slug)
   if (receiver.id === group.organization) throw new Refusal(400, `the group is already in ${slug}`)
-  checkGroupIsFree(call, receiver.id, group.name)
+  checkGroupNameAvailable(call, receiver.id, group.name)
   const rows = databasesOf(call, group)
-  for (const { name } of rows) checkNameIsFree(call, receiver, name)
+  for (const { name } of rows) checkDatabaseNameAvailable(call, receiver, name)
   const moved: GroupRow = { ...group, organization: receiver.id, key: newKeyPair() }
   call.commit(null, () => {
     revokeTokensOf(call, group)
@@ -71,7 +71,7 @@ async function transferDatabase(call: Call): Promise<void> {
   if (group.id === row.group) throw new Refusal(400, `database ${row.name} is already in that group`)
   if (group.isArchived) throw new Refusal(400, `group ${group.name} is archived`)
   const checkReceiver = (): void => {
-    if (!isWithin) checkNameIsFree(call, receiver, row.name)
+    if (!isWithin) checkDatabaseNameAvailable(call, receiver, row.name)
   }
   checkReceiver()
   await databases.move(row, group, checkReceiver)
@@ -110,7 +110,7 @@ function findReceiver(call: Call, slug: string): OrganizationRow {
   return receiver
 }
 
-function checkNameIsFree(call: Call, receiver: OrganizationRow, name: string): void {
+function checkDatabaseNameAvailable(call: Call, receiver: OrganizationRow, name: string): void {
   const { registry, addresses } = call.plane
   checkDatabaseName(name, receiver.slug)
   if (registry.findDatabase(receiver.id, name) !== undefined)

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import type { DatabaseRow } from '../registry/rows.ts'
 import { readPeriod } from '../rules/period.ts'
-import { planNamed } from '../rules/plans.ts'
+import { planByName } from '../rules/plans.ts'
 import type { Period } from '../usage.ts'
 import { scoped } from './access.ts'
 import type { Call } from './call.ts'
@@ -79,7 +79,7 @@ async function organizationUsage(call: Call) {
         groups: groups.length,
         locations: new Set(groups.flatMap(({ locations }) => locations)).size,
       },
-      allowance: allowanceView(planNamed(organization.plan)),
+      allowance: allowanceView(planByName(organization.plan)),
       databases: databases.map((row) => usageOf(call, row, period)),
     },
   }

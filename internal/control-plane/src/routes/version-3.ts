@@ -14,8 +14,8 @@ const ORGANIZATION_3 = '/v3/organizations/:organizationId'
 const DATABASE_3 = `${ORGANIZATION_3}/databases/:databaseId`
 const GROUP_3 = `${ORGANIZATION_3}/groups/:groupId`
 
-const ONE: RouteSchemas = { response: v.object({ database: DatabaseById }) }
-const LIST: RouteSchemas = {
+const DATABASE_RESPONSE: RouteSchemas = { response: v.object({ database: DatabaseById }) }
+const DATABASE_LIST: RouteSchemas = {
   query: ['group_id', 'parent_db_id', 'limit', 'cursor'],
   response: v.object({
     databases: v.array(DatabaseById),
@@ -24,15 +24,15 @@ const LIST: RouteSchemas = {
 }
 
 export const version3Routes: readonly Route[] = [
-  undocumented('GET', `${ORGANIZATION_3}/databases`, scoped('read'), LIST, listDatabases),
+  undocumented('GET', `${ORGANIZATION_3}/databases`, scoped('read'), DATABASE_LIST, listDatabases),
   undocumented(
     'POST',
     `${ORGANIZATION_3}/databases`,
     scoped('db:create'),
-    { ...ONE, body: NewDatabaseBody },
+    { ...DATABASE_RESPONSE, body: NewDatabaseBody },
     async (call) => ({ database: viewById(call, await createDatabase(call)) }),
   ),
-  undocumented('GET', DATABASE_3, scoped('read'), ONE, (call) => ({
+  undocumented('GET', DATABASE_3, scoped('read'), DATABASE_RESPONSE, (call) => ({
     database: viewById(call, call.database()),
   })),
   undocumented('DELETE', DATABASE_3, scoped('db:delete'), { response: null }, async (call) => {

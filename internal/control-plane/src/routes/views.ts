@@ -6,7 +6,7 @@ import type { UsageTotal } from '../usage.ts'
 import type { Call } from './call.ts'
 
 /** Formats a time. */
-export function timeText(ms: number): string {
+export function formatTime(ms: number): string {
   return new Date(ms).toISOString()
 }
 
@@ -38,7 +38,7 @@ export function databaseView(call: Call, row: DatabaseRow) {
     parent:
       row.parent === null
         ? null
-        : { id: row.parent.id, name: row.parent.name, branched_at: timeText(row.parent.branchedAt) },
+        : { id: row.parent.id, name: row.parent.name, branched_at: formatTime(row.parent.branchedAt) },
     type: 'logical',
     version: call.platform.version,
     sleeping: false,
@@ -84,7 +84,7 @@ export function apiTokenView({ plane: { registry } }: Call, row: ApiTokenRow) {
   return {
     id: row.id,
     name: row.name,
-    created_at: timeText(row.createdAt).slice(0, 'yyyy-mm-dd'.length),
+    created_at: formatTime(row.createdAt).slice(0, 'yyyy-mm-dd'.length),
     ...(organization !== undefined && { organization: organization.slug }),
     ...(group !== undefined && { group: group.name }),
     ...(row.scopes !== null && { scopes: row.scopes }),

@@ -9,14 +9,14 @@ const SECONDS: Readonly<Record<string, number>> = {
   y: 31_536_000,
 }
 const DURATION = /^(?:\d{1,9}[smhdwy])+$/
-const FOREVER: ReadonlySet<string> = new Set(['never', 'none', 'default', ''])
+const NEVER_EXPIRES: ReadonlySet<string> = new Set(['never', 'none', 'default', ''])
 
 /**
  * Parses a token lifetime, such as `2w1d30m`, into seconds; null if the token does not expire.
  * @throws Refusal for any other text
  */
 export function readExpiration(text: string): number | null {
-  if (FOREVER.has(text)) return null
+  if (NEVER_EXPIRES.has(text)) return null
   if (!DURATION.test(text)) throw new Refusal(400, 'Invalid expiration format')
   const parts = text.matchAll(/(?<count>\d+)(?<unit>[smhdwy])/g)
   const seconds = [...parts].reduce(

@@ -6,9 +6,9 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i
 /** Parses a period, by default the current calendar month (UTC) until now. @throws Refusal */
 export function readPeriod(from: string | undefined, to: string | undefined, now: number): Period {
   const today = new Date(now)
-  const monthBegan = Date.UTC(today.getUTCFullYear(), today.getUTCMonth(), 1)
+  const startOfMonth = Date.UTC(today.getUTCFullYear(), today.getUTCMonth(), 1)
   const period = {
-    from: from === undefined ? monthBegan : readTime('from', from),
+    from: from === undefined ? startOfMonth : readTime('from', from),
     to: to === undefined ? now : readTime('to', to),
   }
   if (period.from > period.to) throw new Refusal(400, 'invalid from parameter: it is after to')

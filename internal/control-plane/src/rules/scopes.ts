@@ -31,7 +31,7 @@ export function expandScopes(given: readonly string[]): readonly Scope[] {
     if (!(SCOPES as readonly string[]).includes(name))
       throw new Refusal(
         400,
-        `invalid scope: ${name.slice(0, 40)}; known: ${[...SCOPES, ...Object.keys(PRESETS)].join(', ')}`,
+        `invalid scope: ${name.slice(0, 40)} (expected one of: ${[...SCOPES, ...Object.keys(PRESETS)].join(', ')})`,
       )
   }
   return SCOPES.filter((scope) => wanted.has(scope))

@@ -46,8 +46,8 @@ function levelOf({ access }: TokenRequest): 'ro' | 'rw' {
 
 /** Returns claims that list databases; they replace the coarse claims. */
 function attachClaims(databases: readonly DatabaseRow[], request: TokenRequest): { readonly p: object } {
-  const named = (rows: readonly DatabaseRow[]): object => ({ ns: rows.map(({ id }) => id) })
-  return { p: { [levelOf(request)]: named(databases), roa: named(request.attach) } }
+  const namespaces = (rows: readonly DatabaseRow[]): object => ({ ns: rows.map(({ id }) => id) })
+  return { p: { [levelOf(request)]: namespaces(databases), roa: namespaces(request.attach) } }
 }
 
 function commonClaims({ expiresInSeconds, tables }: TokenRequest): { exp?: number; perm?: unknown } {

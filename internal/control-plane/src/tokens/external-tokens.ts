@@ -79,8 +79,9 @@ function permittedClaims({ id, gid, a, exp, aud, p, perm }: JWTPayload, row: Dat
   // meant for another service
   if (aud !== undefined) throw unauthorized('Authentication failed')
   if ((a !== 'ro' && a !== 'rw') || p !== undefined) throw unauthorized('The JWT is invalid')
-  const isForThis = (id ?? gid) !== undefined && (id ?? row.id) === row.id && (gid ?? row.group) === row.group
-  if (!isForThis) throw new Refusal(404, `Namespace \`${row.name}\` doesn't exist`)
+  const isForThisDatabase =
+    (id ?? gid) !== undefined && (id ?? row.id) === row.id && (gid ?? row.group) === row.group
+  if (!isForThisDatabase) throw new Refusal(404, `Namespace \`${row.name}\` doesn't exist`)
   return { id: row.id, a, exp: Math.floor(Number(exp)), ...(perm !== undefined && { perm }) }
 }
 

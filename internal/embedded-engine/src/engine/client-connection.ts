@@ -22,7 +22,7 @@ const BUSY = 5
 const UNDONE = 'baton_undone'
 /** Statements that may change the schema; an unknown one may do anything. */
 const MAY_CHANGE_SCHEMA: ReadonlySet<string> = new Set(['schema', 'unknown'])
-/** Statements that are kept for a repetition. */
+/** Kinds of statements that are kept compiled in case they are repeated. */
 const REPEATED: ReadonlySet<string> = new Set(['query', 'insert', 'change'])
 
 /** Permissions of a client for a statement. */
@@ -203,7 +203,7 @@ export class ClientConnection implements Writer {
     }
   }
 
-  /** Ends a statement that has no more rows. */
+  /** Ends a statement that has returned all of its rows. */
   keep(prepared: SqliteStatement, { statement, grant }: Pick<RunContext, 'statement' | 'grant'>): void {
     const isPlain = REPEATED.has(statement.kind) && (grant.tables ?? null) === null
     if (!isPlain || !this.#engine.inTransaction) return prepared.finalize()
@@ -321,7 +321,7 @@ export class RunningStatement {
   #isAborted = false
   #hasEnded = false
   /** Whether it has acquired the write lock for a transaction that had not written before. */
-  #tookLock = false
+  #acquiredLock = false
 
   /** Called only by `ClientConnection.prepare`. */
   constructor(
@@ -358,7 +358,7 @@ export class RunningStatement {
     try {
       this.#checkNotAborted()
       const values = resolveArguments(this.#prepared.parameters, given, statement.kind === 'explain')
-      this.#tookLock = !this.#connection.holdsLock
+      this.#acquiredLock = !this.#connection.holdsLock
       const prepared = await this.#connection.lockFor(statement, grant)
       if (prepared !== null) {
         this.#prepared.finalize()
@@ -388,7 +388,7 @@ export class RunningStatement {
     } catch (error) {
       this.#end()
       // the transaction's snapshot is outdated: it can still read, but others may acquire the lock
-      if (this.#tookLock && error instanceof SqliteError && (error.code & 0xff) === BUSY)
+      if (this.#acquiredLock && error instanceof SqliteError && (error.code & 0xff) === BUSY)
         this.#connection.unlock()
       throw error
     }

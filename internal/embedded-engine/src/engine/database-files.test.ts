@@ -12,7 +12,7 @@ function temporaryFile(): string {
 
 const PAGE = Buffer.concat([Buffer.from('SQLite format 3\0'), Buffer.from('the rest')])
 
-test('a database is marked while it is in use, and the engine is not affected', () => {
+test('marks a database while it is in use, without affecting the engine', () => {
   const path = temporaryFile()
   writeFileSync(path, PAGE)
   const files = new DatabaseFiles(path)
@@ -28,7 +28,7 @@ test('a database is marked while it is in use, and the engine is not affected', 
   expect(readFileSync(path)).toEqual(Buffer.concat([PAGE, PAGE]))
 })
 
-test('a new database is marked from its first page on; after a crash the mark is harmless', () => {
+test('marks a new database with its first page; after a crash the mark does no harm', () => {
   const path = temporaryFile()
   const crashed = new DatabaseFiles(path)
   crashed.write(crashed.open(MAIN_FILE, true), PAGE, 0)
@@ -40,7 +40,7 @@ test('a new database is marked from its first page on; after a crash the mark is
   expect(readFileSync(path)).toEqual(PAGE)
 })
 
-test('no other file can be opened', () => {
+test('refuses to open any other file', () => {
   const path = temporaryFile()
   writeFileSync(`${path}-other`, 'secret')
   expect(new DatabaseFiles(null).open(MAIN_FILE, true)).toBe(-1)
@@ -64,7 +64,7 @@ test('no other file can be opened', () => {
   expect(readFileSync(`${path}-other`, 'utf8')).toBe('secret')
 })
 
-test('a file that is not a database is left unchanged', () => {
+test('leaves a file that is not a database unchanged', () => {
   const path = temporaryFile()
   writeFileSync(path, 'something else entirely')
   const files = new DatabaseFiles(path)
@@ -72,7 +72,7 @@ test('a file that is not a database is left unchanged', () => {
   expect(readFileSync(path, 'utf8')).toBe('something else entirely')
 })
 
-test('a WAL that could not be checkpointed is found by other programs, and by the next server', () => {
+test('a WAL that could not be checkpointed can be read by other programs and by the next server', () => {
   const path = temporaryFile()
   writeFileSync(path, PAGE)
   const first = new DatabaseFiles(path)
@@ -81,7 +81,7 @@ test('a WAL that could not be checkpointed is found by other programs, and by th
   expect([readFileSync(path), readFileSync(`${path}-wal`, 'utf8')]).toEqual([PAGE, 'committed'])
 })
 
-test('a WAL that was about to be restored when the process ended is used again', () => {
+test('uses a WAL that was about to be renamed when the process ended', () => {
   const path = temporaryFile()
   writeFileSync(path, Buffer.concat([Buffer.from('in use by Baton\0'), Buffer.from('the rest')]))
   writeFileSync(`${path}-wal`, 'committed')

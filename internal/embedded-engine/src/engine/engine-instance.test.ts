@@ -9,7 +9,7 @@ import { EngineInstance } from './engine-instance.ts'
 import { ErasableInstance } from './erasable-instance.ts'
 import { SqliteConnection } from './sqlite-connection.ts'
 
-test('the first call that throws is reported, before its changes can be committed', async () => {
+test('reports the first call that throws, before its changes can be committed', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const files = new DatabaseFiles(join(folder, 'data.db'))
@@ -28,7 +28,7 @@ test('the first call that throws is reported, before its changes can be committe
   connection.run('CREATE TABLE t(a)')
   const before = readFileSync(join(folder, 'data.db.wal'))
   const statement = connection.prepare('INSERT INTO t VALUES (1), (2), (3) RETURNING a', { write: true })
-  // an error thrown by a host function leaves the engine like a trap
+  // an error thrown by a host function leaves the engine in the same state as a trap
   const trap = new WebAssembly.RuntimeError('unreachable')
   connection.watch({
     changed: () => {

@@ -19,10 +19,10 @@ import { failureOutcome, OpenDatabase } from './open-database.ts'
 
 const { module, state: memory } = workerData as WorkerStart
 const state = new SharedCallState(memory)
-/** Used for one database after another. */
+/** Reused for one database after another. */
 let instance = new ErasableInstance(module)
 /** The assigned database, and its open instance. */
-let wanted: OpenedDatabase | null = null
+let assigned: OpenedDatabase | null = null
 let open: OpenDatabase | null = null
 let isWatched = false
 
@@ -30,7 +30,7 @@ function send(message: FromWorker): void {
   parentPort?.postMessage(message, buffersIn(message))
 }
 
-/** Returns what is transferred instead of copied. */
+/** Returns the buffers of a message that are transferred instead of copied. */
 function buffersIn(message: FromWorker): ArrayBuffer[] {
   if (message.type === 'cursor-lines') return buffersOf(message.text)
   return message.type === 'outcome' && message.outcome.type === 'results'
@@ -41,8 +41,8 @@ function buffersIn(message: FromWorker): ArrayBuffer[] {
 /** Returns the open database. If opening fails, every call retries it. */
 function current(): OpenDatabase {
   if (open !== null) return open
-  if (wanted === null) throw new Error('the worker has no database')
-  open = new OpenDatabase(wanted, { instance: reusableInstance, state, send, fail })
+  if (assigned === null) throw new Error('the worker has no database')
+  open = new OpenDatabase(assigned, { instance: reusableInstance, state, send, fail })
   open.isWatched = isWatched
   return open
 }
@@ -53,7 +53,7 @@ function reusableInstance(): ErasableInstance {
 }
 
 /** Opens the database before the first call. */
-function openAhead(): void {
+function openEarly(): void {
   try {
     current()
   } catch {
@@ -87,11 +87,11 @@ function sqliteVersion(): string {
 function receive(message: ToWorker): void {
   switch (message.type) {
     case 'open':
-      wanted = message
+      assigned = message
       isWatched = false
-      return openAhead()
+      return openEarly()
     case 'settings':
-      if (wanted !== null) wanted = { ...wanted, settings: message.settings }
+      if (assigned !== null) assigned = { ...assigned, settings: message.settings }
       return open?.applySettings(message.settings)
     case 'pipeline':
     case 'cursor':
@@ -115,7 +115,7 @@ function receive(message: ToWorker): void {
     case 'release':
       if (message.keep) open?.close()
       else open?.drop()
-      open = wanted = null
+      open = assigned = null
       return send({ type: 'released' })
     case 'end':
       open?.close()

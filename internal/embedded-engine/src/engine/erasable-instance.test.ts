@@ -16,7 +16,7 @@ function begin(): { engine: EngineInstance; connection: SqliteConnection } {
   return { engine, connection: new SqliteConnection(engine, { name: 'd', file: ':memory:' }) }
 }
 
-test('nothing of a database is left in memory for the next one', () => {
+test('leaves no data of a database in memory for the next one', () => {
   const { engine: first, connection } = begin()
   connection.run("CREATE TABLE t AS SELECT 'a secret ' || value AS a FROM generate_series(1, 20000)")
   // the same memory object serves all engines
@@ -28,7 +28,7 @@ test('nothing of a database is left in memory for the next one', () => {
   expect(next.readInteger('SELECT count(*) FROM sqlite_schema')).toBe(0)
 })
 
-test('an engine cannot be used any more when the next one has begun', () => {
+test('an engine cannot be used after the next one was created', () => {
   const { connection } = begin()
   const statement = connection.prepare('SELECT 1', { write: false })
   begin()
@@ -40,7 +40,7 @@ test('an engine cannot be used any more when the next one has begun', () => {
     expect(use).toThrow('the engine has been given another database')
 })
 
-test('memory that was added for a database is used by the next ones', () => {
+test('reuses memory that was added for a previous database', () => {
   const sizes = Array.from({ length: 20 }, () => {
     const { engine, connection } = begin()
     connection.run('CREATE TABLE t AS SELECT randomblob(1000) AS a FROM generate_series(1, 2000)')

@@ -2,7 +2,7 @@ import type { EngineModule } from '../webassembly-types.ts'
 
 const BLOCK_BYTES = 64 * 1_024
 const ZEROS = Buffer.alloc(BLOCK_BYTES)
-/** An instance with more memory is not used again: memory cannot shrink. */
+/** An instance with more memory is not reused, because memory cannot shrink. */
 const MAX_REUSED_BYTES = 32 * 1_024 * 1_024
 
 interface ModuleExports {
@@ -11,8 +11,8 @@ interface ModuleExports {
 }
 
 /**
- * An instance of the module that serves one database after another. Its memory is erased in between, which takes a tenth of the time
- * of creating an instance and collecting it as garbage.
+ * An instance of the module that is used for one database after another. Its memory is erased in between, which takes a tenth of
+ * the time of creating an instance and collecting it as garbage.
  */
 export class ErasableInstance {
   readonly #exports: ModuleExports
@@ -33,14 +33,14 @@ export class ErasableInstance {
     for (const [at, block] of this.#usedBlocks()) this.#initial.set(at, Buffer.from(block))
   }
 
-  /** Whether the memory is small enough to be used again. */
+  /** Whether the memory is small enough for the instance to be reused. */
   get isReusable(): boolean {
     return this.#exports.memory.buffer.byteLength <= MAX_REUSED_BYTES
   }
 
   /**
-   * Returns the exports of the module, whose memory is like that of a new instance. Functions that were returned before throw from
-   * now on. @param fail called when a function of the module has thrown
+   * Returns the exports of the module, with memory like that of a new instance. Functions returned by earlier calls then throw.
+   * @param fail called when a function of the module has thrown
    */
   start(host: WebAssembly.ModuleImports, fail: (error: unknown) => never): Record<string, unknown> {
     if (this.#isUsed) this.#erase()
@@ -65,7 +65,7 @@ export class ErasableInstance {
   }
 
   #erase(): void {
-    // what was never used is skipped, because writing would allocate it
+    // blocks that were never used are skipped, because writing to them would allocate them
     for (const [, block] of this.#usedBlocks()) block.fill(0)
     const memory = Buffer.from(this.#exports.memory.buffer)
     for (const [at, block] of this.#initial) memory.set(block, at)
@@ -80,7 +80,7 @@ export class ErasableInstance {
   }
 }
 
-/** Rejects output: the module has no streams, and prints only before it aborts. */
+/** Rejects output. The module has no streams, and prints only before it aborts. */
 function refuse(): number {
   return 8 // EBADF
 }

@@ -23,7 +23,7 @@ test.each([
   [Number.NaN, 'null'],
 ])('%d → %s', (value, text) => expect(floatText(value)).toBe(text))
 
-test('parses to the same number', () => {
+test('writes text that parses to the same number', () => {
   const bits = new DataView(new ArrayBuffer(8))
   for (let count = 0; count < 10_000; count += 1) {
     bits.setUint32(0, Math.random() * 2 ** 32)

@@ -30,7 +30,7 @@ function opened(isDurable: boolean): { files: DatabaseFiles; path: string } {
   return { files: new DatabaseFiles(path, isDurable), path }
 }
 
-test('the mark is on the disk before the first change, and without a change nothing waits for the disk', () => {
+test('syncs the mark before the first change, and syncs nothing without a change', () => {
   const { files, path } = opened(true)
   const [main, log] = [files.open(MAIN_FILE, false), files.open(`${MAIN_FILE}-wal`, true)]
   expect(synced).toEqual([])

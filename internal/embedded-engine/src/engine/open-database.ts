@@ -35,7 +35,7 @@ type MigrationCall = Extract<StreamCall, { readonly type: 'migration' }>
 
 /** Dependencies that all databases of a worker share. */
 export interface WorkerParts {
-  /** Returns an instance for an engine, which ends the last one. */
+  /** Returns an instance for a new engine, and ends the previous engine. */
   readonly instance: () => ErasableInstance
   readonly state: SharedCallState
   readonly send: (message: FromWorker) => void

@@ -20,7 +20,7 @@ async function temporaryDirectory(): Promise<string> {
   return directory
 }
 
-/** Opens the file as a worker does, writes a row and closes it; returns whether that was possible. */
+/** Opens the file as a worker does, writes a row and closes it. @returns whether that was possible */
 async function writeRow(path: string, row: string, meanwhile: () => Promise<void>): Promise<boolean> {
   let files: DatabaseFiles
   try {
@@ -43,7 +43,7 @@ async function writeRow(path: string, row: string, meanwhile: () => Promise<void
 }
 
 test.each(['wal', 'delete'])(
-  'steps of both programs in any order lose no data, journal mode %s',
+  'steps of both programs in any order lose no data, in journal mode %s',
   async (mode) => {
     const path = join(await temporaryDirectory(), 'data.db')
     const file = new DatabaseSync(path)
@@ -51,7 +51,7 @@ test.each(['wal', 'delete'])(
     file.close()
     const random = seeded(Date.now())
     let program = otherProgram(path)
-    const kept: string[] = []
+    const committed: string[] = []
     let open: string[] | null = null
     const counts = { ours: 0, refused: 0 }
     for (let step = 0; step < 250; step += 1) {
@@ -72,14 +72,14 @@ test.each(['wal', 'delete'])(
         const isDone = await writeRow(path, row, async () => {
           expect(await program.run(`insert into t values ('${row} beside')`)).not.toBe('ok')
         })
-        if (isDone) kept.push(row)
+        if (isDone) committed.push(row)
         counts[isDone ? 'ours' : 'refused'] += 1
       } else if (kind === 'kill' && random() < 0.3) {
         await program.kill()
         program = otherProgram(path)
         open = null
       } else if (kind === 'insert') {
-        if ((await program.run(`insert into t values ('${row}')`)) === 'ok') (open ?? kept).push(row)
+        if ((await program.run(`insert into t values ('${row}')`)) === 'ok') (open ?? committed).push(row)
       } else if (kind === 'open') {
         await program.run('close')
         open = null
@@ -87,7 +87,7 @@ test.each(['wal', 'delete'])(
       } else if (kind === 'begin') {
         if ((await program.run('begin immediate')) === 'ok') open = []
       } else if (kind === 'commit') {
-        if ((await program.run('commit')) === 'ok') kept.push(...(open ?? []))
+        if ((await program.run('commit')) === 'ok') committed.push(...(open ?? []))
         await program.run('rollback')
         open = null
       } else if (kind === 'close') {
@@ -105,7 +105,7 @@ test.each(['wal', 'delete'])(
         .map(({ a }) => a),
     )
     result.close()
-    expect(kept.filter((row) => !found.has(row))).toEqual([])
+    expect(committed.filter((row) => !found.has(row))).toEqual([])
     expect(counts.ours).toBeGreaterThan(0)
   },
 )

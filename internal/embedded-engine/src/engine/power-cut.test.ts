@@ -16,7 +16,7 @@ function temporaryFolder(): string {
   return folder
 }
 
-/** A database whose files record what a power cut would leave of them. */
+/** Opens a database whose files record what would remain of them after a power cut. */
 async function open(path: string, isDurable: boolean) {
   const files = new DatabaseFiles(path)
   onTestFinished(() => files.closeAll())
@@ -76,6 +76,6 @@ test('acknowledged changes survive a power cut', async () => {
   expect(await rowsAfterCut(true)).toBe(50)
 })
 
-test('a database that is not durable is not synced', async () => {
+test('never syncs a database that is not durable', async () => {
   expect(await rowsAfterCut(false)).toBe(0)
 })

@@ -25,10 +25,10 @@ function rowsOf(sql: string, values: readonly EngineValue[] = []): JsonText {
 
 const valueText = (value: EngineValue): string => toText(rowsOf('SELECT ?', [value]))
 
-// sixteen characters or bytes are handled at a time, so each of them has to be in each place
+// sixteen characters or bytes are handled at a time, so each is tested at every position
 const SPECIAL = ['"', '\\', '\n', '\r', '\t', '\b', '\f', '\u0000', '\u001f', '\u007f', 'é', '€', '😀']
 
-test('text of every length up to 50, with a special character in every place', () => {
+test('text of every length up to 50, with a special character at every position', () => {
   for (let length = 0; length <= 50; length += 1)
     expect(valueText('a'.repeat(length))).toBe(`[{"type":"text","value":"${'a'.repeat(length)}"}]`)
   for (const character of SPECIAL) {
@@ -39,7 +39,7 @@ test('text of every length up to 50, with a special character in every place', (
   }
 })
 
-test('blobs of every length up to 100, and every byte in every place', () => {
+test('blobs of every length up to 100, with every byte at every position', () => {
   const base64 = (bytes: Uint8Array): string =>
     `[{"type":"blob","base64":"${Buffer.from(bytes).toString('base64').replace(/=+$/, '')}"}]`
   for (let length = 0; length <= 100; length += 1) {
@@ -52,7 +52,7 @@ test('blobs of every length up to 100, and every byte in every place', () => {
   }
 })
 
-test('floats with few decimals are formatted like all others', () => {
+test('floats with few decimals are formatted like other floats', () => {
   const check = (value: number): void => {
     const text = valueText(value)
     expect(text).toBe(`[{"type":"float","value":${floatText(value)}}]`)
@@ -74,12 +74,12 @@ test('floats with few decimals are formatted like all others', () => {
     const digits = Math.floor(Math.random() * 10 ** (1 + (count % 17)))
     const value = digits / 10 ** (count % 9)
     check(value)
-    // its neighbors have more digits
+    // the adjacent floats have more digits
     if (value !== 0) check(value * (1 + Number.EPSILON))
   }
 })
 
-test('a long result stays bytes, and can be transferred', () => {
+test('a long result is kept as bytes, which can be transferred', () => {
   const sql = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT i, ? FROM n'
   const rows = (count: number): string =>
     Array.from(

@@ -175,21 +175,21 @@ export class Session {
     const results: (JsonText | null)[] = []
     const errors: (ResultError | null)[] = []
     const isTimedOut = this.#connection.takeTimeout()
-    let left = MAX_RESPONSE_BYTES
+    let remaining = MAX_RESPONSE_BYTES
     for (const [index, { condition }] of steps.entries()) {
       results.push(null)
       errors.push(isTimedOut ? transactionTimeout() : null)
-      if (isTimedOut || !this.#isMet(condition, results)) continue
+      if (isTimedOut || !this.#isConditionTrue(condition, results)) continue
       try {
-        const result = await this.#runStep(prepared[index] as Step, left, permissions)
+        const result = await this.#runStep(prepared[index] as Step, remaining, permissions)
         results[index] = encodeResult(result, this.#isCloud ? undefined : null)
-        left -= result.sizeBytes
+        remaining -= result.sizeBytes
       } catch (error) {
         if (!(error instanceof ResultError)) throw error
         if (error.code === 'RESPONSE_TOO_LARGE') throw error
         errors[index] = error
-        left -= Buffer.byteLength(internalMessage(error, prepared[index]?.statement.sql ?? ''))
-        if (left < 0) throw tooLarge()
+        remaining -= Buffer.byteLength(internalMessage(error, prepared[index]?.statement.sql ?? ''))
+        if (remaining < 0) throw tooLarge()
       }
       await this.pause()
     }
@@ -218,7 +218,7 @@ export class Session {
       // the transaction may have been preempted during the wait for the reader; later steps must not run without it
       isTimedOut = this.#connection.takeTimeout() || isTimedOut
       if (isTimedOut) await sink.stepError(index, transactionTimeout())
-      if (isTimedOut || !this.#isMet(condition, results)) continue
+      if (isTimedOut || !this.#isConditionTrue(condition, results)) continue
       try {
         await this.#streamStep(prepared[index] as Step, index, { sink, permissions })
         results[index] = 'done'
@@ -333,7 +333,7 @@ export class Session {
       // without the transaction, later statements would be committed individually
       if (this.#connection.takeTimeout() || this.isAutocommit)
         throw MigrationError.ofStep(at, transactionTimeout(), sql)
-      if (!this.#isMet(condition, results)) continue
+      if (!this.#isConditionTrue(condition, results)) continue
       try {
         const step = this.#prepareStep({ sql, sqlId: null, args, namedArgs })
         results[at] = encodeResult(await this.#runStep(step, MAX_RESPONSE_BYTES, permissions), null)
@@ -470,7 +470,7 @@ export class Session {
     }
   }
 
-  #isMet(condition: BatchStep['condition'], results: readonly unknown[]): boolean {
+  #isConditionTrue(condition: BatchStep['condition'], results: readonly unknown[]): boolean {
     return (
       condition === null ||
       evaluateCondition(condition, {

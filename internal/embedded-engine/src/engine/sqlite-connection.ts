@@ -11,7 +11,7 @@ const TOO_BIG = 18
 /** Codes of the module itself. */
 const VALUE_TOO_BIG = 1001
 const TEXT_NOT_UTF8 = 1002
-/** From this length, rows are not decoded. */
+/** From this length on, rows are not decoded. */
 const LONG_TEXT_BYTES = 32 * 1_024
 const COUNTER_ROWS_READ = 1025
 const COUNTER_ROWS_WRITTEN = 1026

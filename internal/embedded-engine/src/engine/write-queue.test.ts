@@ -79,7 +79,7 @@ test('a running program is preempted only once it has ended', async () => {
   expect([a.preemptions, got]).toEqual([1, ['a', 'b']])
 })
 
-test('a cancelled waiter is rejected and skipped, and its timer preempts no holder', async () => {
+test('a canceled waiter is rejected and skipped, and its timer preempts no holder', async () => {
   const { clock, queue, a, b, c, got, wait } = setUp()
   wait('a', a)
   const given = queue.acquire(b)

@@ -36,7 +36,7 @@ export class WriteQueue {
     return this.#holder === writer
   }
 
-  /** Acquires the lock. Returns null if it did not have to wait. Rejects if the wait is cancelled. */
+  /** Acquires the lock. Returns null if it did not have to wait. Rejects if the wait is canceled. */
   acquire(writer: Writer): Promise<void> | null {
     if (this.#holder === writer) return null
     if (this.#holder === null) {
@@ -83,8 +83,8 @@ export class WriteQueue {
 
   #watch(): void {
     if (this.#cancelTimer !== null) return
-    const left = this.#heldSince + TRANSACTION_WINDOW_MS - this.#clock.now()
-    this.#cancelTimer = this.#clock.after(Math.max(0, left), () => {
+    const remaining = this.#heldSince + TRANSACTION_WINDOW_MS - this.#clock.now()
+    this.#cancelTimer = this.#clock.after(Math.max(0, remaining), () => {
       this.#cancelTimer = null
       const holder = this.#holder
       // no writer is waiting, or this is checked again when the holder's request ends

@@ -1,9 +1,9 @@
-/** JSON text, in pieces if it is long: what the engine has written stays bytes, because decoding them costs time. */
+/** JSON text, in several parts if it is long. Output of the engine is kept as bytes, because decoding takes time. */
 export type JsonText = string | readonly JsonPiece[]
 
 type JsonPiece = string | Uint8Array<ArrayBuffer>
 
-/** Concatenates texts. Strings remain strings. */
+/** Concatenates texts. If all of them are strings, the result is a string. */
 export function concat(...texts: readonly JsonText[]): JsonText {
   let whole = ''
   for (const text of texts) {

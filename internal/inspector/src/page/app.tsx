@@ -137,8 +137,8 @@ function RequestTools(): JSX.Element {
 
 /** Listens for key presses and for files dropped on the page. */
 function listen(): () => void {
-  const ending = new AbortController()
-  const { signal } = ending
+  const listeners = new AbortController()
+  const { signal } = listeners
   document.addEventListener('keydown', onKey, { signal })
   document.addEventListener('dragover', (event) => event.preventDefault(), { signal })
   document.addEventListener(
@@ -150,7 +150,7 @@ function listen(): () => void {
     },
     { signal },
   )
-  return () => ending.abort()
+  return () => listeners.abort()
 }
 
 const isField = (target: EventTarget | null): boolean =>

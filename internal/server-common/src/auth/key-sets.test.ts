@@ -1,10 +1,10 @@
 import type { JsonWebKey } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { type Algorithm, confusedSeal, Issuer } from '../../../../test/support/issuer.ts'
+import { type Algorithm, hmacWithPublicKey, Issuer } from '../../../../test/support/issuer.ts'
 import { KeySets } from './key-sets.ts'
 
-const LONG = { freshMs: 60_000, keptMs: 60_000, pauseMs: 0, timeoutMs: 60_000 }
+const LONG = { freshMs: 60_000, staleMs: 60_000, pauseMs: 0, timeoutMs: 60_000 }
 const ALGORITHMS: readonly Algorithm[] = ['RS256', 'ES256', 'EdDSA']
 
 const inAnHour = Math.floor(Date.now() / 1_000) + 3_600
@@ -25,13 +25,13 @@ async function accepts(sets: KeySets, urls: readonly string[], by: Issuer, kid: 
   return claims !== null
 }
 
-test('a token is accepted exactly as its key signed it, with its own algorithm', async () => {
+test('accepts a token only if it is unchanged and uses the algorithm of its key', async () => {
   const issuer = await start()
   const sets = new KeySets(LONG)
   for (const algorithm of ALGORITHMS) issuer.add(algorithm, algorithm)
   const verify = (token: string) => sets.verify([issuer.url], token)
   for (const kid of ALGORITHMS) {
-    const token = (header: object, seal?: (text: Buffer) => Buffer) => issuer.token(kid, CLAIMS, header, seal)
+    const token = (header: object, sign?: (text: Buffer) => Buffer) => issuer.token(kid, CLAIMS, header, sign)
     const good = token({})
     expect(await verify(good)).toEqual(CLAIMS)
     const [head = '', body = '', signature = ''] = good.split('.')
@@ -42,15 +42,15 @@ test('a token is accepted exactly as its key signed it, with its own algorithm',
       Buffer.of(2, 0x20),
       bytes.subarray(32, 64),
     ])
-    for (const made of [Buffer.of(), Buffer.alloc(64), Buffer.alloc(256), bytes.subarray(1), asDer])
-      expect(await verify(`${head}.${body}.${made.toString('base64url')}`)).toBeNull()
+    for (const created of [Buffer.of(), Buffer.alloc(64), Buffer.alloc(256), bytes.subarray(1), asDer])
+      expect(await verify(`${head}.${body}.${created.toString('base64url')}`)).toBeNull()
     for (const text of ['', head, `${head}.${body}`, `${good}.`, `${good}.e30`, `${head}.e30.${signature}`])
       expect([text, await verify(text)]).toEqual([text, null])
     for (const alg of ['none', 'HS256', 'RS512', 'PS256', 'ES384', 'eddsa', undefined, null, 5, ['RS256']])
       expect([alg, await verify(token({ alg }))]).toEqual([alg, null])
     expect(await verify(token({ alg: 'none' }, () => Buffer.of()))).toBeNull()
     expect(
-      await verify(token({ alg: 'HS256' }, confusedSeal(JSON.stringify(issuer.keys.get(kid))))),
+      await verify(token({ alg: 'HS256' }, hmacWithPublicKey(JSON.stringify(issuer.keys.get(kid))))),
     ).toBeNull()
     for (const other of ALGORITHMS.filter((name) => name !== kid)) {
       expect(await verify(token({ kid: other }))).toBeNull()
@@ -62,7 +62,7 @@ test('a token is accepted exactly as its key signed it, with its own algorithm',
   }
 })
 
-test('invalid claims are rejected without another request to the issuer', async () => {
+test('rejects invalid claims without another request to the issuer', async () => {
   const issuer = await start()
   issuer.add('a', 'EdDSA')
   const sets = new KeySets(LONG)
@@ -81,31 +81,31 @@ test('invalid claims are rejected without another request to the issuer', async 
   ] as const)
     await expect(verify(claims)).rejects.toMatchObject({ claim })
   for (const text of ['[]', 'null', '5', 'no JSON']) expect(await verify(text)).toBeNull()
-  // one for each of the last four, which no key could make valid
-  expect(issuer.asked).toBe(5)
+  // one for each of the last four, which are invalid with any key
+  expect(issuer.requestCount).toBe(5)
 })
 
-test('a set is fetched once for many tokens, and again for a key that is not in it', async () => {
+test('fetches a set once for many tokens, and again for a key that is not in it', async () => {
   const issuer = await start()
   const sets = new KeySets(LONG)
   issuer.add('a', 'ES256')
   const find = (kid: string) => accepts(sets, [issuer.url], issuer, kid)
   const many = await Promise.all(Array.from({ length: 20 }, () => find('a')))
-  expect([many.every((isAccepted) => isAccepted), issuer.asked]).toEqual([true, 1])
+  expect([many.every((isAccepted) => isAccepted), issuer.requestCount]).toEqual([true, 1])
   issuer.add('b', 'EdDSA')
-  expect([await find('b'), await find('a'), issuer.asked]).toEqual([true, true, 2])
+  expect([await find('b'), await find('a'), issuer.requestCount]).toEqual([true, true, 2])
 })
 
-test('a set that is not needed is not fetched, because its issuer may be slow', async () => {
+test('does not fetch a set that is not needed, because its issuer may be slow', async () => {
   const [issuer, other] = [await start(), await start()]
   issuer.add('a', 'ES256')
   const sets = new KeySets(LONG)
   const both = [issuer.url, other.url]
   for (let time = 0; time < 3; time += 1) expect(await accepts(sets, both, issuer, 'a')).toBe(true)
-  expect([issuer.asked, other.asked]).toEqual([1, 1])
+  expect([issuer.requestCount, other.requestCount]).toEqual([1, 1])
 })
 
-test('keys with the same id are distinguished: from two issuers, in one set, and after a replacement', async () => {
+test('distinguishes keys with the same id: of two issuers, in one set, and after a replacement', async () => {
   const [issuer, other] = [await start(), await start()]
   const sets = new KeySets(LONG)
   const isSignedBy = (by: Issuer) => accepts(sets, [issuer.url, other.url], by, 'key')
@@ -126,26 +126,26 @@ test('keys with the same id are distinguished: from two issuers, in one set, and
   expect(await accepts(reversed, [other.url, issuer.url], other, 'key')).toBe(false)
 })
 
-test('not every unknown key causes a request', async () => {
+test('unknown keys do not cause a request each', async () => {
   const issuer = await start()
   const sets = new KeySets({ ...LONG, pauseMs: 60_000 })
   issuer.add('a', 'EdDSA')
   const unknown = (number: number) => issuer.token('a', CLAIMS, { kid: `unknown-${number}` })
   for (let number = 0; number < 20; number += 1)
     expect(await sets.verify([issuer.url], unknown(number))).toBeNull()
-  expect(issuer.asked).toBe(1)
+  expect(issuer.requestCount).toBe(1)
 })
 
-test('nor does every token cause a request to a failing issuer', async () => {
+test('tokens do not cause a request each to a failing issuer', async () => {
   const issuer = await start()
   const sets = new KeySets({ ...LONG, freshMs: 0, pauseMs: 60_000 })
   issuer.add('a', 'EdDSA')
-  issuer.answer = { status: 500, body: '' }
+  issuer.customResponse = { status: 500, body: '' }
   for (let time = 0; time < 5; time += 1) expect(await accepts(sets, [issuer.url], issuer, 'a')).toBe(false)
-  expect(issuer.asked).toBe(1)
+  expect(issuer.requestCount).toBe(1)
 })
 
-test('a stale set is fetched again: a key that its issuer has removed is no longer valid', async () => {
+test('fetches a stale set again, so that a key that its issuer has removed is no longer valid', async () => {
   const issuer = await start()
   const sets = new KeySets({ ...LONG, freshMs: 0 })
   issuer.add('a', 'ES256')
@@ -162,19 +162,19 @@ test('a removed key is no longer valid even if the clock was set back', async ()
   issuer.keys.clear()
   const real = Date.now
   vi.spyOn(Date, 'now').mockImplementation(() => real() - 3_600_000)
-  const passesTheTimeThatItIsFresh = sleep(10)
-  await passesTheTimeThatItIsFresh
+  const untilSetIsStale = sleep(10)
+  await untilSetIsStale
   expect(await accepts(sets, [issuer.url], issuer, 'a')).toBe(false)
 })
 
-test('while the issuer is unreachable its keys remain valid, but not forever', async () => {
+test('keys remain valid for a limited time while their issuer is unreachable', async () => {
   const issuer = await start()
   issuer.add('a', 'ES256')
   const kept = new KeySets({ ...LONG, freshMs: 0 })
-  const short = new KeySets({ ...LONG, freshMs: 0, keptMs: 200 })
+  const short = new KeySets({ ...LONG, freshMs: 0, staleMs: 200 })
   const find = (sets: KeySets) => accepts(sets, [issuer.url], issuer, 'a')
   for (const sets of [kept, short]) expect(await find(sets)).toBe(true)
-  for (const answer of [
+  for (const customResponse of [
     { status: 500, body: '' },
     { status: 200, body: '' },
     { status: 200, body: '<!doctype html><title>Maintenance</title>' },
@@ -184,20 +184,23 @@ test('while the issuer is unreachable its keys remain valid, but not forever', a
     { status: 200, body: `{"keys":[${' '.repeat(300_000)}]}` },
     { status: 302, body: '', location: issuer.url },
   ]) {
-    issuer.answer = answer
-    const { asked } = issuer
-    expect([answer.body.slice(0, 20), await find(kept)]).toEqual([answer.body.slice(0, 20), true])
+    issuer.customResponse = customResponse
+    const { requestCount } = issuer
+    expect([customResponse.body.slice(0, 20), await find(kept)]).toEqual([
+      customResponse.body.slice(0, 20),
+      true,
+    ])
     // a redirect is not followed
-    expect(issuer.asked).toBe(asked + 1)
+    expect(issuer.requestCount).toBe(requestCount + 1)
   }
-  const passesTheTimeThatKeysAreKept = sleep(250)
-  await passesTheTimeThatKeysAreKept
+  const untilKeysExpire = sleep(250)
+  await untilKeysExpire
   expect(await find(short)).toBe(false)
   kept.forget(issuer.url)
   expect(await find(kept)).toBe(false)
 })
 
-test('an issuer that does not respond in time counts as unreachable', async () => {
+test('treats an issuer that does not respond in time as unreachable', async () => {
   const issuer = await start()
   issuer.add('a', 'ES256')
   const sets = new KeySets({ ...LONG, freshMs: 0, timeoutMs: 50 })
@@ -206,7 +209,7 @@ test('an issuer that does not respond in time counts as unreachable', async () =
   expect(vi.mocked(console.error)).toHaveBeenCalledWith(expect.stringContaining('timeout'))
 })
 
-test('only keys that are public, long enough, and for signatures are used', async () => {
+test('uses only keys that are public, long enough, and meant for signatures', async () => {
   const issuer = await start()
   const sets = new KeySets(LONG)
   const isUsed = async (kid: string): Promise<boolean> => await accepts(sets, [issuer.url], issuer, kid)
@@ -232,6 +235,6 @@ test('only keys that are public, long enough, and for signatures are used', asyn
   issuer.add('b', 'EdDSA')
   for (const kid of unused) expect([kid, await isUsed(kid)]).toEqual([kid, false])
   expect([await isUsed('a'), await isUsed('b')]).toEqual([true, true])
-  const secret = issuer.token('a secret', CLAIMS, { alg: 'HS256' }, confusedSeal('secret'))
+  const secret = issuer.token('a secret', CLAIMS, { alg: 'HS256' }, hmacWithPublicKey('secret'))
   expect(await sets.verify([issuer.url], secret)).toBeNull()
 })

@@ -7,15 +7,15 @@ import { jwtVerify } from 'jose/jwt/verify'
 interface KeySetTimes {
   /** How long a set is used without being fetched again. */
   readonly freshMs: number
-  /** How long a set is used while its issuer is unreachable. */
-  readonly keptMs: number
+  /** How long a stale set is used while its issuer is unreachable. */
+  readonly staleMs: number
   /** Minimum time between two requests for a set, so that tokens with unknown keys do not cause a request each. */
   readonly pauseMs: number
   /** Time limit of one request. */
   readonly timeoutMs: number
 }
 
-const TIMES: KeySetTimes = { freshMs: 300_000, keptMs: 3_600_000, pauseMs: 10_000, timeoutMs: 5_000 }
+const TIMES: KeySetTimes = { freshMs: 300_000, staleMs: 3_600_000, pauseMs: 10_000, timeoutMs: 5_000 }
 const MAX_BYTES = 262_144
 const VERIFY_OPTIONS: JWTVerifyOptions = {
   algorithms: ['RS256', 'ES256', 'EdDSA'],
@@ -47,11 +47,11 @@ export class KeySets {
    * @throws JWTExpired or JWTClaimValidationFailed for a signed token that is not valid now
    */
   async verify(urls: readonly string[], token: string): Promise<JWTPayload | null> {
-    const { freshMs, keptMs } = this.#times
+    const { freshMs, staleMs } = this.#times
     const claims = await this.#verifyWithin(freshMs, urls, token)
     if (claims !== null) return claims
     await Promise.all(urls.map((url) => this.#refresh(url)))
-    return await this.#verifyWithin(keptMs, urls, token)
+    return await this.#verifyWithin(staleMs, urls, token)
   }
 
   /** Removes the cached set of a URL. */
@@ -79,9 +79,9 @@ export class KeySets {
   #entry(url: string): CachedSet {
     const known = this.#cache.get(url)
     if (known !== undefined) return known
-    const made: CachedSet = { getKey: null, fetchedAt: -Infinity, triedAt: -Infinity, fetching: null }
-    this.#cache.set(url, made)
-    return made
+    const created: CachedSet = { getKey: null, fetchedAt: -Infinity, triedAt: -Infinity, fetching: null }
+    this.#cache.set(url, created)
+    return created
   }
 
   async #fetch(url: string, entry: CachedSet): Promise<void> {

@@ -11,7 +11,7 @@ const LEEWAY_SECONDS = 60
 /** Permissions of a token without tables. Changing a shared schema requires an explicit permission at every level. */
 const FULL: Permissions = { ...OWNER, changeSharedSchema: false, attach: [] }
 const READ: Permissions = { ...FULL, write: false }
-/** Maximum number of verified tokens remembered per database. */
+/** Maximum number of verified tokens cached per database. */
 const MAX_VERIFIED = 1_000
 
 /** The keys of a database, and the claims of the tokens verified with them. */
@@ -43,7 +43,7 @@ export class TokenCheck {
 
   /** Sets the public keys (PEM) that verify tokens for a database. */
   configure(database: DatabaseId, keys: readonly string[]): void {
-    // forgets tokens verified with the previous keys
+    // also drops the tokens verified with the previous keys
     this.#keys.set(database, { keys: keys.map((pem) => createPublicKey(pem)), verified: new Map() })
   }
 

@@ -43,8 +43,8 @@ export async function exportResponse(
     )
   running.set(id, count + 1)
   const end = (): void => {
-    const left = (running.get(id) ?? 1) - 1
-    if (left > 0) running.set(id, left)
+    const remaining = (running.get(id) ?? 1) - 1
+    if (remaining > 0) running.set(id, remaining)
     else running.delete(id)
   }
   try {
@@ -57,28 +57,28 @@ export async function exportResponse(
 
 /** @param end called when the body is closed; not called if this rejects */
 async function fileResponse(
-  made: ExportedFile,
+  created: ExportedFile,
   signal: AbortSignal,
   end: () => void,
 ): Promise<ServiceResponse> {
   try {
-    const file = await open(made.path)
+    const file = await open(created.path)
     const { size } = await file.stat()
     const body = file.createReadStream()
     const onAbort = (): unknown => body.destroy()
     body.once('close', () => {
       signal.removeEventListener('abort', onAbort)
-      void made.remove() // again, if the open file could not be removed
+      void created.remove() // again, if the open file could not be removed
       end()
     })
     signal.addEventListener('abort', onAbort, { once: true })
     if (signal.aborted) onAbort()
     // the data stays readable until the file is closed
-    await made.remove().catch(() => {})
+    await created.remove().catch(() => {})
     const headers = { 'content-type': 'application/octet-stream', 'content-length': String(size) }
     return { status: 200, headers, body }
   } catch (error) {
-    await made.remove()
+    await created.remove()
     throw error
   }
 }

@@ -14,9 +14,9 @@ export async function moveToQuarantine(
   const names = (await readdir(directory).catch(() => [])) as DatabaseId[]
   const unknown = names.filter((name) => isDatabaseFolder(name) && !known.has(name))
   if (unknown.length === 0) return []
-  const aside = join(dirname(directory), `${basename(directory)}-set-aside`)
-  await mkdir(aside, { recursive: true })
-  for (const name of unknown) await rename(join(directory, name), join(aside, name))
+  const quarantine = join(dirname(directory), `${basename(directory)}-set-aside`)
+  await mkdir(quarantine, { recursive: true })
+  for (const name of unknown) await rename(join(directory, name), join(quarantine, name))
   return unknown
 }
 

@@ -30,7 +30,7 @@ async function isDone(promise: Promise<unknown>): Promise<boolean> {
   return done
 }
 
-test('a request that only reads is aborted, one that may write has time to finish', async () => {
+test('aborts a read-only request at once, and gives one that may write time to finish', async () => {
   const running = new RunningRequests()
   const [read, write] = [reader(running), writer(running)]
   const end = running.end(ID, 'all')
@@ -48,7 +48,7 @@ test('a request that only reads is aborted, one that may write has time to finis
   expect([write.isAborted, vi.getTimerCount()]).toEqual([false, 0])
 })
 
-test('a request that does not finish in time is aborted, and returned if it continues', async () => {
+test('aborts a request that does not finish in time, and returns it if it continues', async () => {
   const running = new RunningRequests()
   const write = writer(running)
   const end = running.end(ID, 'writes')
@@ -58,7 +58,7 @@ test('a request that does not finish in time is aborted, and returned if it cont
   expect(await end).toEqual([write])
 })
 
-test('the end of write access does not affect readers, later requests and other databases', async () => {
+test('revoking write access does not affect readers, later requests or other databases', async () => {
   const running = new RunningRequests()
   const read = reader(running)
   const elsewhere = running.begin('two' as DatabaseId, NEVER)
@@ -71,7 +71,7 @@ test('the end of write access does not affect readers, later requests and other 
   expect([read, elsewhere, later].map(({ isRevoked }) => isRevoked)).toEqual([false, false, false])
 })
 
-test('a stream that may have written is not continued after write access has ended, even if its request only reads', async () => {
+test('does not continue a stream that may have written after write access was revoked, even if its request is read-only', async () => {
   const running = new RunningRequests()
   const read = reader(running)
   read.hasWriteAccess = true
@@ -88,7 +88,7 @@ test('two concurrent changes wait for the same request', async () => {
   expect(await ends).toEqual([[], []])
 })
 
-test('a request whose body is being received is not awaited, and is marked as ended', async () => {
+test('marks a request whose body is being received as revoked, without waiting for it', async () => {
   const running = new RunningRequests()
   const request = reader(running)
   request.isReceiving = true
@@ -96,7 +96,7 @@ test('a request whose body is being received is not awaited, and is marked as en
   expect([request.isAborted, request.isRevoked]).toEqual([false, true])
 })
 
-test('a body keeps its request running, and is destroyed when the request is aborted', async () => {
+test('a body keeps its request running, and is destroyed if the request is aborted', async () => {
   const running = new RunningRequests()
   const request = reader(running)
   const body = new PassThrough()
@@ -125,12 +125,12 @@ test('a response that arrives after the abort is not sent', async () => {
   await cut
 })
 
-test('a client that disconnects ends its request, which leaves no listener behind', async () => {
+test('a client that disconnects ends its request, and all listeners are removed', async () => {
   const client = new AbortController()
   const running = new RunningRequests()
-  const [left, done] = [running.begin(ID, client.signal), running.begin(ID, client.signal)]
+  const [remaining, done] = [running.begin(ID, client.signal), running.begin(ID, client.signal)]
   done.release()
   client.abort(new Error('left'))
-  expect([left.signal.aborted, left.isAborted, done.signal.aborted]).toEqual([true, false, false])
+  expect([remaining.signal.aborted, remaining.isAborted, done.signal.aborted]).toEqual([true, false, false])
   expect(running.begin(ID, client.signal).signal.aborted).toBe(true)
 })

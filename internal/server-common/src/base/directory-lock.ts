@@ -77,22 +77,22 @@ export class DirectoryLock implements AsyncDisposable {
   async #check(): Promise<void> {
     const { database, file, note } = this.#held
     const found = await fileAt(join(this.#directory, LOCK_NAME))
-    const noted = await readFile(join(this.#directory, OWNER_NAME), 'utf8').catch(() => '')
+    const storedNote = await readFile(join(this.#directory, OWNER_NAME), 'utf8').catch(() => '')
     if (!database.isOpen) return
     if (found === null) {
       const held = await hold(this.#directory).catch((error: unknown) => (isBusy(error) ? 'lost' : null))
-      if (held === 'lost') return this.#die()
-      if (held === null) return // the directory is gone
+      if (held === 'lost') return this.#exitProcess()
+      if (held === null) return // the directory was removed
       if (!database.isOpen) return held.database.close() // released meanwhile
       this.#held = held
       database.close()
-    } else if (found !== file || (noted !== '' && noted !== note)) this.#die()
+    } else if (found !== file || (storedNote !== '' && storedNote !== note)) this.#exitProcess()
   }
 
   /** Exits as if killed, because closing the files would write to them. */
-  #die(): void {
+  #exitProcess(): void {
     console.error(
-      `another server is using the directory ${this.#directory}, because this server's lock was removed; exiting so as not to overwrite its data`,
+      `another server is using the directory ${this.#directory}, because this server's lock was removed; exiting to avoid overwriting its data`,
     )
     process.kill(process.pid, 'SIGKILL')
   }
@@ -113,7 +113,7 @@ async function hold(directory: string): Promise<Held> {
     // nothing is ever written, so nothing has to be rolled back
     database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
     // on POSIX, a process that merely opens and closes the file loses its lock, so the owner file is checked too
-    if (await isHeldByNote(directory))
+    if (await isHeldByOwner(directory))
       throw Object.assign(new Error('its owner is still running'), { errcode: SQLITE_BUSY })
     const identity = await processIdentity(process.pid)
     const owner: Owner = { pid: process.pid, host: hostname(), identity }
@@ -149,7 +149,7 @@ async function noteOf(directory: string): Promise<Partial<Owner>> {
 }
 
 /** Whether the owner file names another running process on this machine whose id is visible here. */
-async function isHeldByNote(directory: string): Promise<boolean> {
+async function isHeldByOwner(directory: string): Promise<boolean> {
   const { pid, host, identity } = await noteOf(directory).catch((): Partial<Owner> => ({}))
   if (pid === undefined || pid === process.pid || host !== hostname() || typeof identity !== 'string')
     return false

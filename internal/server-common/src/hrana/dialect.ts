@@ -7,5 +7,5 @@ export type Dialect = 'sqld' | 'cloud'
 /** @throws TypeError for an unknown name */
 export function checkDialect(subject: string, name: string): Dialect {
   if (name === 'sqld' || name === 'cloud') return name
-  throw new TypeError(`${subject}: unknown dialect ${name}; known: "sqld", "cloud"`)
+  throw new TypeError(`${subject}: unknown dialect ${name} (expected "sqld" or "cloud")`)
 }

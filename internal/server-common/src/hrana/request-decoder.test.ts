@@ -56,7 +56,7 @@ describe('values', () => {
     expect(() => withValue(value)).toThrow(message)
   })
 
-  test('a number that a double cannot represent', () => {
+  test('rejects a number that a double cannot represent', () => {
     const body =
       '{"requests":[{"type":"execute","stmt":{"sql":"SELECT ?","args":[{"type":"float","value":1e400}]}}]}'
     expect(() => decodePipelineBody(body)).toThrow('number out of range')
@@ -64,7 +64,7 @@ describe('values', () => {
 })
 
 describe('bodies', () => {
-  test('unknown fields are ignored, and nullable fields may be null', () => {
+  test('ignores unknown fields, and accepts null in nullable fields', () => {
     const stmt = { sql: 'SELECT 1', sql_id: null, want_rows: null, replication_index: null, x: [] }
     const body = { y: 1, baton: null, requests: [{ z: 2, stmt, type: 'execute' }] }
     expect(decodePipelineBody(JSON.stringify(body)).requests).toHaveLength(1)
@@ -84,7 +84,7 @@ describe('bodies', () => {
     ['{"requests":[{"type":"execute","stmt":{"sql":"a\u0001"}}]}', 'control character'],
   ])('%s', (body, message) => expect(() => decodePipelineBody(body)).toThrow(message))
 
-  test('a replication index survives decoding and encoding, as a number or as text', () => {
+  test('preserves a replication index given as a number or as text', () => {
     const stmt = { sql: 'SELECT 1', replication_index: '9007199254740993' }
     const requests = [
       { type: 'execute', stmt },
@@ -105,7 +105,7 @@ describe('bodies', () => {
     expect(() => decodePipelineBody(bad)).toThrow('expected a replication index')
   })
 
-  test('conditions nest 120 deep and not deeper', () => {
+  test('allows conditions to be nested up to 120 levels deep', () => {
     const nested = (depth: number) => {
       let condition: object = { type: 'is_autocommit' }
       for (let level = 0; level < depth; level += 1) condition = { type: 'not', cond: condition }

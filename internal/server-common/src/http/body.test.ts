@@ -5,7 +5,7 @@ import { BodyTooLargeError, readBytes, watchBody } from './body.ts'
 
 const CHUNK = Buffer.alloc(16 * 1_024 ** 2)
 
-test('a body has a limit, and is not read beyond it', async () => {
+test('limits the size of a body, and does not read beyond the limit', async () => {
   let parts = 0
   const endless = function* (): Generator<Buffer> {
     for (;;) {
@@ -31,7 +31,7 @@ const watched = (body: Readable, onDisconnect: 'destroy' | 'drain') => {
 }
 
 test.each(['destroy', 'drain'] as const)(
-  'a body that is read completely is complete: %s',
+  'reports a body that was read to its end as complete: %s',
   async (onDisconnect) => {
     const { passedOn, seen } = watched(Readable.from([Buffer.from('a'), Buffer.from('b')]), onDisconnect)
     expect(Buffer.concat(await passedOn.toArray()).toString()).toBe('ab')
@@ -42,7 +42,7 @@ test.each(['destroy', 'drain'] as const)(
   },
 )
 
-test('a body is read no faster than its reader consumes it', async () => {
+test('reads a body no faster than its reader consumes it', async () => {
   let parts = 0
   const source = new Readable({
     read() {
@@ -61,7 +61,7 @@ test('a body is read no faster than its reader consumes it', async () => {
   expect(bytes).toBe(99 * 65_536)
 })
 
-test('a body whose reader stops is destroyed, or read completely before it is closed', async () => {
+test('destroys a body whose reader stops, or reads it completely before it is closed', async () => {
   for (const onDisconnect of ['destroy', 'drain'] as const) {
     const source = new PassThrough()
     const { passedOn, seen } = watched(source, onDisconnect)
@@ -85,21 +85,24 @@ test('a body whose reader stops is destroyed, or read completely before it is cl
   }
 })
 
-test.each(['destroy', 'drain'] as const)('a truncated body is not complete: %s', async (onDisconnect) => {
-  const source = new PassThrough()
-  const { passedOn, seen } = watched(source, onDisconnect)
-  source.write('a')
-  await once(passedOn, 'readable')
-  source.destroy(new Error('the connection was lost'))
-  await new Promise((resolve) => passedOn.once('close', resolve))
-  expect(passedOn.errored?.message).toBe('the connection was lost')
-  expect(seen).toEqual(['a', false])
-})
+test.each(['destroy', 'drain'] as const)(
+  'reports a truncated body as incomplete: %s',
+  async (onDisconnect) => {
+    const source = new PassThrough()
+    const { passedOn, seen } = watched(source, onDisconnect)
+    source.write('a')
+    await once(passedOn, 'readable')
+    source.destroy(new Error('the connection was lost'))
+    await new Promise((resolve) => passedOn.once('close', resolve))
+    expect(passedOn.errored?.message).toBe('the connection was lost')
+    expect(seen).toEqual(['a', false])
+  },
+)
 
 test.each([
   ['destroy', false],
   ['drain', true],
-] as const)('a body that has not been read from: %s', async (onDisconnect, isRead) => {
+] as const)('handles a body that was never read: %s', async (onDisconnect, isRead) => {
   const source = Readable.from([Buffer.from('a')])
   const { passedOn, seen } = watched(source, onDisconnect)
   passedOn.destroy()

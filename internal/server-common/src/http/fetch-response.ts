@@ -15,7 +15,7 @@ export function toResponse({ status, headers, body }: ServiceResponse, isHead = 
   )
 }
 
-/** Replaces `Readable.toWeb`, which throws an uncatchable error if a body is cancelled while a chunk is pending. */
+/** Replaces `Readable.toWeb`, which throws an uncatchable error if a body is canceled while a chunk is pending. */
 function toWebStream(body: Readable): ReadableStream<Uint8Array> {
   const parts = body.iterator()
   return new ReadableStream({

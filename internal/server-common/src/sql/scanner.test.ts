@@ -29,7 +29,7 @@ describe('tokens', () => {
     },
   )
 
-  test('identifiers lose their quotes', () => {
+  test('removes the quotes of identifiers', () => {
     const sql = 'plain "a""b" [c d] `e``f` \'text\''
     expect(scanSql(sql).map((token) => identifier(sql, token))).toEqual(['plain', 'a"b', 'c d', 'e`f', null])
   })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { parseStatements } from './statement.ts'
 
-describe('classes', () => {
+describe('classifies statements', () => {
   test.each([
     ['select 1', 'query', 'read', false],
     ['VALUES (1)', 'query', 'read', false],
@@ -30,7 +30,7 @@ describe('classes', () => {
   })
 })
 
-describe('rejected, with the whole text in the message', () => {
+describe('rejects unsupported statements, with the whole text in the message', () => {
   test.each([
     'VACUUM',
     'SELECT 1; ANALYZE t',
@@ -48,11 +48,11 @@ describe('rejected, with the whole text in the message', () => {
     )
   })
 
-  test('a U+0000, where the engine would stop reading', () => {
+  test('rejects U+0000, at which the engine would stop reading', () => {
     expect(() => parseStatements('DELETE FROM t\0 WHERE a = 1')).toThrow('unrecognized token at (1, 14)')
   })
 
-  test('an unterminated comment or literal', () => {
+  test('rejects an unterminated comment or literal', () => {
     expect(() => parseStatements('DELETE FROM t /* WHERE a = 1')).toThrow(
       'non-terminated block comment at (1, 15)',
     )

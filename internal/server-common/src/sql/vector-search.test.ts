@@ -37,7 +37,7 @@ test.each([
   expect(boundSearches(call(`/* , */ ${rows} -- )\n`))).toBe(call(`/* , */ ${bounded(rows)} -- )\n`))
 })
 
-test('each in another, and in views and triggers', () => {
+test('bounds nested searches, and searches in views and triggers', () => {
   expect(boundSearches('select 1 in "vector_top_k"(a, b, (select id from [vector_top_k](c, d, ?)))')).toBe(
     `select 1 in "vector_top_k"(a, b, ${bounded(`(select id from [vector_top_k](c, d, ${bounded('?')}))`)})`,
   )
@@ -49,7 +49,7 @@ test('each in another, and in views and triggers', () => {
   ).toContain(bounded('new.c'))
 })
 
-describe('rejected, because the number may come from elsewhere', () => {
+describe('rejects a search whose number of rows may come from elsewhere', () => {
   test.each([
     'select * from vector_top_k where k = 0',
     'select 1 in vector_top_k',

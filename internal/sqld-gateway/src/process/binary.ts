@@ -43,11 +43,11 @@ function cacheRoot(): string {
  * against another server.
  */
 export async function findSqld(options: { readonly sqldPath?: string } = {}): Promise<string> {
-  const named = options.sqldPath ?? process.env['BATON_SQLD']
-  if (named) {
-    if (await isExecutable(named)) return await realpath(named)
+  const explicitPath = options.sqldPath ?? process.env['BATON_SQLD']
+  if (explicitPath) {
+    if (await isExecutable(explicitPath)) return await realpath(explicitPath)
     const source = options.sqldPath === undefined ? 'BATON_SQLD' : 'sqldPath'
-    throw new SqldMissingError(`${source} names ${named}, which is not an executable file`)
+    throw new SqldMissingError(`${source} names ${explicitPath}, which is not an executable file`)
   }
   for (const candidate of candidates()) if (await isExecutable(candidate)) return candidate
   const hint =

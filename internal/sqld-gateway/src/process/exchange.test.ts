@@ -26,7 +26,7 @@ async function serve(respond: (response: http.ServerResponse, count: number) => 
 
 const REQUEST = { method: 'POST', path: '/v3/pipeline', body: '{}' }
 
-test('a small response is bytes, a large one and one of unknown length are streams', async () => {
+test('returns a small response as bytes, and one that is large or of unknown length as a stream', async () => {
   const sizes = [0, 65_536, 65_537]
   const pool = await serve((response, count) => {
     const size = sizes[count - 1]
@@ -42,7 +42,7 @@ test('a small response is bytes, a large one and one of unknown length are strea
   expect([response.body instanceof Readable, String(await bytesOf(response))]).toEqual([true, 'ab'])
 })
 
-test('a response that must have begun is complete from its first byte', async () => {
+test('waits for the required beginning of a response, and keeps all of its bytes', async () => {
   const pool = await serve((response) => {
     response.write('first\n')
     setImmediate(() => response.end('second'))
@@ -54,7 +54,7 @@ test('a response that must have begun is complete from its first byte', async ()
   expect(never.body).toEqual(Buffer.from('first\nsecond'))
 })
 
-test('a connection that is closed before a response, during a buffered one, and during a streamed one', async () => {
+test('reports a connection that is closed before a response, during a buffered one, and during a streamed one', async () => {
   const pool = await serve((response, count) => {
     if (count > 1) {
       response.writeHead(200, count === 2 ? { 'content-length': 10 } : {})
@@ -70,7 +70,7 @@ test('a connection that is closed before a response, during a buffered one, and 
   await expect(bytesOf(response)).rejects.toMatchObject({ code: 'UND_ERR_SOCKET' })
 })
 
-test('an abort before the request is sent, while it waits, and while its response arrives', async () => {
+test('handles an abort before the request is sent, while it waits, and while its response arrives', async () => {
   const arrived: number[] = []
   let release = (): void => {}
   const pool = await serve((response, count) => {
@@ -78,7 +78,7 @@ test('an abort before the request is sent, while it waits, and while its respons
     response.write('begun')
     release = () => response.end()
   })
-  const reason = new Error('the client has left')
+  const reason = new Error('the client has disconnected')
   await expect(exchange(pool, REQUEST, AbortSignal.abort(reason))).rejects.toBe(reason)
 
   const first = await exchange(pool, REQUEST, undefined)
@@ -97,7 +97,7 @@ test('an abort before the request is sent, while it waits, and while its respons
   expect(arrived).toEqual([1, 2])
 })
 
-test('a reader that stops early closes the connection; a discarded response frees it', async () => {
+test('closes the connection if a reader stops early, and reuses it after a discarded response', async () => {
   let closed = 0
   const pool = await serve((response, count) => {
     response.once('close', () => {

@@ -19,7 +19,7 @@ async function execute(url: string, sql: string): Promise<unknown> {
   return results[0]?.response.result.rows
 }
 
-test.skipIf(isMissing)('starts, responds, reports its version, stops', async () => {
+test.skipIf(isMissing)('starts a server that responds, reports its version, and stops', async () => {
   const sqld = await startSqld()
   expect(sqld.version).toMatch(/^sqld \d/)
   expect(await execute(sqld.url, 'select 1')).toEqual([[{ type: 'integer', value: '1' }]])
@@ -39,7 +39,7 @@ test.skipIf(isMissing)('keeps the data of a directory, and rejects a second serv
   await rm(dataDirectory, { recursive: true })
 })
 
-test('an unknown option and a wrong path are rejected', async () => {
+test('rejects an unknown option and a wrong path', async () => {
   await expect(startSqld({ datadirectory: '/tmp' } as object)).rejects.toThrow(TypeError)
   await expect(startSqld({ sqldPath: '/nonexistent/sqld' })).rejects.toThrow(
     'sqldPath names /nonexistent/sqld',
@@ -56,7 +56,7 @@ async function programsOn(directory: string): Promise<string[]> {
 }
 
 test.skipIf(isMissing || process.platform !== 'linux')(
-  'a process that is killed while it starts a server leaves none behind, and the directory can be used',
+  'leaves no server running if the process is killed while it starts one, and the directory can be used again',
   async () => {
     const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
     const program = `const { startSqld } = await import(${JSON.stringify(new URL('process.ts', import.meta.url).href)})
@@ -85,7 +85,7 @@ test.skipIf(isMissing || process.platform !== 'linux')(
 )
 
 test.skipIf(isMissing)(
-  'a checkpoint of a database that is not loaded yet does not make it missing',
+  'a checkpoint of a database that is not loaded yet does not make the server report it as missing',
   async () => {
     const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
     const config = { allow_attach: false, block_reads: false, block_writes: false }
@@ -101,12 +101,15 @@ test.skipIf(isMissing)(
   },
 )
 
-test.skipIf(isMissing)('the empty version file of a server that was killed at once is harmless', async () => {
-  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  await mkdir(join(dataDirectory, 'sqld'))
-  await writeFile(join(dataDirectory, 'sqld/.version'), '')
-  await using sqld = await startSqld({ dataDirectory })
-  expect(await execute(sqld.url, 'select 1')).toEqual([[{ type: 'integer', value: '1' }]])
-  await sqld.close()
-  await rm(dataDirectory, { recursive: true })
-})
+test.skipIf(isMissing)(
+  'starts despite the empty version file of a server that was killed at once',
+  async () => {
+    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    await mkdir(join(dataDirectory, 'sqld'))
+    await writeFile(join(dataDirectory, 'sqld/.version'), '')
+    await using sqld = await startSqld({ dataDirectory })
+    expect(await execute(sqld.url, 'select 1')).toEqual([[{ type: 'integer', value: '1' }]])
+    await sqld.close()
+    await rm(dataDirectory, { recursive: true })
+  },
+)

@@ -25,8 +25,8 @@ async function run(server: SqldProcess, namespace: string, sql: string): Promise
 async function outcome(server: SqldProcess): Promise<string> {
   const headers = { 'x-namespace-bin': Buffer.from('schema').toString('base64') }
   for (let attempt = 0; ; attempt += 1) {
-    const answer = await fetch(`${server.url}/v1/jobs`, { headers })
-    const { migrations } = (await answer.json()) as { migrations: { status: string }[] }
+    const response = await fetch(`${server.url}/v1/jobs`, { headers })
+    const { migrations } = (await response.json()) as { migrations: { status: string }[] }
     const status = migrations[0]?.status ?? 'none'
     if (/^Run(?:Success|Failure)$/.test(status) || attempt === 200) return status
     await sleep(20)
@@ -60,29 +60,36 @@ async function directoryWith(
   return dataDirectory
 }
 
-describe.skipIf(isMissing)('a server that was killed in a migration', () => {
+describe.skipIf(isMissing)('a server that was killed during a migration', () => {
   test.each([
     ['done in every database', CHILDREN, 3, [4, 4, 4], 'will be resumed', 'RunSuccess'],
     ['done in some', CHILDREN, 3, [4, 1, 4], 'will be resumed', 'RunSuccess'],
     ['dry run done in every database', CHILDREN, 0, [1, 1, 1], 'will be resumed', 'RunSuccess'],
     ['of a schema without databases', [], 3, [], 'will be resumed', 'RunSuccess'],
     ['failed in the dry run', CHILDREN, 0, [1, 2, 1], 'has failed', 'RunFailure'],
-    ['partly taken back', CHILDREN, 2, [1, 5, 1], 'has failed', 'RunFailure'],
+    ['partly undone', CHILDREN, 2, [1, 5, 1], 'has failed', 'RunFailure'],
     ['taken back', CHILDREN, 2, [5, 5, 5], 'has failed', 'RunFailure'],
-    ['failed in one database after another had it', CHILDREN, 3, [4, 5, 1], 'has failed', 'RunFailure'],
+    [
+      'failed in one database after it was applied in another',
+      CHILDREN,
+      3,
+      [4, 5, 1],
+      'has failed',
+      'RunFailure',
+    ],
   ])('%s', async (_, children, job, tasks, message, status) => {
-    const said = vi.spyOn(console, 'error').mockImplementation(() => {})
-    onTestFinished(() => said.mockRestore())
+    const output = vi.spyOn(console, 'error').mockImplementation(() => {})
+    onTestFinished(() => output.mockRestore())
     await using server = await startSqld({
       dataDirectory: await directoryWith(children, job, tasks),
       namespaces: true,
     })
-    expect(said.mock.calls).toEqual([[expect.stringContaining(message)]])
+    expect(output.mock.calls).toEqual([[expect.stringContaining(message)]])
     expect(await outcome(server)).toBe(status)
     expect(server.isRunning).toBe(true)
     expect(await run(server, 'other', 'SELECT 1')).toContain('"value":"1"')
     for (const child of ['schema', ...children]) {
-      // not run a second time, and ready for the next one
+      // it is not run a second time, and the next one can run
       expect(await run(server, child, 'SELECT count(*) FROM log')).toContain('"value":"1"')
     }
     expect(await run(server, 'schema', 'CREATE TABLE next(a)')).not.toContain('"error"')
@@ -90,7 +97,7 @@ describe.skipIf(isMissing)('a server that was killed in a migration', () => {
       expect(await run(server, child, 'INSERT INTO next VALUES (1)')).not.toContain('"error"')
   })
 
-  test('a migration that makes it crash again is marked as failed', async () => {
+  test('marks a migration that makes the server crash again as failed', async () => {
     const dataDirectory = await directoryWith(CHILDREN, 0, [0, 0, 0])
     const settled = await settleMigrations(join(dataDirectory, 'sqld'), { failAll: true })
     expect(settled).toEqual([{ job: 2, schema: 'schema', outcome: 'failed' }])
@@ -102,7 +109,7 @@ describe.skipIf(isMissing)('a server that was killed in a migration', () => {
   })
 })
 
-test('a directory without migrations, or an empty one, is left unchanged', async () => {
+test('leaves a directory without migrations, or an empty one, unchanged', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   expect(await settleMigrations(directory, { failAll: false })).toEqual([])

@@ -114,7 +114,7 @@ export class Upstream {
   /** @returns the version that the program reports */
   async start(): Promise<string> {
     const { remote } = this.#options
-    this.#process = remote === undefined ? await this.#startOwn() : await connectSqld(remote)
+    this.#process = remote === undefined ? await this.#startServer() : await connectSqld(remote)
     // the pool of a server that has exited; closing rejects if this back end was closed meanwhile
     this.#pool?.close().catch(() => {})
     const Pool = await undiciPool()
@@ -123,7 +123,7 @@ export class Upstream {
     return this.#process.version
   }
 
-  async #startOwn(): Promise<SqldTarget> {
+  async #startServer(): Promise<SqldTarget> {
     const { directory, controlKey, sqldPath, primary } = this.#options
     await mkdir(directory, { recursive: true })
     // a replica receives all data again; old data may include databases that were removed
@@ -200,11 +200,11 @@ export class Upstream {
   async restart(): Promise<void> {
     const own = this.#own
     if (own === null) return
-    await this.#restartWith(() => own.kill())
+    await this.#restart(() => own.kill())
   }
 
   /** Restarts the server. Requests wait until it has started; none is sent to the server that is stopping. */
-  async #restartWith(end: () => Promise<void>): Promise<void> {
+  async #restart(end: () => Promise<void>): Promise<void> {
     this.#restarting ??= end()
       .then(() => this.start())
       .finally(() => {
@@ -225,7 +225,7 @@ export class Upstream {
       const process = this.#process
       const isHealthy = process === null || (process.isRunning && this.#restarting === null)
       if (isHealthy || this.#isClosed) break
-      await this.#restartWith(() => process.close())
+      await this.#restart(() => process.close())
     }
     return this.#running
   }
@@ -240,7 +240,7 @@ export class Upstream {
     return this.#process
   }
 
-  /** Calls the admin API, and retries if the server has just exited: nothing was sent then. */
+  /** Calls the admin API. Retries if the server has just exited, because nothing was sent. */
   async withAdmin<T>(call: (admin: SqldAdmin) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
       const { admin } = await this.ensureRunning()

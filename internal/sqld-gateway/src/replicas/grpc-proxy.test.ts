@@ -52,7 +52,7 @@ async function startProxy(primaryPort: () => Promise<number>, conditions = new R
 }
 
 /** Sends a complete response to a call. */
-function answer(stream: http2.ServerHttp2Stream, body: string): void {
+function response(stream: http2.ServerHttp2Stream, body: string): void {
   stream.respond({ ':status': 200 }, { waitForTrailers: true })
   stream.once('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
   stream.end(body)
@@ -63,18 +63,18 @@ test('forwards the request, the response and the status', async () => {
   const { call } = await proxied((stream, path) => {
     void text(stream).then((question) => {
       questions.push(path, question)
-      answer(stream, 'answer')
+      response(stream, 'response')
     })
   })
   const stream = call(EXEC)
   const trailers = once(stream, 'trailers')
-  expect(await text(stream)).toBe('answer')
+  expect(await text(stream)).toBe('response')
   expect((await trailers)[0]).toMatchObject({ 'grpc-status': '0' })
   expect(questions).toEqual([EXEC, 'question'])
 })
 
 test('delays the log, but not statements', async () => {
-  const { call, conditions } = await proxied((stream, path) => answer(stream, path))
+  const { call, conditions } = await proxied((stream, path) => response(stream, path))
   conditions.change('fra', { lagMs: 2 ** 30 })
   const log = call(LOG)
   expect((await once(log, 'response'))[0]).toMatchObject({ ':status': 200 })
@@ -91,7 +91,7 @@ test('a call whose connection ends before the response fails', async () => {
   stream.resume()
 })
 
-test('a call whose connection ends during the response does not count as complete', async () => {
+test('a call whose connection ends during the response is not reported as complete', async () => {
   const { call, cut } = await proxied((stream) => {
     stream.respond({ ':status': 200 })
     stream.write('half')

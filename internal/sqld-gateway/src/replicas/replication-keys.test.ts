@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createReplicationKeys } from './replication-keys.ts'
 
-test('the certificate is valid for the name of the primary, signed only by its authority, and kept private', async () => {
+test('creates a private certificate for the name of the primary, signed only by its authority', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const keys = await createReplicationKeys(join(folder, 'one'))

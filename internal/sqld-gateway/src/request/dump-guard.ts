@@ -3,7 +3,7 @@ import { BackendRefusal } from '@batonsql/server-common/backend'
 import { boundSearches, nextToken } from '@batonsql/server-common/sql'
 import { findRefusal } from './sql-guard.ts'
 
-/** Number of tokens to check before other requests get a turn. */
+/** Number of tokens to check before yielding to other requests. */
 const MAX_TOKENS_AT_ONCE = 10_000
 
 /** Returns a dump in the form that may be sent to the server. Rejects with a {@link BackendRefusal} if it is not allowed. */

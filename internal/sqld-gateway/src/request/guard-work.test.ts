@@ -5,7 +5,7 @@ import { refusalOfTokens, type SqlUse } from './sql-guard.ts'
 import { type SqlToken, tokenizeSql } from './sql-tokens.ts'
 import { checkTokenCount, MAX_TOKENS } from './token-limit.ts'
 
-/** How often the guard reads tokens of a text, which measures its work. */
+/** Returns how often the guard reads tokens of a text, as a measure of its work. */
 function readsOf(sql: string, use: SqlUse): number {
   let reads = 0
   const counting = ({ kind, text }: SqlToken): SqlToken => ({
@@ -67,7 +67,7 @@ const USES: readonly SqlUse[] = [
   { kind: 'store', mayWrite: true },
 ]
 
-describe('twice the SQL takes at most twice the work', () => {
+describe('work grows at most linearly with the length of the SQL', () => {
   test.each(HEADS)('%j', (head) => {
     for (const use of USES) {
       for (const repeated of REPEATED) {
@@ -79,7 +79,7 @@ describe('twice the SQL takes at most twice the work', () => {
   })
 })
 
-describe('the tokens of one request are limited', () => {
+describe('limits the tokens of a request', () => {
   const requestsOf = (sql: string): PipelineRequest[][] => {
     const statement = { sql, sqlId: null, args: [], namedArgs: [] }
     const half = { ...statement, sql: sql.slice(sql.length / 2) }
@@ -94,21 +94,21 @@ describe('the tokens of one request are limited', () => {
     ]
   }
 
-  test('counted together, wherever they are', () => {
+  test('counts all tokens of the request together', () => {
     for (const requests of requestsOf(';'.repeat(MAX_TOKENS)))
       expect(() => checkTokenCount(requests)).not.toThrow()
     for (const requests of requestsOf(';'.repeat(MAX_TOKENS + 2)))
       expect(() => checkTokenCount(requests)).toThrow('limited to 1,000,000 tokens')
   })
 
-  test('not counting the characters of values and comments', () => {
+  test('does not count the characters of values and comments', () => {
     const long = 'a'.repeat(MAX_TOKENS)
     for (const requests of requestsOf(`select 1 /* ${long} */, 2 /* ${long} */`).slice(3))
       expect(() => checkTokenCount(requests)).not.toThrow()
   })
 })
 
-test('a search that is refused keeps its own reason', () => {
+test('a refused search keeps its own reason', () => {
   const requests = [{ type: 'sequence', sql: 'select * from vector_top_k where k = 0' }]
   const rules = { mayWrite: false, blockReads: false, idOf: () => undefined, hadAttached: () => false }
   const { text } = rebuildBody('/v3/pipeline', JSON.stringify({ requests }), rules)

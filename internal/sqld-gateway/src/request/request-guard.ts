@@ -1,7 +1,7 @@
 import type { PipelineRequest, StatementRequest } from '@batonsql/server-common/hrana'
 import { boundSearches } from '@batonsql/server-common/sql'
 import { attachById, type IdOfName } from './attach-names.ts'
-import { remember } from './remember.ts'
+import { memoize } from './memoize.ts'
 import { findRefusal, hasAttach, type SqlRefusal, type SqlUse } from './sql-guard.ts'
 
 /** A statement that the server rejects as blocked if reads are blocked. */
@@ -84,8 +84,8 @@ function guardSql(sql: string, sender: Sender, kind: SqlUse['kind']): string {
   return allowedSql(text, { ...sender, kind }) ?? NEEDS_WRITE_PERMISSION
 }
 
-const runByWriter = remember((sql) => runBy(sql, true))
-const runByReader = remember((sql) => runBy(sql, false))
+const runByWriter = memoize((sql) => runBy(sql, true))
+const runByReader = memoize((sql) => runBy(sql, false))
 
 function runBy(sql: string, mayWrite: boolean): string {
   return allowedSql(sql, { kind: 'run', mayWrite }) ?? NEEDS_WRITE_PERMISSION

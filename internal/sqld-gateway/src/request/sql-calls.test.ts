@@ -3,7 +3,7 @@ import { findRefusal, hasAttach, type SqlUse } from './sql-guard.ts'
 
 const run: SqlUse = { kind: 'run', mayWrite: true }
 
-describe('a function that is not known to be safe is rejected wherever it is called', () => {
+describe('rejects a function that is not known to be safe wherever it is called', () => {
   test.each([
     "select replicate('abc', 2863311531)",
     'select libsql_vector_idx()',
@@ -74,7 +74,7 @@ describe('a function that is not known to be safe is rejected wherever it is cal
       expect(findRefusal(sql, use as SqlUse)).toMatchObject({ type: 'refused' })
   })
 
-  test('the tables that store vector indexes cannot be changed', () => {
+  test('rejects changes to the tables that store vector indexes', () => {
     for (const sql of [
       'update i_shadow set data = randomblob(9)',
       'update or ignore main."i_shadow" set data = 1',
@@ -93,7 +93,7 @@ describe('a function that is not known to be safe is rejected wherever it is cal
   })
 })
 
-describe('names before parentheses that are not calls', () => {
+describe('accepts names before parentheses that are not calls', () => {
   test.each([
     'create table if not exists main.t(a varchar(10), "b" decimal(10, 2), key varchar(255), action character (20))',
     'create table "t" ("id" integer primary key, `n` text(3) default (lower(hex(randomblob(4)))), constraint "c" check("n" > 0))',
@@ -170,7 +170,7 @@ describe('a stream that attaches a database', () => {
     (sql) => expect(findRefusal(sql, { ...run, attach: 'attached' })).toBeNull(),
   )
 
-  test('must do so in its first request', () => {
+  test('must attach it in its first request', () => {
     expect(findRefusal('attach a as x', { ...run, attach: 'late' })).toMatchObject({ name: 'ATTACH' })
   })
 })

@@ -7,7 +7,7 @@ const describeIt: SqlUse = { kind: 'describe', mayWrite: true }
 const store: SqlUse = { kind: 'store', mayWrite: true }
 const asReader = (use: SqlUse): SqlUse => ({ ...use, mayWrite: false })
 
-describe('rejected for every token', () => {
+describe('rejects for every token', () => {
   test.each([
     "select writefile('f', 'x')",
     "select WriteFile /* */ ('f', 'x')",
@@ -58,7 +58,7 @@ describe('rejected for every token', () => {
   })
 })
 
-describe('rejected for read-only tokens', () => {
+describe('rejects for read-only tokens', () => {
   test.each([
     'drop index i',
     '/**/ ; Drop index i',
@@ -84,7 +84,7 @@ describe('rejected for read-only tokens', () => {
   })
 })
 
-describe('allowed', () => {
+describe('allows', () => {
   test.each([
     'select 1',
     "insert into note values ('how writefile() and fsdir are called')",
@@ -107,7 +107,7 @@ describe('allowed', () => {
   )
 })
 
-test('long SQL that closes nothing is tokenized quickly', () => {
+test('tokenizes long SQL with unclosed quotes quickly', () => {
   // a quadratic search for the end would outlast the time limit of the test
   for (const text of ['/*', "'", '"', '[', "x'", '$a('])
     expect(tokenizeSql(text.repeat(300_000) + '/').tokens).not.toEqual([])

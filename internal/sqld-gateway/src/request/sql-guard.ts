@@ -67,7 +67,7 @@ export function refusalOfTokens(
   const name = OUTSIDE_OR_OPTIMIZE.test(sql) ? findOutsideName(tokens, use) : null
   if (name !== null) return { type: 'refused', name, reason: REASON_OUTSIDE }
   if (isAmbiguous && (AMBIGUOUSLY_SUSPICIOUS.test(sql) || use.kind !== 'run')) {
-    return { type: 'refused', name: 'this text', reason: 'parsers disagree about it' }
+    return { type: 'refused', name: 'this text', reason: 'parsers may read it differently' }
   }
   for (const statement of statementsOf(tokens)) {
     const refusal = refusalOfStatement(statement, use)

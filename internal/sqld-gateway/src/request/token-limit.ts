@@ -6,11 +6,11 @@ export const MAX_TOKENS = 1_000_000
 
 /** Rejects requests with more SQL than the guard checks at once. @throws PipelineFailure with status 413 */
 export function checkTokenCount(requests: readonly PipelineRequest[]): void {
-  let left = MAX_TOKENS
+  let remaining = MAX_TOKENS
   for (const sql of requests.flatMap(textsOf)) {
     for (let token = nextToken(sql, 0); token !== null; token = nextToken(sql, token.end)) {
-      left -= 1
-      if (left < 0) throw PipelineFailure.service(413, TOO_MANY)
+      remaining -= 1
+      if (remaining < 0) throw PipelineFailure.service(413, TOO_MANY)
     }
   }
 }

@@ -26,7 +26,7 @@ test.each([
   'release a',
   'attach "other" as o',
   '',
-])('%s takes no write lock', (sql) => {
+])('%s does not acquire the write lock', (sql) => {
   expect(effectOf(sql).mayWrite).toBe(false)
 })
 
@@ -43,7 +43,7 @@ test.each([
   'BEGIN /* now */ EXCLUSIVE',
   'something new',
   null,
-])('%s may take the write lock', (sql) => {
+])('%s may acquire the write lock', (sql) => {
   expect(effectOf(sql).mayWrite).toBe(true)
 })
 
@@ -60,7 +60,7 @@ test('stored SQL has the effect of its text; unknown SQL may have any effect', (
   expect(stored.size).toBeLessThan(100)
 })
 
-test('the last statement that begins or ends a transaction decides whether one is left open', () => {
+test('the last statement that begins or ends a transaction determines whether one remains open', () => {
   const states = (...texts: string[]) => {
     const { opens, ends } = effectOf(...texts)
     return { opens, ends }

@@ -1,5 +1,5 @@
 import type { PipelineRequest, SqlReference } from '@batonsql/server-common/hrana'
-import { remember } from './remember.ts'
+import { memoize } from './memoize.ts'
 import { type SqlToken, statementsOf, tokenizeSql } from './sql-tokens.ts'
 
 /** The effect of statements on the write lock and the transaction of their stream, if all of them are executed. */
@@ -21,8 +21,8 @@ const BEGINS: WriteEffect = { ...NO_EFFECT, opens: true }
 const ENDS: WriteEffect = { ...NO_EFFECT, ends: true }
 
 /** Matches single statements without a leading comment, so that most SQL need not be tokenized. */
-const ONE_READ = /^\s*(?:select|values)\b[^;]*$/i
-const ONE_WRITE = /^\s*(?:insert|update|delete|replace)\b[^;]*$/i
+const SINGLE_READ = /^\s*(?:select|values)\b[^;]*$/i
+const SINGLE_WRITE = /^\s*(?:insert|update|delete|replace)\b[^;]*$/i
 const READS = /^(?:select|values|explain|attach|detach|release)$/i
 const CHANGES = /^(?:insert|update|delete|replace)$/i
 const ACQUIRES_WRITE_LOCK = /^(?:immediate|exclusive|concurrent)$/i
@@ -71,9 +71,9 @@ function effectOf({ sql, sqlId }: SqlReference, stored: StoredEffects): WriteEff
   return (sqlId === null ? undefined : stored.get(sqlId)) ?? ANY_EFFECT
 }
 
-const effectOfText = remember((sql): WriteEffect => {
-  if (ONE_READ.test(sql)) return NO_EFFECT
-  if (ONE_WRITE.test(sql)) return WRITES
+const effectOfText = memoize((sql): WriteEffect => {
+  if (SINGLE_READ.test(sql)) return NO_EFFECT
+  if (SINGLE_WRITE.test(sql)) return WRITES
   return joined(statementsOf(tokenizeSql(sql).tokens).map(effectOfStatement))
 })
 

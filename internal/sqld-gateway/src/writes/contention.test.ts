@@ -4,7 +4,7 @@ import { NO_EFFECT, type WriteEffect } from '../request/write-effect.ts'
 import { WalCheckpointer } from './wal-checkpointer.ts'
 import { StreamWrites, WriteGate } from './write-gate.ts'
 
-// Generated writers on a model of libsql-server, with the write gate and the WAL checkpointer in front, in virtual time.
+// Runs generated writers in virtual time on a model of libsql-server, behind the write gate and the WAL checkpointer.
 
 const WINDOW_MS = 5_000
 const STREAM_IDLE_MS = 10_000
@@ -81,8 +81,8 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
   let [bytes, checkpoints, lastAt] = [0, 0, -Infinity]
   /** Streams with a transaction, including those that have timed out, and whether it got the lock. */
   const open = new Map<object, boolean>()
-  /** Streams that seem to have ended their transaction. */
-  const seeminglyEnded = new Set<object | null>()
+  /** Streams whose transaction appears to have ended. */
+  const apparentlyEnded = new Set<object | null>()
   const checkpointer = new WalCheckpointer(gate, {
     bytes: async () => bytes,
     onLarge: () => {},
@@ -91,7 +91,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
       const now = performance.now()
       const isFirst = now - lastAt > checkpointMs
       // the server would take the lock from such a transaction; and a COMMIT that did not run looks like one that did
-      const isAllowed = now - lock.heldSince >= WINDOW_MS || seeminglyEnded.has(lock.holder)
+      const isAllowed = now - lock.heldSince >= WINDOW_MS || apparentlyEnded.has(lock.holder)
       if (isFirst && lock.holder && !isAllowed) violations.push(`a checkpoint overlapped a writer at ${now}`)
       lastAt = now
       await sleep(checkpointMs)
@@ -104,7 +104,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
     if (open.get(stream) && lock.holder !== stream) {
       // its transaction has timed out
       open.delete(stream)
-      seeminglyEnded.delete(stream)
+      apparentlyEnded.delete(stream)
       return true
     }
     if (isOpen ? EFFECTS[action].opens : EFFECTS[action] === COMMIT) return true
@@ -115,10 +115,10 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
     if (EFFECTS[action].opens || (isOpen && EFFECTS[action].mayWrite))
       open.set(stream, EFFECTS[action].mayWrite)
     await sleep(durationMs)
-    if (action === 'skipped commit') seeminglyEnded.add(stream)
+    if (action === 'skipped commit') apparentlyEnded.add(stream)
     if (action === 'commit') {
       open.delete(stream)
-      seeminglyEnded.delete(stream)
+      apparentlyEnded.delete(stream)
     }
     if (!open.has(stream)) lock.release(stream)
     return action === 'begin and fail'
@@ -132,7 +132,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
     const hasError = await serve(stream, { action, durationMs })
     gate.onResponse(writes, effect)
     gate.onEnd(writes, effect, { isContinued: true, hasError })
-    const isOpen = open.has(stream) || seeminglyEnded.has(stream)
+    const isOpen = open.has(stream) || apparentlyEnded.has(stream)
     if (!isOpen && !hasError && !hasBegun && gate.isWriter(writes))
       violations.push(`still a writer after its ${action}`)
     if (effect.mayWrite) checkpointer.onWrite()
@@ -143,7 +143,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
       await sleep(step.pauseMs)
       await act(stream, writes, step)
     }
-    // its client is gone; the server closes the stream
+    // its client has disconnected; the server closes the stream
     await sleep(STREAM_IDLE_MS)
     lock.release(stream)
   }
@@ -182,7 +182,7 @@ const steps = fc.array(
   { minLength: 1, maxLength: 6 },
 )
 
-test('no writer waits forever, no checkpoint coincides with one, and the WAL is truncated', async () => {
+test('no writer waits forever, no checkpoint runs during a write, and the WAL is truncated', async () => {
   let checkpoints = 0
   const property = fc.asyncProperty(
     fc.array(steps, { minLength: 1, maxLength: 8 }),

@@ -32,31 +32,31 @@ function watch(server: Partial<WriteMonitor>): {
 /** Whether a server counts as dead after the detector has checked it. */
 async function watched(server: Partial<WriteMonitor>): Promise<boolean> {
   const { isStalled } = watch(server)
-  const untilItHasLookedMs = 800
-  await sleep(untilItHasLookedMs)
+  const untilCheckedMs = 800
+  await sleep(untilCheckedMs)
   return isStalled()
 }
 
-test('a server is stalled if neither writes nor a probe get a response while its write lock is free', async () => {
+test('reports a stall if neither writes nor a probe get a response while the write lock is free', async () => {
   await expect(watch({}).stalled).resolves.toBeUndefined()
-  const deaf = { isLockFree: async () => false, responds: async () => false }
-  await expect(watch(deaf).stalled).resolves.toBeUndefined()
+  const unresponsive = { isLockFree: async () => false, responds: async () => false }
+  await expect(watch(unresponsive).stalled).resolves.toBeUndefined()
 })
 
-test('a server is not stalled', async () => {
+test('does not report a stall while the server is healthy or busy', async () => {
   expect(await watched({ stalledMs: () => new Map([[ID, TIMES.stallAfterMs - 1]]) })).toBe(false)
   expect(await watched({ probe: async () => {} })).toBe(false)
   // a statement is running
   expect(await watched({ isLockFree: async () => false })).toBe(false)
   expect(await watched({ isLockFree: async () => null })).toBe(false)
   // between two writers, and then held again
-  let looks = 0
-  expect(await watched({ isLockFree: async () => (looks += 1) % 3 !== 0 })).toBe(false)
+  let checks = 0
+  expect(await watched({ isLockFree: async () => (checks += 1) % 3 !== 0 })).toBe(false)
 })
 
-test('a server is not stalled if this process was blocked and could not read its responses', async () => {
+test('does not report a stall if this process was blocked and could not read responses', async () => {
   let blockedMs = 0
-  let answers = 0
+  let responses = 0
   const [dead, probe] = [vi.fn(async () => {}), vi.fn(never)]
   const watch = new StallDetector(
     {
@@ -65,7 +65,7 @@ test('a server is not stalled if this process was blocked and could not read its
       // its time limit has passed when this process runs again
       responds: async () => {
         blockedMs += 5_000
-        answers += 1
+        responses += 1
         return false
       },
       // a long statement
@@ -76,6 +76,6 @@ test('a server is not stalled if this process was blocked and could not read its
     () => performance.now() + blockedMs,
   )
   onTestFinished(() => watch.close())
-  await expect.poll(() => answers).toBeGreaterThan(4)
+  await expect.poll(() => responses).toBeGreaterThan(4)
   expect([probe, dead].map(({ mock }) => mock.calls.length)).toEqual([0, 0])
 })

@@ -3,7 +3,7 @@ import type { DatabaseId } from '@batonsql/server-common/backend'
 
 /** Access to the writes of a server. */
 export interface WriteMonitor {
-  /** Returns how long each database has had pending writes without a response to any of them; 0 if all is well. */
+  /** Returns how long each database has had pending writes without a response to any of them; 0 if none has. */
   readonly stalledMs: () => ReadonlyMap<DatabaseId, number>
   /** Acquires and releases the write lock. Resolves when the server has responded. */
   readonly probe: (id: DatabaseId) => Promise<void>
@@ -87,7 +87,7 @@ export class StallDetector {
     return this.#stalledMs(id) >= this.#times.stallAfterMs
   }
 
-  /** Returns how long no write has got a response, not counting time before this process was last blocked. */
+  /** Returns how long writes have had no response, not counting time before this process was last blocked. */
   #stalledMs(id: DatabaseId): number {
     const now = this.#readClock()
     return Math.min(this.#writes.stalledMs().get(id) ?? 0, now - this.#blockedAt)

@@ -13,7 +13,7 @@ afterEach(() => {
 })
 
 /** A WAL that a checkpoint empties in 10 ms, unless a reader needs it. */
-function keptLog() {
+function createLog() {
   const state = { bytes: 0, isRead: false, checkpoints: [] as number[], reports: [] as number[] }
   const gate = new WriteGate()
   const checkpointer = new WalCheckpointer(gate, {
@@ -25,13 +25,13 @@ function keptLog() {
     },
     onLarge: (bytes) => void state.reports.push(bytes / MEGABYTE),
   })
-  const begun = performance.now()
+  const startedAt = performance.now()
   const passed: number[] = []
   /** A writer that finishes at once. */
   const write = async (megabytes: number): Promise<void> => {
     const stream = new StreamWrites()
     await gate.enter(stream, INSERT, new AbortController().signal)
-    passed.push(performance.now() - begun)
+    passed.push(performance.now() - startedAt)
     state.bytes += megabytes * MEGABYTE
     gate.onResponse(stream, INSERT)
     gate.onEnd(stream, INSERT, { isContinued: false, hasError: false })
@@ -40,8 +40,8 @@ function keptLog() {
   return { state, passed, write, checkpointer, gate }
 }
 
-test('a WAL over 8 MiB is truncated once, 100 ms after the write, and writers wait for it', async () => {
-  const { state, passed, write } = keptLog()
+test('truncates a WAL over 8 MiB once, 100 ms after the write, while writers wait', async () => {
+  const { state, passed, write } = createLog()
   await write(8)
   await vi.advanceTimersByTimeAsync(1_000)
   expect(state.checkpoints).toEqual([])
@@ -55,8 +55,8 @@ test('a WAL over 8 MiB is truncated once, 100 ms after the write, and writers wa
   expect([state.checkpoints.length, state.bytes]).toEqual([1, MEGABYTE])
 })
 
-test('while a reader needs the WAL, attempts take less than a tenth of the time', async () => {
-  const { state, write } = keptLog()
+test('spends less than a tenth of the time on attempts while a reader needs the WAL', async () => {
+  const { state, write } = createLog()
   state.isRead = true
   await write(9)
   await vi.advanceTimersByTimeAsync(30_000)
@@ -68,8 +68,8 @@ test('while a reader needs the WAL, attempts take less than a tenth of the time'
   expect(state.checkpoints.length * 10).toBeLessThan(3_000)
 })
 
-test('when the reader has finished, the WAL is truncated without another write', async () => {
-  const { state, write } = keptLog()
+test('truncates the WAL when the reader has finished, without another write', async () => {
+  const { state, write } = createLog()
   state.isRead = true
   await write(9)
   await vi.advanceTimersByTimeAsync(1_000)
@@ -78,8 +78,8 @@ test('when the reader has finished, the WAL is truncated without another write',
   expect(state.bytes).toBe(0)
 })
 
-test('a writer that does not finish holds others back for half a second, and the checkpoint is retried', async () => {
-  const { state, passed, write, gate } = keptLog()
+test('a writer that does not finish delays others for half a second, and the checkpoint is retried', async () => {
+  const { state, passed, write, gate } = createLog()
   const stays = new StreamWrites()
   await gate.enter(stays, { mayWrite: true, opens: true, ends: false }, new AbortController().signal)
   await write(9)
@@ -96,8 +96,8 @@ test('a writer that does not finish holds others back for half a second, and the
   expect(state.bytes).toBe(0)
 })
 
-test('a WAL that readers need is reported from 256 MiB on, and again each time it doubles', async () => {
-  const { state, write } = keptLog()
+test('reports a WAL that cannot be truncated at 256 MiB, and again each time it doubles', async () => {
+  const { state, write } = createLog()
   const grow = async (megabytes: number): Promise<void> => {
     await write(megabytes)
     await vi.advanceTimersByTimeAsync(60_000)
@@ -117,8 +117,8 @@ test('a WAL that readers need is reported from 256 MiB on, and again each time i
   expect(state.reports).toEqual([256, 556, 300])
 })
 
-test('a closed checkpointer makes no more checks', async () => {
-  const { state, write, checkpointer } = keptLog()
+test('stops checking after it is closed', async () => {
+  const { state, write, checkpointer } = createLog()
   await write(9)
   checkpointer.close()
   await vi.advanceTimersByTimeAsync(10_000)

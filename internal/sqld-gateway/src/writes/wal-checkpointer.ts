@@ -73,10 +73,10 @@ export class WalCheckpointer {
     const closed = performance.now()
     await this.#gate.withoutWriters(
       async () => {
-        const begun = performance.now()
+        const startedAt = performance.now()
         do {
           await this.#wal.checkpoint()
-        } while (performance.now() - begun < RETRY_MS && (await this.#isLarge()))
+        } while (performance.now() - startedAt < RETRY_MS && (await this.#isLarge()))
       },
       MAX_HOLD_MS,
       maxWaitMs,

@@ -37,7 +37,7 @@ function order() {
 
 const settle = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)
 
-test('work waits for open write transactions, new writers wait for the work, readers do not', async () => {
+test('the work waits for open write transactions, and new writers, but not readers, wait for the work', async () => {
   const gate = new WriteGate()
   const [first, second, reader] = [new StreamWrites(), new StreamWrites(), new StreamWrites()]
   const { names, note } = order()
@@ -81,7 +81,7 @@ test('a COMMIT that fails leaves the transaction open', async () => {
   expect(work).toHaveBeenCalledOnce()
 })
 
-test('if writers do not end, the work is aborted, and waiting writers continue', async () => {
+test('if writers do not finish, the work is not run, and waiting writers continue', async () => {
   const gate = new WriteGate()
   await run(gate, new StreamWrites(), BEGIN_IMMEDIATE)
   const [work, writer] = [vi.fn(async () => {}), vi.fn()]
@@ -115,7 +115,7 @@ test('a transaction that does not end holds writers back no longer than the serv
   await run(gate, new StreamWrites(), BEGIN_IMMEDIATE)
   const work = vi.fn(async () => {})
   void gate.withoutWriters(work, LIMIT_MS, 60_000)
-  // no other writer is waiting, so it may take its time
+  // no other writer is waiting, so it is not limited
   await vi.advanceTimersByTimeAsync(6_000)
   expect(work).not.toHaveBeenCalled()
   const writer = vi.fn()
@@ -142,8 +142,8 @@ test('a writer whose client disconnects stops waiting', async () => {
   const gate = new WriteGate()
   void gate.withoutWriters(() => new Promise(() => {}), LIMIT_MS)
   const client = new AbortController()
-  const left = gate.enter(new StreamWrites(), INSERT, client.signal)
+  const remaining = gate.enter(new StreamWrites(), INSERT, client.signal)
   client.abort(new Error('left'))
-  await expect(left).rejects.toThrow('left')
+  await expect(remaining).rejects.toThrow('left')
   expect(gate.writers).toEqual([])
 })

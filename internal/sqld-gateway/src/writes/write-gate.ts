@@ -3,7 +3,7 @@ import type { StoredEffects, WriteEffect } from '../request/write-effect.ts'
 /** How long the server leaves the write lock to a transaction while another waits. */
 const WINDOW_MS = 5_000
 /** After this time the server has closed an idle stream and rolled its transaction back. */
-const STREAM_GONE_MS = 11_000
+const STREAM_EXPIRED_MS = 11_000
 /** Interval at which idle transactions are checked while the gate is closed. */
 const POLL_MS = 100
 
@@ -36,10 +36,10 @@ export class WriteGate {
   #waiting: (() => void)[] = []
   #isClosed = false
   #changed = (): void => {}
-  /** When the first unanswered write after the last response was sent; null if there is none. */
+  /** When the first write without a response since the last response was sent; null if there is none. */
   #stalledSince: number | null = null
 
-  /** How long no write has been answered while at least one was pending. */
+  /** How long pending writes have had no response. */
   get stalledMs(): number {
     return this.#stalledSince === null ? 0 : performance.now() - this.#stalledSince
   }
@@ -111,7 +111,7 @@ export class WriteGate {
     this.#changed()
   }
 
-  /** Forgets the transactions of closed streams, except those with a request in flight. */
+  /** Drops the transactions of closed streams, except those with a request in flight. */
   forgetIdle(): void {
     for (const stream of this.#writers) if (stream.idleSince !== null) this.#writers.delete(stream)
     this.#changed()
@@ -123,12 +123,12 @@ export class WriteGate {
    * transaction that has held the lock for longer than the server protects it, if another writer is waiting here.
    */
   async withoutWriters(work: () => Promise<void>, limitMs: number, maxWaitMs = limitMs): Promise<void> {
-    const begun = performance.now()
+    const startedAt = performance.now()
     this.#isClosed = true
     let limit: NodeJS.Timeout | undefined
     try {
       while (!this.#hasNoActiveWriter()) {
-        if (performance.now() - begun >= maxWaitMs) return
+        if (performance.now() - startedAt >= maxWaitMs) return
         await this.#nextChange()
       }
       limit = setTimeout(() => this.#open(), limitMs)
@@ -142,7 +142,8 @@ export class WriteGate {
   #hasNoActiveWriter(): boolean {
     const now = performance.now()
     for (const stream of this.#writers)
-      if (stream.idleSince !== null && now - stream.idleSince > STREAM_GONE_MS) this.#writers.delete(stream)
+      if (stream.idleSince !== null && now - stream.idleSince > STREAM_EXPIRED_MS)
+        this.#writers.delete(stream)
     if (this.#writers.size === 0) return true
     const isOld = ({ lockedSince, idleSince }: StreamWrites): boolean =>
       idleSince !== null && lockedSince !== null && now - lockedSince > WINDOW_MS

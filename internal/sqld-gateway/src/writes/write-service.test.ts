@@ -19,7 +19,7 @@ const isMissing = await findSqld().then(
 const ENDLESS_INSERT =
   'INSERT INTO t WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c'
 /** Longer than it takes to detect a server that no longer responds to writes. */
-const LONGER_THAN_THE_WATCH_MS = 2_000
+const AFTER_STALL_CHECK_MS = 2_000
 
 /** A back end with short time limits, and a database. */
 async function startBackend(remote: SqldProcess | null = null) {
@@ -65,7 +65,7 @@ async function startBackend(remote: SqldProcess | null = null) {
 }
 
 test.skipIf(isMissing)(
-  'a server that no longer responds to writes is restarted, and keeps acknowledged writes',
+  'restarts a server that no longer responds to writes, and keeps acknowledged writes',
   async () => {
     const { run, notices, pidOf, healthProblem } = await startBackend()
     expect((await run('INSERT INTO t VALUES (1)')).status).toBe(200)
@@ -86,13 +86,13 @@ test.skipIf(isMissing)(
   },
 )
 
-test.skipIf(isMissing)('a server with a long-running statement is not restarted', async () => {
+test.skipIf(isMissing)('does not restart a server with a long-running statement', async () => {
   const { run, notices, pidOf, healthProblem } = await startBackend()
   const pid = await pidOf()
   const leaving = new AbortController()
   const long = run(ENDLESS_INSERT, leaving.signal).catch(() => {})
   const behind = run('INSERT INTO t VALUES (1)')
-  await sleep(LONGER_THAN_THE_WATCH_MS)
+  await sleep(AFTER_STALL_CHECK_MS)
   expect([notices, await pidOf(), await healthProblem()]).toEqual([[], pid, null])
   leaving.abort()
   await long
@@ -101,7 +101,7 @@ test.skipIf(isMissing)('a server with a long-running statement is not restarted'
   expect([notices, await pidOf()]).toEqual([[], pid])
 })
 
-test.skipIf(isMissing)('a stalled remote server is reported, not restarted', async () => {
+test.skipIf(isMissing)('reports a stalled remote server without restarting it', async () => {
   const sqld = await startSqld({ namespaces: true })
   onTestFinished(() => sqld.close())
   const { run, notices, healthProblem } = await startBackend(sqld)

@@ -124,9 +124,9 @@ export class WriteService {
       checkpoint: () => this.#upstream.withAdmin((admin) => admin.checkpoint(id)),
       onLarge: (bytes: number) => this.#options.onNotice(id, largeWal(bytes)),
     }
-    const made = { gate, checkpointer: file === undefined ? null : new WalCheckpointer(gate, wal) }
-    this.#databases.set(id, made)
-    return made
+    const created = { gate, checkpointer: file === undefined ? null : new WalCheckpointer(gate, wal) }
+    this.#databases.set(id, created)
+    return created
   }
 
   async #probe(id: DatabaseId): Promise<void> {

@@ -52,8 +52,8 @@ export class WriteTicket {
       onPart: (part) => {
         if (end === null) isContinued = part.toString('latin1', 0, CONTINUED.length) === CONTINUED
         // a match may be split across two parts
-        const seam = end === null ? null : Buffer.concat([end, part.subarray(0, ERROR.length)])
-        isErrorSeen ||= part.includes(ERROR) || seam?.includes(ERROR) === true
+        const overlap = end === null ? null : Buffer.concat([end, part.subarray(0, ERROR.length)])
+        isErrorSeen ||= part.includes(ERROR) || overlap?.includes(ERROR) === true
         end = part.subarray(-ERROR.length)
       },
       onEnd: (isComplete) => this.#end(isContinued, isErrorSeen || !isComplete),

@@ -16,7 +16,7 @@ export interface ToolContext {
 
 /**
  * Tables with their columns, views, and the statements that created them, their indexes and triggers. The columns of a view are
- * not looked up: that fails if one of its tables is missing.
+ * not listed, because that fails if one of its tables is missing.
  */
 const SCHEMA = `select m.name as "table", m.type,
     case m.type when 'table' then (select group_concat(trim(name || ' ' || type), ', ') from pragma_table_xinfo(m.name)) end
@@ -129,7 +129,7 @@ function registerWrites(server: McpServer, { z, db }: ToolContext): void {
   )
 }
 
-/** Whether a number is what was written in JSON, as far as that can be told. */
+/** Whether a number is exactly what was written in JSON, as far as that can be determined. */
 const isExact = (value: number): boolean =>
   !Number.isInteger(value) || Number.isSafeInteger(value) || Math.abs(value) > 2 ** 63
 

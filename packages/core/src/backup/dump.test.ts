@@ -38,7 +38,7 @@ test('the statements together equal the bytes', async () => {
   expect(received.map(({ url }) => url)).toEqual(['/dump', '/dump?preserve_row_ids=true'])
 })
 
-test('in chunks of any size, even through a custom fetch', async () => {
+test('reads chunks of any size, even through a custom fetch', async () => {
   const pieces = async (write: (piece: string) => unknown, end: () => unknown): Promise<void> => {
     for (const char of DUMP) {
       write(char)
@@ -58,7 +58,7 @@ test('in chunks of any size, even through a custom fetch', async () => {
   expect(await all(dump(other))).toEqual(STATEMENTS)
 })
 
-test('nothing is sent before it is read, and it can be read once', async () => {
+test('sends nothing until it is read, and can be read only once', async () => {
   const { db, received } = await scripted((_, response) => response.end(DUMP))
   const source = dump(db)
   const stream = dump(db).bytes()
@@ -71,7 +71,7 @@ test('nothing is sent before it is read, and it can be read once', async () => {
 })
 
 describe.each(READERS)('%s', (_, read) => {
-  test('a truncated dump is an error, however it ends', async () => {
+  test('rejects a truncated dump, whether the response ends or breaks off', async () => {
     for (const cut of [0, 10, 30, DUMP.length - 9, DUMP.length - 3]) {
       const clean = await scripted((_, response) => response.end(DUMP.slice(0, cut)))
       await expect(read(dump(clean.db))).rejects.toThrow(ProtocolError)
@@ -87,7 +87,7 @@ describe.each(READERS)('%s', (_, read) => {
     ['HTML', '<!doctype html><html></html>'],
     ['other text with the same ending', 'SELECT 1;\nCOMMIT;\n'],
     ['text with COMMIT inside a value', "PRAGMA foreign_keys=OFF;\nINSERT INTO t VALUES(' COMMIT;\n"],
-  ])('text that is not a dump: %s', async (_, text) => {
+  ])('rejects text that is not a dump: %s', async (_, text) => {
     const { db } = await scripted((_, response) => response.end(text))
     await expect(read(dump(db))).rejects.toThrow(ProtocolError)
   })
@@ -105,14 +105,14 @@ describe.each(READERS)('%s', (_, read) => {
     expect(received).toHaveLength(code === 502 ? 3 : 1)
   })
 
-  test('a server that becomes unresponsive, before and during the response', async () => {
-    const mute = await scripted(() => {})
-    await expect(read(dump(mute.db, { timeoutMs: 50 }))).rejects.toMatchObject({ code: 'TIMEOUT' })
-    const half = await scripted((_, response) => response.write(DUMP.slice(0, 50)))
-    await expect(read(dump(half.db, { timeoutMs: 50 }))).rejects.toMatchObject({ code: 'TIMEOUT' })
+  test('rejects if the server becomes unresponsive, before or during the response', async () => {
+    const silent = await scripted(() => {})
+    await expect(read(dump(silent.db, { timeoutMs: 50 }))).rejects.toMatchObject({ code: 'TIMEOUT' })
+    const truncated = await scripted((_, response) => response.write(DUMP.slice(0, 50)))
+    await expect(read(dump(truncated.db, { timeoutMs: 50 }))).rejects.toMatchObject({ code: 'TIMEOUT' })
   })
 
-  test('a slow server is not an unresponsive one', async () => {
+  test('waits for a slow server', async () => {
     const { db } = await scripted((_, response) => {
       for (const [at, line] of STATEMENTS.entries()) setTimeout(() => response.write(line), at * 150)
       setTimeout(() => response.end(), STATEMENTS.length * 150)
@@ -120,7 +120,7 @@ describe.each(READERS)('%s', (_, read) => {
     await read(dump(db, { timeoutMs: 600 }))
   })
 
-  test('an aborted signal and a closed client reject the reader', async () => {
+  test('rejects when the signal is aborted or the client is closed', async () => {
     const { db } = await scripted((_, response) => response.write(DUMP.slice(0, 50)))
     await expect(read(dump(db, { signal: AbortSignal.abort('why') }))).rejects.toBe('why')
     const stop = new AbortController()
@@ -133,11 +133,11 @@ describe.each(READERS)('%s', (_, read) => {
 })
 
 test.each(['cancel', 'abort'])(
-  '%s of the bytes ends it on the server, and the client can close at once',
+  '%s of the byte stream ends the dump on the server, and the client can close at once',
   async (how) => {
-    const gone = Promise.withResolvers<void>()
+    const disconnected = Promise.withResolvers<void>()
     const { db } = await scripted((_, response) => {
-      response.on('close', gone.resolve)
+      response.on('close', disconnected.resolve)
       response.write(DUMP.slice(0, -9))
     })
     const stop = new AbortController()
@@ -145,20 +145,20 @@ test.each(['cancel', 'abort'])(
     await reader.read()
     if (how === 'abort') stop.abort('enough')
     else await reader.cancel()
-    await gone.promise
+    await disconnected.promise
     if (how === 'abort') await expect(reader.read()).rejects.toBe('enough')
     await db.close({ drainMs: 5_000 })
   },
 )
 
 test('leaving the loop over statements closes the connection', async () => {
-  const gone = Promise.withResolvers<void>()
+  const disconnected = Promise.withResolvers<void>()
   const { db } = await scripted((_, response) => {
-    response.on('close', gone.resolve)
+    response.on('close', disconnected.resolve)
     response.write(`PRAGMA foreign_keys=OFF;\n${"INSERT INTO t VALUES('x');\n".repeat(10_000)}`)
   })
   for await (const statement of dump(db)) if (statement.startsWith('INSERT')) break
-  await gone.promise
+  await disconnected.promise
 })
 
 test('its request is reported to `observe`', async () => {
@@ -179,13 +179,13 @@ test('its request is reported to `observe`', async () => {
   ])
 })
 
-test('an error is thrown to the reader', async () => {
+test('throws the error to the reader', async () => {
   const { db } = await scripted(status(401, '{}'))
   const error = await all(dump(db)).catch((error: unknown) => error)
   expect((error as Error).stack).toContain('dump.test.ts')
 })
 
-test('a token is sent', async () => {
+test('sends the token', async () => {
   const { db, received } = await scripted((_, response) => answer(response, DUMP), {
     authToken: async () => 'secret',
   })

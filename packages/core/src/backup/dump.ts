@@ -20,7 +20,7 @@ export interface DumpOptions extends Omit<CallOptions, 'timeoutMs'> {
 export interface Dump extends AsyncIterable<string> {
   /** Yields statements, each with its semicolon and line break; concatenated, they make up the dump. */
   [Symbol.asyncIterator](): AsyncGenerator<string, void, undefined>
-  /** Returns the dump as UTF-8 in chunks, for files and HTTP responses. Cancelling it ends the dump on the server. */
+  /** Returns the dump as UTF-8 in chunks, for files and HTTP responses. Canceling it ends the dump on the server. */
   bytes(): ReadableStream<Uint8Array>
 }
 

@@ -9,7 +9,7 @@ const batches = async (script: string): Promise<RestoreBatch[]> => {
 const translated = async (script: string): Promise<string[]> =>
   (await batches(script)).flatMap(({ statements }) => statements.map(({ sql }) => sql))
 
-test('statements that a batch adds itself are left out, but counted', async () => {
+test('statements that each batch adds itself are omitted, but counted', async () => {
   const script =
     'PRAGMA foreign_keys=OFF; BEGIN TRANSACTION; CREATE TABLE t(a); PRAGMA writable_schema=ON; CREATE TABLE u(a); COMMIT;'
   expect(await batches(script)).toEqual([
@@ -25,7 +25,7 @@ test('statements that a batch adds itself are left out, but counted', async () =
   ])
 })
 
-test('virtual tables are created, and their shadow tables have only the rows of the dump', async () => {
+test('virtual tables are created, and their shadow tables contain only the rows of the dump', async () => {
   const script = `INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql) VALUES('table','it''s','it''s',0,'CREATE VIRTUAL TABLE "it''s" USING fts5(a, tokenize=''ascii'')');
     CREATE TABLE IF NOT EXISTS 'it''s_data'(id INTEGER PRIMARY KEY, block BLOB);
     INSERT INTO 'it''s_data' VALUES(1,X'00');
@@ -46,7 +46,7 @@ test('virtual tables are created, and their shadow tables have only the rows of 
   ])
 })
 
-test('statistics, which servers reject, are left out; the table of counts exists before it is written', async () => {
+test('statistics, which servers reject, are omitted; sqlite_sequence exists before it is written', async () => {
   const script = `ANALYZE sqlite_schema; INSERT INTO sqlite_stat1 VALUES('t','i','1 1'); DELETE FROM sqlite_stat4;
     INSERT INTO sqlite_statistics VALUES(1); DELETE FROM sqlite_sequence; INSERT INTO sqlite_sequence VALUES('t',1);`
   expect(await translated(script)).toEqual([
@@ -66,11 +66,11 @@ test.each([
   ["INSERT INTO t VALUES('info');", "INSERT INTO t VALUES('info')"],
   ['CREATE TABLE t(inf);', 'CREATE TABLE t(inf)'],
   ['INSERT INTO t SELECT inf FROM u;', 'INSERT INTO t SELECT inf FROM u'],
-])('values that libsql-server writes and that cannot be parsed: %j', async (script, wanted) => {
+])('translates values that libsql-server writes but cannot parse: %j', async (script, wanted) => {
   expect(await translated(script)).toEqual([wanted])
 })
 
-test('batches end between statements, at a million characters or 20,000 statements', async () => {
+test('batches end between statements, after at most a million characters or 20,000 statements', async () => {
   const small = await batches('SELECT 1;'.repeat(50_000))
   expect(small.map(({ end, isLast }) => [end, isLast])).toEqual([
     [20_000, false],

@@ -31,7 +31,7 @@ export interface RestoreOptions extends CallOptions {
 
 /**
  * Table with the progress of a restore. It is in the database itself, so that a batch and its count are committed together, and is
- * dropped at the end. A single transaction for a large dump would exceed the 5 s and outlive its stream.
+ * dropped at the end. A single transaction for a large dump would exceed the limit of 5 s, and its stream would expire.
  */
 const PROGRESS = 'baton_restore_progress'
 const HAS_TABLES = `exists (select 1 from sqlite_schema

@@ -24,7 +24,7 @@ const STATEMENTS = [
   'COMMIT',
 ]
 
-test('the same statements wherever the text is split', async () => {
+test('reads the same statements regardless of where the text is split', async () => {
   const bytes = new TextEncoder().encode(SCRIPT)
   for (const size of [1, 2, 3, 5, 7, 50, 10_000]) {
     const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, n) =>
@@ -53,7 +53,7 @@ test('reads text, chunks, streams, and asynchronous iterables', async () => {
   expect(await read('')).toEqual([])
 })
 
-test('statements come before the script has ended', async () => {
+test('yields statements before the script has ended', async () => {
   const gate = Promise.withResolvers<void>()
   const source = async function* (): AsyncGenerator<string> {
     yield `SELECT 1; SELECT '${'x'.repeat(70_000)}'; SELECT`
@@ -73,7 +73,7 @@ test.each([
   'SELECT 1; /* x',
   'SELECT 1; CREATE TRIGGER tr AFTER INSERT ON t BEGIN SELECT 1;',
   "SELECT 1; INSERT INTO t VALUES('a;",
-])('a script that ends in the middle of a statement: %s', async (script) => {
+])('rejects a script that ends in the middle of a statement: %s', async (script) => {
   const found: string[] = []
   const all = async (): Promise<void> => {
     for await (const { sql } of readStatements([script])) found.push(sql)
@@ -82,7 +82,7 @@ test.each([
   expect(found).toEqual(['SELECT 1'])
 })
 
-test('bytes that are not UTF-8, or end within a character', async () => {
+test('rejects bytes that are not UTF-8, or that end within a character', async () => {
   for (const bytes of [
     [0x53, 0xff, 0x3b],
     [0x53, 0x3b, 0xc3],

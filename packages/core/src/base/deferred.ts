@@ -44,7 +44,7 @@ export class Deferred<T = void> {
         onTimeout ? this.reject(onTimeout()) : this.resolve(undefined as T),
       )
       signal?.addEventListener('abort', abort)
-      // in a microtask: the caller must receive this object first
+      // in a microtask, because the caller must receive this object first
       if (signal?.aborted) queueMicrotask(abort)
     })
   }

@@ -60,7 +60,7 @@ test.each([
   expect(error.extendedCode).toBe(extendedCode)
 })
 
-test('the extended code of the server wins', () => {
+test('the extended code of the server takes precedence', () => {
   const error = new SqlError({
     message: 'UNIQUE constraint failed: t.id',
     code: 'SQLITE_CONSTRAINT',
@@ -88,9 +88,9 @@ test.each([
   ['null', 'null', null],
   ['[]', '[]', null],
   ['{"error":{"nested":true}}', '{"error":{"nested":true}}', null],
-])('a response of %s', (body, said, serverCode) => {
+])('a response of %s', (body, output, serverCode) => {
   const error = new HttpError(404, 'https://h', body)
-  expect(error.message).toContain(`https://h returned HTTP 404: ${said}`)
+  expect(error.message).toContain(`https://h returned HTTP 404: ${output}`)
   expect(error.message).toContain('check the URL')
   expect(error).toMatchObject({ status: 404, body, serverCode, code: 'HTTP_STATUS' })
 })
@@ -101,7 +101,7 @@ test('an HTML page is not in the message, and the body is truncated', () => {
   expect(error.body).toHaveLength(4_096)
 })
 
-test('all have a common base class and a name', () => {
+test('all errors have a common base class and a name', () => {
   const error = new TransportError('TIMEOUT', 'too slow', 'unknown')
   expect(error).toBeInstanceOf(DatabaseError)
   expect(error).toBeInstanceOf(Error)

@@ -65,7 +65,7 @@ export class SqlError extends BaseError {
   readonly constraint: ConstraintViolation | null
   /** Position of the statement in the batch, from 0; null if the server did not report it. */
   readonly statementIndex: number | null
-  // private: a printed error shows the truncated SQL in its stack, and never data
+  // private, so that a printed error shows only the truncated SQL in its stack, and never data
   readonly #sql: string | null
   readonly #results: readonly unknown[]
 
@@ -129,7 +129,7 @@ function readConstraint(message: string): ConstraintViolation {
   return {
     kind: (kind?.toLowerCase().replace(' ', '_') ?? 'other') as ConstraintViolation['kind'],
     table,
-    // names may contain commas
+    // a name may contain commas
     columns: columns?.split(`, ${table}.`) ?? [],
   }
 }

@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events'
 import { expect, test } from 'vitest'
 import { joinSignals } from './join-signals.ts'
 
-test('the joined signal is aborted with the first of its signals, for the same reason', () => {
+test('aborts the joined signal when any signal aborts, with the same reason', () => {
   const [first, second] = [new AbortController(), new AbortController()]
   const { signal } = joinSignals([first.signal, second.signal])
   expect(signal.aborted).toBe(false)
@@ -10,12 +10,12 @@ test('the joined signal is aborted with the first of its signals, for the same r
   expect(signal.reason).toBe('second')
 })
 
-test('a signal that was aborted before aborts the joined one at once', () => {
+test('returns an aborted signal if one of the signals is already aborted', () => {
   const { signal: open } = new AbortController()
   expect(joinSignals([open, AbortSignal.abort('before')]).signal.reason).toBe('before')
 })
 
-test('after `stop` no listener is left on a long-lived signal', () => {
+test('`stop` removes all listeners from long-lived signals', () => {
   const { signal: shutdown } = new AbortController()
   for (let at = 0; at < 10; at++) joinSignals([shutdown, new AbortController().signal]).stop()
   expect(getEventListeners(shutdown, 'abort')).toHaveLength(0)

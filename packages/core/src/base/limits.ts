@@ -43,13 +43,16 @@ export const CLOSE_TIMEOUT_MS = 2_000
  */
 export const ABORTED_REQUEST_MS = 1_000
 
-/** How many write transactions of one client the server sees: the running one and the next, so that no time is lost. */
+/**
+ * Number of write transactions that one client sends to the server at a time: the running one and the next, to avoid a pause
+ * between them.
+ */
 export const WRITE_TRANSACTIONS = 2
 
 /** How long a transaction waits for a write permit of its client, in ms. */
 export const WRITE_LOCK_TIMEOUT_MS = 60_000
 
-/** How long an idle connection is kept open, in ms: shorter than servers and gateways keep theirs. */
+/** How long an idle connection is kept open, in ms: shorter than the limits of servers and gateways. */
 export const KEEP_ALIVE_MS = 4_000
 
 /** Maximum number of statements in one coalesced request; the server runs them one after the other. */

@@ -2,7 +2,7 @@ import { type ConstraintViolation, DatabaseError, SqlError } from './errors.ts'
 
 /** Finds the client's own error inside an ORM's error, which may wrap it as `cause`; null if there is none. */
 export function findDatabaseError(error: unknown): DatabaseError | null {
-  // chains are short; the bound is for circular ones
+  // the limit is for circular chains; others are short
   for (let at = 0, each = error; at < 10 && each instanceof Error; at++, each = each.cause)
     if (each instanceof DatabaseError) return each
   return null

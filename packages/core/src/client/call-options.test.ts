@@ -120,14 +120,14 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
     () => inTransaction((tx) => tx.savepoint(() => {}, { mode: 'immediate' })),
     /unknown option mode/,
   ],
-  ['of rows', () => rows({ chunkSize: 5 }), /unknown option chunkSize/],
+  ['options of readRows', () => rows({ chunkSize: 5 }), /unknown option chunkSize/],
   [
     'of a script',
     () => executeMultiple(db, 'select 1', { rowMode: 'array' } as never),
     /unknown option rowMode/,
   ],
-  ['of a question', () => serverVersion(db, { timeout: 5 } as never), /unknown option timeout/],
-  ['of close', () => db.close({ timeoutMs: 5 } as never), /unknown option timeoutMs.*drainMs/],
+  ['options of serverVersion', () => serverVersion(db, { timeout: 5 } as never), /unknown option timeout/],
+  ['options of close', () => db.close({ timeoutMs: 5 } as never), /unknown option timeoutMs.*drainMs/],
   ['drainMs', () => db.close({ drainMs: -1 }), /drainMs must be a positive .*, not -1/],
 ])('%s is rejected before anything is sent', async (_, work, message) => {
   const error: unknown = await work().catch((reason: unknown) => reason)

@@ -5,7 +5,7 @@ import { HttpError } from '../base/errors.ts'
 import { executeMultiple } from './execute-multiple.ts'
 import { openStream } from './stream.ts'
 
-// Batches and transactions on servers that misbehave. Each test scripts its own.
+// Batches and transactions on servers that respond incorrectly. Each test scripts its own.
 
 test.each(['', '<html>no such page</html>', 'not found'])(
   'a server without /v3 (404 with %j) gets transactions on /v2, each statement after a BEGIN probe',
@@ -71,15 +71,15 @@ test.each(['throw', 'rollback'])(
     })
     const run = db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')
-      if (end === 'throw') throw new Error('mine')
+      if (end === 'throw') throw new Error('own error')
       await tx.rollback()
     })
-    await run.catch((error: unknown) => expect(error).toEqual(new Error('mine')))
+    await run.catch((error: unknown) => expect(error).toEqual(new Error('own error')))
     expect(isEnded).toBe(true)
   },
 )
 
-test('a batch with foreign keys off switches them off before it begins, and runs nothing if that fails', async () => {
+test('a batch with foreignKeys off disables them before it begins, and runs nothing if that fails', async () => {
   const { db, received } = await scripted(streams())
   expect(await db.batch(['drop table a', 'select 1'], { foreignKeys: 'off' })).toHaveLength(2)
   const ok = (step: number): unknown => ({ type: 'ok', step })
@@ -122,7 +122,7 @@ test('a batch rejected by a server that supports batches is not sent as separate
   expect(received.map(({ body }) => body.includes('insert'))).toEqual([true, false, true])
 })
 
-test('a server that rejects everything is not mistaken for one without batches', async () => {
+test('a server that rejects everything is not treated as one without batches', async () => {
   const { db, received } = await scripted(status(400, '{"error":"no"}'))
   const expected = { status: 400, outcome: 'not_applied' }
   await expect(db.batch(['insert into t values (1)'])).rejects.toMatchObject(expected)
@@ -138,7 +138,7 @@ test('a 404 in JSON does not mean that there is no /v3', async () => {
   expect(received.map(({ url }) => url)).toEqual(['/v3/pipeline'])
 })
 
-test('a stream continues at the URL that the server returned, new ones at the configured URL; the token is sent nowhere else', async () => {
+test('a stream continues at the URL that the server returned, a new stream uses the configured URL, and the token is sent to no other host', async () => {
   const other = await scripted(streams())
   const { db, received } = await scripted(
     streams(() => ({ base_url: other.url })),
@@ -152,13 +152,13 @@ test('a stream continues at the URL that the server returned, new ones at the co
   }
   expect([received.length, other.received.length]).toEqual([2, 4])
 
-  const stranger = await scripted(streams())
-  const careful = await scripted(
-    streams(() => ({ base_url: stranger.url })),
+  const otherHost = await scripted(streams())
+  const allowed = await scripted(
+    streams(() => ({ base_url: otherHost.url })),
     { authToken: 'secret' },
   )
-  await careful.db.transaction((tx) => tx.execute('select 1'))
-  expect([careful.received.length, stranger.received.length]).toEqual([2, 0])
+  await allowed.db.transaction((tx) => tx.execute('select 1'))
+  expect([allowed.received.length, otherHost.received.length]).toEqual([2, 0])
 })
 
 test.each([
@@ -170,21 +170,24 @@ test.each([
     'TRANSACTION_EXPIRED',
   ],
   [404, '{"error":"stream not found"}', 'application/json', 'TRANSACTION_LOST'],
-])('a lost stream (%i %s) is one typed error, for later calls too', async (code, text, type, expected) => {
-  const { db, received } = await scripted((request, response, count) => {
-    if (count === 1) streams()(request, response, count)
-    else status(code, text, type)(request, response, count)
-  })
-  const errors: unknown[] = []
-  const given = db.transaction(async (tx) => {
-    await tx.execute('select 1')
-    await tx.execute('select 2').catch((error: unknown) => errors.push(error))
-    await tx.execute('select 3').catch((error: unknown) => errors.push(error))
-  })
-  await expect(given).rejects.toMatchObject({ code: expected, cause: { status: code } })
-  expect(errors).toMatchObject([{ code: expected }, { code: expected }])
-  expect(received).toHaveLength(2)
-})
+])(
+  'a lost stream (%i %s) rejects this and all later calls with the same typed error',
+  async (code, text, type, expected) => {
+    const { db, received } = await scripted((request, response, count) => {
+      if (count === 1) streams()(request, response, count)
+      else status(code, text, type)(request, response, count)
+    })
+    const errors: unknown[] = []
+    const given = db.transaction(async (tx) => {
+      await tx.execute('select 1')
+      await tx.execute('select 2').catch((error: unknown) => errors.push(error))
+      await tx.execute('select 3').catch((error: unknown) => errors.push(error))
+    })
+    await expect(given).rejects.toMatchObject({ code: expected, cause: { status: code } })
+    expect(errors).toMatchObject([{ code: expected }, { code: expected }])
+    expect(received).toHaveLength(2)
+  },
+)
 
 test('a commit whose response is lost has an unknown outcome', async () => {
   const { db } = await scripted((request, response, count) => {
@@ -197,15 +200,15 @@ test('a commit whose response is lost has an unknown outcome', async () => {
   })
 })
 
-test('a transaction whose response is lost sends nothing more, and its rollback does not reject', async () => {
+test('a transaction that has lost a response sends nothing more, and its rollback does not reject', async () => {
   const { db, received } = await scripted((_, response) => response.destroy())
-  const mine = new Error('mine')
+  const ownError = new Error('own error')
   const given = db.transaction(async (tx) => {
     await expect(tx.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
     await expect(tx.execute('select 2')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
-    throw mine
+    throw ownError
   })
-  await expect(given).rejects.toBe(mine)
+  await expect(given).rejects.toBe(ownError)
   expect(received).toHaveLength(1)
 })
 
@@ -235,7 +238,7 @@ test('an idle transaction is closed after its time limit; later calls reject, in
   expect(received.map(({ body }) => body.includes('close'))).toEqual([false, true])
 })
 
-test('an ended transaction keeps no timer, which would delay the exit of the program', async () => {
+test('an ended transaction leaves no timer that would delay the exit of the program', async () => {
   const { db } = await scripted(streams(), { requestTimeoutMs: Infinity })
   const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
   await db.execute('select 1')
@@ -264,7 +267,7 @@ test.each([
   ['deferred', 'insert into t values (1)', expect.any(Number)],
   ['readonly', 'select 1', null],
   ['immediate', 'select 1', expect.any(Number)],
-] as const)('the clock of a %s transaction after %s', async (mode, sql, expected) => {
+] as const)('the time limit of a %s transaction after %s', async (mode, sql, expected) => {
   const { db } = await scripted(streams())
   await db.transaction(
     async (tx) => {
@@ -275,7 +278,7 @@ test.each([
   )
 })
 
-test('with transactionTimeoutMs: Infinity the server ends idle transactions', async () => {
+test('with transactionTimeoutMs: Infinity, only the server ends idle transactions', async () => {
   const { db } = await scripted(streams(), { transactionTimeoutMs: Infinity })
   await db.transaction(async (tx) => {
     await tx.execute('select 1')
@@ -287,11 +290,11 @@ test('a transaction without its own time limit ends when the server has closed i
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
   try {
     const { db } = await scripted(streams(), { transactionTimeoutMs: Infinity })
-    const left = openStream(db)
-    left.begin()
-    await left.execute('insert into t values (0)')
+    const remaining = openStream(db)
+    remaining.begin()
+    await remaining.execute('insert into t values (0)')
     await vi.advanceTimersByTimeAsync(10_100)
-    await expect(left.commit()).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
+    await expect(remaining.commit()).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
 
     const stream = openStream(db)
     stream.begin()
@@ -310,7 +313,7 @@ test('a transaction without its own time limit ends when the server has closed i
   }
 })
 
-test('retry runs the callback again after a loss, up to its limit', async () => {
+test('retry runs the callback again after a lost transaction, up to the given number of times', async () => {
   const { db } = await scripted((request, response, count) => {
     if (count % 2 === 1) streams()(request, response, count)
     else status(400, 'Received an invalid baton')(request, response, count)
@@ -328,7 +331,7 @@ test('retry runs the callback again after a loss, up to its limit', async () => 
   expect(runs).toBe(3)
 })
 
-test("retry does not apply to the callback's own errors and to lost commits", async () => {
+test("retry applies neither to the callback's own errors nor to lost commits", async () => {
   const { db } = await scripted((request, response, count) => {
     if (request.body.includes('COMMIT')) response.destroy()
     else streams()(request, response, count)
@@ -339,18 +342,18 @@ test("retry does not apply to the callback's own errors and to lost commits", as
     { code: 'NETWORK', outcome: 'unknown' },
   )
   expect(runs).toBe(1)
-  const mine = db.transaction(
+  const ownError = db.transaction(
     () => {
       count()
-      throw new Error('mine')
+      throw new Error('own error')
     },
     { retry: 5 },
   )
-  await expect(mine).rejects.toThrow('mine')
+  await expect(ownError).rejects.toThrow('own error')
   expect(runs).toBe(2)
 })
 
-test('if a whole request is rejected, the error has the SQL of a single statement, but not of several', async () => {
+test('if a whole request is rejected, the error contains the SQL only if there was a single statement', async () => {
   const error = { message: 'no SQL', code: 'SQL_PARSE_ERROR' }
   const { db } = await scripted((_, response) =>
     answer(response, { baton: null, base_url: null, results: [{ type: 'error', error }] }),
@@ -362,7 +365,7 @@ test('if a whole request is rejected, the error has the SQL of a single statemen
   })
 })
 
-test('the error of a script with one failing statement has its position', async () => {
+test('the error of a script contains the position of the failing statement', async () => {
   const failed = { message: 'UNIQUE constraint failed: t.a', code: 'SQLITE_CONSTRAINT' }
   const result = { step_results: [null], step_errors: [failed] }
   const { db } = await scripted((request, response, count) =>
@@ -380,7 +383,7 @@ test('the error of a script with one failing statement has its position', async 
   })
 })
 
-test('a 404 from a missing database does not show whether the server has /v3', async () => {
+test('a 404 from a missing database does not determine whether the server has /v3', async () => {
   const { db, received } = await scripted((request, response, count) => {
     if (count <= 2) status(404, '<html>not ready</html>')(request, response, count)
     else streams()(request, response, count)

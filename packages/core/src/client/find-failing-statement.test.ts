@@ -7,13 +7,13 @@ const stopped = new SqlError({ message: 'malformed JSON', code: 'SQLITE_ERROR' }
 
 /** A server that rejects SQL it cannot parse before it runs the first statement, which fails. */
 function server() {
-  const tried: string[][] = []
+  const attempts: string[][] = []
   const batch = async ([first, ...rest]: string[]): Promise<never> => {
-    tried.push(rest)
+    attempts.push(rest)
     expect(first).toContain('json(')
     throw rest.some((sql) => sql.startsWith('selec ')) ? refused : stopped
   }
-  return { tried, batch }
+  return { attempts, batch }
 }
 const statements = (count: number, broken: readonly number[]): { sql: string }[] =>
   Array.from({ length: count }, (_, at) => ({ sql: broken.includes(at) ? `selec ${at}` : `select ${at}` }))
@@ -26,29 +26,29 @@ test.each([
   [100, [63]],
   [100, [20, 80]],
 ])('of %i statements, finds the first invalid one: %j', async (count, broken) => {
-  const { tried, batch } = server()
+  const { attempts, batch } = server()
   const found = await findFailingStatement(refused, statements(count, broken), { batch })
   expect(found).toMatchObject({ statementIndex: broken[0], sql: `selec ${broken[0]}`, code: refused.code })
   expect((found as Error).message).toBe(refused.message)
   expect((found as Error).stack).toContain('find-failing-statement.test.ts')
   expect((found as Error).stack).toContain(`SQL: selec ${broken[0]}\n`)
-  expect(tried.length).toBeLessThanOrEqual(Math.ceil(Math.log2(count)) + 1)
+  expect(attempts.length).toBeLessThanOrEqual(Math.ceil(Math.log2(count)) + 1)
 })
 
-test('an error that has a position, or of another kind, is unchanged and costs no request', async () => {
+test('an error that already has a position, or is of another kind, is unchanged and causes no request', async () => {
   for (const error of [
     new SqlError({ message: 'x', code: 'SQL_PARSE_ERROR' }, 'x', 2),
     new SqlError({ message: 'no such table: x', code: 'SQLITE_ERROR' }),
     new TypeError('x'),
     'x',
   ]) {
-    const { tried, batch } = server()
+    const { attempts, batch } = server()
     expect(await findFailingStatement(error, statements(3, [1]), { batch })).toBe(error)
-    expect(tried).toEqual([])
+    expect(attempts).toEqual([])
   }
 })
 
-test('if no invalid statement is found, or they cannot be described, the error is unchanged', async () => {
+test('the error is unchanged if no invalid statement is found, or if the search fails', async () => {
   expect(await findFailingStatement(refused, statements(5, []), server())).toBe(refused)
   expect(await findFailingStatement(refused, [], server())).toBe(refused)
   const unreachable = async (): Promise<never> => {

@@ -85,7 +85,7 @@ async function* read(
     report = null
     throw withCallerStack(reason, [encoded])
   } finally {
-    // also when the loop is left early
+    // also if the loop is left early
     if (reader?.stoppedEarly) report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
     reader?.release()
     await own?.close()

@@ -6,7 +6,10 @@ import { PROBE } from './control.ts'
 export const withIndex = (json: string | undefined, index: string | null): string =>
   `{${index === null ? '' : `"replication_index":"${index}",`}${json?.slice(1)}`
 
-/** Adds a step to those of a batch and returns its number. @param condition wire JSON under which it runs; absent = always */
+/**
+ * Adds a step to those of a batch and returns its number. @param condition wire JSON of the condition under which it runs; absent
+ * = always
+ */
 export const addStep = (steps: string[], statementJson: string, condition?: string): number =>
   steps.push(`{"stmt":${statementJson}${condition ? `,"condition":${condition}` : ''}}`) - 1
 

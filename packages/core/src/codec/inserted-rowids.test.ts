@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { InsertedRowids } from './inserted-rowids.ts'
 import { encodeStatement } from './statement.ts'
 
-const answer = (rowid: string | null, count = 1) => ({
+const response = (rowid: string | null, count = 1) => ({
   cols: [],
   rows: [],
   affected_row_count: count,
@@ -12,45 +12,49 @@ const UPSERT = 'insert into t values (1) on conflict do update set a = 2'
 
 test('the rowid of an insert is exact', () => {
   const rowids = new InsertedRowids()
-  expect(rowids.read(answer('9223372036854775807'), encodeStatement('insert into t values (1)'))).toBe(
+  expect(rowids.read(response('9223372036854775807'), encodeStatement('insert into t values (1)'))).toBe(
     9223372036854775807n,
   )
-  expect(rowids.read(answer('-5'), encodeStatement('/* x */ REPLACE into t values (1)'))).toBe(-5n)
+  expect(rowids.read(response('-5'), encodeStatement('/* x */ REPLACE into t values (1)'))).toBe(-5n)
   expect(
-    rowids.read(answer('7'), encodeStatement('with x as (select 1) insert into t select * from x')),
+    rowids.read(response('7'), encodeStatement('with x as (select 1) insert into t select * from x')),
   ).toBe(7n)
-  expect(rowids.read(answer('7'), encodeStatement('insert into other values (1)'))).toBe(7n)
+  expect(rowids.read(response('7'), encodeStatement('insert into other values (1)'))).toBe(7n)
 })
 
 test('rowid 0 counts as a rowid', () => {
   const rowids = new InsertedRowids()
-  expect(rowids.read(answer('0'), encodeStatement('insert into t (id) values (0)'))).toBe(0n)
-  expect(rowids.read(answer('0'), encodeStatement('insert into t (id) values (0)'))).toBe(0n)
+  expect(rowids.read(response('0'), encodeStatement('insert into t (id) values (0)'))).toBe(0n)
+  expect(rowids.read(response('0'), encodeStatement('insert into t (id) values (0)'))).toBe(0n)
 })
 
-test('an UPDATE in a WITH statement has none, even if it calls replace()', () => {
+test('an UPDATE in a WITH statement has no rowid, even if it calls replace()', () => {
   const rowids = new InsertedRowids()
   expect(
     rowids.read(
-      answer('5'),
+      response('5'),
       encodeStatement("with x as (select 1) update t set a = replace(a, 'insert', '')"),
     ),
   ).toBeNull()
 })
 
 test.each([
-  ['inserted nothing', answer('5', 0), 'insert or ignore into t values (1)'],
-  ['is another statement, for which the server repeats the last one', answer('5'), 'update t set a = 1'],
-  ['is a delete', answer('5'), 'delete from t'],
-  ['is on a stream that has inserted nothing', answer('0'), UPSERT],
-  ['has none', answer(null), 'insert into t values (1)'],
+  ['inserted nothing', response('5', 0), 'insert or ignore into t values (1)'],
+  [
+    'is another statement, for which the server repeats the previous rowid',
+    response('5'),
+    'update t set a = 1',
+  ],
+  ['is a delete', response('5'), 'delete from t'],
+  ['is on a stream that has inserted nothing', response('0'), UPSERT],
+  ['has none', response(null), 'insert into t values (1)'],
 ])('a statement that %s has none', (_, result, sql) => {
   expect(new InsertedRowids().read(result, encodeStatement(sql))).toBeNull()
 })
 
-test('an upsert that became an update does not have the rowid of the insert before it', () => {
+test('an upsert that updated a row does not return the rowid of the previous insert', () => {
   const rowids = new InsertedRowids()
-  expect(rowids.read(answer('5'), encodeStatement('insert into other values (1)'))).toBe(5n)
-  expect(rowids.read(answer('5'), encodeStatement(UPSERT))).toBeNull()
-  expect(rowids.read(answer('6'), encodeStatement(UPSERT))).toBe(6n)
+  expect(rowids.read(response('5'), encodeStatement('insert into other values (1)'))).toBe(5n)
+  expect(rowids.read(response('5'), encodeStatement(UPSERT))).toBeNull()
+  expect(rowids.read(response('6'), encodeStatement(UPSERT))).toBe(6n)
 })

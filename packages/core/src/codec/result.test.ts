@@ -11,7 +11,7 @@ const wire = (names: string[], rows: WireValue[][], more: Partial<WireResult> = 
   ...more,
 })
 
-test('rows are plain objects, whatever the names of the columns', () => {
+test('rows are plain objects, regardless of the column names', () => {
   const names = ['length', '0', '__proto__', 'constructor', 'toString', '']
   const { rows } = decodeResult(wire(names, [names.map((_, at) => integer(String(at)))]), 'auto')
   const row = rows[0] as Record<string, unknown>
@@ -26,7 +26,7 @@ test('rows are plain objects, whatever the names of the columns', () => {
   expect(JSON.parse(JSON.stringify(row))['length']).toBe(0)
 })
 
-test('if columns have the same name, objects keep the last and arrays keep all', () => {
+test('if columns have the same name, objects contain the last value and arrays contain all', () => {
   const result = wire(['id', 'id'], [[integer('1'), integer('2')]])
   expect(decodeResult(result, 'auto').rows).toEqual([{ id: 2 }])
   expect(decodeResult(result, 'auto', 'array').rows).toEqual([[1, 2]])

@@ -50,7 +50,7 @@ const result = fc.integer({ min: 0, max: 5 }).chain((width) =>
   }),
 )
 
-const answerOf = (results: readonly unknown[]): string =>
+const responseOf = (results: readonly unknown[]): string =>
   JSON.stringify({
     baton: null,
     base_url: null,
@@ -75,11 +75,11 @@ const modes = fc.record({
   rowMode: fc.constantFrom<RowMode>('object', 'array'),
 })
 
-test('long rows are parsed as by JSON.parse, value by value', () => {
+test('parses long rows to the same values as JSON.parse', () => {
   let readAsText = 0
   fc.assert(
     fc.property(fc.array(result, { minLength: 1, maxLength: 3 }), modes, (results, { intMode, rowMode }) => {
-      const decoded = resultsIn(answerOf(results))
+      const decoded = resultsIn(responseOf(results))
       for (const [at, each] of decoded.entries()) {
         readAsText += Number(each.rows instanceof RowText)
         const plain = JSON.parse(JSON.stringify(results[at])) as WireResult
@@ -99,18 +99,18 @@ const long = (name: string): WireResult => ({
   affected_row_count: 0,
   last_insert_rowid: null,
 })
-const wanted = (name: string): unknown =>
+const expected = (name: string): unknown =>
   Array.from({ length: 100 }, (_, at) => ({ [name]: `${name} ${at}` }))
 
 test.each([
-  ['another order of parts', ({ cols, rows, ...rest }: WireResult) => ({ ...rest, cols, rows })],
+  ['a different order of parts', ({ cols, rows, ...rest }: WireResult) => ({ ...rest, cols, rows })],
   ['rows before columns', ({ cols, rows, ...rest }: WireResult) => ({ rows, ...rest, cols })],
   [
     'another field after the rows',
     ({ cols, rows, ...rest }: WireResult) => ({ cols, rows, more: 1, ...rest }),
   ],
   [
-    'another order in the cells',
+    'a different order in the cells',
     ({ rows, ...rest }: WireResult) => ({
       cols: rest.cols,
       rows: (rows as WireValue[][]).map(([each]) =>
@@ -120,17 +120,17 @@ test.each([
     }),
   ],
 ])('%s is parsed', (_, change) => {
-  const decoded = resultsIn(answerOf([change(long('a')), change(long('b')), long('c')]))
-  expect(decoded.map((each) => decodeResult(each, 'auto').rows)).toEqual(['a', 'b', 'c'].map(wanted))
+  const decoded = resultsIn(responseOf([change(long('a')), change(long('b')), long('c')]))
+  expect(decoded.map((each) => decodeResult(each, 'auto').rows)).toEqual(['a', 'b', 'c'].map(expected))
 })
 
 test('white space is skipped', () => {
-  const text = JSON.stringify(JSON.parse(answerOf([long('a')])), null, 1)
-  expect(resultsIn(text).map((each) => decodeResult(each, 'auto').rows)).toEqual([wanted('a')])
+  const text = JSON.stringify(JSON.parse(responseOf([long('a')])), null, 1)
+  expect(resultsIn(text).map((each) => decodeResult(each, 'auto').rows)).toEqual([expected('a')])
 })
 
-test('white space in the middle of rows changes nothing', () => {
-  const text = answerOf([long('a')])
+test('white space in the middle of rows is ignored', () => {
+  const text = responseOf([long('a')])
   const start = text.indexOf('{"type":"text"')
   const cellLength = text.indexOf('}', start) - start
   // between two tokens of the first cells
@@ -140,24 +140,24 @@ test('white space in the middle of rows changes nothing', () => {
   expect(places.length).toBeGreaterThan(30)
   for (const { index } of places) {
     const changed = `${text.slice(0, start + index)} ${text.slice(start + index)}`
-    expect(resultsIn(changed).map((each) => decodeResult(each, 'auto').rows)).toEqual([wanted('a')])
+    expect(resultsIn(changed).map((each) => decodeResult(each, 'auto').rows)).toEqual([expected('a')])
   }
 })
 
 test('truncated rows are rejected', () => {
-  const text = answerOf([long('a')])
+  const text = responseOf([long('a')])
   for (let length = text.indexOf('{"type":"text"'); length < text.length; length += 7)
     expect(() => resultsIn(text.slice(0, length))).toThrow(ProtocolError)
 })
 
 test('a short or empty result is not kept as text', () => {
-  const [short] = resultsIn(answerOf([{ ...long('a'), rows: [[{ type: 'null' }]] }]))
+  const [short] = resultsIn(responseOf([{ ...long('a'), rows: [[{ type: 'null' }]] }]))
   expect(short?.rows).toEqual([[{ type: 'null' }]])
-  const [none] = resultsIn(answerOf([{ ...long('a'), rows: [] }]))
+  const [none] = resultsIn(responseOf([{ ...long('a'), rows: [] }]))
   expect(none?.rows).toEqual([])
 })
 
-test('a batch with long results', () => {
+test('parses a batch with long results', () => {
   const text = JSON.stringify({
     results: [
       {
@@ -175,5 +175,5 @@ test('a batch with long results', () => {
     }
   ).response
   const rows = batch.step_results.map((each) => each && decodeResult(each, 'auto').rows)
-  expect(rows).toEqual([wanted('a'), null, wanted('b')])
+  expect(rows).toEqual([expected('a'), null, expected('b')])
 })

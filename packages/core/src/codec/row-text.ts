@@ -3,7 +3,7 @@ import type { WireBatchResult, WirePipelineResponse, WireValue } from '../base/w
 import { decodeFloat, decodeInteger, type IntMode, type Value } from './value.ts'
 
 // Parses the rows of long results from the text of the response. JSON.parse would spend most of its time on an object for each
-// cell, which no caller sees. Anything not formatted exactly as servers format it is left to JSON.parse.
+// cell, which no caller sees. Text that is not formatted exactly as servers format it is left to JSON.parse.
 
 /** Results with fewer characters are parsed as JSON. */
 const MIN_LENGTH = 1_000

@@ -108,7 +108,7 @@ test('encodes a large blob', () => {
   expect(encodeBase64(bytes)).toBe(Buffer.from(bytes).toString('base64'))
 })
 
-test('returned integers follow intMode', () => {
+test('returned integers depend on intMode', () => {
   const integer = (value: string): WireValue => ({ type: 'integer', value })
   expect(decodeValue(integer('9007199254740991'), 'auto', 'a')).toBe(9007199254740991)
   expect(decodeValue(integer('9007199254740992'), 'auto', 'a')).toBe(9007199254740992n)
@@ -122,7 +122,7 @@ test('returned integers follow intMode', () => {
   )
 })
 
-test('floats may be sent as number, text or null', () => {
+test('decodes floats sent as a number, text or null', () => {
   expect(decodeValue({ type: 'float', value: 1.5 }, 'auto', 'a')).toBe(1.5)
   expect(decodeValue({ type: 'float', value: '1.5' }, 'auto', 'a')).toBe(1.5)
   expect(decodeValue({ type: 'float', value: null }, 'auto', 'a')).toBeNaN()

@@ -11,7 +11,7 @@ const job = (state: string, more: object = {}): object => ({
   ...more,
 })
 
-test('the list, newest first', async () => {
+test('lists jobs, newest first', async () => {
   const body = {
     schema_version: 4,
     migrations: [{ job_id: 2, status: 'RunFailure' }, { job_id: 1, status: null }, { job_id: 0 }],
@@ -57,7 +57,7 @@ test("reads jobs in the server's format and in the documented one", async () => 
   expect(progress[0]).toEqual({ database: 'n', status: 'Enqueued', error: 'aborted' })
 })
 
-test('waits until it has finished, and reports its progress', async () => {
+test('waits until a job has finished, and reports its progress', async () => {
   const states = ['WaitingDryRun', 'DryRunSuccess', 'WaitingRun', 'RunSuccess']
   const { db } = await scripted((_, response, count) => answer(response, job(states[count - 1] as string)))
   const seen: Job[] = []
@@ -88,20 +88,20 @@ test('a wait ends at its timeout, or when its signal is aborted', async () => {
   await expect(closing).rejects.toMatchObject({ code: 'CLOSED' })
 })
 
-test('rejections, and responses that are not jobs', async () => {
+test('rejects missing jobs, invalid ids, and responses that are not jobs', async () => {
   const { db } = await scripted(status(404, '{"error":"couldn\'t find requested migration job"}'))
   await expect(jobs.get(db, 9)).rejects.toThrow(HttpError)
   for (const id of [-1, 1.5, Number.NaN, '1' as unknown as number])
     await expect(jobs.get(db, id)).rejects.toThrow('a whole number')
   await expect(jobs.wait(db, 1, { poll: 1 } as object)).rejects.toThrow('unknown option poll')
   for (const body of ['<html>', '{}', '[]', 'null', '{"job_id":"1"}', '{"job_id":1}']) {
-    const { db: odd } = await scripted((_, response) => answer(response, body))
-    await expect(jobs.get(odd, 1)).rejects.toThrow(ProtocolError)
-    await expect(jobs.list(odd)).rejects.toThrow(ProtocolError)
+    const { db: malformed } = await scripted((_, response) => answer(response, body))
+    await expect(jobs.get(malformed, 1)).rejects.toThrow(ProtocolError)
+    await expect(jobs.list(malformed)).rejects.toThrow(ProtocolError)
   }
 })
 
-test('describe: one statement, and malformed responses', async () => {
+test('describe accepts a single statement, and rejects malformed responses', async () => {
   const { db, received } = await scripted((_, response) => answer(response, '{"results":[{}]}'))
   await expect(describeStatement(db, 'select 1; select 2')).rejects.toThrow('one statement, not 2')
   await expect(describeStatement(db, ' -- nothing')).rejects.toThrow('one statement, not 0')
@@ -110,13 +110,13 @@ test('describe: one statement, and malformed responses', async () => {
 })
 
 test('a wait in progress finishes when the client is closed', async () => {
-  const asked = Promise.withResolvers<void>()
+  const requested = Promise.withResolvers<void>()
   const { db } = await scripted((_, response, count) => {
-    asked.resolve()
+    requested.resolve()
     answer(response, job(count < 3 ? 'WaitingRun' : 'RunSuccess'))
   })
   const waiting = jobs.wait(db, 2, { pollMs: 1 })
-  await asked.promise
+  await requested.promise
   const closed = db.close({ drainMs: 60_000 })
   await expect(jobs.get(db, 2)).rejects.toThrow('the client is closed')
   expect(await waiting).toMatchObject({ status: 'RunSuccess' })

@@ -16,8 +16,8 @@ const begin = (response: ServerResponse, text = ''): void => {
 }
 const NONE = { insert: 0, update: 0, delete: 0, unknown: 0 }
 
-/** The first events of a listener, and the error that it then throws. */
-async function hear(
+/** Returns the first events of a listener, and the error that it then throws. */
+async function collect(
   script: Script,
   count: number,
   options: Partial<ListenOptions> = {},
@@ -54,7 +54,7 @@ function listenByHand(options: { readonly timeoutMs?: number } = {}) {
   return { clock, bodies, observed, events }
 }
 
-test('counts of each transaction, whatever the white space and wherever the text is split', async () => {
+test('reports the counts of each transaction, regardless of white space and of where the text is split', async () => {
   const text = [
     ': a comment\n\n',
     changes('{"insert":2}'),
@@ -63,7 +63,7 @@ test('counts of each transaction, whatever the white space and wherever the text
     'event:other\ndata:x\n\n',
     changes('{"unknown":4}'),
   ].join('')
-  const { events } = await hear((_, response) => {
+  const { events } = await collect((_, response) => {
     begin(response)
     const writeFrom = (at: number): void => {
       if (at < text.length) response.write(text[at], () => setTimeout(writeFrom, 1, at + 1))
@@ -80,9 +80,9 @@ test('counts of each transaction, whatever the white space and wherever the text
 
 test('requests a table and actions', async () => {
   const script: Script = (_, response) => begin(response)
-  expect((await hear(script, 1)).urls).toEqual(['/beta/listen?table=t'])
+  expect((await collect(script, 1)).urls).toEqual(['/beta/listen?table=t'])
   const actions = ['insert', 'delete'] as const
-  expect((await hear(script, 1, { table: 'a b&c', actions })).urls).toEqual([
+  expect((await collect(script, 1, { table: 'a b&c', actions })).urls).toEqual([
     '/beta/listen?table=a+b%26c&action=insert&action=delete',
   ])
 })
@@ -98,14 +98,14 @@ test('rejects invalid options before anything is sent', async () => {
 })
 
 test('reports that the server dropped some changes', async () => {
-  const { events } = await hear((_, response) => {
+  const { events } = await collect((_, response) => {
     begin(response, 'event:error\ndata:some changes were lost\n\n')
     response.write(changes('{"insert":1}'))
   }, 3)
   expect(events).toMatchObject([{ type: 'ready' }, { type: 'lost', reason: 'behind' }, { type: 'changes' }])
 })
 
-describe('a lost connection', () => {
+describe('reconnects', () => {
   const reconnected = [
     { type: 'ready' },
     { type: 'changes', insert: 1 },
@@ -123,7 +123,7 @@ describe('a lost connection', () => {
     ['was ended', (response: ServerResponse) => response.end()],
     ['was broken', (response: ServerResponse) => response.destroy()],
   ])('because it %s', async (_, end) => {
-    const { events, observed } = await hear(
+    const { events, observed } = await collect(
       once((response) => void end(response)),
       4,
     )
@@ -133,7 +133,7 @@ describe('a lost connection', () => {
     ])
   })
 
-  test('because the server was unresponsive for too long', async () => {
+  test('if the server is unresponsive for too long', async () => {
     const { clock, events, bodies, observed } = listenByHand({ timeoutMs: 150 })
     expect(await events.next()).toMatchObject({ value: { type: 'ready' } })
     const next = events.next()
@@ -147,7 +147,7 @@ describe('a lost connection', () => {
     await events.return()
   })
 
-  test('but not while keep-alives arrive', async () => {
+  test('not while keep-alives arrive', async () => {
     const { clock, events, bodies, observed } = listenByHand({ timeoutMs: 150 })
     expect(await events.next()).toMatchObject({ value: { type: 'ready' } })
     const next = events.next()
@@ -164,8 +164,8 @@ describe('a lost connection', () => {
     await events.return()
   })
 
-  test('while the server is unreachable, and while a proxy responds in its place', async () => {
-    const { events, urls } = await hear((_, response, count) => {
+  test('until the server is reachable and responds itself, not through a proxy error', async () => {
+    const { events, urls } = await collect((_, response, count) => {
       if (count === 1) {
         begin(response, changes('{"insert":1}'))
         setTimeout(() => response.destroy(), 30)
@@ -177,8 +177,8 @@ describe('a lost connection', () => {
     expect(urls).toHaveLength(7)
   })
 
-  test('and a server that rejects it afterwards', async () => {
-    const { events, error } = await hear((request, response, count) => {
+  test('until the server rejects the request', async () => {
+    const { events, error } = await collect((request, response, count) => {
       if (count > 1) {
         status(401, '{"error":"Unauthorized"}')(request, response, count)
         return
@@ -192,15 +192,15 @@ describe('a lost connection', () => {
   })
 })
 
-describe('what ends it', () => {
+describe('is ended by', () => {
   test.each([400, 401, 404])('HTTP %d', async (code) => {
-    const { error, urls } = await hear(status(code, '{"error":"no"}'), 1)
+    const { error, urls } = await collect(status(code, '{"error":"no"}'), 1)
     expect(error).toBeInstanceOf(HttpError)
     expect(urls).toHaveLength(1)
   })
 
-  test('a first connection that fails', async () => {
-    const { error } = await hear((_, response) => response.destroy(), 1)
+  test('a failure of the first connection', async () => {
+    const { error } = await collect((_, response) => response.destroy(), 1)
     expect(error).toBeInstanceOf(TransportError)
     expect((error as Error).stack).toContain('listen.test.ts')
   })
@@ -210,11 +210,11 @@ describe('what ends it', () => {
     ['an event without an end', `data:${'x'.repeat(1_100_000)}`],
     ['data that is not JSON', changes('many')],
   ])('%s', async (_, text) => {
-    const { error } = await hear((_, response) => begin(response, text), 9)
+    const { error } = await collect((_, response) => begin(response, text), 9)
     expect(error).toBeInstanceOf(ProtocolError)
   })
 
-  test('the signal, while it waits for an event, and while it waits to connect', async () => {
+  test('the signal, while it waits for an event or to connect', async () => {
     for (const script of [
       (_: unknown, response: ServerResponse) => begin(response),
       (_: unknown, response: ServerResponse, count: number) => {
@@ -243,13 +243,13 @@ describe('what ends it', () => {
     await expect(listen(db, { table: 't' }).next()).rejects.toThrow('the client is closed')
   })
 
-  test('leaving the loop ends the request', async () => {
-    const gone = Promise.withResolvers<void>()
-    const { events } = await hear((_, response) => {
-      response.on('close', gone.resolve)
+  test('leaving the loop, which aborts the request', async () => {
+    const disconnected = Promise.withResolvers<void>()
+    const { events } = await collect((_, response) => {
+      response.on('close', disconnected.resolve)
       begin(response)
     }, 1)
     expect(events).toHaveLength(1)
-    await gone.promise
+    await disconnected.promise
   })
 })

@@ -57,8 +57,8 @@ const STABLE_AFTER_MS = 5_000
  * ```
  * The server counts what SQLite's update hook reports: neither changes to WITHOUT ROWID tables nor a DELETE without
  * WHERE. Leaving the loop ends the listener; so does closing the client, with a TransportError `CLOSED`.
- * @throws HttpError if the server rejects the first or a later connection; TransportError if the first fails; ProtocolError if
- * the response is not an event stream; the signal's reason
+ * @throws HttpError if the server rejects the first or a later connection; TransportError if the first connection fails;
+ * ProtocolError if the response is not an event stream; the signal's reason
  */
 export function listen(db: Client, options: ListenOptions): AsyncGenerator<ChangeEvent, void, undefined> {
   checkOptions(options, OPTIONS)

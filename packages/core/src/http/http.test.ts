@@ -5,7 +5,7 @@ import { type Client, createClient } from '../client/client.ts'
 import { isHealthy, serverVersion } from '../endpoints/server-status.ts'
 import type { Fetch } from '../transport/transport.ts'
 
-// Requests to servers that misbehave. Each test scripts its own.
+// Requests to servers that respond incorrectly. Each test scripts its own.
 
 test.each([
   [401, 'Unauthorized: `no`', /HTTP 401: Unauthorized.*authToken/],
@@ -45,7 +45,7 @@ test.each([
   })
 })
 
-test.each([502, 503, 504, 429])('a read is sent again after HTTP %i', async (code) => {
+test.each([502, 503, 504, 429])('a read is retried after HTTP %i', async (code) => {
   const { db, received } = await scripted((request, response, count) =>
     count < 3 ? status(code, '<html>')(request, response, count) : answer(response, executed),
   )
@@ -53,7 +53,7 @@ test.each([502, 503, 504, 429])('a read is sent again after HTTP %i', async (cod
   expect(received).toHaveLength(3)
 })
 
-test('a read is sent again to a replica that has not received the database, a write is not', async () => {
+test('a read, but not a write, is retried on a replica that has not received the database yet', async () => {
   const unauthorized = status(
     500,
     '{"error":"Error parsing auth header: Expected authorization header but none given"}',
@@ -69,7 +69,7 @@ test('a read is sent again to a replica that has not received the database, a wr
   expect(received).toHaveLength(3)
 })
 
-test('a read is sent again when the connection breaks, at most three times in total', async () => {
+test('a read is retried when the connection breaks, and sent at most three times in total', async () => {
   const { db, received } = await scripted((_, response) => response.destroy())
   await expect(db.execute('select 1')).rejects.toMatchObject({ code: 'NETWORK' })
   expect(received).toHaveLength(3)
@@ -81,13 +81,13 @@ test.each([
   ['a pragma', (db: Client) => db.execute('pragma user_version = 5')],
   ['a batch with a write', (db: Client) => db.batch(['select 1', 'delete from t'])],
   ['a read that is declared a write', (db: Client) => db.execute('select f()', [], { readOnly: false })],
-])('%s is not sent again if it may have run', async (_, call) => {
+])('%s is not retried if it may have run', async (_, call) => {
   const { db, received } = await scripted((__, response) => response.destroy())
   await expect(call(db)).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
   expect(received).toHaveLength(1)
 })
 
-test('a statement of a transaction is not sent again; without a commit nothing was kept', async () => {
+test('a statement of a transaction is not retried; nothing was kept, because it was not committed', async () => {
   const { db, received } = await scripted((_, response) => response.destroy())
   await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject({
     code: 'TRANSACTION_LOST',
@@ -99,7 +99,7 @@ test('a statement of a transaction is not sent again; without a commit nothing w
   expect(received).toHaveLength(1)
 })
 
-test('a write is sent again after HTTP 429, which did not run it', async () => {
+test('a write is retried after HTTP 429, because it was not executed', async () => {
   const { db, received } = await scripted((request, response, count) =>
     count === 1
       ? status(429, '{"error":"Too many concurrent requests"}')(request, response, count)
@@ -121,8 +121,8 @@ test('waits as long as the server requests, but not past the deadline', async ()
   expect(received).toHaveLength(1)
 })
 
-test('an abort ends the waiting between attempts', async () => {
-  const reason = new Error('mine')
+test('an abort ends the wait between two attempts', async () => {
+  const reason = new Error('own error')
   const controller = new AbortController()
   const { db, received } = await scripted((_, response) => {
     response.writeHead(503, { 'retry-after': '5' })
@@ -132,16 +132,16 @@ test('an abort ends the waiting between attempts', async () => {
   expect(received).toHaveLength(1)
 })
 
-test('not every request to a failing server is sent three times: the retry budget is shared', async () => {
+test('requests to a failing server share a retry budget', async () => {
   const { db, received } = await scripted(status(503, ''))
   await Promise.allSettled(Array.from({ length: 50 }, () => db.execute('select 1')))
   expect(received).toHaveLength(60)
 })
 
-test('ten successful calls earn one more attempt', async () => {
-  let isWell = false
+test('ten successful calls restore one retry', async () => {
+  let isHealthyNow = false
   const { db, received } = await scripted((request, response, count) =>
-    isWell ? answer(response, executed) : status(503, '')(request, response, count),
+    isHealthyNow ? answer(response, executed) : status(503, '')(request, response, count),
   )
   const attempts = async (calls: number): Promise<number> => {
     const before = received.length
@@ -150,19 +150,19 @@ test('ten successful calls earn one more attempt', async () => {
   }
   expect(await attempts(5)).toBe(15)
   expect(await attempts(1)).toBe(1)
-  isWell = true
+  isHealthyNow = true
   expect(await attempts(11)).toBe(11)
-  isWell = false
+  isHealthyNow = false
   expect(await attempts(1)).toBe(2)
 })
 
-test('maxRetries: 0 sends once', async () => {
+test('with maxRetries: 0, a request is sent once', async () => {
   const { db, received } = await scripted(status(503, ''), { maxRetries: 0 })
   await expect(db.execute('select 1')).rejects.toMatchObject({ status: 503, outcome: 'not_applied' })
   expect(received).toHaveLength(1)
 })
 
-test('no server is listening: the request was not sent', async () => {
+test('if no server is listening, the request was not sent', async () => {
   const db = createClient({ url: 'http://127.0.0.1:1' })
   cleanUp.push(() => db.close())
   await expect(db.execute('select 1')).rejects.toMatchObject({
@@ -172,7 +172,7 @@ test('no server is listening: the request was not sent', async () => {
   })
 })
 
-test('the connection breaks after the request: the outcome is unknown', async () => {
+test('if the connection breaks after the request, the outcome is unknown', async () => {
   const { db } = await scripted((_, response) => response.destroy())
   await expect(db.execute('insert into t values (1)')).rejects.toMatchObject({
     code: 'NETWORK',
@@ -180,7 +180,7 @@ test('the connection breaks after the request: the outcome is unknown', async ()
   })
 })
 
-test('the response is truncated: a read has changed nothing, and the outcome of a write is unknown', async () => {
+test('if the response is truncated, a read has changed nothing, and the outcome of a write is unknown', async () => {
   const { db } = await scripted((_, response) => {
     response.writeHead(200, { 'content-length': '1000' })
     response.write('{"baton":null,')
@@ -201,7 +201,7 @@ test('a call to a server that never responds rejects at its deadline', async () 
   })
 })
 
-test('the deadline covers the body', async () => {
+test('the deadline includes reading the body', async () => {
   const { db } = await scripted((_, response) => {
     response.writeHead(200)
     response.write('{')
@@ -209,7 +209,7 @@ test('the deadline covers the body', async () => {
   await expect(db.execute('select 1', [], { timeoutMs: 40 })).rejects.toMatchObject({ code: 'TIMEOUT' })
 })
 
-test('the deadline covers waiting for a connection, and that request is never sent', async () => {
+test('the deadline includes the wait for a connection; after it, the request is never sent', async () => {
   const { db, received } = await scripted(() => {}, { concurrency: 1 })
   const first = db.execute('select 1', [], { timeoutMs: 120 })
   await expect(db.execute('select 2', [], { timeoutMs: 30 })).rejects.toMatchObject({
@@ -220,7 +220,7 @@ test('the deadline covers waiting for a connection, and that request is never se
   expect(received.map(({ body }) => body)).toEqual([expect.stringContaining('select 1')])
 })
 
-test('the deadline covers the function that fetches the token, and the signal ends its wait', async () => {
+test('the deadline includes fetching the token, and the signal ends that wait', async () => {
   const { db, received } = await scripted((_, response) => answer(response, executed), {
     authToken: () => new Promise<string>(() => {}),
   })
@@ -236,7 +236,7 @@ test('the deadline covers the function that fetches the token, and the signal en
   expect(received).toEqual([])
 })
 
-test('one call that hangs does not delay others', async () => {
+test('a call that hangs does not delay others', async () => {
   const { db } = await scripted((request, response) => {
     if (!request.body.includes('hang')) answer(response, executed)
   })
@@ -262,7 +262,7 @@ test.each([0, -1, Number.NaN, 2 ** 31])('rejects a deadline of %o', async (timeo
   expect(received).toHaveLength(0)
 })
 
-test('sends token and headers; a token function is called each time', async () => {
+test('sends the token and the headers; a token function is called for each request', async () => {
   let count = 0
   const { db, received } = await scripted((_, response) => answer(response, executed), {
     authToken: async () => `token-${(count += 1)}`,
@@ -279,7 +279,7 @@ test('sends token and headers; a token function is called each time', async () =
   })
 })
 
-test('an expired token: the call is rejected and not applied; the next call gets a new token', async () => {
+test('a call with an expired token is rejected and not applied; the next call uses a new token', async () => {
   const tokens = ['old', 'new']
   const { db, received } = await scripted(
     ({ headers }, response) =>
@@ -301,7 +301,7 @@ test('an empty token is ignored', async () => {
   }
 })
 
-test('an error of the token function is the error of the call', async () => {
+test('a call rejects with the error of the token function', async () => {
   const { db, received } = await scripted(() => {}, {
     authToken: () => {
       throw new Error('no vault')
@@ -317,7 +317,7 @@ test('an invalid token is rejected without being shown', () => {
   )
 })
 
-test('keeps the base path before every route', async () => {
+test('adds the base path to every route', async () => {
   const { url } = await scripted((_, response) => answer(response, executed))
   const { received, url: other } = await scripted((_, response) => answer(response, executed))
   expect(url).not.toBe(other)
@@ -328,17 +328,17 @@ test('keeps the base path before every route', async () => {
 })
 
 test('isHealthy() and serverVersion() return what the server reports', async () => {
-  const well = await scripted((request, response) =>
+  const healthy = await scripted((request, response) =>
     response.end(request.url === '/version' ? 'sqld 1.2.3\n' : ''),
   )
-  expect(await isHealthy(well.db)).toBe(true)
-  expect(await serverVersion(well.db)).toBe('sqld 1.2.3')
-  const ill = await scripted(status(503, ''))
-  expect(await isHealthy(ill.db)).toBe(false)
-  await expect(serverVersion(ill.db)).rejects.toBeInstanceOf(HttpError)
+  expect(await isHealthy(healthy.db)).toBe(true)
+  expect(await serverVersion(healthy.db)).toBe('sqld 1.2.3')
+  const failing = await scripted(status(503, ''))
+  expect(await isHealthy(failing.db)).toBe(false)
+  await expect(serverVersion(failing.db)).rejects.toBeInstanceOf(HttpError)
 })
 
-test('nothing is sent after close; a second close is allowed', async () => {
+test('sends nothing after close, which can be called twice', async () => {
   const { db, received } = await scripted((_, response) => answer(response, executed))
   await db.execute('select 1')
   await db.close()
@@ -372,13 +372,13 @@ test('a custom fetch sends all requests', async () => {
   expect(seen).toHaveLength(received.length)
 })
 
-test('fetch: deadline, abort, broken connection and close', async () => {
+test('with a custom fetch, a deadline, an abort, a broken connection and close reject the call', async () => {
   const { url } = await scripted((request, response) => {
     if (request.body.includes('break')) response.destroy()
   })
   const db = createClient({ url, fetch: (to, init) => fetch(to, init) })
   await expect(db.execute('select 1', [], { timeoutMs: 30 })).rejects.toMatchObject({ code: 'TIMEOUT' })
-  const reason = new Error('mine')
+  const reason = new Error('own error')
   await expect(db.execute('select 1', [], { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
   const controller = new AbortController()
   setTimeout(() => controller.abort(reason), 20)

@@ -223,7 +223,7 @@ export class Http {
     )
   }
 
-  /** Lets an aborted request finish in the background; it still counts as a concurrent request. */
+  /** Leaves an aborted request running in the background, where it still counts as a concurrent request. */
   #finishInBackground(exchange: Exchange<TransportHead>, place: Place | null): void {
     const cancel = this.clock.after(ABORTED_REQUEST_MS, () => exchange.abort())
     const end = (): void => {

@@ -8,16 +8,16 @@ const start = () => {
   return { clock, lifetime: new Lifetime(clock, 'http://x') }
 }
 /** Records when a promise settles. */
-const watch = (promise: Promise<unknown>) => {
-  const watched = { isSettled: false, promise }
+const observe = (promise: Promise<unknown>) => {
+  const observed = { isSettled: false, promise }
   void promise.then(() => {
-    watched.isSettled = true
+    observed.isSettled = true
   })
-  return watched
+  return observed
 }
 const stream: OpenStream = { abandon: () => Promise.reject(new Error('abandoned')) }
 
-test('without calls in flight it closes at once, even with drainMs, and on the second call', async () => {
+test('closes at once without calls in flight, even with drainMs and on the second call', async () => {
   const { lifetime } = start()
   await lifetime.close(60_000)
   await lifetime.close(60_000)
@@ -25,11 +25,11 @@ test('without calls in flight it closes at once, even with drainMs, and on the s
   expect(lifetime.isClosed).toBe(true)
 })
 
-test('with drainMs it waits for calls and open streams, and rejects new ones', async () => {
+test('with drainMs, close waits for calls and open streams, and rejects new ones', async () => {
   const { lifetime } = start()
   lifetime.begin()
   lifetime.trackStream(stream, true)
-  const closed = watch(lifetime.close(60_000))
+  const closed = observe(lifetime.close(60_000))
   expect(() => lifetime.begin()).toThrow('the client is closed')
   // part of a call that was already running
   lifetime.begin(true)
@@ -41,10 +41,10 @@ test('with drainMs it waits for calls and open streams, and rejects new ones', a
   await closed.promise
 })
 
-test('it waits for a stream that the last response has opened', async () => {
+test('close waits for a stream that the last response has opened', async () => {
   const { lifetime } = start()
   lifetime.begin()
-  const closed = watch(lifetime.close(60_000))
+  const closed = observe(lifetime.close(60_000))
   lifetime.end()
   await Promise.resolve()
   lifetime.trackStream(stream, true)
@@ -55,7 +55,7 @@ test('it waits for a stream that the last response has opened', async () => {
   await closed.promise
 })
 
-test('after drainMs, pending calls are aborted with their known outcome', async () => {
+test('after drainMs, pending calls are aborted with the outcome that is known', async () => {
   const { lifetime, clock } = start()
   lifetime.begin()
   const sent = expect(lifetime.wait({ mayHaveRun: () => true }).promise).rejects.toMatchObject({
@@ -76,9 +76,9 @@ test('open streams are closed once, at the end, even if close is called again wi
   let abandoned = 0
   lifetime.begin()
   lifetime.trackStream({ abandon: async () => void (abandoned += 1) }, true)
-  const patient = lifetime.close(60_000)
+  const firstClose = lifetime.close(60_000)
   await lifetime.close(0)
-  await patient
+  await firstClose
   expect(abandoned).toBe(1)
 })
 
@@ -88,7 +88,7 @@ test('close waits for aborted requests for a limited time, and then drops them',
   const quick = Promise.withResolvers<void>()
   lifetime.addBackground(quick.promise, () => (aborted += 1))
   lifetime.addBackground(new Promise(() => {}), () => (aborted += 1))
-  const closed = watch(lifetime.close(0))
+  const closed = observe(lifetime.close(0))
   quick.resolve()
   await clock.advance(CLOSE_TIMEOUT_MS - 1)
   expect([closed.isSettled, aborted]).toEqual([false, 0])
@@ -99,13 +99,13 @@ test('close waits for aborted requests for a limited time, and then drops them',
 
 test('a wait between two attempts ends with the time limit or signal of its call, or when the client is closed', async () => {
   const { lifetime, clock } = start()
-  const passed = watch(lifetime.sleep(50))
+  const passed = observe(lifetime.sleep(50))
   await clock.advance(50)
   expect(passed.isSettled).toBe(true)
   const reason = new Error('changed my mind')
   await expect(lifetime.sleep(50, AbortSignal.abort(reason))).rejects.toBe(reason)
-  const cut = expect(lifetime.sleep(50)).rejects.toThrow('the client is closed')
+  const canceled = expect(lifetime.sleep(50)).rejects.toThrow('the client is closed')
   await lifetime.close(0)
-  await cut
+  await canceled
   expect(clock.pending).toBe(0)
 })

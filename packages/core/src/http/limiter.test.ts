@@ -10,7 +10,7 @@ const open = (limit: number, queueLimit: number) => {
   return { clock, lifetime, limiter: new Limiter(lifetime, limit, queueLimit) }
 }
 
-test('admits as many calls as it has slots, and the others in order of arrival', async () => {
+test('admits as many calls as it has slots, then the others in order of arrival', async () => {
   const { limiter } = open(2, 10)
   const first = limiter.acquire({ onTimeout })
   const second = limiter.acquire({ onTimeout })
@@ -35,7 +35,7 @@ test('admits as many calls as it has slots, and the others in order of arrival',
   expect(limiter.acquire({ onTimeout }).waiter).toBe(null)
 })
 
-test('releasing a slot while it is awaited ends the wait and frees nothing', async () => {
+test('releasing a slot that is still awaited ends the wait and frees no slot', async () => {
   const { limiter } = open(1, 10)
   const first = limiter.acquire({ onTimeout })
   const second = limiter.acquire({ onTimeout })
@@ -78,7 +78,7 @@ test('a call that waits too long, or is aborted, leaves the queue and takes no s
   expect(clock.pending).toBe(0)
 })
 
-test.each([null, false, 0, ''])('an abort with %j rejects with exactly that', async (reason) => {
+test.each([null, false, 0, ''])('an abort with %j rejects with exactly that value', async (reason) => {
   const { limiter } = open(1, 10)
   void limiter.acquire({ onTimeout })
   const controller = new AbortController()

@@ -6,7 +6,7 @@ import type { ClientConfig } from '../config.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-/** A server with a state, which makes requests for a newer state wait. */
+/** A server with a replication index. Requests for a newer index wait. */
 class Replica {
   readonly reads: (string | null)[] = []
   probes = 0
@@ -25,7 +25,7 @@ class Replica {
       if (signal.aborted) end()
       if (!isStuck) setTimeout(resolve, body.includes('mine') ? this.answerMs : 10)
     })
-    const text = url.includes('cursor') ? this.#rows : this.#answer
+    const text = url.includes('cursor') ? this.#rows : this.#response
     return {
       status: 200,
       text: async () => text,
@@ -33,7 +33,7 @@ class Replica {
     }
   }
 
-  get #answer(): string {
+  get #response(): string {
     const index = `"replication_index":"${this.index}"`
     const result = `{"cols":[],"rows":[],"affected_row_count":0,"last_insert_rowid":null,${index}}`
     const execute = `{"type":"ok","response":{"type":"execute","result":${result}}}`
@@ -89,12 +89,12 @@ test('an index that is never reached is checked once; queued reads no longer wai
   const calls = Array.from({ length: 20 }, () => db.execute(READ))
   expect(new Set(await after(3_500, calls))).toEqual(new Set(['ok']))
   expect(replica.probes).toBe(1)
-  // the two that were stuck; the others were sent without it, or with a newer index
+  // the two reads that were waiting; the others were sent without an index or with a newer one
   expect(replica.reads.filter((wanted) => wanted === '100').length).toBe(2)
   expect(db.replicationIndex).toBe('5')
 })
 
-test('an index that was dropped and is seen again is checked again', async () => {
+test('an index that was reset and is received again is checked again', async () => {
   const replica = new Replica()
   const db = replica.client({ minReplicationIndex: 100 })
   expect(await after(2_200, [db.execute(READ)])).toEqual(['ok'])
@@ -120,7 +120,7 @@ test('a deadline that passes during the wait is a timeout', async () => {
   }
 })
 
-test('a wait that ends early leaves the rest of the time limit to the call', async () => {
+test('after a wait that ends early, the call can use the rest of its time limit', async () => {
   const replica = new Replica()
   replica.answerMs = 1_000
   const db = replica.client({ minReplicationIndex: 100 })
@@ -129,7 +129,7 @@ test('a wait that ends early leaves the rest of the time limit to the call', asy
   ])
 })
 
-test('a read that is retried while the client is closed with drainMs finishes', async () => {
+test('a read that is retried while the client is being closed with drainMs finishes', async () => {
   const replica = new Replica()
   const db = replica.client({ minReplicationIndex: 100 })
   const call = db.execute(READ)

@@ -31,7 +31,7 @@ function lockedServer(clock: ManualClock): { http: Http; bodies: string[] } {
   return { http: new Http(config, clock), bodies }
 }
 
-test.each(['autocommit', 'atomic'] as const)('a write is refused until its deadline: %s', async (scope) => {
+test.each(['autocommit', 'atomic'] as const)('a write is retried until its deadline: %s', async (scope) => {
   // the code is loaded with the first error, which takes more than microtasks
   await import('./unusual-errors.ts')
   const clock = new ManualClock()

@@ -103,12 +103,12 @@ test.each([
   ['Operation was blocked: not paid', 'BLOCKED'],
   ['Arguments do not match SQL parameters', 'ARGS_INVALID'],
   ['Response is too large', 'RESPONSE_TOO_LARGE'],
-])('libsql-server: %s is unchanged, and loads no code', (message, code) => {
+])('libsql-server: %s is unchanged, and does not load the translation', (message, code) => {
   expect(UNUSUAL_ERROR.test(JSON.stringify({ message, code }))).toBe(false)
   expect(translate({ message, code })).toEqual({ error: { message, code }, isTursodb: false })
 })
 
-test('libsql-server names a mode that it rejects', () => {
+test('explains that libsql-server does not support a transaction mode', () => {
   const message = 'SQL string could not be parsed: syntax error around L1:17: `concurrent`'
   const code = 'SQL_PARSE_ERROR'
   expect(UNUSUAL_ERROR.test(JSON.stringify({ message, code }))).toBe(true)
@@ -117,7 +117,7 @@ test('libsql-server names a mode that it rejects', () => {
   )
 })
 
-test('texts in values are unchanged', () => {
+test('does not change text in values', () => {
   const value = JSON.stringify({
     type: 'text',
     value: '{"message":"Runtime error: UNIQUE constraint failed: t.a (19)"}',

@@ -10,7 +10,7 @@ const sent = (received: readonly { readonly body: string }[]): string[][] =>
     ),
   )
 
-test('statements of one tick share a request, reads with reads and writes with writes', async () => {
+test('statements issued in the same tick share a request, reads with reads and writes with writes', async () => {
   const { db, received } = await scripted(streams(), { coalesce })
   await Promise.all([
     db.execute('insert into t values (1)'),
@@ -27,7 +27,7 @@ test('statements of one tick share a request, reads with reads and writes with w
     expect((JSON.parse(body) as { requests: unknown[] }).requests.at(-1)).toEqual({ type: 'close' })
 })
 
-test('without the option each has its own request', async () => {
+test('without the option, each statement has its own request', async () => {
   const { db, received } = await scripted(streams())
   await Promise.all([db.execute('select 1'), db.execute('select 2')])
   expect(received).toHaveLength(2)
@@ -67,7 +67,7 @@ test.each([
   const reasons = ended.map((each) => (each.status === 'rejected' ? (each.reason as Error) : null))
   for (const [at, reason] of reasons.entries()) {
     expect(reason).toMatchObject({ code: 'HTTP_STATUS', status: 503 })
-    // each shows its own statement
+    // each error shows its own statement
     expect(reason?.stack).toContain(`SQL: ${statements[at]}\n`)
   }
 })
@@ -76,7 +76,7 @@ test.each([
 const failing: Script = (request, response, count) =>
   (request.body.includes('bad') ? status(500, 'invalid utf-8 sequence') : streams())(request, response, count)
 
-test('if reads share a request, only the one whose result cannot be encoded fails', async () => {
+test('if reads share a request, only the read whose result cannot be encoded fails', async () => {
   const { db, received } = await scripted(failing, { coalesce })
   const ended = await Promise.allSettled(['select 1', 'select bad', 'select 2'].map((sql) => db.execute(sql)))
   expect(ended).toMatchObject([
@@ -84,7 +84,7 @@ test('if reads share a request, only the one whose result cannot be encoded fail
     { reason: { code: 'HTTP_STATUS', status: 500, outcome: 'not_applied' } },
     { status: 'fulfilled' },
   ])
-  // together, and then each separately
+  // first in one request, then each separately
   expect(received).toHaveLength(4)
 })
 
@@ -104,7 +104,7 @@ test('writes that return rows do not share a request with other writes', async (
   expect(ended).toMatchObject([done, done, unknown, unknown, done])
 })
 
-test('a response without one of the results fails only that call', async () => {
+test('a missing result fails only its own call', async () => {
   const script: Script = (request, response) => {
     const { requests } = JSON.parse(request.body) as { requests: { type: string }[] }
     const results = requests.map(({ type }, at) =>
@@ -129,19 +129,19 @@ test('a read that times out has changed nothing', async () => {
   await outcome
 })
 
-/** Responds when the test lets it. */
-function held(): { script: Script; answerAll: () => void } {
+/** Responds when the test calls `answerAll`. */
+function delayed(): { script: Script; respondAll: () => void } {
   const waiting: (() => void)[] = []
   return {
     script: (...args) => void waiting.push(() => streams()(...args)),
-    answerAll: () => {
+    respondAll: () => {
       for (const go of waiting.splice(0)) go()
     },
   }
 }
 
 test('an aborted call does not affect the results of the others', async () => {
-  const { script, answerAll } = held()
+  const { script, respondAll } = delayed()
   const { db, received } = await scripted(script, { coalesce })
   const controller = new AbortController()
   const given = db.execute('select 1', [], { signal: controller.signal })
@@ -151,7 +151,7 @@ test('an aborted call does not affect the results of the others', async () => {
   controller.abort(new Error('no longer wanted'))
   await expect(given).rejects.toThrow('no longer wanted')
   await expect(late).rejects.toMatchObject({ code: 'TIMEOUT', message: expect.stringContaining('100 ms') })
-  answerAll()
+  respondAll()
   expect((await kept).rows).toEqual([{ a: 1 }])
 })
 
@@ -208,13 +208,13 @@ test('a response with too few results fails the calls without one', async () => 
   expect(second).toMatchObject({ status: 'rejected', reason: { code: 'PROTOCOL' } })
 })
 
-test('closing a client rejects queued calls, and with drainMs lets them finish', async () => {
+test('closing a client rejects queued calls, or waits for them with drainMs', async () => {
   const { db, received } = await scripted(streams(), { coalesce })
   const call = db.execute('select 1')
   await Promise.all([db.close({ drainMs: 1_000 }), expect(call).resolves.toBeDefined()])
   const other = await scripted(streams(), { coalesce })
-  const cut = other.db.execute('insert into t values (1)')
-  const ended = expect(cut).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
+  const canceled = other.db.execute('insert into t values (1)')
+  const ended = expect(canceled).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
   await other.db.close()
   await ended
   expect([received.length, other.received.length]).toEqual([1, 0])

@@ -69,8 +69,8 @@ export class Coalescer {
     for (const entry of entries) {
       const last = requests.at(-1)
       room -= entry.characters
-      const isAlike = last?.[0] && returnsRows(last[0]) === returnsRows(entry)
-      if (isAlike && last.length < COALESCED_STATEMENTS && room >= 0) last.push(entry)
+      const isSameKind = last?.[0] && returnsRows(last[0]) === returnsRows(entry)
+      if (isSameKind && last.length < COALESCED_STATEMENTS && room >= 0) last.push(entry)
       else {
         requests.push([entry])
         room = COALESCED_CHARACTERS - entry.characters

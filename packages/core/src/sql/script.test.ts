@@ -87,7 +87,7 @@ describe('splitStatements', () => {
     )
   })
 
-  test('the time for a long script is linear', () => {
+  test('splits a long script in linear time', () => {
     const script = "insert into t values ('some text', 12345);\n".repeat(20_000)
     expect(splitStatements(script)).toHaveLength(20_000)
   })
@@ -106,7 +106,7 @@ describe('splitStatements', () => {
     expect(textsOf(`${sql}; select 2`).map(({ length }) => length)).toEqual([sql.trimEnd().length, 8])
   })
 
-  test('the position of an unterminated quote in long text is found', () => {
+  test('finds the position of an unterminated quote in long text', () => {
     expect(() => splitStatements(`select '${"a''".repeat(1_000_000)}`)).toThrow(
       'column 8: unterminated quote',
     )

@@ -79,7 +79,7 @@ test.each([
   ["attach 'a' as b", false],
   ['create temp table t (a)', false],
   ['', false],
-])('%j may be followed by others on its connection: %j', (sql, may) => {
+])('%j can share its connection with other statements: %j', (sql, may) => {
   expect(canShareConnection(statementKind(sql))).toBe(may)
 })
 
@@ -89,10 +89,10 @@ test('the verb is the first word after white space and comments, in lower case',
   expect(verbOf('123')).toBe('')
 })
 
-// in quadratic time, each would exceed the time limit of a test
+// if this took quadratic time, each test would exceed its time limit
 test.each([
   ['comments', `${'/**/'.repeat(500_000)}1`],
-  ['a comment that begins again and again', `/*${'/*'.repeat(500_000)}1`],
+  ['a comment with many opening marks', `/*${'/*'.repeat(500_000)}1`],
   ['blanks after a verb', `rollback${' '.repeat(500_000)}x`],
   ['comments after a verb', `rollback ${'/**/'.repeat(500_000)}x`],
   ['stars in a comment', `/*${'*'.repeat(2_000_000)}/ select 1`],
@@ -117,7 +117,7 @@ test.each([
   "end transaction 'n' -- c",
   'rollback transaction n',
   'begin immediate transaction/**/"n"',
-])('%j is a control statement and nothing else', (sql) => {
+])('%j is a control statement without text after it', (sql) => {
   expect(() => checkControl(sql)).not.toThrow()
 })
 

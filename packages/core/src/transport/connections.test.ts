@@ -5,23 +5,24 @@ import { KEEP_ALIVE_MS } from '../base/limits.ts'
 import { createTransport } from './node.ts'
 import type { Exchange, Transport } from './transport.ts'
 
-// While a process is frozen, the wall clock advances and timers do not. Here the clock stands still until it is set forward, and timers run as usual.
+// While a process is frozen, the wall clock advances and timers do not. In these tests, the clock stops until it is set forward,
+// and timers run as usual.
 
 let server: Server
 let transport: Transport
 let connections: number
-/** Responses to requests to `/later`, which are held back. */
-let kept: ServerResponse[]
+/** Responses to requests to `/later`, which are delayed. */
+let delayed: ServerResponse[]
 let aheadMs: number
 
 beforeEach(async () => {
   connections = 0
-  kept = []
+  delayed = []
   aheadMs = 0
   const start = Date.now()
   vi.spyOn(Date, 'now').mockImplementation(() => start + aheadMs)
   server = createServer((request, response) => {
-    if (request.url === '/later') kept.push(response)
+    if (request.url === '/later') delayed.push(response)
     else response.end('answer')
   })
   server.on('connection', () => (connections += 1))
@@ -45,11 +46,11 @@ const get = async (): Promise<number> => {
 }
 const sendLater = async (): Promise<Exchange> => {
   const exchange = send('/later')
-  await vi.waitUntil(() => kept.length > 0, { interval: 5, timeout: 60_000 })
+  await vi.waitUntil(() => delayed.length > 0, { interval: 5, timeout: 60_000 })
   return exchange
 }
 
-test('a request made right after a response uses its connection', async () => {
+test('a request made right after a response reuses its connection', async () => {
   for (let count = 0; count < 5; count++) expect(await get()).toBe(1)
   const caller = async (): Promise<void> => {
     for (let count = 0; count < 10; count++) await send('/').response
@@ -64,7 +65,7 @@ test('a request made right after a response and aborted at once is not sent', as
   expect(given.isSent).toBe(false)
   given.abort()
   expect(await get()).toBe(1)
-  expect([given.isSent, kept.length]).toEqual([false, 0])
+  expect([given.isSent, delayed.length]).toEqual([false, 0])
 })
 
 test('a request made right after a response when the client is closed is rejected, and was not sent', async () => {
@@ -73,10 +74,10 @@ test('a request made right after a response when the client is closed is rejecte
   const refused = expect(response).rejects.toMatchObject({ name: 'TransportError', outcome: 'not_applied' })
   await transport.close()
   await refused
-  expect(kept).toEqual([])
+  expect(delayed).toEqual([])
 })
 
-test('a connection that was used just now is used again', async () => {
+test('reuses a connection that was just used', async () => {
   expect(await get()).toBe(1)
   aheadMs += KEEP_ALIVE_MS - 1_000
   expect(await get()).toBe(1)
@@ -84,39 +85,42 @@ test('a connection that was used just now is used again', async () => {
   expect(await get()).toBe(1)
 })
 
-test.each([KEEP_ALIVE_MS, 3_600_000, -1_000])('one last used %i ms ago is not used again', async (ms) => {
-  expect(await get()).toBe(1)
-  aheadMs += ms
-  expect(await get()).toBe(2)
-  expect(await get()).toBe(2)
-})
+test.each([KEEP_ALIVE_MS, 3_600_000, -1_000])(
+  'does not reuse a connection that was last used %i ms ago',
+  async (ms) => {
+    expect(await get()).toBe(1)
+    aheadMs += ms
+    expect(await get()).toBe(2)
+    expect(await get()).toBe(2)
+  },
+)
 
 test('a response counts as use', async () => {
   const { response } = await sendLater()
   aheadMs += KEEP_ALIVE_MS - 1_000
-  kept[0]?.end('later')
+  delayed[0]?.end('later')
   expect((await response).text).toBe('later')
   aheadMs += KEEP_ALIVE_MS - 1_000
   expect(await get()).toBe(1)
 })
 
-test('a response that took long does not count: it may have waited for a frozen process', async () => {
+test('a response that took long does not count as use, because the process may have been frozen', async () => {
   // one idle connection, and one with the request
   const first = send('/')
   const { response } = await sendLater()
   await first.response
   expect(connections).toBe(2)
   aheadMs += 3_600_000
-  kept[0]?.end('late')
+  delayed[0]?.end('late')
   expect((await response).text).toBe('late')
   expect(await get()).toBe(3)
 })
 
-test('requests in flight on an old connection finish', async () => {
+test('requests in flight on an old connection are completed', async () => {
   const { response } = await sendLater()
   aheadMs += KEEP_ALIVE_MS
   expect(await get()).toBe(2)
-  kept[0]?.end('late')
+  delayed[0]?.end('late')
   expect((await response).text).toBe('late')
   expect(await get()).toBe(2)
 })
@@ -125,7 +129,7 @@ test('requests in flight on an old connection are aborted when the client is clo
   const { response } = await sendLater()
   aheadMs += KEEP_ALIVE_MS
   expect(await get()).toBe(2)
-  const cut = expect(response).rejects.toMatchObject({ name: 'TransportError', outcome: 'unknown' })
+  const canceled = expect(response).rejects.toMatchObject({ name: 'TransportError', outcome: 'unknown' })
   await transport.close()
-  await cut
+  await canceled
 })

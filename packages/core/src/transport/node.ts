@@ -58,8 +58,8 @@ class NodeTransport implements Transport {
     const held = this.#connections.get(origin)
     if (held && isFresh(held)) return held
     if (held) this.#retire(held.pool)
-    // The caller limits number and duration of requests. Each connection has one at a time, so that a slow one delays no
-    // other.
+    // The caller limits the number and duration of requests. Each connection carries one at a time, so that a slow request does
+    // not delay another.
     const pool = new Pool(origin, {
       pipelining: 1,
       allowH2: false,
@@ -215,7 +215,7 @@ class BodyExchange extends NodeExchange<TransportBody> {
   #hasBegun = false
   #waiting: Buffer[] = []
   #waitingBytes = 0
-  #isOver = false
+  #hasEnded = false
   #error: unknown
   #wake = (): void => {}
 
@@ -243,7 +243,7 @@ class BodyExchange extends NodeExchange<TransportBody> {
 
   onResponseEnd(): void {
     this.ended()
-    this.#isOver = true
+    this.#hasEnded = true
     this.#wake()
   }
 
@@ -261,12 +261,12 @@ class BodyExchange extends NodeExchange<TransportBody> {
           this.#waitingBytes -= part.length
           if (controller.paused && this.#waitingBytes < READ_AHEAD_BYTES) controller.resume()
           yield part
-        } else if (!this.#isOver) await new Promise<void>((resolve) => (this.#wake = resolve))
+        } else if (!this.#hasEnded) await new Promise<void>((resolve) => (this.#wake = resolve))
         else if (this.#error === undefined) return
         else throw this.#error
       }
     } finally {
-      if (!this.#isOver) this.abort()
+      if (!this.#hasEnded) this.abort()
     }
   }
 }

@@ -9,14 +9,14 @@ import { createTransport } from './node.ts'
 import type { Fetch, TransportRequest } from './transport.ts'
 
 const never = <T>(): Promise<T> => new Promise<T>(() => {})
-const mine = new Error('mine')
+const ownError = new Error('own error')
 const isLate = { name: 'TransportError', code: 'TIMEOUT', outcome: 'not_applied' }
 const isClosed = { name: 'TransportError', code: 'CLOSED', message: 'the client is closed' }
 const encoder = new TextEncoder()
 const COLUMN = '{"type":"step_begin","step":0,"cols":[{"name":"a","decltype":null}]}\n'
 const row = (value: number): string => `{"type":"row","row":[{"type":"integer","value":"${value}"}]}\n`
 
-/** Sends a body with this many rows, and then nothing more; ignores the signal. */
+/** Sends a body with this many rows, then nothing more, and ignores the signal. */
 const serving =
   (count: number, onCancel = (): void | Promise<void> => {}): Fetch =>
   async () => {
@@ -39,24 +39,24 @@ const clientOf = (fetch: Fetch, requestTimeoutMs = 100) =>
   createClient({ url: 'http://x', fetch, requestTimeoutMs })
 
 describe.each<[string, Fetch]>([
-  ['a fetch that never answers', never],
+  ['a fetch that never responds', never],
   ['a fetch whose body never arrives', serving(0)],
-])('%s, ignoring the signal', (_, deaf) => {
+])('%s, ignoring the signal', (_, unresponsive) => {
   test('rejects at its deadline', async () => {
-    await expect(clientOf(deaf).execute('select 1')).rejects.toMatchObject(isLate)
+    await expect(clientOf(unresponsive).execute('select 1')).rejects.toMatchObject(isLate)
   })
 
   test('rejects when the signal is aborted, and when the client is closed', async () => {
     const controller = new AbortController()
-    const db = clientOf(deaf, 2_000)
+    const db = clientOf(unresponsive, 2_000)
     const aborted = db.execute('select 1', [], { signal: controller.signal })
     const closed = db.execute('select 1')
     const ends = Promise.all([
-      expect(aborted).rejects.toBe(mine),
+      expect(aborted).rejects.toBe(ownError),
       expect(closed).rejects.toMatchObject(isClosed),
     ])
     await pause(10)
-    controller.abort(mine)
+    controller.abort(ownError)
     await db.close()
     await ends
   })
@@ -72,13 +72,13 @@ test.each([
 })
 
 test('a fetch that rejects with an error that is its own cause', async () => {
-  const cyclic = new Error('round and round')
+  const cyclic = new Error('circular cause')
   cyclic.cause = cyclic
   await expect(
     clientOf(() => Promise.reject(cyclic)).execute('insert into t values (1)'),
   ).rejects.toMatchObject({
     code: 'NETWORK',
-    message: expect.stringContaining('round and round'),
+    message: expect.stringContaining('circular cause'),
   })
 })
 
@@ -95,21 +95,21 @@ test.each([null, false])('an abort with %j', async (reason) => {
 })
 
 test('aborted writes with a fetch that ignores its signal do not keep their slots', async () => {
-  let isDeaf = true
+  let ignoresRequests = true
   const db = createClient({
     url: 'http://x',
     concurrency: 1,
     requestTimeoutMs: 5_000,
-    fetch: async () => (isDeaf ? never() : { status: 500, text: async () => 'the next one' }),
+    fetch: async () => (ignoresRequests ? never() : { status: 500, text: async () => 'the next one' }),
   })
   const write = db.execute('insert into t values (1)', [], { timeoutMs: 20 })
   await expect(write).rejects.toMatchObject({ ...isLate, outcome: 'unknown' })
-  isDeaf = false
+  ignoresRequests = false
   await expect(db.execute('insert into t values (2)')).rejects.toMatchObject({ body: 'the next one' })
 })
 
 describe('rows over fetch', () => {
-  test('can be consumed slowly', async () => {
+  test('slow consumption does not time out', async () => {
     let signal: AbortSignal | undefined
     const rows = readRows(
       clientOf((url, init) => {
@@ -126,30 +126,30 @@ describe('rows over fetch', () => {
     await rows.return()
   })
 
-  test.each([0, 1])('that stop after %j of them reject at the deadline', async (count) => {
-    let isCancelled = false
+  test.each([0, 1])('rejects at the deadline if the rows stop after %j of them', async (count) => {
+    let isCanceled = false
     const rows = readRows(
       clientOf(
         serving(count, () => {
-          isCancelled = true
+          isCanceled = true
         }),
       ),
       'select a',
     )
     for (let at = 0; at < count; at++) await rows.next()
     await expect(rows.next()).rejects.toMatchObject(isLate)
-    await expect.poll(() => isCancelled, { timeout: 60_000 }).toBe(true)
+    await expect.poll(() => isCanceled, { timeout: 60_000 }).toBe(true)
   })
 
-  test('that never begin reject at the deadline', async () => {
+  test('rejects at the deadline if the rows never begin', async () => {
     await expect(readRows(clientOf(never), 'select a').next()).rejects.toMatchObject(isLate)
   })
 
-  test('reject at the deadline even if their stream cannot be cancelled', async () => {
+  test('rejects at the deadline even if the stream cannot be canceled', async () => {
     await expect(readRows(clientOf(serving(0, never)), 'select a').next()).rejects.toMatchObject(isLate)
   })
 
-  test.each([1, 5])('after %j of them, end when the client is closed', async (count) => {
+  test.each([1, 5])('ends after %j rows when the client is closed', async (count) => {
     const db = clientOf(serving(count), 10_000)
     const rows = readRows(db, 'select a')
     await rows.next()
@@ -161,27 +161,27 @@ describe('rows over fetch', () => {
     await expect(readRows(db, 'select a').next()).rejects.toThrow('the client is closed')
   })
 
-  test('end with the signal while no part is read', async () => {
+  test('ends when the signal is aborted while no part is being read', async () => {
     const controller = new AbortController()
     const rows = readRows(clientOf(serving(5)), 'select a', [], { signal: controller.signal })
     await rows.next()
-    controller.abort(mine)
-    await expect(rows.next()).rejects.toBe(mine)
+    controller.abort(ownError)
+    await expect(rows.next()).rejects.toBe(ownError)
   })
 })
 
-test('a cursor that was rejected with 429 is requested again: nothing has run', async () => {
-  let asked = 0
+test('a cursor that was rejected with 429 is retried, because nothing was executed', async () => {
+  let requestCount = 0
   const db = clientOf(async (url, init) => {
-    asked += 1
-    if (asked < 3) return { status: 429, text: async () => '', body: null }
+    requestCount += 1
+    if (requestCount < 3) return { status: 429, text: async () => '', body: null }
     return await serving(1)(url, init)
   }, 2_000)
   expect(await readRows(db, 'insert into t values (1) returning a').next()).toEqual({
     done: false,
     value: { a: 0 },
   })
-  expect(asked).toBe(3)
+  expect(requestCount).toBe(3)
 })
 
 describe('node', () => {
@@ -214,7 +214,7 @@ describe('node', () => {
     expect([exchange.isSent, requests]).toEqual([false, 0])
   })
 
-  test('nothing is sent once it is closed', async () => {
+  test('sends nothing after it is closed', async () => {
     const transport = createTransport()
     await transport.close()
     await transport.close()
@@ -222,7 +222,7 @@ describe('node', () => {
     await expect(exchange.response).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
   })
 
-  test('a cursor whose connection fails was not sent', async () => {
+  test('if the connection of a cursor fails, it was not sent', async () => {
     const db = createClient({ url: 'http://127.0.0.1:1' })
     onTestFinished(() => db.close())
     await expect(readRows(db, 'insert into t values (1)').next()).rejects.toMatchObject({

@@ -26,16 +26,16 @@ export const batonCodecs: SQLiteCodecs = refineSqliteCodecs({
   'numeric:bigint': { cast: castToText, normalize: BigInt },
 })
 
-const OF_NUMBERS = new Set(['integer', 'integer:timestamp', 'integer:timestamp_ms', 'numeric:number'])
+const NUMBER_COLUMNS = new Set(['integer', 'integer:timestamp', 'integer:timestamp_ms', 'numeric:number'])
 
-/** Codecs that reject integers that are not exact in a number or date column. Values of other types are passed on. */
+/** Codecs that reject inexact integers in number and date columns. Values of other types are unchanged. */
 export class ExactCodecs extends CodecsCollection<SQLiteType> {
   static override readonly [entityKind]: string = 'ExactCodecs'
 
   override get: CodecsCollection<SQLiteType>['get'] = (column, kind, override) => {
     const codec = super.get(column, kind, override)
     const read = kind === 'normalize' ? exact : kind === 'normalizeInJson' ? exactInJson : null
-    if (read === null || !OF_NUMBERS.has(override ?? codecNameOf(column))) return codec
+    if (read === null || !NUMBER_COLUMNS.has(override ?? codecNameOf(column))) return codec
     const normalize = (codec ?? ((value: unknown) => value)) as NormalizeCodec
     return (value: unknown) => normalize(read(value, column))
   }
@@ -44,7 +44,7 @@ export class ExactCodecs extends CodecsCollection<SQLiteType> {
 const exact = (value: unknown, column: Column): unknown =>
   typeof value === 'bigint' ? exactNumber(value, column) : value
 
-/** In JSON, numeric() is text and integers are already rounded; values beyond 2^63 were never integers. */
+/** In JSON, numeric() values are text, and integers are already rounded. Values beyond 2^63 cannot have been integers. */
 function exactInJson(value: unknown, column: Column): unknown {
   if (typeof value === 'string') return /^-?\d+$/.test(value) ? exactNumber(BigInt(value), column) : value
   if (typeof value !== 'number' || !Number.isInteger(value) || Number.isSafeInteger(value)) return value

@@ -39,7 +39,7 @@ export class BatonDatabase<TRelations extends AnyRelations = EmptyRelations> ext
     super('async', context.dialect, session, context.relations)
     this.batch = session.batch
     this.$client = client
-    // the configured object itself, as in Drizzle's own drivers
+    // the same object that was configured, as in Drizzle's own drivers
     if (cache) this.$cache = Object.assign(cache, { invalidate: cache.onMutate.bind(cache) })
   }
 

@@ -31,13 +31,13 @@ export class BatonPreparedQuery extends SQLiteAsyncPreparedQuery<
   static override readonly [entityKind]: string = 'BatonPreparedQuery'
   readonly #plan: QueryPlan
   /** Tables that the query changes. */
-  readonly changes: readonly string[]
+  readonly changedTables: readonly string[]
 
   constructor(plan: QueryPlan) {
     const { query, mode, executeMethod, mapper, metadata, cacheConfig, cache, logger, paramsInErrors } = plan
-    const changes = metadata && metadata.type !== 'select' ? metadata.tables() : []
+    const changedTables = metadata && metadata.type !== 'select' ? metadata.tables() : []
     const run = (params: unknown[]): Promise<ArrayResult> =>
-      plan.runner.execute({ sql: query.sql, params, changes })
+      plan.runner.execute({ sql: query.sql, params, changedTables })
     const executors = {
       all: async (params: unknown[]) => rowsOf(await run(params), mode),
       get: async (params: unknown[]) => rowsOf(await run(params), mode)[0],
@@ -57,7 +57,7 @@ export class BatonPreparedQuery extends SQLiteAsyncPreparedQuery<
       paramsInErrors,
     )
     this.#plan = plan
-    this.changes = changes
+    this.changedTables = changedTables
   }
 
   /** Maps the query's result in a batch as the query itself does outside of one. */

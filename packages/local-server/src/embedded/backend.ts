@@ -81,7 +81,7 @@ export interface EmbeddedOptions {
   readonly isOpen: boolean
   /** Whether acknowledged writes must survive a power failure. False for a temporary directory. @default true */
   readonly isDurable?: boolean
-  /** Null for libsql-server without its statement-dropping behavior. @default null */
+  /** Null for libsql-server, except that no statement is silently dropped. @default null */
   readonly dialect?: Dialect | null
   /** Resolves the name of a database in a statement of another one. By default names are ids. */
   readonly idOf?: (from: DatabaseId, name: string) => DatabaseId | undefined
@@ -103,7 +103,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   readonly #schemas: SchemaStore
   readonly #migrations: SchemaMigrations
   /** Number of the last internal stream; internal streams do not count against the clients' limit. */
-  #lastOwnStream = 0
+  #lastInternalStream = 0
   readonly #exports: DatabaseExports
   readonly #runningExports: RunningExports = new Map()
   readonly #running = new RunningRequests()
@@ -162,19 +162,19 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
-    if (source.type !== 'schema-child') return await this.#make(id, source, settings)
+    if (source.type !== 'schema-child') return await this.#create(id, source, settings)
     const { parent } = source
     await this.#migrations.enqueue(async () => {
       if (this.#schemas.roleOf(parent) !== 'schema')
         throw new BackendRefusal(`the database \`${parent}\` is not a schema database`)
-      await this.#make(id, source, settings)
+      await this.#create(id, source, settings)
       await this.#schemas.addChild(id, parent)
     })
   }
 
-  async #make(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
-    if (source.type === 'fork') this.#checkCopied(source.from)
-    if (source.type === 'schema-child') this.#checkCopied(source.parent)
+  async #create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
+    if (source.type === 'fork') this.#checkCanBeCopied(source.from)
+    if (source.type === 'schema-child') this.#checkCanBeCopied(source.parent)
     if (source.type === 'schema') await this.#schemas.addSchema(id)
     await mkdir(this.#folderOf(id), { recursive: true })
     if (source.type === 'file') await copyDatabaseFile(source.file, this.#fileOf(id))
@@ -187,7 +187,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   /** Checks that a database may be copied, which reads all of its rows. @throws BackendRefusal if its reads are blocked */
-  #checkCopied(id: DatabaseId): void {
+  #checkCanBeCopied(id: DatabaseId): void {
     const refusal = this.#readRefusal(id)
     if (refusal !== null) throw new BackendRefusal(refusal)
   }
@@ -203,7 +203,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     this.#configure(id, settings)
-    if (!this.#isAttachable(id)) await this.#endAttaching(id)
+    if (!this.#isAttachable(id)) await this.#endAttachedRequests(id)
     return await hasDatabaseFile(this.#fileOf(id))
   }
 
@@ -218,8 +218,8 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#tokens.forget(id)
     this.#running.abort(id)
     const closed = this.#workers.forget(id)
-    // it cannot be attached without its settings
-    await this.#endAttaching(id)
+    // without its settings, the database cannot be attached
+    await this.#endAttachedRequests(id)
     await closed
     this.#usage.forget(id)
     await rm(this.#folderOf(id), { recursive: true, force: true })
@@ -228,12 +228,12 @@ export class EmbeddedBackend implements DatabaseBackend {
   async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {
     if (access === 'all') this.#workers.endFeed(id)
     for (const stream of this.#streams.closeAll(id, access)) this.#workers.find(id)?.closeStream(stream)
-    const left = await this.#running.end(id, access)
-    if (left.length > 0) await this.#workers.find(id)?.end()
+    const remaining = await this.#running.end(id, access)
+    if (remaining.length > 0) await this.#workers.find(id)?.end()
   }
 
   /** Aborts the requests to other databases that have this one attached, and closes their streams. */
-  async #endAttaching(id: DatabaseId): Promise<void> {
+  async #endAttachedRequests(id: DatabaseId): Promise<void> {
     const ended = this.#running.abortAttaching(id)
     for (const { database, stream } of this.#streams.closeAttaching(id))
       this.#workers.find(database)?.closeStream(stream)
@@ -258,7 +258,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     const running = this.#running.begin(id, request.signal)
     try {
       const response = await this.#respond(id, request, running)
-      // a change stream ends with its feed
+      // a change stream ends when its feed ends
       return request.path === '/beta/listen' ? response : running.respond(response)
     } catch (error) {
       if (running.isAborted) return accessRevoked()
@@ -319,12 +319,12 @@ export class EmbeddedBackend implements DatabaseBackend {
   async #pipeline(call: ClientCall, body: PipelineBody, version: 2 | 3): Promise<ServiceResponse> {
     if (this.#dialect === 'cloud') checkCloseIsLast(body)
     const lease = await this.#lease(call, body.baton)
-    return await this.#closingOnError(lease, async () => {
+    return await this.#closeOnError(lease, async () => {
       const worker = await this.#workerFor(call.id, lease)
       const { requests } = body
       const outcome = await worker.run({ ...call, ...lease }, { type: 'pipeline', requests, version })
-      if (outcome.type === 'failure') return this.#failed(lease, outcome)
-      // without its client the stream cannot be continued, and must not keep the write lock
+      if (outcome.type === 'failure') return this.#closeAndReport(lease, outcome)
+      // without its client, the stream cannot be continued, so it must not keep the write lock
       const isClosed = outcome.isClosed || call.signal.aborted
       if (isClosed) this.#streams.close(lease)
       // the worker may not have detected yet that the client has disconnected
@@ -337,10 +337,10 @@ export class EmbeddedBackend implements DatabaseBackend {
   async #cursor(call: ClientCall, body: CursorBody): Promise<ServiceResponse> {
     const lease = await this.#lease(call, body.baton)
     const lines = new CursorBodyStream(() => `{${head(this.#streams.release(lease))}}\n`)
-    return await this.#closingOnError(lease, async () => {
+    return await this.#closeOnError(lease, async () => {
       const worker = await this.#workerFor(call.id, lease)
       const cursor = worker.stream({ ...call, ...lease }, { type: 'cursor', steps: body.steps }, lines)
-      return await this.#streamed({ call, lease, cursor, lines }, { 'content-type': 'text/plain' })
+      return await this.#streamResponse({ call, lease, cursor, lines }, { 'content-type': 'text/plain' })
     })
   }
 
@@ -351,17 +351,17 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#checkNotBlocked(call.id)
     const lease = await this.#streams.open(call.id, false)
     const lines = new CursorBodyStream(() => '')
-    return await this.#closingOnError(lease, async () => {
+    return await this.#closeOnError(lease, async () => {
       const worker = await this.#workerFor(call.id, lease)
       const dump = worker.stream({ ...call, ...lease }, { type: 'dump', preserveRowIds }, lines)
       const end = (): void => this.#streams.close(lease)
       void dump.outcome.then(end, end)
-      return await this.#streamed({ call, lease, cursor: dump, lines }, {})
+      return await this.#streamResponse({ call, lease, cursor: dump, lines }, {})
     })
   }
 
   /** Closes the stream of a call that fails, as when its database was deleted, so that the stream does not occupy a slot. */
-  async #closingOnError<T>(lease: StreamLease, work: () => Promise<T>): Promise<T> {
+  async #closeOnError<T>(lease: StreamLease, work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
@@ -375,7 +375,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     const { tables } = permissions
     this.#checkNotBlocked(id)
     if (tables !== null && !new TableAuthorizer(tables).allows('data_read', subscription.table))
-      throw forbiddenToRead(id)
+      throw readForbidden(id)
     const body = this.#workers.feedOf(id).listen(subscription)
     signal.addEventListener('abort', () => body.destroy(), { once: true })
     return {
@@ -393,7 +393,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       const target = this.#idOf(id, name)
       if (allowed !== 'all' && !allowed.includes(target ?? name)) return 'not permitted'
       if (target === undefined || !this.#isAttachable(target)) return 'not allowed'
-      // before the copy is made, so that the stream is closed if the database can no longer be attached
+      // recorded before the copy is made, so that the stream is closed if the database can no longer be attached
       this.#streams.attach(request, target)
       await this.#snapshot(target, path)
       return this.#isAttachable(target) ? null : 'not allowed'
@@ -407,7 +407,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     return allowAttach && !blockReads
   }
 
-  /** For requests that read without statements. @throws PipelineFailure with status 403 */
+  /** Checks requests that read data without a statement. @throws PipelineFailure with status 403 */
   #checkNotBlocked(id: DatabaseId): void {
     const refusal = this.#readRefusal(id)
     if (refusal !== null) throw PipelineFailure.service(403, refusal)
@@ -423,7 +423,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     try {
       const outcome = await retryUnlessBegun(null, async () => {
         const worker = await this.#workers.get(id)
-        return await worker.run(this.#ownCall(id), { type: 'migration', job, program, isDryRun })
+        return await worker.run(this.#internalCall(id), { type: 'migration', job, program, isDryRun })
       })
       return outcome.type === 'failure' ? outcome.body : toText(outcome.text) || null
     } catch (error) {
@@ -435,19 +435,27 @@ export class EmbeddedBackend implements DatabaseBackend {
   async #snapshot(id: DatabaseId, path: string, signal?: AbortSignal): Promise<void> {
     const outcome = await retryUnlessBegun(null, async () => {
       const worker = await this.#workers.get(id)
-      return await worker.run({ ...this.#ownCall(id), ...(signal && { signal }) }, { type: 'snapshot', path })
+      return await worker.run(
+        { ...this.#internalCall(id), ...(signal && { signal }) },
+        { type: 'snapshot', path },
+      )
     })
     if (outcome.type === 'failure') throw new Error(outcome.body)
   }
 
   /** Returns an internal call. */
-  #ownCall(id: DatabaseId): DatabaseCall {
-    this.#lastOwnStream -= 1
-    return { id, stream: this.#lastOwnStream, permissions: MIGRATION, signal: new AbortController().signal }
+  #internalCall(id: DatabaseId): DatabaseCall {
+    this.#lastInternalStream -= 1
+    return {
+      id,
+      stream: this.#lastInternalStream,
+      permissions: MIGRATION,
+      signal: new AbortController().signal,
+    }
   }
 
   /** Responds with the output of a worker once it has begun. */
-  async #streamed(
+  async #streamResponse(
     { call, lease, cursor, lines }: Streaming,
     headers: ServiceResponse['headers'],
   ): Promise<ServiceResponse> {
@@ -457,7 +465,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     call.running.hold()
     void cursor.outcome.then(end, end)
     const first = await Promise.race([cursor.outcome, lines.begun])
-    if (first?.type === 'failure') return this.#failed(lease, first)
+    if (first?.type === 'failure') return this.#closeAndReport(lease, first)
     void cursor.outcome.then(
       (outcome) => {
         if (outcome.type !== 'failure') return lines.end()
@@ -472,7 +480,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     return { status: 200, headers, body: lines.stream }
   }
 
-  #failed(lease: StreamLease, { status, contentType, body }: FailureText): ServiceResponse {
+  #closeAndReport(lease: StreamLease, { status, contentType, body }: FailureText): ServiceResponse {
     this.#streams.close(lease)
     return textResponse(status, contentType, body)
   }
@@ -510,7 +518,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     try {
       const worker = await this.#workers.get(id)
       const requests = [{ type: 'sequence', sql, sqlId: null }, { type: 'close' }] as const
-      const call = { ...this.#ownCall(id), ...lease, permissions: OWNER }
+      const call = { ...this.#internalCall(id), ...lease, permissions: OWNER }
       const outcome = await worker.run(call, { type: 'pipeline', requests, version: 3 })
       if (outcome.type === 'failure')
         throw new BackendRefusal(`the dump could not be loaded: ${outcome.body}`)
@@ -559,7 +567,7 @@ interface Streaming {
 
 type FailureText = Extract<CallOutcome, { type: 'failure' }>
 
-const forbiddenToRead = (id: DatabaseId): PipelineFailure =>
+const readForbidden = (id: DatabaseId): PipelineFailure =>
   PipelineFailure.service(
     403,
     `Authorization forbidden: Current session doesn't not have Read permission to namespace ${id}`,
@@ -567,7 +575,7 @@ const forbiddenToRead = (id: DatabaseId): PipelineFailure =>
 
 /** @throws PipelineFailure if tables may not be read */
 function checkReadsAll({ id, permissions: { read, tables } }: ClientCall): void {
-  if (!read || (tables !== null && !new TableAuthorizer(tables).mayReadAll)) throw forbiddenToRead(id)
+  if (!read || (tables !== null && !new TableAuthorizer(tables).mayReadAll)) throw readForbidden(id)
 }
 
 /** @throws PipelineFailure */
@@ -581,7 +589,7 @@ function head(baton: string | null): string {
 }
 
 /**
- * Retries a call if the engine failed, because of another call, before it began. A call with a baton is not retried, because the
+ * Retries a call if another call made the engine fail before this one began. A call with a baton is not retried, because the
  * failure has closed its stream.
  */
 async function retryUnlessBegun<T>(baton: string | null, call: () => Promise<T>): Promise<T> {

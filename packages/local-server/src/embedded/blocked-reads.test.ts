@@ -50,12 +50,12 @@ const run = async (backend: EmbeddedBackend, request: object): Promise<string> =
   (await send(backend, '/v3/pipeline', { baton: null, requests: [request, { type: 'close' }] }))
     .body as string
 
-test('nothing can be read in any way, and everything once the block is removed', async () => {
+test('blocked reads are rejected on every route, and work again once the block is removed', async () => {
   const backend = await openBackend()
   await run(backend, { type: 'execute', stmt: { sql: 'create table t(secret)' } })
   const listener = await send(backend, '/beta/listen?table=t')
   const events = text(listener.body as Readable)
-  const ways: Record<string, () => Promise<string>> = {
+  const operations: Record<string, () => Promise<string>> = {
     execute: () => run(backend, { type: 'execute', stmt: { sql: 'select secret from t' } }),
     describe: () => run(backend, { type: 'describe', sql: 'select secret from t' }),
     fork: () => backend.create(COPY, { type: 'fork', from: ID }, OPEN).then(() => 'made', String),
@@ -65,12 +65,12 @@ test('nothing can be read in any way, and everything once the block is removed',
   }
   await backend.applySettings(ID, BLOCKED)
   await backend.revokeAccess(ID, 'all')
-  for (const [name, way] of Object.entries(ways))
-    expect([name, await way()]).toEqual([name, expect.stringContaining('Operation was blocked')])
-  // the change stream has ended, without any change from the blocked time
+  for (const [name, operation] of Object.entries(operations))
+    expect([name, await operation()]).toEqual([name, expect.stringContaining('Operation was blocked')])
+  // the change stream has ended, without reporting changes made while reads were blocked
   await run(backend, { type: 'execute', stmt: { sql: 'insert into t values (1)' } })
   expect(await events).not.toContain('event:changes')
   await backend.applySettings(ID, OPEN)
-  for (const [name, way] of Object.entries(ways))
-    expect([name, await way()]).not.toEqual([name, expect.stringContaining('blocked')])
+  for (const [name, operation] of Object.entries(operations))
+    expect([name, await operation()]).not.toEqual([name, expect.stringContaining('blocked')])
 })

@@ -23,7 +23,7 @@ function sent(stream: Readable): string {
   return text
 }
 
-test('reports that it is watched from the first listener to the last', async () => {
+test('is watched from the time the first listener connects until the last one disconnects', async () => {
   const states: boolean[] = []
   const feed = new ChangeFeed((isWatched) => states.push(isWatched))
   const [one, other] = [listen(feed, 't'), listen(feed, 'u')]
@@ -35,7 +35,7 @@ test('reports that it is watched from the first listener to the last', async () 
   expect([states, feed.isWatched]).toEqual([[true, false], false])
 })
 
-test('reports a transaction, with all its changes, to a listener of its table and one of its actions', () => {
+test('reports all changes of a transaction to the listeners of its table and of one of its actions', () => {
   const feed = new ChangeFeed(() => {})
   const [all, deletes, others] = [listen(feed, 't'), listen(feed, 't', 'delete'), listen(feed, 'u')]
   feed.publish([{ ...NOTHING, table: 't', insert: 2, update: 1 }])
@@ -67,7 +67,7 @@ test('sends a keep-alive to an idle stream every 15 s', () => {
   expect(sent(stream)).toBe(':keep-alive\n\n')
 })
 
-test('a listener that is far behind is notified that changes were lost, and receives the rest', () => {
+test('notifies a listener that is too slow that changes were lost, and sends the rest', () => {
   const feed = new ChangeFeed(() => {})
   const stream = listen(feed, 't')
   stream.read(0)
@@ -88,7 +88,7 @@ test('removing the database ends the stream', async () => {
   await ended
 })
 
-test('a listener that does not read when the database is removed receives nothing more', async () => {
+test('a listener that is not reading when the database is removed receives nothing more', async () => {
   const feed = new ChangeFeed(() => {})
   const stream = listen(feed, 't')
   const errors: Error[] = []

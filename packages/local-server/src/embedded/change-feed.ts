@@ -67,7 +67,7 @@ class Listener extends Readable {
   readonly #keepAlive: NodeJS.Timeout
   #isReading = false
   #hasLost = false
-  #isOver = false
+  #hasEnded = false
 
   constructor(subscription: Subscription) {
     super({ highWaterMark: 1 })
@@ -86,25 +86,25 @@ class Listener extends Readable {
       this.#pending.shift()
       this.#hasLost = true
     }
-    this.#handOver()
+    this.#pushPending()
   }
 
   reportLoss(): void {
     this.#hasLost = true
-    this.#handOver()
+    this.#pushPending()
   }
 
   /** Ends the stream after the events that were handed over; pending ones are dropped. */
   end(): void {
-    if (this.#isOver) return
+    if (this.#hasEnded) return
     this.push(null)
-    this.#isOver = true
+    this.#hasEnded = true
     clearInterval(this.#keepAlive)
   }
 
   override _read(): void {
     this.#isReading = true
-    this.#handOver()
+    this.#pushPending()
   }
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
@@ -117,8 +117,8 @@ class Listener extends Readable {
     this.#isReading = this.push(':keep-alive\n\n')
   }
 
-  #handOver(): void {
-    while (this.#isReading && !this.#isOver) {
+  #pushPending(): void {
+    while (this.#isReading && !this.#hasEnded) {
       const text = this.#hasLost ? LOST : this.#pending.shift()
       if (text === undefined) return
       this.#hasLost = false

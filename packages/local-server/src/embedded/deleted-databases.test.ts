@@ -11,7 +11,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { EmbeddedBackend } from './backend.ts'
 
 /** The maximum number of open streams. */
-const PLACES = 128
+const MAX_STREAMS = 128
 const SELECT = {
   sql: 'with recursive c(i) as (select 1 union all select i + 1 from c limit 200) select i from c',
 }
@@ -43,7 +43,7 @@ function send(
   })
 }
 
-test('streams, cursors and dumps of deleted databases occupy no slots', async () => {
+test('streams, cursors and dumps of deleted databases free their slots', async () => {
   const backend = await openBackend()
   const kept = 'kept' as DatabaseId
   await backend.create(kept, { type: 'empty' }, DEFAULT_SETTINGS)
@@ -59,20 +59,20 @@ test('streams, cursors and dumps of deleted databases occupy no slots', async ()
     if (round % 2 === 0) await before[0]
     const removed = backend.remove(id)
     await Promise.allSettled([...before, ...requests(), removed, ...requests()])
-    for (const answer of await Promise.allSettled([...before, ...requests()])) {
-      const body = answer.status === 'fulfilled' ? (answer.value as ServiceResponse).body : ''
+    for (const response of await Promise.allSettled([...before, ...requests()])) {
+      const body = response.status === 'fulfilled' ? (response.value as ServiceResponse).body : ''
       if (body instanceof Readable) await text(body).catch(() => {})
     }
   }
-  const answers = await Promise.all(
-    Array.from({ length: PLACES }, () =>
+  const responses = await Promise.all(
+    Array.from({ length: MAX_STREAMS }, () =>
       send(backend, kept, '/v3/pipeline', {
         baton: null,
         requests: [{ type: 'execute', stmt: { sql: 'select 1' } }],
       }),
     ),
   )
-  expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: PLACES }, () => 200))
+  expect(responses.map(({ status }) => status)).toEqual(Array.from({ length: MAX_STREAMS }, () => 200))
 })
 
 test('the copy that a stream of another database has attached is removed', async () => {

@@ -13,7 +13,7 @@ function temporaryFolder(): string {
   return folder
 }
 
-test('a new file is an empty database for every SQLite', async () => {
+test('a new file is an empty database that any SQLite can open', async () => {
   const file = join(temporaryFolder(), 'data.db')
   await ensureDatabaseFile(file, true)
   using database = new DatabaseSync(file)
@@ -36,7 +36,7 @@ test('a file that is not empty is left unchanged', async () => {
   expect(readFileSync(file, 'utf8')).toBe('something')
 })
 
-test('databases without a file get one in the directory of an older version, and only there', async () => {
+test('creates missing database files only in a directory of an older version', async () => {
   const folder = temporaryFolder()
   for (const name of [OLD, 'exports']) mkdirSync(join(folder, name))
   await completeDirectory(folder, true)

@@ -42,7 +42,7 @@ async function send(
   return JSON.parse(body as string) as Awaited<ReturnType<typeof send>>
 }
 
-test('each responds, again and again, and keeps its data', async () => {
+test('every database responds repeatedly, and keeps its data', async () => {
   const backend = await openBackend()
   const everywhere = async (sql: string): Promise<string[]> =>
     await Promise.all(
@@ -50,7 +50,7 @@ test('each responds, again and again, and keeps its data', async () => {
     )
   await everywhere('CREATE TABLE t (a)')
   for (let count = 1; count <= 2; count += 1) await everywhere('INSERT INTO t VALUES (1)')
-  for (const answer of await everywhere('SELECT count(*) FROM t')) expect(answer).toContain('"value":"2"')
+  for (const response of await everywhere('SELECT count(*) FROM t')) expect(response).toContain('"value":"2"')
 })
 
 test('open transactions keep their databases open, and do not block other databases', {
@@ -58,10 +58,10 @@ test('open transactions keep their databases open, and do not block other databa
 }, async () => {
   const backend = await openBackend()
   const held = DATABASES.slice(0, -1)
-  const begun = await Promise.all(held.map((id) => send(backend, id, [execute('BEGIN IMMEDIATE')])))
+  const opened = await Promise.all(held.map((id) => send(backend, id, [execute('BEGIN IMMEDIATE')])))
   const last = DATABASES.at(-1) as DatabaseId
   expect((await send(backend, last, [execute('SELECT 1'), close])).results[0]?.type).toBe('ok')
-  for (const [at, { baton }] of begun.entries()) {
+  for (const [at, { baton }] of opened.entries()) {
     const ended = await send(backend, held[at] as DatabaseId, [execute('COMMIT'), close], baton)
     expect(ended.results.map(({ type }) => type)).toEqual(['ok', 'ok'])
   }
@@ -71,7 +71,7 @@ test('a request that waits for a worker is rejected when the server closes', {
   timeout: 180_000,
 }, async () => {
   const backend = await openBackend()
-  const asked = Promise.allSettled(DATABASES.map((id) => send(backend, id, [execute('SELECT 1'), close])))
+  const pending = Promise.allSettled(DATABASES.map((id) => send(backend, id, [execute('SELECT 1'), close])))
   await backend[Symbol.asyncDispose]()
-  expect((await asked).filter(({ status }) => status === 'rejected')).not.toEqual([])
+  expect((await pending).filter(({ status }) => status === 'rejected')).not.toEqual([])
 })

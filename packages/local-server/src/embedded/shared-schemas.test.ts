@@ -11,7 +11,7 @@ const CHILDREN = Number(process.env['SCHEMA_CHILDREN'] ?? 12)
 const PARENT = 'parent' as DatabaseId
 const CHILD: DatabaseSource = { type: 'schema-child', parent: PARENT }
 
-interface Answer {
+interface TestResponse {
   readonly status: number
   readonly body: string
 }
@@ -32,14 +32,14 @@ async function send(
   id: string,
   path: string,
   requests?: readonly object[] | string,
-): Promise<Answer> {
+): Promise<TestResponse> {
   const body =
     typeof requests === 'string'
       ? requests
       : requests === undefined
         ? ''
         : JSON.stringify({ requests: [...requests, { type: 'close' }] })
-  const { status, body: answer } = await backend.handle(id as DatabaseId, {
+  const { status, body: responseBody } = await backend.handle(id as DatabaseId, {
     method: requests === undefined ? 'GET' : 'POST',
     path,
     query: '',
@@ -48,9 +48,9 @@ async function send(
     signal: new AbortController().signal,
     remoteAddress: '127.0.0.1',
   })
-  if (typeof answer === 'string') return { status, body: answer }
+  if (typeof responseBody === 'string') return { status, body: responseBody }
   const parts: Buffer[] = []
-  for await (const part of answer) parts.push(Buffer.from(part))
+  for await (const part of responseBody) parts.push(Buffer.from(part))
   return { status, body: Buffer.concat(parts).toString() }
 }
 
@@ -77,7 +77,9 @@ async function job(backend: EmbeddedBackend, number?: number): Promise<unknown> 
   return JSON.parse(body)
 }
 
-async function family(children: readonly string[]): Promise<{ backend: EmbeddedBackend; directory: string }> {
+async function createFamily(
+  children: readonly string[],
+): Promise<{ backend: EmbeddedBackend; directory: string }> {
   const opened = await openBackend()
   await opened.backend.create(PARENT, { type: 'schema' }, DEFAULT_SETTINGS)
   for (const child of children) await opened.backend.create(child as DatabaseId, CHILD, DEFAULT_SETTINGS)
@@ -85,7 +87,7 @@ async function family(children: readonly string[]): Promise<{ backend: EmbeddedB
 }
 
 test('a change of a schema database is applied to its children', async () => {
-  const { backend } = await family(['kid', 'kid2'])
+  const { backend } = await createFamily(['kid', 'kid2'])
   expect(await job(backend)).toEqual({ schema_version: 4, migrations: [] })
   expect(await run(backend, PARENT, execute('CREATE TABLE t(a)'))).toEqual([])
   expect(await job(backend, 1)).toEqual({
@@ -120,8 +122,8 @@ test('a change of a schema database is applied to its children', async () => {
   expect(await run(backend, 'late', execute('SELECT count(*) FROM t'))).toEqual([['2']])
 })
 
-test('children that are created or removed during a migration miss no change, and do not stop it', async () => {
-  const { backend } = await family(['kid'])
+test('children created or removed during a migration do not miss a change, and do not stop the migration', async () => {
+  const { backend } = await createFamily(['kid'])
   const kept = ['kid']
   const migrations = async (): Promise<void> => {
     for (let at = 0; at < 8; at += 1)
@@ -144,7 +146,7 @@ test('children that are created or removed during a migration miss no change, an
 })
 
 test('arguments of every type reach the children', async () => {
-  const { backend } = await family(['kid'])
+  const { backend } = await createFamily(['kid'])
   await run(backend, PARENT, execute('CREATE TABLE t(a)'))
   const values = [
     { type: 'null' },
@@ -162,9 +164,9 @@ test('arguments of every type reach the children', async () => {
   expect(results[0]?.response.result.rows.flat()).toEqual([...values, values[1]])
 })
 
-test('if a change fails in one child, none is changed', async () => {
+test('if a change fails in one child, no child is changed', async () => {
   const children = Array.from({ length: CHILDREN }, (_, at) => `kid-${at}`)
-  const { backend } = await family(children)
+  const { backend } = await createFamily(children)
   await run(backend, PARENT, execute('CREATE TABLE t(a)'))
   await run(backend, 'kid-7', execute('INSERT INTO t VALUES (1), (1)'))
   const reason = `task ${CHILDREN + 8} for namespace \`kid-7\` failed with error: An error occured executing the migration at step 1: UNIQUE constraint failed: t.a`
@@ -191,7 +193,7 @@ test('if a change fails in one child, none is changed', async () => {
 })
 
 test('a statement that fails in the schema database itself creates no job', async () => {
-  const { backend } = await family(['kid'])
+  const { backend } = await createFamily(['kid'])
   await run(backend, PARENT, execute('CREATE TABLE t(a)'))
   const failure =
     'An error occured executing the migration at step 1: table t already exists in CREATE TABLE t(a) at offset 13'
@@ -211,7 +213,7 @@ test('a statement that fails in the schema database itself creates no job', asyn
 })
 
 test('a transaction cannot be opened on a schema database', async () => {
-  const { backend } = await family(['kid'])
+  const { backend } = await createFamily(['kid'])
   const { body } = await send(backend, PARENT, '/v3/pipeline', [
     execute('BEGIN'),
     execute('CREATE TABLE z(a)'),
@@ -227,9 +229,9 @@ test('a transaction cannot be opened on a schema database', async () => {
 })
 
 test('a cursor reads a schema database, and cannot change it', async () => {
-  const { backend } = await family(['kid'])
+  const { backend } = await createFamily(['kid'])
   await run(backend, PARENT, execute('CREATE TABLE t(a)'))
-  const cursor = async (sql: string): Promise<Answer> => {
+  const cursor = async (sql: string): Promise<TestResponse> => {
     const body = JSON.stringify({ batch: { steps: [{ stmt: { sql } }] } })
     return await send(backend, PARENT, '/v3/cursor', body)
   }
@@ -240,7 +242,7 @@ test('a cursor reads a schema database, and cannot change it', async () => {
 })
 
 test('a blocked schema database is not changed', async () => {
-  const { backend } = await family(['kid'])
+  const { backend } = await createFamily(['kid'])
   await backend.applySettings(PARENT, { ...DEFAULT_SETTINGS, blockWrites: true, blockReason: 'unpaid' })
   expect(await run(backend, PARENT, execute('CREATE TABLE t(a)'))).toEqual({
     message: 'Operation was blocked: unpaid',
@@ -248,16 +250,16 @@ test('a blocked schema database is not changed', async () => {
   })
 })
 
-test('a child that is removed while its schema database is migrated', async () => {
-  const { backend } = await family(['kid', 'kid2'])
+test('a child can be removed while its schema database is being migrated', async () => {
+  const { backend } = await createFamily(['kid', 'kid2'])
   const migrating = run(backend, PARENT, execute('CREATE TABLE t(a)'))
   await backend.remove('kid' as DatabaseId)
   expect(await migrating).toEqual([])
   expect(await run(backend, 'kid2', execute('SELECT count(*) FROM t'))).toEqual([['0']])
 })
 
-test('its other routes respond as recorded', async () => {
-  const { backend } = await family(['kid'])
+test('the other routes of a schema database respond as recorded', async () => {
+  const { backend } = await createFamily(['kid'])
   await backend.create('plain' as DatabaseId, { type: 'empty' }, DEFAULT_SETTINGS)
   expect(await send(backend, PARENT, '/dump')).toEqual({
     status: 400,
@@ -279,7 +281,7 @@ test('its other routes respond as recorded', async () => {
 })
 
 test('a schema database and its children cannot be separated', async () => {
-  const { backend } = await family(['kid'])
+  const { backend } = await createFamily(['kid'])
   await expect(backend.remove(PARENT)).rejects.toThrow('databases are still refering to it')
   const ofChild = { type: 'schema-child', parent: 'kid' as DatabaseId } as const
   await expect(backend.create('kid2' as DatabaseId, ofChild, DEFAULT_SETTINGS)).rejects.toThrow(
@@ -293,13 +295,13 @@ test('a schema database and its children cannot be separated', async () => {
 })
 
 test('roles and jobs survive a restart', async () => {
-  const { backend, directory } = await family(['kid'])
+  const { backend, directory } = await createFamily(['kid'])
   await run(backend, PARENT, execute('CREATE TABLE t(a)'))
   await backend[Symbol.asyncDispose]()
-  const { backend: again } = await openBackend(directory)
-  for (const id of [PARENT, 'kid']) await again.applySettings(id as DatabaseId, DEFAULT_SETTINGS)
-  again.resume()
-  expect(await job(again)).toMatchObject({ migrations: [{ job_id: 1, status: 'RunSuccess' }] })
-  expect(await run(again, PARENT, execute('CREATE TABLE u(a)'))).toEqual([])
-  expect(await run(again, 'kid', execute('SELECT count(*) FROM u'))).toEqual([['0']])
+  const { backend: reopened } = await openBackend(directory)
+  for (const id of [PARENT, 'kid']) await reopened.applySettings(id as DatabaseId, DEFAULT_SETTINGS)
+  reopened.resume()
+  expect(await job(reopened)).toMatchObject({ migrations: [{ job_id: 1, status: 'RunSuccess' }] })
+  expect(await run(reopened, PARENT, execute('CREATE TABLE u(a)'))).toEqual([])
+  expect(await run(reopened, 'kid', execute('SELECT count(*) FROM u'))).toEqual([['0']])
 })

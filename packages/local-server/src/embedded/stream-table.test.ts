@@ -33,14 +33,14 @@ test('a baton has 64 characters, changes each time and is valid once', async () 
   expect(table.release(table.resume(second, A))).not.toBeNull()
 })
 
-test('while a request uses the stream, its baton is not valid', async () => {
+test('a baton is not valid while a request is using its stream', async () => {
   const { table } = setUp()
   const baton = table.release(await table.open(A)) as string
   table.resume(baton, A)
   expect(failure(() => table.resume(baton, A))).toBe('400 Received a baton that has already been used')
 })
 
-test('garbage, batons of another server or database, and of closed streams are invalid', async () => {
+test('rejects malformed batons, batons of another server or database, and batons of closed streams', async () => {
   const { table } = setUp()
   const foreign = setUp().table
   const lease = await table.open(A)
@@ -59,7 +59,7 @@ test('garbage, batons of another server or database, and of closed streams are i
   expect(failure(() => table.resume(baton, A))).toBe('400 Received an invalid baton')
 })
 
-test('an idle stream expires after 10 s, is remembered for 300 s, and is then unknown', async () => {
+test('an idle stream expires after 10 s, is reported as expired for 300 s, and is then unknown', async () => {
   const { clock, table, expired } = setUp()
   clock.advance(250)
   const baton = table.release(await table.open(A)) as string
@@ -73,7 +73,7 @@ test('an idle stream expires after 10 s, is remembered for 300 s, and is then un
   expect(failure(() => table.resume(baton, A))).toBe('400 Received an invalid baton')
 })
 
-test('the clock does not run while a request is in flight', async () => {
+test('a stream does not expire while a request is in flight', async () => {
   const { clock, table, expired } = setUp()
   const lease = await table.open(A)
   clock.advance(60_000)
@@ -84,7 +84,7 @@ test('the clock does not run while a request is in flight', async () => {
   expect(expired).toEqual([])
 })
 
-test('at most 128 streams: a released slot goes to the request that has waited longest; others get 429 after a second', async () => {
+test('opens at most 128 streams: a free slot goes to the request that has waited longest; others get 429 after a second', async () => {
   const { clock, table } = setUp()
   const leases = await Promise.all(Array.from({ length: 128 }, () => table.open(A)))
   const order: string[] = []
@@ -101,7 +101,7 @@ test('at most 128 streams: a released slot goes to the request that has waited l
   expect([table.countOf(A), table.countOf(B)]).toEqual([128, 0])
 })
 
-test('an expired stream is still reported as expired after its database is closed, an open one is not found', async () => {
+test('after its database is closed, an expired stream is still reported as expired, and an open one is unknown', async () => {
   const { clock, table } = setUp()
   const expired = table.release(await table.open(A)) as string
   clock.advance(11_000)
@@ -111,7 +111,7 @@ test('an expired stream is still reported as expired after its database is close
   expect(failure(() => table.resume(open, A))).toBe('400 Received an invalid baton')
 })
 
-test('a stream is continued only by a sender who may attach the databases that it has attached', async () => {
+test('only a sender who may attach all databases that a stream has attached can continue it', async () => {
   const { table } = setUp()
   const lease = await table.open(A)
   table.attach(lease, B)
@@ -121,7 +121,7 @@ test('a stream is continued only by a sender who may attach the databases that i
   expect(table.resume(baton, A, true, (id) => id === B)).toEqual(lease)
 })
 
-test('streams that have a database attached are closed, others are not', async () => {
+test('closes only the streams that have a database attached', async () => {
   const { table } = setUp()
   const [attaching, other] = [await table.open(A), await table.open(A)]
   const attached = table.attachedOf(attaching)

@@ -6,7 +6,7 @@ import { BatonSigner } from './baton.ts'
 
 /** Limits of the service. */
 const IDLE_MS = 10_000
-const REMEMBER_EXPIRED_MS = 300_000
+const KEEP_EXPIRED_MS = 300_000
 const MAX_STREAMS = 128
 const MAX_WAITING = 128
 const MAX_WAIT_MS = 1_000
@@ -72,7 +72,7 @@ export class StreamTable {
 
   /**
    * Continues the stream of a baton, which cannot be used again.
-   * @param mayAttach whether the sender may attach a database now; this must hold for all that the stream has attached
+   * @param mayAttach whether the sender may attach a database now; must be true for every database that the stream has attached
    */
   resume(
     baton: string,
@@ -95,7 +95,7 @@ export class StreamTable {
     return { stream: stream.number }
   }
 
-  /** Returns the baton for the next request, and starts the idle time. Null if the stream has ended in the meantime. */
+  /** Returns the baton for the next request, and starts the idle timer. Null if the stream has ended in the meantime. */
   release({ stream: number }: StreamLease): string | null {
     const stream = this.#streams.get(number)
     if (stream === undefined) return null
@@ -173,7 +173,7 @@ export class StreamTable {
 
   #expire(stream: Stream): void {
     stream.isExpired = true
-    stream.cancelTimer = this.#clock.after(REMEMBER_EXPIRED_MS, () => this.#streams.delete(stream.number))
+    stream.cancelTimer = this.#clock.after(KEEP_EXPIRED_MS, () => this.#streams.delete(stream.number))
     this.#freeSlot()
     this.#onExpiry(stream.database, stream.number)
   }

@@ -35,8 +35,8 @@ test('requests are rejected without new workers, and succeed once the file can b
   })
   await backend.create(ID, { type: 'empty' }, DEFAULT_SETTINGS)
   const file = join(directory, ID, 'data.db')
-  const aside = `${file}-aside`
-  renameSync(file, aside)
+  const moved = `${file}-aside`
+  renameSync(file, moved)
   mkdirSync(file)
   let started = 0
   const count = (): void => {
@@ -56,6 +56,6 @@ test('requests are rejected without new workers, and succeed once the file can b
   // a worker that is kept for the next database
   expect(started).toBeLessThanOrEqual(1)
   rmSync(file, { recursive: true })
-  renameSync(aside, file)
+  renameSync(moved, file)
   expect((await send(backend, 'create table t(a)')).status).toBe(200)
 })

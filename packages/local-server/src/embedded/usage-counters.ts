@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { StatementUsage } from '@batonsql/embedded-engine'
 import type { DatabaseId, QueryUsage } from '@batonsql/server-common/backend'
 
-/** Maximum number of distinct queries counted per database; beyond it, those with the least usage are removed. */
+/** Maximum number of distinct queries counted per database. When it is exceeded, the queries with the least usage are removed. */
 const MAX_QUERIES = 200
 /** Number of queries that are shown. */
 const MAX_SHOWN = 20
@@ -33,7 +33,7 @@ export class UsageCounters {
       })
     }
     if (count.queries.size > MAX_QUERIES) {
-      for (const { query } of ranked(count).slice(MAX_QUERIES / 2)) count.queries.delete(query)
+      for (const { query } of byUsage(count).slice(MAX_QUERIES / 2)) count.queries.delete(query)
     }
   }
 
@@ -45,7 +45,7 @@ export class UsageCounters {
   /** Returns the queries with the highest usage first. */
   topQueriesOf(id: DatabaseId): readonly QueryUsage[] {
     const count = this.#counts.get(id)
-    return count === undefined ? [] : ranked(count).slice(0, MAX_SHOWN)
+    return count === undefined ? [] : byUsage(count).slice(0, MAX_SHOWN)
   }
 
   forget(id: DatabaseId): void {
@@ -53,7 +53,7 @@ export class UsageCounters {
   }
 }
 
-function ranked({ queries }: Count): readonly QueryUsage[] {
+function byUsage({ queries }: Count): readonly QueryUsage[] {
   const weight = ({ rowsRead, rowsWritten }: QueryUsage): number => rowsRead + rowsWritten
   return [...queries.values()].sort((a, b) => weight(b) - weight(a))
 }

@@ -38,7 +38,7 @@ async function openPool(ids: readonly DatabaseId[]): Promise<WorkerPool> {
   return pool
 }
 
-test('databases that are used again and again stay open while hundreds are used once', async () => {
+test('databases in repeated use stay open while hundreds of others are used once', async () => {
   const [used, first, second] = [idsOf('used', 10), idsOf('first', 20), idsOf('second', 20)]
   const pool = await openPool([...used, ...first, ...second])
   for (const id of [...used, ...first, ...used, ...second]) await pool.get(id)
@@ -47,7 +47,7 @@ test('databases that are used again and again stay open while hundreds are used 
   expect(open.length).toBeLessThanOrEqual(16)
 })
 
-test('a database that was removed and created again is a new one', async () => {
+test('a database that was removed and created again counts as new', async () => {
   const [removed, others] = [idsOf('removed', 1), idsOf('other', 40)]
   const pool = await openPool([...removed, ...others])
   const [id] = removed as [DatabaseId]

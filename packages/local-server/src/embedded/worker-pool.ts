@@ -24,10 +24,10 @@ const SWEEP_MS = 1_000
 const MAX_OPEN = 16
 /**
  * Maximum number of open databases that were not evicted recently. Requests for hundreds of databases in turn then use few threads,
- * each of which takes about 20 MB, and do not close the databases that are used again and again.
+ * each of which takes about 20 MB, and do not close the databases in repeated use.
  */
 const MAX_NEW = Math.min(MAX_OPEN, Math.max(4, availableParallelism()))
-/** Number of evicted databases that are remembered. */
+/** Number of evicted databases whose ids are kept. */
 const MAX_EVICTED = 64
 /** How long a database waits for another one to be closed before an additional worker is started; shorter if few are open. */
 const MAX_WAIT_MS = 200
@@ -47,7 +47,7 @@ export interface WorkerPoolOptions {
   onRequest(id: DatabaseId, request: WorkerRequest): Promise<Reply>
   /** Whether the database has no open stream. */
   isIdle(id: DatabaseId): boolean
-  /** Called when a database and its streams were closed. */
+  /** Called after a database and its streams have been closed. */
   onClosed(id: DatabaseId): void
   /** Receives usage of a database. */
   onUsage(id: DatabaseId, usage: readonly StatementUsage[]): void
@@ -58,9 +58,9 @@ export class WorkerPool {
   readonly #options: WorkerPoolOptions
   /** Least recently used first. */
   readonly #open = new Map<DatabaseId, DatabaseWorker>()
-  /** Open databases that are not known to be used repeatedly. */
+  /** Open databases that have not been used repeatedly so far. */
   readonly #new = new Set<DatabaseId>()
-  /** Databases that were closed for others, oldest first. */
+  /** Databases that were closed to make room for others, oldest first. */
   readonly #evicted = new Set<DatabaseId>()
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
   readonly #feeds = new Map<DatabaseId, ChangeFeed>()

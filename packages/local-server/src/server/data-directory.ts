@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { ApiTokens, keyNamed, PLATFORM_KEY, REGISTRY_FILE, Registry } from '@batonsql/control-plane'
+import { ApiTokens, getOrCreateKey, PLATFORM_KEY, REGISTRY_FILE, Registry } from '@batonsql/control-plane'
 import { DirectoryLock } from '@batonsql/server-common/base'
-import { makeUser, type NewPlatformUser } from './local-platform.ts'
+import { addUser, type NewPlatformUser } from './local-platform.ts'
 import { startLocalServer } from './server.ts'
 
 /**
@@ -33,7 +33,7 @@ export async function createUserInDirectory(directory: string, user: NewPlatform
   try {
     const registry = await Registry.open(directory)
     try {
-      return makeUser(registry, new ApiTokens(registry, keyNamed(registry, PLATFORM_KEY)), user)
+      return addUser(registry, new ApiTokens(registry, getOrCreateKey(registry, PLATFORM_KEY)), user)
     } finally {
       registry.close()
     }

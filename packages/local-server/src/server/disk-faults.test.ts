@@ -2,13 +2,13 @@ import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { watchDiskFaults } from './disk-faults.ts'
 
-const answerWith = (code: string): string =>
+const errorBody = (code: string): string =>
   `{"results":[{"type":"error","error":{"message":"disk I/O error","code":"${code}"}}]}`
 
 /** Returns a response that arrives in chunks, and what is reported about it. */
-async function read(pieces: readonly (string | Buffer)[]): Promise<{ faults: string[]; text: string }> {
+async function read(chunks: readonly (string | Buffer)[]): Promise<{ faults: string[]; text: string }> {
   const faults: string[] = []
-  const body = watchDiskFaults(Readable.from(pieces, { objectMode: false }), (fault) => faults.push(fault))
+  const body = watchDiskFaults(Readable.from(chunks, { objectMode: false }), (fault) => faults.push(fault))
   let text = ''
   for await (const chunk of body as Readable) text += String(chunk)
   return { faults, text }
@@ -18,26 +18,26 @@ test.each([
   ['SQLITE_FULL', 'SQLITE_FULL'],
   ['SQLITE_IOERR', 'SQLITE_IOERR'],
   ['SQLITE_IOERR_WRITE', 'SQLITE_IOERR'],
-])('%s is reported, wherever a streamed response is split', async (code, fault) => {
-  const answer = answerWith(code)
-  for (let at = 1; at < answer.length; at += 1) {
-    const { faults, text } = await read([Buffer.from(answer.slice(0, at)), Buffer.from(answer.slice(at))])
-    expect([new Set(faults), text]).toEqual([new Set([fault]), answer])
+])('%s is reported, regardless of where a streamed response is split', async (code, fault) => {
+  const response = errorBody(code)
+  for (let at = 1; at < response.length; at += 1) {
+    const { faults, text } = await read([Buffer.from(response.slice(0, at)), Buffer.from(response.slice(at))])
+    expect([new Set(faults), text]).toEqual([new Set([fault]), response])
   }
-  expect((await read(Array.from({ length: answer.length }, (_, at) => answer.charAt(at)))).faults).toContain(
-    fault,
-  )
+  expect(
+    (await read(Array.from({ length: response.length }, (_, at) => response.charAt(at)))).faults,
+  ).toContain(fault)
   const whole: string[] = []
-  expect(watchDiskFaults(answer, (each) => whole.push(each))).toBe(answer)
+  expect(watchDiskFaults(response, (each) => whole.push(each))).toBe(response)
   expect(whole).toEqual([fault])
 })
 
-test('other errors are not, nor is a value with that text', async () => {
-  for (const answer of [
-    answerWith('SQLITE_CONSTRAINT'),
-    JSON.stringify({ value: answerWith('SQLITE_FULL') }),
+test('does not report other errors, or a value with the same text', async () => {
+  for (const response of [
+    errorBody('SQLITE_CONSTRAINT'),
+    JSON.stringify({ value: errorBody('SQLITE_FULL') }),
   ])
-    expect(await read([answer])).toEqual({ faults: [], text: answer })
+    expect(await read([response])).toEqual({ faults: [], text: response })
 })
 
 test('a response that is no longer read is aborted', async () => {

@@ -13,7 +13,7 @@ export type DiskFault = keyof typeof DISK_FAULTS
 const FAULT = /"code":"(SQLITE_FULL|SQLITE_IOERR)/
 /** The common prefix of the codes. */
 const PREFIX = '"code":"SQLITE_'
-/** Exceeds the length of a match, which may be split between two chunks. */
+/** Longer than any match, which may be split between two chunks. */
 const OVERLAP = 32
 
 /** Reports disk errors in a response body, even while it is streamed. */
@@ -27,10 +27,10 @@ export function watchDiskFaults(
   }
   let end: Buffer = Buffer.alloc(0)
   const onPart = (part: Buffer): void => {
-    // few responses match, and searching bytes costs a fraction of decoding them
+    // few responses match, and searching bytes is much cheaper than decoding them
     if (part.includes(PREFIX)) reportFault(part.toString('latin1'), report)
-    const seam = Buffer.concat([end, part.subarray(0, OVERLAP)])
-    if (end.length > 0 && seam.includes(PREFIX)) reportFault(seam.toString('latin1'), report)
+    const overlap = Buffer.concat([end, part.subarray(0, OVERLAP)])
+    if (end.length > 0 && overlap.includes(PREFIX)) reportFault(overlap.toString('latin1'), report)
     end = Buffer.concat([end, part.subarray(-OVERLAP)]).subarray(-OVERLAP)
   }
   return watchBody(body, [{ onPart }])

@@ -24,7 +24,7 @@ export const DEFAULT_DATABASE = 'default'
 
 const GREETING = 'Hello, this is HTTP API v2 (Hrana over HTTP)'
 
-/** Minimum time between two reported faults of one database. */
+/** Minimum time between two fault reports about the same database. */
 const FAULT_INTERVAL_MS = 60_000
 
 type Method = 'POST' | 'GET,HEAD'
@@ -66,7 +66,7 @@ export interface GatewayOptions {
  */
 export class Gateway {
   readonly #options: GatewayOptions
-  /** Has only existing databases, so that requests for others cannot fill the memory. */
+  /** Contains only existing databases, so that requests for other names cannot exhaust the memory. */
   readonly #counts = new Map<DatabaseId, RequestCount>()
   /** Time of the last reported fault of a database. */
   readonly #faults = new Map<DatabaseId, number>()
@@ -98,7 +98,7 @@ export class Gateway {
     return metricsText(this.#options.controlPlane, this.#counts, this.#options.version)
   }
 
-  /** Reports an event of a database's server to the log and to the request inspector. */
+  /** Reports a notice about a database's server to the log and to the request inspector. */
   notice(id: DatabaseId, text: string): void {
     const { addresses, registry } = this.#options.controlPlane
     const row = registry.databases.get(id)
@@ -193,7 +193,7 @@ export class Gateway {
   /** Forwards a request, and records it while the request inspector is open. */
   #forwardObserved(target: Target, request: ServiceRequest): Promise<ServiceResponse> {
     const feed = this.#feed
-    // the page's own requests would hide those that it is meant to show
+    // otherwise, the page's own requests would clutter the list
     const isOfPage = request.headers['x-baton-inspector'] !== undefined
     if (feed === null || !feed.isWatched || isOfPage) return this.#forward(target, request)
     return feed.watch(target.name, request, (observed) => this.#forward(target, observed))

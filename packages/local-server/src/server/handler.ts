@@ -7,7 +7,7 @@ import type { DatabaseAddress } from './server.ts'
 import { ServerLog } from './server-log.ts'
 import {
   type DatabaseOptions,
-  HOME_ORGANIZATION,
+  DEFAULT_ORGANIZATION,
   type NewDatabaseOptions,
   Service,
   type TokenOptions,
@@ -117,7 +117,7 @@ export class LocalHandler implements AsyncDisposable {
       domains,
       allowOrigins,
       listenHost: 'localhost',
-      organization: HOME_ORGANIZATION,
+      organization: DEFAULT_ORGANIZATION,
       domain: null,
       inspector: false,
       log: new ServerLog('none'),

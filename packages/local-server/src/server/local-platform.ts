@@ -36,7 +36,7 @@ export class LocalPlatform {
 
   /** Slug of the server's own organization. */
   get organization(): string {
-    return this.#controlPlane.home.organization.slug
+    return this.#controlPlane.operator.organization.slug
   }
 
   /**
@@ -54,13 +54,13 @@ export class LocalPlatform {
    */
   async createUser(user: NewPlatformUser): Promise<string> {
     const { registry, apiTokens } = this.#controlPlane
-    return makeUser(registry, apiTokens, user)
+    return addUser(registry, apiTokens, user)
   }
 
   /** Archives a group of the server's organization, as happens after long disuse: its databases respond with 502. */
   async archiveGroup(name: string): Promise<void> {
-    const { registry, home, databases } = this.#controlPlane
-    const group = registry.findGroup(home.organization.id, name)
+    const { registry, operator, databases } = this.#controlPlane
+    const group = registry.findGroup(operator.organization.id, name)
     if (group === undefined) throw new Error(`group "${name}" does not exist`)
     registry.transaction(() => registry.groups.put({ ...group, isArchived: true }))
     const rows = registry.databases.rows.filter((row) => row.group === group.id && row.state !== 'deleting')
@@ -69,7 +69,7 @@ export class LocalPlatform {
 }
 
 /** @returns the token of the new user */
-export function makeUser(registry: Registry, apiTokens: ApiTokens, user: NewPlatformUser): string {
+export function addUser(registry: Registry, apiTokens: ApiTokens, user: NewPlatformUser): string {
   checkOptionNames('createUser', user, ['username', 'email'])
   const { username, email = `${username}@localhost` } = user
   if (!USERNAME.test(username)) throw new TypeError('createUser: a username is 1 to 39 of a-z, 0-9 and "-"')

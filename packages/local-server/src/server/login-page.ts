@@ -8,7 +8,7 @@ export interface LoginRequest {
 }
 
 /** Parses a query or a form. */
-export function readLogin(fields: URLSearchParams): LoginRequest {
+export function parseLogin(fields: URLSearchParams): LoginRequest {
   const port = Number(fields.get('port') ?? '')
   const isPort = Number.isInteger(port) && port > 0 && port < 65_536
   return { port: isPort ? port : null, state: fields.get('state') ?? '' }
@@ -21,7 +21,7 @@ export function loginPage({ port, state }: LoginRequest, problem: string | null)
 <input type="hidden" name="port" value="${port}"><input type="hidden" name="state" value="${escapeHtml(state)}">
 <button>Log in</button>
 </form>`
-  const manual = '<p>Give it to the command line: <code>turso config set token TOKEN</code></p>'
+  const manual = '<p>Pass it to the CLI: <code>turso config set token TOKEN</code></p>'
   const text = `<h1>Baton platform API</h1>
 <p>The server prints its owner's token on a terminal, or writes it to its token file.</p>
 ${problem === null ? '' : `<p role="alert">${escapeHtml(problem)}</p>`}

@@ -20,7 +20,7 @@ import {
   urlOf,
 } from '@batonsql/server-common/http'
 import { getRequestListener, RequestError } from '@hono/node-server'
-import { loginPage, loginRedirect, readLogin } from './login-page.ts'
+import { loginPage, loginRedirect, parseLogin } from './login-page.ts'
 import { IMITATED_VERSION } from './package-version.ts'
 import type { ServerLog } from './server-log.ts'
 
@@ -131,7 +131,7 @@ interface Handler extends Pick<PlatformParts, 'access' | 'controlPlane' | 'metri
 async function handle(handler: Handler, request: Request, from: IncomingMessage): Promise<Response> {
   const refusal = handler.access.refusalOf(from) ?? refusalOfTarget(from.url ?? '/')
   const response = refusal === null ? await route(handler, request, from) : toResponse(refusal)
-  // the rest of a rejected upload is not received
+  // the rest of a rejected upload is not read
   if (!from.complete) response.headers.set('connection', 'close')
   return response
 }
@@ -164,7 +164,7 @@ function metricsResponse({ controlPlane, metrics }: Handler, request: Request): 
   if (request.method !== 'GET') return errorResponse(405, 'GET only')
   try {
     const { user, token } = controlPlane.apiTokens.check(request.headers.get('authorization') ?? undefined)
-    if (user.id !== controlPlane.home.owner.id || token.organization !== null || token.group !== null)
+    if (user.id !== controlPlane.operator.owner.id || token.organization !== null || token.group !== null)
       return errorResponse(
         403,
         'metrics need a token of the owner with the scope metrics, or an unrestricted one',
@@ -179,17 +179,17 @@ function metricsResponse({ controlPlane, metrics }: Handler, request: Request): 
 /** Serves the page that the vendor's CLI opens in a browser, and handles its form. */
 async function login({ controlPlane }: Handler, request: Request): Promise<ServiceResponse> {
   if (request.method !== 'POST' || request.body === null)
-    return loginPage(readLogin(new URL(request.url).searchParams), null)
+    return loginPage(parseLogin(new URL(request.url).searchParams), null)
   const fields = new URLSearchParams(await readLimited(request.body))
   const token = fields.get('token') ?? ''
-  const attempt = readLogin(fields)
-  if (attempt.port === null) return loginPage(attempt, 'No command is waiting for a token.')
+  const loginRequest = parseLogin(fields)
+  if (loginRequest.port === null) return loginPage(loginRequest, 'No command is waiting for a token.')
   try {
     controlPlane.apiTokens.check(`Bearer ${token}`)
   } catch {
-    return loginPage(attempt, 'This is not an API token of this server.')
+    return loginPage(loginRequest, 'This is not an API token of this server.')
   }
-  return loginRedirect(attempt, token)
+  return loginRedirect(loginRequest, token)
 }
 
 /** Checks the path as it was sent, because parsing it as a URL would resolve hidden segments. */

@@ -14,25 +14,25 @@ interface Line {
 }
 
 /** Returns the log of a server with this level. */
-async function logged(
+async function logOf(
   log: LogLevel,
-  act: (urls: { url: string; platform: string; token: string }) => Promise<unknown>,
+  sendRequests: (urls: { url: string; platform: string; token: string }) => Promise<unknown>,
 ) {
   const lines: string[] = []
   const spy = vi.spyOn(console, 'error').mockImplementation((line: string) => void lines.push(line))
   onTestFinished(() => spy.mockRestore())
   const server = await startLocalServer({ log, platform: {} })
   const token = await server.createToken('default')
-  await act({ url: server.url, platform: server.platform?.url ?? '', token })
+  await sendRequests({ url: server.url, platform: server.platform?.url ?? '', token })
   await server.close()
   expect(lines.join('\n')).not.toContain(token)
   return lines.map((line) => JSON.parse(line) as Line)
 }
 
-const seen = (lines: readonly Line[]): unknown[] =>
+const summaryOf = (lines: readonly Line[]): unknown[] =>
   lines.map(({ level, event, path, status }) => [level, event, ...(path === undefined ? [] : [path, status])])
 
-const act = async ({
+const sendRequests = async ({
   url,
   platform,
   token,
@@ -47,9 +47,9 @@ const act = async ({
   await fetch(`${platform}/v1/organizations`, { headers: { authorization: `Bearer ${token}` } })
 }
 
-test('requests: all requests, starts and stops, without tokens', async () => {
-  const lines = await logged('requests', act)
-  expect(seen(lines)).toEqual([
+test('level requests logs all requests, starts and stops, without tokens', async () => {
+  const lines = await logOf('requests', sendRequests)
+  expect(summaryOf(lines)).toEqual([
     ['info', 'start'],
     ['info', 'request', '/v2/pipeline', 200],
     ['warn', 'request', '/v2/pipeline', 401],
@@ -66,17 +66,17 @@ test('requests: all requests, starts and stops, without tokens', async () => {
 })
 
 test('an absolute request target is logged as its path, without host and password', async () => {
-  const ask = (url: string, path: string) =>
+  const sendRequest = (url: string, path: string) =>
     new Promise<void>((resolve, reject) => {
-      const asked = request(url, { path }, (answer) => answer.resume().on('end', resolve))
-      asked.on('error', reject).end()
+      const sent = request(url, { path }, (response) => response.resume().on('end', resolve))
+      sent.on('error', reject).end()
     })
-  const lines = await logged('requests', async ({ url, token }) => {
-    await ask(url, `${url}/version?token=${token}`)
-    await ask(url, `${url.replace('//', `//user:${token}@`)}/version`)
-    await ask(url, url)
+  const lines = await logOf('requests', async ({ url, token }) => {
+    await sendRequest(url, `${url}/version?token=${token}`)
+    await sendRequest(url, `${url.replace('//', `//user:${token}@`)}/version`)
+    await sendRequest(url, url)
   })
-  expect(seen(lines)).toEqual([
+  expect(summaryOf(lines)).toEqual([
     ['info', 'start'],
     ['info', 'request', '/version', 200],
     ['info', 'request', '/version', 400],
@@ -85,8 +85,8 @@ test('an absolute request target is logged as its path, without host and passwor
   ])
 })
 
-test('errors: failed or rejected requests, and starts and stops', async () => {
-  expect(seen(await logged('errors', act))).toEqual([
+test('level errors logs failed and rejected requests, starts and stops', async () => {
+  expect(summaryOf(await logOf('errors', sendRequests))).toEqual([
     ['info', 'start'],
     ['warn', 'request', '/v2/pipeline', 401],
     ['warn', 'request', '/v1/organizations', 401],
@@ -94,11 +94,11 @@ test('errors: failed or rejected requests, and starts and stops', async () => {
   ])
 })
 
-test('none, the default, logs nothing', async () => {
-  expect(await logged('none', act)).toEqual([])
+test('level none, the default, logs nothing', async () => {
+  expect(await logOf('none', sendRequests)).toEqual([])
 })
 
-test('a server failure is an error, a disconnected client is marked as aborted, and a path cannot start a new line', async () => {
+test('logs a server failure as an error, marks a disconnected client as aborted, and escapes line breaks in paths', async () => {
   const lines: string[] = []
   const log = new ServerLog('errors', (line) => lines.push(line))
   const http = createServer((_, to) => {
@@ -111,7 +111,7 @@ test('a server failure is an error, a disconnected client is marked as aborted, 
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
   const { port } = http.address() as AddressInfo
   await fetch(`http://127.0.0.1:${port}/a%0Ab?secret`)
-    .then((answer) => answer.text())
+    .then((response) => response.text())
     .catch(() => {})
   await expect.poll(() => lines).toHaveLength(1)
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({

@@ -26,7 +26,7 @@ export class ServerLog {
     if (this.isOn) this.#print(JSON.stringify({ time: new Date().toISOString(), level, event, ...fields }))
   }
 
-  /** Logs the requests of a server. @param listener which listener it is */
+  /** Logs the requests of a server. @param listener name of the server in the log */
   watch(server: Server, listener: 'databases' | 'platform'): void {
     if (!this.isOn) return
     server.on('request', (from, to) => {

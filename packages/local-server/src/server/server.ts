@@ -18,7 +18,7 @@ import { checkPlatformOptions, type PlatformOptions, PlatformServer } from './pl
 import { LOG_LEVELS, type LogLevel, ServerLog } from './server-log.ts'
 import {
   type DatabaseOptions,
-  HOME_ORGANIZATION,
+  DEFAULT_ORGANIZATION,
   type NewDatabaseOptions,
   Service,
   type ServiceOptions,
@@ -180,7 +180,7 @@ function serviceOptions(
     domains,
     allowOrigins,
     listenHost: host,
-    organization: platform?.organization ?? HOME_ORGANIZATION,
+    organization: platform?.organization ?? DEFAULT_ORGANIZATION,
     domain: platform?.domain ?? null,
     inspector: options.inspector ?? false,
     log,
@@ -382,9 +382,9 @@ function readTarget(from: IncomingMessage): { path: string; query: string } | nu
   const absolute = /^https?:\/\/([^/?#]*)(.*)$/i.exec(target)
   if (absolute !== null && absolute[1]?.toLowerCase() !== from.headers.host?.toLowerCase()) return null
   const relative = absolute?.[2] ?? target
-  const mark = relative.indexOf('?')
-  const path = mark < 0 ? relative : relative.slice(0, mark)
-  return { path: path === '' ? '/' : path, query: mark < 0 ? '' : relative.slice(mark) }
+  const queryStart = relative.indexOf('?')
+  const path = queryStart < 0 ? relative : relative.slice(0, queryStart)
+  return { path: path === '' ? '/' : path, query: queryStart < 0 ? '' : relative.slice(queryStart) }
 }
 
 /** Sends a body until it ends or the client disconnects. Rejects if the body fails. */

@@ -26,7 +26,7 @@ const optionsFor = (dataDirectory: string): ServiceOptions => ({
   log: new ServerLog('none'),
 })
 
-const insert = (service: Service) =>
+const insertRow = (service: Service) =>
   service.handle({
     method: 'POST',
     path: '/v2/pipeline',
@@ -39,11 +39,11 @@ const insert = (service: Service) =>
     signal: new AbortController().signal,
   })
 
-test('a close that cannot write everything reports it, and still releases the directory', async () => {
+test('closing reports data that could not be written, and still releases the directory', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-close-'))
   try {
     const service = await Service.start(optionsFor(directory))
-    expect((await insert(service)).status).toBe(200)
+    expect((await insertRow(service)).status).toBe(200)
     // as on a full disk: the usage of the database cannot be recorded
     service.controlPlane.registry.close()
     await expect(service.close()).rejects.toThrow(
@@ -57,36 +57,36 @@ test('a close that cannot write everything reports it, and still releases the di
   }
 })
 
-test('a close after which everything is written reports nothing', async () => {
+test('closing reports nothing if everything was written', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-close-'))
   try {
     const service = await Service.start(optionsFor(directory))
-    await insert(service)
+    await insertRow(service)
     await expect(service.close()).resolves.toBeUndefined()
   } finally {
     await rm(directory, { recursive: true, force: true })
   }
 })
 
-test('a full disk is reported once per database; a value with that text, and a configured size limit, are not', async () => {
+test('reports a full disk once per database, but not a value with that text or a configured size limit', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-full-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   const service = await Service.start(optionsFor(directory))
   onTestFinished(() => service.close())
   const printed = vi.spyOn(console, 'error').mockReturnValue()
   onTestFinished(() => printed.mockRestore())
-  const answer = vi.spyOn(service.controlPlane.backend, 'handle')
-  const answers = async (body: string): Promise<unknown> => {
-    answer.mockResolvedValue({ status: 200, headers: {}, body })
-    await insert(service)
+  const response = vi.spyOn(service.controlPlane.backend, 'handle')
+  const responses = async (body: string): Promise<unknown> => {
+    response.mockResolvedValue({ status: 200, headers: {}, body })
+    await insertRow(service)
     return printed.mock.calls.map(([line]) => line as unknown)
   }
   const full = '{"error":{"message":"database or disk is full","code":"SQLITE_FULL"}}'
   const line = 'default: a statement failed because the disk is full (SQLITE_FULL)'
-  expect(await answers(JSON.stringify({ value: full }))).toEqual([])
+  expect(await responses(JSON.stringify({ value: full }))).toEqual([])
   await service.updateDatabase('default', { sizeLimitBytes: 4_096_000 })
-  expect(await answers(full)).toEqual([])
+  expect(await responses(full)).toEqual([])
   await service.updateDatabase('default', { sizeLimitBytes: null })
-  expect(await answers(full)).toEqual([line])
-  expect(await answers(full)).toEqual([line])
+  expect(await responses(full)).toEqual([line])
+  expect(await responses(full)).toEqual([line])
 })

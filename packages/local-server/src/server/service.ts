@@ -96,7 +96,7 @@ const SETTING_NAMES = ['sizeLimitBytes', 'blockReads', 'blockWrites', 'blockReas
 const LOST =
   'its file is missing or empty: the database responds with 404 until it is deleted and created again'
 /** Default slug of the server's organization. */
-export const HOME_ORGANIZATION = 'local'
+export const DEFAULT_ORGANIZATION = 'local'
 
 /** The service without a socket: manages databases and tokens, and handles requests. */
 export class Service implements AsyncDisposable {
@@ -166,9 +166,11 @@ export class Service implements AsyncDisposable {
   }
 
   #canHaveDefault(): boolean {
-    const { home, registry, addresses } = this.controlPlane
-    const group = registry.findGroup(home.organization.id, DEFAULT_GROUP)
-    return group !== undefined && !group.isArchived && !addresses.isTaken(home.organization, DEFAULT_DATABASE)
+    const { operator, registry, addresses } = this.controlPlane
+    const group = registry.findGroup(operator.organization.id, DEFAULT_GROUP)
+    return (
+      group !== undefined && !group.isArchived && !addresses.isTaken(operator.organization, DEFAULT_DATABASE)
+    )
   }
 
   get controlPlane(): ControlPlane {
@@ -187,10 +189,12 @@ export class Service implements AsyncDisposable {
     return this.#parts.auth
   }
 
-  /** Databases of the home organization. */
+  /** Databases of the operator's organization. */
   get databaseNames(): readonly string[] {
-    const { registry, home } = this.controlPlane
-    const own = registry.databases.rows.filter(({ organization }) => organization === home.organization.id)
+    const { registry, operator } = this.controlPlane
+    const own = registry.databases.rows.filter(
+      ({ organization }) => organization === operator.organization.id,
+    )
     return own.filter(({ state }) => state === 'ready').map(({ name }) => name)
   }
 
@@ -199,12 +203,12 @@ export class Service implements AsyncDisposable {
     checkDatabaseName(name)
     const { fromFile, isSchema = false, schema, ...rest } = options
     const configuration = mergeSettings('createDatabase', NEW_CONFIGURATION, rest)
-    const { home, registry, addresses, databases } = this.controlPlane
-    if (addresses.isTaken(home.organization, name)) throw new Error(`database "${name}" already exists`)
-    const group = registry.findGroup(home.organization.id, DEFAULT_GROUP)
+    const { operator, registry, addresses, databases } = this.controlPlane
+    if (addresses.isTaken(operator.organization, name)) throw new Error(`database "${name}" already exists`)
+    const group = registry.findGroup(operator.organization.id, DEFAULT_GROUP)
     if (group === undefined) throw new Error(`the group "${DEFAULT_GROUP}" was removed`)
     await databases.create({
-      organization: home.organization,
+      organization: operator.organization,
       group,
       name,
       source: this.#sourceOf({ fromFile, isSchema, schema }),
@@ -219,8 +223,7 @@ export class Service implements AsyncDisposable {
     if (fromFile !== undefined) given.push({ type: 'file', file: fromFile })
     if (isSchema) given.push({ type: 'schema' })
     if (schema !== undefined) given.push({ type: 'schema-child', parent: this.#database(schema).id })
-    if (given.length > 1)
-      throw new TypeError('createDatabase: give only one of fromFile, isSchema and schema')
+    if (given.length > 1) throw new TypeError('createDatabase: use only one of fromFile, isSchema and schema')
     return given[0] ?? { type: 'empty' }
   }
 
@@ -270,9 +273,9 @@ export class Service implements AsyncDisposable {
       throw new TypeError(`createToken: unknown access ${String(access)}`)
     const database = this.#database(name)
     const attach = names.map((other) => this.#database(other))
-    const far = attach.find(({ group }) => group !== database.group)
-    if (far !== undefined)
-      throw new Error(`database "${far.name}" is in another group and cannot be attached`)
+    const foreign = attach.find(({ group }) => group !== database.group)
+    if (foreign !== undefined)
+      throw new Error(`database "${foreign.name}" is in another group and cannot be attached`)
     return mintDatabaseToken(database, { access, expiresInSeconds, attach, tables: [] })
   }
 
@@ -330,8 +333,8 @@ export class Service implements AsyncDisposable {
   }
 
   #find(name: string): DatabaseRow | undefined {
-    const { registry, home } = this.controlPlane
-    return registry.findDatabase(home.organization.id, name)
+    const { registry, operator } = this.controlPlane
+    return registry.findDatabase(operator.organization.id, name)
   }
 
   #database(name: string): DatabaseRow {
@@ -364,10 +367,10 @@ interface ServiceParts {
 }
 
 /** Adds locations to the default group. @throws TypeError for an unknown one */
-function addReplicas({ registry, home }: ControlPlane, locations: readonly string[]): void {
+function addReplicas({ registry, operator }: ControlPlane, locations: readonly string[]): void {
   const unknown = locations.find((location) => !isLocation(location))
   if (unknown !== undefined) throw new TypeError(`startLocalServer: unknown location ${unknown}`)
-  const group = registry.findGroup(home.organization.id, DEFAULT_GROUP)
+  const group = registry.findGroup(operator.organization.id, DEFAULT_GROUP)
   if (group === undefined || locations.length === 0) return
   const changed = { ...group, locations: [...new Set([...group.locations, ...locations])] }
   registry.transaction(() => registry.groups.put(changed))

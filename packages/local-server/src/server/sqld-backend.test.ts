@@ -18,7 +18,7 @@ import { findSqld } from '@batonsql/sqld-gateway/process'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startLocalServer } from './server.ts'
 
-const isMissing = await findSqld().then(
+const isSqldMissing = await findSqld().then(
   () => false,
   () => true,
 )
@@ -28,8 +28,8 @@ async function startKillable(dataDirectory: string) {
   const server = await startLocalServer({ backend: 'sqld', dataDirectory })
   const run = async (sql: string): Promise<{ status: number; text: string }> => {
     const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql } }, { type: 'close' }] })
-    const answer = await fetch(`${server.url}/v2/pipeline`, { method: 'POST', body })
-    return { status: answer.status, text: await answer.text() }
+    const response = await fetch(`${server.url}/v2/pipeline`, { method: 'POST', body })
+    return { status: response.status, text: await response.text() }
   }
   await run('CREATE TABLE t(a)')
   const [group = ''] = await readdir(join(dataDirectory, 'sqld'))
@@ -43,8 +43,8 @@ async function startKillable(dataDirectory: string) {
   return { server, run, signal, kill: () => signal('SIGKILL') }
 }
 
-test.skipIf(isMissing)(
-  'a server that has exited is restarted with its data: the next request waits for it',
+test.skipIf(isSqldMissing)(
+  'restarts a server that has exited; its data is kept, and the next request waits for it',
   async () => {
     const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
     try {
@@ -52,9 +52,9 @@ test.skipIf(isMissing)(
       await using _ = server
       for (let round = 1; round <= 5; round += 1) {
         await kill()
-        const answers = await Promise.all([run('INSERT INTO t VALUES (1)'), run('SELECT * FROM t')])
+        const responses = await Promise.all([run('INSERT INTO t VALUES (1)'), run('SELECT * FROM t')])
         // a kill takes a moment, in which a request may still reach the process
-        for (const { status, text } of answers)
+        for (const { status, text } of responses)
           if (status !== 200)
             expect([status, text]).toEqual([502, expect.stringContaining('exited while running')])
         await expect.poll(async () => (await run('SELECT count(*) FROM t')).status).toBe(200)
@@ -65,23 +65,23 @@ test.skipIf(isMissing)(
   },
 )
 
-test.skipIf(isMissing)(
-  'a write that is interrupted by its exit gets an error with the known outcome; acknowledged ones are kept',
+test.skipIf(isSqldMissing)(
+  'a write interrupted by the exit of the server gets an error that states the outcome; acknowledged writes are kept',
   async () => {
     const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
     try {
       const { server, run, kill } = await startKillable(dataDirectory)
       await using _ = server
       const statuses: number[] = []
-      const over = new AbortController()
+      const finished = new AbortController()
       const writes = Array.from({ length: 4 }, async () => {
-        while (!over.signal.aborted) statuses.push((await run('INSERT INTO t VALUES (1)')).status)
+        while (!finished.signal.aborted) statuses.push((await run('INSERT INTO t VALUES (1)')).status)
       })
       for (let round = 1; round <= 5; round += 1) {
         await new Promise((resolve) => setTimeout(resolve, 60))
         await kill()
       }
-      over.abort()
+      finished.abort()
       await Promise.all(writes)
       const acknowledged = statuses.filter((status) => status === 200).length
       expect(new Set(statuses.filter((status) => status !== 200)).difference(new Set([502])).size).toBe(0)
@@ -97,8 +97,8 @@ test.skipIf(isMissing)(
   },
 )
 
-test.skipIf(isMissing)(
-  'a data directory of a version with one server for all groups is rejected, and left unchanged',
+test.skipIf(isSqldMissing)(
+  'rejects a data directory of a version with one server for all groups, and leaves it unchanged',
   async () => {
     const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
     const old = join(dataDirectory, 'sqld', 'sqld', 'dbs', 'some-database')
@@ -109,7 +109,7 @@ test.skipIf(isMissing)(
   },
 )
 
-test.skipIf(isMissing)('a database of an unresponsive server is not healthy', async () => {
+test.skipIf(isSqldMissing)('a database of an unresponsive server is not healthy', async () => {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   try {
     const { server, signal } = await startKillable(dataDirectory)
@@ -130,8 +130,8 @@ test.skipIf(isMissing)('a database of an unresponsive server is not healthy', as
   }
 })
 
-describe.skipIf(isMissing)(
-  'requests that the server rejects during a migration of a shared schema wait for its end',
+describe.skipIf(isSqldMissing)(
+  'requests that the server rejects during a migration of a shared schema wait until it ends',
   () => {
     test.each([
       ['another connection writes to its own database', 300, 'BEGIN IMMEDIATE', 'COMMIT'],
@@ -167,8 +167,8 @@ describe.skipIf(isMissing)(
           body: Readable.from([Buffer.from(body)]),
         }
         const { signal } = new AbortController()
-        const answer = await backend.handle(id, { ...request, signal, remoteAddress: undefined })
-        return await toResponse(answer).text()
+        const response = await backend.handle(id, { ...request, signal, remoteAddress: undefined })
+        return await toResponse(response).text()
       }
       const [schema, plain] = [newDatabaseId(), newDatabaseId()]
       await backend.create(schema, { type: 'schema' }, DEFAULT_SETTINGS)

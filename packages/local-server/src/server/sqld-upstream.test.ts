@@ -7,15 +7,15 @@ import { expect, onTestFinished, test } from 'vitest'
 /** Forwards connections to a port, and counts the open ones. */
 class Connections {
   readonly open = new Set<net.Socket>()
-  /** Data from clients is held back until this resolves. */
-  #isLetThrough: Promise<void> = Promise.resolve()
-  #letThrough = (): void => {}
+  /** Data from clients is delayed until this resolves. */
+  #released: Promise<void> = Promise.resolve()
+  #release = (): void => {}
   #wanted = 0
 
   add(from: net.Socket, to: net.Socket): void {
     this.open.add(from)
-    if (this.open.size >= this.#wanted) this.#letThrough()
-    from.on('data', (chunk) => void this.#isLetThrough.then(() => to.write(chunk)))
+    if (this.open.size >= this.#wanted) this.#release()
+    from.on('data', (chunk) => void this.#released.then(() => to.write(chunk)))
     to.pipe(from)
     for (const socket of [from, to]) socket.on('error', () => {})
     from.once('close', () => {
@@ -24,10 +24,10 @@ class Connections {
     })
   }
 
-  /** Holds back all data until this many connections are open. */
+  /** Delays all data until this many connections are open. */
   holdUntil(count: number): void {
     this.#wanted = count
-    this.#isLetThrough = new Promise((resolve) => (this.#letThrough = resolve))
+    this.#released = new Promise((resolve) => (this.#release = resolve))
   }
 }
 
@@ -42,7 +42,7 @@ async function listenFor(connections: Connections, port: number): Promise<string
   return `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`
 }
 
-test('after a burst of requests, few connections to libsql-server stay open', async () => {
+test('keeps few connections to libsql-server open after a burst of requests', async () => {
   await using sqld = await startSqld({ namespaces: true })
   const connections = new Connections()
   const url = await listenFor(connections, sqld.port)
@@ -53,14 +53,14 @@ test('after a burst of requests, few connections to libsql-server stay open', as
   const body = JSON.stringify({
     requests: [{ type: 'execute', stmt: { sql: 'select 1' } }, { type: 'close' }],
   })
-  const ask = async (): Promise<number> => {
-    const answer = await fetch(`${server.url}/v3/pipeline`, { method: 'POST', body })
-    await answer.text()
-    return answer.status
+  const sendRequest = async (): Promise<number> => {
+    const response = await fetch(`${server.url}/v3/pipeline`, { method: 'POST', body })
+    await response.text()
+    return response.status
   }
   connections.holdUntil(40)
-  const statuses = await Promise.all(Array.from({ length: 60 }, ask))
+  const statuses = await Promise.all(Array.from({ length: 60 }, sendRequest))
   expect(new Set(statuses)).toEqual(new Set([200]))
   await expect.poll(() => connections.open.size).toBeLessThanOrEqual(8)
-  expect(await ask()).toBe(200)
+  expect(await sendRequest()).toBe(200)
 })

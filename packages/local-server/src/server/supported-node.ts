@@ -11,7 +11,7 @@ export function oldNodeProblem(version: string): string | null {
   return `@batonsql/local-server requires node ${OLDEST.join('.')} or newer, but this is node ${version}`
 }
 
-/** Called by the entry points of the package. @throws Error on a version of Node.js that is too old */
+/** Called by the entry points of the package. @throws Error if the version of Node.js is too old */
 export function refuseOldNode(): void {
   const problem = oldNodeProblem(process.versions.node)
   if (problem !== null) throw new Error(problem)

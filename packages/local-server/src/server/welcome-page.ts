@@ -6,7 +6,7 @@ import {
   type ServiceResponse,
 } from '@batonsql/server-common/http'
 
-/** Returns a page for browsers. Names no databases, because it is shown without a token. */
+/** Returns a page for browsers. It does not name databases, because it is shown without a token. */
 export function welcomePage(
   version: string,
   request: ServiceRequest,

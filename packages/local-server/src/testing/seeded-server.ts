@@ -89,7 +89,10 @@ class SeededServer {
 let running: Promise<SeededServer> | null = null
 let users = 0
 
-/** Returns the server of this process, started for its first user. Each call must be followed by one of `releaseServer`. */
+/**
+ * Returns the server of this process, which is started for its first user. Each call must be followed by a call of
+ * `releaseServer`.
+ */
 export function acquireServer(): Promise<SeededServer> {
   users += 1
   running ??= SeededServer.start()
@@ -102,6 +105,6 @@ export async function releaseServer(): Promise<void> {
   if (users > 0) return
   const ended = running
   running = null
-  const server = await ended?.catch(() => null) // its users have received the error
+  const server = await ended?.catch(() => null) // the error has already been reported to its users
   await server?.close()
 }

@@ -40,7 +40,7 @@ export function useDatabase(options: UseDatabaseOptions = {}): TestDatabase {
   const isShared = scope === 'file'
   hooks.beforeAll(async () => {
     databases.begin()
-    // hooks of the file may use the database; its error is thrown in each test
+    // hooks of the file may use the database; if it could not be created, the error is thrown in each test
     if (isShared) await databases.renew().catch(() => {})
   })
   hooks.beforeEach(async () => {

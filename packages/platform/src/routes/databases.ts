@@ -4,7 +4,7 @@ import type * as models from '../models.ts'
 import { callOf } from '../platform-call.ts'
 import { fieldOf, list, nothing, one, type ParsedResponse, text, whole } from '../readers.ts'
 import { type WaitUntilReadyOptions, waitForDatabase } from '../readiness.ts'
-import { checkedBody, type PagedOptions, pathOf, type Routes, unsent } from '../route.ts'
+import { checkedBody, notSent, type PagedOptions, pathOf, type Routes } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
 import { bodyOrNone, isObject, viewOf, withRaw } from '../view.ts'
 
@@ -87,7 +87,7 @@ export const PERMISSIONS = {
   permissions: 'object',
 }
 
-export const MINT = {
+export const TOKEN_INPUT = {
   rules: { ...PERMISSIONS, expiration: 'string' },
   send: ({ expiration, authorization, readAttach, permissions }: CreateTokenOptions) => ({
     query: { expiration, authorization },
@@ -105,11 +105,11 @@ export function withTotal(usage: models.DatabaseUsage): models.DatabaseUsage {
   return withRaw({ ...usage, total: isObject(total) ? viewOf(total) : null }, raw)
 }
 
-const timeText = (time: Date | string | undefined): string | undefined =>
+const formatTime = (time: Date | string | undefined): string | undefined =>
   time instanceof Date ? time.toISOString() : time
 
-const ALL = '/v1/organizations/{organization}/databases'
-const ONE = `${ALL}/{name}` as const
+const DATABASES_PATH = '/v1/organizations/{organization}/databases'
+const DATABASE_PATH = `${DATABASES_PATH}/{name}` as const
 
 const bodyOfDatabase = (database: NewDatabase): object =>
   checkedBody(database, {
@@ -121,7 +121,7 @@ const bodyOfDatabase = (database: NewDatabase): object =>
 const databaseRoutes = ({ route, removal, pages }: Routes) => ({
   /** Lists databases, in pages. */
   list: pages(
-    `GET ${ALL}`,
+    `GET ${DATABASES_PATH}`,
     (cursor, limit) => ({ limit, cursor }),
     () => (response) => {
       const next = fieldOf(fieldOf(response.body, 'pagination'), 'next')
@@ -138,19 +138,19 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
    * `ensure` for a call that can be repeated.
    * @throws PlatformError with status 409 or 400 if the name is taken (`isAlreadyExists`), 400 if the group does not exist
    */
-  create: route(`POST ${ALL}`, one<models.CreatedDatabase>('database', 'hostname'), {
+  create: route(`POST ${DATABASES_PATH}`, one<models.CreatedDatabase>('database', 'hostname'), {
     body: bodyOfDatabase,
     rules: { wait: 'boolean or object' },
-    send: unsent<CreateDatabaseOptions>(),
+    send: notSent<CreateDatabaseOptions>(),
   }),
   /** Returns a database by its name. @throws PlatformError with status 404 if it does not exist (`isNotFound`) */
-  get: route(`GET ${ONE}`, one<models.Database>('database', 'hostname')),
+  get: route(`GET ${DATABASE_PATH}`, one<models.Database>('database', 'hostname')),
   /** Deletes a database and its data. */
-  delete: removal(`DELETE ${ONE}`),
+  delete: removal(`DELETE ${DATABASE_PATH}`),
   /** Returns the configuration: limits, blocks and protection. */
-  getConfiguration: route(`GET ${ONE}/configuration`, whole<models.DatabaseConfiguration>()),
+  getConfiguration: route(`GET ${DATABASE_PATH}/configuration`, whole<models.DatabaseConfiguration>()),
   /** Changes part of the configuration. @returns the whole configuration */
-  updateConfiguration: route(`PATCH ${ONE}/configuration`, whole<models.DatabaseConfiguration>(), {
+  updateConfiguration: route(`PATCH ${DATABASE_PATH}/configuration`, whole<models.DatabaseConfiguration>(), {
     body: (configuration: DatabaseConfigurationInput) =>
       checkedBody(configuration, {
         string: ['sizeLimit'],
@@ -160,27 +160,27 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
     isIdempotent: true,
   }),
   /** Lists the primary of the database and its replicas. */
-  listInstances: route(`GET ${ONE}/instances`, list<models.Instance>('instances')),
+  listInstances: route(`GET ${DATABASE_PATH}/instances`, list<models.Instance>('instances')),
   /** Returns an instance by its name. */
-  getInstance: route(`GET ${ONE}/instances/{instance}`, one<models.Instance>('instance', 'uuid')),
+  getInstance: route(`GET ${DATABASE_PATH}/instances/{instance}`, one<models.Instance>('instance', 'uuid')),
   /**
    * Creates a token for the database. Individual tokens can be neither listed nor revoked: use a short lifetime (`databaseToken`), or
    * rotate. Never retried if the request may have arrived.
    */
-  createToken: route(`POST ${ONE}/auth/tokens`, text<DatabaseToken>('jwt'), MINT),
+  createToken: route(`POST ${DATABASE_PATH}/auth/tokens`, text<DatabaseToken>('jwt'), TOKEN_INPUT),
   /** Invalidates all tokens of the database by rotating its key. Never retried if the request may have arrived. */
-  rotateTokens: route(`POST ${ONE}/auth/rotate`, nothing),
+  rotateTokens: route(`POST ${DATABASE_PATH}/auth/rotate`, nothing),
   /** Returns the usage of the database in the current month, or in the given period. */
   usage: route(
-    `GET ${ONE}/usage`,
+    `GET ${DATABASE_PATH}/usage`,
     (response) => withTotal(one<models.DatabaseUsage>('database', 'uuid')(response)),
     {
       rules: { from: 'string or object', to: 'string or object' },
-      send: ({ from, to }: UsageOptions) => ({ query: { from: timeText(from), to: timeText(to) } }),
+      send: ({ from, to }: UsageOptions) => ({ query: { from: formatTime(from), to: formatTime(to) } }),
     },
   ),
   /** Returns the queries that read and wrote the most rows; null if the service has no data. */
-  stats: route(`GET ${ONE}/stats`, (response: ParsedResponse) =>
+  stats: route(`GET ${DATABASE_PATH}/stats`, (response: ParsedResponse) =>
     fieldOf(response.body, 'top_queries') === null
       ? null
       : list<models.QueryStatistics>('top_queries')(response),
@@ -224,7 +224,7 @@ export function databasesOf(config: ResolvedConfig, routes: Routes): Databases {
       const { wait: _, ...callOptions } = options
       const { created, isNew, found } = await ensure({
         what: `database "${name}"`,
-        path: pathOf(ONE, config, [name]),
+        path: pathOf(DATABASE_PATH, config, [name]),
         find: () => get(name, callOptions),
         make: () => create(database, options).then(() => get(name, callOptions)),
         differencesOf: (existing) => differencesOf(existing, database),

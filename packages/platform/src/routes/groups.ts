@@ -3,9 +3,9 @@ import { ensure } from '../ensure.ts'
 import type { Group, GroupConfiguration, Optional } from '../models.ts'
 import { callOf } from '../platform-call.ts'
 import { list, nothing, one, text, whole } from '../readers.ts'
-import { checkedBody, pathOf, type Routes, unsent } from '../route.ts'
+import { checkedBody, notSent, pathOf, type Routes } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
-import { MINT } from './databases.ts'
+import { TOKEN_INPUT } from './databases.ts'
 
 export interface NewGroup {
   readonly name: string
@@ -23,8 +23,8 @@ export interface AddLocationOptions extends PlatformCallOptions {
   readonly wait?: boolean | undefined
 }
 
-const ALL = '/v1/organizations/{organization}/groups'
-const ONE = `${ALL}/{name}` as const
+const GROUPS_PATH = '/v1/organizations/{organization}/groups'
+const GROUP_PATH = `${GROUPS_PATH}/{name}` as const
 const readOne = one<Group>('group', 'name')
 
 const bodyOfGroup = (group: NewGroup): object =>
@@ -32,43 +32,45 @@ const bodyOfGroup = (group: NewGroup): object =>
 
 const groupRoutes = ({ route, removal }: Routes) => ({
   /** Lists the groups of the organization. */
-  list: route(`GET ${ALL}`, list<Group>('groups')),
+  list: route(`GET ${GROUPS_PATH}`, list<Group>('groups')),
   /**
    * Creates a group. Never retried if the request may have arrived; see `ensure`.
    * @throws PlatformError with status 409 if the name is taken (`isAlreadyExists`)
    */
-  create: route(`POST ${ALL}`, readOne, {
+  create: route(`POST ${GROUPS_PATH}`, readOne, {
     body: bodyOfGroup,
   }),
   /** Returns a group by its name. @throws PlatformError with status 404 if it does not exist (`isNotFound`) */
-  get: route(`GET ${ONE}`, readOne),
+  get: route(`GET ${GROUP_PATH}`, readOne),
   /** Deletes a group with all of its databases and API tokens. */
-  delete: removal(`DELETE ${ONE}`),
+  delete: removal(`DELETE ${GROUP_PATH}`),
   /** Returns the configuration: whether the group is protected. */
-  getConfiguration: route(`GET ${ONE}/configuration`, whole<GroupConfiguration>()),
+  getConfiguration: route(`GET ${GROUP_PATH}/configuration`, whole<GroupConfiguration>()),
   /** Changes the configuration. @returns the whole configuration */
-  updateConfiguration: route(`PATCH ${ONE}/configuration`, whole<GroupConfiguration>(), {
+  updateConfiguration: route(`PATCH ${GROUP_PATH}/configuration`, whole<GroupConfiguration>(), {
     body: (configuration: GroupConfigurationInput) =>
       checkedBody(configuration, { boolean: ['deleteProtection'] }),
     isIdempotent: true,
   }),
   /** Transfers the group to another organization, by its slug. API tokens of the group become invalid. */
-  transfer: route(`POST ${ONE}/transfer`, readOne, { body: (organization: string) => ({ organization }) }),
+  transfer: route(`POST ${GROUP_PATH}/transfer`, readOne, {
+    body: (organization: string) => ({ organization }),
+  }),
   /** Unarchives a group that was archived because it was not used. */
-  unarchive: route(`POST ${ONE}/unarchive`, readOne),
+  unarchive: route(`POST ${GROUP_PATH}/unarchive`, readOne),
   /** Adds a location. */
-  addLocation: route(`POST ${ONE}/locations/{location}`, readOne, {
+  addLocation: route(`POST ${GROUP_PATH}/locations/{location}`, readOne, {
     rules: { wait: 'boolean' },
-    send: unsent<AddLocationOptions>(),
+    send: notSent<AddLocationOptions>(),
   }),
   /** Removes a location and its replicas. @returns the group */
-  removeLocation: route(`DELETE ${ONE}/locations/{location}`, readOne),
+  removeLocation: route(`DELETE ${GROUP_PATH}/locations/{location}`, readOne),
   /** Updates the databases of the group to the newest version. Withdrawn by the service in 2026. */
-  update: route(`POST ${ONE}/update`, nothing),
+  update: route(`POST ${GROUP_PATH}/update`, nothing),
   /** Creates a token for all databases of the group. Never retried if the request may have arrived. */
-  createToken: route(`POST ${ONE}/auth/tokens`, text<DatabaseToken>('jwt'), MINT),
+  createToken: route(`POST ${GROUP_PATH}/auth/tokens`, text<DatabaseToken>('jwt'), TOKEN_INPUT),
   /** Invalidates all tokens of the group and its databases by rotating the key. Never retried if the request may have arrived. */
-  rotateTokens: route(`POST ${ONE}/auth/rotate`, nothing),
+  rotateTokens: route(`POST ${GROUP_PATH}/auth/rotate`, nothing),
 })
 
 /** Groups of the organization. Methods with a name reject with a PlatformError with status 404 if it does not exist. */
@@ -87,14 +89,14 @@ export interface Groups extends ReturnType<typeof groupRoutes> {
 export function groupsOf(config: ResolvedConfig, routes: Routes): Groups {
   const methods = groupRoutes(routes)
   // the service responds when a new location is ready
-  const waitFor = routes.route(`GET ${ONE}/locations/{location}/wait`, nothing)
+  const waitForLocation = routes.route(`GET ${GROUP_PATH}/locations/{location}/wait`, nothing)
   return {
     ...methods,
     addLocation(name, location, options = {}) {
       const added = methods.addLocation(name, location, options)
       const { wait, ...callOptions } = options
       if (!wait) return added
-      const ready = async (): Promise<void> => await waitFor(name, location, callOptions)
+      const ready = async (): Promise<void> => await waitForLocation(name, location, callOptions)
       return callOf(added.withResponse().then((result) => ready().then(() => result)))
     },
     async ensure(group, options = {}) {
@@ -102,7 +104,7 @@ export function groupsOf(config: ResolvedConfig, routes: Routes): Groups {
       const { name, location } = group
       const { created, found } = await ensure({
         what: `group "${name}"`,
-        path: pathOf(ONE, config, [name]),
+        path: pathOf(GROUP_PATH, config, [name]),
         find: () => methods.get(name, options),
         make: () => methods.create(group, options),
         differencesOf: ({ primary }) =>

@@ -39,8 +39,8 @@ export interface ApiTokenOptions extends PlatformCallOptions {
   readonly scopes?: readonly (models.Scope | models.ScopePreset | 'metrics')[] | undefined
 }
 
-const ONE = '/v1/organizations/{organization}'
-const INVITATIONS = '/v2/organizations/{organization}/invites'
+const ORGANIZATION_PATH = '/v1/organizations/{organization}'
+const INVITES_PATH = '/v2/organizations/{organization}/invites'
 const readOrganization = one<models.Organization>('organization', 'slug')
 const readMember = one<models.Member>('member', 'username')
 
@@ -58,13 +58,13 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
       body: (organization: NewOrganization) => checkedBody(organization, { string: ['name'] }),
     }),
     /** Returns the organization of the client. */
-    get: route(`GET ${ONE}`, readOrganization),
+    get: route(`GET ${ORGANIZATION_PATH}`, readOrganization),
     /** Changes the organization of the client. */
-    update: route(`PATCH ${ONE}`, readOrganization, {
+    update: route(`PATCH ${ORGANIZATION_PATH}`, readOrganization, {
       body: (changes: OrganizationChanges) => checkedBody(changes, { boolean: ['overages', 'requireMfa'] }),
     }),
     /** Returns the usage of the organization in this period, and of each of its databases. */
-    usage: route(`GET ${ONE}/usage`, (response: ParsedResponse): models.OrganizationUsage => {
+    usage: route(`GET ${ORGANIZATION_PATH}/usage`, (response: ParsedResponse): models.OrganizationUsage => {
       const usage = one<models.OrganizationUsage>('organization', 'uuid')(response)
       const databases = list<models.DatabaseUsage>('databases')({ ...response, body: usage.raw }).map(
         withTotal,
@@ -72,25 +72,28 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
       return withRaw({ ...usage, databases }, usage.raw)
     }),
     /** Lists the available plans with their quotas. */
-    plans: route(`GET ${ONE}/plans`, list<models.Plan>('plans')),
+    plans: route(`GET ${ORGANIZATION_PATH}/plans`, list<models.Plan>('plans')),
     /** Lists the invoices of the organization. */
-    invoices: route(`GET ${ONE}/invoices`, list<models.Invoice>('invoices'), {
+    invoices: route(`GET ${ORGANIZATION_PATH}/invoices`, list<models.Invoice>('invoices'), {
       rules: { type: "'all' or 'upcoming' or 'issued'" },
       send: ({ type }: InvoicesOptions) => ({ query: { type } }),
     }),
     /** Returns the current plan of the organization. */
-    subscription: route(`GET ${ONE}/subscription`, one<models.Subscription>('subscription', 'plan')),
+    subscription: route(
+      `GET ${ORGANIZATION_PATH}/subscription`,
+      one<models.Subscription>('subscription', 'plan'),
+    ),
   },
   /** Members of the organization. */
   members: {
     /** Lists the members of the organization. */
-    list: route(`GET ${ONE}/members`, list<models.Member>('members')),
+    list: route(`GET ${ORGANIZATION_PATH}/members`, list<models.Member>('members')),
     /**
      * Adds a user who has an account; others must be invited.
      * @throws PlatformError with status 404 if the user does not exist, 409 if the user is already a member
      */
     add: route(
-      `POST ${ONE}/members`,
+      `POST ${ORGANIZATION_PATH}/members`,
       (response: ParsedResponse) => ({
         username: text('member')(response),
         role: text<models.Role>('role')(response),
@@ -98,20 +101,20 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
       { body: (member: NewMember) => checkedBody(member, { string: ['username', 'role'] }) },
     ),
     /** Returns a member by user name. @throws PlatformError with status 404 if the member does not exist */
-    get: route(`GET ${ONE}/members/{username}`, readMember),
+    get: route(`GET ${ORGANIZATION_PATH}/members/{username}`, readMember),
     /** Changes the role of a member. @throws PlatformError with status 403 unless the caller is admin or owner */
-    updateRole: route(`PATCH ${ONE}/members/{username}`, readMember, {
+    updateRole: route(`PATCH ${ORGANIZATION_PATH}/members/{username}`, readMember, {
       body: (role: models.AssignableRole) => ({ role }),
     }),
     /** Removes a member from the organization. */
-    remove: removal(`DELETE ${ONE}/members/{username}`),
+    remove: removal(`DELETE ${ORGANIZATION_PATH}/members/{username}`),
   },
   /** Pending invitations to the organization. */
   invites: {
     /** Lists pending invitations. */
-    list: route(`GET ${INVITATIONS}`, list<models.Invite>('invites')),
+    list: route(`GET ${INVITES_PATH}`, list<models.Invite>('invites')),
     /** Invites a person, replacing a pending invitation. */
-    create: route(`POST ${INVITATIONS}`, one<models.InvitedMember>('invited', 'email'), {
+    create: route(`POST ${INVITES_PATH}`, one<models.InvitedMember>('invited', 'email'), {
       body(invite: NewInvite) {
         if ((invite.email === undefined) === (invite.username === undefined))
           throw new TypeError('an invite needs either email or username')
@@ -119,7 +122,7 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
       },
     }),
     /** Withdraws an invitation. */
-    delete: removal(`DELETE ${INVITATIONS}/{email}`),
+    delete: removal(`DELETE ${INVITES_PATH}/{email}`),
   },
   /** Audit logs of the organization. */
   auditLogs: {
@@ -128,7 +131,7 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
      * also be the first of the next.
      */
     list: pages(
-      `GET ${ONE}/audit-logs`,
+      `GET ${ORGANIZATION_PATH}/audit-logs`,
       (at, size) => ({ page: Number(at ?? 1), page_size: size }),
       (at) => (response) => {
         const items = list<models.AuditLog>('audit_logs', ['data'])(response)
@@ -163,12 +166,15 @@ export const accountRoutes = ({ route, removal }: Routes) => ({
     /** Revokes a token that the caller has created. */
     revoke: removal('DELETE /v1/auth/api-tokens/{name}'),
     /** Lists the tokens for the organization: all tokens for admins and owners, for others only their own. */
-    listOfOrganization: route(`GET ${ONE}/api-tokens`, list<models.OrganizationApiToken>('tokens')),
+    listOfOrganization: route(
+      `GET ${ORGANIZATION_PATH}/api-tokens`,
+      list<models.OrganizationApiToken>('tokens'),
+    ),
     /**
      * Revokes a token for the organization by its id, not by its name.
      * @throws PlatformError with status 404, also for a token of another organization
      */
-    revokeOfOrganization: removal(`DELETE ${ONE}/api-tokens/{id}`),
+    revokeOfOrganization: removal(`DELETE ${ORGANIZATION_PATH}/api-tokens/{id}`),
   },
   /** Locations of groups. */
   locations: {

@@ -50,8 +50,8 @@ function relationsOf(
   )
   return Object.fromEntries(
     Object.entries(tables).map(([name, table]) => {
-      const made = relations(table, ({ one, many }) => {
-        const toOthers = references
+      const created = relations(table, ({ one, many }) => {
+        const toOtherTables = references
           .filter(({ from }) => from === name)
           .map(({ fieldName, to, field }) => {
             const fields = [columnNamed(table, fieldName)] as const
@@ -61,15 +61,15 @@ function relationsOf(
               one(target, { fields: [...fields], references: [columnNamed(target, field)] }),
             ] as const
           })
-        const toThis = references
+        const toTable = references
           .filter(({ to }) => to === name)
           .map(({ from, unique }) => {
             const source = tables[from] as typeof table
             return unique ? ([from, one(source)] as const) : ([`${from}s`, many(source)] as const)
           })
-        return Object.fromEntries([...toOthers, ...toThis])
+        return Object.fromEntries([...toOtherTables, ...toTable])
       })
-      return [`${name}Relations`, made]
+      return [`${name}Relations`, created]
     }),
   )
 }

@@ -1,4 +1,4 @@
-// Run by `node --test`: both tests fail.
+// Run by `node --test`. Both tests fail.
 import { test } from 'node:test'
 import { useDatabase } from '@batonsql/local-server/testing'
 

@@ -123,8 +123,8 @@ export class SchemaStore {
     const number = Math.max(0, ...this.#jobs.map((job) => job.number)) + 1
     const job: Job = { number, schema, program, tasks, status: 'WaitingDryRun', error: null }
     const ended = this.#jobs.filter((each) => !isUnfinished(each))
-    const forgotten = new Set(ended.slice(0, Math.max(0, ended.length - MAX_JOBS)))
-    this.#jobs = [...this.#jobs.filter((each) => !forgotten.has(each)), job]
+    const discarded = new Set(ended.slice(0, Math.max(0, ended.length - MAX_JOBS)))
+    this.#jobs = [...this.#jobs.filter((each) => !discarded.has(each)), job]
     try {
       await this.save()
     } catch (error) {

@@ -14,7 +14,7 @@ interface Body {
 }
 
 /** Creates the first result of the response to a request with a COMMIT, from the number of its steps. */
-const ANSWERS: Record<string, (steps: number) => unknown> = {
+const RESPONSES: Record<string, (steps: number) => unknown> = {
   'no result': () => undefined,
   null: () => null,
   'a result of another type': () => ({ type: 'strange' }),
@@ -25,11 +25,11 @@ const ANSWERS: Record<string, (steps: number) => unknown> = {
   'too few steps': (steps) => ok(all(steps - 1, row)),
   'too many steps': (steps) => ok(all(steps + 1, row)),
   'every step skipped': (steps) => ok(all(steps, null)),
-  'every step done, also those that exclude each other': (steps) => ok(all(steps, row)),
+  'every step executed, including mutually exclusive ones': (steps) => ok(all(steps, row)),
   'invalid results': (steps) => ok(all(steps, {})),
   'errors without a message': (steps) => ok(failed(steps, {})),
   'unknown errors': (steps) => ok(failed(steps, { message: 'strange', code: 'STRANGE' })),
-  'results and errors at once': (steps) =>
+  'both results and errors': (steps) =>
     ok({ ...failed(steps, { message: 'busy', code: 'SQLITE_BUSY' }), step_results: Array(steps).fill(row) }),
   'an unknown error of the whole request': () => ({
     type: 'error',
@@ -68,8 +68,8 @@ const CALLS: Record<string, (db: Client) => Promise<unknown>> = {
 }
 
 describe.each(Object.entries(CALLS))('%s', (name, call) => {
-  test.each(Object.entries(ANSWERS))(
-    '%s: the outcome is unknown, and nothing is sent again',
+  test.each(Object.entries(RESPONSES))(
+    '%s: the outcome is unknown, and nothing is retried',
     async (what, make) => {
       let commits = 0
       const { db } = await scripted(({ body }, response, count) => {
@@ -92,8 +92,8 @@ describe.each(Object.entries(CALLS))('%s', (name, call) => {
   )
 })
 
-describe('what a response proves', () => {
-  const commitAnswer = async (result: (steps: readonly ScriptedStep[]) => unknown): Promise<unknown> => {
+describe('a response proves', () => {
+  const errorOfCommit = async (result: (steps: readonly ScriptedStep[]) => unknown): Promise<unknown> => {
     const { db } = await scripted(({ body }, response, count) => {
       const { requests } = JSON.parse(body) as Body
       const steps = requests[0]?.batch?.steps ?? []
@@ -108,20 +108,20 @@ describe('what a response proves', () => {
 
   test('that the COMMIT was rejected', async () => {
     const refused = { message: 'FOREIGN KEY constraint failed', code: 'SQLITE_CONSTRAINT' }
-    const error = await commitAnswer((steps) =>
+    const error = await errorOfCommit((steps) =>
       batchAnswer(steps, row, (sql) => (sql === 'COMMIT' ? refused : null)),
     )
     expect(error).toMatchObject({ code: 'SQLITE_CONSTRAINT', outcome: 'not_applied' })
   })
 
-  test('that the transaction was lost: the COMMIT was skipped, but not the statement that shows why', async () => {
-    const error = await commitAnswer(() => ({ step_results: [null, row], step_errors: [null, null] }))
+  test('that the transaction was lost, if the COMMIT was skipped and the statement that shows why was not', async () => {
+    const error = await errorOfCommit(() => ({ step_results: [null, row], step_errors: [null, null] }))
     expect(error).toMatchObject({ code: 'TRANSACTION_LOST', outcome: 'not_applied' })
   })
 
-  test('nothing, if a replica lost the response of the primary', async () => {
+  test('nothing if a replica lost the response of the primary', async () => {
     const lost = { message: 'error executing a request on the primary: transport error', code: 'PROXY_ERROR' }
-    const error = await commitAnswer((steps) =>
+    const error = await errorOfCommit((steps) =>
       batchAnswer(steps, row, (sql) => (sql === 'COMMIT' ? lost : null)),
     )
     expect(error).toMatchObject({ code: 'PROTOCOL', outcome: 'unknown', cause: { code: 'PROXY_ERROR' } })

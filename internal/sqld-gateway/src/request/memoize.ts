@@ -1,10 +1,10 @@
-/** Maximum number of remembered results, in two halves; the older half is dropped when the newer one is full. */
-const MAX_REMEMBERED = 1_000
+/** Maximum number of cached results, in two halves; the older half is dropped when the newer one is full. */
+const MAX_RESULTS = 1_000
 /** Longer SQL is rarely sent twice. */
 const MAX_LENGTH = 2_000
 
-/** Returns a function that caches its results by SQL text: applications send the same few statements again and again. */
-export function remember<T>(compute: (sql: string) => T): (sql: string) => T {
+/** Returns a function that caches its results by SQL text: applications tend to repeat the same few statements. */
+export function memoize<T>(compute: (sql: string) => T): (sql: string) => T {
   let newer = new Map<string, T>()
   let older = newer
   return (sql) => {
@@ -12,7 +12,7 @@ export function remember<T>(compute: (sql: string) => T): (sql: string) => T {
     if (known !== undefined) return known
     const result = compute(sql)
     if (sql.length > MAX_LENGTH) return result
-    if (newer.size >= MAX_REMEMBERED / 2) {
+    if (newer.size >= MAX_RESULTS / 2) {
       older = newer
       newer = new Map()
     }

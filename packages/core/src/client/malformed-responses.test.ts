@@ -5,7 +5,7 @@ import type { Fetch } from '../transport/transport.ts'
 import { createClient } from './client.ts'
 import { readRows } from './read-rows.ts'
 
-// However a server, or a proxy in front of it, garbles a response, a call returns a result or one of our errors.
+// Whatever response a server or a proxy sends, a call returns a result or rejects with one of our errors.
 
 const result = {
   cols: [
@@ -37,7 +37,7 @@ const batched = {
 }
 const failed = { type: 'error', error: { message: 'SQLite error: no such table: t', code: 'SQLITE_UNKNOWN' } }
 const closed = { type: 'ok', response: { type: 'close' } }
-const answers = [executed, batched, failed].map((first) => ({
+const responses = [executed, batched, failed].map((first) => ({
   baton: 'b',
   base_url: 'http://127.0.0.1:1/',
   results: [first, closed],
@@ -62,9 +62,9 @@ const WRONG = [
 ]
 
 /** The same value with one or more parts of it replaced. */
-function damage(value: unknown, places: readonly { at: number; by: unknown }[]): unknown {
+function replaceParts(value: unknown, replacements: readonly { at: number; by: unknown }[]): unknown {
   const copy = structuredClone(value)
-  for (const { at, by } of places) {
+  for (const { at, by } of replacements) {
     const nodes: { parent: Record<string, unknown>; key: string }[] = []
     const visit = (node: unknown): void => {
       if (typeof node !== 'object' || node === null) return
@@ -80,12 +80,12 @@ function damage(value: unknown, places: readonly { at: number; by: unknown }[]):
   return copy
 }
 
-const damaged = fc
+const malformed = fc
   .tuple(
-    fc.constantFrom(...answers),
+    fc.constantFrom(...responses),
     fc.array(fc.record({ at: fc.nat(60), by: fc.constantFrom(...WRONG) }), { minLength: 0, maxLength: 3 }),
   )
-  .map(([answer, places]) => JSON.stringify(damage(answer, places)))
+  .map(([answer, replacements]) => JSON.stringify(replaceParts(answer, replacements)))
 
 const serving =
   (body: string): Fetch =>
@@ -118,7 +118,7 @@ describe.each([
 ] satisfies [string, (db: ReturnType<typeof createClient>) => Promise<unknown>][])('%s', (_, call) => {
   test('settles with a result or one of our errors', async () => {
     await fc.assert(
-      fc.asyncProperty(damaged, async (body) => {
+      fc.asyncProperty(malformed, async (body) => {
         await using db = createClient({ url: 'http://127.0.0.1:1', fetch: serving(body), maxRetries: 0 })
         await settles(() => call(db))
       }),
@@ -127,7 +127,7 @@ describe.each([
   })
 })
 
-test('reading rows of a cursor settles, too', async () => {
+test('reading the rows of a cursor also settles', async () => {
   const lines = [
     { baton: 'b', base_url: null },
     { type: 'step_begin', step: 0, cols: result.cols },
@@ -138,8 +138,10 @@ test('reading rows of a cursor settles, too', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.record({ at: fc.nat(40), by: fc.constantFrom(...WRONG) }), { maxLength: 3 }),
-      async (places) => {
-        const body = (damage(lines, places) as unknown[]).map((line) => JSON.stringify(line)).join('\n')
+      async (replacements) => {
+        const body = (replaceParts(lines, replacements) as unknown[])
+          .map((line) => JSON.stringify(line))
+          .join('\n')
         await using db = createClient({ url: 'http://127.0.0.1:1', fetch: serving(body), maxRetries: 0 })
         await settles(async () => {
           for await (const _ of readRows(db, 'select 1'));
@@ -151,13 +153,13 @@ test('reading rows of a cursor settles, too', async () => {
 })
 
 test('the response of another request is not accepted', async () => {
-  for (const body of answers.slice(0, 2)) {
+  for (const body of responses.slice(0, 2)) {
     await using db = createClient({
       url: 'http://127.0.0.1:1',
       fetch: serving(JSON.stringify(body)),
       maxRetries: 0,
     })
-    const wrong = body === answers[0] ? db.batch(['select 1', 'select 2']) : db.execute('select 1')
+    const wrong = body === responses[0] ? db.batch(['select 1', 'select 2']) : db.execute('select 1')
     await expect(wrong).rejects.toMatchObject({ code: 'PROTOCOL' })
   }
 })

@@ -7,7 +7,7 @@ export interface Observed {
   readonly body: unknown
 }
 
-/** A name for each baton in the order of their appearance, so that two runs can be compared. */
+/** Names batons in the order in which they appear, so that two runs can be compared. */
 export class BatonNames {
   readonly #names = new Map<string, string>()
 
@@ -21,12 +21,12 @@ export class BatonNames {
 }
 
 /**
- * Normalizes a body so that two servers can be compared: durations and row counters are left out, a
- * replication index counts only as present or absent, positions in JSON text are left out, batons get names.
+ * Normalizes a body so that two servers can be compared: omits durations, row counters and positions in JSON text, reduces a
+ * replication index to present or absent, and replaces batons with names.
  */
-export function normaliseBody(text: string, batons: BatonNames): unknown {
+export function normalizeBody(text: string, batons: BatonNames): unknown {
   try {
-    return normalise(JSON.parse(text), batons)
+    return normalize(JSON.parse(text), batons)
   } catch {
     if (text.startsWith('{'))
       return text
@@ -39,21 +39,21 @@ export function normaliseBody(text: string, batons: BatonNames): unknown {
 
 function lineOf(line: string, batons: BatonNames): unknown {
   try {
-    return normalise(JSON.parse(line), batons)
+    return normalize(JSON.parse(line), batons)
   } catch {
     return line
   }
 }
 
-function normalise(value: unknown, batons: BatonNames): unknown {
-  if (Array.isArray(value)) return value.map((item) => normalise(item, batons))
+function normalize(value: unknown, batons: BatonNames): unknown {
+  if (Array.isArray(value)) return value.map((item) => normalize(item, batons))
   if (typeof value !== 'object' || value === null) return value
   const result: Record<string, unknown> = {}
   for (const [key, item] of Object.entries(value)) {
     if (key === 'rows_read' || key === 'rows_written' || key === 'query_duration_ms') continue
     if (key === 'replication_index') result[key] = item === null ? null : 'an index'
     else if (key === 'baton' && typeof item === 'string') result[key] = batons.nameOf(item)
-    else result[key] = normalise(item, batons)
+    else result[key] = normalize(item, batons)
   }
   return result
 }

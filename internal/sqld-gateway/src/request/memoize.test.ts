@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { remember } from './remember.ts'
+import { memoize } from './memoize.ts'
 
-test('a result is computed once, unless too many other statements come in between', () => {
+test('computes a result once, unless it was evicted by other statements', () => {
   const computed: string[] = []
-  const lengthOf = remember((sql) => {
+  const lengthOf = memoize((sql) => {
     computed.push(sql)
     return sql.length
   })
@@ -15,9 +15,9 @@ test('a result is computed once, unless too many other statements come in betwee
   expect(computed.filter((sql) => sql === 'a')).toHaveLength(2)
 })
 
-test('results for long statements are not cached', () => {
+test('does not cache results for long statements', () => {
   let count = 0
-  const counted = remember(() => {
+  const counted = memoize(() => {
     count += 1
     return count
   })

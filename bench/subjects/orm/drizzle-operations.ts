@@ -3,13 +3,13 @@ import type { BaseSQLiteDatabase } from 'drizzle-orm/sqlite-core'
 import { idOf, type Subject } from '../../lib/subject.ts'
 import { account, item, log, type schema } from './schema.ts'
 
-/** The questions for Drizzle, with any driver. */
+/** The operations with Drizzle, for any driver. */
 export function overDriver(
   db: BaseSQLiteDatabase<'async', unknown, typeof schema>,
   close: () => Promise<unknown>,
 ): Subject {
   return {
-    questions: {
+    operations: {
       ormSelect: (at) =>
         db
           .select()

@@ -14,14 +14,14 @@ const SCOPES = [
   'group:rotate-creds',
 ]
 
-/** A token, and what is known about it without a request to the server. */
+/** A token, and its properties that are known without a request to the server. */
 interface Caller {
   readonly name: string
   readonly token: string | null
   /** The status of every response to a token that is not valid. */
   readonly refused?: 401
   readonly level: 'unrestricted' | 'organization' | 'group'
-  /** Whether it reaches the requested organization. */
+  /** Whether it gives access to the requested organization. */
   readonly isForeign?: boolean
   readonly scopes?: readonly string[]
   readonly role: 'owner' | 'admin' | 'member' | 'viewer'
@@ -69,18 +69,18 @@ beforeAll(async () => {
     await scene.done('POST', `${own}/members`, { body: { username: role, role } })
     callers.push({ name: role, token, level: 'unrestricted', role })
   }
-  const stranger = await platform.createUser({ username: 'stranger' })
-  await scene.done('POST', '/v1/organizations', { token: stranger, body: { name: 'other' } })
-  const foreign = await scene.mint('foreign', { organization: 'other' }, stranger)
+  const outsider = await platform.createUser({ username: 'stranger' })
+  await scene.done('POST', '/v1/organizations', { token: outsider, body: { name: 'other' } })
+  const foreign = await scene.mint('foreign', { organization: 'other' }, outsider)
   callers.push(
     { ...owner, name: 'of another organization', token: foreign, isForeign: true },
-    { ...owner, name: 'stranger', token: stranger, level: 'unrestricted', isForeign: true },
+    { ...owner, name: 'stranger', token: outsider, level: 'unrestricted', isForeign: true },
   )
 })
 afterAll(() => scene[Symbol.asyncDispose]())
 
 /** Names that do not exist, so that an authorized caller changes nothing. */
-const NOWHERE = {
+const MISSING_ID = {
   databaseName: 'nowhere',
   instanceName: 'nowhere',
   groupName: 'nowhere',
@@ -103,9 +103,9 @@ const ADMIN: Scopes = { min_level: 'organization', group_scope: null, role: 'own
 const O = '/v1/organizations/{organizationSlug}'
 /** Permissions of routes for which the documentation has none, or only a vague one, with the reason for each. */
 const DECIDED: Readonly<Record<string, Scopes>> = {
-  // the command line requests it with any kind of token, to find out which organization is meant
+  // the CLI requests it with any kind of token, to determine the organization
   'GET /v2/organizations': ANY,
-  // the scope `read` is for usage and locations, too
+  // the scope `read` also covers usage and locations
   [`GET ${O}/usage`]: READ,
   'GET /v2/organizations/{organizationSlug}/locations': READ,
   // routes about payments
@@ -117,7 +117,7 @@ const DECIDED: Readonly<Record<string, Scopes>> = {
 }
 const scopesOf = ({ method, path, scopes }: KnownRoute): Scopes => DECIDED[`${method} ${path}`] ?? scopes
 
-/** Permissions that the command line expects and that differ from the list. */
+/** Permissions that the CLI expects and that differ from the list. */
 const OTHERS: readonly KnownRoute[] = [
   ['POST', `${O}/invite`, ADMIN] as const,
   ['POST', '/v1/billing/portal', { ...PUBLIC, min_level: 'unrestricted' }] as const,
@@ -126,10 +126,10 @@ const OTHERS: readonly KnownRoute[] = [
 
 const ROUTES = [...DOCUMENTED_ROUTES, ...UNDOCUMENTED_ROUTES, ...OTHERS]
 
-/** If these succeeded, they would break the test, so they are called only by callers that must be rejected. */
-const LAST_DEEDS = ['POST /v1/auth/invalidate', `DELETE ${O}`]
+/** If calls of these routes succeeded, the test would break, so only callers that must be rejected call them. */
+const LAST_ACTIONS = ['POST /v1/auth/invalidate', `DELETE ${O}`]
 
-/** The documented permissions; if there are none, those that fit the purpose of the role. */
+/** The documented permissions; if none are documented, those that match the purpose of the role. */
 function isAllowed(route: KnownRoute, caller: Caller): boolean {
   const { method, path } = route
   const scopes = scopesOf(route)
@@ -150,8 +150,8 @@ function isAllowed(route: KnownRoute, caller: Caller): boolean {
 }
 
 /**
- * Whether a caller is allowed: always if no token is needed, never with an invalid token, otherwise by permissions. To
- * callers who do not belong to an organization, it does not exist.
+ * Whether a caller is allowed: always if no token is needed, never with an invalid token, otherwise by permissions. For callers
+ * who do not belong to an organization, the organization does not exist.
  */
 function expectation(route: KnownRoute, caller: Caller): 'let in' | 401 | 403 | 404 {
   if (scopesOf(route).min_level === 'none') return 'let in'
@@ -164,36 +164,39 @@ function isAboutOrganization({ path }: KnownRoute): boolean {
   return /\{(?:organizationSlug|organizationId|slug)\}/.test(path)
 }
 
-/** Returns what is wrong with the response of a route to a caller; null if nothing is. */
+/** Returns the problem with a route's response to a caller; null if there is none. */
 async function difference(route: KnownRoute, caller: Caller): Promise<string | null> {
   const wanted = expectation(route, caller)
   const { organization } = scene.platform
   const path = fill(route.path, {
-    ...NOWHERE,
+    ...MISSING_ID,
     organizationSlug: organization,
     organizationId,
     slug: organization,
   })
   const hasBody = route.method !== 'GET' && route.method !== 'DELETE'
   const body = hasBody ? { body: '{"overages":1,"role":1}' } : {}
-  const { status, body: answer } = await scene.ask(route.method, path, { token: caller.token, ...body })
-  const isHidden = status === 404 && answer?.error === 'organization not found'
+  const { status, body: reply } = await scene.sendRequest(route.method, path, {
+    token: caller.token,
+    ...body,
+  })
+  const isHidden = status === 404 && reply?.error === 'organization not found'
   const isRefused = status === 401 || status === 403 || isHidden
   const found = isRefused ? status : status < 500 || status === 501 ? 'let in' : status
   const asked = `${caller.name}: ${route.method} ${path}`
-  if (wanted !== found) return `${asked}: ${found}, not ${wanted} ${JSON.stringify(answer)}`
-  return isRefused && typeof answer?.error !== 'string' ? `${asked}: ${status} without an error` : null
+  if (wanted !== found) return `${asked}: ${found}, not ${wanted} ${JSON.stringify(reply)}`
+  return isRefused && typeof reply?.error !== 'string' ? `${asked}: ${status} without an error` : null
 }
 
 test('each route allows or rejects each kind of token as documented', {
   timeout: 240_000,
 }, async () => {
   const differences: string[] = []
-  let [asked, left] = [0, 0]
+  let [asked, remaining] = [0, 0]
   for (const route of ROUTES) {
     for (const caller of callers) {
-      if (LAST_DEEDS.includes(`${route.method} ${route.path}`) && expectation(route, caller) === 'let in') {
-        left += 1
+      if (LAST_ACTIONS.includes(`${route.method} ${route.path}`) && expectation(route, caller) === 'let in') {
+        remaining += 1
         continue
       }
       const found = await difference(route, caller)
@@ -203,21 +206,22 @@ test('each route allows or rejects each kind of token as documented', {
   }
   expect(differences).toEqual([])
   expect(callers).toHaveLength(23)
-  expect(asked).toBe(ROUTES.length * callers.length - left)
+  expect(asked).toBe(ROUTES.length * callers.length - remaining)
   // the three owners of the organization, and callers with an unrestricted token
-  expect(left).toBe(7)
+  expect(remaining).toBe(7)
 })
 
 test('rejections have the documented messages', async () => {
-  const error = async (token: string | null) => (await scene.ask('GET', '/v1/user', { token })).body.error
+  const error = async (token: string | null) =>
+    (await scene.sendRequest('GET', '/v1/user', { token })).body.error
   expect(await error('nonsense')).toBe('token contains an invalid number of segments')
   expect(await error(await scene.tokenFor('app'))).toBe('could not parse jwt id')
   const { organization, token } = scene.platform
-  expect((await scene.ask('GET', `/v1/organizations/nowhere`, { token })).body).toEqual({
+  expect((await scene.sendRequest('GET', `/v1/organizations/nowhere`, { token })).body).toEqual({
     error: 'organization not found',
   })
   const viewer = callers.find(({ name }) => name === 'viewer')?.token ?? ''
-  const patched = await scene.ask('PATCH', `/v1/organizations/${organization}/members/admin`, {
+  const patched = await scene.sendRequest('PATCH', `/v1/organizations/${organization}/members/admin`, {
     token: viewer,
     body: { role: 'viewer' },
   })
@@ -227,12 +231,12 @@ test('rejections have the documented messages', async () => {
   ])
 })
 
-test('admins list and revoke all tokens of the organization, members only their own, and nobody those of another organization', async () => {
+test('admins can list and revoke all tokens of the organization, members only their own, and nobody the tokens of another organization', async () => {
   const { own, platform } = scene
   const { organization } = platform
   const tokenOf = (name: string): string => callers.find((caller) => caller.name === name)?.token ?? ''
-  const mine = await scene.mint('by-member', { organization }, tokenOf('member'))
-  expect((await scene.ask('GET', own, { token: mine })).status).toBe(200)
+  const memberToken = await scene.mint('by-member', { organization }, tokenOf('member'))
+  expect((await scene.sendRequest('GET', own, { token: memberToken })).status).toBe(200)
   const listed = async (who: string): Promise<{ name: string; id: string }[]> =>
     (await scene.done('GET', `${own}/api-tokens`, { token: tokenOf(who) })).tokens
   expect((await listed('member')).map(({ name }) => name)).toEqual(['by-member'])
@@ -244,24 +248,25 @@ test('admins list and revoke all tokens of the organization, members only their 
   expect(all.map(({ name }) => name)).not.toContain('foreign')
   const idOf = (name: string): string => all.find((token) => token.name === name)?.id ?? ''
   const revoke = (id: string, who: string) =>
-    scene.ask('DELETE', `${own}/api-tokens/${id}`, { token: tokenOf(who) })
+    scene.sendRequest('DELETE', `${own}/api-tokens/${id}`, { token: tokenOf(who) })
   // not 403, which would reveal that it exists
   expect((await revoke(idOf('organization'), 'member')).status).toBe(404)
   const foreign = (await scene.done('GET', '/v1/auth/api-tokens', { token: tokenOf('stranger') })).tokens
   const foreignId = foreign.find(({ name }: { name: string }) => name === 'foreign').id
   expect((await revoke(foreignId, 'admin')).status).toBe(404)
   expect(
-    (await scene.ask('GET', '/v1/organizations/other', { token: tokenOf('of another organization') })).status,
+    (await scene.sendRequest('GET', '/v1/organizations/other', { token: tokenOf('of another organization') }))
+      .status,
   ).toBe(200)
   expect(await revoke(idOf('by-member'), 'admin')).toEqual({
     status: 200,
     body: { token: idOf('by-member') },
   })
-  expect((await scene.ask('GET', own, { token: mine })).status).toBe(401)
-  // nor does a token for one organization reveal the tokens of another
+  expect((await scene.sendRequest('GET', own, { token: memberToken })).status).toBe(401)
+  // a token for one organization does not reveal the tokens of another
   const other = `/v1/organizations/other/api-tokens/${foreignId}`
   const alone = tokenOf('organization')
-  expect(await scene.ask('DELETE', other, { token: alone })).toEqual({
+  expect(await scene.sendRequest('DELETE', other, { token: alone })).toEqual({
     status: 404,
     body: { error: 'organization not found' },
   })
