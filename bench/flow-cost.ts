@@ -1,18 +1,26 @@
 /**
- * Measures the cost of one call inside core: source files and functions entered, function calls, promises created, and bytes that
- * a minor garbage collection does not free (they are copied twice, and freed only by a full one). The server is a function that
- * responds immediately, so that nothing else is counted. Run: npm run bench:flow
+ * Measures the cost of one call inside core and the Kysely dialect: source files and functions entered, function calls, promises
+ * created, and bytes that a minor garbage collection does not free (they are copied twice, and freed only by a full one). The server
+ * is a function that responds immediately, so that nothing else is counted. Run: npm run bench:flow;
+ * `-- --list 'transaction of one'` prints the functions of one flow
  */
 import { createHook } from 'node:async_hooks'
 import { Session } from 'node:inspector/promises'
+import { parseArgs } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { type Client, createClient } from '@batonsql/core'
+import { BatonDialect } from '@batonsql/kysely-dialect'
+import { Kysely } from 'kysely'
+
+const { values } = parseArgs({ options: { list: { type: 'string' } } })
 
 interface Cost {
   files: number
   functions: number
   entries: number
+  /** How often each function was entered, most often first. */
+  counts: readonly { readonly count: number; readonly name: string }[]
   promises: number
   keptBytes: number
 }
@@ -44,7 +52,11 @@ function responseTo(body: string): string {
 
 const INSERT = 'insert into person (name) values (?)'
 
-const FLOWS: Record<string, (db: Client) => Promise<unknown>> = {
+interface Schema {
+  person: { id: number; name: string }
+}
+
+const FLOWS: Record<string, (db: Client, kysely: Kysely<Schema>) => Promise<unknown>> = {
   'one statement': (db) => db.execute('select 1'),
   'transaction of one': (db) => db.transaction((tx) => tx.execute(INSERT, ['Ada'])),
   'transaction of three': (db) =>
@@ -53,6 +65,9 @@ const FLOWS: Record<string, (db: Client) => Promise<unknown>> = {
       await tx.execute(INSERT, ['Bob'])
       await tx.execute(INSERT, ['Cid'])
     }),
+  'Kysely: one statement': (_, kysely) => kysely.selectFrom('person').selectAll().execute(),
+  'Kysely: transaction of one': (_, kysely) =>
+    kysely.transaction().execute((trx) => trx.insertInto('person').values({ id: 1, name: 'Ada' }).execute()),
 }
 
 const response = (text: string) => ({ status: 200, text: () => Promise.resolve(text) })
@@ -60,9 +75,10 @@ const db = createClient({
   url: 'http://localhost',
   fetch: (_url, { body = '' }) => Promise.resolve(response(responseTo(body))),
 })
+const kysely = new Kysely<Schema>({ dialect: new BatonDialect({ client: db }) })
 
-async function costOf(flow: (db: Client) => Promise<unknown>): Promise<Cost> {
-  for (let at = 0; at < 5; at++) await flow(db)
+async function costOf(run: () => Promise<unknown>): Promise<Cost> {
+  for (let at = 0; at < 5; at++) await run()
   let promises = 0
   const hook = createHook({
     init: (_id, type) => {
@@ -70,44 +86,51 @@ async function costOf(flow: (db: Client) => Promise<unknown>): Promise<Cost> {
     },
   })
   hook.enable()
-  await flow(db)
+  await run()
   hook.disable()
   const session = new Session()
   session.connect()
   await session.post('Profiler.enable')
   await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true })
-  await flow(db)
+  await run()
   const { result: scripts } = await session.post('Profiler.takePreciseCoverage')
   session.disconnect()
   let files = 0
   let functions = 0
   let entries = 0
+  const counts: { count: number; name: string }[] = []
   for (const { url, functions: all } of scripts) {
-    if (!/packages\/core\/(src|dist)\//.test(url)) continue
+    if (!/packages\/(core|kysely-dialect)\/(src|dist)\//.test(url)) continue
     const entered = all.filter(({ functionName, ranges: [range] }) => functionName !== '' && range?.count)
     if (entered.length === 0) continue
     files += 1
     functions += entered.length
-    entries += entered.reduce((sum, { ranges: [range] }) => sum + (range?.count ?? 0), 0)
+    for (const { functionName, ranges } of entered) {
+      const count = ranges[0]?.count ?? 0
+      entries += count
+      counts.push({ count, name: `${url.replace(/.*\/packages\//, '')} ${functionName}` })
+    }
   }
-  return { files, functions, entries, promises, keptBytes: await keptBytesOf(flow) }
+  counts.sort((a, b) => b.count - a.count || a.name.localeCompare(b.name))
+  return { files, functions, entries, counts, promises, keptBytes: await keptBytesOf(run) }
 }
 
-async function keptBytesOf(flow: (db: Client) => Promise<unknown>): Promise<number> {
+async function keptBytesOf(run: () => Promise<unknown>): Promise<number> {
   const calls = 300
-  for (let at = 0; at < 3_000; at++) await flow(db)
+  for (let at = 0; at < 3_000; at++) await run()
   collect()
   collect()
   const before = process.memoryUsage().heapUsed
-  for (let at = 0; at < calls; at++) await flow(db)
+  for (let at = 0; at < calls; at++) await run()
   collect({ type: 'minor' })
   return Math.max(0, Math.round((process.memoryUsage().heapUsed - before) / calls))
 }
 
 for (const [name, flow] of Object.entries(FLOWS)) {
-  const { files, functions, entries, promises, keptBytes } = await costOf(flow)
+  const { files, functions, entries, counts, promises, keptBytes } = await costOf(() => flow(db, kysely))
   console.log(
     `${name}: ${files} files, ${functions} functions, ${entries} entries, ${promises} promises, ${keptBytes} bytes kept`,
   )
+  if (name === values.list) for (const { count, name: which } of counts) console.log(`  ${count} ${which}`)
 }
 await db.close()

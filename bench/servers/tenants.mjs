@@ -21,11 +21,10 @@ async function createAll(names, options) {
 }
 
 process.on('message', async ({ create, options }) => {
-  if (create !== undefined) {
-    process.send(await createAll(create, options))
-    return
+  if (create === undefined) {
+    await server.close()
+    process.exit()
   }
-  await server.close()
-  process.exit()
+  process.send(await createAll(create, options))
 })
 process.send({ url: server.url, version: server.version, startMs })

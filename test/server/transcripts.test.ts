@@ -144,7 +144,7 @@ describe('responds like the real server', () => {
   test.concurrent.each(named.map((transcript) => [transcript.id, transcript.title, transcript] as const))(
     '%d %s',
     async (id, _, transcript) => judge(id, await replayInTime(() => replayNamed(transcript))),
-    30_000,
+    120_000,
   )
 })
 

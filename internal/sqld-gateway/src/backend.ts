@@ -38,7 +38,6 @@ import {
 import { copyOpenDatabase, importFile } from './copy-open-database.ts'
 import {
   isStopping,
-  isTransientRejection,
   retryTransient,
   type SqldNamespaceConfig,
   type SqldNamespaceSource,
@@ -174,14 +173,13 @@ export class SqldBackend implements DatabaseBackend {
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
     this.#bases.set(id, Promise.resolve(NOTHING))
+    const config = this.#config(settings)
+    let isRepeated = false
     await retryTransient(async () => {
-      try {
-        await this.#make(id, source, this.#config(settings))
-      } catch (error) {
-        // the server has already created the rejected database, possibly without the pending migration
-        if (isTransientRejection(error)) await this.#upstream.withAdmin((admin) => admin.remove(id))
-        throw error
-      }
+      // the server has already created the rejected database, possibly without the pending migration
+      if (isRepeated) await this.#upstream.withAdmin((admin) => admin.discard(id, config))
+      isRepeated = true
+      await this.#make(id, source, config)
     })
     if (source.type === 'dump') await this.#load(id, source.file)
     this.#configured(id, settings)

@@ -552,6 +552,17 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ),
   ),
   keep(
+    'a server that rejects writers: a transaction waits for its permit and for the lock within one time limit',
+    [
+      [
+        { do: 'transaction', retry: 1, steps: [{ ...insert, timeoutMs: 2 }], wait: 'never' },
+        { ...insert, wait: 'later' },
+        inTransaction(insert, insert),
+      ],
+    ],
+    { seed: 1678972012, server: { isTursodb: true }, client: { writeLockTimeoutMs: 72 } },
+  ),
+  keep(
     'a server that rejects writers: there are no read-only transactions',
     [
       [{ do: 'transaction', mode: 'readonly', steps: [select, select] }],

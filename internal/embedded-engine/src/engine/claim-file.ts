@@ -26,8 +26,9 @@ export class FileInUseError extends Error {}
  * @throws FileInUseError if another program has the file open
  */
 export function claimFile(path: string): boolean {
-  if (beginsWith(path, IN_USE)) return false
-  if (!beginsWith(path, MAGIC)) return true // missing, or not a database
+  const head = withFile(path, headOf)
+  if (head?.equals(IN_USE)) return false
+  if (!head?.equals(MAGIC)) return true // missing, or not a database
   // unlocking checkpoints the WAL, which may write the beginning of the file
   if (existsSync(`${path}-wal`)) whileLocked(path, () => {})
   whileLocked(path, () => mark(path))
@@ -36,7 +37,9 @@ export function claimFile(path: string): boolean {
 
 /** Removes the mark, so that all programs can open the file again. After a power failure it may reappear. */
 export function unclaimFile(path: string): void {
-  if (beginsWith(path, IN_USE)) withFile(path, (file) => writeHead(file, MAGIC))
+  withFile(path, (file) => {
+    if (headOf(file).equals(IN_USE)) writeHead(file, MAGIC)
+  })
 }
 
 function mark(path: string): void {
@@ -77,13 +80,11 @@ function whileLocked(path: string, work: () => void): void {
 const IN_USE_ELSEWHERE =
   'the database file is open in another program; requests are accepted again once it is closed there'
 
-function beginsWith(path: string, head: Buffer): boolean {
-  return (
-    withFile(path, (file) => {
-      const found = Buffer.alloc(head.length)
-      return readSync(file, found, 0, found.length, 0) === found.length && found.equals(head)
-    }) ?? false
-  )
+/** Returns the beginning of a file; zeros if it is shorter. */
+function headOf(file: number): Buffer {
+  const head = Buffer.alloc(MAGIC.length)
+  readSync(file, head, 0, head.length, 0)
+  return head
 }
 
 /** Waits until the mark of a file is on disk. */

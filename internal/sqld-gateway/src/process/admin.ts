@@ -55,7 +55,7 @@ export interface SqldNamespaceStats {
 }
 
 /** Whether the server rejects a change only temporarily. */
-export function isTransientRejection(error: unknown): boolean {
+function isTransientRejection(error: unknown): boolean {
   return error instanceof SqldAdminError && TRANSIENT_REJECTION.test(error.message)
 }
 
@@ -196,6 +196,16 @@ export class SqldAdmin {
       if (status !== 200 && status !== 404)
         throw new SqldAdminError(`sqld could not remove a database: ${body}`, status)
     })
+  }
+
+  /**
+   * Removes what a rejected creation has left. A rejected fork can stay in the server's memory alone: it cannot be removed, and its
+   * name cannot be used for another fork, until `create` has registered it.
+   */
+  async discard(namespace: string, config: SqldNamespaceConfig): Promise<void> {
+    await this.remove(namespace)
+    await this.create(namespace, config)
+    await this.remove(namespace)
   }
 
   async #call(method: string, path: string, body: object): Promise<void> {

@@ -8,8 +8,10 @@ export interface JoinedSignals {
 export function joinSignals(signals: readonly AbortSignal[]): JoinedSignals {
   const controller = new AbortController()
   const abort = (): void => controller.abort(signals.find(({ aborted }) => aborted)?.reason)
-  for (const signal of signals) signal.addEventListener('abort', abort)
-  if (signals.some(({ aborted }) => aborted)) abort()
+  for (const signal of signals) {
+    signal.addEventListener('abort', abort)
+    if (signal.aborted) abort()
+  }
   const stop = (): void => {
     for (const signal of signals) signal.removeEventListener('abort', abort)
   }

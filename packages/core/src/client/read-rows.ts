@@ -12,7 +12,8 @@ import {
 import type { QueryReport } from '../observe/events.ts'
 import type { StatementOptions } from '../options.ts'
 import { RowReader } from '../stream/row-reader.ts'
-import { type HandleCall, ServerStream } from '../stream/server-stream.ts'
+import type { HandleCall } from '../stream/run-statements.ts'
+import { ServerStream } from '../stream/server-stream.ts'
 import { type Client, httpOf } from './client.ts'
 import { Stream, stateOf } from './stream.ts'
 import { actOn, Transaction } from './transaction.ts'
@@ -74,7 +75,8 @@ async function* read(
       const stream = own ?? stateOf(db as Stream)
       reader = await open(stream, { deadline: stream.http.deadline(options.timeoutMs) })
     }
-    report = reader.http.events.begin([encoded], reader.transactionId)
+    const { events } = reader.http
+    if (events.isWatched) report = events.begin([encoded], reader.transactionId)
     yield* reader.rows()
     report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
   } catch (error) {

@@ -6,6 +6,7 @@ import { areReadOnly, type QueuedCall, type Results } from '../request/queued-ca
 import { sendStateless } from '../request/send-stateless.ts'
 import { SqlRequest } from '../request/sql-request.ts'
 import { canShareConnection } from '../sql/statement-kind.ts'
+import { runStatements } from '../stream/run-statements.ts'
 import { ServerStream } from '../stream/server-stream.ts'
 
 /**
@@ -23,7 +24,7 @@ export function run(
 ): Promise<Results> {
   if (scope === 'atomic') {
     const stream = new ServerStream(http, hasBegun)
-    const results = stream.run(statements, scope, options)
+    const results = runStatements(stream, statements, scope, options)
     // in the same tick, so that the stream ends with the request
     void stream.close()
     return results
@@ -49,7 +50,6 @@ export function run(
           scope,
           prefix: [],
           isReadOnly: areReadOnly(statements, options),
-          canCoalesce: false,
           options,
           deadline: http.deadline(options.timeoutMs),
           resolve,

@@ -6,6 +6,7 @@ import type { CallOptions, StatementOptions } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
 import { checkControl, isControl } from '../sql/statement-kind.ts'
 import { rollback } from '../stream/rollback.ts'
+import { runStatements } from '../stream/run-statements.ts'
 import { ServerStream } from '../stream/server-stream.ts'
 import { type Client, httpOf } from './client.ts'
 import { SqlExecutor } from './sql-executor.ts'
@@ -33,7 +34,9 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
   constructor(state: ServerStream) {
     super(
       (statements, scope, options) =>
-        scope === 'autocommit' ? this.#execute(statements, options) : state.run(statements, scope, options),
+        scope === 'autocommit'
+          ? this.#execute(statements, options)
+          : runStatements(state, statements, scope, options),
       undefined,
       () => {},
     )
@@ -68,7 +71,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     if (kind === 'begin') this.begin(sql)
     else if (kind === 'commit') await this.commit(options)
     else if (kind === 'rollback') await this.rollback(options)
-    else return await this.#state.run(statements, 'autocommit', options)
+    else return await runStatements(this.#state, statements, 'autocommit', options)
     return [new ResultSet<ObjectRow>({ cols: [], rows: [], affected_row_count: 0 }, [])]
   }
 
@@ -81,7 +84,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     if (this.inTransaction) throw new TypeError('a transaction is open on this stream')
     const encoded = encodeBatch(statements)
     for (const statement of encoded) refuseSavepoint(statement)
-    return (await this.#state.run(encoded, 'chain', { ...options })) as ResultSet[]
+    return (await runStatements(this.#state, encoded, 'chain', { ...options })) as ResultSet[]
   }
 
   /**

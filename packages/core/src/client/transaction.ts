@@ -1,10 +1,8 @@
 import { CALL_OPTIONS, checkOptions, kindOf } from '../base/check-options.ts'
-import type { Deadline } from '../base/deadline.ts'
-import { StreamError } from '../base/errors.ts'
-import type { EncodedStatement } from '../codec/statement.ts'
-import type { CallOptions, StatementOptions } from '../options.ts'
-import type { Results } from '../request/queued-call.ts'
-import type { HandleCall, ServerStream } from '../stream/server-stream.ts'
+import { StreamError, TransportError } from '../base/errors.ts'
+import type { CallOptions } from '../options.ts'
+import { type HandleCall, runStatements } from '../stream/run-statements.ts'
+import type { ServerStream } from '../stream/server-stream.ts'
 import { SqlExecutor } from './sql-executor.ts'
 
 /** Acts on the stream of a transaction as soon as no savepoint is running; for cursors. */
@@ -38,7 +36,9 @@ export class Transaction extends SqlExecutor {
 
   /** @internal */
   constructor(stream: ServerStream, parent: Transaction | null = null) {
-    super((statements, _, options) => this.#run(statements, options))
+    super((statements, _, options) =>
+      this.#whenFree(options, (handle) => runStatements(stream, statements, 'atomic', options, handle)),
+    )
     this.#stream = stream
     this.#parent = parent
     if (!parent) return
@@ -58,13 +58,6 @@ export class Transaction extends SqlExecutor {
     return Math.max(0, (this.expiresAt ?? Infinity) - clock.now())
   }
 
-  /** Runs statements that were encoded when the call was made, however long it waits. */
-  #run(statements: readonly EncodedStatement[], options: StatementOptions): Promise<Results> {
-    const run = (deadline: Deadline): Promise<Results> =>
-      this.#stream.run(statements, 'atomic', options, { deadline, cancelReason: this.#cancelReason })
-    return this.#whenFree(options, run)
-  }
-
   /** Returns why queued calls must no longer run; null if they may. */
   readonly #cancelReason = (): Error | null => (this.#isUndone ? this.#endError() : null)
 
@@ -72,20 +65,19 @@ export class Transaction extends SqlExecutor {
    * Waits for savepoints inside this one, so that this handle's statements do not become part of them. Acts in the same tick
    * if there is none.
    */
-  #whenFree<T>({ timeoutMs, signal }: CallOptions, act: (deadline: Deadline) => Promise<T>): Promise<T> {
-    const deadline = this.#stream.http.deadline(timeoutMs)
-    if (this.#child || this.#last) return this.#actWhenFree(deadline, signal, act)
+  #whenFree<T>({ timeoutMs, signal }: CallOptions, act: (handle: HandleCall) => Promise<T>): Promise<T> {
+    const handle = { deadline: this.#stream.http.deadline(timeoutMs), cancelReason: this.#cancelReason }
+    if (this.#child || this.#last) return this.#actWhenFree(handle, signal, act)
     this.#checkOpen()
-    return act(deadline)
+    return act(handle)
   }
 
   /** Waits for the calls queued earlier and for the running savepoint. */
   async #actWhenFree<T>(
-    deadline: Deadline,
+    handle: HandleCall,
     signal: AbortSignal | undefined,
-    act: (deadline: Deadline) => Promise<T>,
+    act: (handle: HandleCall) => Promise<T>,
   ): Promise<T> {
-    const what = 'a savepoint (inside its callback use its own argument)'
     const before = this.#last
     let releaseNext = (): void => {}
     const last = new Promise<void>((resolve) => {
@@ -98,19 +90,41 @@ export class Transaction extends SqlExecutor {
     let acted: Promise<T>
     try {
       // the savepoint may be waiting for the cursor, and the cursor's loop for this call
-      this.#stream.checkNoCursor(this)
-      if (before) await this.#stream.waitFor(before, what, deadline, signal)
-      while (this.#child)
-        await this.#stream.waitFor(this.#child.#ended as Promise<void>, what, deadline, signal)
+      this.#stream.queue.checkNoCursor(this)
+      if (before) await this.#waitFor(before, handle, signal)
+      while (this.#child) await this.#waitFor(this.#child.#ended as Promise<void>, handle, signal)
       this.#checkOpen()
-      acted = act(deadline)
+      acted = act(handle)
     } catch (error) {
       // the calls after this one still wait for those before it
-      void (before ?? Promise.resolve()).then(releaseNext)
+      void Promise.resolve(before).then(releaseNext)
       throw error
     }
     releaseNext()
     return await acted
+  }
+
+  /** Waits for a savepoint, or for calls that wait for it. @throws TransportError; the signal's reason; StreamError */
+  async #waitFor(
+    event: Promise<void>,
+    { deadline }: HandleCall,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const stream = this.#stream
+    signal?.throwIfAborted()
+    stream.checkOpen()
+    const onTimeout = (): Error =>
+      new TransportError(
+        'TIMEOUT',
+        `a savepoint (inside its callback use its own argument) did not end within ${deadline.timeoutMs} ms`,
+        'not_applied',
+      )
+    await stream.http.lifetime.until(() => Promise.race([event, stream.ended]), {
+      deadline,
+      signal,
+      onTimeout,
+    })
+    stream.checkOpen()
   }
 
   /**
@@ -123,7 +137,7 @@ export class Transaction extends SqlExecutor {
     checkCallback(callback)
     checkOptions(options, CALL_OPTIONS)
     return await this.#whenFree(options, () => {
-      this.#stream.checkNoCursor()
+      this.#stream.queue.checkNoCursor()
       return new Transaction(this.#stream, this).#performInside(this, callback)
     })
   }
@@ -178,7 +192,7 @@ export class Transaction extends SqlExecutor {
     this.#stopCursors()
     const child = this.#child
     this.#child = null
-    if (child === null) return
+    if (!child) return
     child.#undo()
     child.#resolveEnded()
   }
@@ -186,7 +200,7 @@ export class Transaction extends SqlExecutor {
   #stopCursors(): boolean {
     const reason = (): StreamError =>
       new StreamError('STREAM_CLOSED', 'the handle ended before the rows were read')
-    return this.#stream.stopCursors(reason, this)
+    return this.#stream.queue.stopCursors(reason, this)
   }
 
   /** Rolls the transaction or savepoint back and ends it; its callback may still return a value. */
@@ -194,12 +208,11 @@ export class Transaction extends SqlExecutor {
     this.#checkOpen()
     this.#undo()
     // closing rolls back
-    if (this.#parent === null) await this.#stream.close()
+    if (!this.#parent) await this.#stream.close()
   }
 
   static {
-    actOn = (tx, options, act) =>
-      tx.#whenFree(options, (deadline) => act(tx.#stream, { deadline, cancelReason: tx.#cancelReason }))
+    actOn = (tx, options, act) => tx.#whenFree(options, (handle) => act(tx.#stream, handle))
   }
 
   /** Whether it was rolled back, by itself or by an enclosing handle. */
@@ -208,7 +221,7 @@ export class Transaction extends SqlExecutor {
   }
 
   #endError(): StreamError {
-    const what = this.#parent === null ? 'transaction' : 'savepoint'
+    const what = this.#parent ? 'savepoint' : 'transaction'
     return new StreamError('STREAM_CLOSED', `the ${what} was already ${this.#end ?? 'rolled back'}`)
   }
 

@@ -17,6 +17,7 @@ export const addStep = (steps: string[], statementJson: string, condition?: stri
 export const ifOk = (step: number): string => `{"type":"ok","step":${step}}`
 export const ifNot = (condition: string): string => `{"type":"not","cond":${condition}}`
 const IS_AUTOCOMMIT = '{"type":"is_autocommit"}'
+const IN_TRANSACTION = ifNot(IS_AUTOCOMMIT)
 export const ifAll = (conditions: readonly string[]): string =>
   `{"type":"and","conds":[${conditions.join()}]}`
 
@@ -40,7 +41,7 @@ export interface Guard {
 
 /** For `/v3`, which has a condition for this. */
 export const V3_GUARD: Guard = {
-  next: () => ifNot(IS_AUTOCOMMIT),
+  next: () => IN_TRANSACTION,
   proveLoss: (steps, own) =>
     addStep(steps, PROBE.json, ifAll([IS_AUTOCOMMIT, ifNot(ifOk(own.at(-1) as number))])),
 }

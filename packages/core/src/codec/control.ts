@@ -17,11 +17,16 @@ export interface ControlStatement extends EncodedStatement {
 }
 
 /** Encodes SQL that core itself sends. */
-const encodeOwn = (
+const encodeOwn = <Kind extends EncodedStatement['kind']>(
   sql: string,
-  kind: EncodedStatement['kind'],
+  kind: Kind,
   needsWriteLock = false,
-): ControlStatement => ({ sql, kind, needsWriteLock, json: JSON.stringify({ sql }) })
+): ControlStatement & { readonly kind: Kind } => ({
+  sql,
+  kind,
+  needsWriteLock,
+  json: JSON.stringify({ sql }),
+})
 
 const BEGIN: Record<TransactionMode, ControlStatement> = {
   immediate: encodeOwn('BEGIN IMMEDIATE', 'begin', true),

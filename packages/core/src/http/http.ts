@@ -66,7 +66,7 @@ export class Http {
     this.reads = limiter(concurrency)
     this.writes = limiter(concurrency)
     this.coalescedWrites = limiter(1)
-    this.writeLock = new WriteLock(limiter(WRITE_TRANSACTIONS), config.writeLockTimeoutMs)
+    this.writeLock = new WriteLock(clock, limiter(WRITE_TRANSACTIONS), config.writeLockTimeoutMs)
     this.#retries = new RetryPolicy(config.maxRetries)
     this.transport = config.fetch ? new FetchTransport(config.fetch) : createTransport()
     this.#headers = { 'content-type': 'application/json', ...config.headers }
@@ -103,7 +103,7 @@ export class Http {
       path,
       body,
       address,
-      send: (request) => this.#observed(request),
+      send: this.#observed,
       read: ({ status, text, retryAfter }) => {
         if (status < 200 || status > 299) throw new HttpError(status, urlOf(address, path), text, retryAfter)
         return UNUSUAL_ERROR.test(text)
@@ -121,7 +121,6 @@ export class Http {
     attempt = 0,
   ): Promise<Sent<R>> {
     const { signal, deadline, limiter, policy } = options
-    const { outlivesClient } = policy
     const { path, address } = message
     const { origin, basePath } = address
     let exchange: Exchange<T> | null = null
@@ -136,7 +135,7 @@ export class Http {
       const hint = mayBeBlocked ? this.writeLock.hint(options.permit) : ''
       return timeoutError(deadline.timeoutMs, origin, isSent(), hint)
     }
-    const limits = { signal, deadline, onTimeout }
+    const limits = { signal, deadline, onTimeout, outlivesClient: policy.outlivesClient }
     try {
       place = limiter && limiter.acquire(limits)
       if (place?.waiter) await place.waiter.promise
@@ -146,8 +145,9 @@ export class Http {
       signal?.throwIfAborted()
       if (options.needsIndex) index = this.replica.value
       const body = message.body?.(index) ?? null
-      if (deadline.leftMs <= 0) throw onTimeout()
-      const waiter = this.lifetime.wait<T>({ ...limits, mayHaveRun: isSent, outlivesClient })
+      const { leftMs, timeoutMs } = deadline
+      if (leftMs <= 0) throw onTimeout()
+      const waiter = this.lifetime.wait<T>({ ...limits, deadline: { leftMs, timeoutMs }, mayHaveRun: isSent })
       if (index !== null && (options.mayOmitIndex ?? policy.isIdempotent))
         stopWatch = this.replica.watch(index, () => waiter.reject(INDEX_RESET))
       exchange = message.send({
@@ -233,7 +233,8 @@ export class Http {
     this.lifetime.addBackground(exchange.response.then(end, end), () => exchange.abort())
   }
 
-  #observed(request: TransportRequest): Exchange {
+  /** Sends a request and reports it to the observer. */
+  readonly #observed = (request: TransportRequest): Exchange => {
     const exchange = this.transport.request(request)
     if (!this.events.isWatched) return exchange
     const started = this.clock.now()

@@ -8,18 +8,13 @@ export class Limiter {
   readonly #queueLimit: number
   readonly #waiting = new Set<Deferred>()
   readonly #limit: number
-  #free: number
+  /** Number of calls that hold a place. */
+  taken = 0
 
   constructor(lifetime: Lifetime, limit: number, queueLimit: number) {
     this.#lifetime = lifetime
     this.#limit = limit
-    this.#free = limit
     this.#queueLimit = queueLimit
-  }
-
-  /** Number of calls that hold a place. */
-  get taken(): number {
-    return this.#limit - this.#free
   }
 
   /** Number of queued calls. */
@@ -34,7 +29,7 @@ export class Limiter {
   acquire(options: Omit<WaitOptions, 'onEnd'>): Place {
     options.signal?.throwIfAborted()
     let waiter: Deferred | null = null
-    if (this.#free > 0) this.#free -= 1
+    if (this.taken < this.#limit) this.taken += 1
     else {
       if (this.queued >= this.#queueLimit) throw queueFull(this.#queueLimit)
       waiter = this.#lifetime.wait({ ...options, onEnd: () => this.#waiting.delete(waiter as Deferred) })
@@ -44,9 +39,9 @@ export class Limiter {
       const [next] = this.#waiting
       if (waiter && !waiter.isResolved) waiter.reject(undefined)
       else if (next) next.resolve()
-      else this.#free += 1
+      else this.taken -= 1
     }
-    return { waiter, release }
+    return { waiter, release, deadline: options.deadline }
   }
 }
 
@@ -54,6 +49,8 @@ export class Limiter {
 export interface Place {
   /** The wait for it; null if one was free. */
   readonly waiter: Deferred | null
+  /** The time limit of the wait. */
+  readonly deadline: WaitOptions['deadline']
   /** Passes it to the next call in the queue, or leaves the queue. Called once. */
   release(): void
 }

@@ -4,6 +4,10 @@ import { run } from '../client/run.ts'
 import { encodeBatch } from '../codec/statement.ts'
 import { resolveConfig } from '../config.ts'
 import { Http } from './http.ts'
+import type { Place } from './limiter.ts'
+import type { Sent } from './message.ts'
+import { WRITE } from './policies.ts'
+import { Tursodb } from './tursodb.ts'
 
 const locked = { message: 'database is locked' }
 
@@ -48,4 +52,37 @@ test.each(['autocommit', 'atomic'] as const)('a write is retried until its deadl
   expect(sent).toBeLessThan(90)
   await clock.advance(10_000)
   expect(bodies).toHaveLength(sent)
+})
+
+test('a transaction waits for its permit and then for the write lock within one time limit', async () => {
+  const clock = new ManualClock()
+  const fetch = async (): Promise<Response> => Response.json({ baton: null, base_url: null, results: [] })
+  const config = resolveConfig({
+    url: 'http://tursodb.test',
+    fetch,
+    writeLockTimeoutMs: 60_000,
+  })
+  const http = new Http(config, clock)
+  http.tursodb = new Tursodb(http)
+  const begin = (permit: Place): Promise<Sent<string>> => {
+    const options = { deadline: http.deadline(), limiter: http.writes, policy: WRITE, permit }
+    return http.exchange(
+      '/',
+      () => '',
+      options,
+      (text) => text,
+    )
+  }
+  const [first, holder] = [http.writeLock.acquirePermit(), http.writeLock.acquirePermit()]
+  expect(await begin(holder)).toMatchObject({ isOk: true })
+  const last = http.writeLock.acquirePermit()
+  await clock.advance(40_000)
+  first.release()
+  await last.waiter?.promise
+  const refused = begin(last)
+  await clock.advance(19_999)
+  expect(clock.pending).toBe(1)
+  await clock.advance(1)
+  expect(clock.pending).toBe(0)
+  expect(await refused).toMatchObject({ isSent: false, error: { code: 'TIMEOUT', outcome: 'not_applied' } })
 })

@@ -120,7 +120,7 @@ export class Tursodb {
     try {
       const place = this.#lock.acquire(
         permit
-          ? this.#permitLimits(signal)
+          ? this.#permitLimits(permit, signal)
           : { deadline, signal, onTimeout: () => lockTimeout(message, deadline) },
       )
       if (permit) this.#holdWith(permit, place)
@@ -137,8 +137,8 @@ export class Tursodb {
     }
   }
 
-  /** As for its permit, the time limit of a transaction begins when it has the lock. */
-  #permitLimits(signal: AbortSignal | undefined): Parameters<Limiter['acquire']>[0] {
+  /** The waits for the permit and for the lock have one deadline; the time limit of the call begins after them. */
+  #permitLimits({ deadline }: Place, signal: AbortSignal | undefined): Parameters<Limiter['acquire']>[0] {
     const timeoutMs = this.#http.config.writeLockTimeoutMs
     const onTimeout = (): Error =>
       new TransportError(
@@ -146,7 +146,7 @@ export class Tursodb {
         `waited ${timeoutMs / 1_000} s for the write lock behind another writer of this client (writeLockTimeoutMs)`,
         'not_applied',
       )
-    return { deadline: { leftMs: timeoutMs, timeoutMs }, signal, onTimeout }
+    return { deadline, signal, onTimeout }
   }
 
   /** Holds the lock until the write permit of its transaction is released. */

@@ -1,3 +1,5 @@
+import type { Clock } from '../base/clock.ts'
+import { Deadline } from '../base/deadline.ts'
 import { TransportError } from '../base/errors.ts'
 import type { Limiter, Place } from './limiter.ts'
 
@@ -10,10 +12,12 @@ export const lockHint = (other: string): string =>
  * the server could give the lock to a client that has exited.
  */
 export class WriteLock {
+  readonly #clock: Clock
   readonly #permits: Limiter
   readonly #timeoutMs: number
 
-  constructor(permits: Limiter, timeoutMs: number) {
+  constructor(clock: Clock, permits: Limiter, timeoutMs: number) {
+    this.#clock = clock
     this.#permits = permits
     this.#timeoutMs = timeoutMs
   }
@@ -41,6 +45,6 @@ export class WriteLock {
         `waited ${timeoutMs / 1_000} s for the write lock behind ${ahead + 2} transactions of this client (writeLockTimeoutMs)`,
         'not_applied',
       )
-    return this.#permits.acquire({ deadline: { leftMs: timeoutMs, timeoutMs }, onTimeout })
+    return this.#permits.acquire({ deadline: new Deadline(this.#clock, timeoutMs), onTimeout })
   }
 }

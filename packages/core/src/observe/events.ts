@@ -91,8 +91,8 @@ export class Events {
     transaction: number | null,
     run: () => Promise<T>,
   ): Promise<T> {
+    if (!this.isWatched) return run()
     const report = this.begin(statements, transaction)
-    if (!report) return run()
     // called at once, so that calls keep their order; an error thrown synchronously is reported too
     const running = (async () => run())()
     return running.then(
@@ -113,12 +113,8 @@ export class Events {
     )
   }
 
-  /**
-   * Reports the beginning of a call. @param transaction the id of its transaction
-   * @returns functions that report its end; null without a listener
-   */
-  begin(statements: readonly EncodedStatement[], transaction: number | null): QueryReport | null {
-    if (!this.isWatched) return null
+  /** Reports the beginning of a call. @param transaction the id of its transaction @returns functions that report its end */
+  begin(statements: readonly EncodedStatement[], transaction: number | null): QueryReport {
     const id = nextId()
     const started = performance.now()
     const durationMs = (): number => performance.now() - started

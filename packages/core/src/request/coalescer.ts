@@ -110,7 +110,7 @@ export const coalesce: Coalesce = (http: Http) => new Coalescer(http)
 
 /** Whether a call may be a write that returns rows. */
 const returnsRows = ({ operation }: Entry): boolean =>
-  operation.needsWriteLock && /\breturning\b/i.test(operation.lastSql ?? '')
+  operation.needsWriteLock && /\breturning\b/i.test(operation.calls[0]?.statements[0]?.sql ?? '')
 
 /** Whether the result of one statement may have failed the whole request. */
 const mayConcernOneResult = (error: unknown): boolean =>

@@ -34,7 +34,7 @@ export interface QueuedCall {
   /** Control statements (BEGIN, SAVEPOINT, RELEASE, ROLLBACK TO) that are sent before the statements. */
   prefix: readonly ControlStatement[]
   /** Whether it may share a request with other calls. */
-  canCoalesce: boolean
+  canCoalesce?: boolean | undefined
   /** Whether it changes nothing, so that it may run twice. */
   readonly isReadOnly: boolean
   readonly options: StatementOptions

@@ -1,4 +1,3 @@
-import type { Deadline } from '../base/deadline.ts'
 import { ProtocolError, SqlError, type StreamError } from '../base/errors.ts'
 import { TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../base/wire.ts'
@@ -38,6 +37,8 @@ export class SqlRequest {
   readonly isReadOnly: boolean
   /** Whether it acquires the write lock, judging by its SQL. */
   readonly needsWriteLock: boolean
+  /** Whether it determines the snapshot: the first of a transaction, or one outside of it. */
+  readonly isFirst: boolean
   /** Whether it was encoded for a request, which may have been sent and executed. */
   isEncoded = false
   /** The step numbers of each call: those of the prefix, of the statements, and of the COMMIT of an atomic batch. */
@@ -47,7 +48,9 @@ export class SqlRequest {
   #lossProof = -1
 
   constructor(calls: readonly QueuedCall[]) {
+    const [{ scope, prefix }] = calls as [QueuedCall]
     this.calls = calls
+    this.isFirst = scope !== 'transaction' || prefix[0]?.kind === 'begin'
     this.isReadOnly = calls.every(({ isReadOnly }) => isReadOnly)
     this.needsWriteLock = calls.some(needsWriteLock)
   }
@@ -159,25 +162,6 @@ export class SqlRequest {
     // COMMIT and ROLLBACK may not have run: later statements would join the batch's transaction
     if (scope === 'atomic' && !ranNothing) markLost?.('STREAM_LOST', message, error)
     return ranNothing && scope === 'transaction' ? { prefix, ranNothing } : {}
-  }
-
-  /** Whether this request determines the snapshot: the first of a transaction, or one outside of it. */
-  get isFirst(): boolean {
-    const [{ scope, prefix }] = this.calls as [QueuedCall]
-    return scope !== 'transaction' || prefix[0]?.kind === 'begin'
-  }
-
-  get lastSql(): string | undefined {
-    return this.calls.at(-1)?.statements.at(-1)?.sql
-  }
-
-  /** The earliest deadline of the calls. */
-  get deadline(): Deadline {
-    return this.calls.reduce((a, b) => (b.deadline.endsAt < a.deadline.endsAt ? b : a)).deadline
-  }
-
-  get signals(): readonly AbortSignal[] {
-    return this.calls.flatMap(({ options }) => options.signal ?? [])
   }
 }
 

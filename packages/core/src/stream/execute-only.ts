@@ -80,9 +80,9 @@ export async function sendExecutes(
   refused: Sent<StreamResults> | null,
 ): Promise<Sent<StreamResults>> {
   const { http, baton } = stream
-  const { request, signal } = sending
+  const { deadline, request, signal } = sending
   if (refused && !http.isExecuteOnly) {
-    const failed = await detect(http, { deadline: request.deadline, signal })
+    const failed = await detect(http, { deadline, signal })
     // if this is not proven, the server rejected the baton
     if (failed || !http.isExecuteOnly) return (baton === null && failed) || refused
   }

@@ -95,7 +95,7 @@ export class OpenTransaction {
     this.#isWarned = true
     const remainingMs = Math.max(0, end - this.#http.clock.now())
     this.#http.events.emit({ type: 'transaction:expiring', id: this.id, remainingMs })
-    if (this.#host.isIdle) this.#setTimer()
+    this.#setTimer()
   }
 
   /** Expires the transaction when the server has closed the idle stream: it must not block other writers of this client. */

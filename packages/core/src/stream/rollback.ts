@@ -1,6 +1,7 @@
+import { ROLLBACK } from '../codec/control.ts'
 import type { CallOptions } from '../options.ts'
 import type { ServerStream } from './server-stream.ts'
-import { rolledBack } from './transaction-control.ts'
+import { rolledBack } from './statement-queue.ts'
 
 /**
  * Rolls back the transaction of a stream. Does not reject if the transaction no longer exists. Not a method, so that bundles
@@ -20,9 +21,9 @@ export async function rollback(stream: ServerStream, options: CallOptions = {}):
   }
   // closing rolls back
   if (!transaction || transaction !== control.current || !stream.isOpen) return
-  stream.stopCursors(rolledBack)
+  stream.queue.stopCursors(rolledBack)
   try {
-    await control.end('rollback', options)
+    await control.end(ROLLBACK, options)
   } catch (error) {
     // whatever the reason, the server rolls back, at the latest when it drops the stream
     stream.markLost('TRANSACTION_LOST', 'the rollback failed; the stream was closed', error)

@@ -16,7 +16,8 @@ import {
   openCursor,
   refusal,
 } from './cursor-exchange.ts'
-import type { HandleCall, SentAt, ServerStream } from './server-stream.ts'
+import type { HandleCall } from './run-statements.ts'
+import type { SentAt, ServerStream } from './server-stream.ts'
 import { isMissing, policyOf } from './stream-connection.ts'
 
 /** The options and deadline of a cursor. */
@@ -85,7 +86,7 @@ export class RowReader implements Cursor {
     this.#inTransaction = stream.transaction.isOpen
     const ignore = (): void => {}
     const scope = this.#inTransaction ? 'transaction' : 'autocommit'
-    const queued = { ...call, statements: [statement], scope, canCoalesce: false } as const
+    const queued = { ...call, statements: [statement], scope } as const
     this.#request = new SqlRequest([
       {
         ...queued,
@@ -105,14 +106,10 @@ export class RowReader implements Cursor {
     call: CursorCall,
   ): Promise<RowReader> {
     const reader = new RowReader(stream, owner, statement, call)
-    await stream.enqueue({
-      ...call,
-      statements: [statement],
-      scope: stream.transaction.isOpen ? 'transaction' : 'autocommit',
-      cursor: reader,
-      prefix: [],
-      isReadOnly: reader.isReadOnly,
-      canCoalesce: false,
+    await new Promise((resolve, reject) => {
+      const scope = stream.transaction.isOpen ? 'transaction' : 'autocommit'
+      const queued = { ...call, statements: [statement], scope, cursor: reader } as const
+      stream.enqueue({ ...queued, prefix: [], isReadOnly: reader.isReadOnly, resolve, reject })
     })
     return reader
   }
@@ -162,7 +159,7 @@ export class RowReader implements Cursor {
     }
     // an error of the statement leaves the stream unchanged; an error of the stream was already handled
     const isKnown = error instanceof SqlError || error instanceof StreamError
-    if (this.#stream.cursor === this && !isKnown) this.#stream.fail([{ ...call, reject }], error, sent)
+    if (this.#stream.queue.cursor === this && !isKnown) this.#stream.fail([{ ...call, reject }], error, sent)
     if (this.#request.isReadOnly) return asNotApplied(reason)
     // outside of a transaction the end of the stream undoes nothing
     if (this.#inTransaction || !(reason instanceof StreamError)) return reason

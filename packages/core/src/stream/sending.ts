@@ -1,3 +1,4 @@
+import type { Deadline } from '../base/deadline.ts'
 import type { WireStreamResult } from '../base/wire.ts'
 import { type Http } from '../http/http.ts'
 import type { Place } from '../http/limiter.ts'
@@ -22,6 +23,9 @@ export interface Sending {
   /** Whether the stream ends with it. */
   readonly close: boolean
   readonly lock: LockUse
+  /** The earliest deadline of its calls. */
+  readonly deadline: Deadline
+  /** Aborted when one of its calls is. */
   readonly signal: AbortSignal | undefined
 }
 

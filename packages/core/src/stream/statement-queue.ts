@@ -1,12 +1,22 @@
+import { StreamError } from '../base/errors.ts'
 import { type ControlStatement, PROBE } from '../codec/control.ts'
 import type { Http } from '../http/http.ts'
-import type { QueuedCall } from '../request/queued-call.ts'
+import type { Cursor, QueuedCall } from '../request/queued-call.ts'
 import { queueFull } from '../transport/failure.ts'
 
-/** Holds the calls of a stream until they are sent, and the control statements that are sent with them. */
+/** Returns the error of calls that were queued when their transaction was rolled back. */
+export const rolledBack = (): StreamError =>
+  new StreamError('STREAM_CLOSED', 'the transaction was rolled back')
+
+/**
+ * Holds the calls of a stream until they are sent, the control statements that are sent with them, and the cursor that they wait
+ * for.
+ */
 export class StatementQueue {
   readonly #http: Http
   readonly calls: QueuedCall[] = []
+  /** The cursor that has the stream to itself. */
+  cursor: Cursor | null = null
   readonly #onAbort: () => void
   /** Control statements, such as BEGIN and SAVEPOINT, that are sent with the next call. */
   prefix: ControlStatement[] = []
@@ -24,8 +34,9 @@ export class StatementQueue {
     return this.prefix[0]?.kind === 'begin'
   }
 
-  /** Adds a call, together with the pending control statements. @throws TransportError `QUEUE_FULL` */
+  /** Adds a call, together with the pending control statements. @throws TypeError while a cursor is open; TransportError `QUEUE_FULL` */
   add(call: QueuedCall): void {
+    this.checkNoCursor()
     const { queueLimit } = this.#http.config
     if (!call.transactionEnd && this.calls.length >= queueLimit) throw queueFull(queueLimit)
     if (call.scope === 'transaction') {
@@ -35,14 +46,14 @@ export class StatementQueue {
     this.calls.push(call)
   }
 
-  /** Puts calls that must be sent again at the head. */
-  putBack(calls: readonly QueuedCall[]): void {
-    this.calls.unshift(...calls)
+  /** Rejects the calls before a ROLLBACK, if there is one; for a transaction that the server has not begun. */
+  skipToRollback(): void {
+    const end = this.calls.findIndex(({ transactionEnd }) => transactionEnd === 'rollback')
+    for (const call of this.calls.slice(0, Math.max(0, end))) this.remove(call, rolledBack())
   }
 
   /** Rejects the calls whose handle has ended. @returns the next call */
   findHead(): QueuedCall | undefined {
-    if (this.calls.length === 0) return undefined
     for (const call of this.calls.slice()) {
       const reason = call.cancelReason?.()
       if (reason) this.remove(call, reason)
@@ -55,7 +66,7 @@ export class StatementQueue {
     let count = 1
     if (this.calls[0]?.canCoalesce) while (count < most && this.calls[count]?.canCoalesce) count += 1
     const calls = this.calls.splice(0, count)
-    for (const call of calls) unwatch(call)
+    for (const call of calls) call.stopWatch?.()
     // the others wait for this request
     this.watchAll()
     return calls
@@ -92,16 +103,29 @@ export class StatementQueue {
     for (const call of this.calls.slice()) if (call !== this.#awaitingPrefix) this.remove(call, error)
   }
 
-  /** Rejects the queued cursors. @param owner only those of this handle @returns whether there was one */
-  rejectCursors(makeError: () => Error, owner?: object): boolean {
+  /** Stops cursors. @param owner only those of this handle @returns whether one was open or queued */
+  stopCursors(makeError: () => StreamError, owner?: object): boolean {
     const calls = this.calls.filter(({ cursor }) => cursor && (!owner || cursor.owner === owner))
     for (const call of calls) this.remove(call, makeError())
-    return calls.length > 0
+    const { cursor } = this
+    if (!cursor || (owner && cursor.owner !== owner)) return calls.length > 0
+    cursor.stop(false, makeError())
+    return true
+  }
+
+  /**
+   * Prevents a deadlock: a loop over rows that awaits a statement queued after the cursor.
+   * @param owner only cursors of this handle @throws TypeError while a cursor is open
+   */
+  checkNoCursor(owner?: object): void {
+    const { cursor } = this
+    if (cursor && !cursor.isStopped && (!owner || cursor.owner === owner))
+      throw new TypeError('rows are being read on this stream: leave the loop first')
   }
 
   /** Rejects a call; its control statements are sent with the next one. */
   remove(call: QueuedCall, reason: unknown): void {
-    unwatch(call)
+    call.stopWatch?.()
     const at = this.calls.indexOf(call)
     if (at < 0) return
     this.calls.splice(at, 1)
@@ -111,19 +135,19 @@ export class StatementQueue {
 
   /** Watches the deadlines and signals of queued calls. @param isHeld whether their time limits have not started */
   watchAll(isHeld = false): void {
-    for (const call of this.calls) if (isHeld || !call.stopWatch) this.watch(call, isHeld)
+    for (const call of this.calls) if (!call.stopWatch) this.watch(call, isHeld)
   }
 
-  /** Restarts the deadlines of the calls, after a wait that does not count. */
+  /** Restarts the deadlines of the calls, before and after a wait that does not count. */
   restartTime(): void {
     for (const call of this.calls) {
       call.deadline.restart()
-      unwatch(call)
+      call.stopWatch?.()
     }
   }
 
-  watch(call: QueuedCall, isHeld: boolean): void {
-    unwatch(call)
+  watch(call: QueuedCall, isHeld = false): void {
+    call.stopWatch?.()
     const { deadline, options } = call
     const { lifetime } = this.#http
     // once the client is closed, every request is rejected
@@ -136,12 +160,10 @@ export class StatementQueue {
       this.remove(call, reason)
       this.#onAbort()
     })
-    const stop = (): void => waiter.resolve()
+    const stop = (): void => {
+      call.stopWatch = undefined
+      waiter.resolve()
+    }
     call.stopWatch = stop
   }
-}
-
-function unwatch(call: QueuedCall): void {
-  call.stopWatch?.()
-  call.stopWatch = undefined
 }

@@ -53,18 +53,21 @@ export class StreamConnection implements SendingStream {
     const { http } = this
     const { lifetime } = http
     const isNew = this.baton === null
-    if (isNew) {
+    const isCounted = isNew && !this.#isTracked
+    if (isCounted) {
       try {
-        lifetime.begin(this.#isTracked)
+        lifetime.begin()
       } catch (error) {
         return notSent(error)
       }
     }
-    const { signals } = request
+    const { calls } = request
+    const { deadline } = calls.reduce((a, b) => (b.deadline.endsAt < a.deadline.endsAt ? b : a))
+    const signals = calls.flatMap(({ options }) => options.signal ?? [])
     const joined = signals.length > 1 ? joinSignals(signals) : null
     const signal = joined?.signal ?? signals[0]
-    const sending = { request, close, lock, signal }
-    const isBatch = request.calls[0]?.scope !== 'autocommit'
+    const sending = { request, close, lock, deadline, signal }
+    const isBatch = calls[0]?.scope !== 'autocommit'
     let sent = http.isExecuteOnly && isBatch ? null : await this.post(sending)
     // another call may have detected `/v3` in the meantime
     if (isNew && sent && !sent.isOk && isMissing(sent.error) && !http.hasV3) {
@@ -83,7 +86,7 @@ export class StreamConnection implements SendingStream {
     }
     joined?.stop()
     if (!sent.isOk && sent.readLateResponse) this.closeAfterLateResponse(sent.readLateResponse())
-    if (isNew) lifetime.end()
+    if (isCounted) lifetime.end()
     return sent
   }
 
@@ -93,18 +96,20 @@ export class StreamConnection implements SendingStream {
 
   /** Sends operations on the stream. @param encode encodes them; by default those of the request */
   post(
-    { close, lock: { mayHoldLock, permit }, request, signal }: Sending,
+    { close, deadline, lock: { mayHoldLock, permit }, request, signal }: Sending,
     encode?: Encode,
   ): Promise<Sent<StreamResults>> {
     const { http, baton } = this
     if (baton === null) this.#V2Guard ??= http.V2Guard
     const V2Guard = this.#V2Guard
-    encode ??= (index) => [request.encode(V2Guard ? new V2Guard() : V3_GUARD, index)]
     return http.exchange(
       this.#path,
-      (index) => pipelineBody([...encode(index), ...(close ? [CLOSE_REQUEST] : [])], baton),
+      (index) => {
+        const own = encode?.(index) ?? [request.encode(V2Guard ? new V2Guard() : V3_GUARD, index)]
+        return pipelineBody(close ? [...own, CLOSE_REQUEST] : own, baton)
+      },
       {
-        deadline: request.deadline,
+        deadline,
         signal,
         limiter: baton === null ? (mayHoldLock ? http.writes : http.reads) : null,
         needsIndex: request.isFirst,

@@ -492,6 +492,37 @@ test('a COMMIT that was queued before the write lock was acquired can be aborted
   await insert
 })
 
+test('a transaction that no longer needs the write lock stops waiting for it, and the time limits of its calls begin', async () => {
+  const { clock, fourth, next, stream, third, endFirst } = await openFour()
+  stream.begin('deferred')
+  const aborted = new AbortController()
+  const insert = expect(
+    stream.execute('insert into t values (2)', [], { signal: aborted.signal }),
+  ).rejects.toBe('enough')
+  const read = stream.execute('select 1')
+  const limits = { signal: new AbortController().signal, timeoutMs: 100 }
+  const failures: unknown[] = []
+  stream.commit(limits).catch((error: unknown) => failures.push(error))
+  await clock.advance(1_000)
+  aborted.abort('enough')
+  await insert
+  const request = await next()
+  expect(request.sql).toEqual(['BEGIN DEFERRED', 'select 1'])
+  // the read is in flight
+  await clock.advance(100)
+  expect(failures).toMatchObject([{ code: 'TIMEOUT' }])
+  await request.answer()
+  await read
+  // its place in the queue is free
+  const writes = [third, fourth].map((each) => each.execute('insert into t values (3)'))
+  await endFirst()
+  const written = await next()
+  expect(written.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (3)'])
+  await written.answer()
+  await writes[0]
+  void writes[1]?.catch(() => {})
+})
+
 test('a stream has its own queue, which is full at queueLimit; COMMIT and ROLLBACK are always accepted', async () => {
   const { stream, next } = start({ queueLimit: 2 })
   stream.begin()
@@ -758,7 +789,9 @@ describe('a cursor whose handle ends before the response has begun', () => {
     const rows = readRows(stream, sql).next()
     const request = await next()
     const ended = expect(rows).rejects.toMatchObject(never)
-    expect(stateOf(stream).stopCursors(() => new StreamError('STREAM_CLOSED', 'over'), stream)).toBe(true)
+    expect(stateOf(stream).queue.stopCursors(() => new StreamError('STREAM_CLOSED', 'over'), stream)).toBe(
+      true,
+    )
     const behind = stream.execute('insert into t values (2)')
     await settle()
     // it would continue the stream with a used baton
@@ -955,4 +988,51 @@ test('the timeout of a call covers the token and the response together', async (
   expect(isOver).toBe(false)
   await clock.advance(1)
   await call
+})
+
+test('calls that share a request have the earliest of their time limits', async () => {
+  const { clock, stream, next } = await startWritten()
+  const errors: unknown[] = []
+  const calls = [900, 100, 500].map((timeoutMs) =>
+    stream.execute('select 1', [], { timeoutMs }).catch((error: unknown) => errors.push(error)),
+  )
+  expect((await next()).sql).toEqual(['select 1', 'select 1', 'select 1'])
+  await clock.advance(99)
+  expect(errors).toEqual([])
+  await clock.advance(1)
+  expect(errors).toHaveLength(3)
+  await Promise.all(calls)
+})
+
+test('rows of a statement that does not parse end the stream, and its transaction with it', async () => {
+  const { stream, next, requests, ends } = await startWritten()
+  const rows = expect(readRows(stream, 'selec 1').next()).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
+  await (await next()).status(500, '{"error":"SQL string could not be parsed: near SELEC: syntax error"}')
+  await rows
+  expect(stream.isOpen).toBe(false)
+  expect(ends().at(-1)).toMatch('transaction:lost')
+  await expect(stream.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  await settle()
+  // the server has already dropped it
+  expect(requests).toEqual([])
+})
+
+test('rows whose request fails: the stream is closed on the server, which releases the write lock', async () => {
+  const { stream, next } = await startWritten()
+  const rows = expect(readRows(stream, 'select 1').next()).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  await (await next()).status(503, 'gone')
+  await rows
+  const request = await next()
+  expect(request).toMatchObject({ sql: [], closes: true })
+  await request.answer()
+})
+
+test('rows get the error of the control statements that were sent before them', async () => {
+  const { stream, next } = start({ maxRetries: 0 })
+  stream.begin()
+  const rows = expect(readRows(stream, 'select 1').next()).rejects.toMatchObject({ code: 'HTTP_STATUS' })
+  const request = await next()
+  expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'SELECT 1'])
+  await request.status(429, 'too many')
+  await rows
 })

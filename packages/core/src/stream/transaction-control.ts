@@ -3,7 +3,7 @@ import { withCallerStack } from '../base/with-caller-stack.ts'
 import {
   COMMIT,
   type ControlStatement,
-  ROLLBACK,
+  type ROLLBACK,
   releaseStatement,
   rollbackToStatement,
   savepointStatement,
@@ -15,26 +15,16 @@ import type { QueuedCall } from '../request/queued-call.ts'
 import { OpenTransaction, type TransactionHost } from './open-transaction.ts'
 import type { StatementQueue } from './statement-queue.ts'
 
-type TransactionEnd = 'commit' | 'rollback'
-
 /** The parts of the stream that {@link TransactionControl} uses. */
 export interface TransactionStream extends TransactionHost {
   readonly isOpen: boolean
   /** @throws StreamError */
   checkOpen(): void
-  stopCursors(reason: () => StreamError): void
-  /** Queues a call. @param onSettled called before its promise settles */
-  enqueue(
-    call: Omit<QueuedCall, 'resolve' | 'reject'>,
-    onSettled: (isDone: boolean) => void,
-  ): Promise<unknown>
-  /** Stops waiting for the write permit if no call needs it. */
-  stopWaiting(): void
+  /** Queues a call. @throws StreamError after the stream was closed or lost; the signal's reason; TypeError while a cursor is open */
+  enqueue(call: QueuedCall): void
+  /** Continues with the next call, if nothing is in flight. */
+  resume(): void
 }
-
-/** Returns the error of calls that were queued when their transaction was rolled back. */
-export const rolledBack = (): StreamError =>
-  new StreamError('STREAM_CLOSED', 'the transaction was rolled back')
 
 /** Begins and ends the transactions of a stream and holds their write permit. `rollback` is a separate function. */
 export class TransactionControl {
@@ -43,8 +33,10 @@ export class TransactionControl {
   readonly #stream: TransactionStream
   /** The transaction that was begun; its COMMIT or ROLLBACK may be in flight. */
   current: OpenTransaction | null = null
-  /** Held or queued for; released after the server has ended the transaction. */
+  /** Released after the server has ended the transaction. */
   permit: Place | null = null
+  /** The permit that the queued calls wait for. */
+  queuedPermit: Place | null = null
 
   constructor(http: Http, queue: StatementQueue, stream: TransactionStream) {
     this.#http = http
@@ -85,7 +77,7 @@ export class TransactionControl {
   async commit(options: CallOptions = {}): Promise<void> {
     this.#checkTransaction()
     try {
-      await this.end('commit', options)
+      await this.end(COMMIT, options)
     } catch (error) {
       throw withCallerStack(error, [COMMIT])
     }
@@ -119,73 +111,101 @@ export class TransactionControl {
   }
 
   /** Queues the end of the transaction; sends nothing if the server has not begun it. */
-  end(transactionEnd: TransactionEnd, options: CallOptions): Promise<unknown> | undefined {
-    this.#stream.checkOpen()
-    options.signal?.throwIfAborted()
+  end(statement: typeof COMMIT | typeof ROLLBACK, options: CallOptions): Promise<unknown> | undefined {
+    const { kind } = statement
     const transaction = this.current as OpenTransaction
     const deadline = this.#http.deadline(options.timeoutMs)
     if (this.#queue.hasPendingBegin) {
+      this.#stream.checkOpen()
+      options.signal?.throwIfAborted()
       this.#queue.prefix = []
-      this.drop(`transaction:${transactionEnd}`)
-      this.releasePermit()
-      this.#stream.stopWaiting()
+      this.drop(`transaction:${kind}`)
+      this.#stream.resume()
       return undefined
     }
-    const call = {
-      statements: [transactionEnd === 'commit' ? COMMIT : ROLLBACK],
-      scope: 'transaction',
-      prefix: [],
-      isReadOnly: false,
-      canCoalesce: false,
-      options: { ...options },
-      deadline,
-      cancelReason: undefined,
-      transactionEnd,
-    } as const
-    transaction.ending = this.#stream.enqueue(call, (isDone) => {
-      if (this.current !== transaction) return
-      if (isDone) {
-        this.drop(`transaction:${transactionEnd}`)
-        this.releasePermit()
-        return
-      }
-      // rejected, as by a deferred constraint, or not sent: the transaction continues
-      transaction.ending = null
-      // calls queued after it were meant to run outside of the transaction
-      this.#queue.rejectAll(new StreamError('TRANSACTION_LOST', 'not run: the COMMIT before it failed'))
+    let isQueued = false
+    const ending = new Promise((resolve, reject) => {
+      this.#stream.enqueue({
+        statements: [statement],
+        scope: 'transaction',
+        prefix: [],
+        isReadOnly: false,
+        options: { ...options },
+        deadline,
+        transactionEnd: kind,
+        resolve: (results) => {
+          this.drop(`transaction:${kind}`)
+          resolve(results)
+        },
+        reject: (error) => {
+          // rejected, as by a deferred constraint, or not sent: the transaction continues
+          transaction.ending = null
+          // calls queued after it were meant to run outside of the transaction
+          this.#queue.rejectAll(new StreamError('TRANSACTION_LOST', 'not run: the COMMIT before it failed'))
+          reject(error)
+        },
+      })
+      isQueued = true
     })
-    return transaction.ending
+    if (isQueued) transaction.ending = ending
+    return ending
   }
 
-  /** Ends the transaction on the client's side. Its permit is kept until the server has ended it too. */
+  /** Ends the transaction on the client's side. If it was lost, its permit is kept until the stream is closed. */
   drop(type: 'transaction:commit' | 'transaction:rollback' | 'transaction:lost', error?: StreamError): void {
     const transaction = this.current
     this.current = null
     transaction?.end(type, error)
+    if (!error) this.releasePermit()
   }
 
   /**
-   * Acquires a write permit.
-   * @returns null if one is free; otherwise a promise of whether it is held, which is false if it was released in the meantime
-   * @throws TransportError
+   * Acquires a write permit, or queues for one. If there is none, the queued calls are rejected.
+   * @returns whether it is held; if not, the stream is resumed later, or was
    */
-  acquirePermit(): Promise<boolean> | null {
-    const permit = this.#http.writeLock.acquirePermit()
-    this.permit = permit
-    const isHeld = (): boolean => this.permit === permit
-    return (
-      permit.waiter &&
-      permit.waiter.promise.then(isHeld, (error: unknown) => {
-        if (isHeld()) throw error
-        return false
-      })
-    )
+  acquirePermit(): boolean {
+    if (this.queuedPermit) {
+      this.#queue.watchAll(true)
+      return false
+    }
+    try {
+      const permit = this.#http.writeLock.acquirePermit()
+      if (!permit.waiter) {
+        this.permit = permit
+        return true
+      }
+      this.queuedPermit = permit
+      this.#queue.restartTime()
+      void this.#awaitPermit(permit)
+    } catch (error) {
+      this.#queue.rejectAll(error)
+    }
+    this.#stream.resume()
+    return false
   }
 
-  /** Releases the write permit to the next writer of this client. */
+  async #awaitPermit(permit: Place): Promise<void> {
+    try {
+      await permit.waiter?.promise
+      // released in the meantime
+      if (this.queuedPermit !== permit) return
+      this.queuedPermit = null
+      this.permit = permit
+      this.#queue.restartTime()
+    } catch (error) {
+      if (this.queuedPermit !== permit) return
+      this.#queue.rejectAll(error)
+    }
+    this.#stream.resume()
+  }
+
+  /** Releases the write permit to the next writer of this client, or stops waiting for it. */
   releasePermit(): void {
-    const permit = this.permit
+    const permit = this.permit ?? this.queuedPermit
+    // the wait has ended, and the time limits of its calls begin
+    if (this.queuedPermit) this.#queue.restartTime()
     this.permit = null
+    this.queuedPermit = null
     permit?.release()
   }
 }

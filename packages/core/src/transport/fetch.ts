@@ -7,7 +7,6 @@ import type {
   TransportBody,
   TransportHead,
   TransportRequest,
-  TransportResponse,
 } from './transport.ts'
 
 type Response = Awaited<ReturnType<Fetch>>
@@ -21,9 +20,11 @@ export class FetchTransport implements Transport {
   }
 
   request(request: TransportRequest): Exchange {
-    return exchange(this.fetch, request, (response) =>
-      Promise.resolve(response.text()).then((text) => responseOf(response, text)),
-    )
+    return exchange(this.fetch, request, async (head, response) => {
+      const text: unknown = await response.text()
+      if (typeof text !== 'string') throw new ProtocolError('the text of the response is not a string')
+      return { ...head, text }
+    })
   }
 
   async close(): Promise<void> {}
@@ -33,21 +34,11 @@ export function createTransport(): Transport {
   return new FetchTransport((url, init) => fetch(url, init))
 }
 
-function responseOf(response: Response, text: unknown): TransportResponse {
-  if (typeof text !== 'string') throw new ProtocolError('the text of the response is not a string')
-  return { ...headOf(response), text }
-}
-
-const headOf = ({ status, headers }: Response): TransportHead => ({
-  status,
-  retryAfter: headers?.get('retry-after'),
-})
-
 /** Sends a request. `fetch` does not report whether it was sent. An abort rejects it even if `fetch` ignores the signal. */
 function exchange<T extends TransportHead>(
   fetch: Fetch,
   { origin, path, method, headers, body }: TransportRequest,
-  read: (response: Response, signal: AbortSignal) => T | Promise<T>,
+  read: (head: TransportHead, response: Response, signal: AbortSignal) => T | Promise<T>,
 ): Exchange<T> {
   const controller = new AbortController()
   const { signal } = controller
@@ -67,7 +58,9 @@ function exchange<T extends TransportHead>(
       redirect: 'manual', // the token goes to the configured host and nowhere else
     } as const
     new Promise<Response>((begin) => begin(fetch(origin + path, init)))
-      .then((response) => read(response, signal))
+      .then((response) =>
+        read({ status: response.status, retryAfter: response.headers?.get('retry-after') }, response, signal),
+      )
       .then(resolve, fail)
   })
   return { response: responded, isSent: true, abort }
@@ -86,10 +79,10 @@ function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
 
 /** Sends a request whose response is streamed. Not a method, so that bundles of programs without cursors omit it. */
 export function openBody(transport: Transport, request: TransportRequest): Exchange<TransportBody> {
-  return exchange((transport as FetchTransport).fetch, request, (response, signal) => {
+  return exchange((transport as FetchTransport).fetch, request, (head, response, signal) => {
     // a `fetch` that ignores the signal has a response that nothing reads
     if (signal.aborted) response.body?.cancel().catch(() => {})
-    return { ...headOf(response), parts: readParts(response.body, request.origin, signal) }
+    return { ...head, parts: readParts(response.body, request.origin, signal) }
   })
 }
 
