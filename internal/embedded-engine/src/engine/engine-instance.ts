@@ -113,6 +113,7 @@ export class EngineInstance {
   readonly #watchers = new Map<Pointer, ChangeWatcher>()
   #tables: TableAuthorizer | null = null
   #view = Buffer.alloc(0)
+  #recycled: ArrayBuffer | null = null
 
   constructor(instance: ErasableInstance, { files, state, fail = rethrow }: EngineParts) {
     this.#state = state
@@ -169,9 +170,19 @@ export class EngineInstance {
     return this.#bytes.toString('utf8', at, at + length)
   }
 
-  /** Returns a copy of `length` bytes at an address. */
+  /** Returns a copy of `length` bytes at an address, in the recycled buffer if it has about this size. */
   copyOf(at: Pointer, length: number): Uint8Array<ArrayBuffer> {
-    return new Uint8Array(this.#bytes.subarray(at, at + length))
+    const recycled = this.#recycled
+    const fits = recycled !== null && recycled.byteLength >= length && recycled.byteLength < 2 * length
+    const copy = fits ? new Uint8Array(recycled, 0, length) : new Uint8Array(length)
+    if (fits) this.#recycled = null
+    copy.set(this.#bytes.subarray(at, at + length))
+    return copy
+  }
+
+  /** Keeps a buffer for the next copy: allocating a large one, and collecting it as garbage, takes longer than filling it. */
+  recycle(buffer: ArrayBuffer): void {
+    this.#recycled = buffer
   }
 
   /** Copies bytes to the module's memory, with a NUL at the end. The caller frees them. */

@@ -110,6 +110,8 @@ function receive(message: ToWorker): void {
       return open?.readMore(message.call)
     case 'abandon':
       return open?.abandon(message.call)
+    case 'recycle':
+      return open?.recycle(message.buffers)
     case 'close-stream':
       return open?.closeSession(message.stream)
     case 'release':

@@ -47,6 +47,7 @@ export class OpenDatabase {
   readonly #state: SharedCallState
   readonly #send: (message: FromWorker) => void
   readonly #files: DatabaseFiles
+  readonly #engine: EngineInstance
   readonly #database: Database
   readonly #sessions = new Map<number, Session>()
   /** Calls in flight, with their sessions. */
@@ -62,9 +63,9 @@ export class OpenDatabase {
     this.#send = parts.send
     this.#files = new DatabaseFiles(path, isDurable)
     try {
-      const engine = new EngineInstance(parts.instance(), { ...parts, files: this.#files })
+      this.#engine = new EngineInstance(parts.instance(), { ...parts, files: this.#files })
       const onChanges = (changes: readonly TableChanges[]): void => this.#send({ type: 'changes', changes })
-      this.#database = new Database(engine, { ...opened, clock: SYSTEM_CLOCK, onChanges })
+      this.#database = new Database(this.#engine, { ...opened, clock: SYSTEM_CLOCK, onChanges })
     } catch (error) {
       this.#files.closeAll()
       this.#files.release()
@@ -118,6 +119,11 @@ export class OpenDatabase {
   abandon(call: number): void {
     this.#running.get(call)?.stopWaiting(call)
     this.readMore(call)
+  }
+
+  /** Receives buffers of results that have been sent. */
+  recycle(buffers: readonly ArrayBuffer[]): void {
+    for (const buffer of buffers) this.#engine.recycle(buffer)
   }
 
   closeSession(stream: number): void {

@@ -95,3 +95,15 @@ test('a long result is kept as bytes, which can be transferred', () => {
     ),
   ).toBe(rows(10_000))
 })
+
+test('the buffer of a result that was sent is used for the next one of about its size', () => {
+  const sql = 'SELECT zeroblob(?)'
+  const bytesOf = (text: JsonText): Uint8Array<ArrayBuffer> => text[0] as Uint8Array<ArrayBuffer>
+  const first = bytesOf(rowsOf(sql, [60_000n]))
+  engine.recycle(first.buffer)
+  const shorter = bytesOf(rowsOf(sql, [50_000n]))
+  expect(shorter.buffer).toBe(first.buffer)
+  expect(toText([shorter])).toBe(toText(rowsOf(sql, [50_000n])))
+  engine.recycle(shorter.buffer)
+  for (const bytes of [200_000n, 29_000n]) expect(bytesOf(rowsOf(sql, [bytes])).buffer).not.toBe(first.buffer)
+})

@@ -39,7 +39,11 @@ export function buffersOf(text: JsonText): ArrayBuffer[] {
 export function toBytes(text: JsonText): Buffer[] {
   return [text]
     .flat()
-    .map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : Buffer.from(piece.buffer)))
+    .map((piece) =>
+      typeof piece === 'string'
+        ? Buffer.from(piece)
+        : Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength),
+    )
 }
 
 export function toText(text: JsonText): string {

@@ -26,6 +26,8 @@ export type ToWorker =
   /** The client of a call has disconnected. */
   | { readonly type: 'abandon'; readonly call: number }
   | { readonly type: 'close-stream'; readonly stream: number }
+  /** Buffers of earlier results, which have been sent. */
+  | { readonly type: 'recycle'; readonly buffers: readonly ArrayBuffer[] }
   /** The response to a `request`. */
   | { readonly type: 'reply'; readonly number: number; readonly reply: Reply }
   /** Closes the database, or drops it without a checkpoint before its removal; acknowledged by `released`. */

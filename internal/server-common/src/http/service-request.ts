@@ -21,6 +21,8 @@ export interface ServiceResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[]>>
   readonly body: string | Buffer | Readable
+  /** Called when the body has been sent, so that its memory can be used again. */
+  readonly recycle?: () => void
 }
 
 /** Returns a text response. */

@@ -330,7 +330,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       // the worker may not have detected yet that the client has disconnected
       if (isClosed && !outcome.isClosed) worker.closeStream(lease.stream)
       const baton = isClosed ? null : this.#streams.release(lease)
-      return jsonResponse(concat(`{${head(baton)},"results":`, outcome.text, '}'))
+      return jsonResponse(concat(`{${head(baton)},"results":`, outcome.text, '}'), worker)
     })
   }
 
@@ -537,12 +537,12 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 }
 
-function jsonResponse(text: JsonText): ServiceResponse {
+function jsonResponse(text: JsonText, worker: DatabaseWorker): ServiceResponse {
   if (typeof text === 'string') return textResponse(200, 'application/json', text)
   const pieces = toBytes(text)
   const bytes = pieces.reduce((sum, { length }) => sum + length, 0)
   const headers = { 'content-type': 'application/json', 'content-length': String(bytes) }
-  return { status: 200, headers, body: Readable.from(pieces) }
+  return { status: 200, headers, body: Readable.from(pieces), recycle: () => worker.recycle(text) }
 }
 
 async function sizeOf(file: string): Promise<number> {

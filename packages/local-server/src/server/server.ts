@@ -425,7 +425,11 @@ async function respond(to: ServerResponse, response: ServiceResponse, isHead: bo
   }
   to.writeHead(status, headers)
   to.flushHeaders()
-  if (!isHead) return await send(body, to)
-  body.destroy()
-  to.end()
+  if (isHead) {
+    body.destroy()
+    to.end()
+    return
+  }
+  await send(body, to)
+  if (to.writableFinished) response.recycle?.()
 }
