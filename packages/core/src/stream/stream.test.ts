@@ -215,7 +215,7 @@ describe('an aborted commit', () => {
   })
 })
 
-describe('a COMMIT that may have been sent twice on its way', () => {
+describe('a COMMIT that may have been duplicated in transit', () => {
   test.each([
     [400, 'Received an invalid baton'],
     [400, 'Received a baton that has already been used'],
@@ -245,7 +245,7 @@ describe('a COMMIT that may have been sent twice on its way', () => {
   })
 })
 
-test('the time limit ends with its transaction', async () => {
+test('the time limit of a transaction no longer applies once it has ended', async () => {
   const { stream, next } = await startWritten()
   expect(stream.expiresAt).toEqual(expect.any(Number))
   const commit = stream.commit()
@@ -680,7 +680,7 @@ test('a statement that cannot be parsed, first in a transaction, does not keep o
   expect(requests).toEqual([])
 })
 
-test('a cursor is an entry of the queue: after earlier calls, before later ones', async () => {
+test('a cursor takes its turn in the queue, after earlier calls and before later ones', async () => {
   const { stream, next, requests } = start()
   stream.begin()
   const rows = readRows(stream, 'select 1 as a')
@@ -753,7 +753,7 @@ test('a savepoint without statements is not sent', async () => {
   await insert
 })
 
-test('a savepoint is not a BEGIN, whatever its name', async () => {
+test('a savepoint is not mistaken for a BEGIN because of its name', async () => {
   const { stream, next } = start()
   stream.begin('deferred')
   stream.savepoint('immediate_report')
@@ -885,7 +885,7 @@ test('a stream that is closed while its cursor waits for the write lock does not
   await rows
 })
 
-test('an aborted write keeps its slot until its response arrives, and has only one', async () => {
+test('an aborted write keeps its single slot until its response arrives', async () => {
   const { http, clock, next, requests } = start({ concurrency: 1 })
   const write = (timeoutMs?: number) =>
     new Stream(new ServerStream(http)).execute('insert into t values (1)', [], { timeoutMs })
