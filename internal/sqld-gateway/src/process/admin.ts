@@ -2,7 +2,7 @@ import http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** How long a change that is rejected for a transient reason is retried, and the delay between attempts. */
-const MAX_REFUSED_MS = 10_000
+const MAX_REFUSED_MS = 30_000
 const REFUSED_STEP_MS = 50
 /**
  * Matches transient rejections. A database with a shared schema cannot be changed while the schema migrates, and no database
@@ -10,6 +10,13 @@ const REFUSED_STEP_MS = 50
  * a removed database is not empty if a file was created there meanwhile; by then the server no longer lists the database.
  */
 const TRANSIENT_REJECTION = /pending migration|database is locked|Directory not empty/
+/** How long to wait for a response. */
+const TIMEOUT_MS = 30_000
+/**
+ * How long to wait until a database with a shared schema is created. If more databases are in use than the server keeps open, it
+ * may try to close the one that it is creating, and wait for itself. The wait ends when the request is cancelled.
+ */
+const CHILD_TIMEOUT_MS = 8_000
 /** Maximum number of lookups before a namespace counts as missing, and the delay between them. */
 const MISSING_ATTEMPTS = 100
 const MISSING_STEP_MS = 50
@@ -63,14 +70,18 @@ function isTransientRejection(error: unknown): boolean {
 export const isStopping = (error: unknown): boolean =>
   error instanceof SqldAdminError && error.message.includes('channel closed')
 
-/** Retries a change while it is rejected for a transient reason. */
+/** Thrown if the server does not respond in time. */
+class SqldAdminTimeoutError extends Error {}
+
+/** Retries a change while it is rejected for a transient reason, or gets no response. */
 export async function retryTransient(change: () => Promise<void>): Promise<void> {
   const due = performance.now() + MAX_REFUSED_MS
   for (;;) {
     try {
       return await change()
     } catch (error) {
-      if (!isTransientRejection(error) || performance.now() > due) throw error
+      const mayRepeat = isTransientRejection(error) || error instanceof SqldAdminTimeoutError
+      if (!mayRepeat || performance.now() > due) throw error
       await sleep(REFUSED_STEP_MS)
     }
   }
@@ -92,12 +103,18 @@ function checkAccepted(method: string, path: string, { status, contentType, body
 export class SqldAdmin {
   readonly #address: { readonly host: string; readonly port: number }
   readonly #key: string
+  readonly #childTimeoutMs: number
   /** The latest change. */
   #lastChange: Promise<unknown> = Promise.resolve()
 
-  constructor(address: { readonly host: string; readonly port: number }, key: string) {
+  constructor(
+    address: { readonly host: string; readonly port: number },
+    key: string,
+    childTimeoutMs = CHILD_TIMEOUT_MS,
+  ) {
     this.#address = address
     this.#key = key
+    this.#childTimeoutMs = childTimeoutMs
   }
 
   /** Whether the process on the port accepts our key. */
@@ -116,12 +133,9 @@ export class SqldAdmin {
     source: SqldNamespaceSource = {},
   ): Promise<void> {
     const { jwt_key, max_db_size, allow_attach } = config
-    await this.#call('POST', `/v1/namespaces/${namespace}/create`, {
-      jwt_key,
-      max_db_size,
-      allow_attach,
-      ...source,
-    })
+    const body = { jwt_key, max_db_size, allow_attach, ...source }
+    const timeoutMs = source.shared_schema_name === undefined ? TIMEOUT_MS : this.#childTimeoutMs
+    await this.#call('POST', `/v1/namespaces/${namespace}/create`, body, timeoutMs)
     // create ignores the blocks
     if (config.block_reads || config.block_writes) await this.configure(namespace, config)
   }
@@ -208,18 +222,18 @@ export class SqldAdmin {
     await this.remove(namespace)
   }
 
-  async #call(method: string, path: string, body: object): Promise<void> {
-    checkAccepted(method, path, await this.#change(method, path, body))
+  async #call(method: string, path: string, body: object, timeoutMs = TIMEOUT_MS): Promise<void> {
+    checkAccepted(method, path, await this.#change(method, path, body, timeoutMs))
   }
 
   /** Sends one change at a time: concurrent changes while a shared schema migrates can block the server forever. */
-  async #change(method: string, path: string, body: object): Promise<AdminResponse> {
-    const change = this.#lastChange.then(() => this.#send(method, path, body))
+  async #change(method: string, path: string, body: object, timeoutMs = TIMEOUT_MS): Promise<AdminResponse> {
+    const change = this.#lastChange.then(() => this.#send(method, path, body, timeoutMs))
     this.#lastChange = change.catch(() => {})
     return await change
   }
 
-  #send(method: string, path: string, body?: object): Promise<AdminResponse> {
+  #send(method: string, path: string, body?: object, timeoutMs = TIMEOUT_MS): Promise<AdminResponse> {
     return new Promise((resolve, reject) => {
       const headers: Record<string, string> = { authorization: `basic ${this.#key}` }
       const text = body === undefined ? undefined : JSON.stringify(body)
@@ -233,7 +247,7 @@ export class SqldAdmin {
         path,
         headers,
         agent: false,
-        timeout: 30_000,
+        timeout: timeoutMs,
       }
       const request = http.request(options, (response) => {
         const parts: Buffer[] = []
@@ -248,7 +262,9 @@ export class SqldAdmin {
         )
       })
       request.on('timeout', () =>
-        request.destroy(new Error(`the admin API of sqld did not respond to ${method} ${path}`)),
+        request.destroy(
+          new SqldAdminTimeoutError(`the admin API of sqld did not respond to ${method} ${path}`),
+        ),
       )
       request.on('error', reject)
       request.end(text)
