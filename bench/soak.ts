@@ -119,9 +119,9 @@ console.log(`at rest: ${JSON.stringify(after)}`)
 
 const streams = Array.from({ length: SERVER_STREAMS - 8 }, () => openStream(direct))
 const opened = await Promise.allSettled(streams.map((stream) => stream.execute('select 1')))
-const refusals = opened.flatMap((each) => (each.status === 'rejected' ? [String(each.reason)] : []))
-const refused = refusals.length
-if (refused > 0) console.log(refusals[0])
+const rejections = opened.flatMap((each) => (each.status === 'rejected' ? [String(each.reason)] : []))
+const rejected = rejections.length
+if (rejected > 0) console.log(rejections[0])
 await Promise.all(streams.map((stream) => stream.close()))
 await db.close()
 
@@ -134,9 +134,9 @@ console.log(
   `${calls} calls, ${failed} failed; second half to first: heap ${growth(({ heapMb }) => heapMb)}, sockets ${growth(({ sockets }) => sockets)}, timers ${growth(({ timers }) => timers)}`,
 )
 console.log(
-  `${refused} of ${streams.length} new streams refused by the server; warnings: ${warnings.join('; ') || 'none'}`,
+  `${rejected} of ${streams.length} new streams refused by the server; warnings: ${warnings.join('; ') || 'none'}`,
 )
 await direct.close()
 proxy.kill()
 await sqld.close()
-process.exit(refused > 0 || warnings.length > 0 ? 1 : 0)
+process.exit(rejected > 0 || warnings.length > 0 ? 1 : 0)

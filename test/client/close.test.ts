@@ -87,7 +87,7 @@ describe('close', () => {
 
 describe('close while calls wait for a retry', () => {
   /** Client of a server that is overloaded at first. */
-  const clientOf = (retryAfter: string, refusals: number) => {
+  const clientOf = (retryAfter: string, rejections: number) => {
     const requested = Promise.withResolvers<void>()
     let requests = 0
     const response = '{"baton":null,"base_url":null,"results":[]}'
@@ -95,7 +95,7 @@ describe('close while calls wait for a retry', () => {
       url: 'http://x',
       fetch: async () => {
         requested.resolve()
-        const status = requests++ < refusals ? 429 : 200
+        const status = requests++ < rejections ? 429 : 200
         return { status, headers: { get: () => retryAfter }, text: async () => response }
       },
     })

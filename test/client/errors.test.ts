@@ -190,14 +190,17 @@ describe('a printed error shows the statement, but nothing that may be secret', 
   })
 
   test('no token', async () => {
-    const refusing = createServer((_, response) => response.writeHead(401).end('no')).listen(0, '127.0.0.1')
-    await new Promise((resolve) => refusing.once('listening', resolve))
-    const url = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`
+    const unauthorized = createServer((_, response) => response.writeHead(401).end('no')).listen(
+      0,
+      '127.0.0.1',
+    )
+    await new Promise((resolve) => unauthorized.once('listening', resolve))
+    const url = `http://127.0.0.1:${(unauthorized.address() as AddressInfo).port}`
     await using client = createClient({ url, authToken: 'hunter2' })
     const error = await failureOf(() => client.execute('select ?', [SECRET]))
     expect(print(error)).toContain('SQL: select ?\n')
     expect(print(error)).not.toMatch(/hunter2|must stay secret/)
-    refusing.close()
+    unauthorized.close()
   })
 })
 

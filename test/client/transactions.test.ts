@@ -613,9 +613,9 @@ test('if the results of a batch on a stream are too large, the stream is lost, a
 
 test('a concurrent transaction is rejected with a reason, and nothing in it is kept', async () => {
   const begun = db.transaction((tx) => tx.execute('select 1'), { mode: 'concurrent', retry: 2 })
-  const refused = { name: 'SqlError', code: 'SQL_PARSE_ERROR', outcome: 'not_applied' }
+  const rejected = { name: 'SqlError', code: 'SQL_PARSE_ERROR', outcome: 'not_applied' }
   const reason = /^mode 'concurrent' needs Turso's engine: SQL string could not be parsed/
-  await expect(begun).rejects.toMatchObject({ ...refused, message: expect.stringMatching(reason) })
+  await expect(begun).rejects.toMatchObject({ ...rejected, message: expect.stringMatching(reason) })
   const batch = db.batch(['select 1'], { mode: 'concurrent' })
-  await expect(batch).rejects.toMatchObject({ ...refused, message: expect.stringMatching(reason) })
+  await expect(batch).rejects.toMatchObject({ ...rejected, message: expect.stringMatching(reason) })
 })

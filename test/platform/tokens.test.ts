@@ -93,9 +93,9 @@ describe('tokens for databases', () => {
       return
     }
     expect((await sql(host, body.jwt, 'SELECT count(*) FROM t')).rows).toEqual([['0']])
-    for (const refused of ['SELECT count(*) FROM u', 'INSERT INTO t VALUES (1)', 'DROP TABLE t'])
-      expect([refused, await sql(host, body.jwt, refused)]).not.toEqual([
-        refused,
+    for (const rejected of ['SELECT count(*) FROM u', 'INSERT INTO t VALUES (1)', 'DROP TABLE t'])
+      expect([rejected, await sql(host, body.jwt, rejected)]).not.toEqual([
+        rejected,
         expect.objectContaining({ status: 200, error: null }),
       ])
   })
@@ -108,21 +108,21 @@ describe('tokens for databases', () => {
     const permissions = { read_attach: { databases: ['other'] } }
     const token = await scene.tokenFor('app', '', { permissions })
     const attach = [`ATTACH "${other.id}" AS x`, 'SELECT a FROM x.t']
-    const isRefused = async (with_: string): Promise<boolean> => {
+    const isRejected = async (with_: string): Promise<boolean> => {
       const { status, error } = await sql(app.host, with_, attach)
       return status !== 200 || error !== null
     }
-    expect(await isRefused(token)).toBe(true)
+    expect(await isRejected(token)).toBe(true)
     await scene.done('PATCH', `${scene.own}/databases/other/configuration`, { body: { allow_attach: true } })
     expect(await sql(app.host, token, attach)).toMatchObject({ error: null, rows: [['7']] })
-    expect(await isRefused(await scene.tokenFor('app'))).toBe(true)
+    expect(await isRejected(await scene.tokenFor('app'))).toBe(true)
     // also by name; without permission to attach it, nothing about it is revealed
     const byName = (name: string) => [`/* a */ attach database ${name} AS x`, 'SELECT a FROM x.t']
     for (const name of ['"other"', 'other', '[other]'])
       expect(await sql(app.host, token, byName(name))).toMatchObject({ error: null, rows: [['7']] })
-    const refused = await sql(app.host, await scene.tokenFor('app'), byName('"other"'))
-    expect(JSON.stringify(refused)).not.toContain(other.id)
-    expect(refused.rows).toEqual([])
+    const rejected = await sql(app.host, await scene.tokenFor('app'), byName('"other"'))
+    expect(JSON.stringify(rejected)).not.toContain(other.id)
+    expect(rejected.rows).toEqual([])
     const minted = await scene.server.createToken('app', { access: 'read-only', attach: ['other'] })
     expect((await sql(app.host, minted, byName('"other"'))).rows).toEqual([['7']])
     await expect(scene.server.createToken('app', { attach: ['nowhere'] })).rejects.toThrow('"nowhere"')

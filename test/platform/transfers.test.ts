@@ -229,7 +229,7 @@ describe('a database is transferred', () => {
       token: bob,
       body: { name: 'default', location: 'local' },
     })
-    const refusals: [object, number, string?][] = [
+    const rejections: [object, number, string?][] = [
       // a member cannot transfer it
       [{ org: 'bobs' }, 403, bob],
       [{ org: 'theirs' }, 404],
@@ -242,7 +242,7 @@ describe('a database is transferred', () => {
       [{ org: 'local', group: 'team' }, 404, otherGroupToken],
       [{ org: 'mine' }, 404, outsider],
     ]
-    for (const [body, status, token] of refusals)
+    for (const [body, status, token] of rejections)
       expect([body, (await transfer(scene, body, token)).status]).toEqual([body, status])
     await scene.done('POST', `${MINE}/databases`, { body: { name: 'app', group: 'default' } })
     expect((await transfer(scene, { org: 'mine' })).status).toBe(409)

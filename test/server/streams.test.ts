@@ -42,8 +42,8 @@ describe('batons', () => {
     await using server = await startLocalServer()
     const opened = await Promise.all(Array.from({ length: 128 }, () => pipeline(server.url, [])))
     expect(opened.every(({ status }) => status === 200)).toBe(true)
-    const refused = await pipeline(server.url, [close])
-    expect([refused.status, refused.text]).toEqual([
+    const rejected = await pipeline(server.url, [close])
+    expect([rejected.status, rejected.text]).toEqual([
       429,
       '{"error":"Timed out while opening database connection"}',
     ])

@@ -29,7 +29,7 @@ const SCHEMA = [
   "insert into p values (1, 'u', 'n', 1)",
 ]
 
-const REFUSED = [
+const FAILING_SQL = [
   "insert into p values (1, 'u2', 'n2', 1)",
   "insert into p values (2, 'u', 'n2', 1)",
   "insert into p values (2, 'u2', null, 1)",
@@ -83,7 +83,7 @@ const errorOf = (promise: Promise<unknown>): Promise<SqlError> =>
   )
 
 /** Runs a statement with foreign keys, which the engine does not enforce by default. */
-async function refuse(name: string, sql: string): Promise<SqlError> {
+async function rejectionFrom(name: string, sql: string): Promise<SqlError> {
   const stream = openStream(clients.get(name) as Client)
   await stream.execute('pragma foreign_keys = on')
   const error = await errorOf(stream.execute(sql))
@@ -91,12 +91,12 @@ async function refuse(name: string, sql: string): Promise<SqlError> {
   return error
 }
 
-test.each(REFUSED)('%s fails with the same error as on libsql-server', async (sql) => {
-  const own = await refuse('tursodb', sql)
+test.each(FAILING_SQL)('%s fails with the same error as on libsql-server', async (sql) => {
+  const own = await rejectionFrom('tursodb', sql)
   expect(own).toBeInstanceOf(SqlError)
   expect(own.message).not.toMatch(/failed: (?:Runtime|Parse|Transaction|near)|\(19\)/)
   if (!clients.has('sqld')) return
-  const { code, extendedCode, constraint, outcome } = await refuse('sqld', sql)
+  const { code, extendedCode, constraint, outcome } = await rejectionFrom('sqld', sql)
   expect(own).toMatchObject({ code, extendedCode, constraint, outcome })
 })
 
@@ -106,9 +106,13 @@ test('a constraint has its kind, table and columns', async () => {
   expect(unique.constraint).toEqual({ kind: 'unique', table: 'k', columns: ['a', 'b'] })
   expect(unique.message).toBe('UNIQUE constraint failed: k.a, k.b')
   expect(isUniqueViolation(unique)).toBe(true)
-  expect(isNotNullViolation(await refuse('tursodb', "insert into p values (2, 'u2', null, 1)"))).toBe(true)
-  expect(isCheckViolation(await refuse('tursodb', "insert into p values (2, 'u2', 'n2', 0)"))).toBe(true)
-  expect(isForeignKeyViolation(await refuse('tursodb', 'insert into f values (1, 77)'))).toBe(true)
+  expect(isNotNullViolation(await rejectionFrom('tursodb', "insert into p values (2, 'u2', null, 1)"))).toBe(
+    true,
+  )
+  expect(isCheckViolation(await rejectionFrom('tursodb', "insert into p values (2, 'u2', 'n2', 0)"))).toBe(
+    true,
+  )
+  expect(isForeignKeyViolation(await rejectionFrom('tursodb', 'insert into f values (1, 77)'))).toBe(true)
 })
 
 test('RAISE() with the text of a lock error is not treated as one, so that nothing is executed twice', async () => {

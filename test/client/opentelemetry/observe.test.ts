@@ -106,9 +106,9 @@ describe('spans of calls', () => {
     const insert = 'insert into note (text) values (?)'
     await db.execute(insert, [SECRET])
     await expect(db.execute(insert, [SECRET])).rejects.toThrow('UNIQUE')
-    const [, refused] = named('INSERT note')
-    expect(refused?.status).toEqual({ code: SpanStatusCode.ERROR })
-    expect(refused?.attributes).toMatchObject({
+    const [, rejected] = named('INSERT note')
+    expect(rejected?.status).toEqual({ code: SpanStatusCode.ERROR })
+    expect(rejected?.attributes).toMatchObject({
       'error.type': 'SQLITE_CONSTRAINT',
       'db.response.status_code': 'SQLITE_CONSTRAINT_UNIQUE',
     })

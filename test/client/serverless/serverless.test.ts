@@ -154,10 +154,10 @@ describe.concurrent('a client that is frozen with an open connection', () => {
     const run = newRun()
     frozen.freeze()
     const listen = connections.refuse()
-    let refused = 0
+    let rejected = 0
     const response = frozen.thaw(run.sql, () => {
-      refused += 1
-      if (refused === 1) void listen()
+      rejected += 1
+      if (rejected === 1) void listen()
     })
     expect(await response).toEqual({ rows: [], retries: expect.toSatisfy((retries) => retries > 0) })
     expect(await run.times()).toBe(1)

@@ -51,7 +51,7 @@ describe('values', () => {
     ],
     [{}, 'missing field `type`'],
     [null, 'invalid type: null'],
-  ])('%j is refused', (value, message) => {
+  ])('rejects %j', (value, message) => {
     expect(() => withValue(value)).toThrow(PREFIX)
     expect(() => withValue(value)).toThrow(message)
   })

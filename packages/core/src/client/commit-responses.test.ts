@@ -107,9 +107,9 @@ describe('a response proves', () => {
   }
 
   test('that the COMMIT was rejected', async () => {
-    const refused = { message: 'FOREIGN KEY constraint failed', code: 'SQLITE_CONSTRAINT' }
+    const rejected = { message: 'FOREIGN KEY constraint failed', code: 'SQLITE_CONSTRAINT' }
     const error = await errorOfCommit((steps) =>
-      batchAnswer(steps, row, (sql) => (sql === 'COMMIT' ? refused : null)),
+      batchAnswer(steps, row, (sql) => (sql === 'COMMIT' ? rejected : null)),
     )
     expect(error).toMatchObject({ code: 'SQLITE_CONSTRAINT', outcome: 'not_applied' })
   })

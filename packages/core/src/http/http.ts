@@ -24,7 +24,7 @@ import { type Message, type NoResponse, notSent, type RequestOptions, type Sent 
 import { CONTINUE } from './policies.ts'
 import { ReplicaIndex } from './replica-index.ts'
 import { RetryPolicy } from './retry.ts'
-import type { Refusal, Tursodb } from './tursodb.ts'
+import type { Rejection, Tursodb } from './tursodb.ts'
 import { WriteLock } from './write-lock.ts'
 
 /** Sends requests to the database: adds headers and token, limits concurrency, applies the deadline and retries. */
@@ -197,8 +197,8 @@ export class Http {
   ): Promise<Sent<R>> {
     const { error } = failure
     if (error === INDEX_RESET) return await this.send(message, options, attempt)
-    if ((error as Partial<Refusal<R>> | null)?.sendAgain)
-      return await (error as Refusal<R>).sendAgain(message, options)
+    if ((error as Partial<Rejection<R>> | null)?.sendAgain)
+      return await (error as Rejection<R>).sendAgain(message, options)
     if (index !== null && error instanceof TransportError && error.code === 'TIMEOUT')
       void this.replica.resetIfBehind(index)
     const { signal, deadline, policy } = options

@@ -79,10 +79,10 @@ test('a transaction waits for its permit and then for the write lock within one 
   await clock.advance(40_000)
   first.release()
   await last.waiter?.promise
-  const refused = begin(last)
+  const rejected = begin(last)
   await clock.advance(19_999)
   expect(clock.pending).toBe(1)
   await clock.advance(1)
   expect(clock.pending).toBe(0)
-  expect(await refused).toMatchObject({ isSent: false, error: { code: 'TIMEOUT', outcome: 'not_applied' } })
+  expect(await rejected).toMatchObject({ isSent: false, error: { code: 'TIMEOUT', outcome: 'not_applied' } })
 })

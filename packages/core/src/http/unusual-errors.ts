@@ -96,7 +96,7 @@ export const translateErrors = (text: string, onTursodb?: () => void): string =>
     return JSON.stringify(translated ?? explained(error))
   })
 
-/** Reads a response with unusual errors. @throws Refusal if Turso's engine executed nothing and the request may be sent again */
+/** Reads a response with unusual errors. @throws Rejection if Turso's engine executed nothing and the request may be sent again */
 export function readUnusual<R>(
   http: Sender & { tursodb: Tursodb | null },
   text: string,

@@ -8,7 +8,7 @@ const missing = new HttpError(404, 'h', '{"error":"stream not found"}')
 const busy = new HttpError(429, 'h', '')
 const denied = new HttpError(401, 'h', '')
 const gateway = new HttpError(502, 'h', '')
-const refused = new TransportError('NETWORK', 'connection refused', 'not_applied')
+const rejected = new TransportError('NETWORK', 'connection refused', 'not_applied')
 const broken = new TransportError('NETWORK', 'connection reset', 'unknown')
 const late = new TransportError('TIMEOUT', 'late', 'unknown')
 const nonsense = new ProtocolError('no JSON')
@@ -51,7 +51,7 @@ test.each([
   ],
   ['a commit, unknown baton', invalid, { commits: true }, 'STREAM_CLOSED', true],
   ['a commit, broken connection', broken, { commits: true }, 'STREAM_CLOSED', false],
-  ['a commit that was never sent', refused, { commits: true }, 'TRANSACTION_LOST', false],
+  ['a commit that was never sent', rejected, { commits: true }, 'TRANSACTION_LOST', false],
   ['an abort with null', null, {}, 'TRANSACTION_LOST', false],
 ] as const)('the stream after %s', (_, error, more, code, isUnknownStream) => {
   expect(classifyFailure(request(error, more))).toMatchObject({ code, isUnknownStream })
@@ -74,11 +74,11 @@ describe('a call', () => {
     ['transaction', gateway, {}, lost],
     ['transaction', nonsense, {}, lost],
     ['inside, rejected before it ran', busy, {}, busy],
-    ['inside, never sent', refused, {}, refused],
+    ['inside, never sent', rejected, {}, rejected],
     ['inside, of another aborted call', mine, {}, lost],
     ['inside, aborted', mine, isAborted, mine],
     ['a commit, expired', expired, commit, lost],
-    ['a commit, never sent', refused, commit, refused],
+    ['a commit, never sent', rejected, commit, rejected],
     ['a commit, aborted', mine, { ...commit, ...isAborted }, mine],
     ['a commit, broken', broken, commit, broken],
     ['a commit, late', late, commit, late],

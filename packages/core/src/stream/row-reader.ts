@@ -14,7 +14,7 @@ import {
   type Lines,
   type Opening,
   openCursor,
-  refusal,
+  rejectionError,
 } from './cursor-exchange.ts'
 import type { HandleCall } from './run-statements.ts'
 import type { SentAt, ServerStream } from './server-stream.ts'
@@ -277,7 +277,8 @@ export class RowReader implements Cursor {
           return exchange
         },
         read: ({ status, retryAfter, lines, first, text }) => {
-          if (!lines) throw refusal(status, urlOf(address, path), text, retryAfter, this.#statement.sql)
+          if (!lines)
+            throw rejectionError(status, urlOf(address, path), text, retryAfter, this.#statement.sql)
           this.#exchange = exchange ?? null
           this.#lines = lines
           if (request.needsWriteLock) this.#stream.transaction.current?.gotLock()

@@ -16,9 +16,9 @@ interface Request {
   readonly sql: readonly string[]
   readonly closes: boolean
   /** Responds that each step succeeded, except the one with this SQL. */
-  answer(refused?: string): Promise<void>
+  answer(rejected?: string): Promise<void>
   /** Rejects the request as a whole. */
-  refuse(error: object): Promise<void>
+  reject(error: object): Promise<void>
   /** Responds to a request for rows with one row, and keeps the body open. */
   lines(): Promise<void>
   /** Ends that body. */
@@ -110,27 +110,27 @@ function scripted(
   const end = Promise.withResolvers<string>()
   const result = { cols: [], rows: [], affected_row_count: 1, last_insert_rowid: null }
   const violation = { message: 'FOREIGN KEY constraint failed', code: 'SQLITE_CONSTRAINT' }
-  const results = (refused: string | undefined) =>
+  const results = (rejected: string | undefined) =>
     requests.map(({ type, batch }) => ({
       type: 'ok',
       response: {
         type,
         result: batch
-          ? batchAnswer(batch.steps, result, (sql) => (sql === refused ? violation : null))
+          ? batchAnswer(batch.steps, result, (sql) => (sql === rejected ? violation : null))
           : result,
       },
     }))
   return {
     sql: steps,
     closes,
-    async answer(refused) {
+    async answer(rejected) {
       send(
         200,
-        JSON.stringify({ baton: closes ? null : `b${count}`, base_url: null, results: results(refused) }),
+        JSON.stringify({ baton: closes ? null : `b${count}`, base_url: null, results: results(rejected) }),
       )
       await settle()
     },
-    async refuse(error) {
+    async reject(error) {
       const results = requests.map(() => ({ type: 'error', error }))
       send(200, JSON.stringify({ baton: `b${count}`, base_url: null, results }))
       await settle()
@@ -183,7 +183,7 @@ describe('an aborted commit', () => {
     const first = await next()
     const commit = stream.commit({ timeoutMs: 20 })
     const behind = stream.execute('insert into log values (1)')
-    const refused = Promise.all([
+    const rejected = Promise.all([
       expect(commit).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' }),
       expect(behind).rejects.toMatchObject({
         code: 'TRANSACTION_LOST',
@@ -191,7 +191,7 @@ describe('an aborted commit', () => {
       }),
     ])
     await clock.advance(20)
-    await refused
+    await rejected
     expect(stream.inTransaction).toBe(true)
     await first.answer()
     await slow
@@ -446,12 +446,12 @@ async function openFour(config?: Partial<ClientConfig>) {
 
 test('a transaction that is rolled back while it waits lets the next one write, and its stream stays open', async () => {
   const { third, fourth, endFirst, next } = await openFour()
-  const refused = expect(third.execute('insert into t values (2)')).rejects.toMatchObject({
+  const rejected = expect(third.execute('insert into t values (2)')).rejects.toMatchObject({
     code: 'STREAM_CLOSED',
   })
   await settle()
   await third.rollback()
-  await refused
+  await rejected
   const call = fourth.execute('insert into t values (3)')
   await endFirst()
   const request = await next()
@@ -600,7 +600,7 @@ describe('a response that does not show what ran', () => {
     const { stream, next } = await begun({ hasWritten })
     if (savepoint) stream.savepoint('a')
     const read = expect(stream.execute('select 1')).rejects.toMatchObject({ code: 'RESPONSE_TOO_LARGE' })
-    await (await next()).refuse(tooLarge)
+    await (await next()).reject(tooLarge)
     await read
     expect(stream.inTransaction).toBe(true)
     // the control statements in front of it have run
@@ -624,11 +624,11 @@ describe('a response that does not show what ran', () => {
         'select 2',
         'select 3',
       ])
-      await shared.refuse(tooLarge)
+      await shared.reject(tooLarge)
       for (const n of [1, 2, 3]) {
         const request = await next()
         expect(request.sql).toEqual([`select ${n}`])
-        await (n === 2 ? request.refuse(tooLarge) : request.answer())
+        await (n === 2 ? request.reject(tooLarge) : request.answer())
       }
       expect(await calls).toMatchObject([
         { status: 'fulfilled' },
@@ -653,7 +653,7 @@ describe('a response that does not show what ran', () => {
   ])('to several calls with %s: the transaction is lost', async (_, issue) => {
     const { stream, next } = await begun({ hasWritten: true })
     const calls = Promise.allSettled(issue(stream))
-    await (await next()).refuse(tooLarge)
+    await (await next()).reject(tooLarge)
     for (const outcome of await calls) expect(outcome).toMatchObject({ reason: { code: 'TRANSACTION_LOST' } })
     expect(stream.inTransaction).toBe(false)
   })
@@ -665,9 +665,9 @@ test('a statement that cannot be parsed, first in a transaction, does not keep o
   // as many as hold the write lock or are next
   for (const stream of [newStream(), newStream()]) {
     stream.begin()
-    const refused = expect(stream.execute('insert int t')).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
-    await (await next()).refuse({ message: 'SQL string could not be parsed', code: 'SQL_PARSE_ERROR' })
-    await refused
+    const rejected = expect(stream.execute('insert int t')).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
+    await (await next()).reject({ message: 'SQL string could not be parsed', code: 'SQL_PARSE_ERROR' })
+    await rejected
     expect(stream.inTransaction).toBe(true)
   }
   const other = newStream()
