@@ -16,7 +16,7 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { answer, executed, scripted } from '../../../packages/core/test-support/scripted-server.ts'
+import { executed, respond, scripted } from '../../../packages/core/test-support/scripted-server.ts'
 
 const SECRET = 'a secret argument'
 const spans = new InMemorySpanExporter()
@@ -198,7 +198,7 @@ describe('spans around calls', () => {
     const { db } = await scripted(
       (_, response) => {
         if ((failures -= 1) >= 0) response.writeHead(503, { 'retry-after': '0' }).end('busy')
-        else answer(response, executed)
+        else respond(response, executed)
       },
       { observe },
     )

@@ -19,10 +19,10 @@ function lockedServer(clock: ManualClock): { http: Http; bodies: string[] } {
     const { requests } = JSON.parse(body) as { requests: { type: string; batch?: { steps: unknown[] } }[] }
     const results = requests.map(({ type, batch }) => {
       if (type === 'execute') return { type: 'error', error: locked }
-      const none = batch?.steps.map(() => null) ?? []
+      const skipped = batch?.steps.map(() => null) ?? []
       // the batch ends with a ROLLBACK
       const noTransaction = { message: 'Transaction error: cannot rollback - no transaction is active' }
-      const result = { step_results: none, step_errors: [locked, ...none.slice(2), noTransaction] }
+      const result = { step_results: skipped, step_errors: [locked, ...skipped.slice(2), noTransaction] }
       return { type: 'ok', response: { type, ...(batch && { result }) } }
     })
     return Response.json({ baton: null, base_url: null, results })
@@ -31,7 +31,7 @@ function lockedServer(clock: ManualClock): { http: Http; bodies: string[] } {
   return { http: new Http(config, clock), bodies }
 }
 
-test.each(['autocommit', 'atomic'] as const)('a write is retried until its deadline: %s', async (scope) => {
+test.each(['autocommit', 'atomic'] as const)('a write is retried until its deadline (%s)', async (scope) => {
   // the code is loaded with the first error, which takes more than microtasks
   await import('./unusual-errors.ts')
   const clock = new ManualClock()
@@ -54,7 +54,7 @@ test.each(['autocommit', 'atomic'] as const)('a write is retried until its deadl
   expect(bodies).toHaveLength(sent)
 })
 
-test('a transaction waits for its permit and then for the write lock within one time limit', async () => {
+test('a transaction waits for its permit and then for the write lock with one timeout for both', async () => {
   const clock = new ManualClock()
   const fetch = async (): Promise<Response> => Response.json({ baton: null, base_url: null, results: [] })
   const config = resolveConfig({

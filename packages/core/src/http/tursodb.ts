@@ -106,7 +106,7 @@ export class Tursodb {
 
   /**
    * Sends a request once no earlier writer of this client holds the write lock. Never rejects.
-   * @param rejection the engine's previous rejection of it, if any
+   * @param rejection the engine's previous rejection of the request, if any
    */
   async send<T extends TransportHead, R>(
     message: Message<T, R>,
@@ -181,12 +181,12 @@ export class Tursodb {
         }
         onRetry?.()
       }
-      const sent = await this.#http.send(this.#accepted(message, rejection), options)
+      const sent = await this.#http.send(this.#adapt(message, rejection), options)
       // its deadline passed before it could be sent again
       if (rejection?.isLocked && !sent.isOk && !sent.isSent && deadline.leftMs <= 0)
         return { isOk: true, value: rejection.value }
       if (!sent.isOk || !(sent.value instanceof Rejection)) return sent as Sent<R>
-      // its changed text was rejected as well
+      // the adapted text was rejected as well
       if (rejection && !rejection.isLocked && !sent.value.isLocked)
         return { isOk: true, value: sent.value.value }
       rejection = sent.value
@@ -194,7 +194,7 @@ export class Tursodb {
   }
 
   /** Returns a request in the form that the engine accepts. */
-  #accepted<T extends TransportHead, R>(
+  #adapt<T extends TransportHead, R>(
     message: Message<T, R>,
     rejection: Rejection<R> | null,
   ): Message<T, R | Rejection<R>> {

@@ -269,7 +269,7 @@ class Execution {
     return null
   }
 
-  /** Undoes a batch, and executes again the statements before the one that failed. */
+  /** Undoes a batch, and re-executes the statements before the one that failed. */
   async #redo(statements: readonly EncodedStatement[], at: number): Promise<Sent<StreamResults> | null> {
     const sent = await this.#send([UNDO_BATCH.json], false)
     if (!sent.isOk) return sent
@@ -277,10 +277,10 @@ class Execution {
       lost.add(this.#stream)
       return null
     }
-    const again = statements.filter((_, index) => this.#results[at + index])
-    const failure = await this.#each(again, at, false)
+    const executed = statements.filter((_, index) => this.#results[at + index])
+    const failure = await this.#each(executed, at, false)
     // the results do not describe the transaction
-    if (failure || this.#errors.slice(at, at + again.length).some((error) => error !== null))
+    if (failure || this.#errors.slice(at, at + executed.length).some((error) => error !== null))
       lost.add(this.#stream)
     return failure
   }
