@@ -60,7 +60,7 @@ async function change(tx: Transaction): Promise<void> {
   await tx.savepoint((inner) => inner.execute('update soak set a = 4 where id = 1'))
 }
 
-async function lane(): Promise<void> {
+async function worker(): Promise<void> {
   while (Date.now() < until) {
     calls += 1
     await call().catch((error: unknown) => {
@@ -104,14 +104,14 @@ async function sample(seconds: number): Promise<Sample> {
 const warnings: string[] = []
 process.on('warning', (warning) => warnings.push(warning.message))
 const started = Date.now()
-const lanes = Promise.all(Array.from({ length: IN_FLIGHT }, lane))
+const workers = Promise.all(Array.from({ length: IN_FLIGHT }, worker))
 const samples: Sample[] = []
 while (Date.now() + SAMPLE_MS <= until) {
   await pause(SAMPLE_MS)
   samples.push(await sample(Math.round((Date.now() - started) / 1000)))
   console.log(JSON.stringify(samples.at(-1)))
 }
-await lanes
+await workers
 // the server drops a stream whose last response was lost after 10 s
 await pause(11_000)
 const after = await sample(Math.round((Date.now() - started) / 1000))

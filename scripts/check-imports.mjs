@@ -25,7 +25,7 @@ const LAYERS = {
   'internal/server-common': ['base', 'http', 'hrana', 'sql', 'backend', 'auth', 'test-clock.ts'],
 }
 const EMBEDDED = 'packages/local-server/src/embedded/'
-const CHOOSES_BACKEND = 'packages/local-server/src/server/create-backend.ts'
+const CREATE_BACKEND = 'packages/local-server/src/server/create-backend.ts'
 
 const IMPORT = /(?:^|[\s;(])(?:from|import)\s*\(?\s*'(\.{1,2}\/[^']+\.ts)'/gm
 
@@ -75,8 +75,8 @@ function packageOf(path) {
 function forbiddenImportsOf(file) {
   return (path) => {
     if (packageOf(path) !== packageOf(file)) return [`${file} imports ${path}, which is in another package`]
-    if (path.startsWith(EMBEDDED) && !file.startsWith(EMBEDDED) && file !== CHOOSES_BACKEND)
-      return [`${file} imports ${path}: only ${CHOOSES_BACKEND} may refer to the embedded back end`]
+    if (path.startsWith(EMBEDDED) && !file.startsWith(EMBEDDED) && file !== CREATE_BACKEND)
+      return [`${file} imports ${path}: only ${CREATE_BACKEND} may refer to the embedded back end`]
     return layerOf(path) > layerOf(file) ? [`${file} imports ${path}, which is in a higher layer`] : []
   }
 }

@@ -75,7 +75,7 @@ class ErrorChecker {
     // query builders have their own errors, and wrap those of the client
     if (call.scope.isOrm || call.inner.some(({ isOrm }) => isOrm) || 'orm' in call.plan) return null
     // an error from the loop over its rows
-    if (call.leftBy !== undefined && call.leftBy === error) return null
+    if (call.loopError !== undefined && call.loopError === error) return null
     if (error instanceof PlannedError) return this.#ofProgram(call)
     const last = call.inner.at(-1)
     // an error from its callback is checked where it was thrown
