@@ -102,7 +102,7 @@ describe('close while calls wait for a retry', () => {
     return { db, requested: requested.promise, count: () => requests }
   }
 
-  test('at once: they are aborted', async () => {
+  test('aborts them without drainMs', async () => {
     // otherwise, it would wait for 15 minutes
     const { db, requested, count } = clientOf('900', Infinity)
     const call = expect(db.execute('select 1', [], { timeoutMs: Infinity })).rejects.toThrow(
@@ -115,7 +115,7 @@ describe('close while calls wait for a retry', () => {
     expect(count()).toBe(1)
   })
 
-  test('with drainMs: they finish', async () => {
+  test('lets them finish with drainMs', async () => {
     const { db, requested, count } = clientOf('1', 1)
     const call = isHealthy(db)
     await requested

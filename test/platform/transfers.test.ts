@@ -111,7 +111,7 @@ describe('a database is transferred', () => {
     })
   })
 
-  test('with concurrent writers: each acknowledged row exists once', async () => {
+  test('with concurrent writers, and each acknowledged row exists once', async () => {
     const scene = await populated()
     const { host } = await scene.create('app')
     await sql(host, await scene.tokenFor('app'), 'CREATE TABLE t (a)')
@@ -139,7 +139,7 @@ describe('a database is transferred', () => {
     expect(acknowledged.filter((name) => !kept.includes(name))).toEqual([])
   })
 
-  test('to two groups at the same time: it is complete, and in a group for which the transfer was acknowledged', async () => {
+  test('to two groups at the same time, and is complete in a group for which the transfer was acknowledged', async () => {
     const scene = await populated()
     const { host } = await scene.create('app')
     await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])

@@ -118,7 +118,7 @@ test('rejects the creation of a database whose group is transferred in the meant
   expect([states(), backend.requestedIds]).toEqual([[], []])
 })
 
-test('`reconcile` cleans up after a crash: it deletes databases that were partly created or removed, and marks missing ones as lost', async () => {
+test('`reconcile` cleans up after a crash by deleting databases that were partly created or removed, and marking missing ones as lost', async () => {
   const [created, creating, deleting, missing] = [
     await create('made'),
     await create('creating'),

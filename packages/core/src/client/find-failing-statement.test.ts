@@ -25,7 +25,7 @@ test.each([
   [7, [6]],
   [100, [63]],
   [100, [20, 80]],
-])('of %i statements, finds the first invalid one: %j', async (count, broken) => {
+])('in %i statements, finds the first invalid one (%j)', async (count, broken) => {
   const { attempts, batch } = server()
   const found = await findFailingStatement(rejected, statements(count, broken), { batch })
   expect(found).toMatchObject({ statementIndex: broken[0], sql: `selec ${broken[0]}`, code: rejected.code })

@@ -4,7 +4,7 @@ import { run } from '../client/run.ts'
 import { encodeBatch } from '../codec/statement.ts'
 import { resolveConfig } from '../config.ts'
 import { Http } from './http.ts'
-import type { Place } from './limiter.ts'
+import type { Permit } from './limiter.ts'
 import type { Sent } from './message.ts'
 import { WRITE } from './policies.ts'
 import { Tursodb } from './tursodb.ts'
@@ -64,7 +64,7 @@ test('a transaction waits for its permit and then for the write lock with one ti
   })
   const http = new Http(config, clock)
   http.tursodb = new Tursodb(http)
-  const begin = (permit: Place): Promise<Sent<string>> => {
+  const begin = (permit: Permit): Promise<Sent<string>> => {
     const options = { deadline: http.deadline(), limiter: http.writes, policy: WRITE, permit }
     return http.exchange(
       '/',

@@ -4,7 +4,7 @@ import type { WireError } from '../base/wire.ts'
 import type { Address } from '../config.ts'
 import { timeoutError } from '../transport/failure.ts'
 import type { TransportHead } from '../transport/transport.ts'
-import { Limiter, type Place } from './limiter.ts'
+import { Limiter, type Permit } from './limiter.ts'
 import { type Message, notSent, type RequestOptions, type Sender, type Sent } from './message.ts'
 import { WRITE } from './policies.ts'
 import { backoffMs } from './retry.ts'
@@ -78,7 +78,7 @@ export class Tursodb {
   readonly #http: Sender
   readonly #lock: Limiter
   /** Write permits of transactions that hold `#lock`. */
-  readonly #holders = new WeakSet<Place>()
+  readonly #holders = new WeakSet<Permit>()
 
   constructor(http: Sender) {
     this.#http = http
@@ -118,16 +118,16 @@ export class Tursodb {
     if (!acquiresLock || (permit && this.#holders.has(permit)))
       return await this.#sendUntilAccepted(message, options, rejection)
     try {
-      const place = this.#lock.acquire(
+      const lockPermit = this.#lock.acquire(
         permit
           ? this.#permitLimits(permit, signal)
           : { deadline, signal, onTimeout: () => lockTimeout(message, deadline) },
       )
-      if (permit) this.#holdWith(permit, place)
-      await place.waiter?.promise
-      if (permit && place.waiter) deadline.restart()
+      if (permit) this.#holdWith(permit, lockPermit)
+      await lockPermit.waiter?.promise
+      if (permit && lockPermit.waiter) deadline.restart()
       const sent = this.#sendUntilAccepted(message, options, rejection)
-      return await (permit ? sent : sent.finally(() => place.release()))
+      return await (permit ? sent : sent.finally(() => lockPermit.release()))
     } catch (error) {
       if (permit) {
         this.#holders.delete(permit)
@@ -138,7 +138,7 @@ export class Tursodb {
   }
 
   /** The waits for the permit and for the lock have one deadline; the time limit of the call begins after them. */
-  #permitLimits({ deadline }: Place, signal: AbortSignal | undefined): Parameters<Limiter['acquire']>[0] {
+  #permitLimits({ deadline }: Permit, signal: AbortSignal | undefined): Parameters<Limiter['acquire']>[0] {
     const timeoutMs = this.#http.config.writeLockTimeoutMs
     const onTimeout = (): Error =>
       new TransportError(
@@ -150,11 +150,11 @@ export class Tursodb {
   }
 
   /** Holds the lock until the write permit of its transaction is released. */
-  #holdWith(permit: Place, place: Place): void {
+  #holdWith(permit: Permit, lockPermit: Permit): void {
     const release = permit.release.bind(permit)
     this.#holders.add(permit)
     permit.release = () => {
-      place.release()
+      lockPermit.release()
       release()
     }
   }

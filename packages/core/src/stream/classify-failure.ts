@@ -34,14 +34,14 @@ export function classifyFailure(request: FailedRequest): StreamFailure {
   const notExecuted = isExpired
     ? durationMs < STREAM_IDLE_MS
     : error instanceof TransportError && error.outcome === 'not_applied'
-  const isUnclear = commits && !notExecuted
+  const isOutcomeUnknown = commits && !notExecuted
   return {
-    code: isUnclear
+    code: isOutcomeUnknown
       ? 'STREAM_CLOSED'
       : `${inTransaction ? 'TRANSACTION' : 'STREAM'}_${isExpired ? 'EXPIRED' : 'LOST'}`,
     message: isExpired
       ? `the server closed the stream after ${STREAM_IDLE_MS / 1_000} s without a request`
-      : `${isUnclear ? 'it is not known whether the COMMIT took effect' : 'the stream was interrupted'}: ${String(error)}`,
+      : `${isOutcomeUnknown ? 'it is not known whether the COMMIT took effect' : 'the stream was interrupted'}: ${String(error)}`,
     isUnknownStream,
     notExecuted,
   }
