@@ -24,8 +24,8 @@ const SCHEMA = [
   'create table f (id integer primary key, p references p (id))',
   'create table later (id integer primary key, p references p (id) deferrable initially deferred)',
   'create table typed (a int, b any) strict',
-  'create table refusing (a)',
-  "create trigger refuse before insert on refusing begin select raise(abort, 'no way'); end",
+  'create table rejecting (a)',
+  "create trigger reject before insert on rejecting begin select raise(abort, 'no way'); end",
   "insert into p values (1, 'u', 'n', 1)",
 ]
 
@@ -39,7 +39,7 @@ const FAILING_SQL = [
   'insert into f values (1, 77)',
   'delete from p where id = 1',
   "insert into typed values ('x', 1)",
-  'insert into refusing values (1)',
+  'insert into rejecting values (1)',
   "insert into p values ('x', 'u2', 'n2', 1)",
   'selec 1',
   'select * from p where',
@@ -100,7 +100,7 @@ test.each(FAILING_SQL)('%s fails with the same error as on libsql-server', async
   expect(own).toMatchObject({ code, extendedCode, constraint, outcome })
 })
 
-test('a constraint has its kind, table and columns', async () => {
+test('an error names the kind, table and columns of its constraint', async () => {
   const db = clients.get('tursodb') as Client
   const unique = await errorOf(db.execute('insert into k values (1, 1), (1, 1)'))
   expect(unique.constraint).toEqual({ kind: 'unique', table: 'k', columns: ['a', 'b'] })
@@ -144,7 +144,7 @@ test('the error of a batch identifies the statement, and the batch is rolled bac
   expect((await db.execute("select * from k where a = 'batch'")).rows).toEqual([])
 })
 
-test('a cursor has the same error', async () => {
+test('a cursor reports the same error', async () => {
   const db = clients.get('tursodb') as Client
   const error = await errorOf(collect(readRows(db, "select json('x')")))
   expect(error).toMatchObject({ code: 'SQLITE_UNKNOWN', message: 'malformed JSON' })
