@@ -51,7 +51,7 @@ interface Continued {
 export interface StreamRules {
   readonly permissions: SenderPermissions
   readonly blockReads: boolean
-  /** The error for a request that may write to a schema database; null if it is allowed. The server itself does not refuse it. */
+  /** The error for a request that may write to a schema database; null if it is allowed. The server itself does not reject it. */
   readonly migrationRejection: string | null
   readonly idOf: IdOfName
 }

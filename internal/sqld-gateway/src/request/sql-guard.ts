@@ -12,7 +12,7 @@ export interface SqlUse {
    */
   readonly attach?: 'attached' | 'late'
 }
-/** Why SQL text must not reach the server. `permissions`: the sender may not do this; `refused`: no sender may. */
+/** Why SQL text must not reach the server. `permissions`: the sender may not do this; `rejected`: no sender may. */
 export type SqlRejection =
   | { readonly type: 'permissions' }
   | { readonly type: 'rejected'; readonly name: string; readonly reason: string }

@@ -72,7 +72,7 @@ async function detect(
 
 /**
  * Sends a request as single statements and returns the response that the server would have sent to its batch.
- * @param refused the response to the batch; null if the server is known not to support batches
+ * @param rejected the response to the batch; null if the server is known not to support batches
  */
 export async function sendExecutes(
   stream: SendingStream,

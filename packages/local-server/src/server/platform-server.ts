@@ -202,7 +202,7 @@ function rejectionOfTarget(target: string): ServiceResponse | null {
 function isPlainSegment(segment: string): boolean {
   try {
     const text = decodeURIComponent(segment)
-    // oxlint-disable-next-line no-control-regex -- control characters are refused
+    // oxlint-disable-next-line no-control-regex -- control characters are rejected
     return text !== '.' && text !== '..' && !/[/\\\u0000-\u001f\u007f]/.test(text)
   } catch {
     return false
