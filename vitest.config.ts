@@ -42,7 +42,6 @@ export default defineConfig(async () => ({
           include: [
             '{packages,internal}/*/src/**/*.test.ts',
             'test/client/opentelemetry/*.test.ts',
-
             'test/command/*.test.ts',
             'test/docs/*/*.test.ts',
             'test/generated/*/*.test.ts',
@@ -74,7 +73,7 @@ export default defineConfig(async () => ({
       },
       {
         ...source,
-        // installs the output of `npm pack`, like users
+        // installs the output of `npm pack`, as users do
         test: {
           name: 'packages',
           include: ['test/packages/*.test.ts'],

@@ -70,7 +70,7 @@ async function measure(writer: Writer, share: number): Promise<Result> {
   const count = Number(values.count)
   const started = performance.now()
   let [begun, done, aborted, failed, longestStallMs, last] = [0, 0, 0, 0, 0, started]
-  const lane = async (): Promise<void> => {
+  const worker = async (): Promise<void> => {
     while (begun < count && performance.now() - started < LIMIT_MS) {
       begun += 1
       const isAborted = random() < share
@@ -86,7 +86,7 @@ async function measure(writer: Writer, share: number): Promise<Result> {
       }
     }
   }
-  await Promise.race([Promise.all(Array.from({ length: WRITERS }, lane)), pause(LIMIT_MS)])
+  await Promise.race([Promise.all(Array.from({ length: WRITERS }, worker)), pause(LIMIT_MS)])
   return { seconds: (performance.now() - started) / 1_000, done, aborted, failed, longestStallMs }
 }
 

@@ -49,8 +49,8 @@ async function run(load: Load, server: string, client: string): Promise<Row> {
   })()
   try {
     await program.write({ statements: [TABLE], thinkMs: 0, abortAfterMs: null })
-    const account = await measure(load, program, secondsOf(load), Number(values.seed))
-    return { ...account, load: load.name, server, client, largestLogBytes }
+    const result = await measure(load, program, secondsOf(load), Number(values.seed))
+    return { ...result, load: load.name, server, client, largestLogBytes }
   } finally {
     finished.abort()
     await logSampler
@@ -61,12 +61,12 @@ async function run(load: Load, server: string, client: string): Promise<Row> {
 }
 
 function table(rows: readonly Row[]): string {
-  const lines = rows.map(({ load, server, client, committed, failed, seconds: took, ...row }) => {
+  const lines = rows.map(({ load, server, client, committed, failed, seconds, ...row }) => {
     const stall = `${(row.longestStallMs / 1_000).toFixed(1)} s`
     const log = `${(row.largestLogBytes / 1e6).toFixed(0)} MB`
-    const rate = (committed / took).toFixed(0)
-    const end = row.isAlive ? 'yes' : '**no**'
-    return `| ${load} | ${Math.round(took)} | ${server} | ${client} | ${rate} | ${failed} | ${stall} | ${log} | ${end} |`
+    const rate = (committed / seconds).toFixed(0)
+    const responds = row.isAlive ? 'yes' : '**no**'
+    return `| ${load} | ${Math.round(seconds)} | ${server} | ${client} | ${rate} | ${failed} | ${stall} | ${log} | ${responds} |`
   })
   return [
     `On ${cpus().length} cores, which clients and servers share, with the data on the disk.`,
@@ -77,16 +77,16 @@ function table(rows: readonly Row[]): string {
   ].join('\n')
 }
 
-const chosen = (names: readonly string[], part: string): string[] =>
+const matching = (names: readonly string[], part: string): string[] =>
   names.filter((name) => name.includes(part))
 const rows: Row[] = []
-for (const name of chosen(
+for (const name of matching(
   LOADS.map((load) => load.name),
   values.only,
 )) {
   const load = LOADS.find((each) => each.name === name) as Load
-  for (const server of chosen(Object.keys(SERVERS), values.server))
-    for (const client of chosen(Object.keys(CLIENTS), values.client)) {
+  for (const server of matching(Object.keys(SERVERS), values.server))
+    for (const client of matching(Object.keys(CLIENTS), values.client)) {
       rows.push(await run(load, server, client))
       console.error(table(rows.slice(-1)).split('\n').at(-1))
     }

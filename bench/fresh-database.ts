@@ -25,16 +25,16 @@ async function migrate(config: TestDatabase['config']): Promise<void> {
 
 /** Runs tests without a test runner. */
 class Runner {
-  readonly #works: Partial<Record<keyof TestHooks, () => Promise<void>>> = {}
+  readonly #hooks: Partial<Record<keyof TestHooks, () => Promise<void>>> = {}
   readonly hooks: TestHooks = {
-    beforeAll: (work) => (this.#works.beforeAll = work),
-    beforeEach: (work) => (this.#works.beforeEach = work),
-    afterEach: (work) => (this.#works.afterEach = work),
-    afterAll: (work) => (this.#works.afterAll = work),
+    beforeAll: (work) => (this.#hooks.beforeAll = work),
+    beforeEach: (work) => (this.#hooks.beforeEach = work),
+    afterEach: (work) => (this.#hooks.afterEach = work),
+    afterAll: (work) => (this.#hooks.afterAll = work),
   }
 
   async call(hook: keyof TestHooks): Promise<void> {
-    await this.#works[hook]?.()
+    await this.#hooks[hook]?.()
   }
 }
 
@@ -73,7 +73,7 @@ async function measure(options: {
   return times
 }
 
-function figure(times: readonly number[]): string {
+function summarize(times: readonly number[]): string {
   const sorted = times.toSorted((a, b) => a - b)
   const at = (share: number): string => (sorted[Math.floor(sorted.length * share)] ?? 0).toFixed(1)
   return `${at(0.5)} ms (95 %: ${at(0.95)} ms)`
@@ -85,7 +85,7 @@ for (const [name, options] of [
 ] as const) {
   const { ready, firstResponse, all } = await measure(options)
   console.log(`${name}, ${TESTS} tests: median`)
-  console.log(`  until the test starts    ${figure(ready)}`)
-  console.log(`  until its first response ${figure(firstResponse)}`)
-  console.log(`  until the test is over   ${figure(all)}`)
+  console.log(`  until the test starts    ${summarize(ready)}`)
+  console.log(`  until its first response ${summarize(firstResponse)}`)
+  console.log(`  until the test has ended ${summarize(all)}`)
 }

@@ -115,12 +115,12 @@ async function measure(backend: string, count: number): Promise<void> {
       if (statusCode !== 200 || text.includes('"error"')) throw new Error(`${name}: ${statusCode} ${text}`)
       return performance.now() - startedAt
     }
-    const lanes = async (sql: string): Promise<void> => {
+    const runAll = async (sql: string): Promise<void> => {
       const queue = names.values()
-      const lane = async (): Promise<void> => {
+      const worker = async (): Promise<void> => {
         for (const name of queue) await run(name, sql)
       }
-      await Promise.all(Array.from({ length: inFlight }, lane))
+      await Promise.all(Array.from({ length: inFlight }, worker))
     }
     /** Runs a task, and reports the peak usage in the meantime. */
     const observed = async (work: () => Promise<void>): Promise<{ seconds: number; peak: string }> => {
@@ -137,10 +137,10 @@ async function measure(backend: string, count: number): Promise<void> {
       return { seconds, peak: `peak ${peak} MB, ${descriptors} descriptors` }
     }
 
-    await lanes('CREATE TABLE t (a)')
+    await runAll('CREATE TABLE t (a)')
     for (let cycle = 1; cycle <= Number(values.cycles); cycle += 1) {
       for (const sql of ['INSERT INTO t VALUES (1)', 'SELECT count(*) FROM t']) {
-        const { seconds, peak } = await observed(() => lanes(sql))
+        const { seconds, peak } = await observed(() => runAll(sql))
         const verb = sql.slice(0, 6)
         report(
           `cycle ${cycle}: ${Math.round(count / seconds)} ${verb} per second, each of another database; ${peak}`,

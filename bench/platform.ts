@@ -45,7 +45,7 @@ interface Report {
 }
 
 /** Runs all steps on one server, in order. */
-class Round {
+class Benchmark {
   readonly #backend: Backend
   readonly #directory: string
   readonly #figures: Figure[] = []
@@ -58,9 +58,9 @@ class Round {
   async run(): Promise<Report> {
     const server = await this.#start()
     const platform = clientOf(server)
-    await this.#timed('create', (name) => platform.databases.create({ name, group: 'default' }))
+    await this.#measureEach('create', (name) => platform.databases.create({ name, group: 'default' }))
     const limit = names.length + 1
-    await this.#once('list all, 100 a page', () => platform.databases.list().toArray({ limit }))
+    await this.#measure('list all, 100 per page', () => platform.databases.list().toArray({ limit }))
     const token = String(await platform.groups.createToken('default'))
     const query = async (name: string): Promise<void> => {
       const { hostname } = await platform.databases.get(name)
@@ -68,13 +68,13 @@ class Round {
       await client.execute('select 1')
       await client.close()
     }
-    await this.#timed('first query', query)
-    await this.#timed('second query', query)
+    await this.#measureEach('first query', query)
+    await this.#measureEach('second query', query)
     const firstHalf = names.slice(0, names.length / 2)
-    await this.#timed('delete half', (name) => platform.databases.delete(name), firstHalf)
+    await this.#measureEach('delete half', (name) => platform.databases.delete(name), firstHalf)
     await server.close()
     let restarted = server
-    await this.#once('start with the rest', async () => {
+    await this.#measure('restart with the rest', async () => {
       restarted = await this.#start()
     })
     const { version } = restarted
@@ -86,24 +86,30 @@ class Round {
     return startLocalServer({ backend: this.#backend, dataDirectory: this.#directory, platform: {} })
   }
 
-  async #once(what: string, work: () => Promise<unknown>): Promise<void> {
-    await this.#timed(what, work, [''])
+  async #measure(what: string, work: () => Promise<unknown>): Promise<void> {
+    await this.#measureEach(what, work, [''])
   }
 
-  async #timed(
+  async #measureEach(
     what: string,
     work: (name: string) => PromiseLike<unknown>,
-    of: readonly string[] = names,
+    targets: readonly string[] = names,
   ): Promise<void> {
     const began = performance.now()
-    const remaining = [...of].reverse()
+    const remaining = [...targets].reverse()
     const worker = async (): Promise<void> => {
       for (let name = remaining.pop(); name !== undefined; name = remaining.pop()) await work(name)
     }
     await Promise.all(Array.from({ length: CONCURRENCY }, worker))
     const seconds = (performance.now() - began) / 1_000
     const megabytes = Math.round(process.memoryUsage().rss / MEGABYTE)
-    const figure = { what, seconds, calls: of.length, megabytes, sqldMegabytes: await this.#sqldMegabytes() }
+    const figure = {
+      what,
+      seconds,
+      calls: targets.length,
+      megabytes,
+      sqldMegabytes: await this.#sqldMegabytes(),
+    }
     this.#figures.push(figure)
     console.error(`${this.#backend.padEnd(8)} ${what.padEnd(20)} ${cell(figure)}`)
   }
@@ -155,7 +161,7 @@ function table(reports: readonly Report[]): string {
     const cells = reports.map(({ figures }) => (figures[at] === undefined ? '' : cell(figures[at])))
     return `| ${[what, ...cells].join(' | ')} |`
   })
-  const about = `${names.length} databases, ${CONCURRENCY} calls at a time, on ${cpus().length} cores that other work shares`
+  const about = `${names.length} databases, ${CONCURRENCY} calls at a time, on ${cpus().length} cores shared with other work`
   return [
     `${about}: ${reports.map(({ version }) => version).join(', and ')}.`,
     'Memory is that of the process with the control plane, and of libsql-server.',
@@ -171,7 +177,7 @@ if (values.backend !== undefined) {
   if (backend === undefined) throw new TypeError(`--backend must be one of ${BACKENDS.join(', ')}`)
   const directory = await mkdtemp(join(tmpdir(), 'baton-bench-'))
   try {
-    console.log(JSON.stringify(await new Round(backend, directory).run()))
+    console.log(JSON.stringify(await new Benchmark(backend, directory).run()))
   } finally {
     await rm(directory, { recursive: true, force: true })
   }

@@ -1,4 +1,4 @@
-// Measures speed and size, compared with the limit and with other clients. Run: npm run bench [-- --only SUITE,… --rounds N
+// Measures speed and size, compared with plain undici and with other clients. Run: npm run bench [-- --only SUITE,… --rounds N
 // --write --compare]
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
@@ -10,7 +10,7 @@ import { prepare } from './lib/prepare.ts'
 import { type Measurement, meets, type Results, worseThan } from './lib/results.ts'
 import { type Comparison, takeTurns } from './lib/turns.ts'
 import { writePages } from './lib/write-pages.ts'
-import { openChild, openEmbedded, openGuardedSqld, openSqld } from './servers/open-servers.ts'
+import { openAuthenticatedSqld, openChild, openEmbedded, openSqld } from './servers/open-servers.ts'
 import { CLIENT_OPERATIONS, CLIENTS, OPTION_OPERATIONS, OPTIONS } from './suites/client.ts'
 import { measureColdStart } from './suites/cold-start.ts'
 import { measureDistance } from './suites/distance.ts'
@@ -54,31 +54,31 @@ const client = (): Promise<Measurement[]> =>
   compare('client', { subjects: CLIENTS, servers, operations: CLIENT_OPERATIONS })
 
 const measurements: Measurement[] = []
-const keep = (suite: string, found: readonly Measurement[]): void => {
+const record = (suite: string, found: readonly Measurement[]): void => {
   measurements.push(...found)
   console.log(`\n${SUITES[suite]?.title}`)
   for (const each of found) {
     const { question, where, subject, figure, value, ratio, goal } = each
-    const aim = goal === undefined ? '' : `   ${goal} ${meets(each) ? 'met' : 'MISSED'}`
+    const goalText = goal === undefined ? '' : `   ${goal} ${meets(each) ? 'met' : 'MISSED'}`
     console.log(
-      `  ${question.padEnd(38)} ${where.padEnd(14)} ${subject.padEnd(30)} ${value.toFixed(1).padStart(12)} ${figure.padEnd(14)} x ${ratio.toFixed(2)}${aim}`,
+      `  ${question.padEnd(38)} ${where.padEnd(14)} ${subject.padEnd(30)} ${value.toFixed(1).padStart(12)} ${figure.padEnd(14)} × ${ratio.toFixed(2)}${goalText}`,
     )
   }
 }
 
 if (wants('client') || wants('servers')) {
   const found = await client()
-  if (wants('client')) keep('client', found)
-  if (wants('servers')) keep('servers', compareServers(found))
+  if (wants('client')) record('client', found)
+  if (wants('servers')) record('servers', compareServers(found))
 }
-if (wants('orm')) keep('orm', await compare('orm', { subjects: ORMS, servers, operations: ORM_OPERATIONS }))
+if (wants('orm')) record('orm', await compare('orm', { subjects: ORMS, servers, operations: ORM_OPERATIONS }))
 if (wants('options')) {
   // records the responses, which the next command replays from memory
   const warmUp = { subjects: { baton: CLIENTS.baton }, servers: { canned: canned.url } }
   const all = OPTION_OPERATIONS.map((operation) => ({ ...operation, count: 1_200, inFlight: 1 }))
   await takeTurns({ suite: 'options', rounds: 1, operations: all, ...warmUp })
   canned.process.send('replay')
-  keep(
+  record(
     'options',
     await compare('options', {
       subjects: OPTIONS,
@@ -87,32 +87,32 @@ if (wants('options')) {
     }),
   )
 }
-if (wants('cold start')) keep('cold start', await measureColdStart(sqld.url, rounds))
+if (wants('cold start')) record('cold start', await measureColdStart(sqld.url, rounds))
 if (wants('distance') || wants('wire')) {
   const found = await measureDistance(sqld.url, rounds)
   for (const suite of ['distance', 'wire'].filter(wants))
-    keep(
+    record(
       suite,
       found.filter((each) => each.suite === suite),
     )
 }
-if (wants('size')) keep('size', await measureSizes(here('.')))
+if (wants('size')) record('size', await measureSizes(here('.')))
 if (wants('gateway')) {
-  await using guarded = await openGuardedSqld()
-  await using proxy = await openChild('minimal-proxy', guarded.url)
+  await using authenticated = await openAuthenticatedSqld()
+  await using proxy = await openChild('minimal-proxy', authenticated.url)
   await using gateway = await openChild('gateway')
-  for (const each of [guarded, gateway]) await prepare(each.url, each.token)
+  for (const each of [authenticated, gateway]) await prepare(each.url, each.token)
   const compared = {
     'libsql-server, without tokens': { url: sqld.url },
-    'libsql-server': guarded,
-    'minimal proxy': { ...proxy, token: guarded.token },
+    'libsql-server': authenticated,
+    'minimal proxy': { ...proxy, token: authenticated.token },
     gateway,
   }
-  keep('gateway', await measureGateway(compared, rounds))
+  record('gateway', await measureGateway(compared, rounds))
 }
 if (wants('memory')) {
   const found = await Promise.all(Object.entries(servers).map(([where, url]) => measureMemory(url, where)))
-  keep('memory', found.flat())
+  record('memory', found.flat())
 }
 
 const results: Results = {
@@ -133,10 +133,10 @@ if (values.compare) {
 }
 if (values.write) {
   mkdirSync(here('results/'), { recursive: true })
-  // keep the figures of suites that were not run
+  // preserves the figures of suites that were not run
   const { measurements: stored } = JSON.parse(readFileSync(STORED, 'utf8')) as Results
-  const kept = stored.filter(({ suite }) => !wants(suite))
-  const all = { ...results, measurements: [...kept, ...measurements] }
+  const preserved = stored.filter(({ suite }) => !wants(suite))
+  const all = { ...results, measurements: [...preserved, ...measurements] }
   writeFileSync(STORED, `${JSON.stringify(all, null, 1)}\n`)
   writePages(all)
   console.log(`written: docs/performance.md and its folder, ${STORED}`)

@@ -54,7 +54,7 @@ async function measure(backend: string, nodeOptions: string): Promise<void> {
       sizes.push(megabytesOf(child.pid as number))
     }
     const rate = Math.round(Number(values.requests) / ((performance.now() - started) / 1_000))
-    console.log(`${backend}, ${nodeOptions || 'as node is'}: ${sizes.join(', ')} MB; ${rate} requests/s`)
+    console.log(`${backend}, ${nodeOptions || 'node defaults'}: ${sizes.join(', ')} MB; ${rate} requests/s`)
     await pool.close()
   } finally {
     child.kill('SIGINT')

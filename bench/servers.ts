@@ -38,11 +38,11 @@ const OPERATIONS: Readonly<Record<string, (send: Send) => Promise<unknown>>> = {
     for (let id = 1; id <= 300; id += 1) await send([execute('SELECT * FROM t WHERE a = ?', id), close])
   },
   async '1,280 point SELECTs, 64 in flight'(send) {
-    const lane = async (first: number): Promise<void> => {
+    const worker = async (first: number): Promise<void> => {
       for (let id = first; id <= 1_280; id += 64)
         await send([execute('SELECT * FROM t WHERE a = ?', id), close])
     }
-    await Promise.all(Array.from({ length: 64 }, (_, index) => lane(index + 1)))
+    await Promise.all(Array.from({ length: 64 }, (_, index) => worker(index + 1)))
   },
   async '200 INSERTs'(send) {
     for (let count = 0; count < 200; count += 1)

@@ -60,7 +60,7 @@ async function change(tx: Transaction): Promise<void> {
   await tx.savepoint((inner) => inner.execute('update soak set a = 4 where id = 1'))
 }
 
-async function lane(): Promise<void> {
+async function worker(): Promise<void> {
   while (Date.now() < until) {
     calls += 1
     await call().catch((error: unknown) => {
@@ -104,14 +104,14 @@ async function sample(seconds: number): Promise<Sample> {
 const warnings: string[] = []
 process.on('warning', (warning) => warnings.push(warning.message))
 const started = Date.now()
-const lanes = Promise.all(Array.from({ length: IN_FLIGHT }, lane))
+const workers = Promise.all(Array.from({ length: IN_FLIGHT }, worker))
 const samples: Sample[] = []
 while (Date.now() + SAMPLE_MS <= until) {
   await pause(SAMPLE_MS)
   samples.push(await sample(Math.round((Date.now() - started) / 1000)))
   console.log(JSON.stringify(samples.at(-1)))
 }
-await lanes
+await workers
 // the server drops a stream whose last response was lost after 10 s
 await pause(11_000)
 const after = await sample(Math.round((Date.now() - started) / 1000))
@@ -119,9 +119,9 @@ console.log(`at rest: ${JSON.stringify(after)}`)
 
 const streams = Array.from({ length: SERVER_STREAMS - 8 }, () => openStream(direct))
 const opened = await Promise.allSettled(streams.map((stream) => stream.execute('select 1')))
-const refusals = opened.flatMap((each) => (each.status === 'rejected' ? [String(each.reason)] : []))
-const refused = refusals.length
-if (refused > 0) console.log(refusals[0])
+const rejections = opened.flatMap((each) => (each.status === 'rejected' ? [String(each.reason)] : []))
+const rejected = rejections.length
+if (rejected > 0) console.log(rejections[0])
 await Promise.all(streams.map((stream) => stream.close()))
 await db.close()
 
@@ -134,9 +134,9 @@ console.log(
   `${calls} calls, ${failed} failed; second half to first: heap ${growth(({ heapMb }) => heapMb)}, sockets ${growth(({ sockets }) => sockets)}, timers ${growth(({ timers }) => timers)}`,
 )
 console.log(
-  `${refused} of ${streams.length} new streams refused by the server; warnings: ${warnings.join('; ') || 'none'}`,
+  `${rejected} of ${streams.length} new streams refused by the server; warnings: ${warnings.join('; ') || 'none'}`,
 )
 await direct.close()
 proxy.kill()
 await sqld.close()
-process.exit(refused > 0 || warnings.length > 0 ? 1 : 0)
+process.exit(rejected > 0 || warnings.length > 0 ? 1 : 0)

@@ -1,5 +1,5 @@
 // Counts torn transactions. Runs the same random transactions, which the server may roll back on its own, with each client, with
-// statements one by one and together, and with errors caught and thrown. Run: npm run bench:torn [-- --count N] [-- --seed N]
+// statements awaited one by one and issued together, and with errors caught and thrown. Run: npm run bench:torn [-- --count N] [-- --seed N]
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
 import { createClient as createDropIn } from '@batonsql/libsql-client/http'
@@ -13,7 +13,7 @@ const { values } = parseArgs({
   options: { count: { type: 'string', default: '300' }, seed: { type: 'string', default: '1' } },
 })
 
-const ofLibsqlClient =
+const wrapLibsqlClient =
   (create: typeof createLibsqlClient) =>
   (url: string): Tearable => {
     const db = create({ url })
@@ -33,7 +33,7 @@ const ofLibsqlClient =
     }
   }
 
-function ofServerless(url: string): Tearable {
+function wrapServerless(url: string): Tearable {
   return {
     async transaction(callback) {
       const db = connect({ url })
@@ -57,22 +57,22 @@ function ofServerless(url: string): Tearable {
 
 const CLIENTS: Record<string, (url: string) => Tearable> = {
   '@batonsql/core': (url) => createClient({ url }),
-  '@libsql/client': ofLibsqlClient(createLibsqlClient),
-  '@batonsql/libsql-client': ofLibsqlClient(createDropIn),
-  '@tursodatabase/serverless': ofServerless,
+  '@libsql/client': wrapLibsqlClient(createLibsqlClient),
+  '@batonsql/libsql-client': wrapLibsqlClient(createDropIn),
+  '@tursodatabase/serverless': wrapServerless,
 }
 
 for (const [name, open] of Object.entries(CLIENTS)) {
   const sqld = await startSqld({ namespaces: false })
   await using direct = createClient({ url: sqld.url })
   const limit = new Promise<null>((resolve) => setTimeout(resolve, 120_000, null).unref())
-  const account = await Promise.race([
+  const result = await Promise.race([
     tearTransactions(open(sqld.url), direct, Number(values.count), seeded(Number(values.seed))),
     limit,
   ])
-  if (account === null) console.log(`${name}: did not finish ${values.count} transactions within 120 s`)
+  if (result === null) console.log(`${name}: did not finish ${values.count} transactions within 120 s`)
   else {
-    const { transactions, endedByServer, leaks } = account
+    const { transactions, endedByServer, leaks } = result
     console.log(
       `${name}: ${leaks.length} of ${transactions} transactions torn (the server ended ${endedByServer} by itself)`,
     )

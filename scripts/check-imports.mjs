@@ -25,14 +25,17 @@ const LAYERS = {
   'internal/server-common': ['base', 'http', 'hrana', 'sql', 'backend', 'auth', 'test-clock.ts'],
 }
 const EMBEDDED = 'packages/local-server/src/embedded/'
-const CHOOSES_BACKEND = 'packages/local-server/src/server/create-backend.ts'
+const CREATE_BACKEND = 'packages/local-server/src/server/create-backend.ts'
 
 const IMPORT = /(?:^|[\s;(])(?:from|import)\s*\(?\s*'(\.{1,2}\/[^']+\.ts)'/gm
 
 const files = globSync('{packages,internal}/*/src/**/*.ts').map((file) => file.replaceAll('\\', '/'))
 const sources = files.filter((file) => !file.endsWith('.test.ts'))
 const graph = new Map(files.map((file) => [file, importsOf(file)]))
-const problems = [...cycles(), ...sources.flatMap((file) => graph.get(file).flatMap(refusalOf(file)))]
+const problems = [
+  ...cycles(),
+  ...sources.flatMap((file) => graph.get(file).flatMap(forbiddenImportsOf(file))),
+]
 for (const problem of problems) console.error(problem)
 process.exitCode = problems.length === 0 ? 0 : 1
 
@@ -69,11 +72,11 @@ function packageOf(path) {
 }
 
 /** Returns a function that returns an error message for each path that the file must not import. */
-function refusalOf(file) {
+function forbiddenImportsOf(file) {
   return (path) => {
     if (packageOf(path) !== packageOf(file)) return [`${file} imports ${path}, which is in another package`]
-    if (path.startsWith(EMBEDDED) && !file.startsWith(EMBEDDED) && file !== CHOOSES_BACKEND)
-      return [`${file} imports ${path}: only ${CHOOSES_BACKEND} may refer to the embedded back end`]
+    if (path.startsWith(EMBEDDED) && !file.startsWith(EMBEDDED) && file !== CREATE_BACKEND)
+      return [`${file} imports ${path}: only ${CREATE_BACKEND} may refer to the embedded back end`]
     return layerOf(path) > layerOf(file) ? [`${file} imports ${path}, which is in a higher layer`] : []
   }
 }

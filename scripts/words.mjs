@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
-const REFUSED = /\b(?:somebody|nobody|whoever|(?:is|are) told|in the same breath|came to nothing)\b/i
+const AVOIDED = /\b(?:somebody|nobody|whoever|(?:is|are) told|in the same breath|came to nothing)\b/i
 const SHIPPED =
   /^(?:(?:packages|internal)\/[^/]+\/(?:src\/(?!.*\.test\.ts$)|docs\/|README\.md)|docs\/|examples\/|site\/[^/]+\.(?:md|mjs)$|[A-Z]+\.md$|llms\.txt$)/
 
@@ -15,7 +15,7 @@ for (const file of files
   .split('\n')
   .filter((path) => SHIPPED.test(path) && /\.(?:m?[jt]s|c|md|txt|html|css)$/.test(path))) {
   for (const [at, line] of readFileSync(file, 'utf8').split('\n').entries()) {
-    const word = REFUSED.exec(line)?.[0]
+    const word = AVOIDED.exec(line)?.[0]
     if (word === undefined) continue
     found += 1
     console.log(`${file}:${at + 1}: "${word}": ${line.trim().slice(0, 160)}`)

@@ -17,13 +17,13 @@ const REPOSITORY = homepage.replace(/\/packages\/.*/, '')
 
 const pages = [...GROUPS.flatMap((group) => group.pages), ...RECORDS].filter(({ to }) => to !== undefined)
 /** Maps the pages of the repository to their paths on the site. */
-const placeOf = new Map(pages.map(({ from, to }) => [from, to]))
+const sitePaths = new Map(pages.map(({ from, to }) => [from, to]))
 const problems = []
 
 rmSync(PAGES, { recursive: true, force: true })
 for (const page of pages) copyPage(page)
-makeHome()
-for (const { tsconfig, entries } of REFERENCE) await makeReference(tsconfig, entries)
+generateHome()
+for (const { tsconfig, entries } of REFERENCE) await generateReference(tsconfig, entries)
 writeFileSync(join(PAGES, 'reference/index.md'), referenceIndex())
 if (problems.length === 0) {
   const { status } = spawnSync('vitepress', ['build', '.'], { cwd: SITE, stdio: 'inherit' })
@@ -43,7 +43,7 @@ function copyPage({ from, to, title }) {
 }
 
 /** Generates the home page from home.md. The programs and the first command are copied from the README, where they are tested. */
-function makeHome() {
+function generateHome() {
   const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
   /** Returns the first code block in a language under a heading. */
   const blockOf = (heading, language) => {
@@ -78,11 +78,11 @@ function siteLink(link, from) {
   if (/^(https?:|#)/.test(link)) return link
   const [path, anchor] = link.split('#')
   const target = posix.normalize(posix.join(dirname(from), path)).replace(/\/$/, '')
-  const place = placeOf.get(target)
+  const place = sitePaths.get(target)
   const hash = anchor === undefined ? '' : `#${anchor}`
   if (place !== undefined) return `/${place}.md${hash}`
   if (!existsSync(join(ROOT, target))) {
-    problems.push(`${from}: the link ${link} leads nowhere`)
+    problems.push(`${from}: the link ${link} is broken`)
     return link
   }
   if (/\.(png|svg)$/.test(target)) {
@@ -94,7 +94,7 @@ function siteLink(link, from) {
 }
 
 /** Generates a page for each entry point of a package, and for each of its exports except short types. */
-async function makeReference(tsconfig, entries) {
+async function generateReference(tsconfig, entries) {
   const out = join(PAGES, 'reference')
   const app = await Application.bootstrapWithPlugins({
     plugin: ['typedoc-plugin-markdown'],
@@ -151,6 +151,6 @@ function checkAnchors(folder) {
       const target = path === '' ? file : path.endsWith('/') ? `${path}index.html` : path
       const page = html.get(target) ?? html.get(`${target}.html`)
       if (page !== undefined && !page.includes(`id="${decodeURIComponent(anchor)}"`))
-        problems.push(`${file}: there is no #${anchor} in ${target}`)
+        problems.push(`${file}: #${anchor} not found in ${target}`)
     }
 }

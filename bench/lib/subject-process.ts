@@ -22,10 +22,10 @@ async function perform({ operation, count, inFlight }: Task): Promise<void> {
   const run = subject.operations[operation]
   if (!run) throw new Error(`${file} has no ${operation}`)
   let remaining = count
-  const lane = async (): Promise<void> => {
+  const worker = async (): Promise<void> => {
     while (remaining-- > 0) await run(performed++)
   }
-  await Promise.all(Array.from({ length: inFlight }, lane))
+  await Promise.all(Array.from({ length: inFlight }, worker))
 }
 
 process.on('message', (task: Task | 'close') => {

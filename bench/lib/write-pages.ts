@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { drawRatios } from './chart.ts'
 import { pictureOf, SUITES, summaryMeasurements, writePage, writeSuitePage } from './page.ts'
-import { drawRatios } from './picture.ts'
 import type { Results } from './results.ts'
 
 const DOCS = fileURLToPath(new URL('../../docs/', import.meta.url))

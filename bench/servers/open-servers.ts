@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { startLocalServer } from '@batonsql/local-server'
 import { startSqld } from '@batonsql/local-server/sqld'
 
-/** A server that is ready. */
+/** A running server. */
 export interface OpenServer extends AsyncDisposable {
   readonly url: string
 }
@@ -21,7 +21,7 @@ export async function openSqld(): Promise<OpenServer> {
 }
 
 /** A libsql-server that verifies tokens, which takes about a tenth of a millisecond per request. */
-export async function openGuardedSqld(): Promise<OpenServer & { readonly token: string }> {
+export async function openAuthenticatedSqld(): Promise<OpenServer & { readonly token: string }> {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const sqld = await startSqld({
     ...SQLD,
@@ -56,9 +56,9 @@ export async function openChild(file: string, ...args: readonly string[]): Promi
     execArgv: ['--conditions=@batonsql/source', '--no-warnings'],
   })
   const [{ port, token }] = (await once(child, 'message')) as [{ port: number; token?: string }]
-  const end = async (): Promise<void> => {
+  const close = async (): Promise<void> => {
     child.send('end')
     await once(child, 'exit')
   }
-  return { url: `http://127.0.0.1:${port}`, process: child, token, [Symbol.asyncDispose]: end }
+  return { url: `http://127.0.0.1:${port}`, process: child, token, [Symbol.asyncDispose]: close }
 }

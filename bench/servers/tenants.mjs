@@ -13,10 +13,10 @@ const startMs = performance.now() - startedAt
 async function createAll(names, options) {
   const startedAt = performance.now()
   const queue = names.values()
-  const lane = async () => {
+  const worker = async () => {
     for (const name of queue) await server.createDatabase(name, options)
   }
-  await Promise.all(Array.from({ length: IN_FLIGHT }, lane))
+  await Promise.all(Array.from({ length: IN_FLIGHT }, worker))
   return performance.now() - startedAt
 }
 

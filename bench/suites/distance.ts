@@ -29,22 +29,22 @@ export async function measureDistance(url: string, rounds: number): Promise<Meas
     return counted
   }
   const measurements: Measurement[] = []
-  for (const { name, title, times } of TASKS) {
-    const supported = subjects.filter(({ subject }) => subject.operations[name])
+  for (const { name: operation, title, times } of TASKS) {
+    const supported = subjects.filter(({ subject }) => subject.operations[operation])
     const samples = new Map(
       supported.map((each) => [each.name, { ms: [] as number[], counted: null as Counted | null }]),
     )
     for (let round = -1; round < rounds; round++) {
-      for (const { name: who, subject } of supported) {
-        await subject.operations[name]?.(0)
+      for (const { name, subject } of supported) {
+        await subject.operations[operation]?.(0)
         await count()
         const started = performance.now()
-        const run = subject.operations[name] as RunOperation
+        const run = subject.operations[operation] as RunOperation
         await Promise.all(Array.from({ length: times }, (_, at) => run(at)))
         const ms = performance.now() - started
-        const own = samples.get(who)
-        if (own && round >= 0) own.ms.push(ms)
-        if (own) own.counted = await count()
+        const sample = samples.get(name)
+        if (sample && round >= 0) sample.ms.push(ms)
+        if (sample) sample.counted = await count()
       }
     }
     const floor = samples.get('undici')

@@ -2,12 +2,12 @@ import { gzipSync } from 'node:zlib'
 import { build, type Plugin } from 'esbuild'
 import { type Measurement, measured } from '../lib/results.ts'
 
-const NOW = `export const go = async (url) =>`
+const QUERY = `export const query = async (url) =>`
 const PROGRAMS: Readonly<Record<string, string>> = {
-  baton: `import { createClient } from '@batonsql/core'\n${NOW} (await createClient({ url }).execute('select 1')).rows`,
-  '@libsql/client': `import { createClient } from '@libsql/client/web'\n${NOW} (await createClient({ url }).execute('select 1')).rows`,
-  '@tursodatabase/serverless': `import { connect } from '@tursodatabase/serverless'\n${NOW} await connect({ url }).all('select 1')`,
-  'libsql-stateless-easy': `import { createClient } from 'libsql-stateless-easy'\n${NOW} (await createClient({ url }).execute('select 1')).rows`,
+  baton: `import { createClient } from '@batonsql/core'\n${QUERY} (await createClient({ url }).execute('select 1')).rows`,
+  '@libsql/client': `import { createClient } from '@libsql/client/web'\n${QUERY} (await createClient({ url }).execute('select 1')).rows`,
+  '@tursodatabase/serverless': `import { connect } from '@tursodatabase/serverless'\n${QUERY} await connect({ url }).all('select 1')`,
+  'libsql-stateless-easy': `import { createClient } from 'libsql-stateless-easy'\n${QUERY} (await createClient({ url }).execute('select 1')).rows`,
 }
 const RUNTIMES = {
   edge: { platform: 'browser', conditions: ['workerd', 'browser'] },
@@ -44,7 +44,7 @@ export async function measureSizes(resolveDir: string): Promise<Measurement[]> {
       const [file] = outputFiles
       if (file) sizes.set(name, gzipSync(file.contents, { level: 9 }).length)
     }
-    const own = sizes.get('baton') ?? Number.NaN
+    const baseSize = sizes.get('baton') ?? Number.NaN
     for (const [subject, size] of sizes) {
       const about = {
         suite: 'size',
@@ -53,7 +53,7 @@ export async function measureSizes(resolveDir: string): Promise<Measurement[]> {
         subject,
         figure: 'bytes gzip',
       }
-      measurements.push(measured({ ...about, base: 'baton' }, [size], [own]))
+      measurements.push(measured({ ...about, base: 'baton' }, [size], [baseSize]))
     }
   }
   return measurements

@@ -88,12 +88,12 @@ for (const [name, transfer] of [
   )
   await transfer(back)
   requests()
-  const refused = await transfer(impossible).then(
+  const rejected = await transfer(impossible).then(
     () => 'NOT REFUSED',
     (error: Error) => ((error.cause ?? error) as Error).message,
   )
   console.log(
-    `   ${name}: more athletes than there are: ${refused}, rolled back (${requests()}); ${await books()}`,
+    `   ${name}: more athletes than there are: ${rejected}, rolled back (${requests()}); ${await books()}`,
   )
 }
 

@@ -25,21 +25,25 @@ const nextWrite = (): Promise<unknown> => expectNoStall(() => direct.execute('in
 
 /** A client whose responses to statements are delayed until the test releases them. */
 function holding() {
-  const { promise: until, resolve: forgetChild } = Promise.withResolvers<void>()
+  const { promise: until, resolve: releaseResponse } = Promise.withResolvers<void>()
   const arrived = Promise.withResolvers<void>()
   proxy.next = (body) => {
     if (body.includes('"close"')) return { kind: 'none' }
     arrived.resolve()
     return { kind: 'hold-response', until }
   }
-  return { db: createClient({ ...database.config, url: proxy.url }), forgetChild, arrived: arrived.promise }
+  return {
+    db: createClient({ ...database.config, url: proxy.url }),
+    releaseResponse,
+    arrived: arrived.promise,
+  }
 }
 
 describe('a call that is aborted while its response is in flight', () => {
   test.each(['by a signal', 'by its time'])(
     '%s: rejects at once, and its write lock is released',
     async (how) => {
-      const { db, forgetChild, arrived } = holding()
+      const { db, releaseResponse, arrived } = holding()
       const controller = new AbortController()
       const options = how === 'by a signal' ? { signal: controller.signal } : { timeoutMs: 200 }
       const given = db.transaction((tx) => tx.execute('insert into t values (1)', [], options))
@@ -51,15 +55,15 @@ describe('a call that is aborted while its response is in flight', () => {
       controller.abort(new Error('aborted'))
       // while the response is delayed
       await rejected
-      forgetChild()
+      releaseResponse()
       await nextWrite()
       expect((await direct.execute('select a from t')).rows).toEqual([{ a: 0 }])
       await db.close()
     },
   )
 
-  test('a commit: it may have been applied, and the error states this', async () => {
-    const { promise: until, resolve: forgetChild } = Promise.withResolvers<void>()
+  test('an aborted commit may have been applied, and its outcome is unknown', async () => {
+    const { promise: until, resolve: releaseResponse } = Promise.withResolvers<void>()
     proxy.next = (body) => (body.includes('COMMIT') ? { kind: 'hold-response', until } : { kind: 'none' })
     await using db = createClient({ ...database.config, url: proxy.url })
     await using stream = openStream(db)
@@ -69,7 +73,7 @@ describe('a call that is aborted while its response is in flight', () => {
       code: 'TIMEOUT',
       outcome: 'unknown',
     })
-    forgetChild()
+    releaseResponse()
     expect(stream.inTransaction).toBe(false)
     await nextWrite()
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 0 }])
@@ -84,7 +88,7 @@ describe('a call that is aborted while its response is in flight', () => {
 })
 
 describe('close', () => {
-  test('during a write: the call rejects at once, with an unknown outcome', async () => {
+  test('during a write rejects the call at once, with an unknown outcome', async () => {
     const db = createClient(database.config)
     const sent = database.requestCount()
     const call = db.execute(ENDLESS_WRITE)
@@ -101,7 +105,7 @@ describe('close', () => {
     await nextWrite()
   })
 
-  test('during a transaction: none of it is applied', async () => {
+  test('during a transaction applies none of it', async () => {
     const db = createClient(database.config)
     let sent = Infinity
     const given = db.transaction(async (tx) => {
@@ -128,7 +132,7 @@ describe('close', () => {
 })
 
 describe('before a request is sent', () => {
-  test('an abort while the token is fetched affects only that call: the transaction continues', async () => {
+  test('an abort while the token is fetched affects only that call, and the transaction continues', async () => {
     let isSlow = false
     const token = database.authToken ?? ''
     await using db = createClient({
@@ -149,7 +153,7 @@ describe('before a request is sent', () => {
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 3 }])
   })
 
-  test('queued writes that time out are not sent: none of them has an unknown outcome', async () => {
+  test('queued writes that time out are not sent, so none of them has an unknown outcome', async () => {
     await using db = createClient({ ...database.config, concurrency: 2 })
     const release = await holdWriteLock(direct)
     const calls = await Promise.allSettled(
@@ -183,11 +187,11 @@ describe('many transactions at once', () => {
 
   test('wait in the queue until they time out with an error that states what they waited for', async () => {
     await using db = createClient({ ...database.config, writeLockTimeoutMs: 120 })
-    const { promise: isOver, resolve: end } = Promise.withResolvers<void>()
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>()
     const hold = () =>
       db.transaction(async (tx) => {
         await tx.execute('insert into t values (1)')
-        await isOver
+        await ended
       })
     const [first, second, third] = [hold(), hold(), hold()]
     await expect(third).rejects.toMatchObject({
@@ -202,18 +206,18 @@ describe('many transactions at once', () => {
   test('have no effect if they are aborted while they are queued', async () => {
     await using db = createClient(database.config)
     const isHeld = Promise.withResolvers<void>()
-    const isOver = Promise.withResolvers<void>()
+    const ended = Promise.withResolvers<void>()
     const holding = db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')
       isHeld.resolve()
-      await isOver.promise
+      await ended.promise
     })
     await isHeld.promise
     const waiting = Array.from({ length: 10 }, () =>
       db.transaction((tx) => tx.execute('insert into t values (2)', [], { signal: AbortSignal.timeout(30) })),
     )
     for (const each of waiting) await expect(each).rejects.toMatchObject({ name: 'TimeoutError' })
-    isOver.resolve()
+    ended.resolve()
     await holding
     await db.transaction((tx) => tx.execute('insert into t values (3)'))
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 3 }])

@@ -87,7 +87,7 @@ describe('close', () => {
 
 describe('close while calls wait for a retry', () => {
   /** Client of a server that is overloaded at first. */
-  const clientOf = (retryAfter: string, refusals: number) => {
+  const clientOf = (retryAfter: string, rejections: number) => {
     const requested = Promise.withResolvers<void>()
     let requests = 0
     const response = '{"baton":null,"base_url":null,"results":[]}'
@@ -95,14 +95,14 @@ describe('close while calls wait for a retry', () => {
       url: 'http://x',
       fetch: async () => {
         requested.resolve()
-        const status = requests++ < refusals ? 429 : 200
+        const status = requests++ < rejections ? 429 : 200
         return { status, headers: { get: () => retryAfter }, text: async () => response }
       },
     })
     return { db, requested: requested.promise, count: () => requests }
   }
 
-  test('at once: they are aborted', async () => {
+  test('aborts them without drainMs', async () => {
     // otherwise, it would wait for 15 minutes
     const { db, requested, count } = clientOf('900', Infinity)
     const call = expect(db.execute('select 1', [], { timeoutMs: Infinity })).rejects.toThrow(
@@ -115,7 +115,7 @@ describe('close while calls wait for a retry', () => {
     expect(count()).toBe(1)
   })
 
-  test('with drainMs: they finish', async () => {
+  test('lets them finish with drainMs', async () => {
     const { db, requested, count } = clientOf('1', 1)
     const call = isHealthy(db)
     await requested

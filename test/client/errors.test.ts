@@ -53,8 +53,11 @@ const onStream = async (work: (stream: Stream) => Promise<unknown>) => {
 describe('the stack shows the caller', () => {
   test.each<[string, () => Promise<unknown>]>([
     ['execute', async () => await db.execute('selec 1')],
-    ['execute, rejected by a constraint', async () => await db.execute("insert into t values ('taken')")],
-    ['execute, among others', async () => await Promise.all([db.execute('select 1'), db.execute('selec 1')])],
+    ['execute that violates a constraint', async () => await db.execute("insert into t values ('taken')")],
+    [
+      'one of several concurrent calls',
+      async () => await Promise.all([db.execute('select 1'), db.execute('selec 1')]),
+    ],
     ['batch', async () => await db.batch(['select 1', "insert into t values ('taken')"])],
     ['a statement of a transaction', inTransaction(async (tx) => await tx.execute('selec 1'))],
     ['a batch of a transaction', inTransaction(async (tx) => await tx.batch(['selec 1']))],
@@ -102,18 +105,18 @@ describe('the stack shows the caller', () => {
     [
       'an integer that a number cannot represent',
       async () => {
-        await using exact = createClient({ ...database.config, intMode: 'number' })
-        await exact.execute('select 9007199254740993')
+        await using client = createClient({ ...database.config, intMode: 'number' })
+        await client.execute('select 9007199254740993')
       },
     ],
     ['an argument that is not a value', async () => await db.execute('select ?', [undefined as never])],
   ])('%s', async (_, work) => {
     const error = await failureOf(work)
-    expect(error.stack).toMatch(/at (async )?theCaller/)
+    expect(error.stack).toMatch(/at (async )?caller/)
     expect(error.stack?.split(error.message)).toHaveLength(2)
   })
 
-  test('of each call, when several get the same error', async () => {
+  test('of each call, even if several get the same error', async () => {
     await onStream(async (stream) => {
       const first = await failureOf(async () => {
         await stream.close()
@@ -138,17 +141,17 @@ describe('the stack shows the caller', () => {
 
   test('a successful call captures no stack', async () => {
     const { stackTraceLimit, prepareStackTrace } = Error
-    let polls = 0
+    let captures = 0
     Error.prepareStackTrace = () => {
-      polls += 1
+      captures += 1
       return ''
     }
     try {
       await db.execute('select 1')
       await inTransaction((tx) => tx.batch(['select 1']))()
-      expect(polls).toBe(0)
+      expect(captures).toBe(0)
       await failureOf(() => db.execute('selec 1'))
-      expect(polls).toBeGreaterThan(0)
+      expect(captures).toBeGreaterThan(0)
       expect(Error.stackTraceLimit).toBe(stackTraceLimit)
     } finally {
       Error.prepareStackTrace = prepareStackTrace
@@ -181,7 +184,7 @@ describe('a printed error shows the statement, but nothing that may be secret', 
     expect(print(error)).not.toContain(SECRET)
   })
 
-  test('on one line, truncated', async () => {
+  test('on one line, and truncated', async () => {
     const error = await failureOf(() => db.execute(`selec\n    at\n${'x'.repeat(10_000)}`))
     expect(print(error)).toContain('SQL: selec at xxx')
     expect(print(error)).toContain('x…\n')
@@ -189,20 +192,23 @@ describe('a printed error shows the statement, but nothing that may be secret', 
     expect((error as SqlError).sql).toHaveLength(10_013)
   })
 
-  test('no token', async () => {
-    const refusing = createServer((_, response) => response.writeHead(401).end('no')).listen(0, '127.0.0.1')
-    await new Promise((resolve) => refusing.once('listening', resolve))
-    const url = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`
+  test('the token is not shown', async () => {
+    const unauthorized = createServer((_, response) => response.writeHead(401).end('no')).listen(
+      0,
+      '127.0.0.1',
+    )
+    await new Promise((resolve) => unauthorized.once('listening', resolve))
+    const url = `http://127.0.0.1:${(unauthorized.address() as AddressInfo).port}`
     await using client = createClient({ url, authToken: 'hunter2' })
     const error = await failureOf(() => client.execute('select ?', [SECRET]))
     expect(print(error)).toContain('SQL: select ?\n')
     expect(print(error)).not.toMatch(/hunter2|must stay secret/)
-    refusing.close()
+    unauthorized.close()
   })
 })
 
-describe('wrong configuration that only a request can show', () => {
-  test('libsql:// for a server without TLS: the error says what to use instead', async () => {
+describe('invalid configuration that only a request can reveal', () => {
+  test('the error for libsql:// on a server without TLS names the URL to use instead', async () => {
     const plain = createServer((_, response) => response.end()).listen(0, '127.0.0.1')
     await new Promise((resolve) => plain.once('listening', resolve))
     const { port } = plain.address() as AddressInfo
@@ -222,16 +228,16 @@ describe('wrong configuration that only a request can show', () => {
 
   test.each([
     ['undefined', () => undefined as never],
-    ['undefined, in time', async () => undefined as never],
+    ['a promise of undefined', async () => undefined as never],
     ['number', () => 5 as never],
   ])('a token function that returns %s', async (what, authToken) => {
     await using client = createClient({ ...database.config, authToken })
     const error = await failureOf(() => client.execute('select 1'))
     expect(error).toBeInstanceOf(TypeError)
     expect(error.message).toBe(
-      `authToken() must return a string, not ${what.startsWith('u') ? 'undefined' : 'a value of type number'}`,
+      `authToken() must return a string, not ${what.includes('undefined') ? 'undefined' : 'a value of type number'}`,
     )
-    expect(error.stack).toMatch(/at (async )?theCaller/)
+    expect(error.stack).toMatch(/at (async )?caller/)
   })
 })
 
@@ -240,7 +246,7 @@ describe('changes of a failed statement that SQLite keeps', () => {
     db.batch([
       'create table kept (a unique)',
       'create table journal (a)',
-      `create trigger picky before insert on kept when new.a = 'bad'
+      `create trigger reject_bad before insert on kept when new.a = 'bad'
        begin insert into journal values ('seen'); select raise(fail, 'no bad ones'); end`,
     ]),
   )
@@ -268,14 +274,14 @@ describe('changes of a failed statement that SQLite keeps', () => {
     expect(await rows()).toBe(count)
   })
 
-  test.each(outcomes)('%s: not_applied once its transaction is rolled back', async (sql) => {
+  test.each(outcomes)('%s is not_applied once its transaction is rolled back', async (sql) => {
     await db.execute('delete from kept')
     const rolledBack = db.transaction((tx) => tx.execute(sql))
     await expect(rolledBack).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT', outcome: 'not_applied' })
     expect(await rows()).toBe(0)
   })
 
-  test.each(outcomes)('%s in a batch: not_applied, because the batch is rolled back', async (sql) => {
+  test.each(outcomes)('%s in a batch is not_applied, because the batch is rolled back', async (sql) => {
     await db.execute('delete from kept')
     await expect(db.batch([sql])).rejects.toMatchObject({ outcome: 'not_applied' })
     expect(await rows()).toBe(0)

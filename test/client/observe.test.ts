@@ -153,12 +153,12 @@ test('reports a transaction that is lost, and one that is retried', async () => 
 })
 
 test('reports a transaction that is about to expire', async () => {
-  await using hasty = createClient({
+  await using impatientClient = createClient({
     ...database.config,
     transactionTimeoutMs: 200,
     observe: (event) => events.push(event),
   })
-  const late = hasty.transaction(async (tx) => {
+  const late = impatientClient.transaction(async (tx) => {
     await tx.execute('insert into t values (1)')
     await vi.waitUntil(() => types().includes('transaction:lost'), { timeout: 60_000 })
   })

@@ -91,8 +91,8 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     await early.close()
     await platform.databases.waitUntilReady('db')
     const branch = { name: 'branch', group: 'eu', seed: { type: 'database', name: 'db' } } as const
-    const made = await platform.databases.ensure(branch, { wait: true })
-    expect(made).toMatchObject({ created: true, database: { parent: { name: 'db' } } })
+    const ensured = await platform.databases.ensure(branch, { wait: true })
+    expect(ensured).toMatchObject({ created: true, database: { parent: { name: 'db' } } })
     expect(await platform.databases.ensure(branch)).toMatchObject({ created: false })
     await expect(platform.databases.ensure({ name: 'db', group: 'default' })).rejects.toThrow(
       'differs from the request',

@@ -79,7 +79,7 @@ test('a batch in a transaction: 2', async () => {
   expect(cost()).toBe(2)
 })
 
-test('an aborted transaction: one more than it had already sent', async () => {
+test('an aborted transaction: 1 more than it had sent', async () => {
   const given = db.transaction(async (tx) => {
     await tx.execute('insert into t (b) values (1)')
     throw new Error('no')
@@ -88,7 +88,7 @@ test('an aborted transaction: one more than it had already sent', async () => {
   expect(cost()).toBe(2)
 })
 
-test('a stream outside a transaction: each statement 1, its end 1', async () => {
+test('a stream outside a transaction: 1 for each statement, and 1 to close it', async () => {
   const stream = openStream(db)
   await stream.execute('select 1')
   await stream.execute('select 2')

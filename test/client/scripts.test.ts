@@ -129,7 +129,7 @@ describe('executeMultiple', () => {
     expect(await rows()).toEqual([])
   })
 
-  test('a whole script as one transaction: a batch of its statements', async () => {
+  test('a whole script runs as one transaction if its statements are sent as a batch', async () => {
     const script = 'insert into t values (1); insert into t values (1)'
     await expect(db.batch(splitStatements(script))).rejects.toMatchObject({ statementIndex: 1 })
     expect(await rows()).toEqual([])

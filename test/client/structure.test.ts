@@ -16,7 +16,7 @@ const values = async (): Promise<unknown[]> =>
 const failure = new Error('boom')
 
 describe('a savepoint that fails', () => {
-  test('ends a savepoint inside it that is not awaited: that savepoint is undone, and the rest is kept', async () => {
+  test('undoes a nested savepoint that is not awaited, and the transaction continues', async () => {
     const inner: unknown[] = []
     await db.transaction(async (tx) => {
       await tx
@@ -79,9 +79,9 @@ describe('a savepoint that fails', () => {
 })
 
 describe('a callback that returns', () => {
-  test('while a savepoint inside it is running: everything is rolled back with an error', async () => {
+  test('while a savepoint is running rolls back everything, with an error', async () => {
     const errors: unknown[] = []
-    const given = db.transaction(async (tx) => {
+    const outcome = db.transaction(async (tx) => {
       await insert(tx, 'one')
       void tx
         .savepoint(async (sp) => {
@@ -90,14 +90,14 @@ describe('a callback that returns', () => {
         })
         .catch((error: unknown) => errors.push(error))
     })
-    await expect(given).rejects.toThrow(/while a savepoint was running.*await/)
-    await expect(given).rejects.toBeInstanceOf(TypeError)
+    await expect(outcome).rejects.toThrow(/while a savepoint was running.*await/)
+    await expect(outcome).rejects.toBeInstanceOf(TypeError)
     expect(await values()).toEqual([])
     await pause(20)
     expect(errors).toHaveLength(1)
   })
 
-  test('while a nested savepoint is running: the nested one is undone, and the transaction continues', async () => {
+  test('while a nested savepoint is running undoes the savepoint, and the transaction continues', async () => {
     await db.transaction(async (tx) => {
       await insert(tx, 'one')
       const failed = tx.savepoint(async (sp) => {
@@ -110,7 +110,7 @@ describe('a callback that returns', () => {
     expect(await values()).toEqual(['one', 'four'])
   })
 
-  test('while rows are being read in a savepoint: the savepoint is undone', async () => {
+  test('while rows are being read in a savepoint undoes the savepoint', async () => {
     await db.transaction(async (tx) => {
       const failed = tx.savepoint(async (sp) => {
         await insert(sp, 'two')
@@ -122,7 +122,7 @@ describe('a callback that returns', () => {
     expect(await values()).toEqual(['four'])
   })
 
-  test('with statements that are not awaited: they are part of the transaction', async () => {
+  test('without awaiting its statements still commits them', async () => {
     await db.transaction(async (tx) => {
       void insert(tx, 'one')
       void tx.batch(["insert into t values ('two')"])
@@ -131,18 +131,18 @@ describe('a callback that returns', () => {
   })
 
   test('a savepoint that ends after its transaction rejects, because it was undone', async () => {
-    const go = Promise.withResolvers<void>()
+    const finish = Promise.withResolvers<void>()
     let late: Promise<unknown> = Promise.resolve()
-    const given = db.transaction(async (tx) => {
+    const outcome = db.transaction(async (tx) => {
       late = tx.savepoint(async () => {
-        await go.promise
+        await finish.promise
         return 'value'
       })
       late.catch(() => {})
       throw failure
     })
-    await expect(given).rejects.toBe(failure)
-    go.resolve()
+    await expect(outcome).rejects.toBe(failure)
+    finish.resolve()
     await expect(late).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
   })
 })
@@ -150,24 +150,24 @@ describe('a callback that returns', () => {
 describe('arguments of a call', () => {
   test('are read when it is made, even if it waits for a savepoint', async () => {
     await db.transaction(async (tx) => {
-      const go = Promise.withResolvers<void>()
-      const savepoint = tx.savepoint(() => go.promise)
-      const args = ['as given']
-      const statement = { sql: 'insert into t values (?)', args: ['as given, too'] }
+      const finish = Promise.withResolvers<void>()
+      const savepoint = tx.savepoint(() => finish.promise)
+      const args = ['as passed']
+      const statement = { sql: 'insert into t values (?)', args: ['as passed, too'] }
       const batch = ["insert into t values ('and this')"]
       const calls = [tx.execute('insert into t values (?)', args), tx.execute(statement), tx.batch(batch)]
       args[0] = 'changed'
       statement.args[0] = 'changed'
       statement.sql = 'commit'
       batch[0] = 'rollback'
-      go.resolve()
+      finish.resolve()
       await Promise.all([savepoint, ...calls])
     })
-    expect(await values()).toEqual(['as given', 'as given, too', 'and this'])
+    expect(await values()).toEqual(['as passed', 'as passed, too', 'and this'])
   })
 })
 
-describe('deadlines inside', () => {
+describe('deadlines inside a transaction', () => {
   test('a savepoint waits for parallel savepoints no longer than its timeout, however many there are', async () => {
     await db.transaction(async (tx) => {
       const others = [0, 1, 2, 3].map(() => tx.savepoint(() => pause(40)))
@@ -188,7 +188,7 @@ describe('deadlines inside', () => {
       const running = tx.execute(slow)
       await pause(5)
       const reason = new Error('changed my mind')
-      const given = Promise.all([
+      const outcome = Promise.all([
         expect(readRows(tx, 'select 1', [], { timeoutMs: 30 }).next()).rejects.toMatchObject({
           code: 'TIMEOUT',
           outcome: 'not_applied',
@@ -200,17 +200,17 @@ describe('deadlines inside', () => {
           reason,
         ),
       ])
-      expect(await settlesBefore(given, running)).toBe(true)
-      await given
+      expect(await settlesBefore(outcome, running)).toBe(true)
+      await outcome
       await running
     })
   })
 
   test('the timeout of a queued statement starts with the call', async () => {
-    await using hasty = createClient({ ...database.config, requestTimeoutMs: 400 })
+    await using impatientClient = createClient({ ...database.config, requestTimeoutMs: 400 })
     const endless = ENDLESS_READ
     const isLost = Promise.withResolvers<void>()
-    const given = hasty.transaction(
+    const outcome = impatientClient.transaction(
       async (tx) => {
         await tx.execute('select 1')
         const running = tx.execute(endless)
@@ -220,13 +220,13 @@ describe('deadlines inside', () => {
       },
       { mode: 'deferred' },
     )
-    // with a separate timeout, it would continue for 400 ms
+    // with its own timeout, it would continue for 400 ms
     expect(
       await settlesBefore(
-        given,
+        outcome,
         isLost.promise.then(() => pause(200)),
       ),
     ).toBe(true)
-    await expect(given).rejects.toThrow()
+    await expect(outcome).rejects.toThrow()
   })
 })

@@ -428,8 +428,8 @@ test('a call on the outer handle inside a savepoint waits only until its timeout
       await expect(given).rejects.toBe(reason)
     })
   })
-  await using hasty = createClient({ ...database.config, transactionTimeoutMs: 80 })
-  const stuck = hasty.transaction(async (tx) => {
+  await using impatientClient = createClient({ ...database.config, transactionTimeoutMs: 80 })
+  const stuck = impatientClient.transaction(async (tx) => {
     await tx.execute(insert('one'))
     await tx.savepoint(() => tx.execute(insert('two')))
   })
@@ -538,8 +538,8 @@ test('a transaction whose COMMIT was rejected is closed when it is idle, like an
   const observe: ClientConfig['observe'] = ({ type }) => {
     if (type === 'transaction:lost') lost.resolve()
   }
-  await using hasty = createClient({ ...database.config, transactionTimeoutMs: 100, observe })
-  await using stream = openStream(hasty)
+  await using impatientClient = createClient({ ...database.config, transactionTimeoutMs: 100, observe })
+  await using stream = openStream(impatientClient)
   stream.begin()
   await stream.execute('insert into child values (99)')
   await expect(stream.commit()).rejects.toBeInstanceOf(SqlError)
@@ -613,9 +613,9 @@ test('if the results of a batch on a stream are too large, the stream is lost, a
 
 test('a concurrent transaction is rejected with a reason, and nothing in it is kept', async () => {
   const begun = db.transaction((tx) => tx.execute('select 1'), { mode: 'concurrent', retry: 2 })
-  const refused = { name: 'SqlError', code: 'SQL_PARSE_ERROR', outcome: 'not_applied' }
+  const rejected = { name: 'SqlError', code: 'SQL_PARSE_ERROR', outcome: 'not_applied' }
   const reason = /^mode 'concurrent' needs Turso's engine: SQL string could not be parsed/
-  await expect(begun).rejects.toMatchObject({ ...refused, message: expect.stringMatching(reason) })
+  await expect(begun).rejects.toMatchObject({ ...rejected, message: expect.stringMatching(reason) })
   const batch = db.batch(['select 1'], { mode: 'concurrent' })
-  await expect(batch).rejects.toMatchObject({ ...refused, message: expect.stringMatching(reason) })
+  await expect(batch).rejects.toMatchObject({ ...rejected, message: expect.stringMatching(reason) })
 })

@@ -98,8 +98,8 @@ test('baton api-tokens and organizations work for a user with one organization, 
     expect.stringContaining('unknown option --organization'),
   ])
   expect((await api('api-tokens', 'revoke', 'ci')).output).toBe('revoked ci\n')
-  const refused = await runBaton(['api-tokens', 'list'], asCi)
-  expect([refused.code, refused.errors]).toEqual([1, expect.stringContaining('401')])
+  const rejected = await runBaton(['api-tokens', 'list'], asCi)
+  expect([rejected.code, rejected.errors]).toEqual([1, expect.stringContaining('401')])
   expect((await api('api-tokens', 'revoke', 'ci')).code).toBe(1)
   await deleteOrganization('second-one')
 })

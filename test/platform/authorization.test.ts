@@ -19,7 +19,7 @@ interface Caller {
   readonly name: string
   readonly token: string | null
   /** The status of every response to a token that is not valid. */
-  readonly refused?: 401
+  readonly rejected?: 401
   readonly level: 'unrestricted' | 'organization' | 'group'
   /** Whether it gives access to the requested organization. */
   readonly isForeign?: boolean
@@ -47,11 +47,11 @@ beforeAll(async () => {
   const orphan = await scene.mint('orphan', { organization, group: 'doomed', scopes: ['full-access'] })
   await scene.done('DELETE', `${own}/groups/doomed`)
   callers.push(
-    { ...owner, name: 'no token', token: null, refused: 401 },
-    { ...owner, name: 'no JWT', token: 'nonsense', refused: 401 },
-    { ...owner, name: 'database token', token: databaseToken, refused: 401 },
-    { ...owner, name: 'revoked', token: revoked, refused: 401 },
-    { ...owner, name: 'of a deleted group', token: orphan, refused: 401 },
+    { ...owner, name: 'no token', token: null, rejected: 401 },
+    { ...owner, name: 'no JWT', token: 'nonsense', rejected: 401 },
+    { ...owner, name: 'database token', token: databaseToken, rejected: 401 },
+    { ...owner, name: 'revoked', token: revoked, rejected: 401 },
+    { ...owner, name: 'of a deleted group', token: orphan, rejected: 401 },
     { ...owner, name: 'unrestricted', token: platform.token, level: 'unrestricted' },
     { ...owner, name: 'organization', token: await scene.mint('organization', { organization }) },
   )
@@ -155,7 +155,7 @@ function isAllowed(route: KnownRoute, caller: Caller): boolean {
  */
 function expectation(route: KnownRoute, caller: Caller): 'let in' | 401 | 403 | 404 {
   if (scopesOf(route).min_level === 'none') return 'let in'
-  if (caller.refused !== undefined) return caller.refused
+  if (caller.rejected !== undefined) return caller.rejected
   if (isAllowed(route, caller)) return 'let in'
   return caller.isForeign === true && isAboutOrganization(route) ? 404 : 403
 }
@@ -181,11 +181,11 @@ async function difference(route: KnownRoute, caller: Caller): Promise<string | n
     ...body,
   })
   const isHidden = status === 404 && reply?.error === 'organization not found'
-  const isRefused = status === 401 || status === 403 || isHidden
-  const found = isRefused ? status : status < 500 || status === 501 ? 'let in' : status
+  const isRejected = status === 401 || status === 403 || isHidden
+  const found = isRejected ? status : status < 500 || status === 501 ? 'let in' : status
   const asked = `${caller.name}: ${route.method} ${path}`
   if (wanted !== found) return `${asked}: ${found}, not ${wanted} ${JSON.stringify(reply)}`
-  return isRefused && typeof reply?.error !== 'string' ? `${asked}: ${status} without an error` : null
+  return isRejected && typeof reply?.error !== 'string' ? `${asked}: ${status} without an error` : null
 }
 
 test('each route allows or rejects each kind of token as documented', {

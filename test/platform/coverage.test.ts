@@ -109,11 +109,11 @@ test('each route succeeds, or responds with 501 and a reason', () => {
 })
 
 test("requests of the vendor's programs are served, except for replicas by the embedded server", () => {
-  const refused = [...COMMAND_LINE_REQUESTS, ...CLIENT_REQUESTS].filter(
+  const rejected = [...COMMAND_LINE_REQUESTS, ...CLIENT_REQUESTS].filter(
     (name) => outcomes.get(name) !== 'yes',
   )
   const isOfReplicas = (name: string): boolean => /\/(?:locations\/\{location\}|instances)/.test(name)
-  expect(refused.filter((name) => inject('target') === 'sqld' || !isOfReplicas(name))).toEqual([])
+  expect(rejected.filter((name) => inject('target') === 'sqld' || !isOfReplicas(name))).toEqual([])
 })
 
 test('each successful response matches /openapi.json, without additional fields', async () => {

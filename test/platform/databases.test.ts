@@ -99,8 +99,8 @@ describe('the initial state of a database', () => {
     expect(await job.json()).toMatchObject({ job_id: 1, status: 'RunSuccess', error: null })
     const { databases } = await scene.done('GET', `${scene.own}/databases?schema=parent`)
     expect(databases).toMatchObject([{ Name: 'child', schema: 'parent', is_schema: false }])
-    const refused = await scene.sendRequest('DELETE', `${scene.own}/databases/parent`)
-    expect([refused.status, refused.body.error]).toEqual([
+    const rejected = await scene.sendRequest('DELETE', `${scene.own}/databases/parent`)
+    expect([rejected.status, rejected.body.error]).toEqual([
       400,
       expect.stringContaining('are still refering to it'),
     ])

@@ -104,8 +104,8 @@ test('at most four exports of a database run at a time; an abandoned one release
   const other = await scene.create('other')
   const slow = await Promise.all([1, 2, 3, 4].map(() => sendRequest(host, token)))
   expect(slow.map(({ status }) => status)).toEqual([200, 200, 200, 200])
-  const refused = await sendRequest(host, token)
-  expect([refused.status, await refused.text()]).toEqual([503, expect.stringContaining('4 exports')])
+  const rejected = await sendRequest(host, token)
+  expect([rejected.status, await rejected.text()]).toEqual([503, expect.stringContaining('4 exports')])
   expect((await fetch(`http://${host}/info`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(
     200,
   )

@@ -32,8 +32,8 @@ test('databases accept the tokens of a configured issuer, within the limits of i
     for (const claims of [full, ofGroup]) expect((await write(claims)).rows).toEqual([['7']])
     const read = await sql(app.host, issuer.token(algorithm, reader), 'SELECT a FROM t')
     expect(read).toMatchObject({ status: 200, rows: [['7']] })
-    const refused = await write(reader)
-    expect(refused.status === 403 || refused.error !== null).toBe(true)
+    const rejected = await write(reader)
+    expect(rejected.status === 403 || rejected.error !== null).toBe(true)
   }
   expect(issuer.requestCount).toBe(1)
   const headers = { authorization: `Bearer ${issuer.token('EdDSA', reader)}` }

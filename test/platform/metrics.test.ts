@@ -45,7 +45,7 @@ test('reports requests, usage and the process in the Prometheus format', async (
     expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{[^{}]*\})? [\d.e+-]+)$/)
 })
 
-test('requires a token of the owner: a metrics token, which is valid for nothing else, or an unrestricted one', async () => {
+test('requires a metrics token or an unrestricted token of the owner; a metrics token is valid for nothing else', async () => {
   const scene = await Scene.forTest()
   const status = async (token: string | null, method = 'GET'): Promise<number> =>
     (await scene.sendRequest(method, '/metrics', { token }).catch(() => ({ status: 200 }))).status

@@ -274,12 +274,12 @@ async function tokens(session: Session, { host, jwt }: Shell): Promise<void> {
   })
   await session.command('group tokens invalidate team', async () => {
     await session.sendRequest('POST', `${O}/groups/team/auth/rotate`)
-    const refused = await session.send({
+    const rejected = await session.send({
       method: 'GET',
       url: `${host}/dump`,
       headers: { authorization: `Bearer ${jwt}` },
     })
-    assert.equal(refused.status, 401)
+    assert.equal(rejected.status, 401)
   })
   await session.command('auth api-tokens mint ci --org local --group team --scope read-only', async () => {
     await session.sendRequest('GET', '/v2/organizations')

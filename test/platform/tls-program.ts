@@ -44,7 +44,7 @@ for await (const event of listen(db, { table: 't', signal: AbortSignal.timeout(2
 }
 
 /** The status with which a client's request is rejected; null if it succeeds. */
-async function refusal(config: Parameters<typeof createClient>[0]): Promise<number | null> {
+async function rejection(config: Parameters<typeof createClient>[0]): Promise<number | null> {
   const client = createClient(config)
   try {
     await client.execute('SELECT 1')
@@ -55,9 +55,9 @@ async function refusal(config: Parameters<typeof createClient>[0]): Promise<numb
     await client.close()
   }
 }
-const withoutToken = await refusal({ url })
+const withoutToken = await rejection({ url })
 const other = url.replace('app-', 'other-')
-const otherDatabase = await refusal({ url: other, authToken })
+const otherDatabase = await rejection({ url: other, authToken })
 // the proxy drops them, so the host determines the database
 const headers = { 'x-namespace': 'default', 'x-namespace-bin': Buffer.from('default').toString('base64') }
 const named = createClient({ url, authToken, headers })
@@ -65,10 +65,10 @@ const table = "SELECT name FROM sqlite_schema WHERE name = 't'"
 const despiteHeaders = (await named.execute(table)).rows.map(({ name }) => name)
 await named.close()
 await platform.databases.rotateTokens('app')
-const afterRotation = await refusal({ url, authToken })
+const afterRotation = await rejection({ url, authToken })
 const newer = String(await platform.databases.createToken('app'))
 await platform.databases.delete('app')
-const afterDeletion = await refusal({ url, authToken: newer })
+const afterDeletion = await rejection({ url, authToken: newer })
 await db.close()
 console.log(
   JSON.stringify({

@@ -29,7 +29,7 @@ async function inHalves(url: string, token: string, body: string): Promise<() =>
 }
 
 describe('a token that is invalidated while the body of its request is in flight', () => {
-  test('for a database: the statements are not executed', async () => {
+  test('for a database prevents the statements from being executed', async () => {
     const scene = await Scene.forTest()
     const { host } = await scene.create('app')
     const token = await scene.tokenFor('app')
@@ -41,7 +41,7 @@ describe('a token that is invalidated while the body of its request is in flight
     expect(names.rows).toEqual([])
   })
 
-  test('for the API: nothing is changed', async () => {
+  test('for the API prevents the change', async () => {
     const scene = await Scene.forTest()
     const { token } = await scene.done('POST', '/v1/auth/api-tokens/brief')
     const url = `${scene.platform.url}${scene.own}/groups`
@@ -93,9 +93,9 @@ describe('tokens for databases', () => {
       return
     }
     expect((await sql(host, body.jwt, 'SELECT count(*) FROM t')).rows).toEqual([['0']])
-    for (const refused of ['SELECT count(*) FROM u', 'INSERT INTO t VALUES (1)', 'DROP TABLE t'])
-      expect([refused, await sql(host, body.jwt, refused)]).not.toEqual([
-        refused,
+    for (const rejected of ['SELECT count(*) FROM u', 'INSERT INTO t VALUES (1)', 'DROP TABLE t'])
+      expect([rejected, await sql(host, body.jwt, rejected)]).not.toEqual([
+        rejected,
         expect.objectContaining({ status: 200, error: null }),
       ])
   })
@@ -108,21 +108,21 @@ describe('tokens for databases', () => {
     const permissions = { read_attach: { databases: ['other'] } }
     const token = await scene.tokenFor('app', '', { permissions })
     const attach = [`ATTACH "${other.id}" AS x`, 'SELECT a FROM x.t']
-    const isRefused = async (with_: string): Promise<boolean> => {
+    const isRejected = async (with_: string): Promise<boolean> => {
       const { status, error } = await sql(app.host, with_, attach)
       return status !== 200 || error !== null
     }
-    expect(await isRefused(token)).toBe(true)
+    expect(await isRejected(token)).toBe(true)
     await scene.done('PATCH', `${scene.own}/databases/other/configuration`, { body: { allow_attach: true } })
     expect(await sql(app.host, token, attach)).toMatchObject({ error: null, rows: [['7']] })
-    expect(await isRefused(await scene.tokenFor('app'))).toBe(true)
+    expect(await isRejected(await scene.tokenFor('app'))).toBe(true)
     // also by name; without permission to attach it, nothing about it is revealed
     const byName = (name: string) => [`/* a */ attach database ${name} AS x`, 'SELECT a FROM x.t']
     for (const name of ['"other"', 'other', '[other]'])
       expect(await sql(app.host, token, byName(name))).toMatchObject({ error: null, rows: [['7']] })
-    const refused = await sql(app.host, await scene.tokenFor('app'), byName('"other"'))
-    expect(JSON.stringify(refused)).not.toContain(other.id)
-    expect(refused.rows).toEqual([])
+    const rejected = await sql(app.host, await scene.tokenFor('app'), byName('"other"'))
+    expect(JSON.stringify(rejected)).not.toContain(other.id)
+    expect(rejected.rows).toEqual([])
     const minted = await scene.server.createToken('app', { access: 'read-only', attach: ['other'] })
     expect((await sql(app.host, minted, byName('"other"'))).rows).toEqual([['7']])
     await expect(scene.server.createToken('app', { attach: ['nowhere'] })).rejects.toThrow('"nowhere"')
@@ -177,16 +177,16 @@ async function listen(host: string, token: string, table: string) {
   const response = await fetch(`http://${host}/beta/listen?table=${table}&action=insert`, {
     headers: { authorization: `Bearer ${token}` },
   })
-  const heard = { text: '', isOver: false }
-  const over = (async () => {
+  const received = { text: '', isClosed: false }
+  const closed = (async () => {
     try {
-      for await (const part of response.body ?? []) heard.text += Buffer.from(part).toString()
+      for await (const part of response.body ?? []) received.text += Buffer.from(part).toString()
     } catch {
       // aborted
     }
-    heard.isOver = true
+    received.isClosed = true
   })()
-  return { status: response.status, heard, over }
+  return { status: response.status, received, closed }
 }
 
 async function until(isSo: () => boolean): Promise<void> {
@@ -213,14 +213,14 @@ describe.each([
     expect(await scene.sendRequest('POST', `${scene.own}/${path}`)).toEqual({ status: 200, body: undefined })
     expect((await sql(host, token, 'SELECT 1')).status).toBe(401)
     expect((await sql(host, token, 'COMMIT', { baton: open.baton })).status).toBe(401)
-    await until(() => changes.heard.isOver)
-    await changes.over
+    await until(() => changes.received.isClosed)
+    await changes.closed
     const fresh = await scene.tokenFor('app')
     // the old stream does not exist for the new token either, and its lock was released
     expect((await sql(host, fresh, 'COMMIT', { baton: open.baton })).status).toBe(400)
     const write = () => sql(host, fresh, ['INSERT INTO t VALUES (2)', 'SELECT a FROM t'])
     expect((await expectNoStall(write)).rows).toEqual([['2']])
-    expect(changes.heard.text).not.toContain('insert')
+    expect(changes.received.text).not.toContain('insert')
 
     expect((await sql(host, groupToken, 'SELECT 1')).status).toBe(isGroup ? 401 : 200)
     expect((await sql(otherDatabase.host, otherToken, 'SELECT 1')).status).toBe(isGroup ? 401 : 200)

@@ -111,7 +111,7 @@ describe('a database is transferred', () => {
     })
   })
 
-  test('with concurrent writers: each acknowledged row exists once', async () => {
+  test('with concurrent writers, and each acknowledged row exists once', async () => {
     const scene = await populated()
     const { host } = await scene.create('app')
     await sql(host, await scene.tokenFor('app'), 'CREATE TABLE t (a)')
@@ -139,7 +139,7 @@ describe('a database is transferred', () => {
     expect(acknowledged.filter((name) => !kept.includes(name))).toEqual([])
   })
 
-  test('to two groups at the same time: it is complete, and in a group for which the transfer was acknowledged', async () => {
+  test('to two groups at the same time, and is complete in a group for which the transfer was acknowledged', async () => {
     const scene = await populated()
     const { host } = await scene.create('app')
     await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
@@ -229,7 +229,7 @@ describe('a database is transferred', () => {
       token: bob,
       body: { name: 'default', location: 'local' },
     })
-    const refusals: [object, number, string?][] = [
+    const rejections: [object, number, string?][] = [
       // a member cannot transfer it
       [{ org: 'bobs' }, 403, bob],
       [{ org: 'theirs' }, 404],
@@ -242,7 +242,7 @@ describe('a database is transferred', () => {
       [{ org: 'local', group: 'team' }, 404, otherGroupToken],
       [{ org: 'mine' }, 404, outsider],
     ]
-    for (const [body, status, token] of refusals)
+    for (const [body, status, token] of rejections)
       expect([body, (await transfer(scene, body, token)).status]).toEqual([body, status])
     await scene.done('POST', `${MINE}/databases`, { body: { name: 'app', group: 'default' } })
     expect((await transfer(scene, { org: 'mine' })).status).toBe(409)

@@ -17,13 +17,13 @@ function bodies(baton: string): Readonly<Record<string, string>> {
     'duplicate key, first': `{"baton":${quoted},"baton":null,"requests":${requests}}`,
     'duplicate key, last': `{"baton":null,"baton":${quoted},"requests":${requests}}`,
     array: `[${quoted},${requests}]`,
-    'array in it': `{"baton":${quoted},"requests":[["execute",["insert into t values (666)"]]]}`,
+    'nested array': `{"baton":${quoted},"requests":[["execute",["insert into t values (666)"]]]}`,
     'baton in an array': `{"baton":[${quoted}],"requests":${requests}}`,
     'byte order mark': `\ufeff{"baton":${quoted},"requests":${requests}}`,
     padded: `{"baton":"${baton}=","requests":${requests}}`,
     'with a line feed': `{"baton":"${baton}\\n","requests":${requests}}`,
     'other alphabet': `{"baton":"${baton.replaceAll('+', '-').replaceAll('/', '_')}=","requests":${requests}}`,
-    cut: `{"baton":"${baton.slice(0, 63)}","requests":${requests}}`,
+    truncated: `{"baton":"${baton.slice(0, 63)}","requests":${requests}}`,
     'cursor object': `{"baton":${quoted},"batch":{"steps":[{"stmt":${JSON.stringify(INSERT['stmt'])}}]}}`,
     'cursor array': `[${quoted},[[[[${JSON.stringify('insert into t values (666)')}]]]]]`,
   }
@@ -59,11 +59,11 @@ describe.each(KINDS)('a baton is valid only for its own database: $backend, auth
     const baton = await openStream()
     const body = bodies(baton)[form] as string
     const path = form.startsWith('cursor') ? '/other/v3/cursor' : '/other/v3/pipeline'
-    const addressed = [
+    const responses = [
       attacked.post(path, body, foreign),
       attacked.post(path.slice('/other'.length), body, { ...foreign, 'x-namespace': 'other' }),
     ]
-    for (const response of await Promise.all(addressed)) {
+    for (const response of await Promise.all(responses)) {
       // some forms no longer contain a baton, and are executed on the database to which they were sent
       if (!form.startsWith('duplicate key, first')) expect([form, response.status]).toEqual([form, 400])
     }
@@ -101,14 +101,14 @@ describe.each(KINDS)('a baton is valid only for its own database: $backend, auth
 })
 
 describe.each(KINDS.filter(({ auth }) => auth))(
-  'a baton needs the permissions of its stream: $backend',
+  'a baton requires the permissions of its stream: $backend',
   (kind) => {
     test('is rejected without a token, and with a read-only token', async () => {
       await using attacked = await AttackedServer.start(kind)
       const headers = await attacked.headers()
       const reader = await attacked.headers('app', 'read-only')
-      const open = { requests: [{ type: 'store_sql', sql_id: 1, sql: 'create table made(a)' }] }
-      const baton = batonOf(await attacked.post('/app/v3/pipeline', open, headers))
+      const storeSql = { requests: [{ type: 'store_sql', sql_id: 1, sql: 'create table made(a)' }] }
+      const baton = batonOf(await attacked.post('/app/v3/pipeline', storeSql, headers))
       const run = { baton, requests: [{ type: 'execute', stmt: { sql_id: 1 } }, close] }
       expect((await attacked.post('/app/v3/pipeline', run)).status).toBe(401)
       expect([400, 403]).toContain((await attacked.post('/app/v3/pipeline', run, reader)).status)

@@ -115,20 +115,18 @@ export function generateRequest(random: () => number, batons: readonly string[])
 }
 
 function bodyFor(random: () => number, path: string, batons: readonly string[]): string {
-  const given: Json =
-    random() < 0.5 || batons.length === 0 ? null : malformedBaton(random, pick(random, batons))
+  const baton: Json =
+    random() < 0.5 || batons.length === 0 ? null : maybeCorruptedBaton(random, pick(random, batons))
   const requests = Array.from({ length: 1 + Math.floor(random() * 4) }, () => operation(random))
   if (random() < 0.5) requests.push({ type: 'close' })
-  const whole: Json = path.endsWith('cursor')
-    ? { baton: given, batch: batch(random) }
-    : { baton: given, requests }
+  const body: Json = path.endsWith('cursor') ? { baton, batch: batch(random) } : { baton, requests }
   const isMutated = random() < 0.4
-  const text = JSON.stringify(isMutated ? mutate(random, whole) : whole)
-  return random() < 0.1 ? damage(random, text) : text
+  const text = JSON.stringify(isMutated ? mutate(random, body) : body)
+  return random() < 0.1 ? corrupt(random, text) : text
 }
 
-function malformedBaton(random: () => number, baton: string): string {
-  return random() < 0.7 ? baton : damage(random, baton)
+function maybeCorruptedBaton(random: () => number, baton: string): string {
+  return random() < 0.7 ? baton : corrupt(random, baton)
 }
 
 function operation(random: () => number): Json {
@@ -181,7 +179,7 @@ function statement(random: () => number): Json {
 const sql = (random: () => number): string =>
   random() < 0.5 ? pick(random, QUERIES) : generateChange(random)
 
-/** The same text with one part replaced, removed or duplicated. */
+/** Returns a value with one part replaced, removed or duplicated. */
 function mutate(random: () => number, value: Json): Json {
   if (random() < 0.15 || typeof value !== 'object' || value === null) return pick(random, MALFORMED)
   if (Array.isArray(value)) {
@@ -200,8 +198,8 @@ function mutate(random: () => number, value: Json): Json {
   )
 }
 
-/** Text with some characters removed or replaced. */
-function damage(random: () => number, text: string): string {
+/** Returns a text with some characters removed or replaced. */
+function corrupt(random: () => number, text: string): string {
   const at = Math.floor(random() * text.length)
   const length = 1 + Math.floor(random() * 3)
   return text.slice(0, at) + pick(random, ['', '\u0000', '{', '"', '\\', 'é', ',,']) + text.slice(at + length)

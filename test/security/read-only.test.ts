@@ -10,7 +10,7 @@ import { generateChange, SCHEMA } from './generated-statements.ts'
 const STATEMENTS = Number(
   process.env['ATTACK_STATEMENTS'] ?? (process.env['TEST_RELEASE'] === undefined ? 200 : 500),
 )
-const AT_ONCE = 8
+const CONCURRENCY = 8
 const SEED = Number(process.env['ATTACK_SEED'] ?? 20_260)
 
 const stmt = (sql: string) => ({ type: 'execute', stmt: { sql } })
@@ -31,7 +31,7 @@ const ROUTES: Readonly<Record<string, (sql: string) => { path: string; body: obj
       ],
     },
   }),
-  'step that is skipped': (sql) => ({
+  'skipped step': (sql) => ({
     path: '/v3/pipeline',
     body: {
       requests: [
@@ -58,7 +58,7 @@ const ROUTES: Readonly<Record<string, (sql: string) => { path: string; body: obj
       ],
     },
   }),
-  'stored text, described': (sql) => ({
+  'describe of a stored text': (sql) => ({
     path: '/v3/pipeline',
     body: {
       requests: [{ type: 'store_sql', sql_id: 1, sql }, { type: 'describe', sql_id: 1 }, { type: 'close' }],
@@ -133,18 +133,18 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
     return response?.status ?? 0
   }
 
-  test.for(Object.keys(ROUTES))(`${STATEMENTS} statements by %s (seed ${SEED})`, async (name) => {
+  test.for(Object.keys(ROUTES))(`${STATEMENTS} statements sent by %s (seed ${SEED})`, async (name) => {
     const random = seeded(SEED)
     const statements = Array.from({ length: STATEMENTS }, () => generateChange(random))
     const headers = await attacked.headers('app', 'read-only')
-    const lane = async (): Promise<void> => {
+    const worker = async (): Promise<void> => {
       for (let sql = statements.pop(); sql !== undefined; sql = statements.pop()) {
         const status = await send(name, sql, headers)
         // rejections are expected, but without a free stream, nothing would have been tested
         expect([sql, status]).not.toEqual([sql, 429])
       }
     }
-    await Promise.all(Array.from({ length: AT_ONCE }, lane))
+    await Promise.all(Array.from({ length: CONCURRENCY }, worker))
     expect(await dump()).toBe(before)
     expect(await hashes()).toEqual(bytesBefore)
   })

@@ -9,7 +9,7 @@ import { SCHEMA } from './generated-statements.ts'
 
 const COUNT = Number(process.env['FUZZ_REQUESTS'] ?? 1_000)
 const SEED = Number(process.env['FUZZ_SEED'] ?? Date.now() % 2 ** 31)
-const AT_ONCE = 8
+const CONCURRENCY = 8
 /** A transaction may hold the write lock for 5 s, and several may be queued. */
 const MAX_WAIT_MS = 60_000
 const LISTEN_MS = 30
@@ -29,7 +29,7 @@ interface TestResponse {
   readonly body: string
 }
 
-const agent = new http.Agent({ keepAlive: true, maxSockets: AT_ONCE })
+const agent = new http.Agent({ keepAlive: true, maxSockets: CONCURRENCY })
 
 async function send(
   server: LocalServer,
@@ -95,7 +95,7 @@ test(`${COUNT} generated requests (seed ${SEED})`, { timeout: 120_000 + COUNT * 
   const findings: string[] = []
   const seen = new Map<number, number>()
   let remaining = COUNT
-  const lane = async (): Promise<void> => {
+  const worker = async (): Promise<void> => {
     while (remaining > 0 && findings.length < 5) {
       remaining -= 1
       const request = generateRequest(random, batons)
@@ -107,7 +107,7 @@ test(`${COUNT} generated requests (seed ${SEED})`, { timeout: 120_000 + COUNT * 
       if (baton !== undefined) batons = [...batons.slice(-20), baton]
     }
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, lane))
+  await Promise.all(Array.from({ length: CONCURRENCY }, worker))
   console.log(
     `requests: ${JSON.stringify({ seed: SEED, ...Object.fromEntries(seen), rssMb: Math.round(process.memoryUsage.rss() / 1e6) })}`,
   )

@@ -190,8 +190,8 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
       batch: { steps: [{ stmt: { sql: 'create table made(a)' } }, { stmt: { sql: 'select 42' } }] },
     }
     const { status, text } = await attacked.post('/app/v3/cursor', body, headers)
-    const refusal = "Current session doesn't not have Write permission"
-    expect([status, text.includes(refusal), text.includes('"42"')]).toEqual([403, true, false])
+    const rejection = "Current session doesn't not have Write permission"
+    expect([status, text.includes(rejection), text.includes('"42"')]).toEqual([403, true, false])
     const read = { batch: { steps: [{ stmt: { sql: 'select 42' } }] } }
     expect((await attacked.post('/app/v3/cursor', read, headers)).text).toContain('"value":"42"')
     const check = { requests: [execute('select count(*) from sqlite_schema'), close] }

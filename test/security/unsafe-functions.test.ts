@@ -28,7 +28,7 @@ const UNSAFE = [
 ]
 
 /** Other functions of the engine: some that were fixed, an additional one, and one that rejects all calls. */
-const HERE: readonly string[] = [
+const OTHER_FUNCTIONS: readonly string[] = [
   'regexp',
   'regexpi',
   'vector8',
@@ -42,7 +42,7 @@ const HERE: readonly string[] = [
 const SECRET = 'a row of a transaction that is open'
 
 /** A server, the headers of a reader, and an open transaction, which must still exist at the end. */
-async function scene() {
+async function openTransaction() {
   const server = await AttackedServer.start({ backend: 'embedded', auth: true })
   const token = (await server.headers()).authorization?.slice('Bearer '.length) as string
   const reader = await server.server.createToken('app', { access: 'read-only' })
@@ -74,13 +74,13 @@ test('the engine has no functions except those in the list', async () => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   const found = await query(server.url(), 'select distinct lower(name) from pragma_function_list')
   const unknown = found.flat().filter((name) => !ALLOWED_FUNCTIONS.has(String(name)))
-  expect(unknown.sort()).toEqual([...HERE].sort())
+  expect(unknown.sort()).toEqual([...OTHER_FUNCTIONS].sort())
   const reply = await pipeline(server.url(), [execute("select sqlite_log(1, 'a')"), close])
   expect(reply.results[0]?.error?.code).toBe('SQLITE_AUTH')
 })
 
 test('rejects unsafe calls with a read-only token in any spelling, while a transaction stays open', async () => {
-  const { server, reader, commit } = await scene()
+  const { server, reader, commit } = await openTransaction()
   await using _ = server
   for (const call of UNSAFE) {
     for (const sql of [
@@ -105,7 +105,7 @@ test.each([
   'create table d(a check (CALL is null))',
   'create index d on t(CALL)',
   'create index d on t(a) where CALL is null',
-])('a schema cannot contain them: %s', async (sql) => {
+])('a schema cannot contain unsafe functions: %s', async (sql) => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   await query(server.url(), 'create table t(a)')
   const texts = [sql.replace('CALL', "replicate('a', 0)"), 'insert into d(a) values (1) returning *']
@@ -119,7 +119,7 @@ test.each([
 test.each([
   ['create view d as select CALL as a', 'select * from d'],
   ['create trigger d after insert on t begin select CALL; end', 'insert into t values (1)'],
-])('those in an existing schema fail: %s', async (definition, use) => {
+])('unsafe functions in an existing schema fail: %s', async (definition, use) => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   await query(server.url(), 'create table t(a)')
   await pipeline(server.url(), [execute(definition.replace('CALL', "replicate('a', 0)")), close])
@@ -127,7 +127,7 @@ test.each([
   expect(reply.results[0]?.error?.message).toContain('no such function: replicate')
 })
 
-test('a database file created elsewhere cannot call them either', async () => {
+test('a database file created elsewhere cannot call unsafe functions either', async () => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   const path = join(server.directory, 'elsewhere.db')
   const file = new DatabaseSync(path)
@@ -215,7 +215,7 @@ test('vectors from text with a NUL, and from a malformed blob, do not leak memor
 })
 
 test('parts of a blob can be requested, even beyond its end', async () => {
-  const { server, reader, commit } = await scene()
+  const { server, reader, commit } = await openTransaction()
   await using _ = server
   for (let round = 0; round < 40; round += 1) {
     const bytes = (1 + (round % 4)) * 1024 * 1024
@@ -238,7 +238,7 @@ function nestedArrays(depth: number): Buffer {
 }
 
 test('JSON that is nested too deeply is rejected, and a transaction stays open', async () => {
-  const { server, reader, commit } = await scene()
+  const { server, reader, commit } = await openTransaction()
   await using _ = server
   const path = "'$' || replace(hex(zeroblob(100000)), '00', '.a')"
   const indexes = "'$' || replace(hex(zeroblob(100000)), '00', '[#]')"
@@ -270,7 +270,7 @@ test('JSON that is nested too deeply is rejected, and a transaction stays open',
 })
 
 test('calls with unexpected arguments do not crash the engine', async () => {
-  const { server, token, reader, commit } = await scene()
+  const { server, token, reader, commit } = await openTransaction()
   await using _ = server
   const other = server.url('other')
   const owner = (await server.headers('other')).authorization?.slice('Bearer '.length) as string

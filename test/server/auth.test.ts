@@ -39,7 +39,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       await rm(directory, { recursive: true, force: true })
     })
 
-    async function refusal(authorization: string | null, target = url): Promise<[number, string]> {
+    async function rejection(authorization: string | null, target = url): Promise<[number, string]> {
       const response = await fetch(`${target}/v2/pipeline`.replace('//v2', '/v2'), {
         method: 'POST',
         body: JSON.stringify({ requests: [execute('SELECT 1'), close] }),
@@ -55,36 +55,42 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
     }
 
     test('rejects missing, malformed and forged tokens, and other schemes', async () => {
-      expect(await refusal(null)).toEqual([401, unauthorized('Expected authorization header but none given')])
-      expect(await refusal('nonsense')).toEqual([
+      expect(await rejection(null)).toEqual([
+        401,
+        unauthorized('Expected authorization header but none given'),
+      ])
+      expect(await rejection('nonsense')).toEqual([
         401,
         unauthorized("Auth string does not conform to '<scheme> <token>' form"),
       ])
-      expect((await refusal('Basic abc'))[0]).toBe(401)
-      expect(await refusal('Bearer abc')).toEqual([401, unauthorized('The JWT is invalid')])
+      expect((await rejection('Basic abc'))[0]).toBe(401)
+      expect(await rejection('Bearer abc')).toEqual([401, unauthorized('The JWT is invalid')])
       const forged = `${token.slice(0, -8)}AAAAAAAA`
-      expect(await refusal(`Bearer ${forged}`)).toEqual([401, unauthorized('The JWT is invalid')])
+      expect(await rejection(`Bearer ${forged}`)).toEqual([401, unauthorized('The JWT is invalid')])
     })
 
     test('rejects expired tokens after a minute of leeway, and tokens with an audience', async () => {
       const now = Math.floor(Date.now() / 1_000)
-      expect(await refusal(await custom({ exp: now - 120 }))).toEqual([
+      expect(await rejection(await custom({ exp: now - 120 }))).toEqual([
         401,
         unauthorized('The JWT has expired'),
       ])
-      expect((await refusal(await custom({ exp: now - 30 })))[0]).toBe(200)
-      expect(await refusal(await custom({ aud: 'x' }))).toEqual([401, unauthorized('Authentication failed')])
-      expect((await refusal(`Bearer ${await server.createToken('app', { expiresInSeconds: 60 })}`))[0]).toBe(
-        200,
-      )
+      expect((await rejection(await custom({ exp: now - 30 })))[0]).toBe(200)
+      expect(await rejection(await custom({ aud: 'x' }))).toEqual([
+        401,
+        unauthorized('Authentication failed'),
+      ])
+      expect(
+        (await rejection(`Bearer ${await server.createToken('app', { expiresInSeconds: 60 })}`))[0],
+      ).toBe(200)
     })
 
     test('rejects a token for another database: as invalid if signed with its own key, with not found if signed with the key of the group', async () => {
       const foreign = await server.createToken('other')
-      expect(await refusal(`Bearer ${foreign}`)).toEqual([401, unauthorized('The JWT is invalid')])
+      expect(await rejection(`Bearer ${foreign}`)).toEqual([401, unauthorized('The JWT is invalid')])
       const named = await custom({ id: databaseIdOf(foreign) })
-      expect(await refusal(named)).toEqual([404, `{"error":"Namespace \`app\` doesn't exist"}`])
-      expect(await refusal(null, `${server.url}/nobody/`)).toEqual([
+      expect(await rejection(named)).toEqual([404, `{"error":"Namespace \`app\` doesn't exist"}`])
+      expect(await rejection(null, `${server.url}/nobody/`)).toEqual([
         404,
         `{"error":"Namespace \`nobody\` doesn't exist"}`,
       ])

@@ -18,7 +18,7 @@ const hasSqld = await findSqld().then(
 )
 
 describe('one database cannot affect another', () => {
-  test('a file that cannot be opened: only its database returns 500, and it works again once the file is repaired', async () => {
+  test('if a file cannot be opened, only its database returns 500, until the file is repaired', async () => {
     const dataDirectory = await temporaryDirectory()
     await using server = await startLocalServer({ dataDirectory })
     const a = await createIn(dataDirectory, server, 'a')
@@ -107,7 +107,7 @@ async function createIn(dataDirectory: string, server: LocalServer, name: string
 describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
   'SIGKILL of a server with back end %s',
   (backend) => {
-    test('during 1,000 writes: no acknowledged write is lost', async () => {
+    test('during 1,000 writes loses no acknowledged write', async () => {
       const directory = await temporaryDirectory()
       const first = await startDevServer(directory, backend)
       await query(first.url, 'CREATE TABLE t(a INTEGER PRIMARY KEY)')

@@ -230,8 +230,11 @@ test('EXPLAIN of a schema change in a transaction with a read-only token is reje
   const { server, url, reader } = await withReader()
   await using _ = server
   const open = await pipeline(url, [execute('BEGIN'), execute('SAVEPOINT baton_undone')], { token: reader })
-  const refused = await pipeline(url, [execute('EXPLAIN DROP TABLE n')], { token: reader, baton: open.baton })
-  expect([refused.status, refused.text]).toEqual([403, expect.stringContaining('Write permission')])
+  const rejected = await pipeline(url, [execute('EXPLAIN DROP TABLE n')], {
+    token: reader,
+    baton: open.baton,
+  })
+  expect([rejected.status, rejected.text]).toEqual([403, expect.stringContaining('Write permission')])
 })
 
 test('the most complex pattern that LIKE accepts does not end other transactions', async () => {

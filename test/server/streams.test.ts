@@ -42,8 +42,8 @@ describe('batons', () => {
     await using server = await startLocalServer()
     const opened = await Promise.all(Array.from({ length: 128 }, () => pipeline(server.url, [])))
     expect(opened.every(({ status }) => status === 200)).toBe(true)
-    const refused = await pipeline(server.url, [close])
-    expect([refused.status, refused.text]).toEqual([
+    const rejected = await pipeline(server.url, [close])
+    expect([rejected.status, rejected.text]).toEqual([
       429,
       '{"error":"Timed out while opening database connection"}',
     ])
@@ -121,7 +121,7 @@ describe('a client that disconnects', () => {
     expect(codes(late)).toEqual(['ok', 'ok'])
   })
 
-  test('while its statement is running: its transaction ends at once, and blocks nobody', async () => {
+  test('while its statement is running ends its transaction at once, so that no other client is blocked', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const requests = [execute('BEGIN IMMEDIATE'), execute("INSERT INTO t VALUES ('gone')"), execute(ENDLESS)]
@@ -134,7 +134,7 @@ describe('a client that disconnects', () => {
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([['next']])
   })
 
-  test('while its write waits for the write lock: it is removed from the queue, and not applied', async () => {
+  test('while its write waits for the write lock removes the write from the queue', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const holder = await pipeline(server.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('holder')")])

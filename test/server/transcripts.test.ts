@@ -15,7 +15,7 @@ import { TokenForge } from './token-forge.ts'
 import { readTranscripts, type Transcript, waitingTimeMs } from './transcript.ts'
 
 /** Maximum number of concurrent cases that mostly wait, in addition to the others. */
-const SLOW_LANES = 12
+const SLOW_WORKERS = 12
 const SLOW_FROM_MS = 1_000
 /** The name that the recorded server uses for itself. */
 const RECORDED_VERSION = 'sqld 0.24.32 (40c272de 2025-02-14)'
@@ -38,14 +38,14 @@ beforeAll(async () => {
   const queue = [...slow]
   const started = new Map<number, (outcome: Promise<readonly Mismatch[]>) => void>()
   for (const { id } of slow) outcomes.set(id, new Promise((resolve) => started.set(id, resolve)))
-  const lane = async (): Promise<void> => {
+  const worker = async (): Promise<void> => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
       const outcome = replayInTime(() => replayAlone(next))
       started.get(next.id)?.(outcome)
       await outcome.catch(() => {}) // the test that awaits it fails
     }
   }
-  for (let count = 0; count < SLOW_LANES; count += 1) void lane()
+  for (let count = 0; count < SLOW_WORKERS; count += 1) void worker()
 })
 afterAll(() => server.close())
 

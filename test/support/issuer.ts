@@ -61,7 +61,7 @@ export class Issuer implements AsyncDisposable {
    */
   token(kid: string, claims: object | string, header: object = {}, seal?: (text: Buffer) => Buffer): string {
     const secret = this.#private.get(kid)
-    if (secret === undefined) throw new Error(`there is no key ${kid}`)
+    if (secret === undefined) throw new Error(`key ${kid} not found`)
     const { algorithm, key } = secret
     const part = (value: object | string): string =>
       Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')

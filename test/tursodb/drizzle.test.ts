@@ -19,7 +19,7 @@ const migration = (at: number, text: string) => ({
   breakpoints: true,
 })
 
-describe('migrate() of Drizzle', () => {
+describe('migrate() for Drizzle', () => {
   test('applies pending migrations once', async () => {
     const { db, close, server } = await open()
     const one = migration(1, 'create table a (id integer primary key)')
@@ -62,10 +62,10 @@ describe('migrate() of Drizzle', () => {
   })
 
   test.each([
-    ['a row of a child without its parent', 'delete from p where id = 1'],
-    ['a key of two columns', 'delete from pair'],
-    ['a parent that is gone', 'drop table p'],
-    ['a new key', 'create table "new" ("x""y" integer references p);insert into "new" values (77)'],
+    ['deleting the parent of a row', 'delete from p where id = 1'],
+    ['deleting the parent of a row with a composite key', 'delete from pair'],
+    ['dropping a parent table', 'drop table p'],
+    ['a new foreign key', 'create table "new" ("x""y" integer references p);insert into "new" values (77)'],
   ])('rejects %s', async (_, text) => {
     const { db, close, server } = await open()
     const schema = migration(

@@ -24,12 +24,12 @@ const SCHEMA = [
   'create table f (id integer primary key, p references p (id))',
   'create table later (id integer primary key, p references p (id) deferrable initially deferred)',
   'create table typed (a int, b any) strict',
-  'create table refusing (a)',
-  "create trigger refuse before insert on refusing begin select raise(abort, 'no way'); end",
+  'create table rejecting (a)',
+  "create trigger reject before insert on rejecting begin select raise(abort, 'no way'); end",
   "insert into p values (1, 'u', 'n', 1)",
 ]
 
-const REFUSED = [
+const FAILING_SQL = [
   "insert into p values (1, 'u2', 'n2', 1)",
   "insert into p values (2, 'u', 'n2', 1)",
   "insert into p values (2, 'u2', null, 1)",
@@ -39,7 +39,7 @@ const REFUSED = [
   'insert into f values (1, 77)',
   'delete from p where id = 1',
   "insert into typed values ('x', 1)",
-  'insert into refusing values (1)',
+  'insert into rejecting values (1)',
   "insert into p values ('x', 'u2', 'n2', 1)",
   'selec 1',
   'select * from p where',
@@ -83,7 +83,7 @@ const errorOf = (promise: Promise<unknown>): Promise<SqlError> =>
   )
 
 /** Runs a statement with foreign keys, which the engine does not enforce by default. */
-async function refuse(name: string, sql: string): Promise<SqlError> {
+async function rejectionFrom(name: string, sql: string): Promise<SqlError> {
   const stream = openStream(clients.get(name) as Client)
   await stream.execute('pragma foreign_keys = on')
   const error = await errorOf(stream.execute(sql))
@@ -91,24 +91,28 @@ async function refuse(name: string, sql: string): Promise<SqlError> {
   return error
 }
 
-test.each(REFUSED)('%s fails with the same error as on libsql-server', async (sql) => {
-  const own = await refuse('tursodb', sql)
+test.each(FAILING_SQL)('%s fails with the same error as on libsql-server', async (sql) => {
+  const own = await rejectionFrom('tursodb', sql)
   expect(own).toBeInstanceOf(SqlError)
   expect(own.message).not.toMatch(/failed: (?:Runtime|Parse|Transaction|near)|\(19\)/)
   if (!clients.has('sqld')) return
-  const { code, extendedCode, constraint, outcome } = await refuse('sqld', sql)
+  const { code, extendedCode, constraint, outcome } = await rejectionFrom('sqld', sql)
   expect(own).toMatchObject({ code, extendedCode, constraint, outcome })
 })
 
-test('a constraint has its kind, table and columns', async () => {
+test('an error names the kind, table and columns of its constraint', async () => {
   const db = clients.get('tursodb') as Client
   const unique = await errorOf(db.execute('insert into k values (1, 1), (1, 1)'))
   expect(unique.constraint).toEqual({ kind: 'unique', table: 'k', columns: ['a', 'b'] })
   expect(unique.message).toBe('UNIQUE constraint failed: k.a, k.b')
   expect(isUniqueViolation(unique)).toBe(true)
-  expect(isNotNullViolation(await refuse('tursodb', "insert into p values (2, 'u2', null, 1)"))).toBe(true)
-  expect(isCheckViolation(await refuse('tursodb', "insert into p values (2, 'u2', 'n2', 0)"))).toBe(true)
-  expect(isForeignKeyViolation(await refuse('tursodb', 'insert into f values (1, 77)'))).toBe(true)
+  expect(isNotNullViolation(await rejectionFrom('tursodb', "insert into p values (2, 'u2', null, 1)"))).toBe(
+    true,
+  )
+  expect(isCheckViolation(await rejectionFrom('tursodb', "insert into p values (2, 'u2', 'n2', 0)"))).toBe(
+    true,
+  )
+  expect(isForeignKeyViolation(await rejectionFrom('tursodb', 'insert into f values (1, 77)'))).toBe(true)
 })
 
 test('RAISE() with the text of a lock error is not treated as one, so that nothing is executed twice', async () => {
@@ -140,7 +144,7 @@ test('the error of a batch identifies the statement, and the batch is rolled bac
   expect((await db.execute("select * from k where a = 'batch'")).rows).toEqual([])
 })
 
-test('a cursor has the same error', async () => {
+test('a cursor reports the same error', async () => {
   const db = clients.get('tursodb') as Client
   const error = await errorOf(collect(readRows(db, "select json('x')")))
   expect(error).toMatchObject({ code: 'SQLITE_UNKNOWN', message: 'malformed JSON' })

@@ -13,7 +13,7 @@ export function openWith(config: ClientConfig): Subject {
       transaction: (at) => transaction(db, idOf(at)),
       transactionAtOnce: (at) =>
         db.transaction((tx) =>
-          Promise.all(Array.from({ length: 5 }, (_, more) => tx.execute(SELECT, [idOf(at + more)]))),
+          Promise.all(Array.from({ length: 5 }, (_, offset) => tx.execute(SELECT, [idOf(at + offset)]))),
         ),
       batch10: batch(10),
       batch100: batch(100),
@@ -31,4 +31,4 @@ const transaction = (db: Client, id: number): Promise<void> =>
   })
 
 export const inserts = (at: number, size: number): { sql: string; args: [number, string] }[] =>
-  Array.from({ length: size }, (_, more) => ({ sql: INSERT, args: [((at + more) % IDS) + 1, 'text'] }))
+  Array.from({ length: size }, (_, offset) => ({ sql: INSERT, args: [((at + offset) % IDS) + 1, 'text'] }))

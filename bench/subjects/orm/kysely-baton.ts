@@ -1,5 +1,5 @@
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import type { Subject } from '../../lib/subject.ts'
-import { overDialect } from './kysely-operations.ts'
+import { openWithDialect } from './kysely-operations.ts'
 
-export const open = (url: string): Promise<Subject> => overDialect(new BatonDialect({ url }))
+export const open = (url: string): Promise<Subject> => openWithDialect(new BatonDialect({ url }))

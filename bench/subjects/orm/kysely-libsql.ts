@@ -1,5 +1,5 @@
 import { LibsqlDialect } from '@libsql/kysely-libsql'
 import type { Subject } from '../../lib/subject.ts'
-import { overDialect } from './kysely-operations.ts'
+import { openWithDialect } from './kysely-operations.ts'
 
-export const open = (url: string): Promise<Subject> => overDialect(new LibsqlDialect({ url }))
+export const open = (url: string): Promise<Subject> => openWithDialect(new LibsqlDialect({ url }))

@@ -4,7 +4,7 @@ import { idOf, type Subject } from '../../lib/subject.ts'
 import type { Tables } from './schema.ts'
 
 /** The operations with Kysely, for any dialect. */
-export async function overDialect(dialect: Dialect): Promise<Subject> {
+export async function openWithDialect(dialect: Dialect): Promise<Subject> {
   const db = new Kysely<Tables>({ dialect })
   const migrations: Record<string, Migration> = { '1': { up: async () => {} } }
   const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } })

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { newKeyPair } from '@batonsql/server-common/auth'
 import {
-  BackendRefusal,
+  BackendRejection,
   type DatabaseBackend,
   type DatabaseId,
   type DatabaseSettings,
@@ -86,7 +86,7 @@ test('keeps nothing of a database that the back end rejects, and uses a new id f
   const { create: original } = backend
   backend.create = async (id) => {
     await original(id)
-    throw new BackendRefusal('the dump is empty')
+    throw new BackendRejection('the dump is empty')
   }
   await expect(create('a')).rejects.toMatchObject({ status: 400, message: 'the dump is empty' })
   expect([states(), backend.present.size]).toEqual([[], 0])
@@ -118,7 +118,7 @@ test('rejects the creation of a database whose group is transferred in the meant
   expect([states(), backend.requestedIds]).toEqual([[], []])
 })
 
-test('`reconcile` cleans up after a crash: it deletes databases that were partly created or removed, and marks missing ones as lost', async () => {
+test('`reconcile` cleans up after a crash by deleting databases that were partly created or removed, and marking missing ones as lost', async () => {
   const [created, creating, deleting, missing] = [
     await create('made'),
     await create('creating'),

@@ -1,6 +1,6 @@
 import { newKeyPair } from '@batonsql/server-common/auth'
 import {
-  BackendRefusal,
+  BackendRejection,
   type DatabaseBackend,
   type DatabaseId,
   type DatabaseSettings,
@@ -9,9 +9,9 @@ import {
   type RevokedAccess,
 } from '@batonsql/server-common/backend'
 import { type PendingChange, PendingChanges, widest } from './pending-changes.ts'
-import { Refusal } from './refusal.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } from './registry/rows.ts'
+import { Rejection } from './rejection.ts'
 
 /** Maximum number of concurrent back-end calls when many databases are processed. */
 const CONCURRENCY = 16
@@ -92,13 +92,13 @@ export class Databases {
     this.#pending.stop()
   }
 
-  /** Creates a database. @throws Refusal if the back end cannot create it; in that case nothing is kept */
+  /** Creates a database. @throws Rejection if the back end cannot create it; in that case nothing is kept */
   async create(wanted: NewDatabase): Promise<DatabaseRow> {
     const { organization, group, name, source, parent, readyDelayMs } = wanted
     const { registry, backend } = this.#options
     // the group may have been removed while the source was read
     if (registry.groups.get(group.id)?.organization !== organization.id)
-      throw new Refusal(409, `group ${group.name} was removed`)
+      throw new Rejection(409, `group ${group.name} was removed`)
     const from = this.#checkReadable(source)
     const configuration = { ...wanted.configuration, ...(from !== undefined && addressesOf(from)) }
     const now = Date.now()
@@ -123,12 +123,12 @@ export class Databases {
     } catch (error) {
       // a failed removal is retried; the caller receives the error of the creation
       await this.remove(row).catch(() => {})
-      throw error instanceof BackendRefusal ? new Refusal(400, error.message) : error
+      throw error instanceof BackendRejection ? new Rejection(400, error.message) : error
     }
     const created = registry.databases.get(row.id)
     // the group was removed in the meantime, or the server was closed
     if (created?.state !== 'creating')
-      throw new Refusal(409, `database ${name} was removed while it was being created`)
+      throw new Rejection(409, `database ${name} was removed while it was being created`)
     const ready: DatabaseRow = { ...created, state: 'ready' }
     if (readyDelayMs > 0) this.#delays.set(row.id, performance.now() + readyDelayMs)
     registry.transaction(() => {
@@ -140,13 +140,16 @@ export class Databases {
     return ready
   }
 
-  /** @returns the database that is copied, if any @throws Refusal if its reads are blocked */
+  /** @returns the database that is copied, if any @throws Rejection if its reads are blocked */
   #checkReadable(source: DatabaseSource): DatabaseRow | undefined {
     const from = source.type === 'fork' ? source.from : source.type === 'schema-child' ? source.parent : null
     const row = from === null ? undefined : this.#options.registry.databases.get(from)
     if (row?.configuration.blockReads !== true) return row
     const { blockReason: reason } = row.configuration
-    throw new Refusal(403, `reads of database ${row.name} are blocked${reason === null ? '' : `: ${reason}`}`)
+    throw new Rejection(
+      403,
+      `reads of database ${row.name} are blocked${reason === null ? '' : `: ${reason}`}`,
+    )
   }
 
   /** Records a changed row, and applies it to the back end. */
@@ -160,7 +163,7 @@ export class Databases {
   /**
    * Moves a database to a group, possibly of another organization, and aborts its requests in flight. `checkReceiver` is called
    * first, and again once the data has been copied.
-   * @throws Refusal if the database was changed in the meantime; in that case it is not moved
+   * @throws Rejection if the database was changed in the meantime; in that case it is not moved
    */
   async move(row: DatabaseRow, group: GroupRow, checkReceiver: () => void): Promise<void> {
     const { registry, backend, beforeRemoval } = this.#options
@@ -172,7 +175,7 @@ export class Databases {
       const isUnchanged =
         now?.state === 'ready' && now.group === row.group && now.organization === row.organization
       if (isUnchanged && target?.organization === group.organization) return now
-      throw new Refusal(409, `database ${row.name} or its group was changed in the meantime`)
+      throw new Rejection(409, `database ${row.name} or its group was changed in the meantime`)
     }
     const commit = (): void => {
       const moved = { ...check(), ...place }
@@ -191,7 +194,7 @@ export class Databases {
 
   /**
    * Applies the recorded settings to the back end, and aborts requests that use revoked access.
-   * @throws Refusal 500 if the back end fails; it is retried automatically
+   * @throws Rejection 500 if the back end fails; it is retried automatically
    */
   async apply(
     id: DatabaseId,
@@ -210,7 +213,7 @@ export class Databases {
 
   /**
    * Removes a database. Its name becomes free at once; resolves when its data has been removed.
-   * @throws Refusal if it is protected, or if others share its schema
+   * @throws Rejection if it is protected, or if others share its schema
    */
   async remove(row: DatabaseRow): Promise<void> {
     this.checkRemovable(row)
@@ -218,13 +221,13 @@ export class Databases {
     await this.finishRemoval(row)
   }
 
-  /** @throws Refusal if a database is protected, or if others share its schema */
+  /** @throws Rejection if a database is protected, or if others share its schema */
   checkRemovable({ id, name, isSchema, configuration }: DatabaseRow): void {
     if (configuration.deleteProtection)
-      throw new Refusal(400, `database ${name} is protected from deletion; unset delete_protection first`)
+      throw new Rejection(400, `database ${name} is protected from deletion; unset delete_protection first`)
     const { rows } = this.#options.registry.databases
     if (isSchema && rows.some(({ schema, state }) => schema === id && state !== 'deleting'))
-      throw new Refusal(400, `cannot delete \`${name}\` because databases are still refering to it`)
+      throw new Rejection(400, `cannot delete \`${name}\` because databases are still refering to it`)
   }
 
   /** Begins a removal, within the caller's transaction. */
@@ -245,7 +248,7 @@ export class Databases {
     if (failures.length > 0) throw failures[0]
   }
 
-  /** Finishes a removal. @throws Refusal 500 if the back end fails; it is retried automatically */
+  /** Finishes a removal. @throws Rejection 500 if the back end fails; it is retried automatically */
   async finishRemoval({ id, group }: DatabaseRow): Promise<void> {
     const { registry, backend, beforeRemoval } = this.#options
     await this.#attempt(id, null, async () => {
@@ -322,7 +325,7 @@ export class Databases {
       const reason = error instanceof Error ? error.message : String(error)
       const state =
         'the change is recorded, but the database server has not applied it yet; it is retried automatically'
-      throw new Refusal(500, `${state}: ${reason}`, 'not_applied_yet')
+      throw new Rejection(500, `${state}: ${reason}`, 'not_applied_yet')
     }
     this.#pending.succeeded(id)
   }

@@ -42,8 +42,8 @@ export class InspectorPage {
   }
 
   async handle(request: ServiceRequest): Promise<ServiceResponse> {
-    const refusal = refusalOf(request)
-    if (refusal !== null) return errorResponse(403, refusal)
+    const rejection = rejectionOf(request)
+    if (rejection !== null) return errorResponse(403, rejection)
     if (request.method !== 'GET') return { status: 405, headers: { allow: 'GET' }, body: '' }
     const name = request.path.slice(INSPECTOR_PATH.length)
     if (name === '/events') return this.#events()
@@ -69,7 +69,7 @@ const jsonResponse = (value: unknown): ServiceResponse => ({
 })
 
 /** Returns why a request is rejected; null for a browser on this machine. */
-function refusalOf(request: ServiceRequest): string | null {
+function rejectionOf(request: ServiceRequest): string | null {
   const { headers, remoteAddress } = request
   const address = remoteAddress?.replace(/^::ffff:/i, '') ?? ''
   const isForwarded = headers['x-forwarded-for'] !== undefined || headers['forwarded'] !== undefined

@@ -1,5 +1,5 @@
 export {
-  BackendRefusal,
+  BackendRejection,
   type DatabaseBackend,
   type DatabaseId,
   type DatabaseSettings,

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type ReachableDatabases, TokenCheck } from '@batonsql/server-common/auth'
 import {
   accessRevoked,
-  BackendRefusal,
+  BackendRejection,
   checkLoaded,
   type DatabaseBackend,
   type DatabaseId,
@@ -210,11 +210,11 @@ export class SqldBackend implements DatabaseBackend {
     } catch (error) {
       await rm(dirname(to), { recursive: true, force: true })
       // the server crashes on a damaged file
-      throw isBroken(error) ? new BackendRefusal(`libsql-server cannot open ${from}`) : error
+      throw isBroken(error) ? new BackendRejection(`libsql-server cannot open ${from}`) : error
     }
   }
 
-  /** @throws BackendRefusal for a remote server */
+  /** @throws BackendRejection for a remote server */
   async exportTo(id: DatabaseId, file: string): Promise<void> {
     await this.#upstream.ensureRunning()
     await copyOpenDatabase(this.#fileOf(id), file)
@@ -235,7 +235,7 @@ export class SqldBackend implements DatabaseBackend {
 
   #fileOf(id: DatabaseId): string {
     if (this.#options.remote !== undefined)
-      throw new BackendRefusal('the files of a remote libsql-server are not accessible; use /dump')
+      throw new BackendRejection('the files of a remote libsql-server are not accessible; use /dump')
     return join(this.#dataFolder, id, 'data')
   }
 
@@ -418,7 +418,7 @@ export class SqldBackend implements DatabaseBackend {
     } catch (error) {
       if (running.isAborted) return accessRevoked()
       if (error instanceof MissingFileError) throw error
-      if (error instanceof BackendRefusal) return errorResponse(400, error.message)
+      if (error instanceof BackendRejection) return errorResponse(400, error.message)
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
       if (isBroken(error)) return errorResponse(502, ENDED)
@@ -470,7 +470,7 @@ export class SqldBackend implements DatabaseBackend {
     return {
       permissions,
       blockReads,
-      migrationRefusal: isSchema && (blockReads || blockWrites) ? blockedText(settings) : null,
+      migrationRejection: isSchema && (blockReads || blockWrites) ? blockedText(settings) : null,
       // does not reveal the ids of other databases
       idOf: (name) => {
         const other = this.#options.idOf?.(id, name)

@@ -51,8 +51,8 @@ interface Continued {
 export interface StreamRules {
   readonly permissions: SenderPermissions
   readonly blockReads: boolean
-  /** The error for a request that may write to a schema database; null if it is allowed. The server itself does not refuse it. */
-  readonly migrationRefusal: string | null
+  /** The error for a request that may write to a schema database; null if it is allowed. The server itself does not reject it. */
+  readonly migrationRejection: string | null
   readonly idOf: IdOfName
 }
 
@@ -80,7 +80,7 @@ export class StreamRequests {
     running.isReceiving = true
     const given = await readText(request.body)
     running.isReceiving = false
-    const { permissions, migrationRefusal, idOf: idOfName, ...rules } = rulesNow()
+    const { permissions, migrationRejection, idOf: idOfName, ...rules } = rulesNow()
     if (running.isRevoked) return accessRevokedBeforeStart()
     const named: string[] = []
     const idOf: IdOfName = (name) => {
@@ -111,7 +111,7 @@ export class StreamRequests {
     if (request.path === '/v3/cursor' && !call.permissions.write)
       return await this.#readOnlyCursor(call, body.text, facts)
     const effect = call.permissions.write ? body.effectOn(facts.writes.stored) : NO_EFFECT
-    if (effect.mayWrite && migrationRefusal !== null) throw PipelineFailure.service(403, migrationRefusal)
+    if (effect.mayWrite && migrationRejection !== null) throw PipelineFailure.service(403, migrationRejection)
     const isWriting = effect.mayWrite || (effect.ends && facts.writes.hasBegun)
     running.mayWrite = () => isWriting
     running.hasWriteAccess = mayWrite

@@ -13,7 +13,7 @@ interface AddressValues {
 /**
  * Creates a client for the database that the command line names.
  * @param target a URL, or the name of a database on the local server
- * @param more settings of the command
+ * @param more additional settings of the client
  * @throws UsageError for any other target
  */
 export function openDatabase(
@@ -23,8 +23,9 @@ export function openDatabase(
   more: Partial<ClientConfig> = {},
 ): Client {
   // the token must not be sent to another database
-  const ofUrl = target === env['DATABASE_URL'] ? env['DATABASE_TOKEN'] : undefined
-  const authToken = values['auth-token'] ?? env['BATON_AUTH_TOKEN'] ?? ofUrl ?? env['TURSO_AUTH_TOKEN']
+  const databaseToken = target === env['DATABASE_URL'] ? env['DATABASE_TOKEN'] : undefined
+  const authToken =
+    values['auth-token'] ?? env['BATON_AUTH_TOKEN'] ?? databaseToken ?? env['TURSO_AUTH_TOKEN']
   try {
     return createClient({
       url: urlOf(target),

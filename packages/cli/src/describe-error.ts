@@ -1,5 +1,5 @@
+import { escapeLines } from './escape-controls.ts'
 import { UsageError } from './usage-error.ts'
-import { visibleLines } from './visible-text.ts'
 
 /** Hints, by pattern of the error message. */
 const HINTS: readonly (readonly [RegExp, string])[] = [
@@ -34,7 +34,7 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
 export function describeError(error: unknown): string {
   if (error instanceof UsageError) return error.message
   if (!(error instanceof Error)) return `baton: ${String(error)}`
-  return `baton: ${withHint(visibleLines(error.message))}`
+  return `baton: ${withHint(escapeLines(error.message))}`
 }
 
 function withHint(message: string): string {

@@ -10,11 +10,11 @@ import {
 } from '@batonsql/core'
 import { type CommandContext, print, styleFor } from './command-context.ts'
 import { describeError } from './describe-error.ts'
+import { escapeLines } from './escape-controls.ts'
 import { HISTORY_SIZE, historyPath, readHistory, writeHistory } from './history-file.ts'
 import { linesOf, tableOf } from './result-text.ts'
 import { isControl, runStatements } from './run-statements.ts'
 import { StatementError } from './statement-error.ts'
-import { visibleLines } from './visible-text.ts'
 
 /** Time without a statement after which the server closes a stream and rolls its transaction back. */
 const IDLE_MS = 10_000
@@ -167,7 +167,7 @@ class Prompt {
     this.#hasBegun = true
     await this.#whileRunning(async (stream, signal) => {
       const { rows } = await stream.execute(known.sql, known.args(name), { rowMode: 'array', signal })
-      for (const [text] of rows) await this.#print(visibleLines(String(text)))
+      for (const [text] of rows) await this.#print(escapeLines(String(text)))
     })
   }
 

@@ -1,12 +1,12 @@
 import type { ArrayRow, ObjectRow, ResultSet, Value } from '@batonsql/core'
-import { visible } from './visible-text.ts'
+import { escapeControls } from './escape-controls.ts'
 
 type Style = (style: 'faint' | 'bold', text: string) => string
 
 /** Formats a result as a table: numbers aligned to the right, NULL and blobs as SQL literals. Empty for a result without columns. */
 export function tableOf({ columns, rows }: ResultSet<ArrayRow>, style: Style): string {
   if (columns.length === 0) return ''
-  const heads = columns.map(visible)
+  const heads = columns.map(escapeControls)
   const cells = rows.map((row) => row.map(cellText))
   const widths = heads.map((head, at) =>
     cells.reduce((width, row) => Math.max(width, widthOf(row[at] as string)), widthOf(head)),
@@ -34,7 +34,7 @@ export function tableOf({ columns, rows }: ResultSet<ArrayRow>, style: Style): s
 
 /** Formats a result with a line for each value, and an empty line between rows. Empty for a result without rows. */
 export function linesOf({ columns, rows }: ResultSet<ArrayRow>): string {
-  const heads = columns.map(visible)
+  const heads = columns.map(escapeControls)
   const width = Math.max(0, ...heads.map(widthOf))
   const lineOf = (value: Value, at: number): string => {
     const head = heads[at] as string
@@ -61,7 +61,7 @@ function cellText(value: Value): string {
     const text = Object.is(value, -0) ? '-0' : String(value)
     return /^-?\d+$/.test(text) ? `${text}.0` : text
   }
-  if (typeof value === 'string') return visible(value)
+  if (typeof value === 'string') return escapeControls(value)
   return value instanceof Uint8Array ? `x'${Buffer.from(value).toString('hex')}'` : String(value)
 }
 

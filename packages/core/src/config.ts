@@ -1,5 +1,5 @@
 import { encodeBase64 } from '#base64'
-import { checkOptions, FROM_0, FROM_1, TIME } from './base/check-options.ts'
+import { checkOptions, NON_NEGATIVE_INTEGER, POSITIVE_INTEGER, TIME } from './base/check-options.ts'
 import {
   CONCURRENCY,
   MAX_RETRIES,
@@ -108,9 +108,9 @@ const OPTIONS: Readonly<Record<keyof ClientConfig, string>> = {
   allowedHosts: 'object',
   transactionTimeoutMs: TIME,
   writeLockTimeoutMs: TIME,
-  maxRetries: FROM_0,
-  concurrency: FROM_1,
-  queueLimit: FROM_1,
+  maxRetries: NON_NEGATIVE_INTEGER,
+  concurrency: POSITIVE_INTEGER,
+  queueLimit: POSITIVE_INTEGER,
   readYourWrites: 'boolean',
   minReplicationIndex: 'string or number or bigint',
   coalesce: 'function',

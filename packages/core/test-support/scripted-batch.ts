@@ -13,7 +13,7 @@ export interface ScriptedStep {
  * Returns a server's response to a batch in an open transaction: each step whose condition is true succeeds.
  * @param errorOf the error of a step instead
  */
-export function batchAnswer(
+export function batchResponse(
   steps: readonly ScriptedStep[],
   result: unknown,
   errorOf: (sql: string) => object | null = () => null,

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach } from 'vitest'
 import { type Client, createClient } from '../src/client/client.ts'
 import type { ClientConfig } from '../src/config.ts'
-import { batchAnswer, type ScriptedStep } from './scripted-batch.ts'
+import { batchResponse, type ScriptedStep } from './scripted-batch.ts'
 
 // Servers that respond incorrectly. Each test scripts its own.
 
@@ -50,7 +50,7 @@ export const row = {
   affected_row_count: 0,
   last_insert_rowid: null,
 }
-export const answer = (response: http.ServerResponse, body: unknown): void => {
+export const respond = (response: http.ServerResponse, body: unknown): void => {
   response.setHeader('content-type', 'application/json')
   response.end(typeof body === 'string' ? body : JSON.stringify(body))
 }
@@ -80,10 +80,10 @@ export const streams =
       type: 'ok',
       response: {
         type,
-        ...(batch && { result: batchAnswer(batch.steps, row) }),
+        ...(batch && { result: batchResponse(batch.steps, row) }),
         ...(type === 'execute' && { result: row }),
       },
     }))
     const closes = requests.at(-1)?.type === 'close'
-    answer(response, { baton: closes ? null : `b${count}`, base_url: null, results, ...more(request) })
+    respond(response, { baton: closes ? null : `b${count}`, base_url: null, results, ...more(request) })
   }

@@ -129,11 +129,11 @@ async function readJournal(
   { outOfOrder }: PendingOptions,
 ): Promise<JournalState> {
   const state = await journal.read(all)
-  if (outOfOrder === 'error') refuseOutOfOrder(state.pending, state.lastWhen)
+  if (outOfOrder === 'error') rejectOutOfOrder(state.pending, state.lastWhen)
   return state
 }
 
-function refuseOutOfOrder(pending: readonly Migration[], lastWhen: number): void {
+function rejectOutOfOrder(pending: readonly Migration[], lastWhen: number): void {
   const older = pending.find(({ when }) => when < lastWhen)
   if (older)
     throw new MigrationError(`migration ${older.tag} is older than an applied one; see \`outOfOrder\``, {

@@ -51,8 +51,8 @@ export const NO_CLIENT = '$client is not available on drizzle.mock()'
 
 /** Returns a client that rejects all queries. */
 export function mockClient(): Client {
-  const refuse = async (): Promise<never> => {
+  const reject = async (): Promise<never> => {
     throw new TypeError('a database created by drizzle.mock() runs no queries')
   }
-  return { execute: refuse, batch: refuse, transaction: refuse } as unknown as Client
+  return { execute: reject, batch: reject, transaction: reject } as unknown as Client
 }

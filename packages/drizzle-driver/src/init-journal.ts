@@ -3,7 +3,7 @@ import { type JournalLayout, MigrationJournal } from './migration-journal.ts'
 import { type MigrationSource, parseMigration } from './migration-source.ts'
 
 /** Why nothing was marked: the database has migrations, or more than one was passed. These are Drizzle's own values. */
-export interface InitRefusal {
+export interface InitRejection {
   readonly exitCode: 'databaseMigrations' | 'localMigrations'
 }
 
@@ -20,7 +20,7 @@ export async function initJournal(
     readonly migrationsTable?: string | undefined
     readonly timeoutMs?: number | undefined
   },
-): Promise<InitRefusal | undefined> {
+): Promise<InitRejection | undefined> {
   const all = await Promise.all(sources.map(parseMigration))
   const journal = new MigrationJournal(client, layout, { name, timeoutMs })
   const { prepareTable, appliedCount } = await journal.read(all)

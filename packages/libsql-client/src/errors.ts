@@ -69,9 +69,9 @@ export async function withLibsqlErrors<T>(
  * Rejects statements that begin or end a transaction where they have no lasting effect: outside of a transaction, where a BEGIN ends
  * with its request, and in a batch, which is a transaction itself. @throws LibsqlError
  */
-export function refuseControl(sql: string, refused: readonly StatementKind[] = CONTROL): void {
+export function rejectControl(sql: string, rejected: readonly StatementKind[] = CONTROL): void {
   const kind = statementKind(sql)
-  if (refused.includes(kind))
+  if (rejected.includes(kind))
     throw new LibsqlError(
       `${kind.toUpperCase()} is not allowed here: use client.transaction(), commit() and rollback()`,
       'TRANSACTION_CONTROL',

@@ -17,7 +17,7 @@ import {
 import { type ExpandedConfig, expandConfig } from '@libsql/core/config'
 import { encodeBaseUrl } from '@libsql/core/uri'
 import { supportedUrlLink } from '@libsql/core/util'
-import { refuseControl, withLibsqlErrors } from './errors.ts'
+import { rejectControl, withLibsqlErrors } from './errors.ts'
 import { toResultSet } from './results.ts'
 import { HttpTransaction } from './transaction.ts'
 import { type AnyStatement, toStatement } from './values.ts'
@@ -109,7 +109,7 @@ export class HttpClient implements Client {
     this.#checkOpen()
     return await withLibsqlErrors(async () => {
       const given = toStatement(statement, args)
-      refuseControl(given.sql, ['begin', 'commit', 'rollback', 'savepoint'])
+      rejectControl(given.sql, ['begin', 'commit', 'rollback', 'savepoint'])
       return toResultSet(await this.#baton.execute(given, undefined, { rowMode: 'array' }))
     })
   }
@@ -131,7 +131,7 @@ export class HttpClient implements Client {
     return await withLibsqlErrors(async () => {
       const options = { mode: modeOf(mode), foreignKeys, rowMode: 'array' } as const
       const given = statements.map((statement) => toStatement(statement))
-      for (const { sql } of given) refuseControl(sql)
+      for (const { sql } of given) rejectControl(sql)
       return (await this.#baton.batch(given, options)).map(toResultSet)
     })
   }

@@ -6,7 +6,7 @@ import {
   type ResultSet,
   type Transaction,
 } from '@libsql/core/api'
-import { refuseControl, withLibsqlErrors } from './errors.ts'
+import { rejectControl, withLibsqlErrors } from './errors.ts'
 import { toResultSet } from './results.ts'
 import { type AnyStatement, toStatement } from './values.ts'
 
@@ -30,7 +30,7 @@ export class HttpTransaction implements Transaction {
     this.#checkOpen()
     const run = async (): Promise<ResultSet> => {
       const given = toStatement(statement, args)
-      refuseControl(given.sql, ['begin'])
+      rejectControl(given.sql, ['begin'])
       const result = this.#stream.execute(given, undefined, { rowMode: 'array' })
       // after a COMMIT or a ROLLBACK the stream is closed
       if (this.closed) this.close()
@@ -43,7 +43,7 @@ export class HttpTransaction implements Transaction {
     this.#checkOpen()
     const run = async (): Promise<ResultSet[]> => {
       const given = statements.map((statement) => toStatement(statement))
-      for (const { sql } of given) refuseControl(sql)
+      for (const { sql } of given) rejectControl(sql)
       return (await this.#stream.batch(given, { rowMode: 'array' })).map(toResultSet)
     }
     return await withLibsqlErrors(run, failedIndex)
@@ -53,7 +53,7 @@ export class HttpTransaction implements Transaction {
     this.#checkOpen()
     const run = async (): Promise<void> => {
       const statements = splitStatements(sql)
-      for (const statement of statements) refuseControl(statement.sql)
+      for (const statement of statements) rejectControl(statement.sql)
       await this.#stream.batch(statements)
     }
     await withLibsqlErrors(run, () => null)

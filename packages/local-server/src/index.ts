@@ -1,4 +1,4 @@
-import { refuseOldNode } from './server/supported-node.ts'
+import { rejectOldNode } from './server/supported-node.ts'
 
 export type { PendingChange } from '@batonsql/control-plane'
 export type { RemoteSqldOptions } from '@batonsql/server-common/backend'
@@ -15,4 +15,4 @@ export {
 } from './server/server.ts'
 export type { DatabaseOptions, NewDatabaseOptions, TokenOptions } from './server/service.ts'
 
-refuseOldNode()
+rejectOldNode()

@@ -1,4 +1,4 @@
-import { refuseOldNode } from './server/supported-node.ts'
+import { rejectOldNode } from './server/supported-node.ts'
 
 export {
   findSqld,
@@ -10,4 +10,4 @@ export {
   startSqld,
 } from '@batonsql/sqld-gateway/process'
 
-refuseOldNode()
+rejectOldNode()

@@ -288,8 +288,8 @@ describe('tokens', () => {
   )
 
   test('the error of a 401 states that the token is a database token', async () => {
-    const refusal = { status: 401, body: { error: 'could not parse jwt id' } }
-    const { platform } = scriptedPlatform(() => refusal)
+    const rejection = { status: 401, body: { error: 'could not parse jwt id' } }
+    const { platform } = scriptedPlatform(() => rejection)
     await expect(platform.users.current()).rejects.toThrow('this is a database token')
   })
 })
@@ -594,9 +594,9 @@ describe('requests and responses', () => {
     expect(response).toMatchObject({ status: 200, requestId: 'ray1', attempts: 2 })
     expect(response.headers).toMatchObject({ 'cf-ray': 'ray1' })
     expect(response.headers['set-cookie']).toBeUndefined()
-    const { platform: refusing } = scriptedPlatform(() => ({ status: 403 }))
+    const { platform: rejecting } = scriptedPlatform(() => ({ status: 403 }))
     // no rejection is left unhandled
-    await expect(refusing.groups.list().withResponse()).rejects.toThrow('HTTP 403')
+    await expect(rejecting.groups.list().withResponse()).rejects.toThrow('HTTP 403')
   })
 
   test('request() sends the token, throws the same errors, and returns the JSON unchanged, or undefined for an empty body', async () => {

@@ -3,7 +3,7 @@ import { type Query, queryText } from './path.ts'
 import { type Answered, callOf, type PlatformCall, type PlatformResponse } from './platform-call.ts'
 import { PlatformError, type PlatformErrorDetails } from './platform-error.ts'
 import type { ParsedResponse, Reader } from './readers.ts'
-import { hintFor, readRefusal, requestIdOf } from './refusal.ts'
+import { hintFor, readRejection, requestIdOf } from './rejection.ts'
 import { causesOf, readRetryAfter, retryDelayMs, wasNeverConnected } from './retry-rules.ts'
 import { TimeLimit } from './time-limit.ts'
 import { checkPlatformToken, redact } from './token.ts'
@@ -114,7 +114,7 @@ class Call {
     try {
       const received = await this.#limit.within((signal) => this.#exchange(signal))
       ;({ response } = received)
-      if (response.status < 200 || response.status > 299) throw this.#refusal(received)
+      if (response.status < 200 || response.status > 299) throw this.#rejection(received)
       return received
     } finally {
       const { status, requestId } = response ?? { status: null, requestId: null }
@@ -172,18 +172,18 @@ class Call {
     }
   }
 
-  #refusal({ response, text }: Received): PlatformError {
+  #rejection({ response, text }: Received): PlatformError {
     const { status, headers } = response
     const body = redact(text, this.#token).slice(0, ERROR_TEXT_LENGTH)
-    const { reason, serverCode } = readRefusal(body)
+    const { reason, serverCode } = readRejection(body)
     // `redact` misses a token that is escaped in the JSON text
-    const refusal = { reason: reason && redact(reason, this.#token), serverCode }
-    const shown = refusal.reason ?? (/^\s*</.test(body) ? null : body.trim() || null)
+    const rejection = { reason: reason && redact(reason, this.#token), serverCode }
+    const shown = rejection.reason ?? (/^\s*</.test(body) ? null : body.trim() || null)
     const hint = hintFor(status, shown)
     const what = `returned HTTP ${status}${shown ? `: ${shown.slice(0, 500)}` : ''}${hint ? ` (${hint})` : ''}`
     const outcome = this.#mayHaveRun || status >= 500 || status === 408 ? 'unknown' : 'not_applied'
     const retryAfterMs = readRetryAfter(headers)
-    return this.#error(what, { ...response, ...refusal, code: 'HTTP_STATUS', body, retryAfterMs, outcome })
+    return this.#error(what, { ...response, ...rejection, code: 'HTTP_STATUS', body, retryAfterMs, outcome })
   }
 
   #error(

@@ -3,14 +3,14 @@ export type Rules = Readonly<Record<string, string>>
 export type RulesOf<T> = { readonly [K in keyof T]-?: string }
 
 export const TIME = 'a positive number of milliseconds, or Infinity'
-export const FROM_0 = 'an integer >= 0'
-export const FROM_1 = 'an integer >= 1'
+export const NON_NEGATIVE_INTEGER = 'an integer >= 0'
+export const POSITIVE_INTEGER = 'an integer >= 1'
 const NUMBERS: Readonly<Record<string, (value: number) => boolean>> = {
   // timers are limited to 32 bits
   [TIME]: (value) => value > 0 && (value < 2 ** 31 || value === Infinity),
   // Infinity is allowed, although it is not an integer
-  [FROM_0]: (value) => value >= 0 && !(value % 1),
-  [FROM_1]: (value) => value >= 1 && !(value % 1),
+  [NON_NEGATIVE_INTEGER]: (value) => value >= 0 && !(value % 1),
+  [POSITIVE_INTEGER]: (value) => value >= 1 && !(value % 1),
 }
 
 /** Rules for the options of all calls. */

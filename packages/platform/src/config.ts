@@ -1,4 +1,4 @@
-import { checkOptions, FROM_0, type RulesOf, TIME } from './check-options.ts'
+import { checkOptions, NON_NEGATIVE_INTEGER, type RulesOf, TIME } from './check-options.ts'
 import { parseUrl } from './path.ts'
 import { checkPlatformToken, type PlatformToken } from './token.ts'
 
@@ -91,7 +91,7 @@ const RULES: RulesOf<PlatformConfig> = {
   fetch: 'function',
   headers: 'object',
   userAgent: 'string',
-  maxRetries: FROM_0,
+  maxRetries: NON_NEGATIVE_INTEGER,
   observe: 'function',
 }
 

@@ -34,13 +34,13 @@ export async function waitForDatabase(
   checkOptions(options, { ...CALL_OPTIONS, authToken: 'string or function' })
   const { signal, timeoutMs = 30_000, authToken } = options
   const path = `${databaseUrl(hostname)}/v2/pipeline`
-  const ended = (code: 'TIMEOUT' | 'ABORTED', message: string, more = {}): PlatformError =>
+  const failure = (code: 'TIMEOUT' | 'ABORTED', message: string, more = {}): PlatformError =>
     new PlatformError({ code, message, method: 'POST', path, outcome: 'not_applied', ...more })
   let last = 'no response'
   const onTimeout = (): PlatformError =>
-    ended('TIMEOUT', `the database at ${hostname} is not ready after ${timeoutMs} ms: ${last}`)
+    failure('TIMEOUT', `the database at ${hostname} is not ready after ${timeoutMs} ms: ${last}`)
   const onAbort = (cause: unknown): PlatformError =>
-    ended('ABORTED', 'the wait for the database was aborted', { cause })
+    failure('ABORTED', 'the wait for the database was aborted', { cause })
 
   const limit = new TimeLimit({ timeoutMs, signal, onTimeout, onAbort })
   const probe = async (sending: AbortSignal): Promise<number> => {

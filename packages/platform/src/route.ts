@@ -1,5 +1,5 @@
 import { call, type Request } from './call.ts'
-import { CALL_OPTIONS, checkOptions, FROM_1, type Rules, type RulesOf } from './check-options.ts'
+import { CALL_OPTIONS, checkOptions, POSITIVE_INTEGER, type Rules, type RulesOf } from './check-options.ts'
 import type { PlatformCallOptions, ResolvedConfig } from './config.ts'
 import { type Page, Pages } from './pages.ts'
 import { fillPath, type Query } from './path.ts'
@@ -104,7 +104,7 @@ export function routesOf(config: ResolvedConfig) {
     method(
       config,
       pattern,
-      { rules: { ...rules, pageSize: FROM_1 }, send },
+      { rules: { ...rules, pageSize: POSITIVE_INTEGER }, send },
       (request, { pageSize = 100, ...options }: PagedOptions) =>
         new Pages((at) => {
           const query = { ...request.query, ...queryOf(at, pageSize) }

@@ -42,7 +42,7 @@ test('pending migrations are listed, and nothing is changed', async () => {
   expect(await db.values(sql`select name from sqlite_schema where name = 'b'`)).toEqual([])
 })
 
-test('migrating a drizzle-kit 1.0 folder takes two requests the first time, then one; rows of cascading children are kept', async () => {
+test('migrating a drizzle-kit 1.0 folder takes two requests the first time, then one', async () => {
   expect(
     await requestsOf(() => expect(migrate(db, { migrationsFolder: folder })).resolves.toEqual(names)),
   ).toBe(2)
@@ -74,10 +74,10 @@ test.each(['before', 'after'])('Drizzle’s own migrator can run %s ours', async
   expect(await journal()).toEqual(journalOf(readMigrationFiles({ migrationsFolder: folder })))
 })
 
-describe('a table of Drizzle before 1.0', () => {
+describe('a journal from Drizzle before 1.0', () => {
   const createOld = sql`create table __drizzle_migrations (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric)`
 
-  test('is readable, and upgraded to 1.0 with the next migration', async () => {
+  test('is read, and upgraded to 1.0 by the next migration', async () => {
     const [init] = readMigrationFiles({ migrationsFolder: folder })
     await db.run(createOld)
     for (const statement of init!.sql) await db.run(sql.raw(statement))
@@ -116,7 +116,7 @@ test('two migrations from the same second are distinct; concurrent deployments a
   expect(applied.filter((each) => each.length > 0)).toEqual([[two.name]])
 })
 
-test('folders of another layout, and names without a time, are rejected', async () => {
+test('folders with another layout, and names without a timestamp, are rejected', async () => {
   const old = fileURLToPath(new URL('../../fixtures/drizzle-cascade/migrations', import.meta.url))
   await expect(migrate(db, { migrationsFolder: old })).rejects.toThrow('drizzle-kit up')
   await expect(migrate(db, { migrationsFolder: './nowhere' })).rejects.toThrow('./nowhere')

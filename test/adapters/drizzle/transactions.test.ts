@@ -309,15 +309,15 @@ describe('batch', () => {
   test('reports which query is invalid SQL, outside and inside a transaction, which continues', async () => {
     const broken = (on: Pick<typeof db, 'insert' | 'all' | 'select'>) =>
       [on.insert(items).values({ name: 'lost' }), on.all(sql`selec ${1}`), on.select().from(items)] as const
-    const refusal = {
+    const rejection = {
       query: 'selec ?',
       params: [1],
       cause: { statementIndex: 1, code: 'SQL_PARSE_ERROR' },
     }
-    await expect(db.batch(broken(db))).rejects.toMatchObject(refusal)
+    await expect(db.batch(broken(db))).rejects.toMatchObject(rejection)
     await db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'kept' })
-      await expect(tx.batch(broken(tx))).rejects.toMatchObject(refusal)
+      await expect(tx.batch(broken(tx))).rejects.toMatchObject(rejection)
     })
     expect(await names()).toEqual(['kept'])
   })

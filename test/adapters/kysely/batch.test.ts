@@ -156,11 +156,11 @@ test('reports which query is invalid SQL, outside and inside a transaction, whic
     sql`selec 1`,
     on.selectFrom('person').selectAll(),
   ]
-  const refusal = { statementIndex: 1, sql: 'selec 1', code: 'SQL_PARSE_ERROR' }
-  await expect(batch(db, broken(db))).rejects.toMatchObject(refusal)
+  const rejection = { statementIndex: 1, sql: 'selec 1', code: 'SQL_PARSE_ERROR' }
+  await expect(batch(db, broken(db))).rejects.toMatchObject(rejection)
   await db.transaction().execute(async (trx) => {
     await trx.insertInto('person').values({ name: 'kept' }).execute()
-    await expect(batch(trx, broken(trx))).rejects.toMatchObject(refusal)
+    await expect(batch(trx, broken(trx))).rejects.toMatchObject(rejection)
   })
   expect(await names()).toEqual(['kept'])
 })

@@ -18,7 +18,7 @@ const operation = fc.record({
   inTransaction: fc.boolean(),
 })
 
-test('with concurrent queries and shared builders: a batch is atomic, and each query runs once', async () => {
+test('with concurrent queries and shared builders, a batch is atomic and each query runs once', async () => {
   const server = await openTestServer()
   const { url, authToken } = await server.createDatabase()
   const db = new Kysely<Tables>({ dialect: new BatonDialect({ url, authToken }) })

@@ -161,7 +161,7 @@ test('the error of a failing migration is reported, and the lock is released', a
   expect(await migratorOf(db, { '1': createTable('a') }).migrateToLatest()).not.toHaveProperty('error')
 })
 
-test('transactionalMigrations: a failing migration leaves nothing behind', async () => {
+test('with transactionalMigrations, a failing migration leaves nothing behind', async () => {
   const db = open({ transactionalMigrations: true })
   const failing: Migration = {
     async up(trx) {

@@ -16,7 +16,7 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { answer, executed, scripted } from '../../../packages/core/test-support/scripted-server.ts'
+import { executed, respond, scripted } from '../../../packages/core/test-support/scripted-server.ts'
 
 const SECRET = 'a secret argument'
 const spans = new InMemorySpanExporter()
@@ -106,9 +106,9 @@ describe('spans of calls', () => {
     const insert = 'insert into note (text) values (?)'
     await db.execute(insert, [SECRET])
     await expect(db.execute(insert, [SECRET])).rejects.toThrow('UNIQUE')
-    const [, refused] = named('INSERT note')
-    expect(refused?.status).toEqual({ code: SpanStatusCode.ERROR })
-    expect(refused?.attributes).toMatchObject({
+    const [, rejected] = named('INSERT note')
+    expect(rejected?.status).toEqual({ code: SpanStatusCode.ERROR })
+    expect(rejected?.attributes).toMatchObject({
       'error.type': 'SQLITE_CONSTRAINT',
       'db.response.status_code': 'SQLITE_CONSTRAINT_UNIQUE',
     })
@@ -198,7 +198,7 @@ describe('spans around calls', () => {
     const { db } = await scripted(
       (_, response) => {
         if ((failures -= 1) >= 0) response.writeHead(503, { 'retry-after': '0' }).end('busy')
-        else answer(response, executed)
+        else respond(response, executed)
       },
       { observe },
     )

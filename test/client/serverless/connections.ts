@@ -20,12 +20,12 @@ export class Connections implements AsyncDisposable {
         if (this.delaysResponses) this.hasDelayed = true
         else from.write(data)
       })
-      for (const [one, other] of [
+      for (const [source, destination] of [
         [from, to],
         [to, from],
       ] as const) {
-        one.on('end', () => other.end())
-        one.on('error', () => other.destroy())
+        source.on('end', () => destination.end())
+        source.on('error', () => destination.destroy())
       }
       this.#open.push([from, to])
     })
@@ -50,26 +50,26 @@ export class Connections implements AsyncDisposable {
     await once(this.#server, 'listening')
   }
 
-  /** Closes them, as a server does with idle ones. */
-  end(): void {
+  /** Closes all connections, as a server does with idle ones. */
+  closeAll(): void {
     for (const [from] of this.#open.splice(0)) from.end()
   }
 
-  /** Resets them, as if the server had been killed. */
+  /** Resets all connections, as if the server had been killed. */
   reset(): void {
     for (const [from] of this.#open.splice(0)) from.resetAndDestroy()
   }
 
-  /** Drops them silently, as a gateway does with idle ones: requests get no response, and no error. */
-  forget(): void {
+  /** Drops all connections silently, as a gateway does with idle ones: requests get no response, and no error. */
+  dropSilently(): void {
     for (const [from, to] of this.#open.splice(0)) {
       from.removeAllListeners('data').resume()
       to.removeAllListeners('end').destroy()
     }
   }
 
-  /** Resets them, and refuses new ones until the returned function is called. */
-  refuse(): () => Promise<void> {
+  /** Resets all connections, and rejects new ones until the returned function is called. */
+  resetAndStopListening(): () => Promise<void> {
     const port = this.#port
     this.#server.close()
     this.reset()

@@ -107,9 +107,9 @@ const WRITTEN = { rows: [], retries: 0 }
 
 describe.concurrent('a client that is frozen with an open connection', () => {
   test.each([
-    ['ended by the server', 'end'],
+    ['closed by the server', 'closeAll'],
     ['reset', 'reset'],
-  ] as const)('%s: it reads and writes on a new one', async (_, how) => {
+  ] as const)('that was %s reads and writes on a new one', async (_, how) => {
     const { connections, frozen } = await openFunction()
     await using _connections = connections
     await using _frozen = frozen
@@ -126,19 +126,19 @@ describe.concurrent('a client that is frozen with an open connection', () => {
     expect(await run.times()).toBe(1)
   })
 
-  test('that a gateway has dropped: after some time, it is not reused', async () => {
+  test('that a gateway has dropped does not reuse it after some time', async () => {
     const { connections, frozen } = await openFunction()
     await using _connections = connections
     await using _frozen = frozen
     const run = newRun()
     frozen.freeze()
-    connections.forget()
+    connections.dropSilently()
     await pause(LONG_MS)
     expect(await frozen.thaw(run.sql)).toEqual(WRITTEN)
     expect(await run.times()).toBe(1)
   })
 
-  test('that is still open: it is reused', async () => {
+  test('that is still open reuses it', async () => {
     const { connections, frozen } = await openFunction()
     await using _connections = connections
     await using _frozen = frozen
@@ -147,28 +147,28 @@ describe.concurrent('a client that is frozen with an open connection', () => {
     expect(await frozen.thaw('select 2')).toEqual(READ)
   })
 
-  test('and a server that returns later: rejected requests are retried until one is accepted', async () => {
+  test('and a server that restarts later retries rejected requests until one is accepted', async () => {
     const { connections, frozen } = await openFunction()
     await using _connections = connections
     await using _frozen = frozen
     const run = newRun()
     frozen.freeze()
-    const listen = connections.refuse()
-    let refused = 0
+    const listen = connections.resetAndStopListening()
+    let rejected = 0
     const response = frozen.thaw(run.sql, () => {
-      refused += 1
-      if (refused === 1) void listen()
+      rejected += 1
+      if (rejected === 1) void listen()
     })
     expect(await response).toEqual({ rows: [], retries: expect.toSatisfy((retries) => retries > 0) })
     expect(await run.times()).toBe(1)
   })
 
-  test('and a server that does not return: the outcome is not_applied', async () => {
+  test('and a server that does not restart reports the outcome not_applied', async () => {
     const { connections, frozen } = await openFunction()
     await using _connections = connections
     await using _frozen = frozen
     frozen.freeze()
-    connections.refuse()
+    connections.resetAndStopListening()
     expect(await frozen.thaw(newRun().sql)).toEqual({ code: 'NETWORK', outcome: 'not_applied', retries: 5 })
   })
 })

@@ -114,12 +114,12 @@ test('baton databases configure and groups configure change individual settings,
   )
   expect((await sql(host, token, 'CREATE TABLE t (a)')).error).toBeNull()
 
-  const refused = [
+  const rejected = [
     { args: ['--block-reads', 'yes'], code: 2, error: '--block-reads must be one of on, off, not yes' },
     { args: ['--size-limit', 'huge'], code: 1, error: 'HTTP 400: invalid size_limit' },
     { args: ['--allowed-ips', 'nowhere'], code: 1, error: 'HTTP 400' },
   ]
-  for (const { args, code, error } of refused)
+  for (const { args, code, error } of rejected)
     expect(await configure(...args)).toEqual({ code, output: '', errors: expect.stringContaining(error) })
 
   const destroy = () => api('databases', 'destroy', 'app', '--yes')
@@ -172,8 +172,8 @@ test('baton api-tokens create --group creates a token that permits only its scop
     /^reader +\S+ +\S+ +local\/team +read\nmaker +\S+ +\S+ +local\/team +read db:mint-token$/m,
   )
   expect((await api(reader, 'databases', 'list')).output).toMatch(/^app +team +\S+\n$/)
-  const refused = await api(reader, 'database-tokens', 'create', 'app')
-  expect([refused.code, refused.output, refused.errors]).toEqual([
+  const rejected = await api(reader, 'database-tokens', 'create', 'app')
+  expect([rejected.code, rejected.output, rejected.errors]).toEqual([
     1,
     '',
     expect.stringContaining('db:mint-token'),
@@ -234,8 +234,8 @@ test('with baton dev --ready-delay, a new database returns 404 at first', async 
   await expect
     .poll(async () => (await sql(database.Hostname, jwt, 'SELECT 1')).status, { timeout: 60_000 })
     .toBe(200)
-  const refused = await baton([...dev, '--ready-delay', '5'])
-  expect([refused.code, refused.errors]).toEqual([2, expect.stringContaining('need --platform-port')])
+  const rejected = await baton([...dev, '--ready-delay', '5'])
+  expect([rejected.code, rejected.errors]).toEqual([2, expect.stringContaining('need --platform-port')])
 })
 
 test('a data directory can be used only with the back end that created its databases', async () => {

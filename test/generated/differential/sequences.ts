@@ -61,10 +61,10 @@ const condition: fc.Arbitrary<unknown> = fc.letrec<{ c: unknown }>((tie) => ({
 const batch = fc.record({
   steps: fc.array(
     fc.oneof(
-      { weight: 3, arbitrary: stmt.map((only) => ({ stmt: only })) },
+      { weight: 3, arbitrary: stmt.map((each) => ({ stmt: each })) },
       {
         weight: 1,
-        arbitrary: fc.tuple(stmt, condition).map(([only, given]) => ({ stmt: only, condition: given })),
+        arbitrary: fc.tuple(stmt, condition).map(([each, given]) => ({ stmt: each, condition: given })),
       },
     ),
     { maxLength: 4 },
@@ -74,8 +74,8 @@ const batch = fc.record({
 const text = fc.array(statement, { minLength: 1, maxLength: 3 }).map((parts) => parts.join(';'))
 
 const request = fc.oneof(
-  { weight: 12, arbitrary: stmt.map((only) => ({ type: 'execute', stmt: only })) },
-  { weight: 4, arbitrary: batch.map((only) => ({ type: 'batch', batch: only })) },
+  { weight: 12, arbitrary: stmt.map((each) => ({ type: 'execute', stmt: each })) },
+  { weight: 4, arbitrary: batch.map((each) => ({ type: 'batch', batch: each })) },
   { weight: 2, arbitrary: text.map((sql) => ({ type: 'sequence', sql })) },
   { weight: 2, arbitrary: statement.map((sql) => ({ type: 'describe', sql })) },
   {
@@ -109,14 +109,14 @@ const pipeline: fc.Arbitrary<Exchange> = fc
 
 const cursor: fc.Arbitrary<Exchange> = fc
   .tuple(batch, fc.boolean())
-  .map(([only, continues]) => ({ route: '/v3/cursor', continues, body: { batch: only } }))
+  .map(([steps, continues]) => ({ route: '/v3/cursor', continues, body: { batch: steps } }))
 
 const exchange: fc.Arbitrary<Exchange> = fc.oneof(
   { weight: 5, arbitrary: pipeline },
   { weight: 1, arbitrary: cursor },
 )
 
-const sendRequest: fc.Arbitrary<Exchange> = fc
+const simpleRequest: fc.Arbitrary<Exchange> = fc
   .constantFrom('SELECT * FROM t', 'SELECT count(*) FROM u', 'BEGIN', 'COMMIT')
   .map((sql) => ({
     route: '/v3/pipeline',
@@ -125,14 +125,14 @@ const sendRequest: fc.Arbitrary<Exchange> = fc
   }))
 
 /** The operations of a second client: mostly reads, because a write that waits for the lock takes seconds. */
-const besides: fc.Arbitrary<Exchange> = fc
-  .oneof({ weight: 3, arbitrary: sendRequest }, { weight: 1, arbitrary: exchange })
-  .map((only) => ({ ...only, client: 'second' }))
+const secondClient: fc.Arbitrary<Exchange> = fc
+  .oneof({ weight: 3, arbitrary: simpleRequest }, { weight: 1, arbitrary: exchange })
+  .map((each) => ({ ...each, client: 'second' }))
 
 /** A sequence of requests to one database, by one client or two. */
 export const sequence: fc.Arbitrary<readonly Exchange[]> = fc.oneof(
   { weight: 9, arbitrary: fc.array(exchange, { minLength: 1, maxLength: 4 }) },
-  { weight: 1, arbitrary: fc.array(fc.oneof(exchange, besides), { minLength: 3, maxLength: 6 }) },
+  { weight: 1, arbitrary: fc.array(fc.oneof(exchange, secondClient), { minLength: 3, maxLength: 6 }) },
 )
 
 /** The first request of every sequence. */

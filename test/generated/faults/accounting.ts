@@ -61,7 +61,7 @@ export async function accountFor(
   await direct.batch(['drop table if exists account', 'create table account (id integer, part integer)'])
   const written: Written[] = []
   let next = 0
-  const lane = async (): Promise<void> => {
+  const worker = async (): Promise<void> => {
     for (let id = next++; id < count; id = next++) {
       const rows = 1 + Math.floor(random() * 4)
       const entry: Written = { id, rows, heard: 'acknowledged' }
@@ -72,7 +72,7 @@ export async function accountFor(
       })
     }
   }
-  await Promise.all(Array.from({ length: inFlight }, lane))
+  await Promise.all(Array.from({ length: inFlight }, worker))
   await beforeCounting?.()
   const there = await direct.execute<{ id: number; n: number; parts: number }>(
     'select id, count(*) as n, count(distinct part) as parts from account group by id',

@@ -25,7 +25,7 @@ export interface ListAppendOptions {
 
 const APPEND = 'insert into append (key, value) values (?, ?)'
 const READ = 'select value from append where key = ? order by id'
-const LANES = 8
+const WORKERS = 8
 /** Lists for part of the history, so that none becomes long. */
 const KEYS = 4
 const PART = 100
@@ -145,7 +145,7 @@ export async function runListAppend(
     if (way < 0.7) await client.execute(append[0]!, undefined, options)
     else await client.batch(append, options)
   }
-  const lane = async (session: number): Promise<void> => {
+  const worker = async (session: number): Promise<void> => {
     const { list, client } = clients[session % clients.length]!
     for (let id = next++; id < count; id = next++) {
       if (interlude && interludes > 0 && id % Math.ceil(count / interludes) === 1) await interlude()
@@ -181,7 +181,7 @@ export async function runListAppend(
       history.push({ id, session, start, end: performance.now(), outcome, appends, undone, reads })
     }
   }
-  await Promise.all(Array.from({ length: LANES }, (_, session) => lane(session)))
+  await Promise.all(Array.from({ length: WORKERS }, (_, session) => worker(session)))
   const { rows } = await direct.execute<{ key: number; value: number }>(
     'select key, value from append order by id',
   )

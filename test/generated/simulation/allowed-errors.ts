@@ -75,7 +75,7 @@ class ErrorChecker {
     // query builders have their own errors, and wrap those of the client
     if (call.scope.isOrm || call.inner.some(({ isOrm }) => isOrm) || 'orm' in call.plan) return null
     // an error from the loop over its rows
-    if (call.leftBy !== undefined && call.leftBy === error) return null
+    if (call.loopError !== undefined && call.loopError === error) return null
     if (error instanceof PlannedError) return this.#ofProgram(call)
     const last = call.inner.at(-1)
     // an error from its callback is checked where it was thrown
@@ -90,8 +90,8 @@ class ErrorChecker {
       // it could not detect what the server supports, or had no time to do so
       const isShort = call.isAborted || /[tT]imeoutMs/.test(JSON.stringify([call.plan, clients]))
       const isUnknown = server.isExecuteOnly && (isShort || clients.some(({ token }) => token?.fails))
-      const isRefused = isUnknown || call.sql.includes('unreadable')
-      return this.#hazards.isFaulty || isRefused ? null : 'no request was rejected in transit'
+      const isRejected = isUnknown || call.sql.includes('unreadable')
+      return this.#hazards.isFaulty || isRejected ? null : 'no request was rejected in transit'
     }
     if (error instanceof ProtocolError) return this.#hazards.isFaulty ? null : 'all responses were valid'
     if (error instanceof TypeError) return this.#ofType(call, error)
@@ -133,11 +133,11 @@ class ErrorChecker {
     const isDeferred = /"mode":"|"whole"/.test(JSON.stringify(this.#history))
     if (code === 'SQLITE_BUSY' && isDeferred) return null
     // neither a cursor nor a request after an executed statement is retried
-    const mayBeRefused = what === 'rows' || (/^(chain|script)$/.test(what) && sql.length > 1)
+    const mayBeRejected = what === 'rows' || (/^(chain|script)$/.test(what) && sql.length > 1)
     const isTursodb = this.#history.server.isTursodb === true
     // calls that share a request share the earliest time limit
     const mayBeLate = [call, ...scope.root.calls].some((each) => this.#hasLongWaits(each))
-    if (code === 'SQLITE_BUSY' && isTursodb && (mayBeRefused || mayBeLate)) return null
+    if (code === 'SQLITE_BUSY' && isTursodb && (mayBeRejected || mayBeLate)) return null
     return 'none of its statements fails with this code'
   }
 

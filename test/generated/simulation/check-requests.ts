@@ -14,7 +14,7 @@ export function checkRequests(network: Network, history: History, calls: readonl
     ? savedIn(history.tasks.flatMap(({ steps }) => steps))
     : 0
   const most = calls.reduce((sum, call) => sum + requestsFor(call), 0) - saved
-  const count = network.seen.filter(({ isRefused }) => !isRefused).length
+  const count = network.seen.filter(({ isRejected }) => !isRejected).length
   return count > most ? [`${count} requests, although ${most} are sufficient`] : []
 }
 

@@ -31,7 +31,7 @@ export function checkRetries(program: Program, network: Network, history: Histor
     return []
   return program.ledger.calls.flatMap((call) => {
     if (call.what !== 'execute' || call.scope.isOrm || call.sql[0] === 'unparsable') return []
-    const sent = network.seen.filter(({ body, isRefused }) => !isRefused && body.includes(markOf(call.id)))
+    const sent = network.seen.filter(({ body, isRejected }) => !isRejected && body.includes(markOf(call.id)))
     const problem =
       call.scope.kind === 'client'
         ? problemOfSingle(call, sent, history)
@@ -45,14 +45,14 @@ function problemOfSingle(call: Call, sent: readonly SeenRequest[], { clients }: 
   const isRead = READS.has(call.sql[0] as Sql)
   const wasDivided = isRead && sent.some(isDivided) ? 1 : 0
   if (sent.length > maxRetries + 1 + wasDivided) return `sent ${sent.length} times`
-  const isRefused = ({ fault }: SeenRequest): boolean =>
+  const isRejected = ({ fault }: SeenRequest): boolean =>
     fault?.kind.startsWith('refused') === true && fault.value === 429
-  if (!isRead && sent.slice(0, -1).some((each) => !isRefused(each)))
+  if (!isRead && sent.slice(0, -1).some((each) => !isRejected(each)))
     return 'a write that may have been executed was sent again'
   const hasTime = requestTimeoutMs === undefined && call.plan.timeoutMs === undefined && !token
-  const wasRefused = call.error instanceof HttpError && call.error.status === 429
+  const wasRejected = call.error instanceof HttpError && call.error.status === 429
   const isTransient =
-    wasRefused ||
+    wasRejected ||
     (isRead && call.error instanceof TransportError && call.error.code === 'NETWORK') ||
     (isRead && call.error instanceof HttpError && call.error.status >= 502 && call.error.status <= 504)
   return isTransient && hasTime && sent.length <= maxRetries ? `aborted after ${sent.length} requests` : null

@@ -210,11 +210,11 @@ function groupsOfStream(scope: Scope): Group[] {
     if (verb === 'begin') {
       if (call.state === 'ok') open ??= new Open()
     } else if (verb === 'commit') {
-      const isRefused = call.error instanceof SqlError || call.error instanceof TypeError
+      const isRejected = call.error instanceof SqlError || call.error instanceof TypeError
       if (call.state === 'ok') end(call, 'exist')
       else if (continues(scope, call)) continue
-      else if (!isRefused && outcomeOf(call) === 'unknown') end(call, 'exist or not')
-      else if (!isRefused && call.error instanceof Error && call.error.name === 'StreamError')
+      else if (!isRejected && outcomeOf(call) === 'unknown') end(call, 'exist or not')
+      else if (!isRejected && call.error instanceof Error && call.error.name === 'StreamError')
         end(call, 'not exist')
     } else if (verb === 'rollback' || verb === 'close stream') end(call, 'not exist')
     else if (open) {

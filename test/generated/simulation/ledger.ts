@@ -63,7 +63,7 @@ export interface Call {
   isAborted: boolean
   abortedAt: number
   /** The loop over its rows was left because of an error in the program, unrelated to the statement. */
-  leftBy: unknown
+  loopError: unknown
   /** A mistake of the program, which the client rejects with a TypeError. */
   mistake: string | null
   state: 'pending' | 'ok' | 'failed'
@@ -128,7 +128,7 @@ export class Ledger {
       reason: null,
       isAborted: false,
       abortedAt: Infinity,
-      leftBy: undefined,
+      loopError: undefined,
       mistake: null,
       state: 'pending',
       settledAt: Infinity,
@@ -161,8 +161,8 @@ export class Ledger {
 }
 
 /** The outcome that the caller of a failed call received. */
-export function outcomeOf({ error, isAborted, leftBy, reason, what }: Call): Outcome {
-  if (leftBy !== undefined && leftBy === error) return 'unknown'
+export function outcomeOf({ error, isAborted, loopError, reason, what }: Call): Outcome {
+  if (loopError !== undefined && loopError === error) return 'unknown'
   const known = findDatabaseError(error)
   if (known) return known.outcome
   // an error from `authToken` in the middle of a script does not show what happened before

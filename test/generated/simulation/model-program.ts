@@ -30,7 +30,7 @@ type WireCondition =
   | { readonly type: 'is_autocommit' }
 
 /** A request that is rejected as a whole, and whose stream is then gone. */
-export class Refusal extends Error {
+export class Rejection extends Error {
   readonly status: number
   constructor(status: number, message: string) {
     super(message)
@@ -128,7 +128,7 @@ export class ModelProgram {
   }
 }
 
-/** Reads the steps of a batch. @throws Refusal for an impossible condition; SqlFailure for invalid SQL */
+/** Reads the steps of a batch. @throws Rejection for an impossible condition; SqlFailure for invalid SQL */
 export function commandsOf(steps: readonly WireStep[], isV3: boolean): Command[] {
   return steps.map(({ stmt, condition }, at) => {
     const command = commandOf(stmt)
@@ -139,11 +139,11 @@ export function commandsOf(steps: readonly WireStep[], isV3: boolean): Command[]
 
 function checkCondition(condition: WireCondition, at: number, isV3: boolean): void {
   if ('step' in condition && condition.step >= at)
-    throw new Refusal(400, 'Invalid reference to step in a batch condition')
+    throw new Rejection(400, 'Invalid reference to step in a batch condition')
   if ('cond' in condition) checkCondition(condition.cond, at, isV3)
   if ('conds' in condition) for (const each of condition.conds) checkCondition(each, at, isV3)
   if (condition.type === 'is_autocommit' && !isV3)
-    throw new Refusal(
+    throw new Rejection(
       400,
       'BatchCond of type `is_autocommit` is only supported in protocol version hrana3 and higher',
     )

@@ -9,7 +9,7 @@ import {
 import {
   commandsOf,
   ModelProgram,
-  Refusal,
+  Rejection,
   type ServerRequest,
   type StepResult,
   type WireStatement,
@@ -218,16 +218,16 @@ export class ModelServer {
           continue
         }
         if (each.type === 'get_autocommit' && !isV3)
-          throw new Refusal(
+          throw new Rejection(
             400,
             'The `get_autocommit` request is only supported in protocol version hrana3 and higher',
           )
-        if (!isOpen) throw new Refusal(400, 'Stream for this baton was closed')
+        if (!isOpen) throw new Rejection(400, 'Stream for this baton was closed')
         results.push(await this.#run(stream, each, request, isV3))
       }
     } catch (error) {
       this.#drop(stream)
-      if (error instanceof Refusal) return { status: error.status, body: error.message }
+      if (error instanceof Rejection) return { status: error.status, body: error.message }
       if (error instanceof Unreadable) return json(500, { error: error.message })
       throw error
     }
@@ -255,7 +255,7 @@ export class ModelServer {
         await program.sequence(each.sql)
         return { type: 'ok', response: { type: 'sequence' } }
       }
-      if (each.type !== 'batch') throw new Refusal(400, `unknown variant \`${each.type}\``)
+      if (each.type !== 'batch') throw new Rejection(400, `unknown variant \`${each.type}\``)
       const steps = await program.batch(each.batch.steps, isV3)
       const result = {
         step_results: steps.map((step) => (step && 'rows' in step ? this.#resultOf(step, false) : null)),
@@ -312,7 +312,7 @@ export class ModelServer {
       commands = commandsOf(batch.steps, true)
     } catch (error) {
       this.#drop(stream)
-      if (error instanceof Refusal) return { status: error.status, body: error.message }
+      if (error instanceof Rejection) return { status: error.status, body: error.message }
       if (error instanceof SqlFailure) return json(500, { error: `Internal Error: \`${error.message}\`` })
       throw error
     }

@@ -19,7 +19,7 @@ export interface SeenRequest {
   /** When its `fetch` settled. */
   respondedAt: number
   /** Turso's engine ran none of it, so it may be sent again. */
-  isRefused: boolean
+  isRejected: boolean
 }
 
 type Reply = Awaited<ReturnType<Fetch>>
@@ -65,7 +65,7 @@ export class Network {
         at: this.#world.now,
         fault,
         respondedAt: Infinity,
-        isRefused: false,
+        isRejected: false,
       }
       this.seen.push(seen)
       const token = headers['authorization']?.replace('Bearer ', '') ?? null
@@ -162,10 +162,10 @@ class Exchange {
       throw error
     }
     const { body } = reply
-    const isRefused = /"message":"(?:database is locked|prepare failed: near "READONLY")/.test(
+    const isRejected = /"message":"(?:database is locked|prepare failed: near "READONLY")/.test(
       body.replaceAll('\\"', '"'),
     )
-    Object.assign(network.seen[this.#number] as SeenRequest, { isRefused })
+    Object.assign(network.seen[this.#number] as SeenRequest, { isRejected })
     await network.travel(this.#number, 3)
     if (kind === 'late') await network.sleep(value)
     if (/^(response lost|no response|refused after|foreign response)$/.test(kind ?? ''))

@@ -40,7 +40,7 @@ export class Program {
   readonly clients: Client[]
   readonly clientScopes: Scope[]
   readonly events: ClientEvent[] = []
-  /** From now on there are no failures. */
+  /** Whether failures are no longer injected. */
   isFaultFree = false
   readonly #world: World
   readonly #history: History
@@ -84,7 +84,7 @@ export class Program {
   }
 
   /** Whether everything that was started has settled. */
-  get isOver(): boolean {
+  get isSettled(): boolean {
     return this.#tasks === 0 && this.ledger.pending === 0
   }
 
@@ -105,7 +105,7 @@ export class Program {
       if (atMs > 0) await this.#world.sleep(atMs)
       if (scope && handle) await this.#steps(steps, { handle, scope, outer: null, later: [], reading: null })
     } catch {
-      // it is in the ledger
+      // recorded in the ledger
     } finally {
       this.#tasks -= 1
     }
@@ -245,7 +245,7 @@ export class Program {
   #text(sql: Sql, tag: number, call: Call): InStatement {
     if (sql === 'child') this.#lastChild = tag
     const text = statementText(sql, sql === 'parent' ? this.#lastChild : tag, call.id)
-    // in half of the cases as arguments
+    // half of the values are passed as arguments
     return sql === 'insert' && tag % 2 === 1 && !call.scope.isOrm
       ? { sql: `insert into t values (?) ${markOf(call.id)}`, args: [tag] }
       : text
@@ -268,7 +268,7 @@ export class Program {
         if (rows.length === 1 && step.steps) await this.#steps(step.steps, inside)
         if (rows.length === step.take && step.throws) throw new PlannedError('thrown in a loop over rows')
       } catch (error) {
-        call.leftBy = error
+        call.loopError = error
         throw error
       }
       if (rows.length === step.take) break
@@ -343,7 +343,7 @@ export class Program {
     }
   }
 
-  /** COMMIT of a stream, ROLLBACK of a stream, a transaction or a savepoint. */
+  /** Commits a stream, or rolls back a stream, transaction or savepoint. */
   #end(step: Extract<Step, { do: 'commit' | 'rollback' }>, place: Place): Promise<unknown> {
     const { scope, handle } = place
     const call = this.#calls.open(scope, step.do, step)
@@ -360,7 +360,7 @@ export class Program {
     })
   }
 
-  /** Calls that apply at once, and are sent with the next statement. */
+  /** Makes a call that takes effect at once, and is sent with the next statement. */
   #control(
     step: Extract<Step, { do: 'begin' | 'mark' | 'undo' | 'forget' }>,
     { scope, handle }: Place,

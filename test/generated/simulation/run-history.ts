@@ -80,7 +80,7 @@ class Run {
     this.#world.onPause = (ms) => this.#checkPause(ms)
     const program = this.#program
     program.start()
-    if (!(await this.#world.runUntil(() => program.isOver, HORIZON_MS))) this.#reportPending()
+    if (!(await this.#world.runUntil(() => program.isSettled, HORIZON_MS))) this.#reportPending()
     else {
       const { ledger } = program
       this.#mistakes.push(...checkRequests(this.#network, this.#history, ledger.calls))
@@ -200,7 +200,7 @@ class Run {
 
   async #follow(client: number, steps: readonly Step[]): Promise<void> {
     void this.#program.act(client, steps)
-    if (!(await this.#world.runUntil(() => this.#program.isOver, this.#world.now + HORIZON_MS)))
+    if (!(await this.#world.runUntil(() => this.#program.isSettled, this.#world.now + HORIZON_MS)))
       this.#reportPending()
   }
 

@@ -1,6 +1,6 @@
 import type { History, Sql, Step } from './history.ts'
 
-/** How long a transaction that waits for itself waits, in ms: until its time limit and the server's have passed. */
+/** Duration of a deadlock of a transaction with itself, in ms: until both its timeout and the server's have passed. */
 const SELF_WAIT_MS = 11_000
 
 const READS: ReadonlySet<Sql> = new Set([
@@ -12,10 +12,7 @@ const READS: ReadonlySet<Sql> = new Set([
   'unreadable',
 ])
 
-/**
- * How long the programs of a history sleep, or wait for operations that they block themselves, in ms: others may wait for
- * them.
- */
+/** Returns the total time that a history's programs sleep or deadlock with themselves, in ms; other programs may wait for it. */
 export function slownessOf({ tasks, faults, server: { lagMs = 0 } }: History): number {
   const late = faults.reduce(
     (sum, { kind, value = 0 }) => sum + (/^(slow|late)$/.test(kind) ? 10 * value : 0),
@@ -30,8 +27,8 @@ function slownessIn(steps: readonly Step[], isInside: boolean): number {
 
 function slownessOfStep(step: Step, isInside: boolean): number {
   if (step.do === 'sleep') return step.ms
-  const isAround = step.do === 'transaction' || step.do === 'savepoint' || step.do === 'stream'
-  const inner = 'steps' in step && step.steps ? slownessIn(step.steps, isInside || isAround) : 0
+  const isContainer = step.do === 'transaction' || step.do === 'savepoint' || step.do === 'stream'
+  const inner = 'steps' in step && step.steps ? slownessIn(step.steps, isInside || isContainer) : 0
   if (step.do === 'rows' && step.steps && isInside) return inner + SELF_WAIT_MS
   // a call on the client, inside a transaction for which it has to wait
   const isOnClient =

@@ -98,15 +98,15 @@ test('runs a primary with two replicas behind the control plane', async () => {
   expect((await platform.databases.get('app')).dbId).toBe(created.dbId)
   await platform.databases.rotateTokens('app')
   for (const reader of readers) {
-    let refused = false
-    for (let attempt = 0; attempt < 100 && !refused; attempt += 1) {
-      refused = await reader.execute('SELECT 1').then(
+    let rejected = false
+    for (let attempt = 0; attempt < 100 && !rejected; attempt += 1) {
+      rejected = await reader.execute('SELECT 1').then(
         () => false,
         (error: { status?: number }) => error.status === 401,
       )
-      if (!refused) await sleep(50)
+      if (!rejected) await sleep(50)
     }
-    expect(refused).toBe(true)
+    expect(rejected).toBe(true)
     await reader.close()
   }
   await platform.databases.delete('app')

@@ -1,8 +1,8 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { Refusal } from '../refusal.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { OrganizationRow } from '../registry/rows.ts'
+import { Rejection } from '../rejection.ts'
 import type { Grant } from './access.ts'
 import { authorize } from './authorize.ts'
 import { Call, type Platform, type ReadRequest } from './call.ts'
@@ -53,11 +53,11 @@ async function respond(
     const result: unknown = await route.handle(new Call(platform, request, grant))
     return result === undefined ? new Response(null, { status: 200 }) : Response.json(result)
   } catch (error) {
-    return refusalResponse(error)
+    return rejectionResponse(error)
   }
 }
 
-/** Authorizes a request. @returns the granted access; null for a public route @throws Refusal */
+/** Authorizes a request. @returns the granted access; null for a public route @throws Rejection */
 function authorizeRequest(
   { plane }: Platform,
   { access }: Route,
@@ -83,8 +83,8 @@ function organizationOf(
 }
 
 /** Converts an error to a response in the service's format. */
-function refusalResponse(error: unknown): Response {
-  if (error instanceof Refusal) return errorJson(error.status, error.message, error.code)
+function rejectionResponse(error: unknown): Response {
+  if (error instanceof Rejection) return errorJson(error.status, error.message, error.code)
   if (error instanceof v.ValiError)
     return errorJson(400, describeIssues(error.issues as v.BaseIssue<unknown>[]))
   // logged for the operator only: the message may contain paths or other users' names

@@ -1,4 +1,4 @@
-import { Refusal } from '../refusal.ts'
+import { Rejection } from '../rejection.ts'
 
 /** Limits the total number of bytes that callers hold. */
 export class ByteBudget {
@@ -15,7 +15,7 @@ export class ByteBudget {
     return {
       take: (bytes) => {
         if (this.#used + bytes > this.#max)
-          throw new Refusal(
+          throw new Rejection(
             413,
             'too many dumps are being received or are waiting to be used; try again later',
           )
@@ -32,7 +32,7 @@ export class ByteBudget {
 
 /** A share of a budget. */
 export interface ByteShare {
-  /** @throws Refusal 413 if the budget is exhausted; in that case nothing is taken */
+  /** @throws Rejection 413 if the budget is exhausted; in that case nothing is taken */
   readonly take: (bytes: number) => void
   /** Returns all bytes to the budget. */
   readonly release: () => void

@@ -1,8 +1,8 @@
 import * as v from 'valibot'
 import type { AuditAuthor, AuditEntry } from '../audit.ts'
 import type { ControlPlane } from '../control-plane.ts'
-import { Refusal } from '../refusal.ts'
 import type { DatabaseRow, GroupRow, OrganizationRow, Role } from '../registry/rows.ts'
+import { Rejection } from '../rejection.ts'
 import type { Caller } from '../tokens/api-tokens.ts'
 import type { Grant } from './access.ts'
 import type { DumpStore } from './dump-store.ts'
@@ -85,13 +85,13 @@ export class Call {
     return v.parse(schema, this.request.body)
   }
 
-  /** Returns the database of the path, by its name or id, if the caller's token can access it. @throws Refusal 404 */
+  /** Returns the database of the path, by its name or id, if the caller's token can access it. @throws Rejection 404 */
   database(): DatabaseRow {
     const { databaseId: id } = this.request.params
     if (id === undefined) return this.databaseByName(this.param('databaseName'))
     const row = this.databases().find((each) => each.id === id)
     if (row === undefined)
-      throw new Refusal(404, `could not find database with id ${id.slice(0, 80)}: record not found`)
+      throw new Rejection(404, `could not find database with id ${id.slice(0, 80)}: record not found`)
     return row
   }
 
@@ -99,11 +99,11 @@ export class Call {
   databaseByName(name: string): DatabaseRow {
     const row = this.plane.registry.findDatabase(this.organization.id, name)
     if (row === undefined || row.state === 'creating' || !this.#canAccess(row.group))
-      throw new Refusal(404, `could not find database with name ${name.slice(0, 80)}: record not found`)
+      throw new Rejection(404, `could not find database with name ${name.slice(0, 80)}: record not found`)
     return row
   }
 
-  /** Returns the group of the path, by its name or id, if the caller's token can access it. @throws Refusal 404 */
+  /** Returns the group of the path, by its name or id, if the caller's token can access it. @throws Rejection 404 */
   group(): GroupRow {
     const { groupId: id } = this.request.params
     return id === undefined
@@ -154,7 +154,7 @@ export class Call {
 
   #accessibleGroup(row: GroupRow | undefined): GroupRow {
     if (row === undefined || row.organization !== this.organization.id || !this.#canAccess(row.id))
-      throw new Refusal(404, 'group not found')
+      throw new Rejection(404, 'group not found')
     return row
   }
 

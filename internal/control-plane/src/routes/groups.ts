@@ -1,8 +1,8 @@
 import { newKeyPair } from '@batonsql/server-common/auth'
 import * as v from 'valibot'
 import { newGroup } from '../bootstrap.ts'
-import { Refusal } from '../refusal.ts'
 import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
+import { Rejection } from '../rejection.ts'
 import { checkLocation } from '../rules/locations.ts'
 import { checkGroupName } from '../rules/names.ts'
 import { organizationWide, scoped } from './access.ts'
@@ -124,7 +124,7 @@ function createGroup(call: Call) {
 
 export function checkGroupNameAvailable(call: Call, organization: string, name: string): void {
   if (call.plane.registry.findGroup(organization, name) !== undefined)
-    throw new Refusal(409, 'group already exists')
+    throw new Rejection(409, 'group already exists')
 }
 
 /** Deletes a group with its databases and the tokens that are scoped to it. */
@@ -133,8 +133,8 @@ async function deleteGroup(call: Call) {
   const { databases } = call.plane
   const rows = databasesOf(call, group)
   const kept = rows.find(({ configuration }) => configuration.deleteProtection)
-  if (group.deleteProtection) throw new Refusal(400, `group ${group.name} is protected from deletion`)
-  if (kept !== undefined) throw new Refusal(400, `database ${kept.name} is protected from deletion`)
+  if (group.deleteProtection) throw new Rejection(400, `group ${group.name} is protected from deletion`)
+  if (kept !== undefined) throw new Rejection(400, `database ${kept.name} is protected from deletion`)
   const data = { group: group.name, databases: rows.map(({ name }) => name) }
   call.commit({ code: 'group-delete', message: `deleted group ${group.name}`, data }, () => {
     for (const row of rows) databases.markDeleting(row)
@@ -187,9 +187,9 @@ async function addLocation(call: Call) {
 async function removeLocation(call: Call) {
   const group = call.group()
   const location = call.param('location')
-  if (location === group.primary) throw new Refusal(400, 'the primary location cannot be removed')
+  if (location === group.primary) throw new Rejection(400, 'the primary location cannot be removed')
   checkSupportsReplicas(call)
-  if (!group.locations.includes(location)) throw new Refusal(400, 'Invalid location code')
+  if (!group.locations.includes(location)) throw new Rejection(400, 'Invalid location code')
   const others = group.locations.filter((code) => code !== location)
   return await changeLocations(call, group, others)
 }

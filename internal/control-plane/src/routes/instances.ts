@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import * as v from 'valibot'
-import { notSupported, Refusal } from '../refusal.ts'
 import type { DatabaseRow } from '../registry/rows.ts'
+import { notSupported, Rejection } from '../rejection.ts'
 import { replicaLocations } from '../replica-locations.ts'
 import { checkLocation } from '../rules/locations.ts'
 import { scoped } from './access.ts'
@@ -47,7 +47,7 @@ export const instanceRoutes: readonly Route[] = [
   ),
 ]
 
-/** @throws Refusal if the back end does not support replicas */
+/** @throws Rejection if the back end does not support replicas */
 export function checkSupportsReplicas({ plane }: Call): void {
   if (plane.backend.setReplicas === undefined)
     throw notSupported('replicas need libsql-server: start the server with --backend sqld', 501)
@@ -61,7 +61,7 @@ async function addInstance(call: Call) {
   const { registry, backend } = call.plane
   const isPrimary = location === registry.groups.get(row.group)?.primary
   if (isPrimary || replicaLocations(registry, row).includes(location))
-    throw new Refusal(409, `database ${row.name} already has an instance in ${location}`)
+    throw new Rejection(409, `database ${row.name} already has an instance in ${location}`)
   const changed = { ...row, replicas: [...(row.replicas ?? []), location] }
   call.commit(null, () => registry.databases.put(changed))
   await backend.setReplicas?.(row.group)
@@ -71,12 +71,12 @@ async function addInstance(call: Call) {
 async function removeInstance(call: Call) {
   const row = call.database()
   if (call.param('instanceName') === primaryView(call, row).name)
-    throw new Refusal(400, 'the primary instance cannot be removed')
+    throw new Rejection(400, 'the primary instance cannot be removed')
   checkSupportsReplicas(call)
   const instance = findInstance(call)
   const { registry, backend } = call.plane
   if (!row.replicas?.includes(instance.name))
-    throw new Refusal(400, `${instance.name} is a location of the group; remove it from the group`)
+    throw new Rejection(400, `${instance.name} is a location of the group; remove it from the group`)
   const replicas = row.replicas.filter((location) => location !== instance.name)
   call.commit(null, () => registry.databases.put({ ...row, replicas }))
   await backend.setReplicas?.(row.group)
@@ -115,6 +115,7 @@ function instanceId({ id }: DatabaseRow, location: string): string {
 function findInstance(call: Call) {
   const name = call.param('instanceName')
   const instance = instancesOf(call, call.database()).find((each) => each.name === name)
-  if (instance === undefined) throw new Refusal(404, `could not find instance with name ${name.slice(0, 80)}`)
+  if (instance === undefined)
+    throw new Rejection(404, `could not find instance with name ${name.slice(0, 80)}`)
   return instance
 }

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { newMember, newOrganization } from '../bootstrap.ts'
-import { Refusal } from '../refusal.ts'
 import type { OrganizationRow } from '../registry/rows.ts'
+import { Rejection } from '../rejection.ts'
 import { slugOf } from '../rules/names.ts'
 import { ANY_TOKEN, OWN_USER, organizationWide } from './access.ts'
 import type { Call } from './call.ts'
@@ -65,7 +65,7 @@ function createOrganization(call: Call) {
   const { name } = call.body(NewOrganizationBody)
   const slug = slugOf(name)
   if (registry.findOrganization(slug) !== undefined)
-    throw new Refusal(409, `organization ${slug} already exists`)
+    throw new Rejection(409, `organization ${slug} already exists`)
   // the CLI expects a slug derived from the name
   const organization = newOrganization(slug, name, 'team', 'scaler')
   if (call.query('dry_run') !== 'true') {
@@ -101,8 +101,8 @@ function updateOrganization(call: Call) {
 function deleteOrganization(call: Call): void {
   const { organization, plane } = call
   const { registry } = plane
-  if (organization.type === 'personal') throw new Refusal(400, 'a personal organization cannot be deleted')
-  if (call.groups().length > 0) throw new Refusal(400, 'delete the groups of the organization first')
+  if (organization.type === 'personal') throw new Rejection(400, 'a personal organization cannot be deleted')
+  if (call.groups().length > 0) throw new Rejection(400, 'delete the groups of the organization first')
   const belongsToOrganization = (row: { readonly organization: string | null }): boolean =>
     row.organization === organization.id
   call.commit(null, () => {

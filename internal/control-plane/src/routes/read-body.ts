@@ -1,4 +1,4 @@
-import { Refusal } from '../refusal.ts'
+import { Rejection } from '../rejection.ts'
 import type { ByteShare } from './byte-budget.ts'
 
 /** Maximum size of a JSON body, in bytes. */
@@ -15,15 +15,15 @@ export async function readBody(raw: Request): Promise<Readonly<Record<string, un
   try {
     value = JSON.parse(text)
   } catch {
-    throw new Refusal(400, 'invalid request body: not JSON')
+    throw new Rejection(400, 'invalid request body: not JSON')
   }
   if (value === null) return {}
   if (typeof value !== 'object' || Array.isArray(value))
-    throw new Refusal(400, 'invalid request body: not an object')
+    throw new Rejection(400, 'invalid request body: not an object')
   return lowerKeys(value, 0) as Readonly<Record<string, unknown>>
 }
 
-/** Returns the text of a body. @throws Refusal 413 */
+/** Returns the text of a body. @throws Rejection 413 */
 export async function readLimited(body: ReadableStream<Uint8Array>): Promise<string> {
   return await new Response(limitBytes(body, MAX_BODY_BYTES)).text()
 }
@@ -38,7 +38,7 @@ export function limitBytes(
   const limit = new TransformStream<Uint8Array, Uint8Array>({
     transform(part, controller) {
       size += part.length
-      if (size > maxBytes) throw new Refusal(413, `a request body is limited to ${maxBytes} bytes`)
+      if (size > maxBytes) throw new Rejection(413, `a request body is limited to ${maxBytes} bytes`)
       share?.take(part.length)
       controller.enqueue(part)
     },
@@ -48,7 +48,7 @@ export function limitBytes(
 
 /** Converts keys to lower case: the service ignores their case, and its CLI relies on that. */
 function lowerKeys(value: unknown, depth: number): unknown {
-  if (depth > MAX_DEPTH) throw new Refusal(400, 'invalid request body: nested too deeply')
+  if (depth > MAX_DEPTH) throw new Rejection(400, 'invalid request body: nested too deeply')
   if (Array.isArray(value)) return value.map((item) => lowerKeys(item, depth + 1))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(

@@ -1,4 +1,4 @@
-import { notSupported } from '../refusal.ts'
+import { notSupported } from '../rejection.ts'
 import { organizationWide, PUBLIC, type RouteAccess, scoped } from './access.ts'
 import { DATABASE, GROUP, type Route, undocumented } from './route.ts'
 

@@ -1,13 +1,13 @@
 import { BlockList, isIP } from 'node:net'
-import { Refusal } from '../refusal.ts'
+import { Rejection } from '../rejection.ts'
 
 const MAPPED = '::ffff:'
 
-/** @throws Refusal for an entry that is neither an address nor a network such as `10.0.0.0/8` */
+/** @throws Rejection for an entry that is neither an address nor a network such as `10.0.0.0/8` */
 export function checkAllowedIps(list: readonly string[]): void {
   for (const text of list) {
     if (readNetwork(text) === null)
-      throw new Refusal(400, `invalid IP address or network: ${text.slice(0, 60)}`)
+      throw new Rejection(400, `invalid IP address or network: ${text.slice(0, 60)}`)
   }
 }
 

@@ -1,4 +1,4 @@
-import { Refusal } from '../refusal.ts'
+import { Rejection } from '../rejection.ts'
 
 /**
  * Locations of groups, by code. A local server pretends to be in all of them, so that programs can provision databases in the
@@ -26,9 +26,9 @@ export function isLocation(code: string): boolean {
   return Object.hasOwn(LOCATIONS, code)
 }
 
-/** @throws Refusal unless it is the code of a location */
+/** @throws Rejection unless it is the code of a location */
 export function checkLocation(code: string): void {
-  if (!isLocation(code)) throw new Refusal(400, `invalid location: ${code.slice(0, 40)}`)
+  if (!isLocation(code)) throw new Rejection(400, `invalid location: ${code.slice(0, 40)}`)
 }
 
 /** Returns the provider of a location. */

@@ -1,4 +1,4 @@
-import { Refusal } from '../refusal.ts'
+import { Rejection } from '../rejection.ts'
 
 /** Maximum length of a label of a host name. */
 const MAX_LABEL = 63
@@ -11,43 +11,43 @@ export function hostLabel(database: string, slug: string): string {
   return `${database}-${slug}`
 }
 
-/** @throws Refusal for an invalid name; it shares the first label of a host name with the organization's slug */
+/** @throws Rejection for an invalid name; it shares the first label of a host name with the organization's slug */
 export function checkDatabaseName(name: string, slug: string): void {
   const longest = MAX_LABEL - hostLabel('', slug).length
   if (name.length < 1 || name.length > longest)
-    throw new Refusal(400, `invalid database name: name must contain between 1 and ${longest} characters`)
+    throw new Rejection(400, `invalid database name: name must contain between 1 and ${longest} characters`)
   if (!NAME.test(name) || name.startsWith('-') || name.endsWith('-')) {
-    throw new Refusal(
+    throw new Rejection(
       400,
       'invalid database name: name can only contain lowercase letters, numbers and dashes, and cannot begin or end with a dash',
     )
   }
 }
 
-/** @throws Refusal */
+/** @throws Rejection */
 export function checkGroupName(name: string): void {
   if (name.length < 1 || name.length > MAX_LABEL)
-    throw new Refusal(400, `invalid group name: name must contain between 1 and ${MAX_LABEL} characters`)
+    throw new Rejection(400, `invalid group name: name must contain between 1 and ${MAX_LABEL} characters`)
   if (!/^[a-z0-9][a-z0-9_-]*$/.test(name)) {
-    throw new Refusal(
+    throw new Rejection(
       400,
       'invalid group name: name can only contain lowercase letters, numbers, dashes and underscores',
     )
   }
 }
 
-/** Returns the slug of a new organization. @throws Refusal if the name is not suitable */
+/** Returns the slug of a new organization. @throws Rejection if the name is not suitable */
 export function slugOf(name: string): string {
   const slug = name
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replaceAll(/^-|-$/g, '')
-  if (!SLUG.test(slug)) throw new Refusal(400, 'invalid organization name')
+  if (!SLUG.test(slug)) throw new Rejection(400, 'invalid organization name')
   return slug
 }
 
-/** @throws Refusal */
+/** @throws Rejection */
 export function checkTokenName(name: string): void {
   if (!TOKEN_NAME.test(name))
-    throw new Refusal(400, 'invalid token name: 1 to 64 letters, digits, spaces and any of . _ @ -')
+    throw new Rejection(400, 'invalid token name: 1 to 64 letters, digits, spaces and any of . _ @ -')
 }

@@ -1,9 +1,9 @@
-import { Refusal } from '../refusal.ts'
+import { Rejection } from '../rejection.ts'
 import type { Period } from '../usage.ts'
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i
 
-/** Parses a period, by default the current calendar month (UTC) until now. @throws Refusal */
+/** Parses a period, by default the current calendar month (UTC) until now. @throws Rejection */
 export function readPeriod(from: string | undefined, to: string | undefined, now: number): Period {
   const today = new Date(now)
   const startOfMonth = Date.UTC(today.getUTCFullYear(), today.getUTCMonth(), 1)
@@ -11,15 +11,15 @@ export function readPeriod(from: string | undefined, to: string | undefined, now
     from: from === undefined ? startOfMonth : readTime('from', from),
     to: to === undefined ? now : readTime('to', to),
   }
-  if (period.from > period.to) throw new Refusal(400, 'invalid from parameter: it is after to')
+  if (period.from > period.to) throw new Rejection(400, 'invalid from parameter: it is after to')
   return period
 }
 
-/** Parses a time with a zone into ms since the Unix epoch. @throws Refusal */
+/** Parses a time with a zone into ms since the Unix epoch. @throws Rejection */
 function readTime(name: string, text: string): number {
   const time = TIME.test(text) ? Date.parse(text) : Number.NaN
   if (Number.isNaN(time)) {
-    throw new Refusal(
+    throw new Rejection(
       400,
       `invalid ${name} parameter: parsing time ${JSON.stringify(text.slice(0, 60))} as "2006-01-02T15:04:05Z07:00"`,
     )

@@ -1,5 +1,5 @@
-import { Refusal } from '../refusal.ts'
 import type { Scope } from '../registry/rows.ts'
+import { Rejection } from '../rejection.ts'
 
 /** Scopes of a token that is valid only for `GET /metrics`. */
 export const METRICS_ONLY: readonly Scope[] = ['metrics']
@@ -19,9 +19,9 @@ const SCOPES: readonly Scope[] = [
 
 const PRESETS: Readonly<Record<string, readonly Scope[]>> = { 'read-only': ['read'], 'full-access': SCOPES }
 
-/** Expands presets in a list to scopes, without duplicates. @throws Refusal for unknown names */
+/** Expands presets in a list to scopes, without duplicates. @throws Rejection for unknown names */
 export function expandScopes(given: readonly string[]): readonly Scope[] {
-  if (given.length === 0) throw new Refusal(400, 'a group-scoped token needs at least one scope')
+  if (given.length === 0) throw new Rejection(400, 'a group-scoped token needs at least one scope')
   const wanted = new Set<string>(
     given.flatMap((name): readonly string[] =>
       Object.hasOwn(PRESETS, name) ? (PRESETS[name] as readonly Scope[]) : [name],
@@ -29,7 +29,7 @@ export function expandScopes(given: readonly string[]): readonly Scope[] {
   )
   for (const name of wanted) {
     if (!(SCOPES as readonly string[]).includes(name))
-      throw new Refusal(
+      throw new Rejection(
         400,
         `invalid scope: ${name.slice(0, 40)} (expected one of: ${[...SCOPES, ...Object.keys(PRESETS)].join(', ')})`,
       )

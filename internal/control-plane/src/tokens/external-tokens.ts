@@ -3,9 +3,9 @@ import type { ServiceRequest } from '@batonsql/server-common/http'
 import type { JWTPayload } from 'jose'
 import { decodeProtectedHeader } from 'jose/decode/protected_header'
 import { JWTClaimValidationFailed, JWTExpired } from 'jose/errors'
-import { Refusal } from '../refusal.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { DatabaseRow } from '../registry/rows.ts'
+import { Rejection } from '../rejection.ts'
 
 /**
  * Exchanges valid tokens of issuers whose key sets an organization has registered for tokens signed with the database's own key,
@@ -27,7 +27,7 @@ export class ExternalTokens {
   /**
    * Returns the request with an issuer's token replaced by one signed with the database's own key; other requests unchanged.
    * @param hasTablePermissions whether the back end enforces them
-   * @throws Refusal 401 for an invalid token, 404 for a token of another database
+   * @throws Rejection 401 for an invalid token, 404 for a token of another database
    */
   async exchange(
     row: DatabaseRow,
@@ -81,10 +81,10 @@ function permittedClaims({ id, gid, a, exp, aud, p, perm }: JWTPayload, row: Dat
   if ((a !== 'ro' && a !== 'rw') || p !== undefined) throw unauthorized('The JWT is invalid')
   const isForThisDatabase =
     (id ?? gid) !== undefined && (id ?? row.id) === row.id && (gid ?? row.group) === row.group
-  if (!isForThisDatabase) throw new Refusal(404, `Namespace \`${row.name}\` doesn't exist`)
+  if (!isForThisDatabase) throw new Rejection(404, `Namespace \`${row.name}\` doesn't exist`)
   return { id: row.id, a, exp: Math.floor(Number(exp)), ...(perm !== undefined && { perm }) }
 }
 
-function unauthorized(reason: string): Refusal {
-  return new Refusal(401, `Unauthorized: \`${reason}\``)
+function unauthorized(reason: string): Rejection {
+  return new Rejection(401, `Unauthorized: \`${reason}\``)
 }

@@ -4,7 +4,7 @@ import { resolveArguments, type StatementArguments } from './arguments.ts'
 import { ChangeCounter } from './change-counter.ts'
 import type { Grant } from './engine-instance.ts'
 import { MAX_VALUE_BYTES } from './limits.ts'
-import { transactionTimeout } from './refusals.ts'
+import { transactionTimeout } from './rejections.ts'
 import type { StatementResult } from './result-encoder.ts'
 import {
   DeniedError,

@@ -26,7 +26,7 @@ export class ErasableInstance {
       this.#host[name]?.(first, second, third, fourth)
     const { exports } = new WebAssembly.Instance(module, {
       host: Object.fromEntries(WebAssembly.Module.imports(module).map(({ name }) => [name, forward(name)])),
-      wasi_snapshot_preview1: { fd_close: refuse, fd_seek: refuse, fd_write: refuse },
+      wasi_snapshot_preview1: { fd_close: reject, fd_seek: reject, fd_write: reject },
     })
     this.#exports = exports as ModuleExports
     this.#exports._initialize()
@@ -81,6 +81,6 @@ export class ErasableInstance {
 }
 
 /** Rejects output. The module has no streams, and prints only before it aborts. */
-function refuse(): number {
+function reject(): number {
   return 8 // EBADF
 }

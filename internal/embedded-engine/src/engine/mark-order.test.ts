@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
 
-/** Inodes in the order in which they were written to the disk. */
+/** Inodes of the synced files, in order. */
 const synced: number[] = []
 const { fsyncSync } = fs
 
@@ -32,16 +32,16 @@ function opened(isDurable: boolean): { files: DatabaseFiles; path: string } {
 
 test('syncs the mark before the first change, and syncs nothing without a change', () => {
   const { files, path } = opened(true)
-  const [main, log] = [files.open(MAIN_FILE, false), files.open(`${MAIN_FILE}-wal`, true)]
+  const [main, wal] = [files.open(MAIN_FILE, false), files.open(`${MAIN_FILE}-wal`, true)]
   expect(synced).toEqual([])
   const [mark, change] = [path, `${path}.wal`].map((name) => statSync(name).ino)
-  files.write(log, Buffer.from('a change'), 0)
-  files.sync(log)
+  files.write(wal, Buffer.from('a change'), 0)
+  files.sync(wal)
   expect(synced.slice(0, 2)).toEqual([mark, change])
   synced.length = 0
-  files.sync(log)
+  files.sync(wal)
   expect(synced).toEqual([change])
-  files.close(log)
+  files.close(wal)
   files.close(main)
   files.release()
   expect(synced).toEqual([change])
@@ -49,10 +49,10 @@ test('syncs the mark before the first change, and syncs nothing without a change
 
 test('a temporary database never waits for the disk', () => {
   const { files } = opened(false)
-  const log = files.open(`${MAIN_FILE}-wal`, true)
-  files.write(log, Buffer.from('a change'), 0)
-  files.sync(log)
-  files.close(log)
+  const wal = files.open(`${MAIN_FILE}-wal`, true)
+  files.write(wal, Buffer.from('a change'), 0)
+  files.sync(wal)
+  files.close(wal)
   files.release()
   expect(synced).toEqual([])
 })

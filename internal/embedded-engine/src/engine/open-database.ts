@@ -21,7 +21,7 @@ import { EngineInstance } from './engine-instance.ts'
 import type { ErasableInstance } from './erasable-instance.ts'
 import { decodeMigration } from './migration-program.ts'
 import { runPipeline } from './pipeline.ts'
-import { attachRefused } from './refusals.ts'
+import { attachRejection } from './rejections.ts'
 import { dryRunMigration, failureOf, runMigration } from './run-migration.ts'
 import { Session } from './session.ts'
 import { StoredTexts } from './stored-texts.ts'
@@ -153,8 +153,8 @@ export class OpenDatabase {
         isAbandoned: (call) => this.#state.isAbandoned(call),
         attach: (name, allowed) =>
           this.#files.attach(async (path) => {
-            const refusal = await this.#request({ type: 'attach', stream, name, allowed, path })
-            if (refusal !== null) throw attachRefused(name, refusal !== 'not permitted')
+            const rejection = await this.#request({ type: 'attach', stream, name, allowed, path })
+            if (rejection !== null) throw attachRejection(name, rejection !== 'not permitted')
           }),
         migrate: (program) => this.#request({ type: 'migrate', program }),
       })

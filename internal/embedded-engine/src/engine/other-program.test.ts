@@ -53,7 +53,7 @@ test.each(['wal', 'delete'])(
     let program = otherProgram(path)
     const committed: string[] = []
     let open: string[] | null = null
-    const counts = { ours: 0, refused: 0 }
+    const counts = { ours: 0, rejected: 0 }
     for (let step = 0; step < 250; step += 1) {
       const row = `row ${step}`
       const kind = pick(random, [
@@ -73,7 +73,7 @@ test.each(['wal', 'delete'])(
           expect(await program.run(`insert into t values ('${row} beside')`)).not.toBe('ok')
         })
         if (isDone) committed.push(row)
-        counts[isDone ? 'ours' : 'refused'] += 1
+        counts[isDone ? 'ours' : 'rejected'] += 1
       } else if (kind === 'kill' && random() < 0.3) {
         await program.kill()
         program = otherProgram(path)

@@ -25,15 +25,15 @@ function rowsOf(sql: string, values: readonly EngineValue[] = []): JsonText {
 
 const valueText = (value: EngineValue): string => toText(rowsOf('SELECT ?', [value]))
 
-// sixteen characters or bytes are handled at a time, so each is tested at every position
+// sixteen characters or bytes are processed at a time, so each is tested at every position
 const SPECIAL = ['"', '\\', '\n', '\r', '\t', '\b', '\f', '\u0000', '\u001f', '\u007f', 'é', '€', '😀']
 
 test('text of every length up to 50, with a special character at every position', () => {
   for (let length = 0; length <= 50; length += 1)
     expect(valueText('a'.repeat(length))).toBe(`[{"type":"text","value":"${'a'.repeat(length)}"}]`)
   for (const character of SPECIAL) {
-    for (let place = 0; place < 50; place += 1) {
-      const text = `${'a'.repeat(place)}${character}${'z'.repeat(49 - place)}`
+    for (let position = 0; position < 50; position += 1) {
+      const text = `${'a'.repeat(position)}${character}${'z'.repeat(49 - position)}`
       expect(valueText(text)).toBe(`[{"type":"text","value":${JSON.stringify(text)}}]`)
     }
   }
@@ -79,7 +79,7 @@ test('floats with few decimals are formatted like other floats', () => {
   }
 })
 
-test('a long result is kept as bytes, which can be transferred', () => {
+test('a long result consists of bytes, which can be transferred', () => {
   const sql = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT i, ? FROM n'
   const rows = (count: number): string =>
     Array.from(
@@ -96,7 +96,7 @@ test('a long result is kept as bytes, which can be transferred', () => {
   ).toBe(rows(10_000))
 })
 
-test('the buffer of a result that was sent is used for the next one of about its size', () => {
+test('the buffer of a result that was sent is reused for the next one of similar size', () => {
   const sql = 'SELECT zeroblob(?)'
   const bytesOf = (text: JsonText): Uint8Array<ArrayBuffer> => text[0] as Uint8Array<ArrayBuffer>
   const first = bytesOf(rowsOf(sql, [60_000n]))

@@ -26,7 +26,7 @@ export async function migrateSchema(
 ): Promise<readonly (JsonText | null)[] | null> {
   const steps = await stepsOf(session, request, call)
   if (!steps.some(({ statement }) => statement.access === 'write')) return null
-  if (!session.isAutocommit) throw refusal('Interactive transactions are not allowed against a schema')
+  if (!session.isAutocommit) throw rejection('Interactive transactions are not allowed against a schema')
   try {
     const program = toMigration(
       steps.map(({ statement, request: { args, namedArgs } }, at) => ({
@@ -50,7 +50,7 @@ export async function migrateSchema(
 
 /** Called after a read-only request. @throws ResultError if it has left a transaction open */
 export function checkNoTransaction(session: Session): void {
-  if (!session.isAutocommit) throw refusal('Connection left in transaction state')
+  if (!session.isAutocommit) throw rejection('Connection left in transaction state')
 }
 
 async function stepsOf(
@@ -74,5 +74,5 @@ async function stepsOf(
   }
 }
 
-const refusal = (message: string): ResultError =>
+const rejection = (message: string): ResultError =>
   new ResultError('SQLITE_UNKNOWN', `SQLite error: ${message}`)

@@ -29,7 +29,7 @@ import {
   toClientError,
   transactionTimeout,
   withAttachTarget,
-} from './refusals.ts'
+} from './rejections.ts'
 import { encodeResult, type StatementResult } from './result-encoder.ts'
 import type { SqliteColumn, SqliteConnection } from './sqlite-connection.ts'
 import type { StoredTexts } from './stored-texts.ts'

@@ -62,8 +62,8 @@ export interface QueryUsage {
 }
 
 /** Thrown if the back end does not support an operation, or not with these arguments. The message is meant for the caller. */
-export class BackendRefusal extends Error {
-  override readonly name = 'BackendRefusal'
+export class BackendRejection extends Error {
+  override readonly name = 'BackendRejection'
 }
 
 /** Role of a database in schema sharing: changes to a schema database are applied to its children. */
@@ -82,10 +82,10 @@ export interface DatabaseBackend extends AsyncDisposable {
   resume(): void
   /**
    * Creates a database completely, with its settings. If it rejects, the id must not be used again.
-   * @throws BackendRefusal if the source cannot be used, or is not supported
+   * @throws BackendRejection if the source cannot be used, or is not supported
    */
   create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void>
-  /** Writes a database to a new SQLite file. @throws BackendRefusal if this is not supported */
+  /** Writes a database to a new SQLite file. @throws BackendRejection if this is not supported */
   exportTo(id: DatabaseId, file: string): Promise<void>
   /** Replaces all settings. @returns false if the database does not exist */
   applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean>

@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises'
-import { BackendRefusal } from './backend.ts'
+import { BackendRejection } from './backend.ts'
 
 /** Thrown if the file of a database is missing or empty. It is never recreated, because that would hide the data loss. */
-export class MissingFileError extends BackendRefusal {
+export class MissingFileError extends BackendRejection {
   constructor() {
     super('the file of this database is missing or empty')
   }

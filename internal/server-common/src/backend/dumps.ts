@@ -1,23 +1,23 @@
 import { readFile } from 'node:fs/promises'
-import { BackendRefusal } from './backend.ts'
+import { BackendRejection } from './backend.ts'
 
-/** Reads the statements of a dump. @throws BackendRefusal if it is empty */
+/** Reads the statements of a dump. @throws BackendRejection if it is empty */
 export async function readDump(file: string): Promise<string> {
   const sql = await readFile(file, 'utf8')
-  if (sql.trim() === '') throw new BackendRefusal('the dump is empty')
+  if (sql.trim() === '') throw new BackendRejection('the dump is empty')
   return sql
 }
 
-/** Checks the response to a pipeline that executed a dump. @throws BackendRefusal with the error */
+/** Checks the response to a pipeline that executed a dump. @throws BackendRejection with the error */
 export function checkLoaded(status: number, body: string): void {
-  if (status !== 200) throw new BackendRefusal(`the dump could not be loaded: ${body}`)
+  if (status !== 200) throw new BackendRejection(`the dump could not be loaded: ${body}`)
   checkResult((JSON.parse(body) as { results: readonly LoadResult[] }).results)
 }
 
 /** Like {@link checkLoaded}, for decoded results. */
 export function checkResult([result]: readonly LoadResult[]): void {
   if (result?.type !== 'ok')
-    throw new BackendRefusal(`the dump could not be loaded: ${result?.error.message ?? 'not executed'}`)
+    throw new BackendRejection(`the dump could not be loaded: ${result?.error.message ?? 'not executed'}`)
 }
 
 export type LoadResult =

@@ -4,14 +4,14 @@ import { encodeCursorBody, encodePipelineBody } from './request-encoder.ts'
 
 const PREFIX = 'Cannot deserialize client message from JSON: '
 
-function withValue(value: unknown) {
+function decodeWithArgument(value: unknown) {
   return decodePipelineBody(
     JSON.stringify({ requests: [{ type: 'execute', stmt: { sql: 'SELECT ?', args: [value] } }] }),
   )
 }
 
 function valueOf(value: unknown): unknown {
-  const [request] = withValue(value).requests
+  const [request] = decodeWithArgument(value).requests
   return request?.type === 'execute' ? request.statement.args[0] : undefined
 }
 
@@ -51,9 +51,9 @@ describe('values', () => {
     ],
     [{}, 'missing field `type`'],
     [null, 'invalid type: null'],
-  ])('%j is refused', (value, message) => {
-    expect(() => withValue(value)).toThrow(PREFIX)
-    expect(() => withValue(value)).toThrow(message)
+  ])('rejects %j', (value, message) => {
+    expect(() => decodeWithArgument(value)).toThrow(PREFIX)
+    expect(() => decodeWithArgument(value)).toThrow(message)
   })
 
   test('rejects a number that a double cannot represent', () => {

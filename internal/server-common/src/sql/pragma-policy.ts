@@ -1,5 +1,5 @@
 /** Whether a PRAGMA is allowed, and the permission it needs. */
-export type PragmaAccess = 'read' | 'write' | 'refused'
+export type PragmaAccess = 'read' | 'write' | 'rejected'
 
 const READ = words(
   'table_list index_list table_info table_xinfo index_info index_xinfo pragma_list compile_options database_list ' +
@@ -20,9 +20,9 @@ const WRITE_WITHOUT_ARGUMENT = words(
 export function pragmaAccess(name: string, hasArgument: boolean): PragmaAccess {
   const key = name.toLowerCase()
   if (READ.has(key)) return 'read'
-  if (key === 'schema_version') return hasArgument ? 'refused' : 'read'
+  if (key === 'schema_version') return hasArgument ? 'rejected' : 'read'
   if (WRITE.has(key)) return 'write'
-  return WRITE_WITHOUT_ARGUMENT.has(key) && !hasArgument ? 'write' : 'refused'
+  return WRITE_WITHOUT_ARGUMENT.has(key) && !hasArgument ? 'write' : 'rejected'
 }
 
 function words(list: string): ReadonlySet<string> {

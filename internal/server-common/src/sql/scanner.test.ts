@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { identifier, scanSql, splitStatements } from './scanner.ts'
 
-const pieces = (sql: string): string[] => scanSql(sql).map(({ start, end }) => sql.slice(start, end))
+const tokenTexts = (sql: string): string[] => scanSql(sql).map(({ start, end }) => sql.slice(start, end))
 const statements = (sql: string): string[] =>
   splitStatements(sql, scanSql(sql)).map(({ tokens }) => sql.slice(tokens[0]?.start, tokens.at(-1)?.end))
 
@@ -20,7 +20,7 @@ describe('tokens', () => {
     ['a--', ['a']],
     ['sélect_1$ 🙂', ['sélect_1$', '🙂']],
     ['a->>b||c', ['a', '-', '>', '>', 'b', '|', '|', 'c']],
-  ])('%j', (sql, expected) => expect(pieces(sql)).toEqual(expected))
+  ])('%j', (sql, expected) => expect(tokenTexts(sql)).toEqual(expected))
 
   test.each(['SELECT 1 /* abc', '/*/', "'abc", '"abc', '`abc', '[abc', "'it''s"])(
     '%j is unterminated',

@@ -209,7 +209,7 @@ function isSupported(sql: string, tokens: readonly Token[]): boolean {
     case 'ATTACH':
       return tokens[upper(sql, tokens[1]) === 'DATABASE' ? 2 : 1]?.kind !== 'string'
     case 'PRAGMA':
-      return pragma(sql, tokens).access !== 'refused'
+      return pragma(sql, tokens).access !== 'rejected'
     case 'INSERT':
     case 'REPLACE':
     case 'UPDATE':

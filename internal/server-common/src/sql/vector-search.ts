@@ -11,7 +11,7 @@ const MAX_ROWS = 100_000_000
 const PLAIN_ROWS = /^[1-9][0-9]{0,7}$/
 
 /** A statement that fails in both engines. */
-const REFUSED = `SELECT "${NAME} (refused: it needs three arguments: index, vector and number of rows)"()`
+const REJECTED = `SELECT "${NAME} (refused: it needs three arguments: index, vector and number of rows)"()`
 
 /**
  * Bounds the number of rows that each `vector_top_k(index, vector, rows)` requests, unless it is a valid literal. The bound is an
@@ -22,9 +22,9 @@ export function boundSearches(sql: string): string {
   if (!MENTIONED.test(sql)) return sql
   const tokens = scanSql(sql)
   // virtual table modules build SQL from their arguments
-  if (tokens.some((token) => upper(sql, token) === 'VIRTUAL')) return REFUSED
+  if (tokens.some((token) => upper(sql, token) === 'VIRTUAL')) return REJECTED
   // SQLite reads `$a(…)` as one parameter, so its parentheses must not be matched
-  if (tokens.some((token) => isParameterWithBracket(sql, token))) return REFUSED
+  if (tokens.some((token) => isParameterWithBracket(sql, token))) return REJECTED
   const bounds = new Map<number, string>()
   let unbounded = tokens.filter(
     (token, at) => isSearch(sql, token) && symbol(sql, tokens[at + 1]) !== '.',
@@ -35,7 +35,7 @@ export function boundSearches(sql: string): string {
     bounds.set(start, `(SELECT iif(k BETWEEN 1 AND ${MAX_ROWS}, k, NULL) FROM (SELECT (`)
     bounds.set(end, ') AS k))')
   }
-  return unbounded === 0 ? inserted(sql, bounds) : REFUSED
+  return unbounded === 0 ? inserted(sql, bounds) : REJECTED
 }
 
 interface OpenBracket {

@@ -2,8 +2,8 @@ import http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** How long a change that is rejected for a transient reason is retried, and the delay between attempts. */
-const MAX_REFUSED_MS = 30_000
-const REFUSED_STEP_MS = 50
+const MAX_REJECTED_MS = 30_000
+const REJECTED_STEP_MS = 50
 /**
  * Matches transient rejections. A database with a shared schema cannot be changed while the schema migrates, and no database
  * can while the server records the progress of a migration: it does not wait for the lock of its own database. The directory of
@@ -75,14 +75,14 @@ class SqldAdminTimeoutError extends Error {}
 
 /** Retries a change while it is rejected for a transient reason, or gets no response. */
 export async function retryTransient(change: () => Promise<void>): Promise<void> {
-  const due = performance.now() + MAX_REFUSED_MS
+  const due = performance.now() + MAX_REJECTED_MS
   for (;;) {
     try {
       return await change()
     } catch (error) {
       const mayRepeat = isTransientRejection(error) || error instanceof SqldAdminTimeoutError
       if (!mayRepeat || performance.now() > due) throw error
-      await sleep(REFUSED_STEP_MS)
+      await sleep(REJECTED_STEP_MS)
     }
   }
 }

@@ -14,7 +14,7 @@ const run = promisify(execFile)
  */
 export async function installSqld(): Promise<string> {
   const expected = SQLD_CHECKSUMS[sqldPlatform()]
-  if (expected === undefined) throw new Error(`there is no published libsql-server for ${sqldPlatform()}`)
+  if (expected === undefined) throw new Error(`no libsql-server is published for ${sqldPlatform()}`)
   const target = sqldCachePath()
   if ((await checksum(target)) === expected) return target
 

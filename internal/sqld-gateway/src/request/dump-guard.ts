@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { BackendRefusal } from '@batonsql/server-common/backend'
+import { BackendRejection } from '@batonsql/server-common/backend'
 import { boundSearches, nextToken } from '@batonsql/server-common/sql'
-import { findRefusal } from './sql-guard.ts'
+import { findRejection } from './sql-guard.ts'
 
 /** Number of tokens to check before yielding to other requests. */
 const MAX_TOKENS_AT_ONCE = 10_000
 
-/** Returns a dump in the form that may be sent to the server. Rejects with a {@link BackendRefusal} if it is not allowed. */
+/** Returns a dump in the form that may be sent to the server. Rejects with a {@link BackendRejection} if it is not allowed. */
 export async function allowedDump(sql: string): Promise<string> {
   const allowed: string[] = []
   let start = 0
@@ -25,7 +25,7 @@ export async function allowedDump(sql: string): Promise<string> {
 
 function allowedPart(given: string): string {
   const sql = boundSearches(given)
-  const refusal = findRefusal(sql, { kind: 'run', mayWrite: true })
-  if (refusal?.type === 'refused') throw new BackendRefusal(`the dump is not allowed: ${refusal.name}`)
+  const rejection = findRejection(sql, { kind: 'run', mayWrite: true })
+  if (rejection?.type === 'rejected') throw new BackendRejection(`the dump is not allowed: ${rejection.name}`)
   return sql
 }

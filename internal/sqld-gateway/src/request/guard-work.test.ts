@@ -1,7 +1,7 @@
 import type { PipelineRequest } from '@batonsql/server-common/hrana'
 import { describe, expect, test } from 'vitest'
 import { rebuildBody } from './rebuild.ts'
-import { refusalOfTokens, type SqlUse } from './sql-guard.ts'
+import { rejectionOfTokens, type SqlUse } from './sql-guard.ts'
 import { type SqlToken, tokenizeSql } from './sql-tokens.ts'
 import { checkTokenCount, MAX_TOKENS } from './token-limit.ts'
 
@@ -19,7 +19,7 @@ function readsOf(sql: string, use: SqlUse): number {
     },
   })
   const { tokens, isAmbiguous } = tokenizeSql(sql)
-  refusalOfTokens(sql, { tokens: tokens.map(counting), isAmbiguous }, use)
+  rejectionOfTokens(sql, { tokens: tokens.map(counting), isAmbiguous }, use)
   return reads
 }
 

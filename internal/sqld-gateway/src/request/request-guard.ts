@@ -2,7 +2,7 @@ import type { PipelineRequest, StatementRequest } from '@batonsql/server-common/
 import { boundSearches } from '@batonsql/server-common/sql'
 import { attachById, type IdOfName } from './attach-names.ts'
 import { memoize } from './memoize.ts'
-import { findRefusal, hasAttach, type SqlRefusal, type SqlUse } from './sql-guard.ts'
+import { findRejection, hasAttach, type SqlRejection, type SqlUse } from './sql-guard.ts'
 
 /** A statement that the server rejects as blocked if reads are blocked. */
 const READS = 'SELECT 1'
@@ -93,14 +93,14 @@ function runBy(sql: string, mayWrite: boolean): string {
 
 /** Returns the text in the form that may reach the server, or one that fails there; null without permission. */
 function allowedSql(given: string, use: SqlUse): string | null {
-  const refusal = findRefusal(given, use)
-  if (refusal?.type === 'permissions') return null
+  const rejection = findRejection(given, use)
+  if (rejection?.type === 'permissions') return null
   // checked before bounding: bounded searches are safe, and much longer than the original
-  return refusal === null ? boundSearches(given) : refusedSql(refusal)
+  return rejection === null ? boundSearches(given) : rejectedSql(rejection)
 }
 
 /** Returns SQL that fails with `no such function: <name> (refused: <reason>)`. */
-function refusedSql({ name, reason }: Extract<SqlRefusal, { readonly type: 'refused' }>): string {
+function rejectedSql({ name, reason }: Extract<SqlRejection, { readonly type: 'rejected' }>): string {
   const plain = name.replace(/[^\p{L}\p{N} _$-]/gu, '').slice(0, 64)
   return `SELECT "${plain} (refused: ${reason})"()`
 }

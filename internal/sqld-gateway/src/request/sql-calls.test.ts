@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { findRefusal, hasAttach, type SqlUse } from './sql-guard.ts'
+import { findRejection, hasAttach, type SqlUse } from './sql-guard.ts'
 
 const run: SqlUse = { kind: 'run', mayWrite: true }
 
@@ -65,13 +65,13 @@ describe('rejects a function that is not known to be safe wherever it is called'
     "select $x('), replicate('a', 9) --'",
     'select no_such_function(1)',
   ])('%j', (sql) => {
-    expect(findRefusal(sql, run)).toMatchObject({ type: 'refused' })
+    expect(findRejection(sql, run)).toMatchObject({ type: 'rejected' })
     for (const use of [
       { ...run, mayWrite: false },
       { ...run, kind: 'describe' },
       { ...run, kind: 'store' },
     ])
-      expect(findRefusal(sql, use as SqlUse)).toMatchObject({ type: 'refused' })
+      expect(findRejection(sql, use as SqlUse)).toMatchObject({ type: 'rejected' })
   })
 
   test('rejects changes to the tables that store vector indexes', () => {
@@ -89,7 +89,7 @@ describe('rejects a function that is not known to be safe wherever it is called'
       'create trigger g after insert on t begin update i_shadow set data = 1; end',
       'create trigger g after insert on t begin select 1; delete from i_shadow; end',
     ])
-      expect([sql, findRefusal(sql, run)?.type]).toEqual([sql, 'refused'])
+      expect([sql, findRejection(sql, run)?.type]).toEqual([sql, 'rejected'])
   })
 })
 
@@ -137,7 +137,7 @@ describe('accepts names before parentheses that are not calls', () => {
     'insert into i_shadow values (1, 2)',
     'select * from i_shadow',
     'update user_shadows set a = 1',
-  ])('%j', (sql) => expect(findRefusal(sql, run)).toBeNull())
+  ])('%j', (sql) => expect(findRejection(sql, run)).toBeNull())
 })
 
 describe('a stream that attaches a database', () => {
@@ -161,16 +161,16 @@ describe('a stream that attaches a database', () => {
     'BEGIN EXCLUSIVE transaction',
     'select 1; begin immediate',
   ])('may only read: %j', (sql) => {
-    expect(findRefusal(sql, { ...run, attach: 'attached' })).toMatchObject({ type: 'refused' })
-    expect(findRefusal(sql, { ...run, attach: 'late' })).toBeNull()
+    expect(findRejection(sql, { ...run, attach: 'attached' })).toMatchObject({ type: 'rejected' })
+    expect(findRejection(sql, { ...run, attach: 'late' })).toBeNull()
   })
 
   test.each(['attach a as x', 'begin', 'begin deferred', 'select * from x.t', 'commit', 'detach x'])(
     'allows: %j',
-    (sql) => expect(findRefusal(sql, { ...run, attach: 'attached' })).toBeNull(),
+    (sql) => expect(findRejection(sql, { ...run, attach: 'attached' })).toBeNull(),
   )
 
   test('must attach it in its first request', () => {
-    expect(findRefusal('attach a as x', { ...run, attach: 'late' })).toMatchObject({ name: 'ATTACH' })
+    expect(findRejection('attach a as x', { ...run, attach: 'late' })).toMatchObject({ name: 'ATTACH' })
   })
 })

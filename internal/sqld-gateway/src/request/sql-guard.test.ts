@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { findRefusal, type SqlUse } from './sql-guard.ts'
+import { findRejection, type SqlUse } from './sql-guard.ts'
 import { tokenizeSql } from './sql-tokens.ts'
 
 const run: SqlUse = { kind: 'run', mayWrite: true }
@@ -39,9 +39,9 @@ describe('rejects for every token', () => {
     "select 'never closed readfile(1)",
     '/* never closed readfile(1)',
   ])('%j', (sql) => {
-    expect(findRefusal(sql, run)).toMatchObject({ type: 'refused' })
-    expect(findRefusal(sql, asReader(run))).toMatchObject({ type: 'refused' })
-    expect(findRefusal(sql, store)).toMatchObject({ type: 'refused' })
+    expect(findRejection(sql, run)).toMatchObject({ type: 'rejected' })
+    expect(findRejection(sql, asReader(run))).toMatchObject({ type: 'rejected' })
+    expect(findRejection(sql, store)).toMatchObject({ type: 'rejected' })
   })
 
   test.each([
@@ -53,8 +53,8 @@ describe('rejects for every token', () => {
     'pragma hard_heap_limit = 1000',
     '\ufeffpragma writable_schema = 1',
   ])('when it is only prepared: %j', (sql) => {
-    expect(findRefusal(sql, describeIt)).toMatchObject({ type: 'refused' })
-    expect(findRefusal(sql, store)).toMatchObject({ type: 'refused' })
+    expect(findRejection(sql, describeIt)).toMatchObject({ type: 'rejected' })
+    expect(findRejection(sql, store)).toMatchObject({ type: 'rejected' })
   })
 })
 
@@ -69,18 +69,18 @@ describe('rejects for read-only tokens', () => {
     'alter table t rename to u',
     'pragma user_version = 1',
   ])('described: %j', (sql) => {
-    expect(findRefusal(sql, asReader(describeIt))).toEqual({ type: 'permissions' })
-    expect(findRefusal(sql, describeIt)).toBeNull()
+    expect(findRejection(sql, asReader(describeIt))).toEqual({ type: 'permissions' })
+    expect(findRejection(sql, describeIt)).toBeNull()
   })
 
   test.each(['explain drop index i', 'explain query plan drop table t'])('explained: %j', (sql) => {
-    expect(findRefusal(sql, asReader(run))).toEqual({ type: 'permissions' })
-    expect(findRefusal(sql, asReader(store))).toEqual({ type: 'permissions' })
-    expect(findRefusal(sql, run)).toBeNull()
+    expect(findRejection(sql, asReader(run))).toEqual({ type: 'permissions' })
+    expect(findRejection(sql, asReader(store))).toEqual({ type: 'permissions' })
+    expect(findRejection(sql, run)).toBeNull()
   })
 
   test.each(['select optimize(f) from f', 'select * from pragma_optimize(2)'])('%j', (sql) => {
-    expect(findRefusal(sql, asReader(run))).toMatchObject({ type: 'refused' })
+    expect(findRejection(sql, asReader(run))).toMatchObject({ type: 'rejected' })
   })
 })
 
@@ -99,11 +99,11 @@ describe('allows', () => {
     'pragma foreign_keys = off',
     "select x'00', 'it''s', \"a\"\"b\", `c`, [d], $e, :f, ?1 from t",
     'insert into optimize (a) values (1)',
-  ])('%j', (sql) => expect(findRefusal(sql, run)).toBeNull())
+  ])('%j', (sql) => expect(findRejection(sql, run)).toBeNull())
 
   test.each(['select 1', 'insert into t values (?)', 'pragma table_info(t)', 'pragma journal_mode', ''])(
     'described with a read-only token: %j',
-    (sql) => expect(findRefusal(sql, asReader(describeIt))).toBeNull(),
+    (sql) => expect(findRejection(sql, asReader(describeIt))).toBeNull(),
   )
 })
 

@@ -12,10 +12,10 @@ export interface SqlUse {
    */
   readonly attach?: 'attached' | 'late'
 }
-/** Why SQL text must not reach the server. `permissions`: the sender may not do this; `refused`: no sender may. */
-export type SqlRefusal =
+/** Why SQL text must not reach the server. `permissions`: the sender may not do this; `rejected`: no sender may. */
+export type SqlRejection =
   | { readonly type: 'permissions' }
-  | { readonly type: 'refused'; readonly name: string; readonly reason: string }
+  | { readonly type: 'rejected'; readonly name: string; readonly reason: string }
 
 /** Functions and tables through which SQL can access files, other SQL, or the process, including those of other builds. */
 const OUTSIDE =
@@ -52,26 +52,26 @@ const ACQUIRES_WRITE_LOCK = /^(?:immediate|exclusive|concurrent)$/i
 const PLAIN_NAME = /^[\p{L}_][\p{L}\p{N}_$]*$/u
 
 /** Returns why the server must not execute the SQL text; null if it may. */
-export function findRefusal(sql: string, use: SqlUse): SqlRefusal | null {
+export function findRejection(sql: string, use: SqlUse): SqlRejection | null {
   const suspicious = use.mayWrite ? SUSPICIOUS : SUSPICIOUS_FOR_READERS
   const isPlain = use.kind === 'run' && use.attach === undefined && !suspicious.test(sql)
-  return isPlain && callsOnlyKnown(sql) ? null : refusalOfTokens(sql, tokenizeSql(sql), use)
+  return isPlain && callsOnlyKnown(sql) ? null : rejectionOfTokens(sql, tokenizeSql(sql), use)
 }
 
-/** Like {@link findRefusal}, for tokens. Visits each token a bounded number of times. */
-export function refusalOfTokens(
+/** Like {@link findRejection}, for tokens. Visits each token a bounded number of times. */
+export function rejectionOfTokens(
   sql: string,
   { tokens, isAmbiguous }: TokenizedSql,
   use: SqlUse,
-): SqlRefusal | null {
+): SqlRejection | null {
   const name = OUTSIDE_OR_OPTIMIZE.test(sql) ? findOutsideName(tokens, use) : null
-  if (name !== null) return { type: 'refused', name, reason: REASON_OUTSIDE }
+  if (name !== null) return { type: 'rejected', name, reason: REASON_OUTSIDE }
   if (isAmbiguous && (AMBIGUOUSLY_SUSPICIOUS.test(sql) || use.kind !== 'run')) {
-    return { type: 'refused', name: 'this text', reason: 'parsers may read it differently' }
+    return { type: 'rejected', name: 'this text', reason: 'parsers may read it differently' }
   }
   for (const statement of statementsOf(tokens)) {
-    const refusal = refusalOfStatement(statement, use)
-    if (refusal !== null) return refusal
+    const rejection = rejectionOfStatement(statement, use)
+    if (rejection !== null) return rejection
   }
   return null
 }
@@ -94,22 +94,22 @@ function findOutsideName(tokens: readonly SqlToken[], { mayWrite }: SqlUse): str
   return null
 }
 
-function refusalOfStatement(statement: readonly SqlToken[], use: SqlUse): SqlRefusal | null {
+function rejectionOfStatement(statement: readonly SqlToken[], use: SqlUse): SqlRejection | null {
   const isExplained = isWord(statement[0], 'explain')
   const body = bodyOf(statement)
   const index = unsafeIndexName(body)
   if (index !== null) {
-    return { type: 'refused', name: `the index name ${index}`, reason: 'the server would execute it as SQL' }
+    return { type: 'rejected', name: `the index name ${index}`, reason: 'the server would execute it as SQL' }
   }
-  const attach = refusalByAttach(body, use)
+  const attach = rejectionByAttach(body, use)
   if (attach !== null) return attach
   const call = findUnknownCall(body)
-  if (call !== null) return { type: 'refused', name: call, reason: REASON_UNKNOWN }
+  if (call !== null) return { type: 'rejected', name: call, reason: REASON_UNKNOWN }
   const shadow = findChangedShadow(body)
-  if (shadow !== null) return { type: 'refused', name: `a change to ${shadow}`, reason: REASON_SHADOW }
+  if (shadow !== null) return { type: 'rejected', name: `a change to ${shadow}`, reason: REASON_SHADOW }
   const isPrepared = isExplained || use.kind !== 'run'
   if (!isPrepared) return null
-  if (isWord(body[0], 'pragma')) return refusalOfPragma(body, use, isExplained)
+  if (isWord(body[0], 'pragma')) return rejectionOfPragma(body, use, isExplained)
   const isHarmless = body[0]?.kind === 'word' && HARMLESS_TO_PREPARE.test(body[0].text)
   // preparing DDL of a vector index already executes it; stored SQL is checked again when it runs
   const isOnlyPrepared = isExplained || use.kind === 'describe'
@@ -145,16 +145,16 @@ export function hasAttach(sql: string): boolean {
   return isAmbiguous || statementsOf(tokens).some((statement) => isWord(bodyOf(statement)[0], 'attach'))
 }
 
-function refusalByAttach([first, second]: readonly SqlToken[], { attach }: SqlUse): SqlRefusal | null {
+function rejectionByAttach([first, second]: readonly SqlToken[], { attach }: SqlUse): SqlRejection | null {
   if (attach === undefined) return null
   if (attach === 'late') {
     const reason = 'on this back end it must be in the first request of a stream'
-    return isWord(first, 'attach') ? { type: 'refused', name: 'ATTACH', reason } : null
+    return isWord(first, 'attach') ? { type: 'rejected', name: 'ATTACH', reason } : null
   }
   const reads = first?.kind === 'word' && READS_ATTACHED.test(first.text)
   if (reads && !(isWord(first, 'begin') && ACQUIRES_WRITE_LOCK.test(second?.text ?? ''))) return null
   const reason = 'on this back end a stream with an attached database is read-only'
-  return { type: 'refused', name: first?.text ?? '', reason }
+  return { type: 'rejected', name: first?.text ?? '', reason }
 }
 
 /**
@@ -177,11 +177,11 @@ function findChangedShadow(statement: readonly SqlToken[]): string | null {
 }
 
 /** Checks a pragma: preparing one often already executes it. */
-function refusalOfPragma(
+function rejectionOfPragma(
   statement: readonly SqlToken[],
   use: SqlUse,
   isExplained: boolean,
-): SqlRefusal | null {
+): SqlRejection | null {
   const isQualified = statement[2]?.text === '.'
   const name = statement[isQualified ? 3 : 1]?.text ?? ''
   const hasArgument = statement.length > (isQualified ? 4 : 2)
@@ -189,5 +189,5 @@ function refusalOfPragma(
   if (WRITABLE_PRAGMAS.test(name) && !isExplained) {
     return use.mayWrite || use.kind === 'store' ? null : { type: 'permissions' }
   }
-  return { type: 'refused', name: `PRAGMA ${name}`, reason: 'it takes effect when it is prepared' }
+  return { type: 'rejected', name: `PRAGMA ${name}`, reason: 'it takes effect when it is prepared' }
 }

@@ -98,7 +98,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
       if (lock.holder === null) bytes = 0
     },
   })
-  /** @returns whether it is refused */
+  /** @returns whether it is rejected */
   const serve = async (stream: object, { action, durationMs }: Omit<Step, 'pauseMs'>): Promise<boolean> => {
     const isOpen = open.has(stream)
     if (open.get(stream) && lock.holder !== stream) {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { answer, cleanUp, scripted, status } from '../../test-support/scripted-server.ts'
+import { cleanUp, respond, scripted, status } from '../../test-support/scripted-server.ts'
 import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
 import { createClient } from '../client/client.ts'
 import type { ClientEvent } from '../observe/events.ts'
@@ -186,7 +186,7 @@ test('throws the error to the reader', async () => {
 })
 
 test('sends the token', async () => {
-  const { db, received } = await scripted((_, response) => answer(response, DUMP), {
+  const { db, received } = await scripted((_, response) => respond(response, DUMP), {
     authToken: async () => 'secret',
   })
   await all(dump(db))

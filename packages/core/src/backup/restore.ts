@@ -134,17 +134,17 @@ class Restore {
         break
       } catch (error) {
         if (!(error instanceof DatabaseError)) throw error
-        const isRefused = error instanceof SqlError && isFailedAssertion(error) && error.statementIndex === 0
-        if (!isRefused && error.outcome !== 'unknown') throw withPlace(error, own, before.length)
+        const isRejected = error instanceof SqlError && isFailedAssertion(error) && error.statementIndex === 0
+        if (!isRejected && error.outcome !== 'unknown') throw withPlace(error, own, before.length)
         const checkpoint = await this.#readCheckpoint().catch((failure: unknown) => {
           if (failure instanceof DatabaseError) return undefined
           throw failure
         })
         // no response was lost before, so the existing tables are not from this restore
-        if (isRefused && attempt === 0 && !this.#hasCheckpoint) throw notEmptyError(checkpoint)
+        if (isRejected && attempt === 0 && !this.#hasCheckpoint) throw notEmptyError(checkpoint)
         // a response was lost, now or before the rejected request: the database shows whether the batch was applied
         if (checkpoint === end) break
-        if (isRefused && checkpoint !== undefined) throw notEmptyError(checkpoint)
+        if (isRejected && checkpoint !== undefined) throw notEmptyError(checkpoint)
         if (attempt >= MAX_RETRIES || (isLast && !this.#hasCheckpoint))
           throw new RestoreError(this.#statements, error, 'unknown')
         await this.#pause(attempt)

@@ -1,12 +1,12 @@
 /**
- * Rules for the values of options, checked and shown in errors: types, or quoted values, joined by "or"; or one of the number
- * rules below.
+ * Rules for the values of options, which errors show. A rule is a list of types or quoted values, joined by "or", or one of the
+ * number rules below.
  */
 export type OptionRules = Readonly<Record<string, string>>
 
 export const TIME = 'a positive number of milliseconds, or Infinity'
-export const FROM_0 = 'an integer >= 0'
-export const FROM_1 = 'an integer >= 1'
+export const NON_NEGATIVE_INTEGER = 'an integer >= 0'
+export const POSITIVE_INTEGER = 'an integer >= 1'
 
 /** The options of every call. */
 export const CALL_OPTIONS = { signal: 'object', timeoutMs: TIME }
@@ -49,8 +49,8 @@ function meets(value: unknown, rule: string): boolean {
   // timers are limited to 32 bits
   if (rule === TIME) return isNumber && value > 0 && (value < 2 ** 31 || value === Infinity)
   // Infinity is allowed, though it is not an integer
-  if (rule === FROM_0 || rule === FROM_1)
-    return isNumber && value >= (rule === FROM_0 ? 0 : 1) && !(value % 1)
+  if (rule === NON_NEGATIVE_INTEGER || rule === POSITIVE_INTEGER)
+    return isNumber && value >= (rule === NON_NEGATIVE_INTEGER ? 0 : 1) && !(value % 1)
   if (typeof value === rule) return value !== null
   const kinds = [typeof value, typeof value === 'string' && `'${value}'`]
   return value !== null && rule.split(' or ').some((each) => kinds.includes(each))

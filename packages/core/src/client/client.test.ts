@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest'
-import { batchAnswer, type ScriptedStep } from '../../test-support/scripted-batch.ts'
-import { answer, row, scripted, status, streams } from '../../test-support/scripted-server.ts'
+import { batchResponse, type ScriptedStep } from '../../test-support/scripted-batch.ts'
+import { respond, row, scripted, status, streams } from '../../test-support/scripted-server.ts'
 import { HttpError } from '../base/errors.ts'
 import { executeMultiple } from './execute-multiple.ts'
 import { openStream } from './stream.ts'
@@ -16,10 +16,10 @@ test.each(['', '<html>no such page</html>', 'not found'])(
         // within the transaction the probes fail
         const { requests } = JSON.parse(request.body) as { requests: { batch?: { steps: ScriptedStep[] } }[] }
         const within = { message: 'within', code: 'SQLITE_UNKNOWN' }
-        const result = batchAnswer(requests[0]?.batch?.steps ?? [], row, (sql) =>
+        const result = batchResponse(requests[0]?.batch?.steps ?? [], row, (sql) =>
           sql === 'BEGIN DEFERRED' ? within : null,
         )
-        answer(response, {
+        respond(response, {
           baton: `b${count}`,
           base_url: null,
           results: [{ type: 'ok', response: { type: 'batch', result } }],
@@ -106,7 +106,7 @@ test('a batch rejected by a server that supports batches is not sent as separate
   const { db, received } = await scripted((request, response, count) => {
     const isProbe = request.body.includes('{"steps":[{"stmt":{"sql":"SELECT 1"}}]}')
     if (!isProbe) return status(400, '{"error":"no"}')(request, response, count)
-    answer(response, {
+    respond(response, {
       baton: null,
       base_url: null,
       results: [
@@ -356,7 +356,7 @@ test("retry applies neither to the callback's own errors nor to lost commits", a
 test('if a whole request is rejected, the error contains the SQL only if there was a single statement', async () => {
   const error = { message: 'no SQL', code: 'SQL_PARSE_ERROR' }
   const { db } = await scripted((_, response) =>
-    answer(response, { baton: null, base_url: null, results: [{ type: 'error', error }] }),
+    respond(response, { baton: null, base_url: null, results: [{ type: 'error', error }] }),
   )
   await expect(db.execute('selec 1')).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR', sql: 'selec 1' })
   await expect(db.batch(['selec 1', 'select 2'])).rejects.toMatchObject({
@@ -370,7 +370,7 @@ test('the error of a script contains the position of the failing statement', asy
   const result = { step_results: [null], step_errors: [failed] }
   const { db } = await scripted((request, response, count) =>
     request.body.includes('insert')
-      ? answer(response, {
+      ? respond(response, {
           baton: 'b',
           base_url: null,
           results: [{ type: 'ok', response: { type: 'batch', result } }],

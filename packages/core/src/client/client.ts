@@ -1,6 +1,6 @@
 import { BATCH_OPTIONS, checkOption, checkOptions, TIME, TRANSACTION_OPTIONS } from '../base/check-options.ts'
 import { beginStatement, type TransactionMode } from '../codec/control.ts'
-import { refuseControl, refuseSavepoint } from '../codec/statement.ts'
+import { rejectControl, rejectSavepoint } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
 import { type ClientConfig, resolveConfig } from '../config.ts'
 import { Http } from '../http/http.ts'
@@ -42,8 +42,8 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
       (statements, scope, options) => run(http, statements, scope, options, coalescer),
       { ...BATCH_OPTIONS, foreignKeys: "'on' or 'off'" },
       (statement) => {
-        refuseControl(statement)
-        refuseSavepoint(statement)
+        rejectControl(statement)
+        rejectSavepoint(statement)
       },
     )
     this.#http = http

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { batchAnswer, type ScriptedStep } from '../../test-support/scripted-batch.ts'
-import { answer, row, scripted } from '../../test-support/scripted-server.ts'
+import { batchResponse, type ScriptedStep } from '../../test-support/scripted-batch.ts'
+import { respond, row, scripted } from '../../test-support/scripted-server.ts'
 import type { Client } from './client.ts'
 import { openStream } from './stream.ts'
 
@@ -77,9 +77,9 @@ describe.each(Object.entries(CALLS))('%s', (name, call) => {
         const steps = requests[0]?.batch?.steps ?? []
         const isCommit = steps.some(({ stmt }) => stmt.sql === 'COMMIT')
         commits += isCommit ? 1 : 0
-        const result = isCommit ? make(steps.length) : ok(batchAnswer(steps, row))
+        const result = isCommit ? make(steps.length) : ok(batchResponse(steps, row))
         const baton = requests.at(-1)?.type === 'close' ? null : `b${count}`
-        answer(response, { baton, base_url: null, results: result === undefined ? [] : [result] })
+        respond(response, { baton, base_url: null, results: result === undefined ? [] : [result] })
       })
       runs = 0
       const error: unknown = await call(db).catch((reason: unknown) => reason)
@@ -98,8 +98,8 @@ describe('a response proves', () => {
       const { requests } = JSON.parse(body) as Body
       const steps = requests[0]?.batch?.steps ?? []
       const isCommit = steps.some(({ stmt }) => stmt.sql === 'COMMIT')
-      const results = [isCommit ? ok(result(steps)) : ok(batchAnswer(steps, row))]
-      answer(response, { baton: isCommit ? null : `b${count}`, base_url: null, results })
+      const results = [isCommit ? ok(result(steps)) : ok(batchResponse(steps, row))]
+      respond(response, { baton: isCommit ? null : `b${count}`, base_url: null, results })
     })
     return await db
       .transaction((tx) => tx.execute('insert into t values (1)'))
@@ -107,9 +107,9 @@ describe('a response proves', () => {
   }
 
   test('that the COMMIT was rejected', async () => {
-    const refused = { message: 'FOREIGN KEY constraint failed', code: 'SQLITE_CONSTRAINT' }
+    const rejected = { message: 'FOREIGN KEY constraint failed', code: 'SQLITE_CONSTRAINT' }
     const error = await errorOfCommit((steps) =>
-      batchAnswer(steps, row, (sql) => (sql === 'COMMIT' ? refused : null)),
+      batchResponse(steps, row, (sql) => (sql === 'COMMIT' ? rejected : null)),
     )
     expect(error).toMatchObject({ code: 'SQLITE_CONSTRAINT', outcome: 'not_applied' })
   })
@@ -122,7 +122,7 @@ describe('a response proves', () => {
   test('nothing if a replica lost the response of the primary', async () => {
     const lost = { message: 'error executing a request on the primary: transport error', code: 'PROXY_ERROR' }
     const error = await errorOfCommit((steps) =>
-      batchAnswer(steps, row, (sql) => (sql === 'COMMIT' ? lost : null)),
+      batchResponse(steps, row, (sql) => (sql === 'COMMIT' ? lost : null)),
     )
     expect(error).toMatchObject({ code: 'PROTOCOL', outcome: 'unknown', cause: { code: 'PROXY_ERROR' } })
   })

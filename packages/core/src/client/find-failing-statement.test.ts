@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { SqlError } from '../base/errors.ts'
 import { findFailingStatement } from './find-failing-statement.ts'
 
-const refused = new SqlError({ message: 'near "selec": syntax error', code: 'SQL_PARSE_ERROR' })
+const rejected = new SqlError({ message: 'near "selec": syntax error', code: 'SQL_PARSE_ERROR' })
 const stopped = new SqlError({ message: 'malformed JSON', code: 'SQLITE_ERROR' }, 'x', 0)
 
 /** A server that rejects SQL it cannot parse before it runs the first statement, which fails. */
@@ -11,7 +11,7 @@ function server() {
   const batch = async ([first, ...rest]: string[]): Promise<never> => {
     attempts.push(rest)
     expect(first).toContain('json(')
-    throw rest.some((sql) => sql.startsWith('selec ')) ? refused : stopped
+    throw rest.some((sql) => sql.startsWith('selec ')) ? rejected : stopped
   }
   return { attempts, batch }
 }
@@ -25,11 +25,11 @@ test.each([
   [7, [6]],
   [100, [63]],
   [100, [20, 80]],
-])('of %i statements, finds the first invalid one: %j', async (count, broken) => {
+])('in %i statements, finds the first invalid one (%j)', async (count, broken) => {
   const { attempts, batch } = server()
-  const found = await findFailingStatement(refused, statements(count, broken), { batch })
-  expect(found).toMatchObject({ statementIndex: broken[0], sql: `selec ${broken[0]}`, code: refused.code })
-  expect((found as Error).message).toBe(refused.message)
+  const found = await findFailingStatement(rejected, statements(count, broken), { batch })
+  expect(found).toMatchObject({ statementIndex: broken[0], sql: `selec ${broken[0]}`, code: rejected.code })
+  expect((found as Error).message).toBe(rejected.message)
   expect((found as Error).stack).toContain('find-failing-statement.test.ts')
   expect((found as Error).stack).toContain(`SQL: selec ${broken[0]}\n`)
   expect(attempts.length).toBeLessThanOrEqual(Math.ceil(Math.log2(count)) + 1)
@@ -49,10 +49,10 @@ test('an error that already has a position, or is of another kind, is unchanged 
 })
 
 test('the error is unchanged if no invalid statement is found, or if the search fails', async () => {
-  expect(await findFailingStatement(refused, statements(5, []), server())).toBe(refused)
-  expect(await findFailingStatement(refused, [], server())).toBe(refused)
+  expect(await findFailingStatement(rejected, statements(5, []), server())).toBe(rejected)
+  expect(await findFailingStatement(rejected, [], server())).toBe(rejected)
   const unreachable = async (): Promise<never> => {
     throw new Error('unreachable')
   }
-  expect(await findFailingStatement(refused, statements(5, [1]), { batch: unreachable })).toBe(refused)
+  expect(await findFailingStatement(rejected, statements(5, [1]), { batch: unreachable })).toBe(rejected)
 })

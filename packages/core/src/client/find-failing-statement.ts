@@ -21,28 +21,28 @@ export async function findFailingStatement(
   statements: readonly { readonly sql: string }[],
   executor: BatchExecutor,
 ): Promise<unknown> {
-  if (!isRefusal(error) || error.statementIndex !== null) return error
-  const isRefused = async (from: number, to: number): Promise<boolean> => {
+  if (!isRejection(error) || error.statementIndex !== null) return error
+  const isRejected = async (from: number, to: number): Promise<boolean> => {
     const batch = [failing(), ...statements.slice(from, to).map(({ sql }) => sql)]
     try {
       await executor.batch(batch, { mode: 'deferred' })
       return false
     } catch (reason) {
-      return isRefusal(reason)
+      return isRejection(reason)
     }
   }
   let low = 0
   let high = statements.length
   while (high - low > 1) {
     const middle = (low + high) >> 1
-    if (await isRefused(low, middle)) high = middle
+    if (await isRejected(low, middle)) high = middle
     else low = middle
   }
-  return (await isRefused(low, high)) ? withCallerStack(located(error, statements[low]?.sql, low)) : error
+  return (await isRejected(low, high)) ? withCallerStack(located(error, statements[low]?.sql, low)) : error
 }
 
 // the parser's codes; SQLite's own begin with SQLITE_
-const isRefusal = (error: unknown): error is SqlError =>
+const isRejection = (error: unknown): error is SqlError =>
   error instanceof SqlError && error.code.startsWith('SQL_')
 
 function located(error: SqlError, sql: string | undefined, at: number): SqlError {

@@ -6,8 +6,8 @@ import {
   encodeStatement,
   type InArgs,
   type InStatement,
-  refuseControl,
-  refuseSavepoint,
+  rejectControl,
+  rejectSavepoint,
 } from '../codec/statement.ts'
 import type { QueryReport } from '../observe/events.ts'
 import type { StatementOptions } from '../options.ts'
@@ -50,7 +50,7 @@ export function readRows(
 ): AsyncGenerator<unknown, void, undefined> {
   checkOptions(options, STATEMENT_OPTIONS)
   const encoded = encodeStatement(statement, args)
-  refuseControl(encoded)
+  rejectControl(encoded)
   return read(db, encoded, { ...options })
 }
 
@@ -60,7 +60,7 @@ async function* read(
   options: StatementOptions,
 ): AsyncGenerator<unknown, void, undefined> {
   const isInside = db instanceof Transaction || (db instanceof Stream && (db.inTransaction || !db.isOpen))
-  if (!isInside) refuseSavepoint(encoded)
+  if (!isInside) rejectSavepoint(encoded)
   options.signal?.throwIfAborted()
   const own = db instanceof Stream || db instanceof Transaction ? null : new ServerStream(httpOf(db))
   const lifetime = own?.http.lifetime

@@ -6,7 +6,7 @@ import {
   encodeStatement,
   type InArgs,
   type InStatement,
-  refuseControl,
+  rejectControl,
 } from '../codec/statement.ts'
 import type { BatchOptions, Executor, StatementOptions } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
@@ -26,7 +26,7 @@ class Base<Options extends BatchOptions> {
   constructor(
     run: Run<Options | StatementOptions>,
     batchOptions: OptionRules = BATCH_OPTIONS,
-    check = refuseControl,
+    check = rejectControl,
   ) {
     this.#run = run
     this.#batchOptions = batchOptions

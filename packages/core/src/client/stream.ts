@@ -1,7 +1,7 @@
 import { checkOptions, STATEMENT_OPTIONS } from '../base/check-options.ts'
 import { parseBegin, type TransactionMode } from '../codec/control.ts'
 import { type ObjectRow, ResultSet } from '../codec/result.ts'
-import { type EncodedStatement, encodeBatch, type InStatement, refuseSavepoint } from '../codec/statement.ts'
+import { type EncodedStatement, encodeBatch, type InStatement, rejectSavepoint } from '../codec/statement.ts'
 import type { CallOptions, StatementOptions } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
 import { checkControl, isControl } from '../sql/statement-kind.ts'
@@ -66,7 +66,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
   async #execute(statements: EncodedStatement[], options: StatementOptions): Promise<Results> {
     const [statement] = statements as [EncodedStatement]
     const { kind, sql } = statement
-    if (this.isOpen && !this.inTransaction) refuseSavepoint(statement)
+    if (this.isOpen && !this.inTransaction) rejectSavepoint(statement)
     if (isControl(kind)) checkControl(sql)
     if (kind === 'begin') this.begin(sql)
     else if (kind === 'commit') await this.commit(options)
@@ -83,7 +83,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     checkOptions(options, STATEMENT_OPTIONS)
     if (this.inTransaction) throw new TypeError('a transaction is open on this stream')
     const encoded = encodeBatch(statements)
-    for (const statement of encoded) refuseSavepoint(statement)
+    for (const statement of encoded) rejectSavepoint(statement)
     return (await runStatements(this.#state, encoded, 'chain', { ...options })) as ResultSet[]
   }
 

@@ -27,7 +27,7 @@ export class Transaction extends SqlExecutor {
   readonly #parent: Transaction | null
   /** The running savepoint inside this one. Savepoints run one after the other and delay this handle's statements. */
   #child: Transaction | null = null
-  /** Settles after the last queued call has acted; null when none is queued. */
+  /** Settles after the last queued call has run; null when none is queued. */
   #last: Promise<void> | null = null
   #end: 'committed' | 'rolled back' | null = null
   #resolveEnded = (): void => {}
@@ -62,7 +62,7 @@ export class Transaction extends SqlExecutor {
   readonly #cancelReason = (): Error | null => (this.#isUndone ? this.#endError() : null)
 
   /**
-   * Waits for savepoints inside this one, so that this handle's statements do not become part of them. Acts in the same tick
+   * Waits for savepoints inside this one, so that this handle's statements do not become part of them. Runs in the same tick
    * if there is none.
    */
   #whenFree<T>({ timeoutMs, signal }: CallOptions, act: (handle: HandleCall) => Promise<T>): Promise<T> {
@@ -87,21 +87,21 @@ export class Transaction extends SqlExecutor {
       }
     })
     this.#last = last
-    let acted: Promise<T>
+    let result: Promise<T>
     try {
       // the savepoint may be waiting for the cursor, and the cursor's loop for this call
       this.#stream.queue.checkNoCursor(this)
       if (before) await this.#waitFor(before, handle, signal)
       while (this.#child) await this.#waitFor(this.#child.#ended as Promise<void>, handle, signal)
       this.#checkOpen()
-      acted = act(handle)
+      result = act(handle)
     } catch (error) {
       // the calls after this one still wait for those before it
       void Promise.resolve(before).then(releaseNext)
       throw error
     }
     releaseNext()
-    return await acted
+    return await result
   }
 
   /** Waits for a savepoint, or for calls that wait for it. @throws TransportError; the signal's reason; StreamError */

@@ -40,15 +40,11 @@ test('an UPDATE in a WITH statement has no rowid, even if it calls replace()', (
 
 test.each([
   ['inserted nothing', response('5', 0), 'insert or ignore into t values (1)'],
-  [
-    'is another statement, for which the server repeats the previous rowid',
-    response('5'),
-    'update t set a = 1',
-  ],
+  ['is an update, for which the server repeats the previous rowid', response('5'), 'update t set a = 1'],
   ['is a delete', response('5'), 'delete from t'],
   ['is on a stream that has inserted nothing', response('0'), UPSERT],
-  ['has none', response(null), 'insert into t values (1)'],
-])('a statement that %s has none', (_, result, sql) => {
+  ['got no rowid from the server', response(null), 'insert into t values (1)'],
+])('a statement that %s has no rowid', (_, result, sql) => {
   expect(new InsertedRowids().read(result, encodeStatement(sql))).toBeNull()
 })
 

@@ -3,8 +3,8 @@ import {
   encodeBatch,
   encodeStatement,
   type InStatement,
-  refuseControl,
-  refuseSavepoint,
+  rejectControl,
+  rejectSavepoint,
 } from './statement.ts'
 
 const json = (...args: Parameters<typeof encodeStatement>): unknown =>
@@ -46,11 +46,11 @@ test('rejects SQL with a lone surrogate', () => {
 
 test('transaction control is not allowed in a batch or on its own', () => {
   expect(() => encodeBatch(['insert into t values (1)', 'commit'])).toThrow(/COMMIT.*transaction\(\)/)
-  expect(() => refuseControl(encodeStatement('begin'))).toThrow(TypeError)
-  expect(() => refuseControl(encodeStatement('savepoint a'))).not.toThrow()
+  expect(() => rejectControl(encodeStatement('begin'))).toThrow(TypeError)
+  expect(() => rejectControl(encodeStatement('savepoint a'))).not.toThrow()
 })
 
 test('SAVEPOINT begins a transaction if none is open', () => {
-  expect(() => refuseSavepoint(encodeStatement('/* mine */ savepoint "a"'))).toThrow(TypeError)
-  expect(() => refuseSavepoint(encodeStatement('release a'))).not.toThrow()
+  expect(() => rejectSavepoint(encodeStatement('/* mine */ savepoint "a"'))).toThrow(TypeError)
+  expect(() => rejectSavepoint(encodeStatement('release a'))).not.toThrow()
 })

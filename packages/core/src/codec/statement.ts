@@ -54,13 +54,13 @@ export function encodeBatch(statements: readonly InStatement[]): EncodedStatemen
     throw new TypeError(`expected an array of statements, not ${kindOf(statements)}`)
   return statements.map((statement) => {
     const encoded = encodeStatement(statement)
-    refuseControl(encoded)
+    rejectControl(encoded)
     return encoded
   })
 }
 
 /** Rejects BEGIN, COMMIT, END and ROLLBACK where they would affect a different transaction than the author expects. */
-export function refuseControl({ kind }: EncodedStatement): void {
+export function rejectControl({ kind }: EncodedStatement): void {
   if (isControl(kind))
     throw new TypeError(
       `${kind.toUpperCase()} is not allowed here; use transaction(), or openStream(db) for adapters`,
@@ -68,6 +68,6 @@ export function refuseControl({ kind }: EncodedStatement): void {
 }
 
 /** Rejects SAVEPOINT outside of a transaction, where it would begin one that the client does not track. */
-export function refuseSavepoint({ kind }: EncodedStatement): void {
+export function rejectSavepoint({ kind }: EncodedStatement): void {
   if (kind === 'savepoint') throw new TypeError('SAVEPOINT would begin a transaction; use transaction()')
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { answer, scripted, status } from '../../test-support/scripted-server.ts'
+import { respond, scripted, status } from '../../test-support/scripted-server.ts'
 import { HttpError, ProtocolError, SqlError } from '../base/errors.ts'
 import { describe as describeStatement } from './describe.ts'
 import { type Job, jobs } from './jobs.ts'
@@ -16,7 +16,7 @@ test('lists jobs, newest first', async () => {
     schema_version: 4,
     migrations: [{ job_id: 2, status: 'RunFailure' }, { job_id: 1, status: null }, { job_id: 0 }],
   }
-  const { db, received } = await scripted((_, response) => answer(response, body))
+  const { db, received } = await scripted((_, response) => respond(response, body))
   expect(await jobs.list(db)).toEqual({
     schemaVersion: 4,
     jobs: [
@@ -40,7 +40,7 @@ test("reads jobs in the server's format and in the documented one", async () => 
   ]
   const both = states.flat()
   const { db } = await scripted(({ url }, response) =>
-    answer(
+    respond(
       response,
       url.endsWith('/1')
         ? job('RunSuccess')
@@ -59,7 +59,7 @@ test("reads jobs in the server's format and in the documented one", async () => 
 
 test('waits until a job has finished, and reports its progress', async () => {
   const states = ['WaitingDryRun', 'DryRunSuccess', 'WaitingRun', 'RunSuccess']
-  const { db } = await scripted((_, response, count) => answer(response, job(states[count - 1] as string)))
+  const { db } = await scripted((_, response, count) => respond(response, job(states[count - 1] as string)))
   const seen: Job[] = []
   expect(await jobs.wait(db, 2, { pollMs: 5, onProgress: (each) => seen.push(each) })).toMatchObject({
     id: 2,
@@ -69,7 +69,7 @@ test('waits until a job has finished, and reports its progress', async () => {
 
 test('a failed job rejects with the error of its statement; a failed dry run is not final', async () => {
   const { db, received } = await scripted((_, response, count) =>
-    answer(response, count === 1 ? job('DryRunFailure') : job('RunFailure', { error: 'no such table: t' })),
+    respond(response, count === 1 ? job('DryRunFailure') : job('RunFailure', { error: 'no such table: t' })),
   )
   const error = await jobs.wait(db, 2, { pollMs: 5 }).catch((error: unknown) => error)
   expect(error).toBeInstanceOf(SqlError)
@@ -78,7 +78,7 @@ test('a failed job rejects with the error of its statement; a failed dry run is 
 })
 
 test('a wait ends at its timeout, or when its signal is aborted', async () => {
-  const { db } = await scripted((_, response) => answer(response, job('WaitingRun')))
+  const { db } = await scripted((_, response) => respond(response, job('WaitingRun')))
   await expect(jobs.wait(db, 2, { pollMs: 10, timeoutMs: 60 })).rejects.toMatchObject({ code: 'TIMEOUT' })
   const stop = new AbortController()
   setTimeout(() => stop.abort('enough'), 40)
@@ -95,14 +95,14 @@ test('rejects missing jobs, invalid ids, and responses that are not jobs', async
     await expect(jobs.get(db, id)).rejects.toThrow('a whole number')
   await expect(jobs.wait(db, 1, { poll: 1 } as object)).rejects.toThrow('unknown option poll')
   for (const body of ['<html>', '{}', '[]', 'null', '{"job_id":"1"}', '{"job_id":1}']) {
-    const { db: malformed } = await scripted((_, response) => answer(response, body))
+    const { db: malformed } = await scripted((_, response) => respond(response, body))
     await expect(jobs.get(malformed, 1)).rejects.toThrow(ProtocolError)
     await expect(jobs.list(malformed)).rejects.toThrow(ProtocolError)
   }
 })
 
 test('describe accepts a single statement, and rejects malformed responses', async () => {
-  const { db, received } = await scripted((_, response) => answer(response, '{"results":[{}]}'))
+  const { db, received } = await scripted((_, response) => respond(response, '{"results":[{}]}'))
   await expect(describeStatement(db, 'select 1; select 2')).rejects.toThrow('one statement, not 2')
   await expect(describeStatement(db, ' -- nothing')).rejects.toThrow('one statement, not 0')
   expect(received).toEqual([])
@@ -113,7 +113,7 @@ test('a wait in progress finishes when the client is closed', async () => {
   const requested = Promise.withResolvers<void>()
   const { db } = await scripted((_, response, count) => {
     requested.resolve()
-    answer(response, job(count < 3 ? 'WaitingRun' : 'RunSuccess'))
+    respond(response, job(count < 3 ? 'WaitingRun' : 'RunSuccess'))
   })
   const waiting = jobs.wait(db, 2, { pollMs: 1 })
   await requested.promise

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { answer, cleanUp, executed, scripted, status, streams } from '../../test-support/scripted-server.ts'
+import { cleanUp, executed, respond, scripted, status, streams } from '../../test-support/scripted-server.ts'
 import { HttpError } from '../base/errors.ts'
 import { type Client, createClient } from '../client/client.ts'
 import { isHealthy, serverVersion } from '../endpoints/server-status.ts'
@@ -35,7 +35,7 @@ test.each([
   ['results of another kind', '{"results":5}'],
   ['no result', '{"baton":null,"results":[]}'],
 ])('%s is a protocol error', async (_, body) => {
-  const { db } = await scripted((__, response) => answer(response, body))
+  const { db } = await scripted((__, response) => respond(response, body))
   await expect(db.execute('select 1')).rejects.toMatchObject({ code: 'PROTOCOL' })
   await expect(db.batch(['select 1'])).rejects.toMatchObject({ code: 'PROTOCOL' })
   await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject({
@@ -47,7 +47,7 @@ test.each([
 
 test.each([502, 503, 504, 429])('a read is retried after HTTP %i', async (code) => {
   const { db, received } = await scripted((request, response, count) =>
-    count < 3 ? status(code, '<html>')(request, response, count) : answer(response, executed),
+    count < 3 ? status(code, '<html>')(request, response, count) : respond(response, executed),
   )
   expect((await db.execute('select 1')).rows).toEqual([{ a: 1 }])
   expect(received).toHaveLength(3)
@@ -59,7 +59,7 @@ test('a read, but not a write, is retried on a replica that has not received the
     '{"error":"Error parsing auth header: Expected authorization header but none given"}',
   )
   const { db, received } = await scripted((request, response, count) =>
-    count === 2 ? answer(response, executed) : unauthorized(request, response, count),
+    count === 2 ? respond(response, executed) : unauthorized(request, response, count),
   )
   expect((await db.execute('select 1')).rows).toEqual([{ a: 1 }])
   await expect(db.execute('insert into t values (1)')).rejects.toMatchObject({
@@ -103,7 +103,7 @@ test('a write is retried after HTTP 429, because it was not executed', async () 
   const { db, received } = await scripted((request, response, count) =>
     count === 1
       ? status(429, '{"error":"Too many concurrent requests"}')(request, response, count)
-      : answer(response, executed),
+      : respond(response, executed),
   )
   await db.execute('insert into t values (1)')
   expect(received).toHaveLength(2)
@@ -141,7 +141,7 @@ test('requests to a failing server share a retry budget', async () => {
 test('ten successful calls restore one retry', async () => {
   let isHealthyNow = false
   const { db, received } = await scripted((request, response, count) =>
-    isHealthyNow ? answer(response, executed) : status(503, '')(request, response, count),
+    isHealthyNow ? respond(response, executed) : status(503, '')(request, response, count),
   )
   const attempts = async (calls: number): Promise<number> => {
     const before = received.length
@@ -221,7 +221,7 @@ test('the deadline includes the wait for a connection; after it, the request is 
 })
 
 test('the deadline includes fetching the token, and the signal ends that wait', async () => {
-  const { db, received } = await scripted((_, response) => answer(response, executed), {
+  const { db, received } = await scripted((_, response) => respond(response, executed), {
     authToken: () => new Promise<string>(() => {}),
   })
   await expect(db.execute('select 1', [], { timeoutMs: 30 })).rejects.toMatchObject({
@@ -238,7 +238,7 @@ test('the deadline includes fetching the token, and the signal ends that wait', 
 
 test('a call that hangs does not delay others', async () => {
   const { db } = await scripted((request, response) => {
-    if (!request.body.includes('hang')) answer(response, executed)
+    if (!request.body.includes('hang')) respond(response, executed)
   })
   const hanging = db.execute('select hang', [], { timeoutMs: 200 })
   for (let i = 0; i < 5; i++) expect((await db.execute('select 1')).rows).toEqual([{ a: 1 }])
@@ -264,7 +264,7 @@ test.each([0, -1, Number.NaN, 2 ** 31])('rejects a deadline of %o', async (timeo
 
 test('sends the token and the headers; a token function is called for each request', async () => {
   let count = 0
-  const { db, received } = await scripted((_, response) => answer(response, executed), {
+  const { db, received } = await scripted((_, response) => respond(response, executed), {
     authToken: async () => `token-${(count += 1)}`,
     headers: { 'X-Encryption-Key': 'k' },
     namespace: 'foo',
@@ -284,7 +284,7 @@ test('a call with an expired token is rejected and not applied; the next call us
   const { db, received } = await scripted(
     ({ headers }, response) =>
       headers.authorization === 'Bearer new'
-        ? answer(response, executed)
+        ? respond(response, executed)
         : response.writeHead(401).end('over'),
     { authToken: async () => tokens.shift() ?? 'none' },
   )
@@ -295,7 +295,7 @@ test('a call with an expired token is rejected and not applied; the next call us
 
 test('an empty token is ignored', async () => {
   for (const authToken of ['', () => '']) {
-    const { db, received } = await scripted((_, response) => answer(response, executed), { authToken })
+    const { db, received } = await scripted((_, response) => respond(response, executed), { authToken })
     await db.execute('select 1')
     expect(received[0]?.headers.authorization).toBeUndefined()
   }
@@ -318,8 +318,8 @@ test('an invalid token is rejected without being shown', () => {
 })
 
 test('adds the base path to every route', async () => {
-  const { url } = await scripted((_, response) => answer(response, executed))
-  const { received, url: other } = await scripted((_, response) => answer(response, executed))
+  const { url } = await scripted((_, response) => respond(response, executed))
+  const { received, url: other } = await scripted((_, response) => respond(response, executed))
   expect(url).not.toBe(other)
   await using db = createClient({ url: `${other}/some/where/` })
   await db.execute('select 1')
@@ -339,7 +339,7 @@ test('isHealthy() and serverVersion() return what the server reports', async () 
 })
 
 test('sends nothing after close, which can be called twice', async () => {
-  const { db, received } = await scripted((_, response) => answer(response, executed))
+  const { db, received } = await scripted((_, response) => respond(response, executed))
   await db.execute('select 1')
   await db.close()
   await db.close()
@@ -357,7 +357,7 @@ test('close ends calls in flight', async () => {
 
 test('a custom fetch sends all requests', async () => {
   const { url, received } = await scripted((request, response, count) =>
-    request.body.includes('batch') ? streams()(request, response, count) : answer(response, executed),
+    request.body.includes('batch') ? streams()(request, response, count) : respond(response, executed),
   )
   const seen: string[] = []
   const own: Fetch = async (to, init) => {

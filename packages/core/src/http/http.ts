@@ -19,12 +19,12 @@ import type {
   TransportResponse,
 } from '../transport/transport.ts'
 import { Lifetime } from './lifetime.ts'
-import { Limiter, type Place } from './limiter.ts'
+import { Limiter, type Permit } from './limiter.ts'
 import { type Message, type NoResponse, notSent, type RequestOptions, type Sent } from './message.ts'
 import { CONTINUE } from './policies.ts'
 import { ReplicaIndex } from './replica-index.ts'
 import { RetryPolicy } from './retry.ts'
-import type { Refusal, Tursodb } from './tursodb.ts'
+import type { Rejection, Tursodb } from './tursodb.ts'
 import { WriteLock } from './write-lock.ts'
 
 /** Sends requests to the database: adds headers and token, limits concurrency, applies the deadline and retries. */
@@ -125,7 +125,7 @@ export class Http {
     const { origin, basePath } = address
     let exchange: Exchange<T> | null = null
     let isSettled = false
-    let place: Place | null = null
+    let callPermit: Permit | null = null
     let index: string | null = null
     let stopWatch: (() => void) | undefined
     let failure: NoResponse<R>
@@ -137,8 +137,8 @@ export class Http {
     }
     const limits = { signal, deadline, onTimeout, outlivesClient: policy.outlivesClient }
     try {
-      place = limiter && limiter.acquire(limits)
-      if (place?.waiter) await place.waiter.promise
+      callPermit = limiter && limiter.acquire(limits)
+      if (callPermit?.waiter) await callPermit.waiter.promise
       const { authToken } = this.config
       const headers =
         typeof authToken === 'function' ? await this.#withToken(authToken, options) : this.#headers
@@ -176,13 +176,13 @@ export class Http {
       // a read that was waiting for an index has not begun
       if (exchange && !isSettled && policy.keepRunning && isSent() && error !== INDEX_RESET) {
         const { response } = exchange
-        this.#finishInBackground(exchange, place)
-        place = null
+        this.#finishInBackground(exchange, callPermit)
+        callPermit = null
         failure.readLateResponse = async () => message.read(await response)
       } else if (!isSettled) exchange?.abort()
     } finally {
       stopWatch?.()
-      place?.release()
+      callPermit?.release()
     }
     return await this.#sendAgain(message, options, attempt, failure, index)
   }
@@ -197,8 +197,8 @@ export class Http {
   ): Promise<Sent<R>> {
     const { error } = failure
     if (error === INDEX_RESET) return await this.send(message, options, attempt)
-    if ((error as Partial<Refusal<R>> | null)?.sendAgain)
-      return await (error as Refusal<R>).sendAgain(message, options)
+    if ((error as Partial<Rejection<R>> | null)?.sendAgain)
+      return await (error as Rejection<R>).sendAgain(message, options)
     if (index !== null && error instanceof TransportError && error.code === 'TIMEOUT')
       void this.replica.resetIfBehind(index)
     const { signal, deadline, policy } = options
@@ -224,11 +224,11 @@ export class Http {
   }
 
   /** Leaves an aborted request running in the background, where it still counts as a concurrent request. */
-  #finishInBackground(exchange: Exchange<TransportHead>, place: Place | null): void {
+  #finishInBackground(exchange: Exchange<TransportHead>, callPermit: Permit | null): void {
     const cancel = this.clock.after(ABORTED_REQUEST_MS, () => exchange.abort())
     const end = (): void => {
       cancel()
-      place?.release()
+      callPermit?.release()
     }
     this.lifetime.addBackground(exchange.response.then(end, end), () => exchange.abort())
   }

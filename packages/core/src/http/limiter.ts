@@ -8,7 +8,7 @@ export class Limiter {
   readonly #queueLimit: number
   readonly #waiting = new Set<Deferred>()
   readonly #limit: number
-  /** Number of calls that hold a place. */
+  /** Number of calls that hold a permit. */
   taken = 0
 
   constructor(lifetime: Lifetime, limit: number, queueLimit: number) {
@@ -23,10 +23,10 @@ export class Limiter {
   }
 
   /**
-   * Acquires a place, or queues for one.
+   * Acquires a permit, or queues for one.
    * @throws TransportError `QUEUE_FULL`, or when the client is closed; the wait rejects according to `options`
    */
-  acquire(options: Omit<WaitOptions, 'onEnd'>): Place {
+  acquire(options: Omit<WaitOptions, 'onEnd'>): Permit {
     options.signal?.throwIfAborted()
     let waiter: Deferred | null = null
     if (this.taken < this.#limit) this.taken += 1
@@ -45,8 +45,8 @@ export class Limiter {
   }
 }
 
-/** A place in a limiter, held or queued for. */
-export interface Place {
+/** A permit of a limiter, held or queued for. */
+export interface Permit {
   /** The wait for it; null if one was free. */
   readonly waiter: Deferred | null
   /** The time limit of the wait. */

@@ -3,7 +3,7 @@ import type { Address, ResolvedConfig } from '../config.ts'
 import type { Events } from '../observe/events.ts'
 import type { Exchange, TransportHead, TransportRequest } from '../transport/transport.ts'
 import type { Lifetime } from './lifetime.ts'
-import type { Limiter, Place } from './limiter.ts'
+import type { Limiter, Permit } from './limiter.ts'
 import type { RequestPolicy } from './policies.ts'
 
 /** How a request is sent. */
@@ -23,7 +23,7 @@ export interface RequestOptions {
   /** Called before the request is sent again: none of it was executed, or it is idempotent. */
   readonly onRetry?: (() => void) | undefined
   /** The write permit of its own transaction. */
-  readonly permit?: Place | null | undefined
+  readonly permit?: Permit | null | undefined
 }
 
 /** The outcome of a request. */

@@ -4,7 +4,7 @@ import { run } from '../client/run.ts'
 import { encodeBatch } from '../codec/statement.ts'
 import { resolveConfig } from '../config.ts'
 import { Http } from './http.ts'
-import type { Place } from './limiter.ts'
+import type { Permit } from './limiter.ts'
 import type { Sent } from './message.ts'
 import { WRITE } from './policies.ts'
 import { Tursodb } from './tursodb.ts'
@@ -19,10 +19,10 @@ function lockedServer(clock: ManualClock): { http: Http; bodies: string[] } {
     const { requests } = JSON.parse(body) as { requests: { type: string; batch?: { steps: unknown[] } }[] }
     const results = requests.map(({ type, batch }) => {
       if (type === 'execute') return { type: 'error', error: locked }
-      const none = batch?.steps.map(() => null) ?? []
+      const skipped = batch?.steps.map(() => null) ?? []
       // the batch ends with a ROLLBACK
       const noTransaction = { message: 'Transaction error: cannot rollback - no transaction is active' }
-      const result = { step_results: none, step_errors: [locked, ...none.slice(2), noTransaction] }
+      const result = { step_results: skipped, step_errors: [locked, ...skipped.slice(2), noTransaction] }
       return { type: 'ok', response: { type, ...(batch && { result }) } }
     })
     return Response.json({ baton: null, base_url: null, results })
@@ -31,7 +31,7 @@ function lockedServer(clock: ManualClock): { http: Http; bodies: string[] } {
   return { http: new Http(config, clock), bodies }
 }
 
-test.each(['autocommit', 'atomic'] as const)('a write is retried until its deadline: %s', async (scope) => {
+test.each(['autocommit', 'atomic'] as const)('a write is retried until its deadline (%s)', async (scope) => {
   // the code is loaded with the first error, which takes more than microtasks
   await import('./unusual-errors.ts')
   const clock = new ManualClock()
@@ -54,7 +54,7 @@ test.each(['autocommit', 'atomic'] as const)('a write is retried until its deadl
   expect(bodies).toHaveLength(sent)
 })
 
-test('a transaction waits for its permit and then for the write lock within one time limit', async () => {
+test('a transaction waits for its permit and then for the write lock with one timeout for both', async () => {
   const clock = new ManualClock()
   const fetch = async (): Promise<Response> => Response.json({ baton: null, base_url: null, results: [] })
   const config = resolveConfig({
@@ -64,7 +64,7 @@ test('a transaction waits for its permit and then for the write lock within one 
   })
   const http = new Http(config, clock)
   http.tursodb = new Tursodb(http)
-  const begin = (permit: Place): Promise<Sent<string>> => {
+  const begin = (permit: Permit): Promise<Sent<string>> => {
     const options = { deadline: http.deadline(), limiter: http.writes, policy: WRITE, permit }
     return http.exchange(
       '/',
@@ -79,10 +79,10 @@ test('a transaction waits for its permit and then for the write lock within one 
   await clock.advance(40_000)
   first.release()
   await last.waiter?.promise
-  const refused = begin(last)
+  const rejected = begin(last)
   await clock.advance(19_999)
   expect(clock.pending).toBe(1)
   await clock.advance(1)
   expect(clock.pending).toBe(0)
-  expect(await refused).toMatchObject({ isSent: false, error: { code: 'TIMEOUT', outcome: 'not_applied' } })
+  expect(await rejected).toMatchObject({ isSent: false, error: { code: 'TIMEOUT', outcome: 'not_applied' } })
 })

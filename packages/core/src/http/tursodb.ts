@@ -4,7 +4,7 @@ import type { WireError } from '../base/wire.ts'
 import type { Address } from '../config.ts'
 import { timeoutError } from '../transport/failure.ts'
 import type { TransportHead } from '../transport/transport.ts'
-import { Limiter, type Place } from './limiter.ts'
+import { Limiter, type Permit } from './limiter.ts'
 import { type Message, notSent, type RequestOptions, type Sender, type Sent } from './message.ts'
 import { WRITE } from './policies.ts'
 import { backoffMs } from './retry.ts'
@@ -43,7 +43,7 @@ const lockTimeout = ({ address }: { readonly address: Address }, { timeoutMs }: 
   timeoutError(timeoutMs, address.origin, false, lockHint('transaction of this client held'))
 
 /** Thrown when the engine executed none of a request, so that it may be sent again. */
-export class Refusal<R> {
+export class Rejection<R> {
   readonly #engine: Tursodb
   /** The response, decoded for the caller. */
   readonly value: R
@@ -78,7 +78,7 @@ export class Tursodb {
   readonly #http: Sender
   readonly #lock: Limiter
   /** Write permits of transactions that hold `#lock`. */
-  readonly #holders = new WeakSet<Place>()
+  readonly #holders = new WeakSet<Permit>()
 
   constructor(http: Sender) {
     this.#http = http
@@ -90,7 +90,7 @@ export class Tursodb {
     return this.#lock.queued > 0
   }
 
-  /** Returns the value of a response. @throws Refusal if nothing was executed because of the write lock or `BEGIN READONLY` */
+  /** Returns the value of a response. @throws Rejection if nothing was executed because of the write lock or `BEGIN READONLY` */
   check<R>(value: R, text: string): R {
     const { baton = null, results = [] } = JSON.parse(text) as {
       baton?: string | null
@@ -100,34 +100,34 @@ export class Tursodb {
     const error = outcomes[0]?.error
     const isLocked = error?.code === 'SQLITE_BUSY' && IS_LOCKED.test(error.message)
     const canRetry = error && (isLocked || NO_READONLY.test(error.message))
-    if (canRetry && outcomes.every((outcome) => outcome.error)) throw new Refusal(this, value, error, baton)
+    if (canRetry && outcomes.every((outcome) => outcome.error)) throw new Rejection(this, value, error, baton)
     return value
   }
 
   /**
    * Sends a request once no earlier writer of this client holds the write lock. Never rejects.
-   * @param refusal the engine's previous refusal of it, if any
+   * @param rejection the engine's previous rejection of the request, if any
    */
   async send<T extends TransportHead, R>(
     message: Message<T, R>,
     options: RequestOptions,
-    refusal: Refusal<R> | null = null,
+    rejection: Rejection<R> | null = null,
   ): Promise<Sent<R>> {
     const { deadline, limiter, permit, policy, signal } = options
     const acquiresLock = policy === WRITE && limiter !== null
     if (!acquiresLock || (permit && this.#holders.has(permit)))
-      return await this.#sendUntilAccepted(message, options, refusal)
+      return await this.#sendUntilAccepted(message, options, rejection)
     try {
-      const place = this.#lock.acquire(
+      const lockPermit = this.#lock.acquire(
         permit
           ? this.#permitLimits(permit, signal)
           : { deadline, signal, onTimeout: () => lockTimeout(message, deadline) },
       )
-      if (permit) this.#holdWith(permit, place)
-      await place.waiter?.promise
-      if (permit && place.waiter) deadline.restart()
-      const sent = this.#sendUntilAccepted(message, options, refusal)
-      return await (permit ? sent : sent.finally(() => place.release()))
+      if (permit) this.#holdWith(permit, lockPermit)
+      await lockPermit.waiter?.promise
+      if (permit && lockPermit.waiter) deadline.restart()
+      const sent = this.#sendUntilAccepted(message, options, rejection)
+      return await (permit ? sent : sent.finally(() => lockPermit.release()))
     } catch (error) {
       if (permit) {
         this.#holders.delete(permit)
@@ -138,7 +138,7 @@ export class Tursodb {
   }
 
   /** The waits for the permit and for the lock have one deadline; the time limit of the call begins after them. */
-  #permitLimits({ deadline }: Place, signal: AbortSignal | undefined): Parameters<Limiter['acquire']>[0] {
+  #permitLimits({ deadline }: Permit, signal: AbortSignal | undefined): Parameters<Limiter['acquire']>[0] {
     const timeoutMs = this.#http.config.writeLockTimeoutMs
     const onTimeout = (): Error =>
       new TransportError(
@@ -150,11 +150,11 @@ export class Tursodb {
   }
 
   /** Holds the lock until the write permit of its transaction is released. */
-  #holdWith(permit: Place, place: Place): void {
+  #holdWith(permit: Permit, lockPermit: Permit): void {
     const release = permit.release.bind(permit)
     this.#holders.add(permit)
     permit.release = () => {
-      place.release()
+      lockPermit.release()
       release()
     }
   }
@@ -163,16 +163,16 @@ export class Tursodb {
   async #sendUntilAccepted<T extends TransportHead, R>(
     message: Message<T, R>,
     options: RequestOptions,
-    last: Refusal<R> | null,
+    last: Rejection<R> | null,
   ): Promise<Sent<R>> {
     const { events, lifetime } = this.#http
     const { deadline, signal, onRetry } = options
-    let refusal = last
+    let rejection = last
     for (let attempt = 0; ; attempt++) {
-      if (refusal) {
-        const { error, value } = refusal
-        const delayMs = refusal.isLocked ? backoffMs(attempt, FIRST_DELAY_MS, LONGEST_DELAY_MS) : 0
-        if (refusal.isLocked && delayMs >= deadline.leftMs) return { isOk: true, value }
+      if (rejection) {
+        const { error, value } = rejection
+        const delayMs = rejection.isLocked ? backoffMs(attempt, FIRST_DELAY_MS, LONGEST_DELAY_MS) : 0
+        if (rejection.isLocked && delayMs >= deadline.leftMs) return { isOk: true, value }
         events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
         try {
           await lifetime.sleep(delayMs, signal)
@@ -181,22 +181,23 @@ export class Tursodb {
         }
         onRetry?.()
       }
-      const sent = await this.#http.send(this.#accepted(message, refusal), options)
+      const sent = await this.#http.send(this.#adapt(message, rejection), options)
       // its deadline passed before it could be sent again
-      if (refusal?.isLocked && !sent.isOk && !sent.isSent && deadline.leftMs <= 0)
-        return { isOk: true, value: refusal.value }
-      if (!sent.isOk || !(sent.value instanceof Refusal)) return sent as Sent<R>
-      // its changed text was rejected as well
-      if (refusal && !refusal.isLocked && !sent.value.isLocked) return { isOk: true, value: sent.value.value }
-      refusal = sent.value
+      if (rejection?.isLocked && !sent.isOk && !sent.isSent && deadline.leftMs <= 0)
+        return { isOk: true, value: rejection.value }
+      if (!sent.isOk || !(sent.value instanceof Rejection)) return sent as Sent<R>
+      // the adapted text was rejected as well
+      if (rejection && !rejection.isLocked && !sent.value.isLocked)
+        return { isOk: true, value: sent.value.value }
+      rejection = sent.value
     }
   }
 
   /** Returns a request in the form that the engine accepts. */
-  #accepted<T extends TransportHead, R>(
+  #adapt<T extends TransportHead, R>(
     message: Message<T, R>,
-    refusal: Refusal<R> | null,
-  ): Message<T, R | Refusal<R>> {
+    rejection: Rejection<R> | null,
+  ): Message<T, R | Rejection<R>> {
     return {
       ...message,
       body:
@@ -206,15 +207,15 @@ export class Tursodb {
             message
               .body?.(index)
               .replaceAll(/"sql":"begin(?:\s|\\[nrt])+readonly\b/gi, '"sql":"BEGIN DEFERRED') ?? ''
-          if (!refusal) return body
-          const baton = refusal.baton === null ? '' : `"baton":${JSON.stringify(refusal.baton)},`
+          if (!rejection) return body
+          const baton = rejection.baton === null ? '' : `"baton":${JSON.stringify(rejection.baton)},`
           return `{${baton}${body.slice(body.indexOf('"requests":'))}`
         }),
       async read(response) {
         try {
           return await message.read(response)
         } catch (error) {
-          if (error instanceof Refusal) return error as Refusal<R>
+          if (error instanceof Rejection) return error as Rejection<R>
           throw error
         }
       },

@@ -35,7 +35,11 @@ const CODES: readonly (readonly [RegExp, code: string, extendedCode?: string])[]
 ]
 
 /** Translates an error of the engine; returns null for one of another server. */
-function ofTursodb({ message, code: given, extended_code: givenExtended }: WireError): WireError | null {
+function translateTursodb({
+  message,
+  code: given,
+  extended_code: givenExtended,
+}: WireError): WireError | null {
   const [prefix = '', kind] = PREFIX.exec(message) ?? []
   const text = message
     .slice(prefix.length)
@@ -72,14 +76,14 @@ const PRIMARY_ERRORS = [
 ] as const
 
 /** Restores the code of a primary's error: a replica passes on only the message. */
-function ofPrimary(error: WireError): WireError {
+function restoreCode(error: WireError): WireError {
   const message = error.message.replace('error executing a request on the primary: ', '')
   const known = PRIMARY_ERRORS.find(([words]) => message.includes(words))
   return { message, code: known?.[1] ?? 'PROXY_ERROR' }
 }
 
 /** Adds the reason when libsql-server rejects a transaction mode as a syntax error. */
-function explained(error: WireError): WireError {
+function addReason(error: WireError): WireError {
   const isConcurrent = /^SQL string could not be parsed: .*`concurrent`$/i.test(error.message)
   return isConcurrent
     ? { ...error, message: `mode 'concurrent' needs Turso's engine: ${error.message}` }
@@ -90,13 +94,13 @@ function explained(error: WireError): WireError {
 export const translateErrors = (text: string, onTursodb?: () => void): string =>
   text.replace(ERROR, (json) => {
     const error = JSON.parse(json) as WireError
-    if (error.code === 'PROXY_ERROR') return JSON.stringify(ofPrimary(error))
-    const translated = ofTursodb(error)
+    if (error.code === 'PROXY_ERROR') return JSON.stringify(restoreCode(error))
+    const translated = translateTursodb(error)
     if (translated) onTursodb?.()
-    return JSON.stringify(translated ?? explained(error))
+    return JSON.stringify(translated ?? addReason(error))
   })
 
-/** Reads a response with unusual errors. @throws Refusal if Turso's engine executed nothing and the request may be sent again */
+/** Reads a response with unusual errors. @throws Rejection if Turso's engine executed nothing and the request may be sent again */
 export function readUnusual<R>(
   http: Sender & { tursodb: Tursodb | null },
   text: string,

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { Deadline } from '../base/deadline.ts'
 import { TransportError } from '../base/errors.ts'
-import type { Limiter, Place } from './limiter.ts'
+import type { Limiter, Permit } from './limiter.ts'
 
 /** Returns a hint for a timeout: a call and a transaction of the same client may have waited for each other. */
 export const lockHint = (other: string): string =>
@@ -31,12 +31,12 @@ export class WriteLock {
    * Returns a hint for the timeout of a write that another transaction of this client may have blocked; otherwise an empty string.
    * @param permit of the transaction that the write belongs to
    */
-  hint(permit?: Place | null): string {
+  hint(permit?: Permit | null): string {
     return this.#permits.taken > (permit ? 1 : 0) ? lockHint('transaction of this client held') : ''
   }
 
   /** Acquires a write permit, or queues for one. @throws TransportError `QUEUE_FULL` */
-  acquirePermit(): Place {
+  acquirePermit(): Permit {
     const timeoutMs = this.#timeoutMs
     const ahead = this.#permits.queued
     const onTimeout = (): Error =>

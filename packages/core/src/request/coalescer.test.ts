@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { answer, row, type Script, scripted, status, streams } from '../../test-support/scripted-server.ts'
+import { respond, row, type Script, scripted, status, streams } from '../../test-support/scripted-server.ts'
 import { coalesce } from './coalescer.ts'
 
 /** The statements of each request. */
@@ -110,7 +110,7 @@ test('a missing result fails only its own call', async () => {
     const results = requests.map(({ type }, at) =>
       at === 1 ? { type: 'ok', response: { type } } : { type: 'ok', response: { type, result: row } },
     )
-    answer(response, { baton: null, base_url: null, results })
+    respond(response, { baton: null, base_url: null, results })
   }
   const { db } = await scripted(script, { coalesce })
   const ended = await Promise.allSettled([1, 2, 3].map((n) => db.execute(`delete from t where a = ${n}`)))
@@ -200,7 +200,7 @@ test('a response with too few results fails the calls without one', async () => 
   const row = { cols: [], rows: [], affected_row_count: 0, last_insert_rowid: null }
   const { db } = await scripted(
     (_, response) =>
-      answer(response, { results: [{ type: 'ok', response: { type: 'execute', result: row } }] }),
+      respond(response, { results: [{ type: 'ok', response: { type: 'execute', result: row } }] }),
     { coalesce },
   )
   const [first, second] = await Promise.allSettled([db.execute('select 1'), db.execute('select 2')])

@@ -100,7 +100,7 @@ export class SqlRequest {
   settle(result: WireStreamResult | undefined, context: SettleContext): Settled {
     const [call] = this.calls as [QueuedCall]
     try {
-      if (result?.type === 'error') return this.#refused(result.error, context)
+      if (result?.type === 'error') return this.#rejected(result.error, context)
       if (call.scope === 'autocommit')
         settle(call, () => [decode(result?.response.result as WireResult, call, 0, context)])
       else {
@@ -124,8 +124,8 @@ export class SqlRequest {
     if (!isAtomic && transactionEnd !== 'commit') return
     const own = this.#steps[0] ?? []
     const commit = own.at(-1) as number
-    const refused = errors[commit] && new SqlError(errors[commit], COMMIT.sql)
-    if (refused?.outcome === 'unknown') throw unclearCommit(refused)
+    const rejected = errors[commit] && new SqlError(errors[commit], COMMIT.sql)
+    if (rejected?.outcome === 'unknown') throw unclearCommit(rejected)
     // the ROLLBACK of an atomic batch runs unless the COMMIT succeeded
     const proof = isAtomic ? commit + 1 : this.#lossProof
     const isProven = results[proof] !== null || (isAtomic && errors[proof] !== null)
@@ -137,7 +137,7 @@ export class SqlRequest {
   }
 
   /** Handles an error of the whole operation. */
-  #refused(wireError: WireError, { markLost }: SettleContext): Settled {
+  #rejected(wireError: WireError, { markLost }: SettleContext): Settled {
     if (!isWireError(wireError)) throw new ProtocolError('the response has an error without a message')
     const [call, ...others] = this.calls as [QueuedCall, ...QueuedCall[]]
     const { statements, prefix, scope } = call
@@ -231,10 +231,10 @@ function checkTransaction(
 ): void {
   for (let at = 0; at <= prefix.length; at++) {
     const step = own[at] as number
-    const refused = batch.step_errors[step]
-    if (refused) {
+    const rejected = batch.step_errors[step]
+    if (rejected) {
       const sql = prefix[at]?.sql
-      const cause = new SqlError(refused, sql)
+      const cause = new SqlError(rejected, sql)
       if (cause.code === 'TRANSACTION_TIMEOUT') throw writeLockTakenOver(cause, markLost)
       if (at < prefix.length) {
         markLost('TRANSACTION_LOST', `${sql} failed`, cause)

@@ -162,7 +162,7 @@ describe('partsOf', () => {
     ['begin; commit/**/work', 'line 1, column 8: unexpected text after COMMIT'],
     ['begin; rollback work', 'line 1, column 8: unexpected text after ROLLBACK'],
     ['select 1;\nbegin; select 2', 'line 2, column 1: the transaction is never committed'],
-  ])('refuses %j', (script, message) => {
+  ])('rejects %j', (script, message) => {
     expect(() => shape(script)).toThrow(new SyntaxError(message))
   })
 })

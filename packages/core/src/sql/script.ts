@@ -102,7 +102,7 @@ export function partsOf(statements: readonly ScriptStatement[]): ScriptPart[] {
       parts.push({ transaction, statements: statements.slice(from, to), offset: from })
     from = to + 1
   }
-  const refuse = ({ line, column }: ScriptStatement, what: string): never => {
+  const reject = ({ line, column }: ScriptStatement, what: string): never => {
     throw new SyntaxError(`line ${line}, column ${column}: ${what}`)
   }
   for (const [at, statement] of statements.entries()) {
@@ -110,16 +110,16 @@ export function partsOf(statements: readonly ScriptStatement[]): ScriptPart[] {
     if (!isControl(kind)) {
       // SQLite would begin a transaction that never ends
       if (!open && (kind === 'savepoint' || kind === 'release'))
-        refuse(statement, 'a savepoint outside a transaction: put BEGIN and COMMIT around it')
+        reject(statement, 'a savepoint outside a transaction: put BEGIN and COMMIT around it')
       continue
     }
     if ((kind === 'begin') !== (open === null))
-      refuse(statement, open ? 'a transaction is already open' : 'no transaction is open')
+      reject(statement, open ? 'a transaction is already open' : 'no transaction is open')
     checkControl(statement.sql, `line ${statement.line}, column ${statement.column}: `)
     cut(at, open && kind !== 'begin' ? { begin: open, end: kind } : null)
     open = kind === 'begin' ? statement : null
   }
-  if (open) refuse(open, 'the transaction is never committed')
+  if (open) reject(open, 'the transaction is never committed')
   cut(statements.length, null)
   return parts
 }

@@ -3,16 +3,16 @@ import { type DatabaseError, HttpError, ProtocolError, StreamError, TransportErr
 import { callError, classifyFailure, type FailedCall, type FailedRequest } from './classify-failure.ts'
 
 const expired = new HttpError(400, 'h', '{"message":"expired","code":"STREAM_EXPIRED"}')
-const invalid = new HttpError(400, 'h', 'Received an invalid baton')
-const missing = new HttpError(404, 'h', '{"error":"stream not found"}')
-const busy = new HttpError(429, 'h', '')
-const denied = new HttpError(401, 'h', '')
-const gateway = new HttpError(502, 'h', '')
-const refused = new TransportError('NETWORK', 'connection refused', 'not_applied')
-const broken = new TransportError('NETWORK', 'connection reset', 'unknown')
-const late = new TransportError('TIMEOUT', 'late', 'unknown')
-const nonsense = new ProtocolError('no JSON')
-const mine = new Error('mine')
+const invalidBaton = new HttpError(400, 'h', 'Received an invalid baton')
+const notFound = new HttpError(404, 'h', '{"error":"stream not found"}')
+const tooManyRequests = new HttpError(429, 'h', '')
+const unauthorized = new HttpError(401, 'h', '')
+const badGateway = new HttpError(502, 'h', '')
+const connectionRefused = new TransportError('NETWORK', 'connection refused', 'not_applied')
+const connectionReset = new TransportError('NETWORK', 'connection reset', 'unknown')
+const timedOut = new TransportError('TIMEOUT', 'timeout', 'unknown')
+const malformed = new ProtocolError('no JSON')
+const callerAbort = new Error('aborted by the caller')
 const lost = new StreamError('TRANSACTION_LOST', 'lost')
 
 const request = (error: unknown, more: Partial<FailedRequest> = {}): FailedRequest => ({
@@ -30,34 +30,40 @@ const call = (more: Partial<FailedCall> = {}): FailedCall => ({
   ...more,
 })
 const commit = { transactionEnd: 'commit' } as const
-const isAborted = { options: { signal: AbortSignal.abort(mine) } }
+const aborted = { options: { signal: AbortSignal.abort(callerAbort) } }
 
 test.each([
   ['an expired stream', expired, {}, 'TRANSACTION_EXPIRED', true],
-  ['an unknown baton', invalid, {}, 'TRANSACTION_LOST', true],
-  ['an unknown stream', missing, {}, 'TRANSACTION_LOST', true],
-  ['a gateway', gateway, {}, 'TRANSACTION_LOST', false],
-  ['a broken connection', broken, {}, 'TRANSACTION_LOST', false],
-  ['a bad request on a new stream', invalid, { continuesStream: false }, 'TRANSACTION_LOST', false],
+  ['an unknown baton', invalidBaton, {}, 'TRANSACTION_LOST', true],
+  ['an unknown stream', notFound, {}, 'TRANSACTION_LOST', true],
+  ['a 502', badGateway, {}, 'TRANSACTION_LOST', false],
+  ['a connection reset', connectionReset, {}, 'TRANSACTION_LOST', false],
+  ['a 400 for a new stream', invalidBaton, { continuesStream: false }, 'TRANSACTION_LOST', false],
   ['an expired stream outside a transaction', expired, { inTransaction: false }, 'STREAM_EXPIRED', true],
-  ['anything outside a transaction', broken, { inTransaction: false }, 'STREAM_LOST', false],
-  ['a commit, expired', expired, { commits: true }, 'TRANSACTION_EXPIRED', true],
   [
-    'a commit, expired so late that it may have been a repetition',
+    'a connection reset outside a transaction',
+    connectionReset,
+    { inTransaction: false },
+    'STREAM_LOST',
+    false,
+  ],
+  ['a COMMIT on an expired stream', expired, { commits: true }, 'TRANSACTION_EXPIRED', true],
+  [
+    'a COMMIT on a stream that may have expired since it was sent',
     expired,
     { commits: true, durationMs: 10_001 },
     'STREAM_CLOSED',
     true,
   ],
-  ['a commit, unknown baton', invalid, { commits: true }, 'STREAM_CLOSED', true],
-  ['a commit, broken connection', broken, { commits: true }, 'STREAM_CLOSED', false],
-  ['a commit that was never sent', refused, { commits: true }, 'TRANSACTION_LOST', false],
+  ['a COMMIT with an unknown baton', invalidBaton, { commits: true }, 'STREAM_CLOSED', true],
+  ['a COMMIT and a connection reset', connectionReset, { commits: true }, 'STREAM_CLOSED', false],
+  ['a COMMIT that was never sent', connectionRefused, { commits: true }, 'TRANSACTION_LOST', false],
   ['an abort with null', null, {}, 'TRANSACTION_LOST', false],
 ] as const)('the stream after %s', (_, error, more, code, isUnknownStream) => {
   expect(classifyFailure(request(error, more))).toMatchObject({ code, isUnknownStream })
 })
 
-describe('a call', () => {
+describe('the error of', () => {
   const errorOf = (
     error: unknown,
     given: Partial<FailedCall>,
@@ -68,42 +74,55 @@ describe('a call', () => {
   }
 
   test.each([
-    ['transaction', expired, {}, lost],
-    ['transaction', invalid, {}, lost],
-    ['transaction', broken, {}, lost],
-    ['transaction', gateway, {}, lost],
-    ['transaction', nonsense, {}, lost],
-    ['inside, rejected before it ran', busy, {}, busy],
-    ['inside, never sent', refused, {}, refused],
-    ['inside, of another aborted call', mine, {}, lost],
-    ['inside, aborted', mine, isAborted, mine],
-    ['a commit, expired', expired, commit, lost],
-    ['a commit, never sent', refused, commit, refused],
-    ['a commit, aborted', mine, { ...commit, ...isAborted }, mine],
-    ['a commit, broken', broken, commit, broken],
-    ['a commit, late', late, commit, late],
-    ['a commit, nonsense', nonsense, commit, nonsense],
-    ['a read outside, stream gone', invalid, { scope: 'autocommit', isReadOnly: true }, lost],
-    ['a write outside, expired', expired, { scope: 'autocommit' }, lost],
-    ['a write outside, broken', broken, { scope: 'atomic' }, broken],
-  ] as const)('%s: %s', (_, error, given, expected) => {
+    ['a statement in a transaction whose stream has expired', expired, {}, lost],
+    ['a statement in a transaction with an unknown baton', invalidBaton, {}, lost],
+    ['a statement in a transaction after a connection reset', connectionReset, {}, lost],
+    ['a statement in a transaction after a 502', badGateway, {}, lost],
+    ['a statement in a transaction with a malformed response', malformed, {}, lost],
+    ['a statement in a transaction that was rejected before it ran', tooManyRequests, {}, tooManyRequests],
+    ['a statement in a transaction that was never sent', connectionRefused, {}, connectionRefused],
+    ['a statement that shared a request with an aborted one', callerAbort, {}, lost],
+    ['an aborted statement in a transaction', callerAbort, aborted, callerAbort],
+    ['a COMMIT on an expired stream', expired, commit, lost],
+    ['a COMMIT that was never sent', connectionRefused, commit, connectionRefused],
+    ['an aborted COMMIT', callerAbort, { ...commit, ...aborted }, callerAbort],
+    ['a COMMIT after a connection reset', connectionReset, commit, connectionReset],
+    ['a COMMIT after a timeout', timedOut, commit, timedOut],
+    ['a COMMIT with a malformed response', malformed, commit, malformed],
+    [
+      'a read outside a transaction with an unknown baton',
+      invalidBaton,
+      { scope: 'autocommit', isReadOnly: true },
+      lost,
+    ],
+    ['a write outside a transaction on an expired stream', expired, { scope: 'autocommit' }, lost],
+    [
+      'a batch outside a transaction after a connection reset',
+      connectionReset,
+      { scope: 'atomic' },
+      connectionReset,
+    ],
+  ] as const)('%s', (_, error, given, expected) => {
     expect(errorOf(error, given)).toBe(expected)
   })
 
   test.each([
-    ['a commit: its first copy may have arrived', commit, invalid],
-    ['a commit', commit, missing],
-    ['a commit', commit, denied],
-    ['a commit', commit, busy],
-    ['a write outside a transaction', { scope: 'autocommit' }, invalid],
-    ['a batch outside a transaction', { scope: 'atomic' }, invalid],
-  ] as const)('%s, refused by status: it is not known whether it ran', (_, given, error) => {
-    const reason = errorOf(error, given) as DatabaseError
-    expect(reason).toBeInstanceOf(HttpError)
-    expect(reason).toMatchObject({ outcome: 'unknown', status: error.status, message: error.message })
-  })
+    ['a COMMIT', commit, invalidBaton],
+    ['a COMMIT', commit, notFound],
+    ['a COMMIT', commit, unauthorized],
+    ['a COMMIT', commit, tooManyRequests],
+    ['a write outside a transaction', { scope: 'autocommit' }, invalidBaton],
+    ['a batch outside a transaction', { scope: 'atomic' }, invalidBaton],
+  ] as const)(
+    '%s has an unknown outcome after a 4xx status, because a first copy may have arrived',
+    (_, given, error) => {
+      const reason = errorOf(error, given) as DatabaseError
+      expect(reason).toBeInstanceOf(HttpError)
+      expect(reason).toMatchObject({ outcome: 'unknown', status: error.status, message: error.message })
+    },
+  )
 
   test('the first write of a stream is certainly rejected', () => {
-    expect(errorOf(denied, { scope: 'autocommit' }, { continuesStream: false })).toBe(denied)
+    expect(errorOf(unauthorized, { scope: 'autocommit' }, { continuesStream: false })).toBe(unauthorized)
   })
 })

@@ -34,14 +34,14 @@ export function classifyFailure(request: FailedRequest): StreamFailure {
   const notExecuted = isExpired
     ? durationMs < STREAM_IDLE_MS
     : error instanceof TransportError && error.outcome === 'not_applied'
-  const isUnclear = commits && !notExecuted
+  const isOutcomeUnknown = commits && !notExecuted
   return {
-    code: isUnclear
+    code: isOutcomeUnknown
       ? 'STREAM_CLOSED'
       : `${inTransaction ? 'TRANSACTION' : 'STREAM'}_${isExpired ? 'EXPIRED' : 'LOST'}`,
     message: isExpired
       ? `the server closed the stream after ${STREAM_IDLE_MS / 1_000} s without a request`
-      : `${isUnclear ? 'it is not known whether the COMMIT took effect' : 'the stream was interrupted'}: ${String(error)}`,
+      : `${isOutcomeUnknown ? 'it is not known whether the COMMIT took effect' : 'the stream was interrupted'}: ${String(error)}`,
     isUnknownStream,
     notExecuted,
   }
@@ -50,24 +50,24 @@ export function classifyFailure(request: FailedRequest): StreamFailure {
 /** The parts of a call that `callError` needs. */
 export type FailedCall = Pick<QueuedCall, 'scope' | 'transactionEnd' | 'isReadOnly' | 'options'>
 
-/** Returns the error of a call. @param lost the error of the stream */
+/** Returns the error of a call. @param streamError the error of its stream */
 export function callError(
   call: FailedCall,
   request: FailedRequest,
   failure: StreamFailure,
-  lost: StreamError,
+  streamError: StreamError,
 ): unknown {
   const { error, continuesStream } = request
   const { signal } = call.options
   const commits = call.transactionEnd === 'commit'
   // aborted by its own signal
   if (signal?.aborted && error === signal.reason) return error
-  if (call.isReadOnly && failure.isUnknownStream) return lost
-  // without a COMMIT nothing is kept, whatever the request did
-  const keepsNothing = failure.notExecuted || (call.scope === 'transaction' && !commits)
-  if (keepsNothing) {
+  if (call.isReadOnly && failure.isUnknownStream) return streamError
+  // without a COMMIT, no change is kept, whatever the request did
+  const isNotApplied = failure.notExecuted || (call.scope === 'transaction' && !commits)
+  if (isNotApplied) {
     const isKnown = error instanceof DatabaseError && error.outcome === 'not_applied'
-    return isKnown && !failure.isUnknownStream ? error : lost
+    return isKnown && !failure.isUnknownStream ? error : streamError
   }
   if (call.isReadOnly) return asNotApplied(error)
   // a proxy may have sent it twice, and the second copy was rejected

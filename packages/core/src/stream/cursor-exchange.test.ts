@@ -1,20 +1,20 @@
 import { expect, test } from 'vitest'
 import { HttpError, SqlError } from '../base/errors.ts'
-import { refusal } from './cursor-exchange.ts'
+import { rejectionError } from './cursor-exchange.ts'
 
-const refused = (status: number, text: string): Error =>
-  refusal(status, 'http://x/v3/cursor', text, null, 'selec 1')
+const rejected = (status: number, text: string): Error =>
+  rejectionError(status, 'http://x/v3/cursor', text, null, 'selec 1')
 
 test('a statement that does not parse is an SqlError, every other rejection an HttpError', () => {
   const text = '{"error":"SQL string could not be parsed: near SELEC: syntax error"}'
-  const error = refused(500, text)
+  const error = rejected(500, text)
   expect(error).toBeInstanceOf(SqlError)
   expect(error).toMatchObject({
     code: 'SQL_PARSE_ERROR',
     sql: 'selec 1',
     message: expect.stringContaining('could not be parsed: near SELEC'),
   })
-  expect(refused(400, text)).toBeInstanceOf(HttpError)
-  expect(refused(500, 'out of memory')).toBeInstanceOf(HttpError)
-  expect(refused(500, '')).toMatchObject({ status: 500 })
+  expect(rejected(400, text)).toBeInstanceOf(HttpError)
+  expect(rejected(500, 'out of memory')).toBeInstanceOf(HttpError)
+  expect(rejected(500, '')).toMatchObject({ status: 500 })
 })

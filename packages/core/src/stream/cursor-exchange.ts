@@ -40,7 +40,7 @@ export function openCursor(exchange: Exchange<TransportBody>): CursorExchange {
 }
 
 /** Returns the error of a cursor request that was rejected as a whole. */
-export function refusal(
+export function rejectionError(
   status: number,
   url: string,
   text: string,

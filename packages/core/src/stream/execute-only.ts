@@ -56,14 +56,14 @@ async function detect(
       { ...options, limiter: null, policy: READ },
       (text) => decodePipeline(text).results,
     )
-  const isRefused = (sent: Sent<StreamResults>): boolean =>
+  const isRejected = (sent: Sent<StreamResults>): boolean =>
     !sent.isOk && sent.error instanceof HttpError && sent.error.status === 400
   const batch = await probe(`{"type":"batch","batch":{"steps":[{"stmt":${PROBE.json}}]}}`)
   if (batch.isOk && batch.value[0]?.type === 'ok' && batch.value[0].response?.type === 'batch')
     http.isExecuteOnly = false
-  if (!isRefused(batch)) return batch.isOk ? null : notSent(batch.error)
+  if (!isRejected(batch)) return batch.isOk ? null : notSent(batch.error)
   const executed = await probe(`{"type":"execute","stmt":${PROBE.json}}`)
-  if (!executed.isOk) return isRefused(executed) ? null : notSent(executed.error)
+  if (!executed.isOk) return isRejected(executed) ? null : notSent(executed.error)
   http.isExecuteOnly = true
   // the statements are sent to `/v2`, where this was detected
   http.V2Guard = V2Guard
@@ -72,19 +72,19 @@ async function detect(
 
 /**
  * Sends a request as single statements and returns the response that the server would have sent to its batch.
- * @param refused the response to the batch; null if the server is known not to support batches
+ * @param rejected the response to the batch; null if the server is known not to support batches
  */
 export async function sendExecutes(
   stream: SendingStream,
   sending: Sending,
-  refused: Sent<StreamResults> | null,
+  rejected: Sent<StreamResults> | null,
 ): Promise<Sent<StreamResults>> {
   const { http, baton } = stream
   const { deadline, request, signal } = sending
-  if (refused && !http.isExecuteOnly) {
+  if (rejected && !http.isExecuteOnly) {
     const failed = await detect(http, { deadline, signal })
     // if this is not proven, the server rejected the baton
-    if (failed || !http.isExecuteOnly) return (baton === null && failed) || refused
+    if (failed || !http.isExecuteOnly) return (baton === null && failed) || rejected
   }
   const execution = new Execution(stream, sending)
   for (const [at, call] of request.calls.entries()) {
@@ -167,10 +167,10 @@ class Execution {
       const sent = await this.#send([json], close && index === commands.length - 1)
       if (!sent.isOk) return sent
       this.#record(at + index, sent.value[0])
-      const refused = this.#errors[at + index]
-      if (!refused) continue
+      const rejected = this.#errors[at + index]
+      if (!rejected) continue
       unproven.add(this.#stream)
-      const error = new SqlError(refused, sql)
+      const error = new SqlError(rejected, sql)
       // An error that is not the database's may come from a proxy: the statement may have run, although its index would imply that
       // it has not.
       if (error.outcome === 'unknown' && error.constraint === null) chain?.reject(error)
@@ -269,7 +269,7 @@ class Execution {
     return null
   }
 
-  /** Undoes a batch, and executes again the statements before the one that failed. */
+  /** Undoes a batch, and re-executes the statements before the one that failed. */
   async #redo(statements: readonly EncodedStatement[], at: number): Promise<Sent<StreamResults> | null> {
     const sent = await this.#send([UNDO_BATCH.json], false)
     if (!sent.isOk) return sent
@@ -277,10 +277,10 @@ class Execution {
       lost.add(this.#stream)
       return null
     }
-    const again = statements.filter((_, index) => this.#results[at + index])
-    const failure = await this.#each(again, at, false)
+    const executed = statements.filter((_, index) => this.#results[at + index])
+    const failure = await this.#each(executed, at, false)
     // the results do not describe the transaction
-    if (failure || this.#errors.slice(at, at + again.length).some((error) => error !== null))
+    if (failure || this.#errors.slice(at, at + executed.length).some((error) => error !== null))
       lost.add(this.#stream)
     return failure
   }

@@ -14,7 +14,7 @@ import {
   type Lines,
   type Opening,
   openCursor,
-  refusal,
+  rejectionError,
 } from './cursor-exchange.ts'
 import type { HandleCall } from './run-statements.ts'
 import type { SentAt, ServerStream } from './server-stream.ts'
@@ -61,7 +61,7 @@ export class RowReader implements Cursor {
   /** Aborted when no more rows are wanted: the handle that reads them has ended, and the stream can continue. */
   readonly #stopped = new AbortController()
   /** Aborted too if the stream ends. */
-  readonly #over = new AbortController()
+  readonly #ended = new AbortController()
   /** Set after the request was sent. */
   #sent: SentAt | null = null
   /** The error that ended the cursor, and the one that the loop throws for it. */
@@ -76,7 +76,7 @@ export class RowReader implements Cursor {
   #decode: ((cells: readonly WireValue[]) => Row) | null = null
   #isDone = false
   /** All rows, from a server without cursors. */
-  #whole: readonly Row[] | null = null
+  #allRows: readonly Row[] | null = null
 
   private constructor(stream: ServerStream, owner: object, statement: EncodedStatement, call: CursorCall) {
     this.#stream = stream
@@ -129,7 +129,7 @@ export class RowReader implements Cursor {
 
   stop(isOver: boolean, reason: unknown): void {
     this.isStopped = true
-    if (isOver) this.#over.abort(reason)
+    if (isOver) this.#ended.abort(reason)
     this.#stopped.abort(reason)
     void this.#finish()
       .catch((error: unknown) => this.fail(error))
@@ -154,10 +154,10 @@ export class RowReader implements Cursor {
   #reasonOf(error: unknown, sent: SentAt): unknown {
     let reason: unknown = error
     const [call] = this.#request.calls as [QueuedCall]
-    const reject = (its: unknown): void => {
-      reason = its
+    const reject = (callError: unknown): void => {
+      reason = callError
     }
-    // an error of the statement leaves the stream unchanged; an error of the stream was already handled
+    // a failed statement leaves the stream unchanged; a failed stream was already handled
     const isKnown = error instanceof SqlError || error instanceof StreamError
     if (this.#stream.queue.cursor === this && !isKnown) this.#stream.fail([{ ...call, reject }], error, sent)
     if (this.#request.isReadOnly) return asNotApplied(reason)
@@ -167,29 +167,29 @@ export class RowReader implements Cursor {
   }
 
   async *rows(): AsyncGenerator<Row, void, undefined> {
-    const [stopped, over] = [this.#stopped, this.#over]
+    const [stopped, ended] = [this.#stopped, this.#ended]
     const { signal } = this.#call.options
     // the user's signal ends the stream too
     const abortAll = (): void => {
-      over.abort(signal?.reason)
+      ended.abort(signal?.reason)
       stopped.abort(signal?.reason)
     }
     signal?.addEventListener('abort', abortAll)
     // also between two rows
     const abort = (): void => this.#exchange?.abort()
-    over.signal.addEventListener('abort', abort)
-    let isOver = false
+    ended.signal.addEventListener('abort', abort)
+    let isFinished = false
     try {
       if (signal?.aborted) abortAll()
       stopped.signal.throwIfAborted()
       this.#opening = this.#open()
       const first = [...(await this.#opening)]
-      for (const row of this.#whole ?? []) {
+      for (const row of this.#allRows ?? []) {
         stopped.signal.throwIfAborted()
         this.count += 1
         yield row
       }
-      while (!this.#whole) {
+      while (!this.#allRows) {
         stopped.signal.throwIfAborted()
         const line = first.shift() ?? (await this.#next(stopped.signal))
         if (line.done) break
@@ -199,19 +199,19 @@ export class RowReader implements Cursor {
           yield row
         }
       }
-      isOver = true
-      if (!this.#whole) this.#checkEnd()
+      isFinished = true
+      if (!this.#allRows) this.#checkEnd()
     } catch (error) {
-      isOver = true
+      isFinished = true
       // the stream can continue
       if (stopped.signal.aborted) await this.#finish().catch((reason: unknown) => this.fail(reason))
       else this.#exchange?.abort()
       throw error
     } finally {
       try {
-        if (!isOver) await this.#leave()
+        if (!isFinished) await this.#leave()
       } finally {
-        over.signal.removeEventListener('abort', abort)
+        ended.signal.removeEventListener('abort', abort)
         signal?.removeEventListener('abort', abortAll)
       }
     }
@@ -219,10 +219,10 @@ export class RowReader implements Cursor {
 
   async #leave(): Promise<void> {
     this.stoppedEarly = true
-    if (this.#whole) return
+    if (this.#allRows) return
     await this.#finish()
     if (this.#request.isReadOnly) return
-    this.#over.signal.throwIfAborted()
+    this.#ended.signal.throwIfAborted()
     this.#checkEnd()
   }
 
@@ -236,7 +236,7 @@ export class RowReader implements Cursor {
     // the baton in the response continues the stream
     await this.#opening
     // a write is read to its end: aborted in the middle, it would end the transaction
-    const { signal } = this.#over
+    const { signal } = this.#ended
     if (this.#request.isReadOnly || signal.aborted) {
       this.#exchange?.abort()
       return
@@ -255,7 +255,7 @@ export class RowReader implements Cursor {
   /** Sends the request. @returns the first lines of the response */
   async #open(): Promise<readonly Line[]> {
     const { connection, http } = this.#stream
-    if (withoutCursors.has(http)) return await this.#readWhole()
+    if (withoutCursors.has(http)) return await this.#readAll()
     const { baton, address } = connection
     const request = this.#request
     const holdsLock = request.needsWriteLock || this.#stream.transaction.holdsLock
@@ -277,7 +277,8 @@ export class RowReader implements Cursor {
           return exchange
         },
         read: ({ status, retryAfter, lines, first, text }) => {
-          if (!lines) throw refusal(status, urlOf(address, path), text, retryAfter, this.#statement.sql)
+          if (!lines)
+            throw rejectionError(status, urlOf(address, path), text, retryAfter, this.#statement.sql)
           this.#exchange = exchange ?? null
           this.#lines = lines
           if (request.needsWriteLock) this.#stream.transaction.current?.gotLock()
@@ -289,7 +290,7 @@ export class RowReader implements Cursor {
       },
       {
         deadline,
-        signal: this.#over.signal,
+        signal: this.#ended.signal,
         limiter: null,
         // a transaction already has its snapshot
         needsIndex: request.isFirst,
@@ -298,7 +299,7 @@ export class RowReader implements Cursor {
     )
     if (!sent.isOk && isMissing(sent.error)) {
       withoutCursors.add(http)
-      return await this.#readWhole()
+      return await this.#readAll()
     }
     if (sent.isOk || sent.isSent) this.#sent = { startedAt, continuesStream: baton !== null }
     if (!sent.isOk && sent.readLateResponse && exchange)
@@ -313,7 +314,7 @@ export class RowReader implements Cursor {
   }
 
   /** Executes the statement and reads its whole result, from a server without cursors. */
-  async #readWhole(): Promise<readonly Line[]> {
+  async #readAll(): Promise<readonly Line[]> {
     const { connection, http, markLost, transaction } = this.#stream
     const [call] = this.#request.calls as [QueuedCall]
     let rows: readonly Row[] = []
@@ -337,7 +338,7 @@ export class RowReader implements Cursor {
     request.settle(streamResult, { intMode: http.config.intMode, rowids: connection.rowids, markLost })
     if (failure !== null) throw failure
     if (request.needsWriteLock) transaction.current?.gotLock()
-    this.#whole = rows
+    this.#allRows = rows
     return []
   }
 
@@ -365,13 +366,13 @@ export class RowReader implements Cursor {
   /** Reads one line of the response. @returns its row, if it has one */
   #read(line: string): Row[] {
     try {
-      return this.#take(JSON.parse(line) as CursorEntry)
+      return this.#handleEntry(JSON.parse(line) as CursorEntry)
     } catch (error) {
       throw ProtocolError.of(error)
     }
   }
 
-  #take(entry: CursorEntry): Row[] {
+  #handleEntry(entry: CursorEntry): Row[] {
     const { connection, http, markLost } = this.#stream
     const { config, replica } = http
     if (!('type' in entry)) connection.setBaton(entry.baton)

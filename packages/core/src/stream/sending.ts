@@ -1,7 +1,7 @@
 import type { Deadline } from '../base/deadline.ts'
 import type { WireStreamResult } from '../base/wire.ts'
 import { type Http } from '../http/http.ts'
-import type { Place } from '../http/limiter.ts'
+import type { Permit } from '../http/limiter.ts'
 import { type Sent } from '../http/message.ts'
 import type { SqlRequest } from '../request/sql-request.ts'
 
@@ -14,7 +14,7 @@ export type Encode = (index: string | null) => readonly string[]
 /** Whether the stream holds the write lock or the request may acquire it, and the write permit of the stream. */
 export interface LockUse {
   readonly mayHoldLock: boolean
-  readonly permit: Place | null
+  readonly permit: Permit | null
 }
 
 /** A request, and how it is sent. */

@@ -182,8 +182,8 @@ export class ServerStream implements OpenStream, TransactionStream {
     const { address, baton } = this.connection
     if (!baton) this.transaction.releasePermit()
     this.queue.calls.unshift(...calls)
-    const over = calls.filter(({ options, deadline }) => options.signal?.aborted || deadline.leftMs <= 0)
-    for (const call of over.length > 0 ? over : calls) {
+    const ended = calls.filter(({ options, deadline }) => options.signal?.aborted || deadline.leftMs <= 0)
+    for (const call of ended.length > 0 ? ended : calls) {
       const { options, deadline } = call
       const reason = deadline.leftMs <= 0 ? timeoutError(deadline.timeoutMs, address.origin, false) : error
       this.queue.remove(call, options.signal?.aborted ? options.signal.reason : reason)

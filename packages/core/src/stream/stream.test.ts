@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { ManualClock, settle } from '../../test-support/manual-clock.ts'
-import { batchAnswer, type ScriptedStep } from '../../test-support/scripted-batch.ts'
+import { batchResponse, type ScriptedStep } from '../../test-support/scripted-batch.ts'
 import { StreamError } from '../base/errors.ts'
 import { readRows } from '../client/read-rows.ts'
 import { Stream, stateOf } from '../client/stream.ts'
@@ -10,15 +10,15 @@ import { Http } from '../http/http.ts'
 import type { ClientEvent } from '../observe/events.ts'
 import { ServerStream } from './server-stream.ts'
 
-// The states of a stream, with a server that responds when the test lets it.
+// The states of a stream, with a server that responds when the test tells it to.
 
 interface Request {
   readonly sql: readonly string[]
   readonly closes: boolean
   /** Responds that each step succeeded, except the one with this SQL. */
-  answer(refused?: string): Promise<void>
+  respond(rejected?: string): Promise<void>
   /** Rejects the request as a whole. */
-  refuse(error: object): Promise<void>
+  reject(error: object): Promise<void>
   /** Responds to a request for rows with one row, and keeps the body open. */
   lines(): Promise<void>
   /** Ends that body. */
@@ -76,7 +76,7 @@ async function startWritten(config?: Partial<ClientConfig>) {
   const started = start(config)
   started.stream.begin()
   const write = started.stream.execute('insert into t values (1)')
-  await (await started.next()).answer()
+  await (await started.next()).respond()
   await write
   return started
 }
@@ -110,27 +110,27 @@ function scripted(
   const end = Promise.withResolvers<string>()
   const result = { cols: [], rows: [], affected_row_count: 1, last_insert_rowid: null }
   const violation = { message: 'FOREIGN KEY constraint failed', code: 'SQLITE_CONSTRAINT' }
-  const results = (refused: string | undefined) =>
+  const results = (rejected: string | undefined) =>
     requests.map(({ type, batch }) => ({
       type: 'ok',
       response: {
         type,
         result: batch
-          ? batchAnswer(batch.steps, result, (sql) => (sql === refused ? violation : null))
+          ? batchResponse(batch.steps, result, (sql) => (sql === rejected ? violation : null))
           : result,
       },
     }))
   return {
     sql: steps,
     closes,
-    async answer(refused) {
+    async respond(rejected) {
       send(
         200,
-        JSON.stringify({ baton: closes ? null : `b${count}`, base_url: null, results: results(refused) }),
+        JSON.stringify({ baton: closes ? null : `b${count}`, base_url: null, results: results(rejected) }),
       )
       await settle()
     },
-    async refuse(error) {
+    async reject(error) {
       const results = requests.map(() => ({ type: 'error', error }))
       send(200, JSON.stringify({ baton: `b${count}`, base_url: null, results }))
       await settle()
@@ -154,11 +154,11 @@ function scripted(
   }
 }
 
-const never = { code: 'STREAM_CLOSED' }
+const streamClosed = { code: 'STREAM_CLOSED' }
 const aborted = new Error('changed my mind')
 
 describe('an aborted commit', () => {
-  test('in flight: no more calls are accepted, and its stream is closed when the response arrives', async () => {
+  test('that is in flight rejects later calls, and closes its stream when the response arrives', async () => {
     const { stream, next, requests } = await startWritten()
     const controller = new AbortController()
     const commit = stream.commit({ signal: controller.signal })
@@ -167,46 +167,46 @@ describe('an aborted commit', () => {
     controller.abort(aborted)
     await expect(commit).rejects.toBe(aborted)
     // otherwise it would be acknowledged in a transaction that is never committed
-    await expect(stream.execute('insert into t values (2)')).rejects.toMatchObject(never)
+    await expect(stream.execute('insert into t values (2)')).rejects.toMatchObject(streamClosed)
     expect(() => stream.begin()).toThrow(/COMMIT/)
     expect([stream.inTransaction, stream.isOpen]).toEqual([false, false])
     await settle()
     expect(requests).toEqual([])
-    await request.answer()
+    await request.respond()
     expect(await next()).toMatchObject({ sql: [], closes: true })
   })
 
-  test('before it is sent: the transaction is unchanged', async () => {
+  test('that was not sent leaves the transaction unchanged', async () => {
     const { stream, clock, next } = start()
     stream.begin()
     const slow = stream.execute('insert into t values (1)')
     const first = await next()
     const commit = stream.commit({ timeoutMs: 20 })
-    const behind = stream.execute('insert into log values (1)')
-    const refused = Promise.all([
+    const later = stream.execute('insert into log values (1)')
+    const rejected = Promise.all([
       expect(commit).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' }),
-      expect(behind).rejects.toMatchObject({
+      expect(later).rejects.toMatchObject({
         code: 'TRANSACTION_LOST',
         message: expect.stringContaining('not run'),
       }),
     ])
     await clock.advance(20)
-    await refused
+    await rejected
     expect(stream.inTransaction).toBe(true)
-    await first.answer()
+    await first.respond()
     await slow
     const again = stream.execute('insert into t values (2)')
     const second = await next()
     expect(second.sql).toEqual(['insert into t values (2)'])
-    await second.answer()
+    await second.respond()
     await again
     const committed = stream.commit()
-    await (await next()).answer()
+    await (await next()).respond()
     await committed
     expect(stream.inTransaction).toBe(false)
   })
 
-  test('before it is queued: an error in its options changes nothing', async () => {
+  test('that rejects before it is queued leaves the transaction unchanged', async () => {
     const { stream } = start()
     stream.begin()
     await expect(stream.commit({ timeoutMs: 0 })).rejects.toThrow(TypeError)
@@ -222,7 +222,7 @@ describe('a COMMIT that may have been duplicated in transit', () => {
     [404, '{"error":"stream not found"}'],
     [401, 'token expired'],
     [429, ''],
-  ])('and whose second copy gets %i %s: the outcome is unknown', async (status, text) => {
+  ])('has an unknown outcome if its second copy gets %i %s', async (status, text) => {
     const { stream, next } = await startWritten({ maxRetries: 0 })
     const commit = expect(stream.commit()).rejects.toMatchObject({
       name: 'HttpError',
@@ -231,10 +231,10 @@ describe('a COMMIT that may have been duplicated in transit', () => {
     })
     await (await next()).status(status, text)
     await commit
-    await expect(stream.execute('select 1')).rejects.toMatchObject(never)
+    await expect(stream.execute('select 1')).rejects.toMatchObject(streamClosed)
   })
 
-  test('an idle time that has certainly passed proves that it was not applied', async () => {
+  test('was not applied if its stream had certainly expired before it was sent', async () => {
     const { stream, next } = await startWritten()
     const commit = expect(stream.commit()).rejects.toMatchObject({
       code: 'TRANSACTION_EXPIRED',
@@ -249,7 +249,7 @@ test('the time limit of a transaction no longer applies once it has ended', asyn
   const { stream, next } = await startWritten()
   expect(stream.expiresAt).toEqual(expect.any(Number))
   const commit = stream.commit()
-  await (await next()).answer()
+  await (await next()).respond()
   await commit
   expect(stream.expiresAt).toBeNull()
   const read = expect(stream.execute('select 1')).rejects.toMatchObject({
@@ -265,12 +265,12 @@ test('no transaction begins until the previous one has ended', async () => {
   const { stream, next, ends } = await startWritten()
   const commit = expect(stream.commit()).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT' })
   expect(() => stream.begin()).toThrow(/still ending/)
-  await (await next()).answer('COMMIT')
+  await (await next()).respond('COMMIT')
   await commit
   expect(stream.inTransaction).toBe(true)
-  const mended = stream.commit()
-  await (await next()).answer()
-  await mended
+  const retried = stream.commit()
+  await (await next()).respond()
+  await retried
   stream.begin()
   const id = (at: number): string => ends()[at]?.split(' ')[1] ?? ''
   expect(ends()).toEqual([
@@ -281,15 +281,15 @@ test('no transaction begins until the previous one has ended', async () => {
   expect(id(2)).not.toBe(id(0))
 })
 
-test('a rollback while the COMMIT is in flight waits for its response, and rolls back if that is a rejection', async () => {
+test('a rollback while the COMMIT is in flight waits for its response, and rolls back if the COMMIT was rejected', async () => {
   const { stream, next, ends } = await startWritten()
   const commit = expect(stream.commit()).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT' })
   const rollback = stream.rollback()
-  await (await next()).answer('COMMIT')
+  await (await next()).respond('COMMIT')
   await commit
   const request = await next()
   expect(request.sql).toEqual(['ROLLBACK'])
-  await request.answer()
+  await request.respond()
   await rollback
   expect(ends().at(-1)).toMatch('transaction:rollback')
 })
@@ -306,7 +306,7 @@ test('the close of a stream that has lost its transaction is sent separately', a
   await expect(stream.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
 })
 
-test('a transaction that waits for the write lock sends nothing, and its time limit has not started', async () => {
+test('a transaction that waits for the write lock sends nothing, and its timeout has not started', async () => {
   const { http, next, requests, clock } = start({ requestTimeoutMs: 100 })
   const open = (): Stream => {
     const stream = new Stream(new ServerStream(http))
@@ -315,42 +315,44 @@ test('a transaction that waits for the write lock sends nothing, and its time li
   }
   const [first, second, third] = [open(), open(), open()]
   const calls = [first, second, third].map((stream) => stream.execute('insert into t values (1)'))
-  await (await next()).answer()
-  await (await next()).answer()
+  await (await next()).respond()
+  await (await next()).respond()
   await Promise.all(calls.slice(0, 2))
   await clock.advance(900)
   expect(requests).toEqual([])
   const rollback = first?.rollback()
-  await (await next()).answer()
+  await (await next()).respond()
   await rollback
   const last = await next()
   expect(last.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (1)'])
   await clock.advance(99)
-  await last.answer()
+  await last.respond()
   await calls[2]
 })
 
 test('calls queued after a request without a response end with their own timeout or signal', async () => {
   const { stream, next, requests, clock } = start({ requestTimeoutMs: 1_000 })
-  const aborted = new AbortController()
+  const controller = new AbortController()
   const first = stream.execute('select 1')
   // in the same tick: they cannot share its request
-  const late = expect(stream.execute('select 2', [], { timeoutMs: 200 })).rejects.toMatchObject({
+  const timedOut = expect(stream.execute('select 2', [], { timeoutMs: 200 })).rejects.toMatchObject({
     code: 'TIMEOUT',
     outcome: 'not_applied',
   })
-  const given = expect(stream.execute('select 3', [], { signal: aborted.signal })).rejects.toBe('enough')
+  const abortedCall = expect(stream.execute('select 3', [], { signal: controller.signal })).rejects.toBe(
+    'enough',
+  )
   const last = stream.execute('select 4')
   const request = await next()
   await clock.advance(200)
-  await late
-  aborted.abort('enough')
-  await given
-  await request.answer()
+  await timedOut
+  controller.abort('enough')
+  await abortedCall
+  await request.respond()
   await first
   const after = await next()
   expect(after.sql).toEqual(['select 4'])
-  await after.answer()
+  await after.respond()
   await last
   expect(requests).toEqual([])
 })
@@ -364,63 +366,63 @@ test('calls queued while a transaction waits for the write lock have their own t
   }
   const [first, second, third] = [open(), open(), open()]
   const calls = [first, second].map((stream) => stream.execute('insert into t values (1)'))
-  const aborted = new AbortController()
+  const controller = new AbortController()
   const waiting = [
     third.execute('insert into t values (2)'),
     third.execute('insert into t values (3)'),
-    third.execute('insert into t values (4)', [], { signal: aborted.signal }),
+    third.execute('insert into t values (4)', [], { signal: controller.signal }),
   ]
-  const given = expect(waiting[2]).rejects.toBe('enough')
-  await (await next()).answer()
-  await (await next()).answer()
+  const abortedCall = expect(waiting[2]).rejects.toBe('enough')
+  await (await next()).respond()
+  await (await next()).respond()
   await Promise.all(calls)
   await clock.advance(1_000)
-  aborted.abort('enough')
-  await given
+  controller.abort('enough')
+  await abortedCall
   const rollback = first.rollback()
-  await (await next()).answer()
+  await (await next()).respond()
   await rollback
   const request = await next()
   expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)', 'insert into t values (3)'])
-  const behind = expect(third.execute('select 1', [], { timeoutMs: 50 })).rejects.toMatchObject({
+  const timedOut = expect(third.execute('select 1', [], { timeoutMs: 50 })).rejects.toMatchObject({
     code: 'TIMEOUT',
     outcome: 'not_applied',
   })
   await clock.advance(50)
-  await behind
-  await request.answer()
+  await timedOut
+  await request.respond()
   await Promise.all(waiting.slice(0, 2))
 })
 
 test('a transaction that stopped waiting does not affect the next one of its stream', async () => {
   const { http, stream, next, clock } = start({ requestTimeoutMs: 300 })
-  // as many as hold the write lock or are next
+  // they use up the two write permits
   const holders = [1, 2].map(() => new Stream(new ServerStream(http)))
   const begun = holders.map((holder) => {
     holder.begin()
     return holder.execute('insert into t values (1)')
   })
-  for (const _ of holders) await (await next()).answer()
+  for (const _ of holders) await (await next()).respond()
   await Promise.all(begun)
-  const aborted = new AbortController()
+  const controller = new AbortController()
   stream.begin()
-  const given = expect(
-    stream.execute('insert into t values (2)', [], { signal: aborted.signal }),
+  const abortedCall = expect(
+    stream.execute('insert into t values (2)', [], { signal: controller.signal }),
   ).rejects.toBe('enough')
   await settle()
-  aborted.abort('enough')
-  await given
+  controller.abort('enough')
+  await abortedCall
   await stream.rollback()
   stream.begin()
   const call = stream.execute('insert into t values (3)')
-  // its time limit has not started either
+  // its timeout has not started either
   await clock.advance(1_000)
   const rollback = holders[0]?.rollback()
-  await (await next()).answer()
+  await (await next()).respond()
   await rollback
   const request = await next()
   expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (3)'])
-  await request.answer()
+  await request.respond()
   expect(await call).toMatchObject({ rowsAffected: 1 })
 })
 
@@ -433,12 +435,12 @@ async function openFour(config?: Partial<ClientConfig>) {
     return stream
   }) as [Stream, Stream, Stream, Stream]
   const calls = [first, second].map((stream) => stream.execute('insert into t values (1)'))
-  for (const _ of calls) await (await started.next()).answer()
+  for (const _ of calls) await (await started.next()).respond()
   await Promise.all(calls)
   /** Lets the next stream write. */
   const endFirst = async (): Promise<void> => {
     const rollback = first.rollback()
-    await (await started.next()).answer()
+    await (await started.next()).respond()
     await rollback
   }
   return { ...started, third, fourth, endFirst }
@@ -446,79 +448,79 @@ async function openFour(config?: Partial<ClientConfig>) {
 
 test('a transaction that is rolled back while it waits lets the next one write, and its stream stays open', async () => {
   const { third, fourth, endFirst, next } = await openFour()
-  const refused = expect(third.execute('insert into t values (2)')).rejects.toMatchObject({
+  const rejected = expect(third.execute('insert into t values (2)')).rejects.toMatchObject({
     code: 'STREAM_CLOSED',
   })
   await settle()
   await third.rollback()
-  await refused
+  await rejected
   const call = fourth.execute('insert into t values (3)')
   await endFirst()
   const request = await next()
   expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (3)'])
-  await request.answer()
+  await request.respond()
   await call
   expect(third.isOpen).toBe(true)
 })
 
 test('a transaction whose call is aborted while it waits releases its place in the queue', async () => {
   const { third, fourth, endFirst, next } = await openFour({ queueLimit: 1 })
-  const aborted = new AbortController()
-  const waiting = third.execute('insert into t values (2)', undefined, { signal: aborted.signal })
+  const controller = new AbortController()
+  const waiting = third.execute('insert into t values (2)', undefined, { signal: controller.signal })
   const rejected = expect(waiting).rejects.toBe('enough')
-  aborted.abort('enough')
+  controller.abort('enough')
   await rejected
   const call = fourth.execute('insert into t values (3)')
   await settle()
   await endFirst()
   const request = await next()
   expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (3)'])
-  await request.answer()
+  await request.respond()
   await call
 })
 
 test('a COMMIT that was queued before the write lock was acquired can be aborted after the statement that it waits for', async () => {
   const { third, endFirst, next } = await openFour()
-  const aborted = new AbortController()
+  const controller = new AbortController()
   const insert = third.execute('insert into t values (2)')
-  const commit = expect(third.commit({ signal: aborted.signal })).rejects.toBe('enough')
+  const commit = expect(third.commit({ signal: controller.signal })).rejects.toBe('enough')
   await endFirst()
   const request = await next()
   expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)'])
-  aborted.abort('enough')
+  controller.abort('enough')
   await commit
   expect(third.inTransaction).toBe(true)
-  await request.answer()
+  await request.respond()
   await insert
 })
 
 test('a transaction that no longer needs the write lock stops waiting for it, and the time limits of its calls begin', async () => {
   const { clock, fourth, next, stream, third, endFirst } = await openFour()
   stream.begin('deferred')
-  const aborted = new AbortController()
+  const controller = new AbortController()
   const insert = expect(
-    stream.execute('insert into t values (2)', [], { signal: aborted.signal }),
+    stream.execute('insert into t values (2)', [], { signal: controller.signal }),
   ).rejects.toBe('enough')
   const read = stream.execute('select 1')
   const limits = { signal: new AbortController().signal, timeoutMs: 100 }
   const failures: unknown[] = []
   stream.commit(limits).catch((error: unknown) => failures.push(error))
   await clock.advance(1_000)
-  aborted.abort('enough')
+  controller.abort('enough')
   await insert
   const request = await next()
   expect(request.sql).toEqual(['BEGIN DEFERRED', 'select 1'])
   // the read is in flight
   await clock.advance(100)
   expect(failures).toMatchObject([{ code: 'TIMEOUT' }])
-  await request.answer()
+  await request.respond()
   await read
   // its place in the queue is free
   const writes = [third, fourth].map((each) => each.execute('insert into t values (3)'))
   await endFirst()
   const written = await next()
   expect(written.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (3)'])
-  await written.answer()
+  await written.respond()
   await writes[0]
   void writes[1]?.catch(() => {})
 })
@@ -531,38 +533,38 @@ test('a stream has its own queue, which is full at queueLimit; COMMIT and ROLLBA
   const waiting = [stream.execute('insert into t values (2)'), stream.execute('insert into t values (3)')]
   await expect(stream.execute('insert into t values (4)')).rejects.toMatchObject({ code: 'QUEUE_FULL' })
   const commit = stream.commit()
-  await request.answer()
+  await request.respond()
   await first
-  await (await next()).answer()
+  await (await next()).respond()
   await Promise.all(waiting)
-  await (await next()).answer()
+  await (await next()).respond()
   await commit
 })
 
 test('a transaction whose first call was aborted while it was queued lets others write', async () => {
   const { http, next, clock } = start()
   const newStream = (): Stream => new Stream(new ServerStream(http))
-  // as many as hold the write lock or are next
+  // they use up the two write permits
   for (const stream of [newStream(), newStream()]) {
     void stream.execute('select 1').catch(() => {})
     await next()
     stream.begin()
-    const late = expect(
+    const timedOut = expect(
       stream.execute('insert into t values (1)', [], { timeoutMs: 50 }),
     ).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
     await clock.advance(50)
-    await late
+    await timedOut
   }
   const other = newStream()
   other.begin()
   const call = other.execute('insert into t values (2)')
   const request = await next()
   expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)'])
-  await request.answer()
+  await request.respond()
   await call
 })
 
-test('a response that never arrives: the call ends at its timeout, the request some time later', async () => {
+test('if a response never arrives, the call ends at its timeout, and the request some time later', async () => {
   const { stream, next, clock, http } = start({ requestTimeoutMs: 1_000 })
   stream.begin()
   const insert = expect(stream.execute('insert into t values (1)')).rejects.toMatchObject({
@@ -575,10 +577,10 @@ test('a response that never arrives: the call ends at its timeout, the request s
   const other = new Stream(new ServerStream(http))
   other.begin()
   const write = other.execute('insert into t values (2)')
-  await (await next()).answer()
+  await (await next()).respond()
   await write
   // the first one still holds its write permit, one of two
-  await request.answer()
+  await request.respond()
   expect(await next()).toMatchObject({ closes: true })
 })
 
@@ -596,24 +598,27 @@ describe('a response that does not show what ran', () => {
     { hasWritten: true, savepoint: false },
     { hasWritten: true, savepoint: true },
     { hasWritten: false, savepoint: false },
-  ])('to one read: it is rejected, and the transaction continues (%o)', async ({ hasWritten, savepoint }) => {
-    const { stream, next } = await begun({ hasWritten })
-    if (savepoint) stream.savepoint('a')
-    const read = expect(stream.execute('select 1')).rejects.toMatchObject({ code: 'RESPONSE_TOO_LARGE' })
-    await (await next()).refuse(tooLarge)
-    await read
-    expect(stream.inTransaction).toBe(true)
-    // the control statements in front of it have run
-    const write = stream.execute('insert into t values (2)')
-    const request = await next()
-    expect(request.sql).toEqual(['insert into t values (2)'])
-    await request.answer()
-    await write
-    expect(stream.expiresAt).not.toBeNull()
-  })
+  ])(
+    'to a single read rejects the read, and the transaction continues (%o)',
+    async ({ hasWritten, savepoint }) => {
+      const { stream, next } = await begun({ hasWritten })
+      if (savepoint) stream.savepoint('a')
+      const read = expect(stream.execute('select 1')).rejects.toMatchObject({ code: 'RESPONSE_TOO_LARGE' })
+      await (await next()).reject(tooLarge)
+      await read
+      expect(stream.inTransaction).toBe(true)
+      // the control statements before it have run
+      const write = stream.execute('insert into t values (2)')
+      const request = await next()
+      expect(request.sql).toEqual(['insert into t values (2)'])
+      await request.respond()
+      await write
+      expect(stream.expiresAt).not.toBeNull()
+    },
+  )
 
   test.each([true, false])(
-    'to several reads: each is sent separately (after a write: %s)',
+    'to several reads sends each of them again, separately (after a write: %s)',
     async (hasWritten) => {
       const { stream, next } = await begun({ hasWritten })
       const calls = Promise.allSettled([1, 2, 3].map((n) => stream.execute(`select ${n}`)))
@@ -624,11 +629,11 @@ describe('a response that does not show what ran', () => {
         'select 2',
         'select 3',
       ])
-      await shared.refuse(tooLarge)
+      await shared.reject(tooLarge)
       for (const n of [1, 2, 3]) {
         const request = await next()
         expect(request.sql).toEqual([`select ${n}`])
-        await (n === 2 ? request.refuse(tooLarge) : request.answer())
+        await (n === 2 ? request.reject(tooLarge) : request.respond())
       }
       expect(await calls).toMatchObject([
         { status: 'fulfilled' },
@@ -650,24 +655,24 @@ describe('a response that does not show what ran', () => {
         return [first, stream.execute('select 2')]
       },
     ],
-  ])('to several calls with %s: the transaction is lost', async (_, issue) => {
+  ])('to several calls with %s ends the transaction', async (_, issue) => {
     const { stream, next } = await begun({ hasWritten: true })
     const calls = Promise.allSettled(issue(stream))
-    await (await next()).refuse(tooLarge)
+    await (await next()).reject(tooLarge)
     for (const outcome of await calls) expect(outcome).toMatchObject({ reason: { code: 'TRANSACTION_LOST' } })
     expect(stream.inTransaction).toBe(false)
   })
 })
 
-test('a statement that cannot be parsed, first in a transaction, does not keep others from writing', async () => {
+test('a transaction whose first statement cannot be parsed does not block other writers', async () => {
   const { http, next, requests } = start()
   const newStream = (): Stream => new Stream(new ServerStream(http))
-  // as many as hold the write lock or are next
+  // they use up the two write permits
   for (const stream of [newStream(), newStream()]) {
     stream.begin()
-    const refused = expect(stream.execute('insert int t')).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
-    await (await next()).refuse({ message: 'SQL string could not be parsed', code: 'SQL_PARSE_ERROR' })
-    await refused
+    const rejected = expect(stream.execute('insert int t')).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
+    await (await next()).reject({ message: 'SQL string could not be parsed', code: 'SQL_PARSE_ERROR' })
+    await rejected
     expect(stream.inTransaction).toBe(true)
   }
   const other = newStream()
@@ -675,7 +680,7 @@ test('a statement that cannot be parsed, first in a transaction, does not keep o
   const call = other.execute('insert into t values (2)')
   const request = await next()
   expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)'])
-  await request.answer()
+  await request.respond()
   await call
   expect(requests).toEqual([])
 })
@@ -689,7 +694,7 @@ test('a cursor takes its turn in the queue, after earlier calls and before later
   const begin = await next()
   expect(begin.sql).toEqual(['BEGIN IMMEDIATE', 'SELECT 1'])
   expect(requests).toEqual([])
-  await begin.answer()
+  await begin.respond()
   const first = await next()
   expect(first.sql).toEqual(['select 1 as a'])
   expect(requests).toEqual([])
@@ -701,7 +706,7 @@ test('a cursor takes its turn in the queue, after earlier calls and before later
   await rows.return()
   const second = await next()
   expect(second.sql).toEqual(['insert into t values (1)'])
-  await second.answer()
+  await second.respond()
   await write
 })
 
@@ -711,13 +716,13 @@ test('a queued cursor is not opened when the stream is closed', async () => {
   const write = stream.execute('insert into t values (1)')
   const rows = readRows(stream, 'select 1').next()
   const closed = stream.close()
-  await expect(rows).rejects.toMatchObject(never)
-  await (await next()).answer()
+  await expect(rows).rejects.toMatchObject(streamClosed)
+  await (await next()).respond()
   await write
   await closed
 })
 
-test('two aborted transactions with a fetch that ignores its signal: the next one writes when they have been dropped', async () => {
+test('if fetch ignores its signal, the next transaction writes once two aborted ones have been dropped', async () => {
   const { http, next, clock } = start()
   const newStream = (): Stream => new Stream(new ServerStream(http))
   for (const stream of [newStream(), newStream()]) {
@@ -734,7 +739,7 @@ test('two aborted transactions with a fetch that ignores its signal: the next on
   await clock.advance(1_000)
   const request = await next()
   expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)'])
-  await request.answer()
+  await request.respond()
   await call
 })
 
@@ -749,7 +754,7 @@ test('a savepoint without statements is not sent', async () => {
   const insert = stream.execute('insert')
   const sent = await next()
   expect(sent.sql).toEqual(['BEGIN IMMEDIATE', 'insert'])
-  await sent.answer()
+  await sent.respond()
   await insert
 })
 
@@ -758,7 +763,7 @@ test('a savepoint is not mistaken for a BEGIN because of its name', async () => 
   stream.begin('deferred')
   stream.savepoint('immediate_report')
   const read = stream.execute('select 1')
-  await (await next()).answer()
+  await (await next()).respond()
   await read
   expect(stream.expiresAt).toBeNull()
 })
@@ -777,40 +782,40 @@ test('a request that was rejected, and aborted before its retry, was not applied
   const again = stream.execute('select 2')
   const request = await next()
   expect(request.sql).toEqual(['BEGIN READONLY', 'select 2'])
-  await request.answer()
+  await request.respond()
   await again
 })
 
 describe('a cursor whose handle ends before the response has begun', () => {
   /** A transaction that has written, with a savepoint that reads rows and is aborted. */
-  const readAndGiveUp = async (sql: string) => {
+  const readAndStop = async (sql: string) => {
     const started = await startWritten()
     const { stream, next } = started
     const rows = readRows(stream, sql).next()
     const request = await next()
-    const ended = expect(rows).rejects.toMatchObject(never)
-    expect(stateOf(stream).queue.stopCursors(() => new StreamError('STREAM_CLOSED', 'over'), stream)).toBe(
+    const ended = expect(rows).rejects.toMatchObject(streamClosed)
+    expect(stateOf(stream).queue.stopCursors(() => new StreamError('STREAM_CLOSED', 'closed'), stream)).toBe(
       true,
     )
-    const behind = stream.execute('insert into t values (2)')
+    const write = stream.execute('insert into t values (2)')
     await settle()
     // it would continue the stream with a used baton
     expect(started.requests).toEqual([])
-    return { ...started, request, ended, behind }
+    return { ...started, request, ended, write }
   }
 
   test('a read is dropped as soon as its baton has arrived, and the stream continues', async () => {
-    const { request, ended, behind, next } = await readAndGiveUp('select 1')
+    const { request, ended, write, next } = await readAndStop('select 1')
     await request.lines()
     await ended
     const other = await next()
     expect(other.sql).toEqual(['insert into t values (2)'])
-    await other.answer()
-    await behind
+    await other.respond()
+    await write
   })
 
-  test('a write is read completely: aborting it in the middle would end the transaction', async () => {
-    const { request, ended, behind, next, requests } = await readAndGiveUp(
+  test('a write is read completely, because aborting it midway would end the transaction', async () => {
+    const { request, ended, write, next, requests } = await readAndStop(
       'insert into t values (3) returning a',
     )
     await request.lines()
@@ -820,8 +825,8 @@ describe('a cursor whose handle ends before the response has begun', () => {
     await ended
     const other = await next()
     expect(other.sql).toEqual(['insert into t values (2)'])
-    await other.answer()
-    await behind
+    await other.respond()
+    await write
   })
 })
 
@@ -836,12 +841,12 @@ test('a savepoint that fails while its rows are read stops the cursor, and the t
     await expect(failed).rejects.toThrow('aborted')
     await tx.execute('insert')
   })
-  await (await next()).answer()
+  await (await next()).respond()
   await (await next()).lines()
   const insert = await next()
   expect(insert.sql.slice(-1)).toEqual(['insert'])
-  await insert.answer()
-  await (await next()).answer()
+  await insert.respond()
+  await (await next()).respond()
   await done
 })
 
@@ -853,7 +858,7 @@ test('the first read of a readonly transaction is sent again', async () => {
   await clock.advance(10_000)
   const request = await next()
   expect(request.sql).toEqual(['BEGIN READONLY', 'select 1'])
-  await request.answer()
+  await request.respond()
   await read
 })
 
@@ -866,10 +871,10 @@ test('while the client is being closed, only calls that have begun open their st
   })
   const stream = new Stream(new ServerStream(http, true))
   const read = stream.execute('select 1')
-  await (await next()).answer()
+  await (await next()).respond()
   await read
   const ended = stream.close()
-  await (await next()).answer()
+  await (await next()).respond()
   await ended
   http.lifetime.end()
   await closed
@@ -889,21 +894,21 @@ test('an aborted write keeps its single slot until its response arrives', async 
   const { http, clock, next, requests } = start({ concurrency: 1 })
   const write = (timeoutMs?: number) =>
     new Stream(new ServerStream(http)).execute('insert into t values (1)', [], { timeoutMs })
-  const late = expect(write(50)).rejects.toMatchObject({ code: 'TIMEOUT' })
+  const timedOut = expect(write(50)).rejects.toMatchObject({ code: 'TIMEOUT' })
   const request = await next()
   await clock.advance(50)
-  await late
+  await timedOut
   const others = [write(), write()]
   await settle()
   expect(requests).toEqual([])
-  await request.answer()
+  await request.respond()
   // one of them, and the request that closes the aborted stream
   const both = [await next(), await next()]
   expect(both.map(({ closes }) => closes).toSorted()).toEqual([false, true])
   expect(requests).toEqual([])
-  for (const each of both) await each.answer()
+  for (const each of both) await each.respond()
   await others[0]
-  await (await next()).answer()
+  await (await next()).respond()
   await others[1]
 })
 
@@ -913,23 +918,23 @@ test('closing a client closes its open streams, and waits for that', async () =>
   const closed = http.close(0).then(() => (isClosed = true))
   const end = await next()
   expect([end.closes, isClosed]).toEqual([true, false])
-  await end.answer()
+  await end.respond()
   await closed
 })
 
 test('closing a client does not wait for a closed stream', async () => {
   const { http, stream, next, requests } = start()
   const read = stream.execute('select 1')
-  await (await next()).answer()
+  await (await next()).respond()
   await read
   const ended = stream.close()
-  await (await next()).answer()
+  await (await next()).respond()
   await ended
   await http.close(60_000)
   expect(requests).toEqual([])
 })
 
-test('a cursor that is aborted while no row is awaited: its connection is dropped at once', async () => {
+test('the connection of a cursor that is aborted between rows is dropped at once', async () => {
   let sent: AbortSignal | undefined
   const lines = [
     '{"baton":"b","base_url":null}',
@@ -946,11 +951,11 @@ test('a cursor that is aborted while no row is awaited: its connection is droppe
       }
     },
   })
-  const given = new AbortController()
-  const rows = readRows(stream, 'select 1', [], { signal: given.signal })
+  const controller = new AbortController()
+  const rows = readRows(stream, 'select 1', [], { signal: controller.signal })
   expect(await rows.next()).toMatchObject({ value: { a: 1 } })
   expect(sent?.aborted).toBe(false)
-  given.abort(new Error('enough'))
+  controller.abort(new Error('enough'))
   expect(sent?.aborted).toBe(true)
   await expect(rows.next()).rejects.toThrow('enough')
 })
@@ -959,7 +964,7 @@ test('a read that continues a stream is not sent again, because its baton has be
   const { stream, next, requests, clock } = start()
   stream.begin('readonly')
   const first = stream.execute('select 1')
-  await (await next()).answer()
+  await (await next()).respond()
   await first
   const second = stream.execute('select 2')
   const lost = expect(second).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
@@ -973,19 +978,19 @@ test('a read that continues a stream is not sent again, because its baton has be
 test('the timeout of a call covers the token and the response together', async () => {
   const token = Promise.withResolvers<string>()
   const { clock, stream, next } = start({ authToken: () => token.promise })
-  let isOver = false
+  let isSettled = false
   const call = expect(
     stream.execute('insert into t values (1)', [], { timeoutMs: 150 }),
   ).rejects.toMatchObject({
     code: 'TIMEOUT',
     outcome: 'unknown',
   })
-  void call.then(() => (isOver = true))
+  void call.then(() => (isSettled = true))
   await clock.advance(100)
   token.resolve('token')
   await next()
   await clock.advance(49)
-  expect(isOver).toBe(false)
+  expect(isSettled).toBe(false)
   await clock.advance(1)
   await call
 })
@@ -1017,14 +1022,14 @@ test('rows of a statement that does not parse end the stream, and its transactio
   expect(requests).toEqual([])
 })
 
-test('rows whose request fails: the stream is closed on the server, which releases the write lock', async () => {
+test('a failed request for rows closes the stream on the server, which releases the write lock', async () => {
   const { stream, next } = await startWritten()
   const rows = expect(readRows(stream, 'select 1').next()).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
   await (await next()).status(503, 'gone')
   await rows
   const request = await next()
   expect(request).toMatchObject({ sql: [], closes: true })
-  await request.answer()
+  await request.respond()
 })
 
 test('rows get the error of the control statements that were sent before them', async () => {

@@ -9,7 +9,7 @@ import {
   savepointStatement,
 } from '../codec/control.ts'
 import type { Http } from '../http/http.ts'
-import type { Place } from '../http/limiter.ts'
+import type { Permit } from '../http/limiter.ts'
 import type { CallOptions } from '../options.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
 import { OpenTransaction, type TransactionHost } from './open-transaction.ts'
@@ -34,9 +34,9 @@ export class TransactionControl {
   /** The transaction that was begun; its COMMIT or ROLLBACK may be in flight. */
   current: OpenTransaction | null = null
   /** Released after the server has ended the transaction. */
-  permit: Place | null = null
+  permit: Permit | null = null
   /** The permit that the queued calls wait for. */
-  queuedPermit: Place | null = null
+  queuedPermit: Permit | null = null
 
   constructor(http: Http, queue: StatementQueue, stream: TransactionStream) {
     this.#http = http
@@ -184,7 +184,7 @@ export class TransactionControl {
     return false
   }
 
-  async #awaitPermit(permit: Place): Promise<void> {
+  async #awaitPermit(permit: Permit): Promise<void> {
     try {
       await permit.waiter?.promise
       // released in the meantime

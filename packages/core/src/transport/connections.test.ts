@@ -71,9 +71,9 @@ test('a request made right after a response and aborted at once is not sent', as
 test('a request made right after a response when the client is closed is rejected, and was not sent', async () => {
   await get()
   const { response } = send('/later')
-  const refused = expect(response).rejects.toMatchObject({ name: 'TransportError', outcome: 'not_applied' })
+  const rejected = expect(response).rejects.toMatchObject({ name: 'TransportError', outcome: 'not_applied' })
   await transport.close()
-  await refused
+  await rejected
   expect(delayed).toEqual([])
 })
 

@@ -4,7 +4,7 @@ import type { TransportError } from '../base/errors.ts'
 import { KEEP_ALIVE_MS } from '../base/limits.ts'
 import { closedError, networkError } from './failure.ts'
 import { openBody as openFetchBody } from './fetch.ts'
-import { refusalOf } from './node-version.ts'
+import { unsupportedNode } from './node-version.ts'
 import type {
   Exchange,
   Transport,
@@ -15,8 +15,8 @@ import type {
 } from './transport.ts'
 
 // thrown at import: undici would fail with the first request, without a reason
-const refusal = refusalOf(process.versions.node)
-if (refusal !== null) throw new Error(refusal)
+const reason = unsupportedNode(process.versions.node)
+if (reason !== null) throw new Error(reason)
 
 // Only the pool: all of undici takes three times as long to load. Loaded with the first request, because even the pool takes
 // longer than core.

@@ -5,7 +5,7 @@ import {
   type MigrateOptions,
   type PendingOptions,
 } from '../apply-migrations.ts'
-import { type InitRefusal, initJournal } from '../init-journal.ts'
+import { type InitRejection, initJournal } from '../init-journal.ts'
 import {
   findMigrations,
   type MigrationsAt,
@@ -15,7 +15,7 @@ import { journalLayout } from './journal-layout.ts'
 import { type MigrationSource, readMigrations, toMigration } from './migration-source.ts'
 
 export { type MigrateOptions, MigrationError } from '../apply-migrations.ts'
-export type { InitRefusal } from '../init-journal.ts'
+export type { InitRejection } from '../init-journal.ts'
 export type { MigrationSource }
 export type MigrateConfig = MigrateOptions & MigrationsAt<MigrationSource>
 export type PendingConfig = PendingOptions & MigrationsAt<MigrationSource>
@@ -41,11 +41,11 @@ export async function migrate(
 export async function migrate(
   db: { readonly $client: Client },
   config: MigrateConfig & { readonly init: true },
-): Promise<InitRefusal | undefined>
+): Promise<InitRejection | undefined>
 export async function migrate(
   db: { readonly $client: Client },
   config: MigrateConfig & { readonly init?: boolean | undefined },
-): Promise<string[] | InitRefusal | undefined> {
+): Promise<string[] | InitRejection | undefined> {
   const sources = await findSources(config)
   const apply = config.init ? initJournal : applyMigrations
   return await apply(db.$client, journalLayout, { ...config, sources })

@@ -19,7 +19,7 @@ import { type ReachableDatabases, TokenCheck } from '@batonsql/server-common/aut
 import {
   accessRevoked,
   accessRevokedBeforeStart,
-  BackendRefusal,
+  BackendRejection,
   checkResult,
   copyDatabaseFile,
   type DatabaseBackend,
@@ -166,7 +166,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     const { parent } = source
     await this.#migrations.enqueue(async () => {
       if (this.#schemas.roleOf(parent) !== 'schema')
-        throw new BackendRefusal(`the database \`${parent}\` is not a schema database`)
+        throw new BackendRejection(`the database \`${parent}\` is not a schema database`)
       await this.#create(id, source, settings)
       await this.#schemas.addChild(id, parent)
     })
@@ -186,10 +186,10 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (source.type === 'dump') await this.#load(id, source.file)
   }
 
-  /** Checks that a database may be copied, which reads all of its rows. @throws BackendRefusal if its reads are blocked */
+  /** Checks that a database may be copied, which reads all of its rows. @throws BackendRejection if its reads are blocked */
   #checkCanBeCopied(id: DatabaseId): void {
-    const refusal = this.#readRefusal(id)
-    if (refusal !== null) throw new BackendRefusal(refusal)
+    const rejection = this.#readRejection(id)
+    if (rejection !== null) throw new BackendRejection(rejection)
   }
 
   async exportTo(id: DatabaseId, file: string): Promise<void> {
@@ -207,12 +207,12 @@ export class EmbeddedBackend implements DatabaseBackend {
     return await hasDatabaseFile(this.#fileOf(id))
   }
 
-  /** @throws BackendRefusal if the database has children */
+  /** @throws BackendRejection if the database has children */
   async remove(id: DatabaseId): Promise<void> {
     if (this.#schemas.roleOf(id) !== 'plain')
       await this.#migrations.enqueue(async () => {
         if (this.#schemas.childrenOf(id).length > 0)
-          throw new BackendRefusal(`cannot delete \`${id}\` because databases are still refering to it`)
+          throw new BackendRejection(`cannot delete \`${id}\` because databases are still refering to it`)
         await this.#schemas.remove(id)
       })
     this.#tokens.forget(id)
@@ -263,7 +263,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     } catch (error) {
       if (running.isAborted) return accessRevoked()
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
-      if (error instanceof PipelineFailure) return this.#refusal(error)
+      if (error instanceof PipelineFailure) return this.#rejection(error)
       throw error
     } finally {
       running.release()
@@ -311,7 +311,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     await this.#workers.close()
   }
 
-  #refusal({ status, contentType, body, lostStream }: PipelineFailure): ServiceResponse {
+  #rejection({ status, contentType, body, lostStream }: PipelineFailure): ServiceResponse {
     if (lostStream !== null && this.#dialect === 'cloud') return errorResponse(404, lostStream)
     return textResponse(status, contentType, body)
   }
@@ -409,11 +409,11 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   /** Checks requests that read data without a statement. @throws PipelineFailure with status 403 */
   #checkNotBlocked(id: DatabaseId): void {
-    const refusal = this.#readRefusal(id)
-    if (refusal !== null) throw PipelineFailure.service(403, refusal)
+    const rejection = this.#readRejection(id)
+    if (rejection !== null) throw PipelineFailure.service(403, rejection)
   }
 
-  #readRefusal(id: DatabaseId): string | null {
+  #readRejection(id: DatabaseId): string | null {
     const { blockReads = false, blockReason = null } = this.#workers.settingsOf(id) ?? {}
     if (!blockReads) return null
     return `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`
@@ -511,7 +511,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#workers.configure(id, settings)
   }
 
-  /** @throws BackendRefusal with the engine's error */
+  /** @throws BackendRejection with the engine's error */
   async #load(id: DatabaseId, file: string): Promise<void> {
     const sql = await readDump(file)
     const lease = await this.#streams.open(id, true)
@@ -521,7 +521,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       const call = { ...this.#internalCall(id), ...lease, permissions: OWNER }
       const outcome = await worker.run(call, { type: 'pipeline', requests, version: 3 })
       if (outcome.type === 'failure')
-        throw new BackendRefusal(`the dump could not be loaded: ${outcome.body}`)
+        throw new BackendRejection(`the dump could not be loaded: ${outcome.body}`)
       checkResult(JSON.parse(toText(outcome.text)) as readonly LoadResult[])
     } finally {
       this.#streams.close(lease)

@@ -129,9 +129,9 @@ test('children created or removed during a migration do not miss a change, and d
     for (let at = 0; at < 8; at += 1)
       expect(await run(backend, PARENT, execute(`CREATE TABLE t${at}(a)`))).toEqual([])
   }
-  const changes = async (lane: string): Promise<void> => {
+  const changes = async (worker: string): Promise<void> => {
     for (let at = 0; at < 8; at += 1) {
-      const child = `${lane}-${at}`
+      const child = `${worker}-${at}`
       await backend.create(child as DatabaseId, CHILD, DEFAULT_SETTINGS)
       if (at % 2 === 0) kept.push(child)
       else await backend.remove(child as DatabaseId)

@@ -84,7 +84,7 @@ test('a stream does not expire while a request is in flight', async () => {
   expect(expired).toEqual([])
 })
 
-test('opens at most 128 streams: a free slot goes to the request that has waited longest; others get 429 after a second', async () => {
+test('opens at most 128 streams; a free slot goes to the request that has waited longest, and others get 429 after a second', async () => {
   const { clock, table } = setUp()
   const leases = await Promise.all(Array.from({ length: 128 }, () => table.open(A)))
   const order: string[] = []

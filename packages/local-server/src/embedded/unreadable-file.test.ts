@@ -46,11 +46,11 @@ test('requests are rejected without new workers, and succeed once the file can b
   onTestFinished(() => {
     unsubscribe('worker_threads', count)
   })
-  const refused = [
+  const rejected = [
     ...(await Promise.all(Array.from({ length: 10 }, () => send(backend, 'select 1')))),
     await send(backend, 'select 1'),
   ]
-  for (const { status, body } of refused) {
+  for (const { status, body } of rejected) {
     expect([status, body]).toEqual([500, expect.stringContaining('the database file cannot be opened')])
   }
   // a worker that is kept for the next database

@@ -1,4 +1,4 @@
-import { type ControlPlane, type DatabaseRow, isAddressAllowed, Refusal } from '@batonsql/control-plane'
+import { type ControlPlane, type DatabaseRow, isAddressAllowed, Rejection } from '@batonsql/control-plane'
 import { InspectorFeed, InspectorPage } from '@batonsql/inspector'
 import { type AccessPolicy, claimedDatabase, hostName } from '@batonsql/server-common/auth'
 import {
@@ -116,8 +116,8 @@ export class Gateway {
 
   async handle(request: ServiceRequest): Promise<ServiceResponse> {
     const { access } = this.#options
-    const refusal = access.refusalOf(request) ?? refusalOfBody(request)
-    if (refusal !== null) return refusal
+    const rejection = access.rejectionOf(request) ?? rejectionOfBody(request)
+    if (rejection !== null) return rejection
     if (this.#inspector !== null && InspectorPage.owns(request.path))
       return await this.#inspector.handle(request)
     const response = await this.#route(request).catch(tooLargeResponse)
@@ -205,15 +205,15 @@ export class Gateway {
     }
     const { backend, databases, externalTokens, usage } = this.#options.controlPlane
     if (record === undefined || !databases.isReady(record)) return notFound(name)
-    const refusal = this.#refusalOf(name, record, request)
-    if (refusal !== null) return refusal
+    const rejection = this.#rejectionOf(name, record, request)
+    if (rejection !== null) return rejection
     const exchanged = await externalTokens
       .exchange(record, request, backend.hasTablePermissions)
-      .catch(refusalResponse)
+      .catch(rejectionResponse)
     if ('status' in exchanged) return exchanged
     // checks again: access may have been revoked while keys were fetched
-    const lateRefusal = this.#refusalOf(name, record, request)
-    if (lateRefusal !== null) return lateRefusal
+    const lateRejection = this.#rejectionOf(name, record, request)
+    if (lateRejection !== null) return lateRejection
     usage.touch(record.id)
     const response = await backend.handle(record.id, exchanged, location).catch((error: unknown) => {
       if (!(error instanceof MissingFileError)) throw error
@@ -233,7 +233,7 @@ export class Gateway {
   }
 
   /** Rejects requests to an archived group, and requests from an address that is not allowed. */
-  #refusalOf(name: string, { id }: DatabaseRow, { remoteAddress }: ServiceRequest): ServiceResponse | null {
+  #rejectionOf(name: string, { id }: DatabaseRow, { remoteAddress }: ServiceRequest): ServiceResponse | null {
     const { databases, groups } = this.#options.controlPlane.registry
     const row = databases.get(id)
     if (row === undefined) return notFound(name)
@@ -299,7 +299,7 @@ interface Target {
 }
 
 /** Rejects a body for methods that have none: it could be parsed as the next request. */
-function refusalOfBody({ method, headers }: ServiceRequest): ServiceResponse | null {
+function rejectionOfBody({ method, headers }: ServiceRequest): ServiceResponse | null {
   const length = headers['content-length'] ?? '0'
   // other methods are rejected by the route
   const isRead = ['GET', 'HEAD', 'OPTIONS'].includes(method)
@@ -308,8 +308,8 @@ function refusalOfBody({ method, headers }: ServiceRequest): ServiceResponse | n
   return { status: 400, headers: { 'content-type': 'application/json', connection: 'close' }, body }
 }
 
-function refusalResponse(error: unknown): ServiceResponse {
-  if (!(error instanceof Refusal)) throw error
+function rejectionResponse(error: unknown): ServiceResponse {
+  if (!(error instanceof Rejection)) throw error
   return errorResponse(error.status, error.message)
 }
 

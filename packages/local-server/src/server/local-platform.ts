@@ -72,21 +72,22 @@ export class LocalPlatform {
 export function addUser(registry: Registry, apiTokens: ApiTokens, user: NewPlatformUser): string {
   checkOptionNames('createUser', user, ['username', 'email'])
   const { username, email = `${username}@localhost` } = user
-  if (!USERNAME.test(username)) throw new TypeError('createUser: a username is 1 to 39 of a-z, 0-9 and "-"')
+  if (!USERNAME.test(username))
+    throw new TypeError('createUser: a username must be 1 to 39 characters of a-z, 0-9 and "-"')
   if (registry.findUser(username) !== undefined) throw new Error(`user "${username}" already exists`)
   if (registry.findOrganization(username) !== undefined)
     throw new Error(`organization "${username}" already exists`)
   const row: UserRow = { id: randomUUID(), username, name: username, email }
-  const own = newOrganization(username, username, 'personal', 'starter')
+  const organization = newOrganization(username, username, 'personal', 'starter')
   const token = apiTokens.make(row, { name: username, organization: null, group: null, scopes: null })
   const invites = registry.invites.rows.filter((invite) => invite.email === email)
   registry.transaction(() => {
     registry.users.put(row)
-    registry.organizations.put(own)
-    registry.members.put(newMember(own.id, row.id, 'owner'))
+    registry.organizations.put(organization)
+    registry.members.put(newMember(organization.id, row.id, 'owner'))
     registry.apiTokens.put(token)
-    for (const { id, organization, role } of invites) {
-      registry.members.put(newMember(organization, row.id, role))
+    for (const { id, organization: organizationId, role } of invites) {
+      registry.members.put(newMember(organizationId, row.id, role))
       registry.invites.delete(id)
     }
   })

@@ -78,6 +78,6 @@ const labels = (values: Readonly<Record<string, string>>): string =>
   `{${Object.entries(values)
     .map(
       ([name, value]) =>
-        `${name}="${value.replace(/["\\\n]/g, (sign) => (sign === '\n' ? '\\n' : `\\${sign}`))}"`,
+        `${name}="${value.replace(/["\\\n]/g, (character) => (character === '\n' ? '\\n' : `\\${character}`))}"`,
     )
     .join()}}`

@@ -6,7 +6,7 @@ import {
   type ControlPlane,
   createPlatformApp,
   DumpStore,
-  Refusal,
+  Rejection,
   readLimited,
 } from '@batonsql/control-plane'
 import type { AccessPolicy } from '@batonsql/server-common/auth'
@@ -129,8 +129,8 @@ interface Handler extends Pick<PlatformParts, 'access' | 'controlPlane' | 'metri
 }
 
 async function handle(handler: Handler, request: Request, from: IncomingMessage): Promise<Response> {
-  const refusal = handler.access.refusalOf(from) ?? refusalOfTarget(from.url ?? '/')
-  const response = refusal === null ? await route(handler, request, from) : toResponse(refusal)
+  const rejection = handler.access.rejectionOf(from) ?? rejectionOfTarget(from.url ?? '/')
+  const response = rejection === null ? await route(handler, request, from) : toResponse(rejection)
   // the rest of a rejected upload is not read
   if (!from.complete) response.headers.set('connection', 'close')
   return response
@@ -170,7 +170,7 @@ function metricsResponse({ controlPlane, metrics }: Handler, request: Request): 
         'metrics need a token of the owner with the scope metrics, or an unrestricted one',
       )
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error
+    if (!(error instanceof Rejection)) throw error
     return errorResponse(error.status, error.message)
   }
   return textResponse(200, 'text/plain; version=0.0.4', metrics())
@@ -193,7 +193,7 @@ async function login({ controlPlane }: Handler, request: Request): Promise<Servi
 }
 
 /** Checks the path as it was sent, because parsing it as a URL would resolve hidden segments. */
-function refusalOfTarget(target: string): ServiceResponse | null {
+function rejectionOfTarget(target: string): ServiceResponse | null {
   const [path = ''] = target.split(/[?#]/, 1)
   const isPlain = path.startsWith('/') && path.split('/').every(isPlainSegment)
   return isPlain ? null : errorResponse(400, 'invalid path')
@@ -202,7 +202,7 @@ function refusalOfTarget(target: string): ServiceResponse | null {
 function isPlainSegment(segment: string): boolean {
   try {
     const text = decodeURIComponent(segment)
-    // oxlint-disable-next-line no-control-regex -- control characters are refused
+    // oxlint-disable-next-line no-control-regex -- control characters are rejected
     return text !== '.' && text !== '..' && !/[/\\\u0000-\u001f\u007f]/.test(text)
   } catch {
     return false

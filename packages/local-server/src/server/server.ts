@@ -332,7 +332,7 @@ export class LocalServer implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    this.#service.refuseChanges()
+    this.#service.rejectChanges()
     await endAll([
       () => this.#platform?.server.close(),
       async () => {

@@ -298,7 +298,7 @@ export class Service implements AsyncDisposable {
   }
 
   /** Rejects changes to databases from now on. */
-  refuseChanges(): void {
+  rejectChanges(): void {
     this.#isClosed = true
   }
 

@@ -12,7 +12,7 @@ export function oldNodeProblem(version: string): string | null {
 }
 
 /** Called by the entry points of the package. @throws Error if the version of Node.js is too old */
-export function refuseOldNode(): void {
+export function rejectOldNode(): void {
   const problem = oldNodeProblem(process.versions.node)
   if (problem !== null) throw new Error(problem)
 }

@@ -13,7 +13,7 @@ export interface DatabaseSeed {
   readonly type: 'database' | 'database_upload' | 'dump'
   /** Name of the database to branch from. */
   readonly name?: string | undefined
-  /** Point in time of the source: ISO 8601. @default the newest state */
+  /** Point in time of the source: ISO 8601. @default the latest state */
   readonly timestamp?: string | Date | undefined
   /** URL of a dump that was uploaded with a route that the service does not document. */
   readonly url?: string | undefined
@@ -49,7 +49,7 @@ export interface ListDatabasesOptions extends PagedOptions {
   readonly schema?: string | undefined
 }
 
-/** Changes to a configuration; omitted fields are kept. An empty list clears a list. */
+/** Changes to a configuration; omitted fields are unchanged, and an empty list clears the stored one. */
 export type DatabaseConfigurationInput = models.Optional<Omit<models.DatabaseConfiguration, 'raw'>>
 
 export interface UsageOptions extends PlatformCallOptions {

@@ -22,7 +22,7 @@ export function checkSharedSchema(
 }
 
 /** Returns the error for a database that the client may not attach, that does not allow it, or that does not exist. */
-export function attachRefused(name: string, isPermitted: boolean): PipelineFailure {
+export function attachRejection(name: string, isPermitted: boolean): PipelineFailure {
   if (!isPermitted) return forbidden('AttachRead', name)
   const text = `Namespace \`${name}\` doesn't allow attach`
   return PipelineFailure.service(403, `Authorization forbidden: ${text}`)

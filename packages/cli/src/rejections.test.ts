@@ -59,10 +59,10 @@ test('baton sql: requires a token, which is read from the option or else from th
   expect(await sql(statements, { 'auth-token': reader })).toBe(table)
   expect(await sql(statements, {}, { TURSO_AUTH_TOKEN: reader })).toBe(table)
   expect(await sql(statements, {}, { TURSO_AUTH_TOKEN: 'wrong', BATON_AUTH_TOKEN: reader })).toBe(table)
-  const refused = /HTTP 401.*\nThe database rejected the token/
-  expect(await sql(statements, { 'auth-token': 'wrong' }, { BATON_AUTH_TOKEN: reader })).toMatch(refused)
+  const rejected = /HTTP 401.*\nThe database rejected the token/
+  expect(await sql(statements, { 'auth-token': 'wrong' }, { BATON_AUTH_TOKEN: reader })).toMatch(rejected)
   const expired = await server.createToken('default', { expiresInSeconds: -3_600 })
-  expect(await sql(statements, { 'auth-token': expired })).toMatch(refused)
+  expect(await sql(statements, { 'auth-token': expired })).toMatch(rejected)
   const escaped = await sql([url, 'select * from "\u001b[31mred"'], { 'auth-token': reader })
   expect(escaped).toContain('no such table: \\u001b[31mred')
   expect(await sql([url, 'create table t (a)'], { 'auth-token': reader })).toMatch(
@@ -85,9 +85,9 @@ test('DATABASE_URL and DATABASE_TOKEN are used unless an argument overrides them
 test('baton restore: rejects a file that is not a dump, without suggesting --resume', async () => {
   const values = { 'auth-token': await server.createToken('default') }
   const operands = [url, import.meta.filename]
-  const refusal = await outputOf((context) => runRestore({ values, operands, context }))
-  expect(refusal).toMatch(/^baton: /)
-  expect(refusal).not.toContain('--resume')
+  const rejection = await outputOf((context) => runRestore({ values, operands, context }))
+  expect(rejection).toMatch(/^baton: /)
+  expect(rejection).not.toContain('--resume')
 })
 
 test('baton sql: --timeout aborts longer statements, and 0 sets no limit', async () => {

@@ -8,7 +8,8 @@ const STYLE = `text{font:12px system-ui,sans-serif;fill:#24292f}.t{font-size:14p
 .b{fill:#8c959f}.o{fill:#1a7f64}.l{stroke:#24292f;stroke-dasharray:3 3}.bg{fill:#fff}.n{stroke:#fff;stroke-width:3;paint-order:stroke}
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.b{fill:#6e7681}.o{fill:#3fb68b}.l{stroke:#e6edf3}.bg{fill:#0d1117}.n{stroke:#0d1117}}`
 
-const escape = (text: string): string => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`)
+const escape = (text: string): string =>
+  text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`)
 
 /** Draws ratios as bars, in a group for each operation, with a line at the base. */
 export function drawRatios(title: string, measurements: readonly Measurement[]): string {
