@@ -63,7 +63,7 @@ test('baton user prints a token, and accepts the invitations for its address', {
     )
   }
   expect((await baton(['user', 'ada', '--data', directory])).errors).toContain('user "ada" already exists')
-  expect((await baton(['user', 'A B', '--data', directory])).errors).toContain('a username is 1 to 39')
+  expect((await baton(['user', 'A B', '--data', directory])).errors).toContain('a username must be 1 to 39')
   const nowhere = await baton(['user', 'bob', '--data', join(directory, 'nowhere')])
   expect([nowhere.code, nowhere.errors]).toEqual([
     1,
