@@ -122,7 +122,7 @@ export function writePage(results: Results, folder: string): string {
     .map(([suite, { title, text }]) => `- [${title}](${link(suite)}). ${text}`)
   return `# Performance
 
-How much faster is Baton than the client you use now? Measured on ${server}, node ${node},
+How much faster is Baton than other clients? Measured on ${server}, node ${node},
 ${cores} x ${cpu}, with client and server on one machine.
 
 ![How many times as fast as @libsql/client](${folder}/summary.svg)
