@@ -2,7 +2,7 @@ import http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** How long a change that is rejected for a transient reason is retried, and the delay between attempts. */
-const MAX_REJECTED_MS = 30_000
+const MAX_REJECTED_MS = 10_000
 const REJECTED_STEP_MS = 50
 /**
  * Matches transient rejections. A database with a shared schema cannot be changed while the schema migrates, and no database
@@ -13,8 +13,8 @@ const TRANSIENT_REJECTION = /pending migration|database is locked|Directory not 
 /** How long to wait for a response. */
 const TIMEOUT_MS = 30_000
 /**
- * How long to wait until a database with a shared schema is created. If more databases are in use than the server keeps open, it
- * may try to close the one that it is creating, and wait for itself. The wait ends when the request is cancelled.
+ * How long to wait at first until a database with a shared schema is created. If more databases are in use than the server keeps
+ * open, it may try to close the one that it is creating, and wait for itself until the request is cancelled.
  */
 const CHILD_TIMEOUT_MS = 8_000
 /** Maximum number of lookups before a namespace counts as missing, and the delay between them. */
@@ -73,15 +73,14 @@ export const isStopping = (error: unknown): boolean =>
 /** Thrown if the server does not respond in time. */
 class SqldAdminTimeoutError extends Error {}
 
-/** Retries a change while it is rejected for a transient reason, or gets no response. */
+/** Retries a change while it is rejected for a transient reason. */
 export async function retryTransient(change: () => Promise<void>): Promise<void> {
   const due = performance.now() + MAX_REJECTED_MS
   for (;;) {
     try {
       return await change()
     } catch (error) {
-      const mayRepeat = isTransientRejection(error) || error instanceof SqldAdminTimeoutError
-      if (!mayRepeat || performance.now() > due) throw error
+      if (!isTransientRejection(error) || performance.now() > due) throw error
       await sleep(REJECTED_STEP_MS)
     }
   }
@@ -134,8 +133,15 @@ export class SqldAdmin {
   ): Promise<void> {
     const { jwt_key, max_db_size, allow_attach } = config
     const body = { jwt_key, max_db_size, allow_attach, ...source }
-    const timeoutMs = source.shared_schema_name === undefined ? TIMEOUT_MS : this.#childTimeoutMs
-    await this.#call('POST', `/v1/namespaces/${namespace}/create`, body, timeoutMs)
+    const call = (timeoutMs: number): Promise<void> =>
+      this.#call('POST', `/v1/namespaces/${namespace}/create`, body, timeoutMs)
+    if (source.shared_schema_name === undefined) await call(TIMEOUT_MS)
+    else
+      await call(this.#childTimeoutMs).catch(async (error: unknown) => {
+        if (!(error instanceof SqldAdminTimeoutError)) throw error
+        await this.discard(namespace, config)
+        await call(TIMEOUT_MS)
+      })
     // create ignores the blocks
     if (config.block_reads || config.block_writes) await this.configure(namespace, config)
   }
