@@ -203,7 +203,7 @@ export class ClientConnection implements Writer {
     }
   }
 
-  /** Ends a statement that has returned all of its rows. */
+  /** Ends a statement that has returned all of its rows. Within a transaction it stays compiled in case it is repeated. */
   keep(prepared: SqliteStatement, { statement, grant }: Pick<RunContext, 'statement' | 'grant'>): void {
     const isPlain = REPEATED.has(statement.kind) && (grant.tables ?? null) === null
     if (!isPlain || !this.#engine.inTransaction) return prepared.finalize()

@@ -16,7 +16,7 @@ const isMissing = await findSqld().then(
 )
 
 /** Waits until nothing listens on a port, without processing events of this process, such as the exit of a child. */
-const WAIT_UNTIL_REJECTED = `
+const WAIT_UNTIL_REFUSED = `
   const connect = () => require('node:net').connect(Number(process.argv[1]), '127.0.0.1')
     .on('connect', () => setTimeout(connect, 10)).on('error', () => {})
   connect()`
@@ -34,7 +34,9 @@ test.skipIf(isMissing)('calls of the admin API are repeated if the server has ju
   await upstream.start()
   const { pid, adminAccess } = (await upstream.ensureRunning()) as SqldProcess
   process.kill(pid, 'SIGKILL')
-  spawnSync(process.execPath, ['-e', WAIT_UNTIL_REJECTED, new URL(adminAccess.adminUrl).port])
+  spawnSync(process.execPath, ['-e', WAIT_UNTIL_REFUSED, new URL(adminAccess.adminUrl).port], {
+    timeout: 30_000,
+  })
   const called: SqldAdmin[] = []
   const id = newDatabaseId()
   await upstream.withAdmin(async (admin) => {

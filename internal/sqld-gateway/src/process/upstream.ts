@@ -74,7 +74,7 @@ const MISSING_STEP_MS = 20
 /** Maximum number of restarts for one request. */
 const MAX_RESTARTS = 10
 /** Maximum number of attempts to reach a server that has just exited, and the delay between them. */
-const REJECTED_ATTEMPTS = 100
+const REFUSED_ATTEMPTS = 100
 const RESTART_STEP_MS = 20
 /** Error codes of connections that were closed because the server exited. */
 const BROKEN: ReadonlySet<string | undefined> = new Set([
@@ -247,7 +247,7 @@ export class Upstream {
       try {
         return await call(admin)
       } catch (error) {
-        if (!this.#isOurs || !isRejected(error) || attempt >= REJECTED_ATTEMPTS) throw error
+        if (!this.#isOurs || !isRefused(error) || attempt >= REFUSED_ATTEMPTS) throw error
       }
       await sleep(RESTART_STEP_MS)
     }
@@ -273,8 +273,8 @@ export class Upstream {
       } catch (error) {
         // once a response has begun, the request has been executed
         if (error instanceof TruncatedResponseError) throw error
-        const mayRepeat = isRejected(error)
-          ? attempt < REJECTED_ATTEMPTS
+        const mayRepeat = isRefused(error)
+          ? attempt < REFUSED_ATTEMPTS
           : attempt === 1 && !call.permissions.write
         if (!this.#isOurs || !isBroken(error) || !mayRepeat || call.request.signal?.aborted === true)
           throw error
@@ -326,8 +326,8 @@ function isMissingDatabase({ status, headers }: UpstreamResponse, id: DatabaseId
   return Number(headers['content-length']) === Buffer.byteLength(text)
 }
 
-/** Whether the server did not accept the connection, so that nothing was sent. */
-function isRejected(error: unknown): boolean {
+/** Whether the connection was refused, so that nothing was sent. */
+function isRefused(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ECONNREFUSED'
 }
 
