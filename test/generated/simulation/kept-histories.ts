@@ -563,6 +563,20 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { seed: 1678972012, server: { isTursodb: true }, client: { writeLockTimeoutMs: 72 } },
   ),
   keep(
+    'a server that rejects writers: the stream of a rejected write expires while it waits to be sent again',
+    [
+      [onStream({ do: 'batch', sql: ['pragma'] })],
+      [
+        {
+          do: 'transaction',
+          mode: 'readonly',
+          steps: [{ do: 'rows', sql: 'returning', steps: [{ do: 'sleep', ms: 10_855 }] }],
+        },
+      ],
+    ],
+    { seed: 1487009526, server: { isTursodb: true } },
+  ),
+  keep(
     'a server that rejects writers: there are no read-only transactions',
     [
       [{ do: 'transaction', mode: 'readonly', steps: [select, select] }],

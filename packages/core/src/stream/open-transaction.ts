@@ -87,7 +87,7 @@ export class OpenTransaction {
     const windowMs = Math.min(transactionTimeoutMs, TRANSACTION_WINDOW_MS)
     if (!this.#isWarned) this.#wakeAt(since + windowMs * EXPIRING_AT, () => this.#warn(since + windowMs))
     else if (transactionTimeoutMs !== Infinity)
-      this.#wakeAt(since + transactionTimeoutMs, () => this.#expire(this.#expiredMessage))
+      this.#wakeAt(since + transactionTimeoutMs, () => this.#timeOut())
     else this.#wakeAt(this.#idleSince + STREAM_IDLE_MS, () => this.#checkIdle())
   }
 
@@ -114,13 +114,13 @@ export class OpenTransaction {
     })
   }
 
-  #expire(message: string): void {
-    this.#host.markLost('TRANSACTION_EXPIRED', message)
-  }
-
-  get #expiredMessage(): string {
+  #timeOut(): void {
     const { config, hasPendingWrites } = this.#http
     const hint = hasPendingWrites ? lockHint('call of this client waited for') : ''
-    return `idle when its ${config.transactionTimeoutMs} ms ran out${hint}`
+    this.#expire(`idle when its ${config.transactionTimeoutMs} ms ran out${hint}`)
+  }
+
+  #expire(message: string): void {
+    this.#host.markLost('TRANSACTION_EXPIRED', message)
   }
 }

@@ -17,7 +17,7 @@ import {
   rejectionError,
 } from './cursor-exchange.ts'
 import type { HandleCall } from './run-statements.ts'
-import type { SentAt, ServerStream } from './server-stream.ts'
+import type { ServerStream } from './server-stream.ts'
 import { isMissing, policyOf } from './stream-connection.ts'
 
 /** The options and deadline of a cursor. */
@@ -62,8 +62,8 @@ export class RowReader implements Cursor {
   readonly #stopped = new AbortController()
   /** Aborted too if the stream ends. */
   readonly #ended = new AbortController()
-  /** Set after the request was sent. */
-  #sent: SentAt | null = null
+  /** Whether the request was sent. */
+  #isSent = false
   /** The error that ended the cursor, and the one that the loop throws for it. */
   #failure: { readonly error: unknown; readonly reason: unknown } | null = null
   /** Settles when the response has begun, or failed. */
@@ -143,15 +143,15 @@ export class RowReader implements Cursor {
 
   /** Reports a failure to the stream. @returns the error that the loop over the rows throws */
   fail(error: unknown): unknown {
-    if (!this.#sent) return error
+    if (!this.#isSent) return error
     // already reported when the cursor was stopped
     if (this.#failure && this.#failure.error === error) return this.#failure.reason
-    const reason = this.#reasonOf(error, this.#sent)
+    const reason = this.#reasonOf(error)
     this.#failure = { error, reason }
     return reason
   }
 
-  #reasonOf(error: unknown, sent: SentAt): unknown {
+  #reasonOf(error: unknown): unknown {
     let reason: unknown = error
     const [call] = this.#request.calls as [QueuedCall]
     const reject = (callError: unknown): void => {
@@ -159,7 +159,7 @@ export class RowReader implements Cursor {
     }
     // a failed statement leaves the stream unchanged; a failed stream was already handled
     const isKnown = error instanceof SqlError || error instanceof StreamError
-    if (this.#stream.queue.cursor === this && !isKnown) this.#stream.fail([{ ...call, reject }], error, sent)
+    if (this.#stream.queue.cursor === this && !isKnown) this.#stream.fail([{ ...call, reject }], error)
     if (this.#request.isReadOnly) return asNotApplied(reason)
     // outside of a transaction the end of the stream undoes nothing
     if (this.#inTransaction || !(reason instanceof StreamError)) return reason
@@ -260,7 +260,6 @@ export class RowReader implements Cursor {
     const request = this.#request
     const holdsLock = request.needsWriteLock || this.#stream.transaction.holdsLock
     const deadline = http.deadline(this.#call.options.timeoutMs)
-    const startedAt = http.clock.now()
     const path = '/v3/cursor'
     let exchange: CursorExchange | undefined
     const sent = await http.send<Opening, readonly Line[]>(
@@ -269,6 +268,7 @@ export class RowReader implements Cursor {
         body: (index) => {
           // the time limit applies to each wait for the server
           deadline.restart()
+          connection.recordSend()
           return `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${request.encodeBatch(V3_GUARD, index)}}`
         },
         address,
@@ -301,7 +301,7 @@ export class RowReader implements Cursor {
       withoutCursors.add(http)
       return await this.#readAll()
     }
-    if (sent.isOk || sent.isSent) this.#sent = { startedAt, continuesStream: baton !== null }
+    this.#isSent = sent.isOk || sent.isSent
     if (!sent.isOk && sent.readLateResponse && exchange)
       connection.closeAfterLateResponse(this.#readBaton(exchange))
     if (!sent.isOk && sent.error instanceof SqlError && baton !== null) {
@@ -330,7 +330,7 @@ export class RowReader implements Cursor {
         },
       },
     ])
-    this.#sent = { startedAt: http.clock.now(), continuesStream: connection.baton !== null }
+    this.#isSent = true
     const mayHoldLock = request.needsWriteLock || transaction.holdsLock
     const [streamResult] = valueOf(
       await connection.send(request, false, { mayHoldLock, permit: transaction.permit }),

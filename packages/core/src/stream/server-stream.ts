@@ -12,13 +12,6 @@ import { StatementQueue } from './statement-queue.ts'
 import { StreamConnection } from './stream-connection.ts'
 import { TransactionControl, type TransactionStream } from './transaction-control.ts'
 
-/** The state of a request before its response. */
-export interface SentAt {
-  readonly startedAt: number
-  /** Whether it continues a stream that exists on the server. */
-  readonly continuesStream: boolean
-}
-
 /**
  * The stream is idle (it may wait for a write permit), collects the calls of one tick, waits for a response, lets a cursor read, is
  * being closed on the server, or is closed.
@@ -144,11 +137,10 @@ export class ServerStream implements OpenStream, TransactionStream {
 
   /** Sends calls in one request and settles them. Never rejects. */
   async #send(calls: readonly QueuedCall[]): Promise<void> {
-    const { connection, http, transaction } = this
+    const { connection, transaction } = this
     this.#phase = 'sending'
     const request = new SqlRequest(calls)
     const closes = !this.isOpen && this.queue.calls.length === 0
-    const sentAt = { startedAt: http.clock.now(), continuesStream: connection.baton !== null }
     this.#lastSql = calls.at(-1)?.statements.at(-1)?.sql
     const lock = {
       mayHoldLock: request.needsWriteLock || transaction.holdsLock,
@@ -160,7 +152,7 @@ export class ServerStream implements OpenStream, TransactionStream {
       else if (sent.isSent) throw sent.error
       else this.#notSent(calls, sent.error)
     } catch (error) {
-      this.fail(calls, error, sentAt)
+      this.fail(calls, error)
     }
     this.#proceed()
   }
@@ -191,12 +183,12 @@ export class ServerStream implements OpenStream, TransactionStream {
   }
 
   /** Handles a request without a usable response: the stream and its transaction are lost. */
-  fail(calls: readonly QueuedCall[], error: unknown, { startedAt, continuesStream }: SentAt): void {
+  fail(calls: readonly QueuedCall[], error: unknown): void {
+    const { sentAt, continuesStream } = this.connection
     const failed = {
       error,
-      // Turso's engine may have rejected it at first, and opened a stream on which it was sent again
-      continuesStream: continuesStream || this.connection.baton !== null,
-      durationMs: this.http.clock.now() - startedAt,
+      continuesStream,
+      durationMs: this.http.clock.now() - sentAt,
       inTransaction: calls.some(({ scope }) => scope === 'transaction') || this.transaction.current !== null,
       commits: calls[0]?.transactionEnd === 'commit',
     }

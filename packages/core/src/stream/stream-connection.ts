@@ -26,6 +26,10 @@ export class StreamConnection implements SendingStream {
   /** Continues the stream; null while the server has none, as far as the client knows. */
   baton: string | null = null
   readonly rowids = new InsertedRowids()
+  /** When the last request was sent, for the last time if it was repeated. */
+  sentAt = 0
+  /** Whether that request continued a stream. A repeated one may continue the stream that its first response opened. */
+  continuesStream = false
   /** Set if the stream is bound to `/v2`, whatever the client detects about the server later. */
   #V2Guard: Http['V2Guard']
   /** The closing of a stream whose request was aborted and is still in flight. */
@@ -43,6 +47,12 @@ export class StreamConnection implements SendingStream {
     if ((baton === null) !== (this.baton === null))
       this.http.lifetime.trackStream(this.#stream, baton !== null)
     this.baton = baton
+  }
+
+  /** Called just before a request is sent. */
+  recordSend(): void {
+    this.sentAt = this.http.clock.now()
+    this.continuesStream = this.baton !== null
   }
 
   /**
@@ -105,6 +115,7 @@ export class StreamConnection implements SendingStream {
     return http.exchange(
       this.#path,
       (index) => {
+        this.recordSend()
         const own = encode?.(index) ?? [request.encode(V2Guard ? new V2Guard() : V3_GUARD, index)]
         return pipelineBody(close ? [...own, CLOSE_REQUEST] : own, baton)
       },
