@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads'
 import type { DatabaseId, DatabaseSettings } from '@batonsql/server-common/backend'
 import { type Permissions, PipelineFailure } from '@batonsql/server-common/hrana'
 import { buffersOf, type JsonText } from './protocol/json-text.ts'
+import { packWork } from './protocol/packed-work.ts'
 import { SharedCallState } from './protocol/shared-call-state.ts'
 import type {
   CallOutcome,
@@ -223,7 +224,7 @@ export class DatabaseWorker {
       this.#calls.set(number, { onText, resolve, reject })
       // calls to a worker that is being released fail when the release is done
       if (this.#release === null) {
-        this.#send({ ...work, call: number, stream, permissions })
+        this.#send({ ...packWork(work), call: number, stream, permissions })
         this.#watch ??= setInterval(() => this.#checkProgress(), WATCH_INTERVAL_MS).unref()
         if (signal.aborted) abandon()
         else signal.addEventListener('abort', abandon)

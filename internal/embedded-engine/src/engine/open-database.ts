@@ -2,6 +2,7 @@ import type { DatabaseSettings } from '@batonsql/server-common/backend'
 import { SYSTEM_CLOCK } from '@batonsql/server-common/base'
 import { PipelineFailure, ResultError } from '@batonsql/server-common/hrana'
 import type { JsonText } from '../protocol/json-text.ts'
+import { unpackRequest, unpackStep } from '../protocol/packed-work.ts'
 import type { SharedCallState } from '../protocol/shared-call-state.ts'
 import type {
   CallOutcome,
@@ -170,10 +171,12 @@ export class OpenDatabase {
       case 'pipeline':
         return {
           type: 'results',
-          ...(await session.exclusive(call, () => runPipeline(session, database, message))),
+          ...(await session.exclusive(call, () =>
+            runPipeline(session, database, { ...message, requests: message.requests.map(unpackRequest) }),
+          )),
         }
       case 'cursor':
-        await this.#cursor(session, call, { steps: message.steps, permissions })
+        await this.#cursor(session, call, { steps: message.steps.map(unpackStep), permissions })
         return { ...DONE, isClosed: false }
       case 'dump':
         this.#send({ type: 'cursor-begin', call })

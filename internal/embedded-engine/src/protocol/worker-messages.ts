@@ -7,6 +7,7 @@ import type {
   PipelineRequest,
 } from '@batonsql/server-common/hrana'
 import type { JsonText } from './json-text.ts'
+import type { PackedWork } from './packed-work.ts'
 
 /** Start parameters of a worker. */
 export interface WorkerStart {
@@ -63,7 +64,7 @@ export type CallWork =
   | { readonly type: 'snapshot'; readonly path: string }
 
 /** A call on a stream. */
-export type StreamCall = CallWork & {
+export type StreamCall = PackedWork & {
   readonly call: number
   readonly stream: number
   readonly permissions: Permissions
