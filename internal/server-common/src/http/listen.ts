@@ -1,7 +1,14 @@
 import type { Server } from 'node:http'
 
+/**
+ * How long idle connections stay open, in ms. Longer than those of clients and proxies (nginx 60 s, Caddy 2 min): if the server
+ * were the first to close one, a request sent at that moment would fail with ECONNRESET.
+ */
+const KEEP_ALIVE_MS = 300_000
+
 /** Listens on a port. @throws Error with the reason if this is not possible */
 export async function listen(http: Server, port: number, host: string): Promise<void> {
+  http.keepAliveTimeout = KEEP_ALIVE_MS
   try {
     await new Promise<void>((resolve, reject) => {
       http.once('error', reject)

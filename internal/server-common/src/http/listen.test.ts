@@ -1,0 +1,15 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { listen, urlOf } from './listen.ts'
+
+test('idle connections stay open longer than those of proxies', async () => {
+  const http = createServer((_, response) => response.end())
+  onTestFinished(() => {
+    http.closeAllConnections()
+    http.close()
+  })
+  await listen(http, 0, '127.0.0.1')
+  const response = await fetch(urlOf('127.0.0.1', (http.address() as AddressInfo).port))
+  expect(response.headers.get('keep-alive')).toBe('timeout=300')
+})
