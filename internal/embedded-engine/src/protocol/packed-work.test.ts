@@ -7,6 +7,7 @@ const statement = (more: Partial<StatementRequest> = {}): StatementRequest => ({
   sqlId: null,
   args: [],
   namedArgs: [],
+  wantRows: undefined,
   ...more,
 })
 const CONDITIONS: readonly (Condition | null)[] = [

@@ -47,7 +47,7 @@ function packStep({ statement, condition }: BatchStep): PackedStep {
 
 export function unpackStep([sql, sqlId, args, namedArgs, wantRows, condition]: PackedStep): BatchStep {
   return {
-    statement: { sql, sqlId, args, namedArgs, ...(wantRows !== undefined && { wantRows }) },
+    statement: { sql, sqlId, args, namedArgs, wantRows },
     condition: typeof condition === 'number' ? { type: 'ok', step: condition } : condition,
   }
 }

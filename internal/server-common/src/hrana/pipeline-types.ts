@@ -6,7 +6,7 @@ export type EngineValue = null | bigint | number | string | Uint8Array
 /** The primary's state that a replica must have reached before it executes this; ignored by a primary. */
 export interface AwaitedIndex {
   /** Decimal digits. */
-  readonly replicationIndex?: string
+  readonly replicationIndex?: string | undefined
 }
 
 /** A decoded statement, whose SQL may be a reference. */
@@ -16,7 +16,7 @@ export interface StatementRequest extends AwaitedIndex {
   readonly args: readonly EngineValue[]
   readonly namedArgs: readonly (readonly [name: string, value: EngineValue])[]
   /** False to omit the rows; supported only by the `cloud` dialect. */
-  readonly wantRows?: boolean
+  readonly wantRows?: boolean | undefined
 }
 
 export type Condition =

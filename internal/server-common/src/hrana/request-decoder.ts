@@ -65,14 +65,14 @@ export async function readText(body: Readable): Promise<string> {
 /** Decodes the body of a pipeline request. @throws JsonShapeError with the service's error message */
 export function decodePipelineBody(text: string): PipelineBody {
   const body = asObject(parseJson(text), 'struct PipelineReqBody')
-  const baton = optional(body, 'baton', (value) => asString(value))
+  const baton = optional(body, 'baton', asString)
   return { baton, requests: asArray(required(body, 'requests')).map(decodeRequest) }
 }
 
 /** Decodes the body of a cursor request. */
 export function decodeCursorBody(text: string): CursorBody {
   const body = asObject(parseJson(text), 'struct CursorReqBody')
-  const baton = optional(body, 'baton', (value) => asString(value))
+  const baton = optional(body, 'baton', asString)
   return { baton, ...decodeBatch(required(body, 'batch'), 2) }
 }
 
@@ -87,15 +87,15 @@ function decodeRequest(value: unknown): PipelineRequest {
       return { type, ...decodeBatch(required(request, 'batch'), 4) }
     case 'sequence':
     case 'describe':
-      return { type, ...decodeIndex(request), ...decodeSqlReference(request) }
+      return { type, replicationIndex: decodeIndex(request), ...decodeSqlReference(request) }
     case 'store_sql':
       return {
         type,
-        sqlId: asInteger(required(request, 'sql_id'), 'i32'),
+        sqlId: asI32(required(request, 'sql_id')),
         sql: asString(required(request, 'sql')),
       }
     case 'close_sql':
-      return { type, sqlId: asInteger(required(request, 'sql_id'), 'i32') }
+      return { type, sqlId: asI32(required(request, 'sql_id')) }
     case 'get_autocommit':
     case 'close':
       return { type }
@@ -104,38 +104,43 @@ function decodeRequest(value: unknown): PipelineRequest {
   }
 }
 
+const asI32 = (value: unknown): number => asInteger(value, 'i32')
+
 function decodeSqlReference(object: JsonObject): SqlReference {
   return {
-    sql: optional(object, 'sql', (value) => asString(value)),
-    sqlId: optional(object, 'sql_id', (value) => asInteger(value, 'i32')),
+    sql: optional(object, 'sql', asString),
+    sqlId: optional(object, 'sql_id', asI32),
   }
 }
 
 function decodeStatement(value: unknown): StatementRequest {
   const statement = asObject(value, 'struct Stmt')
-  const wantRows = optional(statement, 'want_rows', (given) => {
-    if (typeof given === 'boolean') return given
-    throw new JsonShapeError(`invalid type: ${describeJson(given)}, expected a boolean`)
-  })
+  const wantRows = optional(statement, 'want_rows', asBoolean)
+  const { args, named_args: namedArgs } = statement
   return {
-    ...(wantRows === false && { wantRows }),
-    ...decodeIndex(statement),
-    ...decodeSqlReference(statement),
-    args: Object.hasOwn(statement, 'args') ? asArray(statement['args']).map(decodeValue) : [],
-    namedArgs: Object.hasOwn(statement, 'named_args')
-      ? asArray(statement['named_args']).map(decodeNamed)
-      : [],
+    wantRows: wantRows === false ? false : undefined,
+    replicationIndex: decodeIndex(statement),
+    sql: optional(statement, 'sql', asString),
+    sqlId: optional(statement, 'sql_id', asI32),
+    args: args === undefined ? [] : asArray(args).map(decodeValue),
+    namedArgs: namedArgs === undefined ? [] : asArray(namedArgs).map(decodeNamed),
   }
 }
 
-function decodeIndex(object: JsonObject): AwaitedIndex {
-  const replicationIndex = optional(object, 'replication_index', (value) => {
-    const isIndex =
-      typeof value === 'string' ? /^\+?\d+$/.test(value) : Number.isInteger(value) && Number(value) >= 0
-    if (isIndex) return String(BigInt(value as string | number))
-    throw new JsonShapeError(`invalid type: ${describeJson(value)}, expected a replication index`)
-  })
-  return replicationIndex === null ? {} : { replicationIndex }
+function asBoolean(value: unknown): boolean {
+  if (typeof value === 'boolean') return value
+  throw new JsonShapeError(`invalid type: ${describeJson(value)}, expected a boolean`)
+}
+
+function decodeIndex(object: JsonObject): string | undefined {
+  return optional(object, 'replication_index', asIndex) ?? undefined
+}
+
+function asIndex(value: unknown): string {
+  const isIndex =
+    typeof value === 'string' ? /^\+?\d+$/.test(value) : Number.isInteger(value) && Number(value) >= 0
+  if (isIndex) return String(BigInt(value as string | number))
+  throw new JsonShapeError(`invalid type: ${describeJson(value)}, expected a replication index`)
 }
 
 function decodeNamed(value: unknown): readonly [string, EngineValue] {
@@ -194,7 +199,7 @@ function decodeBatch(value: unknown, depth: number): AwaitedIndex & { readonly s
       condition: optional(step, 'condition', (given) => decodeCondition(given, depth + 3)),
     }
   })
-  return { ...decodeIndex(batch), steps }
+  return { replicationIndex: decodeIndex(batch), steps }
 }
 
 function decodeCondition(value: unknown, depth: number): Condition {
