@@ -21,7 +21,7 @@ async function temporaryDirectory(): Promise<string> {
 }
 
 /** Opens the file as a worker does, writes a row and closes it. @returns whether that was possible */
-async function writeRow(path: string, row: string, meanwhile: () => Promise<void>): Promise<boolean> {
+async function writeRow(path: string, row: string, whileOpen: () => Promise<void>): Promise<boolean> {
   let files: DatabaseFiles
   try {
     files = new DatabaseFiles(path)
@@ -36,7 +36,7 @@ async function writeRow(path: string, row: string, meanwhile: () => Promise<void
   const connection = new SqliteConnection(engine, { name: 'd', file: MAIN_FILE })
   connection.run('PRAGMA journal_mode = WAL')
   connection.run(`INSERT INTO t VALUES ('${row}')`)
-  await meanwhile()
+  await whileOpen()
   connection.close()
   files.release()
   return true
@@ -98,14 +98,14 @@ test.each(['wal', 'delete'])(
     await program.run('close')
     const result = new DatabaseSync(path)
     expect(result.prepare('pragma integrity_check').get()).toEqual({ integrity_check: 'ok' })
-    const found = new Set(
+    const rows = new Set(
       result
         .prepare('select a from t')
         .all()
         .map(({ a }) => a),
     )
     result.close()
-    expect(committed.filter((row) => !found.has(row))).toEqual([])
+    expect(committed.filter((row) => !rows.has(row))).toEqual([])
     expect(counts.ours).toBeGreaterThan(0)
   },
 )
