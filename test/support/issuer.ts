@@ -15,7 +15,7 @@ export class Issuer implements AsyncDisposable {
   /** Number of requests for the key set. */
   requestCount = 0
   /** Resolves when it may respond. */
-  held: Promise<unknown> | null = null
+  responseGate: Promise<unknown> | null = null
 
   private constructor() {
     this.#http = createServer((_, response) => void this.#respond(response))
@@ -23,7 +23,7 @@ export class Issuer implements AsyncDisposable {
 
   async #respond(response: ServerResponse): Promise<void> {
     this.requestCount += 1
-    await this.held
+    await this.responseGate
     const { status, body, location } = this.customResponse ?? {
       status: 200,
       body: JSON.stringify({ keys: [...this.keys.values()] }),

@@ -3,7 +3,7 @@ import {
   type DatabaseId,
   type RevokedAccess,
   type RunningRequest,
-  within,
+  withTimeLimit,
 } from '@batonsql/server-common/backend'
 import { PipelineFailure, readText } from '@batonsql/server-common/hrana'
 import {
@@ -139,7 +139,7 @@ export class StreamRequests {
   async closeAll(id: DatabaseId, access: RevokedAccess): Promise<void> {
     const batons = this.#batons.drop(id, access)
     const closed = Promise.all(batons.map((baton) => this.#internal.closeStream(id, baton).catch(() => {})))
-    await within(closed, CLOSE_MS)
+    await withTimeLimit(closed, CLOSE_MS)
     this.#writes.forgetStreams(id)
   }
 
