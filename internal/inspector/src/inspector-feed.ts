@@ -7,9 +7,9 @@ import {
 } from '@batonsql/server-common/http'
 import { EventRing } from './event-ring.ts'
 import type { RequestEvent, ResponseEvent } from './page/wire-model.ts'
-import { readBody, readRequest, type SeenRequest } from './wire-request.ts'
+import { type ParsedRequest, readBody, readRequest } from './wire-request.ts'
 import { batonAtStart, readErrorText, readResponse } from './wire-response.ts'
-import { type SeenStream, WireStreams } from './wire-streams.ts'
+import { type WireStream, WireStreams } from './wire-streams.ts'
 
 /** A notice about a database's server. */
 interface NoticeEvent {
@@ -143,8 +143,8 @@ class WatchedCall {
   readonly #request: ServiceRequest
   readonly #streams: WireStreams
   readonly #emit: (event: RequestEvent | ResponseEvent) => void
-  #stream: SeenStream | null = null
-  #seen: SeenRequest | null = null
+  #stream: WireStream | null = null
+  #parsed: ParsedRequest | null = null
   #isReported = false
 
   constructor(
@@ -192,10 +192,10 @@ class WatchedCall {
     const body = this.#request.method === 'POST' && isComplete ? readBody(text) : null
     if (body !== null) {
       this.#stream = this.#streams.take(body.baton)
-      this.#seen = readRequest(body, this.#stream.stored)
+      this.#parsed = readRequest(body, this.#stream.stored)
     }
     const { method, path } = this.#request
-    const { statements = [], more = 0 } = this.#seen ?? {}
+    const { statements = [], more = 0 } = this.#parsed ?? {}
     const [n, at, database] = [this.#n, now(), this.#database]
     const stream = this.#stream?.number ?? null
     this.#emit({
@@ -215,9 +215,9 @@ class WatchedCall {
   #onResponseBody(status: number, { bytes, text, isComplete }: Copy): void {
     const event = this.#withoutResults(status, bytes)
     if (status !== 200) return this.#emit({ ...event, error: readErrorText(text) })
-    const response = isComplete && this.#seen !== null ? readResponse(text, this.#seen) : null
+    const response = isComplete && this.#parsed !== null ? readResponse(text, this.#parsed) : null
     const { baton, ...results } = response ?? { baton: batonAtStart(text) }
-    if (baton !== null && this.#stream !== null) this.#streams.keep(baton, this.#stream)
+    if (baton !== null && this.#stream !== null) this.#streams.add(baton, this.#stream)
     this.#emit({ ...event, ...results, isOpen: baton !== null })
   }
 

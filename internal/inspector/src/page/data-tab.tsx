@@ -3,8 +3,8 @@ import type { JSX } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { CellView, cellText } from './cell-view.tsx'
 import { Checkbox } from './checkbox.tsx'
-import { type Cell, databaseNames, type Result, runStatement } from './database-client.ts'
-import { counted, durationText } from './format.ts'
+import { type Cell, fetchDatabaseNames, type Result, runStatement } from './database-client.ts'
+import { countText, durationText } from './format.ts'
 import {
   listTables,
   PAGE_ROWS,
@@ -78,7 +78,7 @@ async function runAction(action: (signal: AbortSignal) => Promise<void>): Promis
 }
 
 async function refreshDatabases(actionSignal: AbortSignal): Promise<void> {
-  const names = await databaseNames()
+  const names = await fetchDatabaseNames()
   if (actionSignal.aborted) return
   databases.value = names
   if (!names.includes(database.value)) database.value = names[0] ?? ''
@@ -250,9 +250,9 @@ function QueryResult(): JSX.Element | null {
   if (result.value === null) return null
   const { columns, rows: resultRows, rowsAffected, isTruncated } = result.value.result
   const count = isTruncated
-    ? `the first ${counted(resultRows.length, 'row')}`
-    : counted(resultRows.length, 'row')
-  const changed = rowsAffected > 0 ? `, ${counted(rowsAffected, 'row')} changed` : ''
+    ? `the first ${countText(resultRows.length, 'row')}`
+    : countText(resultRows.length, 'row')
+  const changed = rowsAffected > 0 ? `, ${countText(rowsAffected, 'row')} changed` : ''
   return (
     <section class="panel" aria-labelledby="result-title">
       <div class="panel-head">
