@@ -4,16 +4,16 @@ import { randomFault, runAccounting } from '../generated/faults/accounting.ts'
 import { nestTransactions } from '../generated/faults/nested-transactions.ts'
 import { tearTransactions } from '../generated/faults/torn-transactions.ts'
 import { type Fault, NO_FAULT } from '../support/fault-proxy.ts'
-import { openFaultyDatabase, seed, sizeOf } from '../support/faulty-database.ts'
+import { openFaultyDatabase, runSize, seed } from '../support/faulty-database.ts'
 import { ENDLESS_READ } from '../support/fixtures.ts'
 import { pick, seeded } from '../support/random.ts'
 
 // These are the short versions. The long versions are run by npm run test:faults.
-const transactions = sizeOf('FAULT_TRANSACTIONS', 60)
-const writes = sizeOf('FAULT_WRITES', 200)
+const transactions = runSize('FAULT_TRANSACTIONS', 60)
+const writes = runSize('FAULT_WRITES', 200)
 // losing a response that continues a transaction blocks all writers for 5 s, so it happens only on request
 const isShort = process.env['FAULT_ALL'] === undefined
-const timeout = sizeOf('FAULT_TIMEOUT_MS', 60_000)
+const timeout = runSize('FAULT_TIMEOUT_MS', 60_000)
 
 const { database, direct, proxy } = await openFaultyDatabase()
 

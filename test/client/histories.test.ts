@@ -3,12 +3,12 @@ import { expect, test } from 'vitest'
 import { randomFault } from '../generated/faults/accounting.ts'
 import { runListAppend } from '../generated/faults/list-append.ts'
 import { coreLists, drizzleLists, kyselyLists } from '../generated/faults/list-clients.ts'
-import { openFaultyDatabase, seed, sizeOf } from '../support/faulty-database.ts'
+import { openFaultyDatabase, runSize, seed } from '../support/faulty-database.ts'
 import { seeded } from '../support/random.ts'
 
 // These are the short versions. The long versions are run by npm run test:faults.
-const appends = sizeOf('FAULT_APPENDS', 80)
-const timeout = sizeOf('FAULT_TIMEOUT_MS', 90_000)
+const appends = runSize('FAULT_APPENDS', 80)
+const timeout = runSize('FAULT_TIMEOUT_MS', 90_000)
 
 const { database, direct, proxy } = await openFaultyDatabase()
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test } from 'vitest'
-import { otherProgram } from '../../../../test/support/other-program.ts'
+import { startOtherProgram } from '../../../../test/support/other-program.ts'
 import { pick, seeded } from '../../../../test/support/random.ts'
 import { engineModule } from '../engine-module.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
@@ -50,7 +50,7 @@ test.each(['wal', 'delete'])(
     file.exec(`pragma journal_mode = ${mode}; create table t(a)`)
     file.close()
     const random = seeded(Date.now())
-    let program = otherProgram(path)
+    let program = startOtherProgram(path)
     const committed: string[] = []
     let open: string[] | null = null
     const counts = { ours: 0, rejected: 0 }
@@ -76,7 +76,7 @@ test.each(['wal', 'delete'])(
         counts[isDone ? 'ours' : 'rejected'] += 1
       } else if (kind === 'kill' && random() < 0.3) {
         await program.kill()
-        program = otherProgram(path)
+        program = startOtherProgram(path)
         open = null
       } else if (kind === 'insert') {
         if ((await program.run(`insert into t values ('${row}')`)) === 'ok') (open ?? committed).push(row)
