@@ -100,7 +100,7 @@ describe.skipIf(isMissing)('a server that was killed during a migration', () => 
   test('marks a migration that makes the server crash again as failed', async () => {
     const dataDirectory = await createDirectory(CHILDREN, 0, [0, 0, 0])
     const settled = await settleMigrations(join(dataDirectory, 'sqld'), { failAll: true })
-    expect(settled).toEqual([{ job: 2, schema: 'schema', migrationOutcome: 'failed' }])
+    expect(settled).toEqual([{ job: 2, schema: 'schema', outcome: 'failed' }])
     vi.spyOn(console, 'error').mockImplementation(() => {})
     onTestFinished(() => void vi.restoreAllMocks())
     await using server = await startSqld({ dataDirectory, namespaces: true })
