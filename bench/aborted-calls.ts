@@ -16,7 +16,7 @@ const ABORTED_WITHIN_MS = 20
 const LIMIT_MS = 120_000
 const INSERT = 'insert into aborted_calls values (1)'
 
-/** A transaction of two statements. @param signal aborts it */
+/** Runs a transaction of two statements. @param signal aborts it */
 type Writer = (signal: AbortSignal | undefined) => Promise<void>
 interface Address {
   readonly url: string
@@ -58,28 +58,28 @@ const CLIENTS: Record<string, (address: Address) => Writer> = {
 
 interface Result {
   readonly seconds: number
-  readonly done: number
+  readonly committed: number
   readonly aborted: number
   readonly failed: number
-  /** The longest time in which no transaction ended. */
+  /** The longest time without a commit. */
   readonly longestStallMs: number
 }
 
 async function measure(writer: Writer, share: number): Promise<Result> {
   const random = seeded(Number(values.seed))
   const count = Number(values.count)
-  const started = performance.now()
-  let [begun, done, aborted, failed, longestStallMs, last] = [0, 0, 0, 0, 0, started]
+  const startedAt = performance.now()
+  let [startedCount, committed, aborted, failed, longestStallMs, lastCommitAt] = [0, 0, 0, 0, 0, startedAt]
   const worker = async (): Promise<void> => {
-    while (begun < count && performance.now() - started < LIMIT_MS) {
-      begun += 1
+    while (startedCount < count && performance.now() - startedAt < LIMIT_MS) {
+      startedCount += 1
       const isAborted = random() < share
       const signal = isAborted ? AbortSignal.timeout(Math.floor(random() * ABORTED_WITHIN_MS)) : undefined
       try {
         await writer(signal)
-        done += 1
-        longestStallMs = Math.max(longestStallMs, performance.now() - last)
-        last = performance.now()
+        committed += 1
+        longestStallMs = Math.max(longestStallMs, performance.now() - lastCommitAt)
+        lastCommitAt = performance.now()
       } catch {
         if (signal?.aborted) aborted += 1
         else failed += 1
@@ -87,7 +87,7 @@ async function measure(writer: Writer, share: number): Promise<Result> {
     }
   }
   await Promise.race([Promise.all(Array.from({ length: WRITERS }, worker)), pause(LIMIT_MS)])
-  return { seconds: (performance.now() - started) / 1_000, done, aborted, failed, longestStallMs }
+  return { seconds: (performance.now() - startedAt) / 1_000, committed, aborted, failed, longestStallMs }
 }
 
 async function openServer(kind: string): Promise<{ address: Address; close(): Promise<unknown> }> {
@@ -111,14 +111,15 @@ for (const kind of ['embedded', 'libsql-server']) {
     for (let round = 0; round < 2; round++)
       for (const [at, share] of [0, 1 / 20].entries()) results[at]?.push(await measure(writer, share))
     const rate = (runs: readonly Result[]): number =>
-      runs.reduce((sum, { done }) => sum + done, 0) / runs.reduce((sum, { seconds }) => sum + seconds, 0)
-    const [without = [], withSome = []] = results
-    const sum = (of: (account: Result) => number): number =>
-      withSome.reduce((total, each) => total + of(each), 0)
+      runs.reduce((sum, { committed }) => sum + committed, 0) /
+      runs.reduce((sum, { seconds }) => sum + seconds, 0)
+    const [withoutAborts = [], withAborts = []] = results
+    const sum = (getCount: (result: Result) => number): number =>
+      withAborts.reduce((total, result) => total + getCount(result), 0)
     console.log(
-      `${kind}, ${name}: ${rate(without).toFixed(0)} transactions/s, with one in twenty aborted ${rate(withSome).toFixed(0)}: ` +
-        `ratio ${(rate(withSome) / rate(without)).toFixed(2)} (${sum(({ aborted }) => aborted)} aborted, ${sum(({ failed }) => failed)} failed, ` +
-        `longest stall ${Math.max(...withSome.map(({ longestStallMs }) => longestStallMs)).toFixed(0)} ms)`,
+      `${kind}, ${name}: ${rate(withoutAborts).toFixed(0)} transactions/s, with one in twenty aborted ${rate(withAborts).toFixed(0)}: ` +
+        `ratio ${(rate(withAborts) / rate(withoutAborts)).toFixed(2)} (${sum(({ aborted }) => aborted)} aborted, ${sum(({ failed }) => failed)} failed, ` +
+        `longest stall ${Math.max(...withAborts.map(({ longestStallMs }) => longestStallMs)).toFixed(0)} ms)`,
     )
     await direct.close()
     await server.close()

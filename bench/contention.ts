@@ -33,28 +33,28 @@ interface Row extends Result {
   readonly largestLogBytes: number
 }
 
-const secondsOf = ({ length }: Load): number =>
+const getSeconds = ({ length }: Load): number =>
   values.seconds === undefined ? SECONDS * length : Number(values.seconds)
 
 async function run(load: Load, server: string, client: string): Promise<Row> {
-  const opened = await (SERVERS[server] as NonNullable<(typeof SERVERS)[string]>)()
-  const program = (CLIENTS[client] as NonNullable<(typeof CLIENTS)[string]>)(opened.url)
+  const openedServer = await (SERVERS[server] as NonNullable<(typeof SERVERS)[string]>)()
+  const program = (CLIENTS[client] as NonNullable<(typeof CLIENTS)[string]>)(openedServer.url)
   const finished = new AbortController()
   let largestLogBytes = 0
   const logSampler = (async () => {
     while (!finished.signal.aborted) {
-      largestLogBytes = Math.max(largestLogBytes, await opened.logBytes())
+      largestLogBytes = Math.max(largestLogBytes, await openedServer.logBytes())
       await pause(LOG_SAMPLE_MS)
     }
   })()
   try {
     await program.write({ statements: [TABLE], thinkMs: 0, abortAfterMs: null })
-    const result = await measure(load, program, secondsOf(load), Number(values.seed))
+    const result = await measure(load, program, getSeconds(load), Number(values.seed))
     return { ...result, load: load.name, server, client, largestLogBytes }
   } finally {
     finished.abort()
     await logSampler
-    await opened.close()
+    await openedServer.close()
     // requests that were aborted when the server stopped
     await program.close().catch(() => {})
   }
@@ -77,16 +77,16 @@ function table(rows: readonly Row[]): string {
   ].join('\n')
 }
 
-const matching = (names: readonly string[], part: string): string[] =>
+const filterByText = (names: readonly string[], part: string): string[] =>
   names.filter((name) => name.includes(part))
 const rows: Row[] = []
-for (const name of matching(
+for (const name of filterByText(
   LOADS.map((load) => load.name),
   values.only,
 )) {
-  const load = LOADS.find((each) => each.name === name) as Load
-  for (const server of matching(Object.keys(SERVERS), values.server))
-    for (const client of matching(Object.keys(CLIENTS), values.client)) {
+  const load = LOADS.find((candidate) => candidate.name === name) as Load
+  for (const server of filterByText(Object.keys(SERVERS), values.server))
+    for (const client of filterByText(Object.keys(CLIENTS), values.client)) {
       rows.push(await run(load, server, client))
       console.error(table(rows.slice(-1)).split('\n').at(-1))
     }

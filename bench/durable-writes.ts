@@ -11,7 +11,7 @@ const { values } = parseArgs({ options: { count: { type: 'string', default: '100
 const count = Number(values.count)
 
 /** Returns the time per write in ms, with this many writes in flight. */
-async function timeWrites(dataDirectory: string | undefined, atATime: number): Promise<number> {
+async function timeWrites(dataDirectory: string | undefined, inFlight: number): Promise<number> {
   await using server = await startLocalServer({
     ...(dataDirectory !== undefined && { dataDirectory }),
     auth: false,
@@ -23,7 +23,7 @@ async function timeWrites(dataDirectory: string | undefined, atATime: number): P
   }
   await write(100)
   const startedAt = performance.now()
-  await Promise.all(Array.from({ length: atATime }, () => write(count / atATime)))
+  await Promise.all(Array.from({ length: inFlight }, () => write(count / inFlight)))
   return (performance.now() - startedAt) / count
 }
 
@@ -32,14 +32,14 @@ const median = (times: number[]): string => (times.sort((a, b) => a - b)[ROUNDS 
 // on the same disk as the repository, because the default temporary directory may be in memory
 const folder = await mkdtemp(join(process.cwd(), '.durable-'))
 try {
-  for (const atATime of [1, 16]) {
-    const [kept, removed]: [number[], number[]] = [[], []]
+  for (const inFlight of [1, 16]) {
+    const [durableTimes, memoryTimes]: [number[], number[]] = [[], []]
     for (let round = 0; round < ROUNDS; round += 1) {
-      kept.push(await timeWrites(join(folder, `${atATime}-${round}`), atATime))
-      removed.push(await timeWrites(undefined, atATime))
+      durableTimes.push(await timeWrites(join(folder, `${inFlight}-${round}`), inFlight))
+      memoryTimes.push(await timeWrites(undefined, inFlight))
     }
     console.log(
-      `${atATime} at a time: ${median(kept)} ms a write with a data directory, ${median(removed)} ms without`,
+      `${inFlight} at a time: ${median(durableTimes)} ms a write with a data directory, ${median(memoryTimes)} ms without`,
     )
   }
 } finally {

@@ -22,7 +22,7 @@ interface Cost {
   /** How often each function was entered, most often first. */
   counts: readonly { readonly count: number; readonly name: string }[]
   promises: number
-  keptBytes: number
+  retainedBytes: number
 }
 
 setFlagsFromString('--expose-gc')
@@ -36,7 +36,7 @@ interface Operation {
 }
 
 /** Responds like a server on which everything succeeds. A step that proves a loss is skipped. */
-function responseTo(body: string): string {
+function makeResponse(body: string): string {
   const { requests } = JSON.parse(body) as { requests: Operation[] }
   const results = requests.map(({ type, batch }) => {
     if (type === 'close') return { type: 'ok', response: { type } }
@@ -73,11 +73,11 @@ const FLOWS: Record<string, (db: Client, kysely: Kysely<Schema>) => Promise<unkn
 const response = (text: string) => ({ status: 200, text: () => Promise.resolve(text) })
 const db = createClient({
   url: 'http://localhost',
-  fetch: (_url, { body = '' }) => Promise.resolve(response(responseTo(body))),
+  fetch: (_url, { body = '' }) => Promise.resolve(response(makeResponse(body))),
 })
 const kysely = new Kysely<Schema>({ dialect: new BatonDialect({ client: db }) })
 
-async function costOf(run: () => Promise<unknown>): Promise<Cost> {
+async function measureCost(run: () => Promise<unknown>): Promise<Cost> {
   for (let at = 0; at < 5; at++) await run()
   let promises = 0
   const hook = createHook({
@@ -99,9 +99,11 @@ async function costOf(run: () => Promise<unknown>): Promise<Cost> {
   let functions = 0
   let entries = 0
   const counts: { count: number; name: string }[] = []
-  for (const { url, functions: all } of scripts) {
+  for (const { url, functions: coverage } of scripts) {
     if (!/packages\/(core|kysely-dialect)\/(src|dist)\//.test(url)) continue
-    const entered = all.filter(({ functionName, ranges: [range] }) => functionName !== '' && range?.count)
+    const entered = coverage.filter(
+      ({ functionName, ranges: [range] }) => functionName !== '' && range?.count,
+    )
     if (entered.length === 0) continue
     files += 1
     functions += entered.length
@@ -112,10 +114,10 @@ async function costOf(run: () => Promise<unknown>): Promise<Cost> {
     }
   }
   counts.sort((a, b) => b.count - a.count || a.name.localeCompare(b.name))
-  return { files, functions, entries, counts, promises, keptBytes: await keptBytesOf(run) }
+  return { files, functions, entries, counts, promises, retainedBytes: await measureRetainedBytes(run) }
 }
 
-async function keptBytesOf(run: () => Promise<unknown>): Promise<number> {
+async function measureRetainedBytes(run: () => Promise<unknown>): Promise<number> {
   const calls = 300
   for (let at = 0; at < 3_000; at++) await run()
   collect()
@@ -127,10 +129,13 @@ async function keptBytesOf(run: () => Promise<unknown>): Promise<number> {
 }
 
 for (const [name, flow] of Object.entries(FLOWS)) {
-  const { files, functions, entries, counts, promises, keptBytes } = await costOf(() => flow(db, kysely))
-  console.log(
-    `${name}: ${files} files, ${functions} functions, ${entries} entries, ${promises} promises, ${keptBytes} bytes kept`,
+  const { files, functions, entries, counts, promises, retainedBytes } = await measureCost(() =>
+    flow(db, kysely),
   )
-  if (name === values.list) for (const { count, name: which } of counts) console.log(`  ${count} ${which}`)
+  console.log(
+    `${name}: ${files} files, ${functions} functions, ${entries} entries, ${promises} promises, ${retainedBytes} bytes retained`,
+  )
+  if (name === values.list)
+    for (const { count, name: functionName } of counts) console.log(`  ${count} ${functionName}`)
 }
 await db.close()

@@ -42,7 +42,7 @@ class Runner {
 interface Times {
   readonly ready: number[]
   readonly firstResponse: number[]
-  readonly all: number[]
+  readonly total: number[]
 }
 
 async function measure(options: {
@@ -52,22 +52,22 @@ async function measure(options: {
   const { template, statements = [] } = options
   const runner = new Runner()
   const database = useDatabase({ ...(template && { template }), hooks: runner.hooks })
-  const times: Times = { ready: [], firstResponse: [], all: [] }
+  const times: Times = { ready: [], firstResponse: [], total: [] }
   await runner.call('beforeAll')
   for (let round = 0; round < TESTS + WARM_UP; round++) {
-    const started = performance.now()
+    const startedAt = performance.now()
     await runner.call('beforeEach')
-    const ready = performance.now() - started
+    const ready = performance.now() - startedAt
     const db = createClient(database.config)
     if (statements.length > 0) await db.batch(statements)
     await db.execute('select count(*) from t0')
-    const firstResponse = performance.now() - started
+    const firstResponse = performance.now() - startedAt
     await db.close()
     await runner.call('afterEach')
     if (round < WARM_UP) continue
     times.ready.push(ready)
     times.firstResponse.push(firstResponse)
-    times.all.push(performance.now() - started)
+    times.total.push(performance.now() - startedAt)
   }
   await runner.call('afterAll')
   return times
@@ -83,9 +83,9 @@ for (const [name, options] of [
   ['copied from a template', { template: migrate }],
   ['empty, with the statements run in each test', { statements: schema }],
 ] as const) {
-  const { ready, firstResponse, all } = await measure(options)
+  const { ready, firstResponse, total } = await measure(options)
   console.log(`${name}, ${TESTS} tests: median`)
   console.log(`  until the test starts    ${summarize(ready)}`)
   console.log(`  until its first response ${summarize(firstResponse)}`)
-  console.log(`  until the test has ended ${summarize(all)}`)
+  console.log(`  until the test has ended ${summarize(total)}`)
 }

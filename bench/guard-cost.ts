@@ -17,17 +17,17 @@ await db.execute('create table guarded (id integer primary key, a)')
 const pool = new Pool(sqld.url)
 const headers = { 'content-type': 'application/json' }
 
-type Request = (sql: string) => string
+type MakeOperation = (sql: string) => string
 /** A statement, alone or with its guard, as the operation of one request. */
-const execute: Request = (sql) => `{"type":"execute","stmt":{"sql":"${sql}"}}`
-const guardedOnV3: Request = (sql) =>
+const execute: MakeOperation = (sql) => `{"type":"execute","stmt":{"sql":"${sql}"}}`
+const executeGuardedOnV3: MakeOperation = (sql) =>
   `{"type":"batch","batch":{"steps":[{"stmt":{"sql":"${sql}"},"condition":${V3_GUARD}}]}}`
 // a BEGIN that must fail, and a ROLLBACK in case it does not
-const guardedOnV2: Request = (sql) =>
+const executeGuardedOnV2: MakeOperation = (sql) =>
   `{"type":"batch","batch":{"steps":[{"stmt":{"sql":"BEGIN"}},{"stmt":{"sql":"ROLLBACK"},"condition":{"type":"ok","step":0}},{"stmt":{"sql":"${sql}"},"condition":{"type":"not","cond":{"type":"ok","step":0}}}]}}`
 
 /** Runs a handwritten transaction. */
-async function byHand(path: string, request: Request): Promise<void> {
+async function runByHand(path: string, request: MakeOperation): Promise<void> {
   let baton = ''
   const send = async (operations: string): Promise<void> => {
     const body = `{${baton && `"baton":"${baton}",`}"requests":[${operations}]}`
@@ -41,10 +41,10 @@ async function byHand(path: string, request: Request): Promise<void> {
 }
 
 const SUBJECTS: Record<string, () => Promise<void>> = {
-  'by hand, no guard': () => byHand('/v3/pipeline', execute),
-  'by hand, guard of /v3': () => byHand('/v3/pipeline', guardedOnV3),
-  'by hand, no guard, /v2': () => byHand('/v2/pipeline', execute),
-  'by hand, guard of /v2': () => byHand('/v2/pipeline', guardedOnV2),
+  'by hand, no guard': () => runByHand('/v3/pipeline', execute),
+  'by hand, guard of /v3': () => runByHand('/v3/pipeline', executeGuardedOnV3),
+  'by hand, no guard, /v2': () => runByHand('/v2/pipeline', execute),
+  'by hand, guard of /v2': () => runByHand('/v2/pipeline', executeGuardedOnV2),
   '@batonsql/core': () =>
     db.transaction(async (tx) => {
       for (let at = 0; at < STATEMENTS; at++) await tx.execute(INSERT)
@@ -54,9 +54,9 @@ const SUBJECTS: Record<string, () => Promise<void>> = {
 const times = new Map<string, number[]>()
 for (let round = -2; round < Number(values.rounds); round++) {
   for (const [name, run] of Object.entries(SUBJECTS)) {
-    const started = performance.now()
+    const startedAt = performance.now()
     for (let at = 0; at < TRANSACTIONS; at++) await run()
-    const micros = ((performance.now() - started) * 1000) / (TRANSACTIONS * STATEMENTS)
+    const micros = ((performance.now() - startedAt) * 1000) / (TRANSACTIONS * STATEMENTS)
     // two warm-up rounds
     if (round >= 0) times.set(name, [...(times.get(name) ?? []), micros])
   }

@@ -12,14 +12,14 @@ const sqld = await startSqld({ namespaces: false })
 const proxy = await FaultProxy.start(sqld.url)
 proxy.next = () => ({ kind: 'delay', ms: LATENCY_MS })
 const db = new Kysely<object>({ dialect: new BatonDialect({ url: proxy.url }) })
-const all = (): Promise<unknown> =>
+const runAll = (): Promise<unknown> =>
   Promise.all(Array.from({ length: QUERIES }, (_, at) => sql`select ${at}`.execute(db)))
-await all()
+await runAll()
 const times: number[] = []
 for (let round = 0; round < 9; round++) {
-  const started = performance.now()
-  await all()
-  times.push(performance.now() - started)
+  const startedAt = performance.now()
+  await runAll()
+  times.push(performance.now() - startedAt)
 }
 const median = times.toSorted((a, b) => a - b)[4] ?? 0
 console.log(

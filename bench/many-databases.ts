@@ -42,9 +42,9 @@ interface TenantServer {
 async function start(backend: string, directory: string): Promise<TenantServer> {
   const program = new URL('servers/tenants.mjs', import.meta.url)
   const child = fork(program, [backend, directory], { execArgv: [] })
-  const [begun] = (await once(child, 'message')) as [{ url: string; version: string; startMs: number }]
+  const [details] = (await once(child, 'message')) as [{ url: string; version: string; startMs: number }]
   return {
-    ...begun,
+    ...details,
     pid: child.pid as number,
     async call(message) {
       child.send(message)
@@ -58,29 +58,30 @@ async function start(backend: string, directory: string): Promise<TenantServer> 
   }
 }
 
-const statusOf = (pid: number, field: string): string =>
+const readStatus = (pid: number, field: string): string =>
   new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? ''
 
-/** A process and its child processes. */
-function family(pid: number): number[] {
-  const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  const children = all.filter((name) => {
+/** Returns the ids of a process and its descendants. */
+function listProcesses(pid: number): number[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  const children = pids.filter((name) => {
     try {
-      return statusOf(Number(name), 'PPid') === String(pid)
+      return readStatus(Number(name), 'PPid') === String(pid)
     } catch {
       return false // it has exited
     }
   })
-  return [pid, ...children.flatMap((child) => family(Number(child)))]
+  return [pid, ...children.flatMap((child) => listProcesses(Number(child)))]
 }
 
-/** Memory in megabytes, and open descriptors, of the server's processes. */
+/** Returns the memory in megabytes, and the number of open descriptors, of the server's processes. */
 function usage(pid: number): { readonly megabytes: number; readonly descriptors: number } {
-  const pids = family(pid)
-  const sum = (of: (pid: number) => number): number => pids.reduce((total, each) => total + of(each), 0)
+  const pids = listProcesses(pid)
+  const sum = (getValue: (pid: number) => number): number =>
+    pids.reduce((total, processId) => total + getValue(processId), 0)
   return {
-    megabytes: Math.round(sum((each) => Number(statusOf(each, 'VmRSS'))) / 1_024),
-    descriptors: sum((each) => readdirSync(`/proc/${each}/fd`).length),
+    megabytes: Math.round(sum((processId) => Number(readStatus(processId, 'VmRSS'))) / 1_024),
+    descriptors: sum((processId) => readdirSync(`/proc/${processId}/fd`).length),
   }
 }
 
@@ -123,7 +124,7 @@ async function measure(backend: string, count: number): Promise<void> {
       await Promise.all(Array.from({ length: inFlight }, worker))
     }
     /** Runs a task, and reports the peak usage in the meantime. */
-    const observed = async (work: () => Promise<void>): Promise<{ seconds: number; peak: string }> => {
+    const observe = async (work: () => Promise<void>): Promise<{ seconds: number; peak: string }> => {
       let [peak, descriptors] = [0, 0]
       const sampler = setInterval(() => {
         const now = usage(server.pid)
@@ -140,7 +141,7 @@ async function measure(backend: string, count: number): Promise<void> {
     await runAll('CREATE TABLE t (a)')
     for (let cycle = 1; cycle <= Number(values.cycles); cycle += 1) {
       for (const sql of ['INSERT INTO t VALUES (1)', 'SELECT count(*) FROM t']) {
-        const { seconds, peak } = await observed(() => runAll(sql))
+        const { seconds, peak } = await observe(() => runAll(sql))
         const verb = sql.slice(0, 6)
         report(
           `cycle ${cycle}: ${Math.round(count / seconds)} ${verb} per second, each of another database; ${peak}`,
@@ -150,10 +151,10 @@ async function measure(backend: string, count: number): Promise<void> {
       report(`cycle ${cycle}: ${usage(server.pid).megabytes} MB after ten seconds without requests`)
     }
 
-    const twice: number[][] = [[], []]
+    const timesByPass: number[][] = [[], []]
     for (const name of names.slice(0, COLD_QUERIES))
-      for (const times of twice) times.push(await run(name, 'SELECT count(*) FROM t'))
-    const [first, second] = twice.map((times) =>
+      for (const times of timesByPass) times.push(await run(name, 'SELECT count(*) FROM t'))
+    const [first, second] = timesByPass.map((times) =>
       percentile(
         times.sort((a, b) => a - b),
         0.5,
@@ -161,19 +162,19 @@ async function measure(backend: string, count: number): Promise<void> {
     )
     report(`first SELECT of a database ${first} ms, second ${second} ms (median)`)
 
-    const warm = async (): Promise<string> => {
+    const measureWarmQueries = async (): Promise<string> => {
       const times: number[] = []
       for (let at = 0; at < WARM_QUERIES; at += 1) times.push(await run('default', 'SELECT 1'))
       times.sort((a, b) => a - b)
       return `${percentile(times, 0.5)} ms, 99th percentile ${percentile(times, 0.99)} ms`
     }
-    const alone = await warm()
+    const baseline = await measureWarmQueries()
     const finished = new AbortController()
     const otherClient = (async () => {
       for (let at = 0; !finished.signal.aborted; at += 1)
         await run(names[at % count] as string, 'SELECT count(*) FROM t')
     })()
-    report(`one open database alone: ${alone}; with a client of the others: ${await warm()}`)
+    report(`one open database alone: ${baseline}; with a client of the others: ${await measureWarmQueries()}`)
     finished.abort()
     await otherClient
 

@@ -3,5 +3,5 @@ import { readFileSync } from 'node:fs'
 import type { Results } from './lib/results.ts'
 import { writePages } from './lib/write-pages.ts'
 
-const stored = new URL('results/results.json', import.meta.url)
-writePages(JSON.parse(readFileSync(stored, 'utf8')) as Results)
+const RESULTS_FILE = new URL('results/results.json', import.meta.url)
+writePages(JSON.parse(readFileSync(RESULTS_FILE, 'utf8')) as Results)

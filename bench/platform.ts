@@ -29,9 +29,9 @@ const MARKS = ['<!-- bench:platform -->', '<!-- end of bench:platform -->'] as c
 
 /** The cost of one kind of call. */
 interface Figure {
-  readonly what: string
+  readonly step: string
   readonly seconds: number
-  /** Number of calls; 1 for a step that is done once. */
+  /** Number of calls; 1 for a step that runs once. */
   readonly calls: number
   /** Resident memory afterwards, in MB, of the server process and of libsql-server, if there is one. */
   readonly megabytes: number
@@ -57,7 +57,7 @@ class Benchmark {
 
   async run(): Promise<Report> {
     const server = await this.#start()
-    const platform = clientOf(server)
+    const platform = createClientFor(server)
     await this.#measureEach('create', (name) => platform.databases.create({ name, group: 'default' }))
     const limit = names.length + 1
     await this.#measure('list all, 100 per page', () => platform.databases.list().toArray({ limit }))
@@ -86,32 +86,32 @@ class Benchmark {
     return startLocalServer({ backend: this.#backend, dataDirectory: this.#directory, platform: {} })
   }
 
-  async #measure(what: string, work: () => Promise<unknown>): Promise<void> {
-    await this.#measureEach(what, work, [''])
+  async #measure(step: string, work: () => Promise<unknown>): Promise<void> {
+    await this.#measureEach(step, work, [''])
   }
 
   async #measureEach(
-    what: string,
+    step: string,
     work: (name: string) => PromiseLike<unknown>,
     targets: readonly string[] = names,
   ): Promise<void> {
-    const began = performance.now()
+    const startedAt = performance.now()
     const remaining = [...targets].reverse()
     const worker = async (): Promise<void> => {
       for (let name = remaining.pop(); name !== undefined; name = remaining.pop()) await work(name)
     }
     await Promise.all(Array.from({ length: CONCURRENCY }, worker))
-    const seconds = (performance.now() - began) / 1_000
+    const seconds = (performance.now() - startedAt) / 1_000
     const megabytes = Math.round(process.memoryUsage().rss / MEGABYTE)
     const figure = {
-      what,
+      step,
       seconds,
       calls: targets.length,
       megabytes,
       sqldMegabytes: await this.#sqldMegabytes(),
     }
     this.#figures.push(figure)
-    console.error(`${this.#backend.padEnd(8)} ${what.padEnd(20)} ${cell(figure)}`)
+    console.error(`${this.#backend.padEnd(8)} ${step.padEnd(20)} ${cell(figure)}`)
   }
 
   /** Memory of the processes of all groups; null if there are none, or if it cannot be measured. */
@@ -131,7 +131,7 @@ class Benchmark {
   }
 }
 
-function clientOf({ platform }: Awaited<ReturnType<typeof startLocalServer>>) {
+function createClientFor({ platform }: Awaited<ReturnType<typeof startLocalServer>>) {
   if (platform === null) throw new Error('the server has no platform API')
   const { url, token, organization } = platform
   return createPlatformClient({ url, token, organization })
@@ -144,7 +144,7 @@ function cell({ seconds, calls, megabytes, sqldMegabytes }: Figure): string {
 }
 
 /** Runs each back end in its own process, so that neither counts the other's memory. */
-function reportOf(backend: Backend): Report {
+function runBackend(backend: Backend): Report {
   const flags = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning']
   const options = ['--backend', backend, '--databases', values.databases]
   const child = spawnSync(process.execPath, [...flags, fileURLToPath(import.meta.url), ...options], {
@@ -157,13 +157,13 @@ function reportOf(backend: Backend): Report {
 
 function table(reports: readonly Report[]): string {
   const [first] = reports
-  const rows = (first?.figures ?? []).map(({ what }, at) => {
+  const rows = (first?.figures ?? []).map(({ step }, at) => {
     const cells = reports.map(({ figures }) => (figures[at] === undefined ? '' : cell(figures[at])))
-    return `| ${[what, ...cells].join(' | ')} |`
+    return `| ${[step, ...cells].join(' | ')} |`
   })
-  const about = `${names.length} databases, ${CONCURRENCY} calls at a time, on ${cpus().length} cores shared with other work`
+  const heading = `${names.length} databases, ${CONCURRENCY} calls at a time, on ${cpus().length} cores shared with other work`
   return [
-    `${about}: ${reports.map(({ version }) => version).join(', and ')}.`,
+    `${heading}: ${reports.map(({ version }) => version).join(', and ')}.`,
     'Memory is that of the process with the control plane, and of libsql-server.',
     '',
     `| | ${reports.map(({ backend }) => backend).join(' | ')} |`,
@@ -173,7 +173,7 @@ function table(reports: readonly Report[]): string {
 }
 
 if (values.backend !== undefined) {
-  const backend = BACKENDS.find((known) => known === values.backend)
+  const backend = BACKENDS.find((name) => name === values.backend)
   if (backend === undefined) throw new TypeError(`--backend must be one of ${BACKENDS.join(', ')}`)
   const directory = await mkdtemp(join(tmpdir(), 'baton-bench-'))
   try {
@@ -182,7 +182,7 @@ if (values.backend !== undefined) {
     await rm(directory, { recursive: true, force: true })
   }
 } else {
-  const text = table(BACKENDS.map(reportOf))
+  const text = table(BACKENDS.map(runBackend))
   console.log(text)
   if (values['write-docs']) {
     const page = readFileSync(PAGE, 'utf8')

@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util'
 import { createClient, serverVersion } from '@batonsql/core'
 import { SUITES } from './lib/page.ts'
 import { prepare } from './lib/prepare.ts'
-import { type Measurement, meets, type Results, worseThan } from './lib/results.ts'
+import { findRegressions, type Measurement, meets, type Results } from './lib/results.ts'
 import { type Comparison, takeTurns } from './lib/turns.ts'
 import { writePages } from './lib/write-pages.ts'
 import { openAuthenticatedSqld, openChild, openEmbedded, openSqld } from './servers/open-servers.ts'
@@ -21,8 +21,8 @@ import { compareServers } from './suites/servers.ts'
 import { measureSizes } from './suites/size.ts'
 
 const TOLERANCE = 0.1
-const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
-const STORED = here('results/results.json')
+const resolvePath = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
+const RESULTS_FILE = resolvePath('results/results.json')
 
 const { values } = parseArgs({
   options: {
@@ -34,11 +34,11 @@ const { values } = parseArgs({
 })
 const rounds = Number(values.rounds)
 if (!Number.isInteger(rounds) || rounds < 1) throw new RangeError('--rounds must be an integer >= 1')
-const only = values.only?.split(',')
-for (const name of only ?? [])
+const selectedSuites = values.only?.split(',')
+for (const name of selectedSuites ?? [])
   if (!(name in SUITES))
     throw new RangeError(`unknown suite ${name}; the suites are ${Object.keys(SUITES).join(', ')}`)
-const wants = (suite: string): boolean => only?.includes(suite) ?? true
+const isSelected = (suite: string): boolean => selectedSuites?.includes(suite) ?? true
 
 await using sqld = await openSqld()
 await using embedded = await openEmbedded()
@@ -54,29 +54,30 @@ const client = (): Promise<Measurement[]> =>
   compare('client', { subjects: CLIENTS, servers, operations: CLIENT_OPERATIONS })
 
 const measurements: Measurement[] = []
-const record = (suite: string, found: readonly Measurement[]): void => {
-  measurements.push(...found)
+const record = (suite: string, suiteMeasurements: readonly Measurement[]): void => {
+  measurements.push(...suiteMeasurements)
   console.log(`\n${SUITES[suite]?.title}`)
-  for (const each of found) {
-    const { question, where, subject, figure, value, ratio, goal } = each
-    const goalText = goal === undefined ? '' : `   ${goal} ${meets(each) ? 'met' : 'MISSED'}`
+  for (const measurement of suiteMeasurements) {
+    const { question, where, subject, figure, value, ratio, goal } = measurement
+    const goalText = goal === undefined ? '' : `   ${goal} ${meets(measurement) ? 'met' : 'MISSED'}`
     console.log(
       `  ${question.padEnd(38)} ${where.padEnd(14)} ${subject.padEnd(30)} ${value.toFixed(1).padStart(12)} ${figure.padEnd(14)} × ${ratio.toFixed(2)}${goalText}`,
     )
   }
 }
 
-if (wants('client') || wants('servers')) {
-  const found = await client()
-  if (wants('client')) record('client', found)
-  if (wants('servers')) record('servers', compareServers(found))
+if (isSelected('client') || isSelected('servers')) {
+  const clientMeasurements = await client()
+  if (isSelected('client')) record('client', clientMeasurements)
+  if (isSelected('servers')) record('servers', compareServers(clientMeasurements))
 }
-if (wants('orm')) record('orm', await compare('orm', { subjects: ORMS, servers, operations: ORM_OPERATIONS }))
-if (wants('options')) {
+if (isSelected('orm'))
+  record('orm', await compare('orm', { subjects: ORMS, servers, operations: ORM_OPERATIONS }))
+if (isSelected('options')) {
   // records the responses, which the next command replays from memory
   const warmUp = { subjects: { baton: CLIENTS.baton }, servers: { canned: canned.url } }
-  const all = OPTION_OPERATIONS.map((operation) => ({ ...operation, count: 1_200, inFlight: 1 }))
-  await takeTurns({ suite: 'options', rounds: 1, operations: all, ...warmUp })
+  const warmUpOperations = OPTION_OPERATIONS.map((operation) => ({ ...operation, count: 1_200, inFlight: 1 }))
+  await takeTurns({ suite: 'options', rounds: 1, operations: warmUpOperations, ...warmUp })
   canned.process.send('replay')
   record(
     'options',
@@ -87,32 +88,34 @@ if (wants('options')) {
     }),
   )
 }
-if (wants('cold start')) record('cold start', await measureColdStart(sqld.url, rounds))
-if (wants('distance') || wants('wire')) {
-  const found = await measureDistance(sqld.url, rounds)
-  for (const suite of ['distance', 'wire'].filter(wants))
+if (isSelected('cold start')) record('cold start', await measureColdStart(sqld.url, rounds))
+if (isSelected('distance') || isSelected('wire')) {
+  const distanceMeasurements = await measureDistance(sqld.url, rounds)
+  for (const suite of ['distance', 'wire'].filter(isSelected))
     record(
       suite,
-      found.filter((each) => each.suite === suite),
+      distanceMeasurements.filter((measurement) => measurement.suite === suite),
     )
 }
-if (wants('size')) record('size', await measureSizes(here('.')))
-if (wants('gateway')) {
+if (isSelected('size')) record('size', await measureSizes(resolvePath('.')))
+if (isSelected('gateway')) {
   await using authenticated = await openAuthenticatedSqld()
   await using proxy = await openChild('minimal-proxy', authenticated.url)
   await using gateway = await openChild('gateway')
-  for (const each of [authenticated, gateway]) await prepare(each.url, each.token)
-  const compared = {
+  for (const target of [authenticated, gateway]) await prepare(target.url, target.token)
+  const gatewayServers = {
     'libsql-server, without tokens': { url: sqld.url },
     'libsql-server': authenticated,
     'minimal proxy': { ...proxy, token: authenticated.token },
     gateway,
   }
-  record('gateway', await measureGateway(compared, rounds))
+  record('gateway', await measureGateway(gatewayServers, rounds))
 }
-if (wants('memory')) {
-  const found = await Promise.all(Object.entries(servers).map(([where, url]) => measureMemory(url, where)))
-  record('memory', found.flat())
+if (isSelected('memory')) {
+  const memoryMeasurements = await Promise.all(
+    Object.entries(servers).map(([where, url]) => measureMemory(url, where)),
+  )
+  record('memory', memoryMeasurements.flat())
 }
 
 const results: Results = {
@@ -124,20 +127,24 @@ const results: Results = {
   rounds,
   measurements,
 }
-const missed = measurements.filter((each) => !meets(each))
-console.log(`\n${missed.length} of ${measurements.filter(({ goal }) => goal).length} goals missed`)
+const missedGoals = measurements.filter((measurement) => !meets(measurement))
+console.log(`\n${missedGoals.length} of ${measurements.filter(({ goal }) => goal).length} goals missed`)
 if (values.compare) {
-  const worse = worseThan(results, JSON.parse(readFileSync(STORED, 'utf8')) as Results, TOLERANCE)
-  for (const line of worse) console.log(`worse: ${line}`)
-  if (worse.length > 0) process.exitCode = 1
+  const regressions = findRegressions(
+    results,
+    JSON.parse(readFileSync(RESULTS_FILE, 'utf8')) as Results,
+    TOLERANCE,
+  )
+  for (const line of regressions) console.log(`worse: ${line}`)
+  if (regressions.length > 0) process.exitCode = 1
 }
 if (values.write) {
-  mkdirSync(here('results/'), { recursive: true })
+  mkdirSync(resolvePath('results/'), { recursive: true })
   // preserves the figures of suites that were not run
-  const { measurements: stored } = JSON.parse(readFileSync(STORED, 'utf8')) as Results
-  const preserved = stored.filter(({ suite }) => !wants(suite))
-  const all = { ...results, measurements: [...preserved, ...measurements] }
-  writeFileSync(STORED, `${JSON.stringify(all, null, 1)}\n`)
-  writePages(all)
-  console.log(`written: docs/performance.md and its folder, ${STORED}`)
+  const { measurements: storedMeasurements } = JSON.parse(readFileSync(RESULTS_FILE, 'utf8')) as Results
+  const preserved = storedMeasurements.filter(({ suite }) => !isSelected(suite))
+  const mergedResults = { ...results, measurements: [...preserved, ...measurements] }
+  writeFileSync(RESULTS_FILE, `${JSON.stringify(mergedResults, null, 1)}\n`)
+  writePages(mergedResults)
+  console.log(`written: docs/performance.md and its folder, ${RESULTS_FILE}`)
 }

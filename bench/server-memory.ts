@@ -26,7 +26,7 @@ async function measure(backend: string, nodeOptions: string): Promise<void> {
     env: { ...process.env, NODE_OPTIONS: nodeOptions },
   })
   try {
-    const pool = new Pool(await urlOf(child.stdout), { connections: IN_FLIGHT })
+    const pool = new Pool(await readUrl(child.stdout), { connections: IN_FLIGHT })
     const run = async (sql: string): Promise<void> => {
       const requests = [{ type: 'execute', stmt: { sql } }, { type: 'close' }]
       const { body } = await pool.request({
@@ -38,8 +38,8 @@ async function measure(backend: string, nodeOptions: string): Promise<void> {
       if (text.includes('"error"')) throw new Error(text)
     }
     await run('CREATE TABLE t (a INTEGER PRIMARY KEY, b)')
-    const sizes = [megabytesOf(child.pid as number)]
-    const started = performance.now()
+    const sizes = [readMegabytes(child.pid as number)]
+    const startedAt = performance.now()
     for (let part = 0; part < PARTS; part++) {
       let remaining = Math.floor(Number(values.requests) / PARTS)
       const client = async (): Promise<void> => {
@@ -51,9 +51,9 @@ async function measure(backend: string, nodeOptions: string): Promise<void> {
           )
       }
       await Promise.all(Array.from({ length: IN_FLIGHT }, client))
-      sizes.push(megabytesOf(child.pid as number))
+      sizes.push(readMegabytes(child.pid as number))
     }
-    const rate = Math.round(Number(values.requests) / ((performance.now() - started) / 1_000))
+    const rate = Math.round(Number(values.requests) / ((performance.now() - startedAt) / 1_000))
     console.log(`${backend}, ${nodeOptions || 'node defaults'}: ${sizes.join(', ')} MB; ${rate} requests/s`)
     await pool.close()
   } finally {
@@ -62,7 +62,7 @@ async function measure(backend: string, nodeOptions: string): Promise<void> {
   }
 }
 
-async function urlOf(output: NodeJS.ReadableStream): Promise<string> {
+async function readUrl(output: NodeJS.ReadableStream): Promise<string> {
   for await (const line of createInterface(output)) {
     const url = /^database: (\S+?)\/?$/.exec(line)?.[1]
     if (url !== undefined) {
@@ -73,7 +73,7 @@ async function urlOf(output: NodeJS.ReadableStream): Promise<string> {
   throw new Error('the server exited before it printed its URL')
 }
 
-const megabytesOf = (pid: number): number =>
+const readMegabytes = (pid: number): number =>
   Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024)
 
 for (const backend of values.backends.split(','))

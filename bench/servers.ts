@@ -31,7 +31,7 @@ function client(url: string): { send: Send; end: () => Promise<void> } {
   return { send, end: () => pool.close() }
 }
 
-const batonIn = (text: string): string => (JSON.parse(text) as { baton: string }).baton
+const getBaton = (text: string): string => (JSON.parse(text) as { baton: string }).baton
 
 const OPERATIONS: Readonly<Record<string, (send: Send) => Promise<unknown>>> = {
   async '300 point SELECTs'(send) {
@@ -50,9 +50,15 @@ const OPERATIONS: Readonly<Record<string, (send: Send) => Promise<unknown>>> = {
   },
   async '100 transactions of three requests'(send) {
     for (let id = 1; id <= 100; id += 1) {
-      const begun = await send([execute('BEGIN IMMEDIATE'), execute('SELECT b FROM t WHERE a = ?', id)])
-      const changed = await send([execute('UPDATE t SET b = b + 1 WHERE a = ?', id)], batonIn(begun))
-      await send([execute('COMMIT'), close], batonIn(changed))
+      const beginResponse = await send([
+        execute('BEGIN IMMEDIATE'),
+        execute('SELECT b FROM t WHERE a = ?', id),
+      ])
+      const updateResponse = await send(
+        [execute('UPDATE t SET b = b + 1 WHERE a = ?', id)],
+        getBaton(beginResponse),
+      )
+      await send([execute('COMMIT'), close], getBaton(updateResponse))
     }
   },
   async '4 results of 10,000 rows'(send) {
@@ -68,10 +74,10 @@ const SETUP = [
 ]
 
 await using embedded = await startLocalServer()
-await using real = await startSqld()
-const clients = [client(embedded.url), client(real.url)]
+await using sqld = await startSqld()
+const clients = [client(embedded.url), client(sqld.url)]
 for (const { send } of clients) await send([...SETUP.map((sql) => execute(sql)), close])
-console.log(`${embedded.version} compared with ${real.version}, node ${process.version}, ${rounds} rounds\n`)
+console.log(`${embedded.version} compared with ${sqld.version}, node ${process.version}, ${rounds} rounds\n`)
 
 const table: Record<string, Record<string, string>> = {}
 for (const [title, run] of Object.entries(OPERATIONS)) {
@@ -79,15 +85,15 @@ for (const [title, run] of Object.entries(OPERATIONS)) {
   const times: number[][] = [[], []]
   // the first round warms up
   for (let round = 0; round <= rounds; round += 1) {
-    const took = [0, 0]
-    for (const which of round % 2 === 0 ? [0, 1] : [1, 0]) {
-      const started = performance.now()
-      await run((clients[which] as (typeof clients)[number]).send)
-      took[which] = performance.now() - started
+    const roundTimes = [0, 0]
+    for (const index of round % 2 === 0 ? [0, 1] : [1, 0]) {
+      const startedAt = performance.now()
+      await run((clients[index] as (typeof clients)[number]).send)
+      roundTimes[index] = performance.now() - startedAt
     }
     if (round === 0) continue
-    for (const which of [0, 1]) (times[which] as number[]).push(took[which] as number)
-    ratios.push((took[1] as number) / (took[0] as number))
+    for (const index of [0, 1]) (times[index] as number[]).push(roundTimes[index] as number)
+    ratios.push((roundTimes[1] as number) / (roundTimes[0] as number))
   }
   table[title] = {
     'embedded, ms': median(times[0] as number[]).toFixed(0),

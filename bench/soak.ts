@@ -14,7 +14,7 @@ const { values } = parseArgs({
 })
 const IN_FLIGHT = 64
 const SAMPLE_MS = 15_000
-/** The number of streams that a server accepts. It rejects others. */
+/** The number of streams that a server accepts before it rejects more. */
 const SERVER_STREAMS = 128
 
 const sqld = await startSqld({ namespaces: false })
@@ -31,7 +31,7 @@ const db = createClient({ url, requestTimeoutMs: 10_000, concurrency: IN_FLIGHT 
 let calls = 0
 let failed = 0
 const random = seeded(Number(values.seed))
-const until = Date.now() + Number(values.minutes) * 60_000
+const endsAt = Date.now() + Number(values.minutes) * 60_000
 const shortTimeout = (): AbortSignal => AbortSignal.timeout(50 + Math.floor(random() * 100))
 
 /** Makes a random kind of call. Writes are rarely aborted, because they continue to wait on the server, each with a stream. */
@@ -43,7 +43,7 @@ async function call(): Promise<void> {
   else if (kind < 0.55) await db.execute('insert into soak (a) values (?)', [1])
   else if (kind < 0.7) await db.batch(['insert into soak (a) values (2)', TRIM])
   else if (kind < 0.8) await readSome()
-  else await db.transaction(change, { retry: 1 })
+  else await db.transaction(runTransaction, { retry: 1 })
 }
 
 const TRIM = 'delete from soak where id < (select max(id) from soak) - 100'
@@ -54,14 +54,14 @@ async function readSome(): Promise<void> {
   }
 }
 
-async function change(tx: Transaction): Promise<void> {
+async function runTransaction(tx: Transaction): Promise<void> {
   await tx.execute('insert into soak (a) values (3)')
   if (random() < 0.2) throw new RangeError('aborted')
   await tx.savepoint((inner) => inner.execute('update soak set a = 4 where id = 1'))
 }
 
 async function worker(): Promise<void> {
-  while (Date.now() < until) {
+  while (Date.now() < endsAt) {
     calls += 1
     await call().catch((error: unknown) => {
       const isExpected =
@@ -103,38 +103,38 @@ async function sample(seconds: number): Promise<Sample> {
 
 const warnings: string[] = []
 process.on('warning', (warning) => warnings.push(warning.message))
-const started = Date.now()
+const startedAt = Date.now()
 const workers = Promise.all(Array.from({ length: IN_FLIGHT }, worker))
 const samples: Sample[] = []
-while (Date.now() + SAMPLE_MS <= until) {
+while (Date.now() + SAMPLE_MS <= endsAt) {
   await pause(SAMPLE_MS)
-  samples.push(await sample(Math.round((Date.now() - started) / 1000)))
+  samples.push(await sample(Math.round((Date.now() - startedAt) / 1000)))
   console.log(JSON.stringify(samples.at(-1)))
 }
 await workers
 // the server drops a stream whose last response was lost after 10 s
 await pause(11_000)
-const after = await sample(Math.round((Date.now() - started) / 1000))
-console.log(`at rest: ${JSON.stringify(after)}`)
+const restSample = await sample(Math.round((Date.now() - startedAt) / 1000))
+console.log(`at rest: ${JSON.stringify(restSample)}`)
 
 const streams = Array.from({ length: SERVER_STREAMS - 8 }, () => openStream(direct))
-const opened = await Promise.allSettled(streams.map((stream) => stream.execute('select 1')))
-const rejections = opened.flatMap((each) => (each.status === 'rejected' ? [String(each.reason)] : []))
+const settled = await Promise.allSettled(streams.map((stream) => stream.execute('select 1')))
+const rejections = settled.flatMap((result) => (result.status === 'rejected' ? [String(result.reason)] : []))
 const rejected = rejections.length
 if (rejected > 0) console.log(rejections[0])
 await Promise.all(streams.map((stream) => stream.close()))
 await db.close()
 
 const middle = samples.length >> 1
-const mean = (part: readonly Sample[], of: (sample: Sample) => number): number =>
-  part.reduce((sum, each) => sum + of(each), 0) / part.length
-const growth = (of: (sample: Sample) => number): string =>
-  (mean(samples.slice(middle), of) / mean(samples.slice(0, middle), of)).toFixed(2)
+const mean = (part: readonly Sample[], getValue: (sample: Sample) => number): number =>
+  part.reduce((sum, sample) => sum + getValue(sample), 0) / part.length
+const growth = (getValue: (sample: Sample) => number): string =>
+  (mean(samples.slice(middle), getValue) / mean(samples.slice(0, middle), getValue)).toFixed(2)
 console.log(
   `${calls} calls, ${failed} failed; second half to first: heap ${growth(({ heapMb }) => heapMb)}, sockets ${growth(({ sockets }) => sockets)}, timers ${growth(({ timers }) => timers)}`,
 )
 console.log(
-  `${rejected} of ${streams.length} new streams refused by the server; warnings: ${warnings.join('; ') || 'none'}`,
+  `${rejected} of ${streams.length} new streams rejected by the server; warnings: ${warnings.join('; ') || 'none'}`,
 )
 await direct.close()
 proxy.kill()

@@ -40,12 +40,12 @@ function wrapServerless(url: string): Tearable {
       const run = db.transactionAsync(
         async (tx: { run(sql: string, ...args: number[]): Promise<unknown> }) => {
           // one at a time, because simultaneous statements of a transaction would compete for its baton
-          let tail: Promise<unknown> = Promise.resolve()
+          let queueEnd: Promise<unknown> = Promise.resolve()
           await callback({
             execute: (sql, args) => {
-              const done = tail.then(() => tx.run(sql, ...args))
-              tail = done.catch(() => {})
-              return done
+              const runResult = queueEnd.then(() => tx.run(sql, ...args))
+              queueEnd = runResult.catch(() => {})
+              return runResult
             },
           })
         },

@@ -108,17 +108,17 @@ function openPlain(url: string): Program {
       baton,
       requests,
     })
-    const failed = reply.results.find(({ type }) => type === 'error')
-    if (failed === undefined) return reply
+    const failedResult = reply.results.find(({ type }) => type === 'error')
+    if (failedResult === undefined) return reply
     if (reply.baton !== null) await send(reply.baton, [], true)
-    throw new Error(failed.error?.message)
+    throw new Error(failedResult.error?.message)
   }
   return {
     async write({ statements, thinkMs, abortAfterMs }) {
-      const until = abortAfterMs === null ? Number.POSITIVE_INFINITY : performance.now() + abortAfterMs
+      const abortAt = abortAfterMs === null ? Number.POSITIVE_INFINITY : performance.now() + abortAfterMs
       let baton: string | null = null
       for (const [at, sql] of statements.entries()) {
-        if (performance.now() > until) throw new AbortedError('aborted')
+        if (performance.now() > abortAt) throw new AbortedError('aborted')
         baton = (await send(baton, at === 0 ? ['BEGIN IMMEDIATE', sql] : [sql], false)).baton
         if (thinkMs > 0) await pause(thinkMs)
       }
@@ -138,15 +138,15 @@ async function post(agent: http.Agent, url: URL, body: object): Promise<Pipeline
   return await new Promise((resolve, reject) => {
     const headers = { 'content-length': Buffer.byteLength(text) }
     const request = http.request(url, { agent, method: 'POST', headers }, (response) => {
-      let read = ''
+      let responseText = ''
       response.setEncoding('utf8')
       response.on('error', reject)
       response.on('data', (part: string) => {
-        read += part
+        responseText += part
       })
       response.on('end', () => {
-        if (response.statusCode === 200) resolve(JSON.parse(read) as PipelineResponse)
-        else reject(new Error(`${response.statusCode}: ${read.slice(0, 100)}`))
+        if (response.statusCode === 200) resolve(JSON.parse(responseText) as PipelineResponse)
+        else reject(new Error(`${response.statusCode}: ${responseText.slice(0, 100)}`))
       })
     })
     request.on('error', reject)

@@ -9,7 +9,7 @@ export interface Load {
   readonly transactions: 'short' | 'long' | 'aborted'
   /** Programs that keep a read transaction open, for three seconds each. */
   readonly reports: number
-  /** Its duration as a multiple of the default, unless a time is given. */
+  /** Its duration as a multiple of the default, unless `--seconds` is set. */
   readonly length: number
 }
 
@@ -40,7 +40,7 @@ export interface Result {
   readonly committed: number
   readonly failed: number
   readonly seconds: number
-  /** The longest time without a commit, to the end of the load. */
+  /** The longest time without a commit, including the time up to the end of the load. */
   readonly longestStallMs: number
   /** Whether a write succeeded afterwards. */
   readonly isAlive: boolean
@@ -60,17 +60,17 @@ const ALIVE_WITHIN_MS = 15_000
 /** Applies a load to a database for some seconds, and then checks that it still accepts writes. */
 export async function measure(load: Load, program: Program, seconds: number, seed: number): Promise<Result> {
   const random = seeded(seed)
-  const started = performance.now()
-  const until = started + seconds * 1_000
-  let [committed, failed, longestStallMs, last, isCounting] = [0, 0, 0, started, true]
+  const startedAt = performance.now()
+  const endsAt = startedAt + seconds * 1_000
+  let [committed, failed, longestStallMs, lastCommitAt, isCounting] = [0, 0, 0, startedAt, true]
   const write = async (): Promise<void> => {
-    while (performance.now() < until) {
+    while (performance.now() < endsAt) {
       try {
         await program.write(nextWork(load, random))
         if (!isCounting) return
         committed += 1
-        longestStallMs = Math.max(longestStallMs, performance.now() - last)
-        last = performance.now()
+        longestStallMs = Math.max(longestStallMs, performance.now() - lastCommitAt)
+        lastCommitAt = performance.now()
       } catch {
         if (isCounting) failed += 1
         await pause(PAUSE_AFTER_FAILURE_MS)
@@ -78,29 +78,29 @@ export async function measure(load: Load, program: Program, seconds: number, see
     }
   }
   const report = async (): Promise<void> => {
-    while (performance.now() < until) await program.report(SELECT, REPORT_MS).catch(() => {})
+    while (performance.now() < endsAt) await program.report(SELECT, REPORT_MS).catch(() => {})
   }
-  const all = [
+  const workers = [
     ...Array.from({ length: load.writers }, write),
     ...Array.from({ length: load.reports }, report),
   ]
   await pause(seconds * 1_000)
   isCounting = false
-  const ended = performance.now()
-  const alive = program.write({ statements: [INSERT], thinkMs: 0, abortAfterMs: null })
+  const endedAt = performance.now()
+  const finalWrite = program.write({ statements: [INSERT], thinkMs: 0, abortAfterMs: null })
   const isAlive = await Promise.race([
-    alive.then(
+    finalWrite.then(
       () => true,
       () => false,
     ),
     pause(ALIVE_WITHIN_MS, false, { ref: false }),
   ])
-  if (isAlive) await Promise.race([Promise.all(all), pause(ALIVE_WITHIN_MS, null, { ref: false })])
+  if (isAlive) await Promise.race([Promise.all(workers), pause(ALIVE_WITHIN_MS, null, { ref: false })])
   return {
     committed,
     failed,
-    seconds: (ended - started) / 1_000,
-    longestStallMs: Math.max(longestStallMs, ended - last),
+    seconds: (endedAt - startedAt) / 1_000,
+    longestStallMs: Math.max(longestStallMs, endedAt - lastCommitAt),
     isAlive,
   }
 }

@@ -13,19 +13,19 @@ const escape = (text: string): string =>
 
 /** Draws ratios as bars, in a group for each operation, with a line at the base. */
 export function drawRatios(title: string, measurements: readonly Measurement[]): string {
-  const longest = Math.max(1.05, ...measurements.map(({ ratio }) => ratio)) * 1.08
-  const x = (ratio: number): number => LABEL + (ratio / longest) * (WIDTH - LABEL - 60)
+  const maxRatio = Math.max(1.05, ...measurements.map(({ ratio }) => ratio)) * 1.08
+  const x = (ratio: number): number => LABEL + (ratio / maxRatio) * (WIDTH - LABEL - 60)
   const parts: string[] = []
   let y = 34
-  for (const question of new Set(measurements.map((each) => each.question))) {
+  for (const question of new Set(measurements.map((measurement) => measurement.question))) {
     parts.push(`<text class="q" x="10" y="${y + 12}">${escape(question)}</text>`)
     y += 20
-    for (const each of measurements.filter((one) => one.question === question)) {
-      const kind = /baton/.test(each.subject) ? 'o' : 'b'
+    for (const measurement of measurements.filter((candidate) => candidate.question === question)) {
+      const kind = /baton/.test(measurement.subject) ? 'o' : 'b'
       parts.push(
-        `<text x="${LABEL - 8}" y="${y + 11}" text-anchor="end">${escape(each.subject)}</text>`,
-        `<rect class="${kind}" x="${LABEL}" y="${y}" width="${(x(each.ratio) - LABEL).toFixed(1)}" height="${BAR}" rx="2"/>`,
-        `<text class="n" x="${(x(each.ratio) + 6).toFixed(1)}" y="${y + 11}">${each.ratio.toFixed(2)}</text>`,
+        `<text x="${LABEL - 8}" y="${y + 11}" text-anchor="end">${escape(measurement.subject)}</text>`,
+        `<rect class="${kind}" x="${LABEL}" y="${y}" width="${(x(measurement.ratio) - LABEL).toFixed(1)}" height="${BAR}" rx="2"/>`,
+        `<text class="n" x="${(x(measurement.ratio) + 6).toFixed(1)}" y="${y + 11}">${measurement.ratio.toFixed(2)}</text>`,
       )
       y += BAR + GAP
     }

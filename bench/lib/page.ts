@@ -62,7 +62,7 @@ export const SUITES: Readonly<
   },
 }
 
-export const pictureOf = (suite: string): string => `${suite.replaceAll(' ', '-')}.svg`
+export const getPictureName = (suite: string): string => `${suite.replaceAll(' ', '-')}.svg`
 
 /** The rows of the summary page, which compares Baton with the client that the reader uses now. */
 const SUMMARY = [
@@ -77,48 +77,53 @@ const SUMMARY = [
   ['cold start', 'process to first row'],
   ['distance', 'transaction of three, awaited'],
 ] as const
-const [OURS, ORIGINAL, OTHER] = ['baton', '@libsql/client', '@tursodatabase/serverless']
+const [OURS, ORIGINAL, ALTERNATIVE] = ['baton', '@libsql/client', '@tursodatabase/serverless']
 
-/** The time of a subject in a row of the summary; undefined if it does not support the operation. */
-function timeOf({ measurements }: Results, at: number, subject: string): Measurement | undefined {
+/** Finds the time of a subject in a row of the summary; undefined if it does not support the operation. */
+function findTime({ measurements }: Results, at: number, subject: string): Measurement | undefined {
   const [suite, question] = SUMMARY[at] as (typeof SUMMARY)[number]
   return measurements.find(
-    (each) =>
-      each.suite === suite &&
-      each.question === question &&
-      each.subject === subject &&
-      each.where !== 'embedded' &&
-      (each.figure === 'µs' || each.figure === 'ms'),
+    (candidate) =>
+      candidate.suite === suite &&
+      candidate.question === question &&
+      candidate.subject === subject &&
+      candidate.where !== 'embedded' &&
+      (candidate.figure === 'µs' || candidate.figure === 'ms'),
   )
 }
 
 /** Returns the speed relative to `@libsql/client` for the chart. Ratios that would dwarf the others are only in the table. */
 export function summaryMeasurements(results: Results): Measurement[] {
   const ratios = SUMMARY.map(([suite, question], at) =>
-    [OURS, ORIGINAL, OTHER].flatMap((subject) => {
-      const [own, original] = [timeOf(results, at, subject), timeOf(results, at, ORIGINAL)]
-      if (!own || !original) return []
+    [OURS, ORIGINAL, ALTERNATIVE].flatMap((subject) => {
+      const [time, original] = [findTime(results, at, subject), findTime(results, at, ORIGINAL)]
+      if (!time || !original) return []
       const label = suite === 'distance' ? `${question}, 25 ms away` : question
-      return { ...own, question: label, ratio: original.value / own.value }
+      return { ...time, question: label, ratio: original.value / time.value }
     }),
   )
-  return ratios.filter((each) => each.every(({ ratio }) => ratio < 5)).flat()
+  return ratios.filter((group) => group.every(({ ratio }) => ratio < 5)).flat()
 }
 
-/** The page `docs/performance.md`. @param folder the folder of the pictures and the other pages, relative to the page */
+/**
+ * Returns the page `docs/performance.md`.
+ * @param folder the folder of the pictures and the other pages, relative to the page
+ */
 export function writePage(results: Results, folder: string): string {
   const { node, server, cpu, cores, rounds, measurements } = results
   const link = (suite: string): string => `${folder}/${suite.replaceAll(' ', '-')}.md`
-  const cell = (each: Measurement | undefined): string =>
-    each ? `${shown(each.value)} ${each.figure}` : 'not supported'
+  const cell = (measurement: Measurement | undefined): string =>
+    measurement ? `${formatValue(measurement.value)} ${measurement.figure}` : 'not supported'
   const rows = SUMMARY.map(([suite, question], at) => {
-    const [own, original, other] = [OURS, ORIGINAL, OTHER].map((subject) => timeOf(results, at, subject))
-    const factor = own && original ? `${(original.value / own.value).toFixed(1)} x` : ''
+    const [ours, original, alternative] = [OURS, ORIGINAL, ALTERNATIVE].map((subject) =>
+      findTime(results, at, subject),
+    )
+    const factor = ours && original ? `${(original.value / ours.value).toFixed(1)} x` : ''
     const where = suite === 'distance' ? ', 25 ms away' : ''
-    return `| [${question}${where}](${link(suite)}) | ${cell(own)} | ${cell(original)} | ${cell(other)} | ${factor} |`
+    return `| [${question}${where}](${link(suite)}) | ${cell(ours)} | ${cell(original)} | ${cell(alternative)} | ${factor} |`
   })
   const suites = Object.entries(SUITES)
-    .filter(([suite]) => measurements.some((each) => each.suite === suite))
+    .filter(([suite]) => measurements.some((measurement) => measurement.suite === suite))
     .map(([suite, { title, text }]) => `- [${title}](${link(suite)}). ${text}`)
   return `# Performance
 
@@ -132,9 +137,9 @@ ${cores} x ${cpu}, with client and server on one machine.
 ${rows.join('\n')}
 
 **When is it not faster?** When each statement waits for the previous one and the database is far away, the time is spent on the network, and
-only sending fewer requests helps (${ratioOf(results, 'distance', '100 SELECTs at once')} for 100 SELECTs at once with \`coalesce\`, transactions whose statements are not awaited one by one).
-Compared with the same requests written by hand with undici, the limit for one request per call, a SELECT runs at ${ratioOf(results, 'client', 'SELECT, one by one', OURS)}
-and a transaction of three at ${ratioOf(results, 'client', 'transaction of three, awaited', OURS)}. Clients without transactions have smaller bundles.
+only sending fewer requests helps (${formatRatio(results, 'distance', '100 SELECTs at once')} for 100 SELECTs at once with \`coalesce\`, transactions whose statements are not awaited one by one).
+Compared with the same requests written by hand with undici, the limit for one request per call, a SELECT runs at ${formatRatio(results, 'client', 'SELECT, one by one', OURS)}
+and a transaction of three at ${formatRatio(results, 'client', 'transaction of three, awaited', OURS)}. Clients without transactions have smaller bundles.
 
 ## All figures
 
@@ -147,39 +152,39 @@ contention by \`npm run bench:contention\`.
 `
 }
 
-/** Speed as a ratio to the suite's base, as text. */
-function ratioOf(
+/** Returns the speed as a ratio to the suite's base, as text. */
+function formatRatio(
   { measurements }: Results,
   suite: string,
   question: string,
   subject = 'baton, coalescing',
 ): string {
-  const found = measurements.find(
-    (each) =>
-      each.suite === suite &&
-      each.question === question &&
-      each.subject === subject &&
-      each.where !== 'embedded' &&
-      (each.figure === 'µs' || each.figure === 'ms'),
+  const measurement = measurements.find(
+    (candidate) =>
+      candidate.suite === suite &&
+      candidate.question === question &&
+      candidate.subject === subject &&
+      candidate.where !== 'embedded' &&
+      (candidate.figure === 'µs' || candidate.figure === 'ms'),
   )
-  return found ? `${found.ratio.toFixed(2)} x` : 'not measured'
+  return measurement ? `${measurement.ratio.toFixed(2)} x` : 'not measured'
 }
 
-/** The page of a suite, in the folder of the pictures; null when it was not measured. */
+/** Returns the page of a suite, in the folder of the pictures; null if it was not measured. */
 export function writeSuitePage({ measurements }: Results, suite: string): string | null {
-  const own = measurements.filter((each) => each.suite === suite)
-  const about = SUITES[suite]
-  if (own.length === 0 || !about) return null
-  const { title, text } = about
+  const suiteMeasurements = measurements.filter((measurement) => measurement.suite === suite)
+  const suiteText = SUITES[suite]
+  if (suiteMeasurements.length === 0 || !suiteText) return null
+  const { title, text } = suiteText
   const command = `npm run bench -- --only ${suite.includes(' ') ? `'${suite}'` : suite}`
-  return `# ${title}\n\n${text} From \`${command}\`; the [summary](../performance.md) describes the machine.\n\n![${title}](${pictureOf(suite)})\n\n${tableOf(own)}`
+  return `# ${title}\n\n${text} From \`${command}\`; the [summary](../performance.md) describes the machine.\n\n![${title}](${getPictureName(suite)})\n\n${formatTable(suiteMeasurements)}`
 }
 
-function tableOf(measurements: readonly Measurement[]): string {
-  const rows = measurements.map((each) => {
-    const { question, where, subject, figure, value, ratio, goal } = each
-    const aim = goal === undefined ? '' : `${goal}${meets(each) ? '' : ', missed'}`
-    return `| ${question} | ${where} | ${subject} | ${shown(value)} ${figure} | ${ratio.toFixed(2)} | ${aim} |`
+function formatTable(measurements: readonly Measurement[]): string {
+  const rows = measurements.map((measurement) => {
+    const { question, where, subject, figure, value, ratio, goal } = measurement
+    const goalText = goal === undefined ? '' : `${goal}${meets(measurement) ? '' : ', missed'}`
+    return `| ${question} | ${where} | ${subject} | ${formatValue(value)} ${figure} | ${ratio.toFixed(2)} | ${goalText} |`
   })
   return [
     '| benchmark | on | subject | result | ratio | goal |',
@@ -189,5 +194,5 @@ function tableOf(measurements: readonly Measurement[]): string {
   ].join('\n')
 }
 
-const shown = (value: number): string =>
+const formatValue = (value: number): string =>
   value >= 100 ? Math.round(value).toLocaleString('en') : value.toPrecision(3)

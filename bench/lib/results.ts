@@ -33,34 +33,37 @@ export interface Results {
 const isTime = (figure: string): boolean => figure === 'µs' || figure === 'ms'
 
 /** Combines the figures of the rounds into one measurement. */
-export function measured(
-  about: Omit<Measurement, 'value' | 'ratio'>,
-  own: readonly number[],
-  base: readonly number[],
+export function toMeasurement(
+  labels: Omit<Measurement, 'value' | 'ratio'>,
+  values: readonly number[],
+  baseValues: readonly number[],
 ): Measurement {
-  const ratios = own.map((value, round) => {
-    const baseValue = base[round] as number
-    return isTime(about.figure) ? baseValue / value : value / baseValue
+  const ratios = values.map((value, round) => {
+    const baseValue = baseValues[round] as number
+    return isTime(labels.figure) ? baseValue / value : value / baseValue
   })
-  return { ...about, value: median(own), ratio: median(ratios) }
+  return { ...labels, value: median(values), ratio: median(ratios) }
 }
 
 export const meets = ({ goal, ratio }: Measurement): boolean => {
-  const [sign, bound] = goal?.split(' ') ?? []
-  return sign === '<=' ? ratio <= Number(bound) : sign === '>=' ? ratio >= Number(bound) : true
+  const [operator, bound] = goal?.split(' ') ?? []
+  return operator === '<=' ? ratio <= Number(bound) : operator === '>=' ? ratio >= Number(bound) : true
 }
 
 /** Returns the measurements that are worse than in an older run by more than the tolerance. */
-export function worseThan(now: Results, before: Results, tolerance: number): string[] {
+export function findRegressions(now: Results, before: Results, tolerance: number): string[] {
   const key = ({ suite, question, where, subject, figure }: Measurement): string =>
     [suite, question, where, subject, figure].join(' · ')
-  const older = new Map(before.measurements.map((each) => [key(each), each]))
-  return now.measurements.flatMap((each) => {
-    const old = older.get(key(each))
-    if (!old || !each.subject.startsWith('baton') || each.subject === each.base) return []
-    const change = isTime(each.figure) ? old.ratio / each.ratio : each.ratio / old.ratio
+  const olderByKey = new Map(before.measurements.map((measurement) => [key(measurement), measurement]))
+  return now.measurements.flatMap((measurement) => {
+    const earlier = olderByKey.get(key(measurement))
+    if (!earlier || !measurement.subject.startsWith('baton') || measurement.subject === measurement.base)
+      return []
+    const change = isTime(measurement.figure)
+      ? earlier.ratio / measurement.ratio
+      : measurement.ratio / earlier.ratio
     return change > 1 + tolerance
-      ? [`${key(each)}: ${old.ratio.toFixed(2)} before, ${each.ratio.toFixed(2)} now`]
+      ? [`${key(measurement)}: ${earlier.ratio.toFixed(2)} before, ${measurement.ratio.toFixed(2)} now`]
       : []
   })
 }

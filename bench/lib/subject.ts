@@ -15,7 +15,7 @@ export interface SubjectModule {
 
 /** Ids go from 1 to this. */
 export const IDS = 1_000
-export const idOf = (at: number): number => (at % IDS) + 1
+export const toId = (at: number): number => (at % IDS) + 1
 
 export const SELECT = 'select id, name from item where id = ?'
 export const INSERT = 'insert into log (a, b) values (?, ?)'

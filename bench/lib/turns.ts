@@ -2,7 +2,7 @@
 // The result is the ratio to the base in the same round.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { type Measurement, measured } from './results.ts'
+import { type Measurement, toMeasurement } from './results.ts'
 import type { Figures, Task } from './subject-process.ts'
 
 export interface Operation {
@@ -65,31 +65,35 @@ export async function takeTurns(comparison: Comparison): Promise<Measurement[]> 
     const participants = lanes.filter((lane) => lane.operations.includes(operation.name))
     const samples = new Map<Lane, Sample[]>(participants.map((lane) => [lane, []]))
     const isOurs = ({ subject }: Lane): boolean => subject === base || subject.startsWith('baton')
-    const countOf = (lane: Lane): number =>
+    const getCount = (lane: Lane): number =>
       isOurs(lane) ? operation.count : Math.max(1, Math.ceil(operation.count / 5))
     for (const lane of participants) {
       const end = performance.now() + WARM_UP_MS
-      do await measure(lane, operation, countOf(lane))
+      do await measure(lane, operation, getCount(lane))
       while (performance.now() < end)
     }
     for (let round = 0; round < rounds; round++) {
       for (const lane of round % 2 === 0 ? participants : participants.toReversed())
-        samples.get(lane)?.push(await measure(lane, operation, countOf(lane)))
+        samples.get(lane)?.push(await measure(lane, operation, getCount(lane)))
     }
     for (const lane of participants) {
       const { subject, where } = lane
-      const floor = participants.find((each) => each.subject === base && each.where === where)
-      for (const [figure, of] of [
+      const baseLane = participants.find(
+        (candidate) => candidate.subject === base && candidate.where === where,
+      )
+      for (const [figure, getMs] of [
         ['µs', ({ wallMs }: Sample) => wallMs],
         ['client CPU µs', ({ cpuMs }: Sample) => cpuMs],
         ['server CPU µs', ({ serverCpuMs }: Sample) => serverCpuMs],
       ] as const) {
         if (figure === 'server CPU µs' && lane.server === null) continue
-        const values = (other: Lane): number[] =>
-          (samples.get(other) ?? []).map((each) => (of(each) * 1000) / countOf(other) / (operation.per ?? 1))
+        const getValues = (source: Lane): number[] =>
+          (samples.get(source) ?? []).map(
+            (sample) => (getMs(sample) * 1000) / getCount(source) / (operation.per ?? 1),
+          )
         const goal = operation.goals?.[`${subject} @ ${where}, ${figure}`]
-        const about = { suite, question: operation.title, where, subject, figure, base, goal }
-        measurements.push(measured(about, values(lane), values(floor ?? lane)))
+        const labels = { suite, question: operation.title, where, subject, figure, base, goal }
+        measurements.push(toMeasurement(labels, getValues(lane), getValues(baseLane ?? lane)))
       }
     }
   }
@@ -107,15 +111,15 @@ async function measure(
   { name, inFlight = 1 }: Operation,
   count: number,
 ): Promise<Sample> {
-  const before = await cpuMsOf(server)
+  const before = await getCpuMs(server)
   child.send({ operation: name, count, inFlight } satisfies Task)
   const [figures] = (await once(child, 'message')) as [Figures | { error: string }]
   if ('error' in figures) throw new Error(`${lane.subject} on ${lane.where}, ${name}: ${figures.error}`)
-  return { ...figures, serverCpuMs: (await cpuMsOf(server)) - before }
+  return { ...figures, serverCpuMs: (await getCpuMs(server)) - before }
 }
 
-/** CPU time that a process from `servers/` has used so far. */
-async function cpuMsOf(server: ChildProcess | null): Promise<number> {
+/** Returns the CPU time that a process from `servers/` has used so far. */
+async function getCpuMs(server: ChildProcess | null): Promise<number> {
   if (server === null) return Number.NaN
   server.send('cpu')
   const [{ user, system }] = (await once(server, 'message')) as [NodeJS.CpuUsage]

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { drawRatios } from './chart.ts'
-import { pictureOf, SUITES, summaryMeasurements, writePage, writeSuitePage } from './page.ts'
+import { getPictureName, SUITES, summaryMeasurements, writePage, writeSuitePage } from './page.ts'
 import type { Results } from './results.ts'
 
 const DOCS = fileURLToPath(new URL('../../docs/', import.meta.url))
@@ -12,10 +12,12 @@ export function writePages(results: Results): void {
   mkdirSync(FOLDER, { recursive: true })
   for (const [suite, { title, figure, where }] of Object.entries(SUITES)) {
     const shown = results.measurements.filter(
-      (each) =>
-        each.suite === suite && each.figure === figure && (where === undefined || each.where === where),
+      (measurement) =>
+        measurement.suite === suite &&
+        measurement.figure === figure &&
+        (where === undefined || measurement.where === where),
     )
-    if (shown.length > 0) writeFileSync(FOLDER + pictureOf(suite), drawRatios(title, shown))
+    if (shown.length > 0) writeFileSync(FOLDER + getPictureName(suite), drawRatios(title, shown))
     const page = writeSuitePage(results, suite)
     if (page !== null) writeFileSync(`${FOLDER}${suite.replaceAll(' ', '-')}.md`, page)
   }

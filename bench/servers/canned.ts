@@ -17,18 +17,18 @@ const server = http.createServer((request, response) => {
     const send = ({ status, body: text, type }: { status: number; body: Buffer; type: string }): void => {
       response.writeHead(status, { 'content-type': type, 'content-length': text.length }).end(text)
     }
-    const kept = responses.get(key)
+    const recorded = responses.get(key)
     if (isReplaying)
-      send(kept ?? { status: 500, body: Buffer.from(`not recorded: ${key}`), type: 'text/plain' })
+      send(recorded ?? { status: 500, body: Buffer.from(`not recorded: ${key}`), type: 'text/plain' })
     else
-      void pass(request, body).then((reply) => {
+      void forward(request, body).then((reply) => {
         responses.set(key, reply)
         send(reply)
       })
   })
 })
 
-async function pass(
+async function forward(
   { method = 'POST', url = '/', headers }: http.IncomingMessage,
   body: Buffer,
 ): Promise<{ status: number; body: Buffer; type: string }> {

@@ -6,21 +6,21 @@ import type { AddressInfo } from 'node:net'
 const [upstream = '', delay = '0'] = process.argv.slice(2)
 const { hostname, port } = new URL(upstream)
 const agent = new http.Agent({ keepAlive: true })
-let counted = { requests: 0, bytesOut: 0, bytesIn: 0 }
+let traffic = { requests: 0, bytesOut: 0, bytesIn: 0 }
 
 const server = http.createServer((request, response) => {
   const chunks: Buffer[] = []
   request.on('data', (chunk: Buffer) => chunks.push(chunk))
   request.on('end', () => {
     const body = Buffer.concat(chunks)
-    counted.requests += 1
-    counted.bytesOut += body.length
+    traffic.requests += 1
+    traffic.bytesOut += body.length
     setTimeout(() => {
       const { method, url, headers } = request
       http
         .request({ hostname, port, method, path: url, headers, agent }, (upstreamResponse) => {
           response.writeHead(upstreamResponse.statusCode ?? 502, upstreamResponse.headers)
-          upstreamResponse.on('data', (chunk: Buffer) => (counted.bytesIn += chunk.length))
+          upstreamResponse.on('data', (chunk: Buffer) => (traffic.bytesIn += chunk.length))
           upstreamResponse.pipe(response)
         })
         .end(body)
@@ -29,7 +29,7 @@ const server = http.createServer((request, response) => {
 })
 
 /** Traffic since the last report. */
-export interface Counted {
+export interface Traffic {
   readonly requests: number
   readonly bytesOut: number
   readonly bytesIn: number
@@ -37,7 +37,7 @@ export interface Counted {
 
 process.on('message', (message) => {
   if (message !== 'count') process.exit()
-  process.send?.(counted)
-  counted = { requests: 0, bytesOut: 0, bytesIn: 0 }
+  process.send?.(traffic)
+  traffic = { requests: 0, bytesOut: 0, bytesIn: 0 }
 })
 server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as AddressInfo).port }))

@@ -19,8 +19,8 @@ const server = http.createServer((request, response) => {
       {
         onRequestStart: () => {},
         onResponseStart: (_, status, { 'content-length': length }) => {
-          const known = length === undefined ? {} : { 'content-length': String(length) }
-          response.writeHead(status, { 'content-type': 'application/json', ...known })
+          const lengthHeader = length === undefined ? {} : { 'content-length': String(length) }
+          response.writeHead(status, { 'content-type': 'application/json', ...lengthHeader })
         },
         onResponseData: (controller, chunk) => {
           if (response.write(chunk)) return

@@ -46,7 +46,7 @@ export async function openEmbedded(): Promise<OpenServer> {
 
 export interface ChildServer extends OpenServer {
   readonly process: ChildProcess
-  /** Grants access; undefined for a server that needs none. */
+  /** The access token; undefined if the server needs none. */
   readonly token?: string | undefined
 }
 

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
-import { type Measurement, measured } from '../lib/results.ts'
+import { type Measurement, toMeasurement } from '../lib/results.ts'
 import { SELECT } from '../lib/subject.ts'
 
 const folder = fileURLToPath(new URL('../.cold/', import.meta.url))
@@ -69,19 +69,22 @@ export async function measureColdStart(url: string, rounds: number): Promise<Mea
       files[`baton, ${format.toUpperCase()} bundle`] = outfile
     }
     const goals = Object.fromEntries(Object.keys(files).map((name) => [name, '>= 1.00']))
-    const cold = await enqueue('process to first row', files, rounds, goals)
+    const coldStarts = await runInTurn('process to first row', files, rounds, goals)
     const imports = Object.fromEntries(
       IMPORTS.map((name, at) => [name, write(`i${at}.mjs`, `import '${name}'`)]),
     )
-    const bare = { 'bare node': write('bare.mjs', '') }
-    return [...cold, ...(await enqueue('process that imports', { ...bare, ...imports }, rounds, {}))]
+    const bareNode = { 'bare node': write('bare.mjs', '') }
+    return [
+      ...coldStarts,
+      ...(await runInTurn('process that imports', { ...bareNode, ...imports }, rounds, {})),
+    ]
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
 /** Runs the programs in turn. The first is the base. */
-async function enqueue(
+async function runInTurn(
   question: string,
   files: Readonly<Record<string, string>>,
   rounds: number,
@@ -89,13 +92,13 @@ async function enqueue(
 ): Promise<Measurement[]> {
   const names = Object.keys(files)
   const samples = new Map<string, number[]>(names.map((name) => [name, []]))
-  for (const name of names) await timeOf(files[name] as string)
+  for (const name of names) await timeProcess(files[name] as string)
   for (let round = 0; round < rounds * 3; round++)
     for (const name of round % 2 === 0 ? names : names.toReversed())
-      samples.get(name)?.push(await timeOf(files[name] as string))
+      samples.get(name)?.push(await timeProcess(files[name] as string))
   const base = names[0] ?? ''
   return names.map((subject) =>
-    measured(
+    toMeasurement(
       {
         suite: 'cold start',
         question,
@@ -111,7 +114,7 @@ async function enqueue(
   )
 }
 
-async function timeOf(file: string): Promise<number> {
+async function timeProcess(file: string): Promise<number> {
   const started = performance.now()
   // the built packages, as users install them; asynchronous, because this process may also run the server
   const child = spawn(process.execPath, [file], {

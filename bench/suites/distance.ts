@@ -1,7 +1,7 @@
 import { once } from 'node:events'
-import { type Measurement, measured } from '../lib/results.ts'
+import { type Measurement, toMeasurement } from '../lib/results.ts'
 import type { RunOperation, SubjectModule } from '../lib/subject.ts'
-import type { Counted } from '../servers/far-away.ts'
+import type { Traffic } from '../servers/far-away.ts'
 import { openChild } from '../servers/open-servers.ts'
 import { CLIENTS } from './client.ts'
 
@@ -23,39 +23,45 @@ export async function measureDistance(url: string, rounds: number): Promise<Meas
       return { name, subject: await open(proxy.url, '') }
     }),
   )
-  const count = async (): Promise<Counted> => {
+  const takeTraffic = async (): Promise<Traffic> => {
     proxy.process.send('count')
-    const [counted] = (await once(proxy.process, 'message')) as [Counted]
-    return counted
+    const [traffic] = (await once(proxy.process, 'message')) as [Traffic]
+    return traffic
   }
   const measurements: Measurement[] = []
   for (const { name: operation, title, times } of TASKS) {
     const supported = subjects.filter(({ subject }) => subject.operations[operation])
     const samples = new Map(
-      supported.map((each) => [each.name, { ms: [] as number[], counted: null as Counted | null }]),
+      supported.map(({ name }) => [name, { ms: [] as number[], traffic: null as Traffic | null }]),
     )
     for (let round = -1; round < rounds; round++) {
       for (const { name, subject } of supported) {
         await subject.operations[operation]?.(0)
-        await count()
+        await takeTraffic()
         const started = performance.now()
         const run = subject.operations[operation] as RunOperation
         await Promise.all(Array.from({ length: times }, (_, at) => run(at)))
         const ms = performance.now() - started
         const sample = samples.get(name)
         if (sample && round >= 0) sample.ms.push(ms)
-        if (sample) sample.counted = await count()
+        if (sample) sample.traffic = await takeTraffic()
       }
     }
-    const floor = samples.get('undici')
-    for (const [subject, { ms, counted }] of samples) {
-      const about = { question: title, where: 'libsql-server', subject, base: 'undici' }
-      measurements.push(measured({ suite: 'distance', ...about, figure: 'ms' }, ms, floor?.ms ?? ms))
+    const baseSample = samples.get('undici')
+    for (const [subject, { ms, traffic }] of samples) {
+      const labels = { question: title, where: 'libsql-server', subject, base: 'undici' }
+      measurements.push(
+        toMeasurement({ suite: 'distance', ...labels, figure: 'ms' }, ms, baseSample?.ms ?? ms),
+      )
       const kinds = { requests: 'requests', bytesOut: 'bytes sent', bytesIn: 'bytes received' } as const
-      for (const [kind, figure] of Object.entries(kinds) as [keyof Counted, string][]) {
-        const value = counted?.[kind] ?? Number.NaN
+      for (const [kind, figure] of Object.entries(kinds) as [keyof Traffic, string][]) {
+        const value = traffic?.[kind] ?? Number.NaN
         measurements.push(
-          measured({ suite: 'wire', ...about, figure }, [value], [floor?.counted?.[kind] ?? value]),
+          toMeasurement(
+            { suite: 'wire', ...labels, figure },
+            [value],
+            [baseSample?.traffic?.[kind] ?? value],
+          ),
         )
       }
     }

@@ -1,4 +1,4 @@
-import { type Measurement, measured } from '../lib/results.ts'
+import { type Measurement, toMeasurement } from '../lib/results.ts'
 import { ROW_COUNT } from '../lib/subject.ts'
 import { type Comparison, type Operation, takeTurns } from '../lib/turns.ts'
 
@@ -12,26 +12,29 @@ const OPERATIONS: readonly Operation[] = [
 ]
 const GOALS: Readonly<Record<string, string>> = { µs: '>= 0.87', 'server CPU µs': '<= 1.15' }
 
-/** The overhead of the gateway, compared with the minimum that a proxy adds to libsql-server. */
+/** Measures the overhead of the gateway, compared with the minimum that a proxy adds to libsql-server. */
 export async function measureGateway(servers: Comparison['servers'], rounds: number): Promise<Measurement[]> {
   const subjects = { undici: 'client/undici' }
-  const found = await takeTurns({
+  const measurements = await takeTurns({
     suite: 'gateway',
     subjects,
     servers,
     operations: OPERATIONS,
     rounds,
   })
-  return found
+  return measurements
     .filter(({ figure }) => figure !== 'client CPU µs')
-    .map((each) => {
-      const { question, where, figure, value } = each
-      const proxy = found.find(
-        (other) => other.where === 'minimal proxy' && other.question === question && other.figure === figure,
+    .map((measurement) => {
+      const { question, where, figure, value } = measurement
+      const proxy = measurements.find(
+        (candidate) =>
+          candidate.where === 'minimal proxy' &&
+          candidate.question === question &&
+          candidate.figure === figure,
       )
       if (proxy === undefined) throw new Error('the minimal proxy was not measured')
       const goal = where === 'gateway' ? GOALS[figure] : undefined
-      const about = {
+      const labels = {
         suite: 'gateway',
         question,
         where: 'libsql-server',
@@ -40,6 +43,6 @@ export async function measureGateway(servers: Comparison['servers'], rounds: num
         base: 'minimal proxy',
         goal,
       }
-      return measured(about, [value], [proxy.value])
+      return toMeasurement(labels, [value], [proxy.value])
     })
 }

@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { type Measurement, measured } from '../lib/results.ts'
+import { type Measurement, toMeasurement } from '../lib/results.ts'
 
 /** Memory and time to read all rows of a long result. */
 export interface MemoryFigures {
@@ -18,21 +18,21 @@ export async function measureMemory(url: string, where: string): Promise<Measure
     const child = fork(new URL('read-rows-process.ts', import.meta.url), [url, String(rows)], {
       execArgv: ['--conditions=@batonsql/source', '--expose-gc', '--no-warnings'],
     })
-    const [own] = (await once(child, 'message')) as [MemoryFigures]
+    const [childFigures] = (await once(child, 'message')) as [MemoryFigures]
     await once(child, 'exit')
-    figures.push(own)
+    figures.push(childFigures)
   }
   const [few, many] = figures as [MemoryFigures, MemoryFigures]
   const question = `${ROWS[1].toLocaleString('en')} rows with a cursor`
-  const about = { suite: 'memory', question, where, subject: 'baton' }
+  const labels = { suite: 'memory', question, where, subject: 'baton' }
   return [
-    measured(
-      { ...about, figure: 'peak MiB', base: `${ROWS[0].toLocaleString('en')} rows`, goal: '<= 1.50' },
+    toMeasurement(
+      { ...labels, figure: 'peak MiB', base: `${ROWS[0].toLocaleString('en')} rows`, goal: '<= 1.50' },
       [many.peakMiB],
       [few.peakMiB],
     ),
-    measured(
-      { ...about, figure: 'client µs a row', base: `${ROWS[0].toLocaleString('en')} rows` },
+    toMeasurement(
+      { ...labels, figure: 'client µs a row', base: `${ROWS[0].toLocaleString('en')} rows` },
       [(many.ms * 1_000) / many.rows],
       [(few.ms * 1_000) / few.rows],
     ),

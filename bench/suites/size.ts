@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { build, type Plugin } from 'esbuild'
-import { type Measurement, measured } from '../lib/results.ts'
+import { type Measurement, toMeasurement } from '../lib/results.ts'
 
 const QUERY = `export const query = async (url) =>`
 const PROGRAMS: Readonly<Record<string, string>> = {
@@ -46,14 +46,14 @@ export async function measureSizes(resolveDir: string): Promise<Measurement[]> {
     }
     const baseSize = sizes.get('baton') ?? Number.NaN
     for (const [subject, size] of sizes) {
-      const about = {
+      const labels = {
         suite: 'size',
         question: 'program with one SELECT',
         where,
         subject,
         figure: 'bytes gzip',
       }
-      measurements.push(measured({ ...about, base: 'baton' }, [size], [baseSize]))
+      measurements.push(toMeasurement({ ...labels, base: 'baton' }, [size], [baseSize]))
     }
   }
   return measurements

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Client, createClient } from '@batonsql/core'
 import { describe, expect, inject, test } from 'vitest'
-import { ofDrizzle, ofKysely } from '../generated/faults/orm-transactions.ts'
+import { drizzleTransactions, kyselyTransactions } from '../generated/faults/orm-transactions.ts'
 import { SIZE_LIMIT_BYTES, type Tearable, tearTransactions } from '../generated/faults/torn-transactions.ts'
 import { FaultProxy } from '../support/fault-proxy.ts'
 import { seeded } from '../support/random.ts'
@@ -18,8 +18,8 @@ const isOurs = ['embedded', 'sqld'].includes(inject('target'))
 
 const THROUGH: readonly (readonly [string, (client: Client) => Tearable])[] = [
   ['core', (client) => client],
-  ['Kysely', ofKysely],
-  ['Drizzle', ofDrizzle],
+  ['Kysely', kyselyTransactions],
+  ['Drizzle', drizzleTransactions],
 ]
 
 const CAUSES: Readonly<Record<string, (server: RestartableServer, direct: Client) => Promise<unknown>>> = {

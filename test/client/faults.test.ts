@@ -1,19 +1,19 @@
 import { createClient } from '@batonsql/core'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { accountFor, randomFault } from '../generated/faults/accounting.ts'
+import { randomFault, runAccounting } from '../generated/faults/accounting.ts'
 import { nestTransactions } from '../generated/faults/nested-transactions.ts'
 import { tearTransactions } from '../generated/faults/torn-transactions.ts'
 import { type Fault, NO_FAULT } from '../support/fault-proxy.ts'
-import { openFaultyDatabase, seed, sizeOf } from '../support/faulty-database.ts'
+import { openFaultyDatabase, runSize, seed } from '../support/faulty-database.ts'
 import { ENDLESS_READ } from '../support/fixtures.ts'
 import { pick, seeded } from '../support/random.ts'
 
 // These are the short versions. The long versions are run by npm run test:faults.
-const transactions = sizeOf('FAULT_TRANSACTIONS', 60)
-const writes = sizeOf('FAULT_WRITES', 200)
+const transactions = runSize('FAULT_TRANSACTIONS', 60)
+const writes = runSize('FAULT_WRITES', 200)
 // losing a response that continues a transaction blocks all writers for 5 s, so it happens only on request
 const isShort = process.env['FAULT_ALL'] === undefined
-const timeout = sizeOf('FAULT_TIMEOUT_MS', 60_000)
+const timeout = runSize('FAULT_TIMEOUT_MS', 60_000)
 
 const { database, direct, proxy } = await openFaultyDatabase()
 
@@ -41,9 +41,9 @@ describe.each([
     await using db = createClient({ ...database.config, url: proxy.url })
     const account = await nestTransactions(db, direct, transactions, seeded(seed), !hidesV3)
     console.log(
-      `nested transactions: ${JSON.stringify({ ...account, mistakes: account.mistakes.length, seed })}`,
+      `nested transactions: ${JSON.stringify({ ...account, violations: account.violations.length, seed })}`,
     )
-    expect(account.mistakes).toEqual([])
+    expect(account.violations).toEqual([])
     expect(account.committed).toBeGreaterThan(0)
   })
 
@@ -61,9 +61,9 @@ describe.each([
     const random = seeded(seed + 2)
     proxy.next = (body) => randomFault(random, body, isShort)
     await using db = createClient({ ...database.config, url: proxy.url, concurrency: 16 })
-    const account = await accountFor(db, direct, writes, 16, random)
-    console.log(`accounting: ${JSON.stringify({ ...account, mistakes: account.mistakes.length, seed })}`)
-    expect(account.mistakes).toEqual([])
+    const account = await runAccounting(db, direct, writes, 16, random)
+    console.log(`accounting: ${JSON.stringify({ ...account, violations: account.violations.length, seed })}`)
+    expect(account.violations).toEqual([])
     expect(account.acknowledged).toBeGreaterThan(0)
     expect(account.unknown).toBeGreaterThan(0)
   })

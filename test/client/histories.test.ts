@@ -2,18 +2,18 @@ import { createClient } from '@batonsql/core'
 import { expect, test } from 'vitest'
 import { randomFault } from '../generated/faults/accounting.ts'
 import { runListAppend } from '../generated/faults/list-append.ts'
-import { drizzleLists, kyselyLists, ofCore } from '../generated/faults/list-clients.ts'
-import { openFaultyDatabase, seed, sizeOf } from '../support/faulty-database.ts'
+import { coreLists, drizzleLists, kyselyLists } from '../generated/faults/list-clients.ts'
+import { openFaultyDatabase, runSize, seed } from '../support/faulty-database.ts'
 import { seeded } from '../support/random.ts'
 
 // These are the short versions. The long versions are run by npm run test:faults.
-const appends = sizeOf('FAULT_APPENDS', 80)
-const timeout = sizeOf('FAULT_TIMEOUT_MS', 90_000)
+const appends = runSize('FAULT_APPENDS', 80)
+const timeout = runSize('FAULT_TIMEOUT_MS', 90_000)
 
 const { database, direct, proxy } = await openFaultyDatabase()
 
 test.each([
-  ['core', ofCore],
+  ['core', coreLists],
   ['Kysely', kyselyLists],
   ['Drizzle', drizzleLists],
 ])(
@@ -27,9 +27,9 @@ test.each([
     const clients = [first, second].map((client) => ({ client, list: of(client) }))
     const report = await runListAppend(clients, direct, appends, seeded(seed))
     console.log(
-      `lists through ${through}: ${JSON.stringify({ ...report, mistakes: report.mistakes.length, seed })}`,
+      `lists through ${through}: ${JSON.stringify({ ...report, violations: report.violations.length, seed })}`,
     )
-    expect(report.mistakes).toEqual([])
+    expect(report.violations).toEqual([])
     expect(report.cycles).toBe(0)
     expect(report.committed).toBeGreaterThan(0)
     expect(report.edges.rw).toBeGreaterThan(0)

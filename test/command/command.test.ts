@@ -8,7 +8,7 @@ import { findSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, test } from 'vitest'
 import { temporaryDirectory } from '../server/dev-server.ts'
 import { query } from '../server/wire.ts'
-import { endOf, runBaton, startBaton } from '../support/baton-command.ts'
+import { collectOutput, runBaton, startBaton } from '../support/baton-command.ts'
 import { Terminal, terminalProblem } from '../support/terminal.ts'
 
 const hasSqld = await findSqld().then(
@@ -20,7 +20,7 @@ describe('baton dev', () => {
     'serves the printed URLs and stops cleanly on %s',
     async (signal) => {
       const child = startBaton(['dev', '--port', '0', '--database', 'app'])
-      const end = endOf(child)
+      const end = collectOutput(child)
       let output = ''
       for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
         output += chunk.toString()
@@ -55,7 +55,7 @@ test('--json and --token-file print everything a program needs, with the secrets
     '--platform-domain',
     'db.test',
   ])
-  const end = endOf(child)
+  const end = collectOutput(child)
   let output = ''
   for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
     output += chunk.toString()
@@ -81,7 +81,7 @@ test('--json and --token-file print everything a program needs, with the secrets
 
 test('does not print tokens if the output is not a terminal, and prints a note instead', async () => {
   const child = startBaton(['dev', '--port', '0', '--platform-port', '0'])
-  const end = endOf(child)
+  const end = collectOutput(child)
   let output = ''
   for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
     output += chunk.toString()
@@ -100,9 +100,9 @@ test.skipIf(terminalProblem !== null)(
   async () => {
     const terminal = new Terminal(['dev', '--port', '0', '--platform-port', '0'], await temporaryDirectory())
     const [, url = '', token = ''] =
-      /database: (\S+)\s+token: (\S+)/.exec(await terminal.sees('organization: local')) ?? []
+      /database: (\S+)\s+token: (\S+)/.exec(await terminal.waitForText('organization: local')) ?? []
     expect(await query(url, 'SELECT 1', { token })).toEqual([['1']])
-    await terminal.sees('token: ey')
+    await terminal.waitForText('token: ey')
     terminal.type('\u0003')
     await terminal.end()
   },
@@ -120,7 +120,7 @@ test('reports a port in use, and passes --host, --domain and --allow-origin to t
     '--allow-origin',
     'https://a.b',
   ])
-  const end = endOf(first)
+  const end = collectOutput(first)
   let output = ''
   for await (const chunk of first.stdout as AsyncIterable<Buffer>) {
     output += chunk.toString()
@@ -154,7 +154,7 @@ test('reports a port in use, and passes --host, --domain and --allow-origin to t
 test.skipIf(!hasSqld)('dev --replica starts a lagging replica, and prints its URL', async () => {
   const replicas = ['--replica', 'fra', '--replica', 'lhr', '--replica-lag', 'fra=20']
   const child = startBaton(['dev', '--backend', 'sqld', '--port', '0', '--json', ...replicas])
-  const end = endOf(child)
+  const end = collectOutput(child)
   let output = ''
   for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
     output += chunk.toString()
@@ -187,7 +187,7 @@ test('process.exit leaves no temporary directory', async () => {
       cwd,
       env: { ...process.env, TMPDIR: folder },
     })
-    expect(await endOf(child)).toEqual({ code: 0, output: '', errors: '' })
+    expect(await collectOutput(child)).toEqual({ code: 0, output: '', errors: '' })
     const remaining = await readdir(folder)
     expect(remaining.filter((name) => name.startsWith('baton-'))).toEqual([])
   }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, expect, test, vi } from 'vitest'
-import { endOf, startBaton } from '../support/baton-command.ts'
+import { collectOutput, startBaton } from '../support/baton-command.ts'
 import { stablePort } from '../support/stable-port.ts'
 import { connectAgent, startAgent } from './mcp-agent.ts'
 
@@ -101,7 +101,7 @@ test('can be started before the server, and reconnects to a restarted one', asyn
 test('exits at the end of its input, and on Ctrl-C', async () => {
   const ended = startBaton(['mcp', server.url])
   ended.stdin.end()
-  expect(await endOf(ended)).toEqual({ code: 0, output: '', errors: '' })
+  expect(await collectOutput(ended)).toEqual({ code: 0, output: '', errors: '' })
   const interrupted = startBaton(['mcp', server.url])
   interrupted.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })}\n`)
   await once(interrupted.stdout, 'data')
@@ -110,6 +110,6 @@ test('exits at the end of its input, and on Ctrl-C', async () => {
 })
 
 test('requires a database', async () => {
-  const { code, errors } = await endOf(startBaton(['mcp'], { DATABASE_URL: '' }))
+  const { code, errors } = await collectOutput(startBaton(['mcp'], { DATABASE_URL: '' }))
   expect([code, errors]).toEqual([2, expect.stringContaining('missing database')])
 })

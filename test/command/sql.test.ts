@@ -53,12 +53,12 @@ test.concurrent('the prompt reports when a transaction has expired', async ({ sk
   if (terminalProblem !== null) skip(terminalProblem)
   const { url: own } = await server.createDatabase('prompt')
   const terminal = new Terminal(['sql', own], folder)
-  await terminal.sees('baton> ')
+  await terminal.waitForText('baton> ')
   await terminal.run('create table t (a); insert into t values (1);')
   await terminal.run('begin;', 'baton*> ')
   await terminal.run('delete from t;', 'baton*> ')
-  await terminal.sees('A waiting writer can now take over the write lock')
-  await terminal.sees('The transaction was rolled back')
+  await terminal.waitForText('A waiting writer can now take over the write lock')
+  await terminal.waitForText('The transaction was rolled back')
   expect(await terminal.run('select count(*) as kept from t;')).toMatch(/kept\s+----\s+1\s/)
 
   terminal.type('exit\n')
@@ -72,11 +72,11 @@ test.concurrent('a dump and a restore show their progress in a terminal', async 
   await runBaton(['sql', own, 'create table t (a); insert into t values (1), (2)'])
   const file = join(folder, 'measured.sql')
   const dumping = new Terminal(['dump', own, '-o', file], folder)
-  await dumping.sees(' bytes')
+  await dumping.waitForText(' bytes')
   expect(await dumping.end()).toBe(0)
   // there is no transaction to continue, so a new one begins
   const restoring = new Terminal(['restore', target.url, file, '--resume'], folder)
-  await restoring.sees(' statements')
+  await restoring.waitForText(' statements')
   expect(await restoring.end()).toBe(0)
   expect((await runBaton(['sql', target.url, 'select sum(a) as sum from t', '--json'])).output).toBe(
     '{"sum":3}\n',

@@ -138,7 +138,7 @@ test('a key set that is removed while it is being fetched authorizes no request'
   const { scene, issuer, app, inAnHour } = await start()
   issuer.add('key', 'EdDSA')
   const { promise, resolve } = Promise.withResolvers<void>()
-  issuer.held = promise
+  issuer.responseGate = promise
   const token = issuer.token('key', { a: 'rw', id: app.id, exp: inAnHour })
   // its keys are still cached for another organization
   await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
@@ -155,7 +155,7 @@ test('an address that is disallowed while a key set is being fetched is rejected
   const { scene, issuer, app, inAnHour } = await start()
   issuer.add('key', 'EdDSA')
   const { promise, resolve } = Promise.withResolvers<void>()
-  issuer.held = promise
+  issuer.responseGate = promise
   const token = issuer.token('key', { a: 'rw', id: app.id, exp: inAnHour })
   const late = sql(app.host, token, 'INSERT INTO t VALUES (8)')
   await expect.poll(() => issuer.requestCount).toBe(1)

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, type ClientEvent, createClient } from '@batonsql/core'
 import { type LocalServerOptions, startLocalServer } from '@batonsql/local-server'
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
-import { accountFor } from '../generated/faults/accounting.ts'
+import { runAccounting } from '../generated/faults/accounting.ts'
 import { seeded } from '../support/random.ts'
 import { groupFolders, Scene, sql } from './platform-scene.ts'
 
@@ -264,14 +264,16 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
         )
       }
     })()
-    const account = await accountFor(writer, db, 200, 8, seeded(seed), {
+    const account = await runAccounting(writer, db, 200, 8, seeded(seed), {
       beforeCounting: async () => {
         writing.abort()
         await killer
       },
     })
-    console.log(`${kills} kills: ${JSON.stringify({ ...account, mistakes: account.mistakes.length, seed })}`)
-    expect(account.mistakes).toEqual([])
+    console.log(
+      `${kills} kills: ${JSON.stringify({ ...account, violations: account.violations.length, seed })}`,
+    )
+    expect(account.violations).toEqual([])
     expect(kills).toBeGreaterThan(0)
     expect(account.acknowledged).toBeGreaterThan(0)
   }, 60_000)

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, onTestFinished, test } from 'vitest'
-import { otherProgram } from '../support/other-program.ts'
+import { startOtherProgram } from '../support/other-program.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const IN_USE = 'the database file is open in another program'
@@ -32,7 +32,7 @@ async function handedOut() {
   await query(url, "insert into t values ('first')")
   const path = join(dataDirectory, 'databases', server.databaseId('app'), 'data.db')
   while ((await headOf(path)) !== 'SQLite format 3') await sleep(100)
-  return { server, url, path, program: otherProgram(path) }
+  return { server, url, path, program: startOtherProgram(path) }
 }
 
 test('while another program has the file open, the server rejects requests', async () => {

@@ -8,10 +8,10 @@ const FLAGS = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalW
 // not at the end of a test, because the processes of concurrent tests cannot be distinguished
 const running = new Set<ChildProcess>()
 /** Stops the remaining processes of a test file. */
-export function endRunning(): void {
+export function killRunning(): void {
   for (const child of running) child.kill('SIGKILL')
 }
-afterAll(endRunning)
+afterAll(killRunning)
 
 /** Stops a process when the test file ends, at the latest. */
 export function endWithTests(child: ChildProcess): void {
@@ -20,16 +20,16 @@ export function endWithTests(child: ChildProcess): void {
 }
 
 /** The output of a command, and its exit code. */
-export interface Ended {
+export interface CommandResult {
   readonly code: number | null
   readonly output: string
   readonly errors: string
 }
 
-/** How node runs the command from its sources. */
+/** Returns the command line with which node runs the command from its sources. */
 export const batonCommand = (args: readonly string[]): string[] => [process.execPath, ...FLAGS, CLI, ...args]
 
-/** The environment of this process, with settings of the test. */
+/** Returns the environment of this process with the settings of the test. */
 export const batonEnv = (env: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv => ({
   ...process.env,
   NODE_OPTIONS: '',
@@ -48,7 +48,7 @@ export function startBaton(
 }
 
 /** Collects what a command prints, until it ends. */
-export async function endOf(child: ChildProcessWithoutNullStreams): Promise<Ended> {
+export async function collectOutput(child: ChildProcessWithoutNullStreams): Promise<CommandResult> {
   let [output, errors] = ['', '']
   child.stdout.on('data', (part) => (output += part))
   child.stderr.on('data', (part) => (errors += part))
@@ -60,10 +60,10 @@ export async function endOf(child: ChildProcessWithoutNullStreams): Promise<Ende
 export async function runBaton(
   args: readonly string[],
   { input = '', env = {} }: { readonly input?: string; readonly env?: Readonly<Record<string, string>> } = {},
-): Promise<Ended> {
+): Promise<CommandResult> {
   const child = startBaton(args, env)
   // it may exit without having read its input
   child.stdin.on('error', () => {})
   child.stdin.end(input)
-  return await endOf(child)
+  return await collectOutput(child)
 }

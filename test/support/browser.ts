@@ -9,9 +9,11 @@ export type BrowserStatus =
 
 /** Finds the browser in which pages are tested: `CHROMIUM_PATH`, or one of the usual names on the path. */
 export async function findBrowser(): Promise<BrowserStatus> {
-  const named = process.env['CHROMIUM_PATH']
+  const configuredPath = process.env['CHROMIUM_PATH']
   const folders = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '')
-  const candidates = named ? [named] : NAMES.flatMap((name) => folders.map((folder) => join(folder, name)))
+  const candidates = configuredPath
+    ? [configuredPath]
+    : NAMES.flatMap((name) => folders.map((folder) => join(folder, name)))
   for (const path of candidates) {
     try {
       await access(path, constants.X_OK)
@@ -20,8 +22,8 @@ export async function findBrowser(): Promise<BrowserStatus> {
       // try the next name
     }
   }
-  const unavailable = named
-    ? 'CHROMIUM_PATH names no program'
+  const unavailable = configuredPath
+    ? 'CHROMIUM_PATH is not an executable program'
     : 'no chromium on this machine (or in CHROMIUM_PATH)'
   return { path: null, unavailable }
 }

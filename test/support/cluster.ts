@@ -9,7 +9,7 @@ export interface Cluster extends AsyncDisposable {
   killPrimary(): Promise<void>
   /** Rejects writes, or accepts them again. @param reason null = accept them */
   blockWrites(reason: string | null): Promise<void>
-  /** Starts it again with the same data. */
+  /** Starts the primary again with the same data. */
   restartPrimary(): Promise<void>
 }
 
@@ -27,10 +27,10 @@ export async function startCluster(dataDirectory: string, replicaCount: number):
   let primary = await startPrimary()
   const replicas: SqldProcess[] = []
   for (let at = 0; at < replicaCount; at++) {
-    const ownPort = await stablePort()
+    const replicaPort = await stablePort()
     const serverArguments = ['--primary-grpc-url', `http://${grpc}`, '--http-primary-url', primaryUrl]
-    serverArguments.push('--http-self-url', `http://127.0.0.1:${ownPort}`)
-    replicas.push(await startSqld({ port: ownPort, serverArguments }))
+    serverArguments.push('--http-self-url', `http://127.0.0.1:${replicaPort}`)
+    replicas.push(await startSqld({ port: replicaPort, serverArguments }))
   }
   return {
     primaryUrl,

@@ -15,14 +15,14 @@ export class CountingProxy {
   }
 
   /** @param host replaces the host in requests */
-  static async start(target: string, host = hostOf(target)): Promise<CountingProxy> {
+  static async start(target: string, host = getHost(target)): Promise<CountingProxy> {
     const upstream = new URL(target)
     const { request } = upstream.protocol === 'https:' ? https : http
     const agent = new (upstream.protocol === 'https:' ? https : http).Agent({ keepAlive: true })
     const base = upstream.pathname.replace(/\/$/, '')
     const server = http.createServer((from, to) => {
       proxy.#requestCount += 1
-      const onward = request(
+      const forwarded = request(
         new URL(base + from.url, upstream),
         {
           method: from.method,
@@ -37,9 +37,9 @@ export class CountingProxy {
           response.pipe(to)
         },
       )
-      onward.on('error', () => to.destroy())
-      to.on('close', () => onward.destroy())
-      from.pipe(onward)
+      forwarded.on('error', () => to.destroy())
+      to.on('close', () => forwarded.destroy())
+      from.pipe(forwarded)
       const { bodies } = proxy
       if (bodies)
         void text(from).then(
@@ -68,7 +68,7 @@ export class CountingProxy {
 }
 
 /** libsql-server uses the first label of the host as the name of a database. */
-const hostOf = (target: string): string => {
+const getHost = (target: string): string => {
   const { host } = new URL(target)
   return host === '127.0.0.1' ? 'localhost' : host
 }

@@ -34,7 +34,7 @@ export class FaultProxy {
   readonly #agent = new http.Agent({ keepAlive: true })
   /** Chooses the fault of each request to a pipeline. */
   next: (body: string) => Fault = () => NO_FAULT
-  /** Responds like a server that supports only `/v2`. */
+  /** Whether to respond like a server that supports only `/v2`. */
   hidesV3 = false
 
   private constructor(upstream: URL) {
@@ -84,9 +84,9 @@ export class FaultProxy {
       return
     }
     if (fault.kind === 'delay') await new Promise((resolve) => setTimeout(resolve, fault.ms))
-    const leaving = new AbortController()
-    to.once('close', () => leaving.abort())
-    const response = await this.#forward(upstream, from, body, leaving.signal).catch(() => null)
+    const clientAbort = new AbortController()
+    to.once('close', () => clientAbort.abort())
+    const response = await this.#forward(upstream, from, body, clientAbort.signal).catch(() => null)
     if (fault.kind === 'delay-response') await new Promise((resolve) => setTimeout(resolve, fault.ms))
     if (fault.kind === 'hold-response') await fault.until
     if (response === null || fault.kind === 'drop-after') {

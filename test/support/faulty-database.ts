@@ -6,8 +6,9 @@ import { openTestServer, type TestDatabase } from './test-server.ts'
 /** The seed of random runs. Set `FAULT_SEED` to repeat a run. */
 export const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 
-/** Sizes and time limits of a run. */
-export const sizeOf = (variable: string, usual: number): number => Number(process.env[variable] ?? usual)
+/** Returns a size or time limit of a run. */
+export const runSize = (variable: string, defaultSize: number): number =>
+  Number(process.env[variable] ?? defaultSize)
 
 interface FaultyDatabase {
   readonly database: TestDatabase

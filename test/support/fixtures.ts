@@ -19,7 +19,7 @@ export async function holdWriteLock(db: Client): Promise<() => Promise<void>> {
   }
 }
 
-/** A read that counts for a while: counting to a million takes a few tenths of a second. */
+/** Returns a read that runs for a while: counting to a million takes a few tenths of a second. */
 export const slowRead = (count: number, result = 'max(i)'): string =>
   `with recursive n(i) as (select 1 union all select i + 1 from n where i < ${count}) select ${result} from n`
 
@@ -29,9 +29,9 @@ export const ENDLESS_READ =
 
 /** Collects all values of an iterator. */
 export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const all: T[] = []
-  for await (const item of items) all.push(item)
-  return all
+  const values: T[] = []
+  for await (const item of items) values.push(item)
+  return values
 }
 
 /** A write to table `t` that never ends: it holds the write lock until it is interrupted. */
@@ -39,9 +39,9 @@ export const ENDLESS_WRITE = `insert into t ${ENDLESS_READ}`
 
 /** Whether a promise settles before another one does. */
 export function settlesBefore(first: Promise<unknown>, second: Promise<unknown>): Promise<boolean> {
-  const settled = async (promise: Promise<unknown>, isFirst: boolean): Promise<boolean> => {
+  const waitFor = async (promise: Promise<unknown>, isFirst: boolean): Promise<boolean> => {
     await Promise.allSettled([promise])
     return isFirst
   }
-  return Promise.race([settled(first, true), settled(second, false)])
+  return Promise.race([waitFor(first, true), waitFor(second, false)])
 }

@@ -14,8 +14,8 @@ export class Issuer implements AsyncDisposable {
   customResponse: { readonly status: number; readonly body: string; readonly location?: string } | null = null
   /** Number of requests for the key set. */
   requestCount = 0
-  /** Resolves when it may respond. */
-  held: Promise<unknown> | null = null
+  /** The response waits for this promise. */
+  responseGate: Promise<unknown> | null = null
 
   private constructor() {
     this.#http = createServer((_, response) => void this.#respond(response))
@@ -23,7 +23,7 @@ export class Issuer implements AsyncDisposable {
 
   async #respond(response: ServerResponse): Promise<void> {
     this.requestCount += 1
-    await this.held
+    await this.responseGate
     const { status, body, location } = this.customResponse ?? {
       status: 200,
       body: JSON.stringify({ keys: [...this.keys.values()] }),
@@ -42,23 +42,20 @@ export class Issuer implements AsyncDisposable {
   }
 
   /** Creates a key, and adds its public half to the key set. */
-  add(kid: string, algorithm: Algorithm, more: object = {}, bits = 2_048): JsonWebKey {
+  add(kid: string, algorithm: Algorithm, extraFields: object = {}, rsaBits = 2_048): JsonWebKey {
     const { publicKey, privateKey } =
       algorithm === 'RS256'
-        ? generateKeyPairSync('rsa', { modulusLength: bits })
+        ? generateKeyPairSync('rsa', { modulusLength: rsaBits })
         : algorithm === 'ES256'
           ? generateKeyPairSync('ec', { namedCurve: 'P-256' })
           : generateKeyPairSync('ed25519')
-    const jwk = { ...publicKey.export({ format: 'jwk' }), kid, ...more }
+    const jwk = { ...publicKey.export({ format: 'jwk' }), kid, ...extraFields }
     this.keys.set(kid, jwk)
     this.#private.set(kid, { algorithm, key: privateKey })
     return jwk
   }
 
-  /**
-   * Creates a token. `header` and `seal` can make it invalid, and claims can be text that does not result from serializing an
-   * object.
-   */
+  /** Creates a token. `header` and `seal` can make it invalid. Claims passed as text are encoded unchanged. */
   token(kid: string, claims: object | string, header: object = {}, seal?: (text: Buffer) => Buffer): string {
     const secret = this.#private.get(kid)
     if (secret === undefined) throw new Error(`key ${kid} not found`)
@@ -67,10 +64,10 @@ export class Issuer implements AsyncDisposable {
       Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
     const text = `${part({ alg: algorithm, typ: 'JWT', kid, ...header })}.${part(claims)}`
     const bytes = Buffer.from(text)
-    const created =
+    const signature =
       seal?.(bytes) ??
       sign(algorithm === 'EdDSA' ? null : 'sha256', bytes, { key, dsaEncoding: 'ieee-p1363' })
-    return `${text}.${created.toString('base64url')}`
+    return `${text}.${signature.toString('base64url')}`
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

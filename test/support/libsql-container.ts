@@ -55,10 +55,11 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     })
     .start()
   const folder = await mkdtemp(join(tmpdir(), 'baton-image-'))
-  const addressOf = (port: number): string => `http://${container.getHost()}:${container.getMappedPort(port)}`
+  const getAddress = (port: number): string =>
+    `http://${container.getHost()}:${container.getMappedPort(port)}`
   project.provide('libsqlContainer', {
-    url: addressOf(HTTP_PORT),
-    adminUrl: addressOf(ADMIN_PORT),
+    url: getAddress(HTTP_PORT),
+    adminUrl: getAddress(ADMIN_PORT),
     adminKey,
     sqldPath: await copyProgram(container, folder),
   })
@@ -71,9 +72,9 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
 
 async function copyProgram(container: StartedTestContainer, folder: string): Promise<string> {
   const tar = spawn('tar', ['-x', '-C', folder], { stdio: ['pipe', 'inherit', 'inherit'] })
-  const ended = once(tar, 'close')
+  const whenClosed = once(tar, 'close')
   await pipeline(await container.copyArchiveFromContainer('/bin/sqld'), tar.stdin)
-  const [code] = (await ended) as [number]
+  const [code] = (await whenClosed) as [number]
   if (code !== 0) throw new Error(`tar exited with ${code}`)
   return join(folder, 'sqld')
 }

@@ -46,34 +46,34 @@ export class ObjectStore implements AsyncDisposable {
     const [, bucket = '', ...segments] = pathname.split('/').map(decodeURIComponent)
     const key = segments.join('/')
     if (bucket !== this.bucket) return fail(to, 404, 'NoSuchBucket')
-    if (key === '') return this.#ofBucket(from.method ?? 'GET', searchParams, to)
-    this.#ofObject(from.method ?? 'GET', key, Buffer.concat(parts), to)
+    if (key === '') return this.#respondForBucket(from.method ?? 'GET', searchParams, to)
+    this.#respondForObject(from.method ?? 'GET', key, Buffer.concat(parts), to)
   }
 
-  #ofBucket(method: string, query: URLSearchParams, to: ServerResponse): void {
+  #respondForBucket(method: string, query: URLSearchParams, to: ServerResponse): void {
     if (method !== 'GET') return void to.end()
     const prefix = query.get('prefix') ?? ''
-    const last = query.get('marker') ?? query.get('start-after') ?? query.get('continuation-token') ?? ''
+    const marker = query.get('marker') ?? query.get('start-after') ?? query.get('continuation-token') ?? ''
     const delimiter = query.get('delimiter') ?? ''
     const limit = Math.min(Number(query.get('max-keys') ?? MAX_LISTED), MAX_LISTED)
-    const found = this.keys.filter((key) => key.startsWith(prefix) && key > last)
-    const shared = (key: string): string | null => {
+    const matches = this.keys.filter((key) => key.startsWith(prefix) && key > marker)
+    const getCommonPrefix = (key: string): string | null => {
       const end = delimiter === '' ? -1 : key.indexOf(delimiter, prefix.length)
       return end < 0 ? null : key.slice(0, end + delimiter.length)
     }
-    const entries = [...new Set(found.map((key) => shared(key) ?? key))]
+    const entries = [...new Set(matches.map((key) => getCommonPrefix(key) ?? key))]
     const page = entries.slice(0, limit)
-    const isWhole = (entry: string): boolean => this.#objects.has(entry) && shared(entry) === null
-    const contents = page.filter(isWhole).map((key) => this.#describe(key))
+    const isObject = (entry: string): boolean => this.#objects.has(entry) && getCommonPrefix(entry) === null
+    const contents = page.filter(isObject).map((key) => this.#describe(key))
     const prefixes = page
-      .filter((entry) => !isWhole(entry))
+      .filter((entry) => !isObject(entry))
       .map((entry) => `<CommonPrefixes><Prefix>${xml(entry)}</Prefix></CommonPrefixes>`)
-    const more = page.length < entries.length
-    const next = more ? `<NextMarker>${xml(page.at(-1) ?? '')}</NextMarker>` : ''
+    const isTruncated = page.length < entries.length
+    const next = isTruncated ? `<NextMarker>${xml(page.at(-1) ?? '')}</NextMarker>` : ''
     to.setHeader('content-type', 'application/xml')
     to.end(
       `<?xml version="1.0" encoding="UTF-8"?><ListBucketResult><Name>${this.bucket}</Name>` +
-        `<Prefix>${xml(prefix)}</Prefix><MaxKeys>${limit}</MaxKeys><IsTruncated>${more}</IsTruncated>` +
+        `<Prefix>${xml(prefix)}</Prefix><MaxKeys>${limit}</MaxKeys><IsTruncated>${isTruncated}</IsTruncated>` +
         `${next}${contents.join('')}${prefixes.join('')}</ListBucketResult>`,
     )
   }
@@ -83,7 +83,7 @@ export class ObjectStore implements AsyncDisposable {
     return `<Contents><Key>${xml(key)}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><Size>${size}</Size></Contents>`
   }
 
-  #ofObject(method: string, key: string, body: Buffer, to: ServerResponse): void {
+  #respondForObject(method: string, key: string, body: Buffer, to: ServerResponse): void {
     if (method === 'PUT') {
       this.#objects.set(key, body)
       to.setHeader('etag', '"0"')

@@ -5,15 +5,18 @@ import { onTestFinished } from 'vitest'
 
 const PROGRAM = fileURLToPath(new URL('sqlite-session.ts', import.meta.url))
 
-/** SQLite in another process, which responds to each line with one line. */
-export function otherProgram(path: string): { run(line: string): Promise<string>; kill(): Promise<void> } {
+/** Starts SQLite in another process, which responds to each line with one line. */
+export function startOtherProgram(path: string): {
+  run(line: string): Promise<string>
+  kill(): Promise<void>
+} {
   const flags = ['--disable-warning=ExperimentalWarning', PROGRAM, path]
   const child = spawn(process.execPath, flags, { stdio: ['pipe', 'pipe', 'inherit'] })
-  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const whenExited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   const kill = async (): Promise<void> => {
     child.kill('SIGKILL')
-    await gone
+    await whenExited
   }
   onTestFinished(kill)
   return {

@@ -4,8 +4,8 @@ import { findTargets, type TargetName } from './targets.ts'
 
 /** The newest patch of each supported version of Kysely. */
 export type KyselyVersion = '0.28' | '0.29' | '0.30'
-/** The version in all projects that do not specify one. */
-const USUAL_KYSELY: KyselyVersion = '0.29'
+/** The version in projects that do not specify one. */
+const DEFAULT_KYSELY: KyselyVersion = '0.29'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -23,8 +23,8 @@ export const POLLING = { poll: { timeout: 60_000 } }
 /** Maximum number of concurrent tests of one file, which wait for seconds. */
 const MAX_CONCURRENCY = 24
 
-const fileOf = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
-const CONTAINER = fileOf('libsql-container.ts')
+const resolveFile = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
+const CONTAINER = resolveFile('libsql-container.ts')
 
 /** Time after which a test counts as hanging. It is long, so that no result depends on the speed of the machine. */
 export const TEST_TIMEOUT_MS = 180_000
@@ -69,8 +69,8 @@ export async function endToEndProjects() {
       maxConcurrency: MAX_CONCURRENCY,
       // files share a process, because a process for each file would take a quarter of the CPU time
       isolate: false,
-      setupFiles: [fileOf('end-processes.ts')],
-      provide: { target: name, kysely: USUAL_KYSELY },
+      setupFiles: [resolveFile('end-processes.ts')],
+      provide: { target: name, kysely: DEFAULT_KYSELY },
       // the database is shared, so the files run one at a time
       maxWorkers: name === 'url' ? 1 : MAX_WORKERS,
       ...(name === 'container' && { globalSetup: CONTAINER }),
@@ -86,7 +86,7 @@ export async function imageProjects() {
       ...project,
       name: 'container-sqld',
       include: ['test/server/cluster/*.test.ts', ...ON_OUR_SERVERS],
-      setupFiles: [...project.setupFiles, fileOf('sqld-of-image.ts')],
+      setupFiles: [...project.setupFiles, resolveFile('sqld-of-image.ts')],
       provide: { ...project.provide, target: 'sqld' as const },
     }))
 }
@@ -95,13 +95,13 @@ export async function imageProjects() {
  * The server on which other versions of Kysely and Drizzle are tested. Differences between versions do not depend on the
  * server, so each version runs on all servers only with `TEST_RELEASE=1`, which `npm run test:release` sets.
  */
-const SERVER_OF: Readonly<Record<string, TargetName>> = {
+const SERVER_BY_VERSION: Readonly<Record<string, TargetName>> = {
   'drizzle-0.44': 'embedded',
   'kysely-0.28': 'sqld',
   'kysely-0.30': 'embedded',
 }
 const isTested = (name: string, target: string): boolean =>
-  (SERVER_OF[name] ?? target) === target || process.env['TEST_RELEASE'] !== undefined
+  (SERVER_BY_VERSION[name] ?? target) === target || process.env['TEST_RELEASE'] !== undefined
 
 /** Versions of Drizzle other than that of the end-to-end tests, and the tests that run on each. */
 const DRIZZLE_VERSIONS = [

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { SerializedError, TestModule } from 'vitest/node'
-import { summaryOf } from './summary-reporter.ts'
+import { summarize } from './summary-reporter.ts'
 
 /** A test file as vitest reports it. @param states the states of its tests, in order */
 const testFile = (
@@ -13,18 +13,18 @@ const testFile = (
     relativeModuleId: name,
     project: { name: 'unit' },
     state: () => state,
-    children: { allTests: () => states.map((each) => ({ result: () => ({ state: each }) })) },
+    children: { allTests: () => states.map((testState) => ({ result: () => ({ state: testState }) })) },
   }) as unknown as TestModule
 
 test('counts a file whose process crashed as one failure, in addition to the tests that had failed before', () => {
   const crash: SerializedError = { name: 'Error', message: 'Worker exited unexpectedly with signal SIGABRT' }
   const crashed = testFile('crashed.test.ts', ['passed', 'failed', 'pending'])
   const passed = testFile('passed.test.ts', ['passed', 'skipped'])
-  expect(summaryOf([crashed, passed], [crash])).toMatchObject({ passed: 2, failed: 2, skipped: 2 })
+  expect(summarize([crashed, passed], [crash])).toMatchObject({ passed: 2, failed: 2, skipped: 2 })
 })
 
 test('counts a file that cannot be loaded as failed', () => {
-  expect(summaryOf([testFile('unloaded.test.ts', [], 'failed')], [])).toMatchObject({
+  expect(summarize([testFile('unloaded.test.ts', [], 'failed')], [])).toMatchObject({
     passed: 0,
     failed: 1,
     skipped: 0,

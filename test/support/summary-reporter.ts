@@ -8,13 +8,13 @@ import { findTargets } from './targets.ts'
  * afterwards, with a final line `N passed, N failed`.
  */
 class SummaryReporter implements Reporter {
-  #missing: string | null = null
-  #found: Promise<unknown> = Promise.resolve()
+  #missingBrowser: string | null = null
+  #detected: Promise<unknown> = Promise.resolve()
 
   onInit(): void {
     const browser = findBrowser().then(({ path, unavailable }) => {
       console.log(`browser under test: ${path === null ? `NOT used, ${unavailable}` : `${path} used`}`)
-      if (unavailable !== null) this.#missing = `browser tests did NOT run: ${unavailable}`
+      if (unavailable !== null) this.#missingBrowser = `browser tests did NOT run: ${unavailable}`
     })
     const servers = findTargets().then((targets) => {
       for (const { name, unavailable } of targets) {
@@ -23,23 +23,23 @@ class SummaryReporter implements Reporter {
         )
       }
     })
-    this.#found = Promise.all([browser, servers])
+    this.#detected = Promise.all([browser, servers])
   }
 
   async onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): Promise<void> {
     // a short run may end before the browser and the servers were detected
-    await this.#found
-    const { perProject, notes, ...summary } = summaryOf(modules, errors)
+    await this.#detected
+    const { perProject, notes, ...summary } = summarize(modules, errors)
     const summaryFile = process.env['BATON_TEST_SUMMARY']
     if (summaryFile !== undefined) writeFileSync(summaryFile, JSON.stringify(summary))
     const { passed, failed, skipped } = summary
     const line = `${passed} passed, ${failed} failed`
-    const leftOut = process.env['BATON_TEST_LEFT_OUT']
+    const excluded = process.env['BATON_TEST_LEFT_OUT']
     // after the last lines of the default reporter
     process.on('exit', () => {
       for (const [name, passed] of perProject) console.log(`${name}: ${passed} passed`)
-      if (this.#missing !== null) console.log(this.#missing)
-      if (leftOut !== undefined) console.log(`NOT run: ${leftOut}`)
+      if (this.#missingBrowser !== null) console.log(this.#missingBrowser)
+      if (excluded !== undefined) console.log(`NOT run: ${excluded}`)
       for (const [note, count] of notes) console.log(`${count} tests did NOT run: ${note}`)
       console.log(skipped > 0 ? `${line}, ${skipped} skipped` : line)
     })
@@ -57,7 +57,7 @@ interface Summary {
 }
 
 /** Counts tests. A file whose process crashed has one error, and tests that had not begun count as skipped. */
-export function summaryOf(modules: readonly TestModule[], errors: readonly SerializedError[]): Summary {
+export function summarize(modules: readonly TestModule[], errors: readonly SerializedError[]): Summary {
   const counts = { passed: 0, failed: errors.length, skipped: 0 }
   const perProject = new Map<string, number>()
   const notes = new Map<string, number>()

@@ -22,26 +22,26 @@ export function findTargets(): Promise<TargetStatus[]> {
 }
 
 async function probe(): Promise<TargetStatus[]> {
-  const wanted = process.env['TEST_TARGETS']?.split(',')
-  const found: TargetStatus[] = [
+  const requested = process.env['TEST_TARGETS']?.split(',')
+  const statuses: TargetStatus[] = [
     { name: 'embedded', unavailable: null },
-    { name: 'sqld', unavailable: await sqldProblem() },
+    { name: 'sqld', unavailable: await findSqldProblem() },
     {
       name: 'url',
       unavailable: process.env['TEST_DATABASE_URL'] ? null : 'TEST_DATABASE_URL is not set',
     },
-    { name: 'container', unavailable: await containerProblem() },
+    { name: 'container', unavailable: await findContainerProblem() },
     // not every test passes on it; its own tests are in `tursodb`, and always run
-    ...(wanted?.includes('tursodb') ? [{ name: 'tursodb' as const, unavailable: tursodbProblem }] : []),
+    ...(requested?.includes('tursodb') ? [{ name: 'tursodb' as const, unavailable: tursodbProblem }] : []),
   ]
-  return found.map((target) =>
-    wanted && !wanted.includes(target.name)
+  return statuses.map((target) =>
+    requested && !requested.includes(target.name)
       ? { name: target.name, unavailable: 'not in TEST_TARGETS' }
       : target,
   )
 }
 
-async function sqldProblem(): Promise<string | null> {
+async function findSqldProblem(): Promise<string | null> {
   const { findSqld } = await import('@batonsql/local-server/sqld')
   try {
     await findSqld()
@@ -55,7 +55,7 @@ async function sqldProblem(): Promise<string | null> {
   }
 }
 
-async function containerProblem(): Promise<string | null> {
+async function findContainerProblem(): Promise<string | null> {
   try {
     await getContainerRuntimeClient()
     return null

@@ -13,16 +13,16 @@ export const terminalProblem: string | null =
 export class Terminal {
   readonly #child: ChildProcessWithoutNullStreams
   readonly #closed: Promise<unknown[]>
-  #seen = ''
+  #output = ''
 
-  /** @param state directory for the command's state */
-  constructor(args: readonly string[], state: string, env: Readonly<Record<string, string>> = {}) {
+  /** @param stateDirectory directory for the command's state */
+  constructor(args: readonly string[], stateDirectory: string, env: Readonly<Record<string, string>> = {}) {
     const command = batonCommand(args).map((word) => `'${word}'`)
-    const own = batonEnv({ NO_COLOR: '1', TERM: 'xterm', XDG_STATE_HOME: state, ...env })
-    this.#child = spawn('script', ['-qec', command.join(' '), '/dev/null'], { env: own })
+    const terminalEnv = batonEnv({ NO_COLOR: '1', TERM: 'xterm', XDG_STATE_HOME: stateDirectory, ...env })
+    this.#child = spawn('script', ['-qec', command.join(' '), '/dev/null'], { env: terminalEnv })
     endWithTests(this.#child)
     this.#closed = once(this.#child, 'close')
-    this.#child.stdout.on('data', (part) => (this.#seen += part))
+    this.#child.stdout.on('data', (part) => (this.#output += part))
   }
 
   type(keys: string): void {
@@ -30,11 +30,11 @@ export class Terminal {
   }
 
   /** Waits until a text is shown; returns and discards all output up to and including it. */
-  async sees(text: string): Promise<string> {
-    await vi.waitFor(() => expect(this.#seen).toContain(text), { timeout: 60_000 })
-    const end = this.#seen.indexOf(text) + text.length
-    const before = this.#seen.slice(0, end)
-    this.#seen = this.#seen.slice(end)
+  async waitForText(text: string): Promise<string> {
+    await vi.waitFor(() => expect(this.#output).toContain(text), { timeout: 60_000 })
+    const end = this.#output.indexOf(text) + text.length
+    const before = this.#output.slice(0, end)
+    this.#output = this.#output.slice(end)
     return before
   }
 
@@ -42,8 +42,8 @@ export class Terminal {
   async run(line: string, prompt = 'baton> '): Promise<string> {
     this.type(`${line}\n`)
     // the terminal echoes typed text
-    await this.sees(line.slice(-1))
-    return await this.sees(prompt)
+    await this.waitForText(line.slice(-1))
+    return await this.waitForText(prompt)
   }
 
   async end(): Promise<number> {

@@ -10,7 +10,7 @@ import { TursodbServer } from './tursodb-server.ts'
 export interface TestDatabase {
   readonly url: string
   readonly authToken?: string
-  /** The same, as the configuration of a client. */
+  /** The URL and the token, as the configuration of a client. */
   readonly config: { readonly url: string; readonly authToken: string | undefined }
   /** HTTP requests that have reached the server for this database. */
   requestCount(): number
@@ -32,7 +32,7 @@ afterAll(closeTestServers)
 /** Starts the server that this test run uses; it is stopped after the file, even if a hook has started it. */
 export async function openTestServer(): Promise<TestServer> {
   const target = inject('target')
-  const throughProxy = async (url: string, authToken?: string, host?: string): Promise<TestDatabase> => {
+  const openProxied = async (url: string, authToken?: string, host?: string): Promise<TestDatabase> => {
     const proxy = await CountingProxy.start(url, host)
     cleanUp.push(() => proxy.close())
     const config = { url: proxy.url, authToken }
@@ -57,7 +57,7 @@ export async function openTestServer(): Promise<TestServer> {
       async createDatabase() {
         const sqld = await startSqld({ namespaces: false })
         cleanUp.push(() => sqld.close())
-        return await throughProxy(sqld.url)
+        return await openProxied(sqld.url)
       },
     }
   }
@@ -82,7 +82,7 @@ export async function openTestServer(): Promise<TestServer> {
           body: '{}',
         })
         if (!created.ok) throw new Error(`no database ${name}: ${created.status} ${await created.text()}`)
-        return await throughProxy(url, undefined, `${name}.localhost`)
+        return await openProxied(url, undefined, `${name}.localhost`)
       },
     }
   }
@@ -91,7 +91,7 @@ export async function openTestServer(): Promise<TestServer> {
   return {
     async createDatabase() {
       await dropEverything(url, authToken)
-      return await throughProxy(url, authToken)
+      return await openProxied(url, authToken)
     },
   }
 }

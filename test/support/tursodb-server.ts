@@ -113,35 +113,35 @@ export class TursodbServer {
     }
     if (baton !== null) this.#streams.delete(baton)
     const next = randomUUID()
-    const closes = path === 'pipeline' && requests.at(-1)?.type === 'close'
-    if (!closes) this.#streams.set(next, connection)
-    const head = { baton: closes ? null : next, base_url: null }
+    const closesStream = path === 'pipeline' && requests.at(-1)?.type === 'close'
+    if (!closesStream) this.#streams.set(next, connection)
+    const head = { baton: closesStream ? null : next, base_url: null }
     if (path === 'pipeline') {
       const results = requests.map((operation) => reply(connection, operation))
       response.end(JSON.stringify({ ...head, results }))
     } else {
-      const entries = runBatch(connection, batch).flatMap((outcome, step) => entriesOf(outcome, step))
+      const entries = runBatch(connection, batch).flatMap((outcome, step) => toEntries(outcome, step))
       response.end([head, ...entries].map((entry) => `${JSON.stringify(entry)}\n`).join(''))
     }
-    if (closes) connection.close()
+    if (closesStream) connection.close()
   }
 }
 
 function reply(connection: Connection, { type, sql, stmt, batch }: Operation): object {
-  const ok = (fields: object): object => ({ type: 'ok', response: { type, ...fields } })
+  const succeed = (fields: object): object => ({ type: 'ok', response: { type, ...fields } })
   try {
-    if (type === 'execute') return ok({ result: run(connection, stmt) })
+    if (type === 'execute') return succeed({ result: run(connection, stmt) })
     if (type === 'sequence') connection.exec(sql)
-    if (type === 'get_autocommit') return ok({ is_autocommit: !connection.inTransaction })
+    if (type === 'get_autocommit') return succeed({ is_autocommit: !connection.inTransaction })
     if (type === 'describe') {
-      const cols = columnsOf(connection.prepare(sql))
-      return ok({ result: { params: [], cols, is_explain: false, is_readonly: false } })
+      const cols = getColumns(connection.prepare(sql))
+      return succeed({ result: { params: [], cols, is_explain: false, is_readonly: false } })
     }
-    if (type !== 'batch') return ok({})
+    if (type !== 'batch') return succeed({})
     const outcomes = runBatch(connection, batch)
     const step_results = outcomes.map((outcome) => (outcome && 'result' in outcome ? outcome.result : null))
     const step_errors = outcomes.map((outcome) => (outcome && 'error' in outcome ? outcome.error : null))
-    return ok({ result: { step_results, step_errors } })
+    return succeed({ result: { step_results, step_errors } })
   } catch (error) {
     return { type: 'error', error: { message: (error as Error).message } }
   }
@@ -167,7 +167,7 @@ function runBatch(connection: Connection, { steps }: Batch): Outcome[] {
   return outcomes
 }
 
-function entriesOf(outcome: Outcome, step: number): object[] {
+function toEntries(outcome: Outcome, step: number): object[] {
   if (outcome === null) return []
   if ('error' in outcome) return [{ type: 'step_error', step, error: outcome.error }]
   const { cols, rows, ...end } = outcome.result
@@ -180,20 +180,20 @@ function entriesOf(outcome: Outcome, step: number): object[] {
 
 type Prepared = ReturnType<Connection['prepare']>
 
-const columnsOf = (statement: Prepared): Result['cols'] =>
+const getColumns = (statement: Prepared): Result['cols'] =>
   (statement.columns() as { name: string; type: string | null }[]).map(({ name, type }) => ({
     name,
     decltype: type,
   }))
 
-function run(connection: Connection, { sql, args = [], named_args: named = [] }: WireStatement): Result {
+function run(connection: Connection, { sql, args = [], named_args: namedArgs = [] }: WireStatement): Result {
   const native = (connection as unknown as { db: { totalChanges(): number } }).db
   const before = native.totalChanges()
   const statement = connection.prepare(sql)
-  const cols = columnsOf(statement)
+  const cols = getColumns(statement)
   const values =
-    named.length > 0
-      ? [Object.fromEntries(named.map(({ name, value }) => [name.replace(/^[:@$]/, ''), decode(value)]))]
+    namedArgs.length > 0
+      ? [Object.fromEntries(namedArgs.map(({ name, value }) => [name.replace(/^[:@$]/, ''), decode(value)]))]
       : args.map(decode)
   try {
     const rows = statement

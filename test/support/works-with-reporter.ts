@@ -1,8 +1,10 @@
 import { writeFileSync } from 'node:fs'
 import type { Reporter, TestModule } from 'vitest/node'
-import { FIGURES, type Figure, figureKey, LIBRARY_TESTS, readFigures, versionOf } from './works-with.ts'
+import { FIGURES, type Figure, figureKey, getVersion, LIBRARY_TESTS, readFigures } from './works-with.ts'
 
-/** Records how many tests of each library passed, for docs/works-with.md. It keeps the figures of files that did not run. */
+/**
+ * Records how many tests of each library passed, for docs/works-with.md. Preserves the figures of files that did not run.
+ */
 class WorksWithReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     const figures: Record<string, Figure> = readFigures()
@@ -17,13 +19,13 @@ class WorksWithReporter implements Reporter {
         const server = name === 'packages' ? 'embedded' : name
         if (server !== 'embedded' && server !== 'sqld') continue
         const passed = tests.filter((test) => test.result().state === 'passed').length
-        figures[figureKey(entry, server)] = { version: versionOf(entry), passed, total: tests.length }
+        figures[figureKey(entry, server)] = { version: getVersion(entry), passed, total: tests.length }
       }
-    const known = LIBRARY_TESTS.flatMap((entry) =>
+    const keys = LIBRARY_TESTS.flatMap((entry) =>
       ['embedded', 'sqld'].map((server) => figureKey(entry, server)),
     )
-    const kept = known.flatMap((key) => (figures[key] ? [[key, figures[key]] as const] : []))
-    writeFileSync(FIGURES, `${JSON.stringify(Object.fromEntries(kept), null, 2)}\n`)
+    const currentFigures = keys.flatMap((key) => (figures[key] ? [[key, figures[key]] as const] : []))
+    writeFileSync(FIGURES, `${JSON.stringify(Object.fromEntries(currentFigures), null, 2)}\n`)
   }
 }
 

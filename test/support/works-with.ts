@@ -17,7 +17,7 @@ export interface LibraryTests {
   readonly installedIn?: string
 }
 
-const works = (file: string): string => `test/adapters/works-with/${file}.test.ts`
+const worksWithFile = (file: string): string => `test/adapters/works-with/${file}.test.ts`
 const OVERRIDES = 'test/packages/overrides.test.ts'
 const override = (library: string, packageName: keyof typeof LIBRARIES, test: string): LibraryTests => ({
   library,
@@ -34,13 +34,13 @@ export const LIBRARY_TESTS: readonly LibraryTests[] = [
     const name = through.toLowerCase()
     const tests = `better-auth's suite with ${name}`
     return [
-      { ...library, suite: '@better-auth/test-utils', file: works('suites/better-auth'), tests },
-      { ...library, file: works('better-auth'), tests: `better-auth with ${name}` },
+      { ...library, suite: '@better-auth/test-utils', file: worksWithFile('suites/better-auth'), tests },
+      { ...library, file: worksWithFile('better-auth'), tests: `better-auth with ${name}` },
       {
         ...library,
         library: 'Auth.js',
         packageName: `@auth/${name}-adapter`,
-        file: works('auth-js'),
+        file: worksWithFile('auth-js'),
         tests: `Auth.js with ${name}`,
       },
     ]
@@ -49,14 +49,14 @@ export const LIBRARY_TESTS: readonly LibraryTests[] = [
     library: 'MikroORM',
     packageName: '@mikro-orm/sql',
     through: 'Kysely',
-    file: works('suites/mikro-orm'),
+    file: worksWithFile('suites/mikro-orm'),
     installedIn,
   },
   {
     library: 'ZenStack',
     packageName: '@zenstackhq/orm',
     through: 'Kysely',
-    file: works('zenstack'),
+    file: worksWithFile('zenstack'),
     installedIn,
   },
   ...['kysely-ctl', 'kysely-codegen'].map((library) => ({
@@ -71,7 +71,7 @@ export const LIBRARY_TESTS: readonly LibraryTests[] = [
     library: 'drizzle-seed',
     packageName: 'drizzle-seed',
     through: 'Drizzle',
-    file: works('drizzle-seed'),
+    file: worksWithFile('drizzle-seed'),
     installedIn,
   },
   {
@@ -103,13 +103,13 @@ export const SERVERS = ['embedded', 'sqld'] as const
 export const figureKey = ({ file, tests = '', packageName, through }: LibraryTests, server: string): string =>
   [packageName, through, file, tests, server].join(' | ')
 
-/** The version that is installed, or that `test/packages` installs. */
-export function versionOf({ packageName, installedIn }: LibraryTests): string {
+/** Returns the version that is installed, or that `test/packages` installs. */
+export function getVersion({ packageName, installedIn }: LibraryTests): string {
   if (installedIn === undefined) return LIBRARIES[packageName as keyof typeof LIBRARIES]
-  return installedVersion(packageName, installedIn)
+  return getInstalledVersion(packageName, installedIn)
 }
 
-export function installedVersion(packageName: string, folder: string): string {
+export function getInstalledVersion(packageName: string, folder: string): string {
   const manifest = new URL(`../../${folder}/node_modules/${packageName}/package.json`, import.meta.url)
   return (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version
 }

@@ -1,5 +1,5 @@
 import { type Client, type ClientConfig, createClient } from '@batonsql/core'
-import { IDS, INSERT, idOf, ROWS, SELECT, type Subject, TRANSACTION, VECTORS } from '../../lib/subject.ts'
+import { IDS, INSERT, ROWS, SELECT, type Subject, TRANSACTION, toId, VECTORS } from '../../lib/subject.ts'
 
 export const open = (url: string): Subject => openWith({ url })
 
@@ -8,12 +8,12 @@ export function openWith(config: ClientConfig): Subject {
   const batch = (size: number) => (at: number) => db.batch(inserts(at, size))
   return {
     operations: {
-      select: (at) => db.execute(SELECT, [idOf(at)]),
-      insert: (at) => db.execute(INSERT, [idOf(at), 'text']),
-      transaction: (at) => transaction(db, idOf(at)),
+      select: (at) => db.execute(SELECT, [toId(at)]),
+      insert: (at) => db.execute(INSERT, [toId(at), 'text']),
+      transaction: (at) => transaction(db, toId(at)),
       transactionAtOnce: (at) =>
         db.transaction((tx) =>
-          Promise.all(Array.from({ length: 5 }, (_, offset) => tx.execute(SELECT, [idOf(at + offset)]))),
+          Promise.all(Array.from({ length: 5 }, (_, offset) => tx.execute(SELECT, [toId(at + offset)]))),
         ),
       batch10: batch(10),
       batch100: batch(100),

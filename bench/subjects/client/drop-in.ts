@@ -1,5 +1,5 @@
 import { createClient } from '@batonsql/libsql-client/http'
 import type { Subject } from '../../lib/subject.ts'
-import { subjectOf } from './libsql-client.ts'
+import { createSubject } from './libsql-client.ts'
 
-export const open = (url: string): Subject => subjectOf(createClient({ url, intMode: 'bigint' }))
+export const open = (url: string): Subject => createSubject(createClient({ url, intMode: 'bigint' }))

@@ -1,24 +1,26 @@
 import { type Client, createClient } from '@libsql/client/http'
-import { INSERT, idOf, ROWS, SELECT, type Subject, TRANSACTION, VECTORS } from '../../lib/subject.ts'
+import { INSERT, ROWS, SELECT, type Subject, TRANSACTION, toId, VECTORS } from '../../lib/subject.ts'
 import { inserts } from './baton.ts'
 
-export const open = (url: string): Subject => subjectOf(createClient({ url, intMode: 'bigint' }))
+export const open = (url: string): Subject => createSubject(createClient({ url, intMode: 'bigint' }))
 
 /** Also used for the drop-in replacement. */
-export function subjectOf(db: Client): Subject {
+export function createSubject(db: Client): Subject {
   const batch = (size: number) => (at: number) => db.batch(inserts(at, size), 'write')
   return {
     operations: {
-      select: (at) => db.execute({ sql: SELECT, args: [idOf(at)] }),
-      insert: (at) => db.execute({ sql: INSERT, args: [idOf(at), 'text'] }),
+      select: (at) => db.execute({ sql: SELECT, args: [toId(at)] }),
+      insert: (at) => db.execute({ sql: INSERT, args: [toId(at), 'text'] }),
       async transaction(at) {
         const tx = await db.transaction('write')
-        for (const sql of TRANSACTION) await tx.execute({ sql, args: [idOf(at)] })
+        for (const sql of TRANSACTION) await tx.execute({ sql, args: [toId(at)] })
         await tx.commit()
       },
       async transactionAtOnce(at) {
         const tx = await db.transaction('write')
-        await Promise.all([0, 1, 2, 3, 4].map((more) => tx.execute({ sql: SELECT, args: [idOf(at + more)] })))
+        await Promise.all(
+          [0, 1, 2, 3, 4].map((offset) => tx.execute({ sql: SELECT, args: [toId(at + offset)] })),
+        )
         await tx.commit()
       },
       batch10: batch(10),

@@ -1,5 +1,5 @@
 import { connect } from '@tursodatabase/serverless'
-import { INSERT, idOf, ROWS, SELECT, type Subject, TRANSACTION, VECTORS } from '../../lib/subject.ts'
+import { INSERT, ROWS, SELECT, type Subject, TRANSACTION, toId, VECTORS } from '../../lib/subject.ts'
 import { inserts } from './baton.ts'
 
 export function open(url: string): Subject {
@@ -11,13 +11,13 @@ export function open(url: string): Subject {
     )
   return {
     operations: {
-      select: (at) => db.all(SELECT, idOf(at)),
-      insert: (at) => db.run(INSERT, idOf(at), 'text'),
+      select: (at) => db.all(SELECT, toId(at)),
+      insert: (at) => db.run(INSERT, toId(at), 'text'),
       // a connection runs one transaction at a time
       async transaction(at) {
         const run = db.transactionAsync(
           async (tx: { all(sql: string, ...args: unknown[]): Promise<unknown> }) => {
-            for (const sql of TRANSACTION) await tx.all(sql, idOf(at))
+            for (const sql of TRANSACTION) await tx.all(sql, toId(at))
           },
         )
         await run()

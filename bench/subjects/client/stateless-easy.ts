@@ -1,5 +1,5 @@
 import { createClient } from 'libsql-stateless-easy'
-import { INSERT, idOf, ROWS, SELECT, type Subject, VECTORS } from '../../lib/subject.ts'
+import { INSERT, ROWS, SELECT, type Subject, toId, VECTORS } from '../../lib/subject.ts'
 import { inserts } from './baton.ts'
 
 /** This client does not support transactions. */
@@ -8,8 +8,8 @@ export function open(url: string): Subject {
   const batch = (size: number) => (at: number) => db.batch(inserts(at, size), 'write')
   return {
     operations: {
-      select: (at) => db.execute({ sql: SELECT, args: [idOf(at)] }),
-      insert: (at) => db.execute({ sql: INSERT, args: [idOf(at), 'text'] }),
+      select: (at) => db.execute({ sql: SELECT, args: [toId(at)] }),
+      insert: (at) => db.execute({ sql: INSERT, args: [toId(at), 'text'] }),
       batch10: batch(10),
       batch100: batch(100),
       rows: async () => (await db.execute(ROWS)).rows.length,

@@ -3,11 +3,11 @@ import {
   CURSOR,
   IDS,
   INSERT,
-  idOf,
   ROWS,
   SELECT,
   type Subject,
   TRANSACTION,
+  toId,
   VECTORS,
 } from '../../lib/subject.ts'
 
@@ -19,7 +19,7 @@ interface Response {
 }
 
 const GUARD = '"condition":{"type":"not","cond":{"type":"is_autocommit"}}'
-const ok = (step: number): string => `"condition":{"type":"ok","step":${step}}`
+const conditionOk = (step: number): string => `"condition":{"type":"ok","step":${step}}`
 
 /** The baseline: sends the same requests as core, written by hand, and only parses the responses. */
 export function open(url: string, token = ''): Subject {
@@ -34,59 +34,61 @@ export function open(url: string, token = ''): Subject {
   }
   const stmt = (sql: string, id: number, text?: string): string =>
     `{"sql":"${sql}","args":[{"type":"integer","value":"${id}"}${text === undefined ? '' : `,{"type":"text","value":"${text}"}`}]}`
-  const alone = (statement: string): Promise<Response> =>
+  const runSingle = (statement: string): Promise<Response> =>
     post('/v2/pipeline', `{"requests":[{"type":"execute","stmt":${statement}},{"type":"close"}]}`)
-  const steps = (
+  const runSteps = (
     path: string,
     baton: string | null,
-    all: readonly string[],
+    stepTexts: readonly string[],
     close = false,
   ): Promise<Response> =>
     post(
       path,
-      `{${baton === null ? '' : `"baton":"${baton}",`}"requests":[{"type":"batch","batch":{"steps":[${all.join()}]}}${close ? ',{"type":"close"}' : ''}]}`,
+      `{${baton === null ? '' : `"baton":"${baton}",`}"requests":[{"type":"batch","batch":{"steps":[${stepTexts.join()}]}}${close ? ',{"type":"close"}' : ''}]}`,
     )
-  const onStream = steps.bind(null, '/v3/pipeline')
-  const rowsOf = async (sql: string): Promise<number> =>
-    (await alone(`{"sql":"${sql}"}`)).results[0]?.response?.result.rows.length ?? 0
+  const runOnStream = runSteps.bind(null, '/v3/pipeline')
+  const countRows = async (sql: string): Promise<number> =>
+    (await runSingle(`{"sql":"${sql}"}`)).results[0]?.response?.result.rows.length ?? 0
   const batch = (size: number) => (at: number) => {
     const inserts = Array.from(
       { length: size },
-      (_, more) => `{"stmt":${stmt(INSERT, ((at + more) % IDS) + 1, 'text')},${ok(more)}}`,
+      (_, offset) => `{"stmt":${stmt(INSERT, ((at + offset) % IDS) + 1, 'text')},${conditionOk(offset)}}`,
     )
     const end = [
-      `{"stmt":{"sql":"COMMIT"},${ok(size)}}`,
+      `{"stmt":{"sql":"COMMIT"},${conditionOk(size)}}`,
       `{"stmt":{"sql":"ROLLBACK"},"condition":{"type":"not","cond":{"type":"ok","step":${size + 1}}}}`,
     ]
-    return steps('/v2/pipeline', null, ['{"stmt":{"sql":"BEGIN IMMEDIATE"}}', ...inserts, ...end], true)
+    return runSteps('/v2/pipeline', null, ['{"stmt":{"sql":"BEGIN IMMEDIATE"}}', ...inserts, ...end], true)
   }
-  const begin = (first: string): string[] => [
+  const beginWith = (first: string): string[] => [
     '{"stmt":{"sql":"BEGIN IMMEDIATE"}}',
-    `{"stmt":${first},${ok(0)}}`,
+    `{"stmt":${first},${conditionOk(0)}}`,
   ]
   const commit = `{"stmt":{"sql":"COMMIT"},${GUARD}}`
   return {
     operations: {
-      select: (at) => alone(stmt(SELECT, idOf(at))),
-      insert: (at) => alone(stmt(INSERT, idOf(at), 'text')),
+      select: (at) => runSingle(stmt(SELECT, toId(at))),
+      insert: (at) => runSingle(stmt(INSERT, toId(at), 'text')),
       async transaction(at) {
-        const id = idOf(at)
+        const id = toId(at)
         const [first, second, third] = TRANSACTION
-        let { baton } = await onStream(null, begin(stmt(first, id)))
-        baton = (await onStream(baton, [`{"stmt":${stmt(second, id)},${GUARD}}`])).baton
-        baton = (await onStream(baton, [`{"stmt":${stmt(third, id)},${GUARD}}`])).baton
-        await onStream(baton, [commit], true)
+        let { baton } = await runOnStream(null, beginWith(stmt(first, id)))
+        baton = (await runOnStream(baton, [`{"stmt":${stmt(second, id)},${GUARD}}`])).baton
+        baton = (await runOnStream(baton, [`{"stmt":${stmt(third, id)},${GUARD}}`])).baton
+        await runOnStream(baton, [commit], true)
       },
       async transactionAtOnce(at) {
-        const others = [1, 2, 3, 4].map((more) => `{"stmt":${stmt(SELECT, idOf(at + more))},${GUARD}}`)
-        const { baton } = await onStream(null, [...begin(stmt(SELECT, idOf(at))), ...others])
-        await onStream(baton, [commit], true)
+        const laterSteps = [1, 2, 3, 4].map(
+          (offset) => `{"stmt":${stmt(SELECT, toId(at + offset))},${GUARD}}`,
+        )
+        const { baton } = await runOnStream(null, [...beginWith(stmt(SELECT, toId(at))), ...laterSteps])
+        await runOnStream(baton, [commit], true)
       },
       batch10: batch(10),
       batch100: batch(100),
       batch10000: batch(10_000),
-      rows: () => rowsOf(ROWS),
-      vectors: () => rowsOf(VECTORS),
+      rows: () => countRows(ROWS),
+      vectors: () => countRows(VECTORS),
       async cursor() {
         const body = `{"batch":{"steps":[{"stmt":{"sql":"${CURSOR}"}}]}}`
         const response = await pool.request({ method: 'POST', path: '/v3/cursor', headers, body })

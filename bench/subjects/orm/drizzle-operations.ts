@@ -1,10 +1,10 @@
 import { eq, sql } from 'drizzle-orm'
 import type { BaseSQLiteDatabase } from 'drizzle-orm/sqlite-core'
-import { idOf, type Subject } from '../../lib/subject.ts'
+import { type Subject, toId } from '../../lib/subject.ts'
 import { account, item, log, type schema } from './schema.ts'
 
 /** The operations with Drizzle, for any driver. */
-export function overDriver(
+export function openWithDatabase(
   db: BaseSQLiteDatabase<'async', unknown, typeof schema>,
   close: () => Promise<unknown>,
 ): Subject {
@@ -14,24 +14,24 @@ export function overDriver(
         db
           .select()
           .from(item)
-          .where(eq(item.id, idOf(at))),
+          .where(eq(item.id, toId(at))),
       ormInsert: (at) =>
         db
           .insert(log)
-          .values({ a: idOf(at), b: 'text' })
+          .values({ a: toId(at), b: 'text' })
           .returning(),
-      ormRelational: (at) => db.query.item.findMany({ where: eq(item.id, idOf(at)), with: { posts: true } }),
+      ormRelational: (at) => db.query.item.findMany({ where: eq(item.id, toId(at)), with: { posts: true } }),
       ormTransaction: (at) =>
         db.transaction(async (tx) => {
           await tx
             .select({ cents: account.cents })
             .from(account)
-            .where(eq(account.id, idOf(at)))
+            .where(eq(account.id, toId(at)))
           for (const by of [-1, 1]) {
             await tx
               .update(account)
               .set({ cents: sql`cents + ${by}` })
-              .where(eq(account.id, idOf(at)))
+              .where(eq(account.id, toId(at)))
           }
         }),
     },

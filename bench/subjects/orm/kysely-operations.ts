@@ -1,6 +1,6 @@
 import { type Dialect, Kysely, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
-import { idOf, type Subject } from '../../lib/subject.ts'
+import { type Subject, toId } from '../../lib/subject.ts'
 import type { Tables } from './schema.ts'
 
 /** The operations with Kysely, for any dialect. */
@@ -11,21 +11,21 @@ export async function openWithDialect(dialect: Dialect): Promise<Subject> {
   await migrator.migrateToLatest()
   return {
     operations: {
-      ormSelect: (at) => db.selectFrom('item').selectAll().where('id', '=', idOf(at)).execute(),
+      ormSelect: (at) => db.selectFrom('item').selectAll().where('id', '=', toId(at)).execute(),
       ormInsert: (at) =>
         db
           .insertInto('log')
-          .values({ a: idOf(at), b: 'text' })
+          .values({ a: toId(at), b: 'text' })
           .returningAll()
           .execute(),
       ormTransaction: (at) =>
         db.transaction().execute(async (tx) => {
-          await tx.selectFrom('account').select('cents').where('id', '=', idOf(at)).execute()
+          await tx.selectFrom('account').select('cents').where('id', '=', toId(at)).execute()
           for (const by of [-1, 1]) {
             await tx
               .updateTable('account')
               .set({ cents: sql`cents + ${by}` })
-              .where('id', '=', idOf(at))
+              .where('id', '=', toId(at))
               .execute()
           }
         }),

@@ -72,8 +72,8 @@ export class Addresses {
    */
   pathOf(row: DatabaseRow, location: string | null = null): string {
     return (
-      prefixOf(location) +
-      (row.organization === this.#operatorOrganization.id ? row.name : this.#labelOf(row))
+      replicaPrefix(location) +
+      (row.organization === this.#operatorOrganization.id ? row.name : this.#getLabel(row))
     )
   }
 
@@ -84,14 +84,14 @@ export class Addresses {
   hostnameOf(row: DatabaseRow, origin: string, location: string | null = null): string {
     return this.#domain === null
       ? `${origin}/${this.pathOf(row, location)}`
-      : `${prefixOf(location)}${this.#labelOf(row)}.${this.#domain}`
+      : `${replicaPrefix(location)}${this.#getLabel(row)}.${this.#domain}`
   }
 
-  #labelOf(row: DatabaseRow): string {
+  #getLabel(row: DatabaseRow): string {
     return hostLabel(row.name, this.#registry.organizations.get(row.organization)?.slug ?? '')
   }
 }
 
-function prefixOf(location: string | null): string {
+function replicaPrefix(location: string | null): string {
   return location === null ? '' : location + REPLICA_MARK
 }

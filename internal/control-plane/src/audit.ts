@@ -29,7 +29,7 @@ export interface AuditEntry {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-export interface WrittenAuditEntry extends AuditEntry {
+export interface StoredAuditEntry extends AuditEntry {
   /** `cli` for the vendor's CLI, otherwise `web`. */
   readonly origin: string
   readonly author: string
@@ -80,8 +80,8 @@ export class AuditLog {
   }
 
   /** Returns a page of the log, newest entries first. @param page from 1 */
-  page(organization: string, page: number, pageSize: number): readonly WrittenAuditEntry[] {
-    const rows = this.#registry.file.all<Omit<WrittenAuditEntry, 'data'> & { readonly data: string }>(
+  page(organization: string, page: number, pageSize: number): readonly StoredAuditEntry[] {
+    const rows = this.#registry.file.all<Omit<StoredAuditEntry, 'data'> & { readonly data: string }>(
       `SELECT code, message, origin, author, data, created_at AS createdAt FROM audit_log
        WHERE organization = ? ORDER BY id DESC LIMIT ? OFFSET ?`,
       [organization, pageSize, (page - 1) * pageSize],

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type KeyPair, newKeyPair } from '@batonsql/server-common/auth'
-import { pair, type Registry } from './registry/registry.ts'
+import { compositeKey, type Registry } from './registry/registry.ts'
 import type { GroupRow, OrganizationRow, UserRow } from './registry/rows.ts'
 import { LOCAL } from './rules/locations.ts'
 
@@ -17,13 +17,13 @@ export interface OperatorAccount {
 
 /** Returns the operator's organization, which is created with its group `default` on the first start. */
 export function openOperatorAccount(registry: Registry, slug: string): OperatorAccount {
-  const known = registry.setting('home')
-  if (known === undefined) registry.transaction(() => createOperatorAccount(registry, slug))
+  const storedId = registry.setting('home')
+  if (storedId === undefined) registry.transaction(() => createOperatorAccount(registry, slug))
   const organization = registry.organizations.get(registry.setting('home') ?? '')
   const owner = registry.users.get(registry.setting('owner') ?? '')
   if (organization === undefined || owner === undefined)
     throw new Error('the organization of the server is missing from the registry')
-  if (known !== undefined && organization.slug !== slug)
+  if (storedId !== undefined && organization.slug !== slug)
     throw new Error(`the data directory belongs to the organization "${organization.slug}", not "${slug}"`)
   return { organization, owner }
 }
@@ -33,17 +33,19 @@ export function openOperatorAccount(registry: Registry, slug: string): OperatorA
  * never finish interrupted creations and removals. @throws Error if another kind is recorded
  */
 export function claimBackend(registry: Registry, kind: string): void {
-  const known = registry.setting('backend')
-  if (known === kind) return
-  if (known !== undefined && registry.databases.rows.length > 0)
-    throw new Error(`the databases of this data directory belong to the back end "${known}", not "${kind}"`)
+  const storedKind = registry.setting('backend')
+  if (storedKind === kind) return
+  if (storedKind !== undefined && registry.databases.rows.length > 0)
+    throw new Error(
+      `the databases of this data directory belong to the back end "${storedKind}", not "${kind}"`,
+    )
   registry.putSetting('backend', kind)
 }
 
 /** Returns the key pair stored under a name, creating it if necessary. */
 export function getOrCreateKey(registry: Registry, name: string): KeyPair {
-  const known = registry.setting(name)
-  if (known !== undefined) return JSON.parse(known) as KeyPair
+  const stored = registry.setting(name)
+  if (stored !== undefined) return JSON.parse(stored) as KeyPair
   const key = newKeyPair()
   registry.putSetting(name, JSON.stringify(key))
   return key
@@ -98,5 +100,5 @@ export function newGroup(organization: string, name: string, primary: string, ke
 }
 
 export function newMember<R>(organization: string, user: string, role: R) {
-  return { id: pair(organization, user), organization, user, role }
+  return { id: compositeKey(organization, user), organization, user, role }
 }

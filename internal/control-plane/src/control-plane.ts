@@ -91,22 +91,22 @@ export class ControlPlane {
   }
 
   get backend(): DatabaseBackend {
-    return this.#started.backend
+    return this.#parts.backend
   }
 
   get databases(): Databases {
-    return this.#started.databases
+    return this.#parts.databases
   }
 
   get usage(): Usage {
-    return this.#started.usage
+    return this.#parts.usage
   }
 
   /** Returns the secret of the owner's API token, which is created if necessary. */
   ownerToken(): string {
     const { owner } = this.operator
-    const known = this.registry.findToken(owner.id, OWNER_TOKEN)
-    return this.apiTokens.secretOf(known ?? this.#makeOwnerToken())
+    const existing = this.registry.findToken(owner.id, OWNER_TOKEN)
+    return this.apiTokens.getSecret(existing ?? this.#createOwnerToken())
   }
 
   /** Stops background work. Must be called while the back end is still running. */
@@ -123,7 +123,7 @@ export class ControlPlane {
     this.registry.close()
   }
 
-  get #started(): RunningParts {
+  get #parts(): RunningParts {
     if (this.#running === null) throw new Error('the control plane has not been started')
     return this.#running
   }
@@ -138,9 +138,9 @@ export class ControlPlane {
       })
   }
 
-  #makeOwnerToken(): ApiTokenRow {
-    const wanted = { name: OWNER_TOKEN, organization: null, group: null, scopes: null }
-    const row = this.apiTokens.make(this.operator.owner, wanted)
+  #createOwnerToken(): ApiTokenRow {
+    const options = { name: OWNER_TOKEN, organization: null, group: null, scopes: null }
+    const row = this.apiTokens.make(this.operator.owner, options)
     this.registry.transaction(() => this.registry.apiTokens.put(row))
     return row
   }

@@ -14,7 +14,7 @@ import { Databases, NEW_CONFIGURATION } from './databases.ts'
 import { Registry } from './registry/registry.ts'
 import type { DatabaseState } from './registry/rows.ts'
 
-/** A back end with databases that contain nothing. */
+/** A back end whose databases are empty. */
 class EmptyBackend {
   readonly present = new Set<DatabaseId>()
   /** Ids in the order in which they were requested. */
@@ -39,9 +39,9 @@ let databases: Databases
 
 beforeEach(async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  const opened = await Registry.open(directory)
-  registry = opened
-  operator = openOperatorAccount(opened, 'local')
+  const newRegistry = await Registry.open(directory)
+  registry = newRegistry
+  operator = openOperatorAccount(newRegistry, 'local')
   backend = new EmptyBackend()
   databases = new Databases({
     registry,
@@ -49,7 +49,7 @@ beforeEach(async () => {
     beforeRemoval: async () => {},
   })
   onTestFinished(async () => {
-    opened.close()
+    newRegistry.close()
     await rm(directory, { recursive: true })
   })
 })
@@ -72,14 +72,14 @@ function create(name: string) {
 const states = (): DatabaseState[] => registry.databases.rows.map(({ state }) => state)
 
 test('a database that is being created is not ready, and its name is taken', async () => {
-  const seen: unknown[] = []
+  const observed: unknown[] = []
   const { create: original } = backend
   backend.create = async (id) => {
-    seen.push(states(), registry.findDatabase(operator.organization.id, 'a')?.id === id)
+    observed.push(states(), registry.findDatabase(operator.organization.id, 'a')?.id === id)
     await original(id)
   }
   expect((await create('a')).state).toBe('ready')
-  expect(seen).toEqual([['creating'], true])
+  expect(observed).toEqual([['creating'], true])
 })
 
 test('keeps nothing of a database that the back end rejects, and uses a new id for the next attempt', async () => {
@@ -97,22 +97,22 @@ test('keeps nothing of a database that the back end rejects, and uses a new id f
 
 test('a database uses the newest key, even if it is rotated during its creation', async () => {
   const { create: original } = backend
-  const rotated = newKeyPair()
+  const newKey = newKeyPair()
   backend.create = async (id) => {
     await original(id)
     const [group] = registry.groups.rows
-    if (group !== undefined) registry.transaction(() => registry.groups.put({ ...group, key: rotated }))
+    if (group !== undefined) registry.transaction(() => registry.groups.put({ ...group, key: newKey }))
   }
   const { id, key } = await create('a')
-  expect(backend.keys.get(id)).toEqual([key.publicPem, rotated.publicPem])
+  expect(backend.keys.get(id)).toEqual([key.publicPem, newKey.publicPem])
 })
 
 test('rejects the creation of a database whose group is transferred in the meantime', async () => {
   const [group] = registry.groups.rows
   if (group === undefined) throw new Error('no group')
   const organization = { ...operator.organization, id: 'previous owner' }
-  const wanted = { organization, group, name: 'a', source: { type: 'empty' } as const, readyDelayMs: 0 }
-  await expect(databases.create({ ...wanted, configuration: NEW_CONFIGURATION })).rejects.toMatchObject({
+  const options = { organization, group, name: 'a', source: { type: 'empty' } as const, readyDelayMs: 0 }
+  await expect(databases.create({ ...options, configuration: NEW_CONFIGURATION })).rejects.toMatchObject({
     status: 409,
   })
   expect([states(), backend.requestedIds]).toEqual([[], []])
@@ -139,15 +139,15 @@ test('`reconcile` cleans up after a crash by deleting databases that were partly
 })
 
 test('a name becomes available as soon as the removal of its database begins, and the new database has another id', async () => {
-  const old = await create('a')
+  const oldDatabase = await create('a')
   let finish = (): void => {}
   backend.remove = async () => await new Promise<void>((resolve) => (finish = resolve))
-  const removing = databases.remove(old)
+  const removal = databases.remove(oldDatabase)
   const replacement = await create('a')
   expect(registry.findDatabase(operator.organization.id, 'a')?.id).toBe(replacement.id)
   await new Promise((resolve) => setImmediate(resolve))
   finish()
-  await removing
+  await removal
   expect(registry.databases.rows.map(({ id }) => id)).toEqual([replacement.id])
 })
 
@@ -200,19 +200,19 @@ describe('changes that the back end fails to apply', () => {
   })
 
   test('a rotation closes streams once it has been applied, whichever request applies it', async () => {
-    const dropped: DatabaseId[] = []
-    Object.assign(backend, { revokeAccess: async (id: DatabaseId) => void dropped.push(id) })
+    const revokedIds: DatabaseId[] = []
+    Object.assign(backend, { revokeAccess: async (id: DatabaseId) => void revokedIds.push(id) })
     const row = await create('a')
     const repair = breakBackend('applySettings')
     await expect(databases.apply(row.id, { revoked: 'all' })).rejects.toThrow('not applied it yet')
     repair()
     await databases.change(row)
-    expect([pending(), dropped]).toEqual([[], [row.id]])
+    expect([pending(), revokedIds]).toEqual([[], [row.id]])
     await vi.advanceTimersByTimeAsync(120_000)
-    expect(dropped).toEqual([row.id])
+    expect(revokedIds).toEqual([row.id])
   })
 
-  test('finishes a failed removal later, and does not find the database until then', async () => {
+  test('finishes a failed removal later; until then, the database is not found', async () => {
     const row = await create('a')
     const repair = breakBackend('remove')
     await expect(databases.remove(row)).rejects.toMatchObject({ status: 500 })

@@ -8,7 +8,7 @@ import {
   newDatabaseId,
   type RevokedAccess,
 } from '@batonsql/server-common/backend'
-import { type PendingChange, PendingChanges, widest } from './pending-changes.ts'
+import { type PendingChange, PendingChanges, widestAccess } from './pending-changes.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } from './registry/rows.ts'
 import { Rejection } from './rejection.ts'
@@ -68,7 +68,7 @@ export class Databases {
   readonly #changes = new Map<DatabaseId, Promise<void>>()
   /** When each delayed database becomes ready, on a monotonic clock. */
   readonly #delays = new Map<DatabaseId, number>()
-  readonly #pending = new PendingChanges((id, revoked) => this.#settle(id, revoked))
+  readonly #pending = new PendingChanges((id, revoked) => this.#retryChange(id, revoked))
 
   constructor(options: DatabasesOptions) {
     this.#options = options
@@ -81,8 +81,8 @@ export class Databases {
 
   /** Whether a database accepts requests. */
   isReady({ id, state }: DatabaseRow): boolean {
-    const due = this.#delays.get(id)
-    if (due !== undefined && due > performance.now()) return false
+    const readyAt = this.#delays.get(id)
+    if (readyAt !== undefined && readyAt > performance.now()) return false
     this.#delays.delete(id)
     return state === 'ready'
   }
@@ -93,14 +93,14 @@ export class Databases {
   }
 
   /** Creates a database. @throws Rejection if the back end cannot create it; in that case nothing is kept */
-  async create(wanted: NewDatabase): Promise<DatabaseRow> {
-    const { organization, group, name, source, parent, readyDelayMs } = wanted
+  async create(options: NewDatabase): Promise<DatabaseRow> {
+    const { organization, group, name, source, parent, readyDelayMs } = options
     const { registry, backend } = this.#options
     // the group may have been removed while the source was read
     if (registry.groups.get(group.id)?.organization !== organization.id)
       throw new Rejection(409, `group ${group.name} was removed`)
     const from = this.#checkReadable(source)
-    const configuration = { ...wanted.configuration, ...(from !== undefined && addressesOf(from)) }
+    const configuration = { ...options.configuration, ...(from !== undefined && inheritedAddresses(from)) }
     const now = Date.now()
     const row: DatabaseRow = {
       id: newDatabaseId(),
@@ -117,7 +117,7 @@ export class Databases {
     }
     registry.transaction(() => registry.databases.put(row))
     try {
-      await this.#enqueue(row.id, () => backend.create(row.id, source, this.#settingsOf(row)))
+      await this.#enqueue(row.id, () => backend.create(row.id, source, this.#getSettings(row)))
       // reads of the source may have been blocked while it was copied
       this.#checkReadable(source)
     } catch (error) {
@@ -125,19 +125,19 @@ export class Databases {
       await this.remove(row).catch(() => {})
       throw error instanceof BackendRejection ? new Rejection(400, error.message) : error
     }
-    const created = registry.databases.get(row.id)
+    const createdRow = registry.databases.get(row.id)
     // the group was removed in the meantime, or the server was closed
-    if (created?.state !== 'creating')
+    if (createdRow?.state !== 'creating')
       throw new Rejection(409, `database ${name} was removed while it was being created`)
-    const ready: DatabaseRow = { ...created, state: 'ready' }
+    const readyRow: DatabaseRow = { ...createdRow, state: 'ready' }
     if (readyDelayMs > 0) this.#delays.set(row.id, performance.now() + readyDelayMs)
     registry.transaction(() => {
-      registry.databases.put(ready)
-      wanted.onReady?.()
+      registry.databases.put(readyRow)
+      options.onReady?.()
     })
     // keys may have been rotated, or the group transferred, during the creation; a failure is retried
     await this.apply(row.id).catch(() => {})
-    return ready
+    return readyRow
   }
 
   /** @returns the database that is copied, if any @throws Rejection if its reads are blocked */
@@ -155,9 +155,9 @@ export class Databases {
   /** Records a changed row, and applies it to the back end. */
   async change(row: DatabaseRow): Promise<void> {
     const { registry } = this.#options
-    const before = registry.databases.get(row.id)?.configuration
+    const previous = registry.databases.get(row.id)?.configuration
     registry.transaction(() => registry.databases.put(row))
-    await this.apply(row.id, { revoked: accessRevokedBy(before, row.configuration) })
+    await this.apply(row.id, { revoked: getRevokedAccess(previous, row.configuration) })
   }
 
   /**
@@ -168,28 +168,28 @@ export class Databases {
   async move(row: DatabaseRow, group: GroupRow, checkReceiver: () => void): Promise<void> {
     const { registry, backend, beforeRemoval } = this.#options
     const { id } = row
-    const place = { group: group.id, organization: group.organization, key: newKeyPair() }
+    const destination = { group: group.id, organization: group.organization, key: newKeyPair() }
     const check = (): DatabaseRow => {
       checkReceiver()
-      const [now, target] = [registry.databases.get(id), registry.groups.get(group.id)]
+      const [current, target] = [registry.databases.get(id), registry.groups.get(group.id)]
       const isUnchanged =
-        now?.state === 'ready' && now.group === row.group && now.organization === row.organization
-      if (isUnchanged && target?.organization === group.organization) return now
+        current?.state === 'ready' && current.group === row.group && current.organization === row.organization
+      if (isUnchanged && target?.organization === group.organization) return current
       throw new Rejection(409, `database ${row.name} or its group was changed in the meantime`)
     }
     const commit = (): void => {
-      const moved = { ...check(), ...place }
-      registry.transaction(() => registry.databases.put(moved))
+      const movedRow = { ...check(), ...destination }
+      registry.transaction(() => registry.databases.put(movedRow))
     }
-    const moved = this.#enqueue(id, async () => {
+    const move = this.#enqueue(id, async () => {
       await beforeRemoval(check())
       if (backend.move === undefined) commit()
-      else await backend.move(id, group.id, this.#settingsOf({ ...row, ...place }), commit)
+      else await backend.move(id, group.id, this.#getSettings({ ...row, ...destination }), commit)
     })
     // applies to the old group or the new one
-    await moved.catch(() => {})
+    await move.catch(() => {})
     await this.apply(id, { revoked: 'all' })
-    await moved
+    await move
   }
 
   /**
@@ -200,9 +200,9 @@ export class Databases {
     id: DatabaseId,
     { revoked = null, markMissingAsLost = false }: ApplyOptions = {},
   ): Promise<void> {
-    await this.#attempt(id, revoked, async (all) => {
+    await this.#attempt(id, revoked, async (access) => {
       await this.#enqueue(id, () => this.#applyNow(id, markMissingAsLost))
-      if (all !== null) await this.#options.backend.revokeAccess(id, all)
+      if (access !== null) await this.#options.backend.revokeAccess(id, access)
     })
   }
 
@@ -239,9 +239,9 @@ export class Databases {
   async finishRemovals(rows: readonly DatabaseRow[]): Promise<void> {
     const failures: unknown[] = []
     for (const isSchema of [false, true]) {
-      const these = rows.filter((row) => row.isSchema === isSchema)
+      const batch = rows.filter((row) => row.isSchema === isSchema)
       // all are attempted, so that every failure is retried
-      await forEachConcurrently(these, (row) => this.finishRemoval(row)).catch((error: unknown) =>
+      await forEachConcurrently(batch, (row) => this.finishRemoval(row)).catch((error: unknown) =>
         failures.push(error),
       )
     }
@@ -291,9 +291,9 @@ export class Databases {
   }
 
   /** Retries a change according to the current state of the registry. */
-  async #settle(id: DatabaseId, revoked: RevokedAccess | null): Promise<void> {
+  async #retryChange(id: DatabaseId, revoked: RevokedAccess | null): Promise<void> {
     const row = this.#options.registry.databases.get(id)
-    if (row === undefined) this.#pending.succeeded(id)
+    if (row === undefined) this.#pending.onSuccess(id)
     else if (row.state === 'deleting') await this.finishRemoval(row)
     else if (isServed(row)) await this.apply(id, { revoked })
   }
@@ -303,11 +303,11 @@ export class Databases {
     const { registry, backend } = this.#options
     const row = registry.databases.get(id)
     if (row === undefined || !isServed(row)) return
-    const exists = await backend.applySettings(id, this.#settingsOf(row))
-    const now = registry.databases.get(id)
-    if (now === undefined || !isServed(now) || exists === (now.state === 'ready')) return
+    const exists = await backend.applySettings(id, this.#getSettings(row))
+    const current = registry.databases.get(id)
+    if (current === undefined || !isServed(current) || exists === (current.state === 'ready')) return
     if (!exists && !markMissingAsLost) throw new Error('the back end does not have the database')
-    this.#setState(now, exists ? 'ready' : 'lost')
+    this.#setState(current, exists ? 'ready' : 'lost')
   }
 
   /** Runs a recorded change on the back end. */
@@ -317,17 +317,17 @@ export class Databases {
     work: (revoked: RevokedAccess | null) => Promise<void>,
   ): Promise<void> {
     // an earlier change that failed may have revoked more
-    const all = widest(revoked, this.#pending.revokedAccess(id))
+    const access = widestAccess(revoked, this.#pending.revokedAccess(id))
     try {
-      await work(all)
+      await work(access)
     } catch (error) {
-      this.#pending.failed(id, error, all)
+      this.#pending.onFailure(id, error, access)
       const reason = error instanceof Error ? error.message : String(error)
-      const state =
+      const message =
         'the change is recorded, but the database server has not applied it yet; it is retried automatically'
-      throw new Rejection(500, `${state}: ${reason}`, 'not_applied_yet')
+      throw new Rejection(500, `${message}: ${reason}`, 'not_applied_yet')
     }
-    this.#pending.succeeded(id)
+    this.#pending.onSuccess(id)
   }
 
   #setState(row: DatabaseRow, state: DatabaseRow['state']): void {
@@ -335,7 +335,7 @@ export class Databases {
     registry.transaction(() => registry.databases.put({ ...row, state }))
   }
 
-  #settingsOf(row: DatabaseRow): DatabaseSettings {
+  #getSettings(row: DatabaseRow): DatabaseSettings {
     const { registry } = this.#options
     const { sizeLimitBytes, allowAttach, blockReads, blockWrites, blockReason } = row.configuration
     const organization = registry.organizations.get(row.organization)
@@ -352,33 +352,33 @@ export class Databases {
   }
 
   async #enqueue(id: DatabaseId, change: () => Promise<void>): Promise<void> {
-    const applied = (this.#changes.get(id) ?? Promise.resolve()).then(change)
-    const settled = applied.catch(() => {})
-    this.#changes.set(id, settled)
-    await applied.finally(() => {
-      if (this.#changes.get(id) === settled) this.#changes.delete(id)
+    const result = (this.#changes.get(id) ?? Promise.resolve()).then(change)
+    const completion = result.catch(() => {})
+    this.#changes.set(id, completion)
+    await result.finally(() => {
+      if (this.#changes.get(id) === completion) this.#changes.delete(id)
     })
   }
 }
 
 /** Returns the allowed addresses that a copy inherits from its source. */
-function addressesOf({
+function inheritedAddresses({
   configuration: { allowedIps, allowedAwsVpcIds },
 }: DatabaseRow): Pick<DatabaseConfiguration, 'allowedIps' | 'allowedAwsVpcIds'> {
   return { allowedIps, allowedAwsVpcIds }
 }
 
 /** Returns the access that a configuration change revokes. */
-export function accessRevokedBy(
-  before: DatabaseConfiguration | undefined,
+export function getRevokedAccess(
+  previous: DatabaseConfiguration | undefined,
   { blockReads, blockWrites, allowedIps }: DatabaseConfiguration,
 ): RevokedAccess | null {
   const wasAllowed = ({ allowedIps: old }: DatabaseConfiguration): boolean =>
     old.length > 0 && old.every((range) => allowedIps.includes(range))
-  if (before === undefined) return null
-  if (blockReads && !before.blockReads) return 'all'
-  if (allowedIps.length > 0 && !wasAllowed(before)) return 'all'
-  return blockWrites && !before.blockWrites ? 'writes' : null
+  if (previous === undefined) return null
+  if (blockReads && !previous.blockReads) return 'all'
+  if (allowedIps.length > 0 && !wasAllowed(previous)) return 'all'
+  return blockWrites && !previous.blockWrites ? 'writes' : null
 }
 
 /** Whether the back end should have a database: one that is neither being created nor removed. */

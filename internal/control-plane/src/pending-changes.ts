@@ -43,15 +43,15 @@ export class PendingChanges {
   }
 
   /** Records a failed attempt. @param revoked the access that the change revokes */
-  failed(id: DatabaseId, error: unknown, revoked: RevokedAccess | null): void {
-    const before = this.#pending.get(id)
+  onFailure(id: DatabaseId, error: unknown, revoked: RevokedAccess | null): void {
+    const previous = this.#pending.get(id)
     const text = error instanceof Error ? error.message : String(error)
-    const failures = (before?.failures ?? 0) + 1
-    const all = widest(revoked, before?.revoked ?? null)
-    this.#pending.set(id, { database: id, failures, error: text, revoked: all })
+    const failures = (previous?.failures ?? 0) + 1
+    const access = widestAccess(revoked, previous?.revoked ?? null)
+    this.#pending.set(id, { database: id, failures, error: text, revoked: access })
     // the next start applies the change
     if (this.#isStopped) return
-    if (before === undefined)
+    if (previous === undefined)
       this.#log(`database ${id}: the back end has failed to apply a change, which will be retried: ${text}`)
     clearTimeout(this.#timers.get(id))
     const delay = Math.min(FIRST_DELAY_MS * 2 ** (failures - 1), LONGEST_DELAY_MS)
@@ -64,7 +64,7 @@ export class PendingChanges {
   }
 
   /** Records that the back end matches the registry. */
-  succeeded(id: DatabaseId): void {
+  onSuccess(id: DatabaseId): void {
     if (!this.#pending.delete(id)) return
     clearTimeout(this.#timers.get(id))
     this.#timers.delete(id)
@@ -80,12 +80,12 @@ export class PendingChanges {
 
   async #retry(id: DatabaseId): Promise<void> {
     this.#timers.delete(id)
-    // a new failure is reported through `failed`
+    // a new failure is reported through `onFailure`
     await this.#work(id, this.revokedAccess(id)).catch(() => {})
   }
 }
 
 /** Returns the access that covers both. */
-export function widest(one: RevokedAccess | null, other: RevokedAccess | null): RevokedAccess | null {
-  return one === 'all' || other === 'all' ? 'all' : (one ?? other)
+export function widestAccess(a: RevokedAccess | null, b: RevokedAccess | null): RevokedAccess | null {
+  return a === 'all' || b === 'all' ? 'all' : (a ?? b)
 }

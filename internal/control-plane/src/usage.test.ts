@@ -12,9 +12,9 @@ import { Registry } from './registry/registry.ts'
 import type { DatabaseRow } from './registry/rows.ts'
 import { Usage } from './usage.ts'
 
-const ever = { from: 0, to: Date.now() + 3_600_000 }
+const ALL_TIME = { from: 0, to: Date.now() + 3_600_000 }
 
-async function oneDatabase(): Promise<{ registry: Registry; row: DatabaseRow }> {
+async function createDatabase(): Promise<{ registry: Registry; row: DatabaseRow }> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   const registry = await Registry.open(directory)
   onTestFinished(async () => {
@@ -42,7 +42,7 @@ async function oneDatabase(): Promise<{ registry: Registry; row: DatabaseRow }> 
 }
 
 test('counts usage once if it is sampled twice concurrently, and not at all after the database is removed', async () => {
-  const { registry, row } = await oneDatabase()
+  const { registry, row } = await createDatabase()
   let read = 100
   const sampleUsage = async (): Promise<UsageSample> => {
     const rowsRead = read
@@ -53,34 +53,34 @@ test('counts usage once if it is sampled twice concurrently, and not at all afte
   }
   const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
   await Promise.all([usage.sample([row]), usage.sample([row])])
-  expect(usage.ofDatabase(row.id, ever).rowsRead).toBe(150)
+  expect(usage.getDatabaseUsage(row.id, ALL_TIME).rowsRead).toBe(150)
 
-  const late = usage.sample([row])
+  const pendingSample = usage.sample([row])
   registry.transaction(() => registry.databases.delete(row.id))
-  await late
-  expect(usage.ofDatabase(row.id, ever).rowsRead).toBe(150)
+  await pendingSample
+  expect(usage.getDatabaseUsage(row.id, ALL_TIME).rowsRead).toBe(150)
 })
 
 test('handles a counter that went back, and one of another epoch, which starts at zero', async () => {
-  const { registry, row } = await oneDatabase()
+  const { registry, row } = await createDatabase()
   let sample: UsageSample = { epoch: 'e', rowsRead: 0, rowsWritten: 0, storageBytes: 0 }
   const sampleUsage = async (): Promise<UsageSample> => sample
   const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
-  const sampled = async (epoch: string, rowsRead: number): Promise<number> => {
+  const sampleRowsRead = async (epoch: string, rowsRead: number): Promise<number> => {
     sample = { ...sample, epoch, rowsRead }
     await usage.sample([row])
-    return usage.ofDatabase(row.id, ever).rowsRead
+    return usage.getDatabaseUsage(row.id, ALL_TIME).rowsRead
   }
-  expect(await sampled('e', 100)).toBe(100)
-  expect(await sampled('e', 90)).toBe(100)
-  expect(await sampled('e', 95)).toBe(105)
-  expect(await sampled('f', 10)).toBe(115)
+  expect(await sampleRowsRead('e', 100)).toBe(100)
+  expect(await sampleRowsRead('e', 90)).toBe(100)
+  expect(await sampleRowsRead('e', 95)).toBe(105)
+  expect(await sampleRowsRead('f', 10)).toBe(115)
 })
 
 test('counts a response that takes longer than the sampling window', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   onTestFinished(() => void vi.useRealTimers())
-  const { registry, row } = await oneDatabase()
+  const { registry, row } = await createDatabase()
   let rowsWritten = 2
   const sampleUsage = async (): Promise<UsageSample> => ({
     epoch: 'e',
@@ -98,5 +98,5 @@ test('counts a response that takes longer than the sampling window', async () =>
   body.destroy()
   await once(body, 'close')
   await usage.sampleTouched()
-  expect(usage.ofDatabase(row.id, ever).rowsWritten).toBe(5_002)
+  expect(usage.getDatabaseUsage(row.id, ALL_TIME).rowsWritten).toBe(5_002)
 })

@@ -29,7 +29,7 @@ export interface Period {
 export class Usage {
   readonly #registry: Registry
   readonly #backend: DatabaseBackend
-  #last: Promise<void> = Promise.resolve()
+  #queue: Promise<void> = Promise.resolve()
   /** When each database with unrecorded usage was last used, on a monotonic clock. */
   readonly #touched = new Map<DatabaseId, number>()
   readonly #bytesSynced = new Map<DatabaseId, number>()
@@ -67,11 +67,11 @@ export class Usage {
   /** Records the current usage of databases. If the back end does not respond, the next sample includes it. */
   async sample(rows: readonly DatabaseRow[]): Promise<void> {
     // sequentially: an older count recorded after a newer one would look like a restart of the counter
-    const sampled = this.#last.then(async () => {
+    const sampling = this.#queue.then(async () => {
       for (const { id } of rows) await this.#sampleOne(id)
     })
-    this.#last = sampled.catch(() => {})
-    await sampled
+    this.#queue = sampling.catch(() => {})
+    await sampling
   }
 
   async #sampleOne(id: DatabaseId): Promise<void> {
@@ -84,18 +84,18 @@ export class Usage {
   }
 
   /** Returns the usage of a database. */
-  ofDatabase(id: DatabaseId, { from, to }: Period): UsageTotal {
+  getDatabaseUsage(id: DatabaseId, { from, to }: Period): UsageTotal {
     const totals = this.#total('database', id, { from, to })
     return { ...totals, storageBytes: this.#lastSample(id)?.storageBytes ?? 0 }
   }
 
   /** Returns the usage of an organization, including removed databases; for a group, only that of existing ones. */
-  ofOrganization(organization: string, period: Period, onlyGroup: string | null): UsageTotal {
+  getOrganizationUsage(organization: string, period: Period, onlyGroup: string | null): UsageTotal {
     const rows = this.#registry.databases.rows.filter(
       (row) => row.organization === organization && (onlyGroup === null || row.group === onlyGroup),
     )
-    const each = rows.map(({ id }) => this.ofDatabase(id, period))
-    const sum = (of: keyof UsageTotal): number => each.reduce((total, usage) => total + usage[of], 0)
+    const usages = rows.map(({ id }) => this.getDatabaseUsage(id, period))
+    const sum = (key: keyof UsageTotal): number => usages.reduce((total, usage) => total + usage[key], 0)
     const storageBytes = sum('storageBytes')
     if (onlyGroup === null) return { ...this.#total('organization', organization, period), storageBytes }
     const [rowsRead, rowsWritten, bytesSynced] = [sum('rowsRead'), sum('rowsWritten'), sum('bytesSynced')]
@@ -104,8 +104,8 @@ export class Usage {
 
   #write(row: DatabaseRow, sample: UsageSample): void {
     const { file } = this.#registry
-    const before = this.#lastSample(row.id)
-    const isSame = before?.epoch === sample.epoch
+    const previous = this.#lastSample(row.id)
+    const isSame = previous?.epoch === sample.epoch
     const { epoch, rowsRead, rowsWritten, storageBytes } = sample
     file.run('INSERT OR REPLACE INTO usage_sample VALUES (?, ?, ?, ?, ?)', [
       row.id,
@@ -114,12 +114,12 @@ export class Usage {
       rowsWritten,
       storageBytes,
     ])
-    // a lower count means that the last part was lost: usage since then is unknown, and nothing is counted twice
-    const added = (now: number, then: number): number => Math.max(0, now - then)
+    // a lower count means that the latest usage was lost: it remains unknown, and nothing is counted twice
+    const increase = (count: number, base: number): number => Math.max(0, count - base)
     this.#add(
       row,
-      added(rowsRead, isSame ? before.rowsRead : 0),
-      added(rowsWritten, isSame ? before.rowsWritten : 0),
+      increase(rowsRead, isSame ? previous.rowsRead : 0),
+      increase(rowsWritten, isSame ? previous.rowsWritten : 0),
     )
   }
 

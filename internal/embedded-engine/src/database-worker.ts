@@ -8,8 +8,8 @@ import { SharedCallState } from './protocol/shared-call-state.ts'
 import type {
   CallOutcome,
   CallWork,
+  DatabaseToOpen,
   FromWorker,
-  OpenedDatabase,
   Reply,
   StatementUsage,
   TableChanges,
@@ -140,7 +140,7 @@ export class DatabaseWorker {
     return this.#calls.size > 0
   }
 
-  open(database: OpenedDatabase): void {
+  open(database: DatabaseToOpen): void {
     this.#database = database.id
     this.#send({ type: 'open', ...database })
   }
@@ -333,7 +333,10 @@ export class DatabaseWorker {
   }
 }
 
-/** Returns the flags of a worker that runs from its sources. It shares the compile cache of this process, which threads do not. */
+/**
+ * Returns the flags of a worker that runs from source; they enable this process's compile cache, which threads do not
+ * inherit.
+ */
 function sourceFlags(): string[] {
   const flags = ['--disable-warning=ExperimentalWarning']
   const cache = process.env['NODE_COMPILE_CACHE']

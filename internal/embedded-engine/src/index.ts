@@ -10,7 +10,7 @@ export { engineModule } from './engine-module.ts'
 export { concat, type JsonText, toBytes, toText } from './protocol/json-text.ts'
 export type {
   CallOutcome,
-  OpenedDatabase,
+  DatabaseToOpen,
   Reply,
   StatementUsage,
   TableChanges,

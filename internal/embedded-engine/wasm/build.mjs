@@ -38,8 +38,8 @@ const OPTIONS = [
 ]
 // extensions of SQLite3 Multiple Ciphers, which libsql-server is built with, except those that access files or raw memory
 const EXTENSIONS = ['series', 'shathree', 'uuid']
-// additional functions allowed here: the first ones are safe with the changes in `source-changes.mjs`, `load_extension` is our own,
-// and only SQLite itself can call the others
+// additional functions that are allowed here: those before `load_extension` are safe with the changes in
+// `source-changes.mjs`, `load_extension` is our own, and only SQLite itself can call the others
 const ALLOWED_HERE = [
   'vector8',
   'vector16',
@@ -69,7 +69,7 @@ const EXPORTS =
 const here = import.meta.dirname
 const work = mkdtempSync(join(tmpdir(), 'libsql-wasm-'))
 process.on('exit', () => rmSync(work, { recursive: true, force: true }))
-const verifies = process.argv[2] === '--verify'
+const isVerifying = process.argv[2] === '--verify'
 const sources = fetchSources()
 const includes = [`-I${sources}/src`, `-I${here}`, `-I${work}`]
 const flags = [
@@ -84,14 +84,14 @@ const flags = [
 // the extensions use private names of SQLite, so they are compiled in one file with it
 const amalgamation = join(work, 'amalgamation.c')
 const extensionSource = (name) => join(sources, `SQLite3MultipleCiphers/src/${name}.c`)
-const regexp = changed(extensionSource('regexp'))
-const allowed = [...ALLOWED_FUNCTIONS, ...ALLOWED_HERE].sort()
+const regexp = copyWithChanges(extensionSource('regexp'))
+const allowedFunctions = [...ALLOWED_FUNCTIONS, ...ALLOWED_HERE].sort()
 writeFileSync(
   join(work, 'allowed-functions.h'),
-  `static const char *const ALLOWED[] = {\n${allowed.map((name) => `  "${name}",\n`).join('')}};\n`,
+  `static const char *const ALLOWED[] = {\n${allowedFunctions.map((name) => `  "${name}",\n`).join('')}};\n`,
 )
-const included = [
-  changed(join(sources, 'src/sqlite3.c')),
+const includedFiles = [
+  copyWithChanges(join(sources, 'src/sqlite3.c')),
   join(here, 'reset.c'),
   join(here, 'changes.c'),
   join(here, 'functions.c'),
@@ -101,7 +101,7 @@ const included = [
   join(here, 'math-errors.h'),
   extensionSource('extensionfunctions'),
 ]
-writeFileSync(amalgamation, included.map((path) => `#include "${path}"\n`).join(''))
+writeFileSync(amalgamation, includedFiles.map((path) => `#include "${path}"\n`).join(''))
 const files = [
   [amalgamation, ['-w']],
   ...['vfs', 'output', 'rows', 'dump', 'connection', 'memory'].map((name) => [
@@ -125,14 +125,14 @@ const objects = files.map(([file, warnings], index) => {
   run('clang', [...flags, ...warnings, ...includes, '-c', file, '-o', object])
   return object
 })
-const linked = join(work, 'linked.wasm')
+const linkedFile = join(work, 'linked.wasm')
 run('clang', [
   '--target=wasm32-wasi',
   '-mexec-model=reactor',
   ...objects,
   '-lm',
   '-o',
-  linked,
+  linkedFile,
   '-Wl,--strip-all',
   // puts the stack below the data, so that an overflow traps instead of overwriting it
   '-Wl,--stack-first',
@@ -140,30 +140,33 @@ run('clang', [
   '-Wl,--max-memory=1073741824',
   ...EXPORTS.map((name) => `-Wl,--export=${name}`),
 ])
-const kept = join(here, '../src/libsql.wasm')
-const target = verifies ? join(work, 'libsql.wasm') : kept
+const committedFile = join(here, '../src/libsql.wasm')
+const target = isVerifying ? join(work, 'libsql.wasm') : committedFile
 run('wasm-opt', [
   '-O3',
   '--enable-bulk-memory',
   '--enable-simd',
   '--enable-sign-ext',
   '--enable-nontrapping-float-to-int',
-  linked,
+  linkedFile,
   '-o',
   target,
 ])
 const bytes = readFileSync(target)
 const digest = createHash('sha256').update(bytes).digest('hex')
 console.log(`libsql.wasm: ${bytes.length} bytes, SHA-256 ${digest}`)
-if (!verifies) writeFileSync(`${target}.sha256`, `${digest}  libsql.wasm\n`)
-else if (!bytes.equals(readFileSync(kept)) || !readFileSync(`${kept}.sha256`, 'utf8').startsWith(digest)) {
+if (!isVerifying) writeFileSync(`${target}.sha256`, `${digest}  libsql.wasm\n`)
+else if (
+  !bytes.equals(readFileSync(committedFile)) ||
+  !readFileSync(`${committedFile}.sha256`, 'utf8').startsWith(digest)
+) {
   console.error('libsql.wasm in the repository was built from other sources, or with other compilers:')
   for (const command of ['clang', 'wasm-ld', 'wasm-opt']) run(command, ['--version'])
   process.exitCode = 1
 }
 
 /** Copies a source with our changes. @returns the path of the copy */
-function changed(path) {
+function copyWithChanges(path) {
   const copy = join(work, basename(path))
   writeFileSync(copy, changeSource(basename(path), readFileSync(path, 'utf8')))
   return copy
@@ -175,8 +178,8 @@ function buildSanitized(target) {
     '-fsanitize=address,undefined',
     '-fno-sanitize=alignment,function,pointer-overflow,shift,float-cast-overflow,nonnull-attribute,signed-integer-overflow',
   ]
-  const own = ['vfs', 'output', 'rows', 'dump', 'connection', 'sanitized-host']
-  const sources = [amalgamation, ...own.map((name) => join(here, `${name}.c`))]
+  const sourceNames = ['vfs', 'output', 'rows', 'dump', 'connection', 'sanitized-host']
+  const sources = [amalgamation, ...sourceNames.map((name) => join(here, `${name}.c`))]
   const native = [
     '-O1',
     '-g',

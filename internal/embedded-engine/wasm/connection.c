@@ -100,7 +100,7 @@ static void databaseName(sqlite3_context *context, int count, sqlite3_value **va
 }
 
 /* Opens a connection to a file, or returns null. `name` is the result of libsql_server_database_name(). */
-sqlite3 *baton_open(const char *path, const char *name, int onlyRead){
+sqlite3 *baton_open(const char *path, const char *name, int readOnly){
   static int isPrepared = 0;
   sqlite3 *connection = 0;
   if( !isPrepared ){
@@ -108,7 +108,7 @@ sqlite3 *baton_open(const char *path, const char *name, int onlyRead){
     if( sqlite3_initialize() != SQLITE_OK ) return 0;
     isPrepared = 1;
   }
-  int flags = onlyRead ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  int flags = readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   if( sqlite3_open_v2(path, &connection, flags, "host") != SQLITE_OK ){
     sqlite3_close_v2(connection);
     return 0;

@@ -34,12 +34,12 @@ static int freeNumber(const unsigned char *text, size_t length, const char *firs
   memset(isTaken, 0, most + 1);
   for(size_t i = 0; i + size + 3 <= length; i++){
     if( text[i] != '(' || memcmp(text + i + 1, first, size) ) continue;
-    size_t begin = i + 1 + size, end = begin, found = 0;
+    size_t begin = i + 1 + size, end = begin, value = 0;
     for(; end < length && end < begin + 9 && text[end] >= '0' && text[end] <= '9'; end++){
-      found = found * 10 + (text[end] - '0');
+      value = value * 10 + (text[end] - '0');
     }
     int isNumber = end > begin && end < length && text[end] == ')' && (text[begin] != '0' || end == begin + 1);
-    if( isNumber && found <= most ) isTaken[found] = 1;
+    if( isNumber && value <= most ) isTaken[value] = 1;
   }
   while( isTaken[number] ) number++;
   sqlite3_free(isTaken);

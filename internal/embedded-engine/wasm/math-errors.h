@@ -10,7 +10,7 @@
 #define DOMAIN_ERROR 33
 #define RANGE_ERROR 34
 
-static double checkedOne(double argument, double result, int underflows){
+static double checkedUnary(double argument, double result, int underflows){
   if( isnan(result) ){
     if( !isnan(argument) ) errno = DOMAIN_ERROR;
   }else if( isfinite(argument) && (isinf(result) || (underflows && result == 0)) ) errno = RANGE_ERROR;
@@ -26,17 +26,17 @@ static double checkedPower(double base, double exponent){
   return result;
 }
 
-static double checkedSqrt(double x){ return checkedOne(x, sqrt(x), 0); }
-static double checkedAcos(double x){ return checkedOne(x, acos(x), 0); }
-static double checkedAsin(double x){ return checkedOne(x, asin(x), 0); }
-static double checkedSin(double x){ return checkedOne(x, sin(x), 0); }
-static double checkedCos(double x){ return checkedOne(x, cos(x), 0); }
-static double checkedTan(double x){ return checkedOne(x, tan(x), 0); }
-static double checkedLog(double x){ return checkedOne(x, log(x), 0); }
-static double checkedLog10(double x){ return checkedOne(x, log10(x), 0); }
-static double checkedExp(double x){ return checkedOne(x, exp(x), 1); }
+static double checkedSqrt(double x){ return checkedUnary(x, sqrt(x), 0); }
+static double checkedAcos(double x){ return checkedUnary(x, acos(x), 0); }
+static double checkedAsin(double x){ return checkedUnary(x, asin(x), 0); }
+static double checkedSin(double x){ return checkedUnary(x, sin(x), 0); }
+static double checkedCos(double x){ return checkedUnary(x, cos(x), 0); }
+static double checkedTan(double x){ return checkedUnary(x, tan(x), 0); }
+static double checkedLog(double x){ return checkedUnary(x, log(x), 0); }
+static double checkedLog10(double x){ return checkedUnary(x, log10(x), 0); }
+static double checkedExp(double x){ return checkedUnary(x, exp(x), 1); }
 
-static const char *wordsOf(int number){
+static const char *errorText(int number){
   return number == DOMAIN_ERROR ? "Numerical argument out of domain"
       : number == RANGE_ERROR ? "Numerical result out of range\0\0\0\0\0" : strerror(number);
 }
@@ -51,4 +51,4 @@ static const char *wordsOf(int number){
 #define log10 checkedLog10
 #define exp checkedExp
 #define pow checkedPower
-#define strerror wordsOf
+#define strerror errorText

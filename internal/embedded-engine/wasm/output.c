@@ -13,14 +13,14 @@ static size_t outputCapacity = 0;
 void *baton_output(void){ return output; }
 int baton_output_length(void){ return (int)outputLength; }
 
-int reserve(size_t more){
-  size_t needed = outputLength + more;
+int reserve(size_t bytes){
+  size_t needed = outputLength + bytes;
   if( needed <= outputCapacity ) return 1;
   size_t capacity = outputCapacity ? outputCapacity : 65536;
   while( capacity < needed ) capacity += capacity / 2;
-  unsigned char *grown = realloc(output, capacity);
-  if( !grown ) return 0;
-  output = grown;
+  unsigned char *resized = realloc(output, capacity);
+  if( !resized ) return 0;
+  output = resized;
   outputCapacity = capacity;
   return 1;
 }

@@ -8,8 +8,8 @@
 extern unsigned char *output;
 extern size_t outputLength;
 
-/* Reserves space for this many more bytes. Returns 0 if out of memory. */
-int reserve(size_t more);
+/* Reserves space for more bytes. Returns 0 if out of memory. */
+int reserve(size_t bytes);
 void put(const char *text, size_t length);
 /* Avoids a function call, because the size is a constant. */
 #define PUT(literal) \

@@ -85,6 +85,6 @@ int main(void){
     failed += run(connection, line);
   }
   sqlite3_close_v2(connection);
-  printf("%d statements, %d of them refused\n", statements, failed);
+  printf("%d statements, %d of them rejected\n", statements, failed);
   return 0;
 }

@@ -60,19 +60,19 @@ static int isAttachedPath(const char *path){
 }
 
 static Shared *acquireShared(const char *path){
-  Shared *found = databases;
-  while( found && strcmp(found->path, path) ) found = found->next;
-  if( !found ){
-    found = calloc(1, sizeof(Shared));
-    if( !found ) return 0;
-    found->path = strdup(path);
-    if( !found->path ){ free(found); return 0; }
-    found->isAttached = isAttachedPath(path);
-    found->next = databases;
-    databases = found;
+  Shared *shared = databases;
+  while( shared && strcmp(shared->path, path) ) shared = shared->next;
+  if( !shared ){
+    shared = calloc(1, sizeof(Shared));
+    if( !shared ) return 0;
+    shared->path = strdup(path);
+    if( !shared->path ){ free(shared); return 0; }
+    shared->isAttached = isAttachedPath(path);
+    shared->next = databases;
+    databases = shared;
   }
-  found->references++;
-  return found;
+  shared->references++;
+  return shared;
 }
 
 static void freeRegions(Shared *shared){
@@ -169,10 +169,10 @@ static int fileClose(sqlite3_file *base){
 }
 
 static int fileRead(sqlite3_file *base, void *into, int count, sqlite3_int64 offset){
-  int got = host_read(((File*)base)->descriptor, into, count, (double)offset);
-  if( got < 0 ) return SQLITE_IOERR_READ;
-  if( got == count ) return SQLITE_OK;
-  memset((char*)into + got, 0, count - got);
+  int bytesRead = host_read(((File*)base)->descriptor, into, count, (double)offset);
+  if( bytesRead < 0 ) return SQLITE_IOERR_READ;
+  if( bytesRead == count ) return SQLITE_OK;
+  memset((char*)into + bytesRead, 0, count - bytesRead);
   return SQLITE_IOERR_SHORT_READ;
 }
 
@@ -191,9 +191,9 @@ static int fileSync(sqlite3_file *base, int flags){
 }
 
 static int fileSize(sqlite3_file *base, sqlite3_int64 *size){
-  double found = host_size(((File*)base)->descriptor);
-  if( found < 0 ) return SQLITE_IOERR_FSTAT;
-  *size = (sqlite3_int64)found;
+  double bytes = host_size(((File*)base)->descriptor);
+  if( bytes < 0 ) return SQLITE_IOERR_FSTAT;
+  *size = (sqlite3_int64)bytes;
   return SQLITE_OK;
 }
 
@@ -230,7 +230,7 @@ static int shmMap(sqlite3_file *base, int region, int size, int extend, void vol
 }
 
 /* Must be called before releasing a lock under which the index has changed. */
-static void tellReaders(const Shared *shared){
+static void notifyReaders(const Shared *shared){
   if( shared->isAttached || shared->regionCount == 0 ) return;
   const unsigned *index = (const unsigned*)shared->regions[0];
   host_log_is_moved(index[INDEX_FRAMES] == index[INDEX_MOVED]);
@@ -251,7 +251,7 @@ static int shmLock(sqlite3_file *base, int first, int count, int flags){
   unsigned mask = ((1u << count) - 1u) << first;
   int concernsReaders = !shared->isAttached && (flags & SQLITE_SHM_EXCLUSIVE) && (mask & (1u << SLOT_READ_0));
   if( flags & SQLITE_SHM_UNLOCK ){
-    if( flags & SQLITE_SHM_EXCLUSIVE ) tellReaders(shared);
+    if( flags & SQLITE_SHM_EXCLUSIVE ) notifyReaders(shared);
     if( concernsReaders && (file->exclusiveSlots & mask) ) host_admit_readers();
     for(int i = first; i < first + count; i++){
       unsigned bit = 1u << i;

@@ -39,7 +39,7 @@ export async function buildPage(): Promise<ReadonlyMap<string, string>> {
   const folders = new Set(
     script.moduleIds.flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []),
   )
-  const licenses = await Promise.all([...folders].map(licenseOf))
+  const licenses = await Promise.all([...folders].map(readLicense))
   return new Map([
     ['page.js', `/*!\n${licenses.join('\n')}*/\n${script.code}`],
     ...(await Promise.all(
@@ -51,7 +51,7 @@ export async function buildPage(): Promise<ReadonlyMap<string, string>> {
 }
 
 /** Returns the license of a library that the page contains. */
-async function licenseOf(folder: string): Promise<string> {
+async function readLicense(folder: string): Promise<string> {
   const read = (name: string): Promise<string> => readFile(join(folder, name), 'utf8')
   const { name, version } = JSON.parse(await read('package.json')) as { name: string; version: string }
   return `${name} ${version}\n\n${await read('LICENSE')}`

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ownStatements, skippedText } from './page/client-guards.ts'
+import { skippedText, userStatements } from './page/client-guards.ts'
 import type { Outcome, WireRequest } from './page/wire-model.ts'
 
 const request = (statements: readonly (readonly [sql: string, outcome: Outcome])[]): WireRequest =>
@@ -7,8 +7,8 @@ const request = (statements: readonly (readonly [sql: string, outcome: Outcome])
     statements: statements.map(([sql]) => ({ sql, effects: [] })),
     outcomes: statements.map(([, outcome]) => outcome),
   }) as unknown as WireRequest
-const sqlOf = (statements: readonly (readonly [string, Outcome])[]): string[] =>
-  ownStatements(request(statements)).map(({ sql }) => sql)
+const shownSql = (statements: readonly (readonly [string, Outcome])[]): string[] =>
+  userStatements(request(statements)).map(({ sql }) => sql)
 
 test('a batch is shown without the statements that the client added', () => {
   const batch = [
@@ -19,7 +19,7 @@ test('a batch is shown without the statements that the client added', () => {
     ['COMMIT', 'ok'],
     ['ROLLBACK', 'skipped'],
   ] as const
-  expect(sqlOf(batch)).toEqual(['insert into t values (1)', 'select 1', 'select 2'])
+  expect(shownSql(batch)).toEqual(['insert into t values (1)', 'select 1', 'select 2'])
   expect(skippedText({ sql: 'ROLLBACK', effects: [] }, request(batch))).toBe(
     'not needed: the COMMIT succeeded',
   )
@@ -30,22 +30,22 @@ test('the end of a transaction is shown as a single COMMIT', () => {
     ['COMMIT', 'ok'],
     ['SELECT 1', 'skipped'],
   ] as const
-  expect(sqlOf(end)).toEqual(['COMMIT'])
+  expect(shownSql(end)).toEqual(['COMMIT'])
   expect(skippedText({ sql: 'SELECT 1', effects: [] }, request(end))).toContain(
     'only if the transaction was lost',
   )
 })
 
 test('BEGIN and ROLLBACK that a program sends itself are shown', () => {
-  expect(sqlOf([['select 1', 'ok']])).toEqual(['select 1'])
+  expect(shownSql([['select 1', 'ok']])).toEqual(['select 1'])
   expect(
-    sqlOf([
+    shownSql([
       ['rollback', 'ok'],
       ['select 1', 'ok'],
     ]),
   ).toEqual(['select 1'])
   expect(
-    sqlOf([
+    shownSql([
       ['begin', 'ok'],
       ['rollback', 'ok'],
     ]),

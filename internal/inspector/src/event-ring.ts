@@ -27,7 +27,7 @@ export class EventRing {
   }
 
   /** All events, oldest first. */
-  get all(): readonly string[] {
+  get events(): readonly string[] {
     return this.#events.slice(this.#first)
   }
 

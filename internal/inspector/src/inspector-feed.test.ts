@@ -19,8 +19,8 @@ function request(body: string): ServiceRequest {
   }
 }
 
-/** All events that a page has received so far, except the first, which describes the server. */
-async function eventsOf(feed: InspectorFeed): Promise<Record<string, unknown>[]> {
+/** Returns all events so far, except the first, which describes the server. */
+async function readEvents(feed: InspectorFeed): Promise<Record<string, unknown>[]> {
   const page = feed.open()
   if (page === null) throw new Error('the feed is full')
   const [first] = (await page.take(1).toArray()) as Buffer[]
@@ -31,17 +31,17 @@ async function eventsOf(feed: InspectorFeed): Promise<Record<string, unknown>[]>
 /** Sends a body through a feed with an open page, to a server with this response. */
 async function observe(
   body: string,
-  given: Partial<ServiceResponse>,
+  overrides: Partial<ServiceResponse>,
   feed = new InspectorFeed({ version: 'v' }),
 ) {
   const page = feed.open()
   const response = await feed.watch('app', request(body), async (forwarded) => {
     expect(await text(forwarded.body)).toBe(body)
-    return { status: 200, headers: {}, body: '{"baton":null,"results":[]}', ...given }
+    return { status: 200, headers: {}, body: '{"baton":null,"results":[]}', ...overrides }
   })
-  const passedOn = await toResponse(response).text()
+  const received = await toResponse(response).text()
   page?.destroy()
-  return { events: await eventsOf(feed), passedOn }
+  return { events: await readEvents(feed), received }
 }
 
 const statement = (sql: string): string =>
@@ -62,8 +62,8 @@ test('is active while a page is open; at most eight pages can connect', async ()
 test('emits statements, but neither arguments, nor tokens, nor batons', async () => {
   const results = [{ type: 'ok', response: { type: 'execute', result: { rows: [[], []], rows_read: 7 } } }]
   const body = JSON.stringify({ baton: BATON, results })
-  const { events, passedOn } = await observe(statement('select ?'), { body })
-  expect(passedOn).toBe(body)
+  const { events, received } = await observe(statement('select ?'), { body })
+  expect(received).toBe(body)
   expect(events).toMatchObject([
     { type: 'request', n: 1, database: 'app', statements: [{ sql: 'select ?', effects: ['other'] }] },
     { type: 'response', n: 1, status: 200, rows: 2, rowsRead: 7, outcomes: ['ok'], isOpen: true },
@@ -82,7 +82,7 @@ test('each baton identifies a stream, and is valid for one request', async () =>
 })
 
 test.each([
-  ['no JSON', '{{{'],
+  ['not JSON', '{{{'],
   ['an array', '[1]'],
   ['wrong types', '{"requests":[{"type":"execute","stmt":{"sql":"select 1"}},{"type":"execute","stmt":7}]}'],
   ['requests that are not a list', '{"requests":{"length":4}}'],
@@ -111,7 +111,7 @@ test('a server error is shown and rethrown', async () => {
   const failing = feed.watch('app', request('{}'), () => Promise.reject(new Error('it broke')))
   await expect(failing).rejects.toThrow('it broke')
   page?.destroy()
-  expect(await eventsOf(feed)).toMatchObject([{ type: 'request' }, { status: null, error: 'it broke' }])
+  expect(await readEvents(feed)).toMatchObject([{ type: 'request' }, { status: null, error: 'it broke' }])
 })
 
 test('a response that is destroyed before it is read destroys its source', async () => {
@@ -128,16 +128,16 @@ test('a response that is destroyed before it is read destroys its source', async
 test('keeps the latest events, up to its limits', () => {
   const byCount = new EventRing(3, 1_000)
   for (let n = 0; n < 50; n += 1) byCount.add(`e${n}`)
-  expect(byCount.all).toEqual(['e47', 'e48', 'e49'])
+  expect(byCount.events).toEqual(['e47', 'e48', 'e49'])
   const bySize = new EventRing(100, 10)
   for (const event of ['aaaa', 'bbbb', 'cccc', 'dddddddddddddd']) bySize.add(event)
-  expect(bySize.all).toEqual(['dddddddddddddd'])
+  expect(bySize.events).toEqual(['dddddddddddddd'])
 })
 
 test('sends notices about a server, even to pages that are opened later', async () => {
   const feed = new InspectorFeed({ version: 'v' })
   feed.notice('app', 'it is started again')
-  expect(await eventsOf(feed)).toEqual([
+  expect(await readEvents(feed)).toEqual([
     { type: 'notice', at: expect.any(Number), database: 'app', text: 'it is started again' },
   ])
 })

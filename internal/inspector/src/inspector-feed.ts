@@ -7,9 +7,9 @@ import {
 } from '@batonsql/server-common/http'
 import { EventRing } from './event-ring.ts'
 import type { RequestEvent, ResponseEvent } from './page/wire-model.ts'
-import { readBody, readRequest, type SeenRequest } from './wire-request.ts'
+import { type ParsedRequest, readBody, readRequest } from './wire-request.ts'
 import { batonAtStart, readErrorText, readResponse } from './wire-response.ts'
-import { type SeenStream, WireStreams } from './wire-streams.ts'
+import { type WireStream, WireStreams } from './wire-streams.ts'
 
 /** A notice about a database's server. */
 interface NoticeEvent {
@@ -44,11 +44,11 @@ export class InspectorFeed {
   #pending: string[] = []
   #flushing: NodeJS.Timeout | null = null
   #heartbeat: NodeJS.Timeout | null = null
-  #last = 0
+  #lastNumber = 0
 
-  /** @param about content of the first event for each page */
-  constructor(about: { readonly version: string }) {
-    this.#greeting = JSON.stringify({ type: 'hello', ...about })
+  /** @param serverInfo content of the first event for each page */
+  constructor(serverInfo: { readonly version: string }) {
+    this.#greeting = JSON.stringify({ type: 'hello', ...serverInfo })
   }
 
   get isWatched(): boolean {
@@ -60,7 +60,7 @@ export class InspectorFeed {
     if (this.#viewers.size >= MAX_VIEWERS) return null
     this.#flush()
     const viewer = new Viewer()
-    viewer.send([this.#greeting, ...this.#ring.all])
+    viewer.send([this.#greeting, ...this.#ring.events])
     this.#viewers.add(viewer)
     this.#heartbeat ??= setInterval(() => this.#sendHeartbeat(), HEARTBEAT_MS).unref()
     viewer.body.once('close', () => this.#remove(viewer))
@@ -73,14 +73,14 @@ export class InspectorFeed {
     request: ServiceRequest,
     run: (request: ServiceRequest) => Promise<ServiceResponse>,
   ): Promise<ServiceResponse> {
-    this.#last += 1
-    const call = new WatchedCall(this.#last, database.slice(0, 100), request, this.#streams, (event) =>
+    this.#lastNumber += 1
+    const call = new WatchedCall(this.#lastNumber, database.slice(0, 100), request, this.#streams, (event) =>
       this.#emit(event),
     )
     try {
-      return call.onResponse(await run({ ...request, body: call.copyOf(request.body) }))
+      return call.onResponse(await run({ ...request, body: call.watchRequest(request.body) }))
     } catch (error) {
-      call.failed(error)
+      call.onFailure(error)
       throw error
     }
   }
@@ -143,8 +143,8 @@ class WatchedCall {
   readonly #request: ServiceRequest
   readonly #streams: WireStreams
   readonly #emit: (event: RequestEvent | ResponseEvent) => void
-  #stream: SeenStream | null = null
-  #seen: SeenRequest | null = null
+  #stream: WireStream | null = null
+  #parsed: ParsedRequest | null = null
   #isReported = false
 
   constructor(
@@ -162,12 +162,12 @@ class WatchedCall {
   }
 
   /** Returns a stream of the same bytes. Reads the body only while the stream is being read. */
-  copyOf(body: Readable): Readable {
+  watchRequest(body: Readable): Readable {
     return watchBody(body, [copyBody((copy) => this.#onRequestBody(copy))])
   }
 
   onResponse(response: ServiceResponse): ServiceResponse {
-    if (!this.#isReported) this.#onRequestBody(NOTHING)
+    if (!this.#isReported) this.#onRequestBody(EMPTY_COPY)
     const { status, body } = response
     if (typeof body === 'string') {
       const bytes = Buffer.byteLength(body)
@@ -181,8 +181,8 @@ class WatchedCall {
     return { ...response, body: watchBody(body, [copyBody((copy) => this.#onResponseBody(status, copy))]) }
   }
 
-  failed(error: unknown): void {
-    if (!this.#isReported) this.#onRequestBody(NOTHING)
+  onFailure(error: unknown): void {
+    if (!this.#isReported) this.#onRequestBody(EMPTY_COPY)
     const message = error instanceof Error ? error.message : String(error)
     this.#emit({ ...this.#withoutResults(null, 0), error: readErrorText(message) })
   }
@@ -192,10 +192,10 @@ class WatchedCall {
     const body = this.#request.method === 'POST' && isComplete ? readBody(text) : null
     if (body !== null) {
       this.#stream = this.#streams.take(body.baton)
-      this.#seen = readRequest(body, this.#stream.stored)
+      this.#parsed = readRequest(body, this.#stream.stored)
     }
     const { method, path } = this.#request
-    const { statements = [], more = 0 } = this.#seen ?? {}
+    const { statements = [], more = 0 } = this.#parsed ?? {}
     const [n, at, database] = [this.#n, now(), this.#database]
     const stream = this.#stream?.number ?? null
     this.#emit({
@@ -215,9 +215,9 @@ class WatchedCall {
   #onResponseBody(status: number, { bytes, text, isComplete }: Copy): void {
     const event = this.#withoutResults(status, bytes)
     if (status !== 200) return this.#emit({ ...event, error: readErrorText(text) })
-    const response = isComplete && this.#seen !== null ? readResponse(text, this.#seen) : null
+    const response = isComplete && this.#parsed !== null ? readResponse(text, this.#parsed) : null
     const { baton, ...results } = response ?? { baton: batonAtStart(text) }
-    if (baton !== null && this.#stream !== null) this.#streams.keep(baton, this.#stream)
+    if (baton !== null && this.#stream !== null) this.#streams.add(baton, this.#stream)
     this.#emit({ ...event, ...results, isOpen: baton !== null })
   }
 
@@ -248,7 +248,7 @@ interface Copy {
   readonly isComplete: boolean
 }
 
-const NOTHING: Copy = { bytes: 0, text: '', isComplete: true }
+const EMPTY_COPY: Copy = { bytes: 0, text: '', isComplete: true }
 
 /** Copies the beginning of a body, and reports it when the body ends or is aborted. */
 function copyBody(done: (copy: Copy) => void): BodyWatcher {

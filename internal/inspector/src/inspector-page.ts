@@ -42,15 +42,15 @@ export class InspectorPage {
   }
 
   async handle(request: ServiceRequest): Promise<ServiceResponse> {
-    const rejection = rejectionOf(request)
+    const rejection = findRejection(request)
     if (rejection !== null) return errorResponse(403, rejection)
     if (request.method !== 'GET') return { status: 405, headers: { allow: 'GET' }, body: '' }
     const name = request.path.slice(INSPECTOR_PATH.length)
     if (name === '/events') return this.#events()
     if (name === '/databases') return jsonResponse(this.#databaseNames())
-    const known = FILES.get(name)
-    if (known === undefined) return { status: 404, headers: HEADERS, body: '' }
-    const [file, contentType] = known
+    const pageFile = FILES.get(name)
+    if (pageFile === undefined) return { status: 404, headers: HEADERS, body: '' }
+    const [file, contentType] = pageFile
     const body = await readPageFile(file)
     return { status: 200, headers: { ...HEADERS, 'content-type': contentType }, body }
   }
@@ -69,7 +69,7 @@ const jsonResponse = (value: unknown): ServiceResponse => ({
 })
 
 /** Returns why a request is rejected; null for a browser on this machine. */
-function rejectionOf(request: ServiceRequest): string | null {
+function findRejection(request: ServiceRequest): string | null {
   const { headers, remoteAddress } = request
   const address = remoteAddress?.replace(/^::ffff:/i, '') ?? ''
   const isForwarded = headers['x-forwarded-for'] !== undefined || headers['forwarded'] !== undefined

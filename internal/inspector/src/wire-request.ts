@@ -12,15 +12,15 @@ import { parseStatements, type Statement } from '@batonsql/server-common/sql'
 type Effect = 'begin' | 'begin-write' | 'write' | 'commit' | 'rollback' | 'other'
 
 /** A statement as shown: its text without arguments, truncated if long. */
-interface SeenStatement {
+interface ParsedStatement {
   readonly sql: string
   /** One for each statement of the text; empty if it is not executed (`describe`). */
   readonly effects: readonly Effect[]
 }
 
 /** The parsed content of a request. */
-export interface SeenRequest {
-  readonly statements: readonly SeenStatement[]
+export interface ParsedRequest {
+  readonly statements: readonly ParsedStatement[]
   /** Number of statements that are not shown because there are too many. */
   readonly more: number
   /** Number of statements of each request, needed to parse the response; null for a cursor. */
@@ -52,13 +52,13 @@ export function readBody(text: string): PipelineBody | CursorBody | null {
 }
 
 /** Extracts the statements of a body. */
-export function readRequest(body: PipelineBody | CursorBody, stored: StoredTexts): SeenRequest {
-  const list: SeenStatement[] = []
+export function readRequest(body: PipelineBody | CursorBody, stored: StoredTexts): ParsedRequest {
+  const list: ParsedStatement[] = []
   let count = 0
   const add = (references: readonly SqlReference[], isRun = true): number => {
     count += references.length
-    const shown = references.slice(0, MAX_STATEMENTS - list.length)
-    list.push(...shown.map((reference) => seen(textOf(reference, stored), isRun)))
+    const shownReferences = references.slice(0, MAX_STATEMENTS - list.length)
+    list.push(...shownReferences.map((reference) => parseStatement(resolveText(reference, stored), isRun)))
     return references.length
   }
   const addRequest = (request: PipelineRequest): number => {
@@ -86,25 +86,25 @@ export function readRequest(body: PipelineBody | CursorBody, stored: StoredTexts
   return { statements: list, more: count - list.length, shape }
 }
 
-function textOf({ sql, sqlId }: SqlReference, stored: StoredTexts): string {
+function resolveText({ sql, sqlId }: SqlReference, stored: StoredTexts): string {
   return sql ?? stored.get(sqlId) ?? '(text stored before this page was opened)'
 }
 
-function seen(sql: string, isRun: boolean): SeenStatement {
+function parseStatement(sql: string, isRun: boolean): ParsedStatement {
   const text = sql.length > MAX_TEXT ? `${sql.slice(0, MAX_TEXT)}…` : sql
-  return { sql: text, effects: isRun ? effectsOf(sql) : [] }
+  return { sql: text, effects: isRun ? getEffects(sql) : [] }
 }
 
-function effectsOf(sql: string): readonly Effect[] {
+function getEffects(sql: string): readonly Effect[] {
   if (sql.length > MAX_PARSED) return ['other']
   try {
-    return parseStatements(sql).map(effectOf)
+    return parseStatements(sql).map(getEffect)
   } catch {
     return ['other'] // rejected by the server
   }
 }
 
-function effectOf({ sql, verb, kind, needsWriteLock }: Statement): Effect {
+function getEffect({ sql, verb, kind, needsWriteLock }: Statement): Effect {
   if (kind === 'begin') return needsWriteLock ? 'begin-write' : 'begin'
   if (verb === 'COMMIT' || verb === 'END') return 'commit'
   // ROLLBACK TO a savepoint leaves the transaction open

@@ -1,10 +1,10 @@
-import type { SeenRequest } from './wire-request.ts'
+import type { ParsedRequest } from './wire-request.ts'
 
 /** The outcome of a statement. */
 type Outcome = 'ok' | 'skipped' | { readonly code: string; readonly message: string }
 
 /** The parsed content of a response. */
-export interface SeenResponse {
+export interface ParsedResponse {
   /** Baton that continues the stream; null if it is closed, or if the response was not parsed. Never shown. */
   readonly baton: string | null
   /** In the order of the statements; may be shorter. */
@@ -51,10 +51,10 @@ interface CursorLine extends WireResult {
 }
 
 /** Parses a response with status 200. Returns null if that is not possible. */
-export function readResponse(text: string, request: SeenRequest): SeenResponse | null {
+export function readResponse(text: string, request: ParsedRequest): ParsedResponse | null {
   try {
     const reader = new ResponseReader()
-    return request.shape === null ? reader.cursor(text) : reader.pipeline(text, request.shape)
+    return request.shape === null ? reader.readCursor(text) : reader.readPipeline(text, request.shape)
   } catch {
     return null
   }
@@ -67,19 +67,19 @@ class ResponseReader {
   #rowsWritten = 0
   #isAutocommit: boolean | null = null
 
-  pipeline(text: string, shape: readonly number[]): SeenResponse {
+  readPipeline(text: string, shape: readonly number[]): ParsedResponse {
     const { baton, results = [] } = JSON.parse(text) as WireBody
     for (const [at, { response, error }] of results.entries()) {
       const statements = shape[at] ?? 0
-      if (error !== undefined) for (let i = 0; i < statements; i += 1) this.#outcomes.push(outcomeOf(error))
-      else if (response?.type === 'batch') this.#steps(response, statements)
-      else if (statements > 0) this.#ok(response?.result)
+      if (error !== undefined) for (let i = 0; i < statements; i += 1) this.#outcomes.push(toOutcome(error))
+      else if (response?.type === 'batch') this.#addSteps(response, statements)
+      else if (statements > 0) this.#addResult(response?.result)
       if (response?.type === 'get_autocommit') this.#isAutocommit = response.is_autocommit === true
     }
     return this.#finish(baton)
   }
 
-  cursor(text: string): SeenResponse {
+  readCursor(text: string): ParsedResponse {
     const [first = '{}', ...lines] = text.split('\n')
     const { baton } = JSON.parse(first) as WireBody
     for (const line of lines) {
@@ -95,27 +95,27 @@ class ResponseReader {
       case 'step_begin':
       case 'step_error':
         while (this.#outcomes.length < step && this.#outcomes.length < 10_000) this.#outcomes.push('skipped')
-        this.#outcomes[step] = line.error === undefined ? 'ok' : outcomeOf(line.error)
+        this.#outcomes[step] = line.error === undefined ? 'ok' : toOutcome(line.error)
         break
       case 'step_end':
         this.#count(line)
         break
       case 'error':
-        this.#outcomes.push(outcomeOf(line.error ?? {}))
+        this.#outcomes.push(toOutcome(line.error ?? {}))
         break
       default:
     }
   }
 
-  #steps({ result }: WireResponse, statements: number): void {
+  #addSteps({ result }: WireResponse, statements: number): void {
     for (let at = 0; at < statements; at += 1) {
-      const [done, error] = [result?.step_results?.[at], result?.step_errors?.[at]]
-      if (done) this.#ok(done)
-      else this.#outcomes.push(error ? outcomeOf(error) : 'skipped')
+      const [stepResult, error] = [result?.step_results?.[at], result?.step_errors?.[at]]
+      if (stepResult) this.#addResult(stepResult)
+      else this.#outcomes.push(error ? toOutcome(error) : 'skipped')
     }
   }
 
-  #ok(result: WireResult | undefined): void {
+  #addResult(result: WireResult | undefined): void {
     this.#outcomes.push('ok')
     this.#rows += result?.rows?.length ?? 0
     this.#count(result)
@@ -126,7 +126,7 @@ class ResponseReader {
     this.#rowsWritten += Number(result?.rows_written ?? 0)
   }
 
-  #finish(baton: unknown): SeenResponse {
+  #finish(baton: unknown): ParsedResponse {
     return {
       baton: typeof baton === 'string' ? baton : null,
       outcomes: this.#outcomes.slice(0, 50),
@@ -138,7 +138,7 @@ class ResponseReader {
   }
 }
 
-function outcomeOf({ code, message }: WireError): Outcome {
+function toOutcome({ code, message }: WireError): Outcome {
   return {
     code: typeof code === 'string' ? code : 'ERROR',
     message: typeof message === 'string' ? message.slice(0, MAX_MESSAGE) : '',

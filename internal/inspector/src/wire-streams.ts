@@ -1,7 +1,7 @@
 import type { StoredTexts } from './wire-request.ts'
 
 /** A stream as shown in the inspector. */
-export interface SeenStream {
+export interface WireStream {
   /** Its number in the inspector. */
   readonly number: number
   readonly stored: StoredTexts
@@ -12,20 +12,20 @@ const MAX_BATONS = 512
 
 /** Assigns requests to streams by their batons, which are never shown. */
 export class WireStreams {
-  readonly #byBaton = new Map<string, SeenStream>()
-  #last = 0
+  readonly #byBaton = new Map<string, WireStream>()
+  #lastNumber = 0
 
-  /** Returns the stream of a request. It is a new one if the request has no baton, or one from before a page was opened. */
-  take(baton: string | null): SeenStream {
-    const known = baton === null ? undefined : this.#byBaton.get(baton)
+  /** Returns the stream of a request: a new one if it has no baton, or a baton from before a page was opened. */
+  take(baton: string | null): WireStream {
+    const existing = baton === null ? undefined : this.#byBaton.get(baton)
     if (baton !== null) this.#byBaton.delete(baton)
-    if (known !== undefined) return known
-    this.#last += 1
-    return { number: this.#last, stored: new Map() }
+    if (existing !== undefined) return existing
+    this.#lastNumber += 1
+    return { number: this.#lastNumber, stored: new Map() }
   }
 
   /** Records the baton that continues a stream. */
-  keep(baton: string, stream: SeenStream): void {
+  add(baton: string, stream: WireStream): void {
     this.#byBaton.set(baton, stream)
     if (this.#byBaton.size <= MAX_BATONS) return
     const [oldest] = this.#byBaton.keys()

@@ -25,5 +25,5 @@ export {
   accessRevokedBeforeStart,
   type RunningRequest,
   RunningRequests,
-  within,
+  withTimeLimit,
 } from './backend/running-requests.ts'

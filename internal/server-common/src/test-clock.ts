@@ -19,11 +19,11 @@ export class TestClock implements Clock {
   advance(ms: number): void {
     const end = this.#now + ms
     for (;;) {
-      const due = [...this.#timers].filter(({ at }) => at <= end).sort((one, other) => one.at - other.at)[0]
-      if (due === undefined) break
-      this.#timers.delete(due)
-      this.#now = due.at
-      due.callback()
+      const timer = [...this.#timers].filter(({ at }) => at <= end).sort((a, b) => a.at - b.at)[0]
+      if (timer === undefined) break
+      this.#timers.delete(timer)
+      this.#now = timer.at
+      timer.callback()
     }
     this.#now = end
   }

@@ -42,12 +42,12 @@ import {
   type SqldNamespaceConfig,
   type SqldNamespaceSource,
 } from './process/admin.ts'
-import { bytesOf } from './process/exchange.ts'
+import { readBody } from './process/exchange.ts'
 import { InternalRequests } from './process/internal-requests.ts'
 import { isBroken, Upstream, type UpstreamOptions } from './process/upstream.ts'
 import type { SenderPermissions } from './process/upstream-tokens.ts'
-import { folderOf, Replica } from './replicas/replica.ts'
-import { allowedDump } from './request/dump-guard.ts'
+import { Replica, replicaFolder } from './replicas/replica.ts'
+import { guardDump } from './request/dump-guard.ts'
 import { finish } from './request/rebuild.ts'
 import { type ClientCall, StreamRequests, type StreamRules } from './stream-requests.ts'
 import type { StallTimes } from './writes/stall-detector.ts'
@@ -57,7 +57,7 @@ import { WriteService } from './writes/write-service.ts'
 export interface SqldBackendOptions extends UpstreamOptions {
   /** Receives notices about the server of a database. */
   readonly onNotice: (id: DatabaseId, text: string) => void
-  /** How long a server may leave writes without a response before it counts as stalled. @default STALL_TIMES */
+  /** How long writes may go without a response before the server counts as stalled. @default STALL_TIMES */
   readonly stallTimes?: StallTimes
   /** Resolves a name in ATTACH. By default databases are attached only by id. */
   readonly idOf?: (from: DatabaseId, name: string) => DatabaseId | undefined
@@ -70,16 +70,17 @@ export interface SqldBackendOptions extends UpstreamOptions {
 const NO_SIZE_LIMIT = '1000pb'
 /** Maximum number of attempts to apply settings while the server is being restarted. */
 const APPLY_ATTEMPTS = 5
-/** Delay between two attempts while the server is stopping, which takes it up to 2 s. */
+/** Delay between two attempts while the server is stopping, which takes up to 2 s. */
 const STOPPING_STEP_MS = 1_000
-const ENDED = 'libsql-server exited while running this request; it is unknown whether the request was applied'
+const EXITED =
+  'libsql-server exited while running this request; it is unknown whether the request was applied'
 
 interface Counts {
   readonly rowsRead: number
   readonly rowsWritten: number
 }
 
-const NOTHING: Counts = { rowsRead: 0, rowsWritten: 0 }
+const ZERO_COUNTS: Counts = { rowsRead: 0, rowsWritten: 0 }
 
 /** Serves the database API from one libsql-server, with a namespace for each database. */
 export class SqldBackend implements DatabaseBackend {
@@ -100,19 +101,19 @@ export class SqldBackend implements DatabaseBackend {
   /** Distinguishes the counts of the current process from earlier ones. */
   #epoch = ''
   /** Counts of each database when first read from the current process, because the server keeps them across restarts. */
-  readonly #bases = new Map<DatabaseId, Promise<Counts>>()
+  readonly #baseCounts = new Map<DatabaseId, Promise<Counts>>()
 
   constructor(options: SqldBackendOptions) {
     this.#options = options
     this.#tokens = new TokenCheck(options.isOpen, options.reachable)
     this.#upstream = new Upstream(options, {
       onStart: () => this.#startCounts(),
-      attachable: (to, allowed) => this.#attachable(to, allowed),
+      filterAttachable: (to, allowed) => this.#filterAttachable(to, allowed),
     })
     this.#internal = new InternalRequests(this.#upstream)
     const { remote, onNotice, stallTimes } = options
     this.#writes = new WriteService(this.#upstream, this.#internal, {
-      fileOf: remote === undefined ? (id) => this.#fileOf(id) : null,
+      fileOf: remote === undefined ? (id) => this.#getDataFile(id) : null,
       onNotice,
       stallTimes,
     })
@@ -128,19 +129,19 @@ export class SqldBackend implements DatabaseBackend {
 
   #startCounts(): void {
     this.#epoch = this.#options.remote === undefined ? randomUUID() : 'remote'
-    this.#bases.clear()
+    this.#baseCounts.clear()
     this.#writes.forgetAllStreams()
     this.#streams.forgetAbandoned()
   }
 
   /** Checks that databases are separate: without `--enable-namespaces`, all names share one database. */
   async #checkSeparate(): Promise<void> {
-    const [one, other] = [newDatabaseId(), newDatabaseId()]
+    const [firstId, secondId] = [newDatabaseId(), newDatabaseId()]
     try {
-      for (const id of [one, other]) await this.create(id, { type: 'empty' }, DEFAULT_SETTINGS)
-      await this.#internal.query(one, 'CREATE TABLE baton_probe (a)')
+      for (const id of [firstId, secondId]) await this.create(id, { type: 'empty' }, DEFAULT_SETTINGS)
+      await this.#internal.query(firstId, 'CREATE TABLE baton_probe (a)')
       const tables = await this.#internal.query(
-        other,
+        secondId,
         "SELECT name FROM sqlite_schema WHERE name = 'baton_probe'",
       )
       if (tables.includes('"value":"baton_probe"')) throw new Error('two names refer to the same database')
@@ -150,15 +151,15 @@ export class SqldBackend implements DatabaseBackend {
         { cause: error },
       )
     } finally {
-      for (const id of [one, other]) await this.remove(id).catch(() => {})
+      for (const id of [firstId, secondId]) await this.remove(id).catch(() => {})
     }
   }
 
   resume(): void {}
 
-  async quarantineUnknown(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
+  async quarantineUnknown(knownIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
     if (this.#options.remote !== undefined) return []
-    return await moveToQuarantine(this.#dataFolder, known)
+    return await moveToQuarantine(this.#dataFolder, knownIds)
   }
 
   get #dataFolder(): string {
@@ -168,28 +169,28 @@ export class SqldBackend implements DatabaseBackend {
   /** The files of a remote server are not visible, so its databases are assumed to exist. */
   async #hasFiles(id: DatabaseId): Promise<boolean> {
     if (this.#options.remote !== undefined) return true
-    return await hasDatabaseFile(this.#fileOf(id))
+    return await hasDatabaseFile(this.#getDataFile(id))
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
-    this.#bases.set(id, Promise.resolve(NOTHING))
+    this.#baseCounts.set(id, Promise.resolve(ZERO_COUNTS))
     const config = this.#config(settings)
-    let isRepeated = false
+    let isRetry = false
     await retryTransient(async () => {
       // the server has already created the rejected database, possibly without the pending migration
-      if (isRepeated) await this.#upstream.withAdmin((admin) => admin.discard(id, config))
-      isRepeated = true
-      await this.#make(id, source, config)
+      if (isRetry) await this.#upstream.withAdmin((admin) => admin.discard(id, config))
+      isRetry = true
+      await this.#createNamespace(id, source, config)
     })
-    if (source.type === 'dump') await this.#load(id, source.file)
-    this.#configured(id, settings)
+    if (source.type === 'dump') await this.#loadDump(id, source.file)
+    this.#storeSettings(id, settings)
   }
 
-  async #make(id: DatabaseId, source: DatabaseSource, config: SqldNamespaceConfig): Promise<void> {
+  async #createNamespace(id: DatabaseId, source: DatabaseSource, config: SqldNamespaceConfig): Promise<void> {
     const create = (from: SqldNamespaceSource = {}): Promise<void> =>
       this.#upstream.withAdmin((admin) => admin.create(id, config, from))
     if (source.type === 'fork') {
-      await this.#baseOf(source.from)
+      await this.#getBaseCounts(source.from)
       await this.#upstream.withAdmin((admin) => admin.fork(source.from, id))
       // the fork starts with the original's keys
       await this.#upstream.withAdmin((admin) => admin.configure(id, config))
@@ -200,8 +201,8 @@ export class SqldBackend implements DatabaseBackend {
 
   /** Creates a database whose file is already in place. */
   async #import(id: DatabaseId, from: string, create: () => Promise<void>): Promise<void> {
-    const to = this.#fileOf(id)
-    // remove what an interrupted removal left behind
+    const to = this.#getDataFile(id)
+    // clean up after an interrupted removal
     await rm(dirname(to), { recursive: true, force: true })
     await mkdir(dirname(to), { recursive: true })
     try {
@@ -217,7 +218,7 @@ export class SqldBackend implements DatabaseBackend {
   /** @throws BackendRejection for a remote server */
   async exportTo(id: DatabaseId, file: string): Promise<void> {
     await this.#upstream.ensureRunning()
-    await copyOpenDatabase(this.#fileOf(id), file)
+    await copyOpenDatabase(this.#getDataFile(id), file)
   }
 
   async #export(id: DatabaseId): Promise<ExportedFile> {
@@ -233,7 +234,7 @@ export class SqldBackend implements DatabaseBackend {
     return join(this.#options.directory, 'exports')
   }
 
-  #fileOf(id: DatabaseId): string {
+  #getDataFile(id: DatabaseId): string {
     if (this.#options.remote !== undefined)
       throw new BackendRejection('the files of a remote libsql-server are not accessible; use /dump')
     return join(this.#dataFolder, id, 'data')
@@ -241,7 +242,7 @@ export class SqldBackend implements DatabaseBackend {
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     const wasBlocked = this.#settings.get(id)?.blockReads === true
-    this.#configured(id, settings)
+    this.#storeSettings(id, settings)
     if (wasBlocked && !settings.blockReads)
       for (const replica of await this.#startedReplicas()) replica.onUnblock(id)
     const exists = await this.#applyToServer(id, settings)
@@ -258,7 +259,7 @@ export class SqldBackend implements DatabaseBackend {
         // newer settings may have been applied meanwhile
         return await admin.configureIfExists(id, this.#config(this.#settings.get(id) ?? settings))
       } catch (error) {
-        // the server was stopped meanwhile
+        // the server was stopped during the request
         const canRetry = isBroken(error) || isStopping(error)
         if (!canRetry || this.#options.remote !== undefined || attempt === APPLY_ATTEMPTS) throw error
         if (isStopping(error)) await sleep(STOPPING_STEP_MS)
@@ -271,38 +272,38 @@ export class SqldBackend implements DatabaseBackend {
     this.#running.abort(id)
     await this.#running.abortAttaching(id)
     // open streams would occupy slots of the process until they expire
-    const streams = [this.#streams, ...(await this.#startedReplicas()).map((each) => each.streams)]
-    await Promise.all(streams.map((each) => each.closeAll(id, 'all')))
+    const streams = [this.#streams, ...(await this.#startedReplicas()).map((replica) => replica.streams)]
+    await Promise.all(streams.map((requests) => requests.closeAll(id, 'all')))
     this.#settings.delete(id)
-    this.#bases.delete(id)
+    this.#baseCounts.delete(id)
     this.#writes.remove(id)
     await this.#upstream.withAdmin((admin) => admin.remove(id))
-    // the server does not remove a directory in which a file was created meanwhile
+    // the server leaves a directory in which a file was created during the removal
     if (this.#options.remote === undefined)
-      await rm(dirname(this.#fileOf(id)), { recursive: true, force: true, maxRetries: 5 })
+      await rm(dirname(this.#getDataFile(id)), { recursive: true, force: true, maxRetries: 5 })
     for (const replica of await this.#startedReplicas()) await replica.remove(id)
   }
 
   async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {
-    const streams = [this.#streams, ...(await this.#startedReplicas()).map((each) => each.streams)]
-    const closed = Promise.all(streams.map((each) => each.closeAll(id, access)))
+    const streams = [this.#streams, ...(await this.#startedReplicas()).map((replica) => replica.streams)]
+    const closed = Promise.all(streams.map((requests) => requests.closeAll(id, access)))
     const remaining = await this.#running.end(id, access)
     for (const request of remaining) request.onForced()
     await closed
     const mayStillWrite =
-      remaining.some((request) => request.mayWrite()) || streams.some((each) => each.isAbandoned(id))
+      remaining.some((request) => request.mayWrite()) || streams.some((requests) => requests.isAbandoned(id))
     if (mayStillWrite) await this.#endProcess(id)
   }
 
   /** Restarts the server, which would continue a running batch even after its connection is closed. */
   async #endProcess(id: DatabaseId): Promise<void> {
     const { remote, onNotice } = this.#options
-    const what = 'a request that may write was still running after its access was revoked'
+    const reason = 'a request that may write was still running after its access was revoked'
     if (remote !== undefined) {
       this.#streams.forgetAbandoned()
-      return onNotice(id, `${what}; libsql-server may still execute it; restart the server`)
+      return onNotice(id, `${reason}; libsql-server may still execute it; restart the server`)
     }
-    onNotice(id, `${what}: restarting libsql-server`)
+    onNotice(id, `${reason}: restarting libsql-server`)
     this.#restarting ??= this.#restartAll().finally(() => {
       this.#restarting = null
     })
@@ -317,20 +318,22 @@ export class SqldBackend implements DatabaseBackend {
 
   /** Returns the replicas that have started successfully. */
   async #startedReplicas(): Promise<readonly Replica[]> {
-    const started = await Promise.all([...this.#replicas.values()].map((each) => each.catch(() => null)))
+    const started = await Promise.all(
+      [...this.#replicas.values()].map((replica) => replica.catch(() => null)),
+    )
     return started.filter((replica) => replica !== null)
   }
 
   /** Returns the replica in a location, starting it if necessary. */
   #replicaIn(location: string): Promise<Replica> {
-    const known = this.#replicas.get(location)
-    if (known !== undefined) return known
+    const existing = this.#replicas.get(location)
+    if (existing !== undefined) return existing
     const { remote: _, ...options } = this.#options
     const replica = Replica.start(location, {
       ...options,
       primary: this.#upstream,
       writes: this.#writes,
-      attachable: (to, allowed) => this.#attachable(to, allowed),
+      filterAttachable: (to, allowed) => this.#filterAttachable(to, allowed),
     })
     this.#replicas.set(location, replica)
     // retried on the next request
@@ -339,14 +342,14 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   /** Starts the missing replicas in these locations, and removes all others. */
-  async changeReplicas(given: readonly string[]): Promise<void> {
-    const locations = given.filter((location) => !this.#options.conditions.isDown(location))
+  async changeReplicas(requested: readonly string[]): Promise<void> {
+    const locations = requested.filter((location) => !this.#options.conditions.isDown(location))
     const removed = [...this.#replicas.keys()].filter((location) => !locations.includes(location))
     for (const location of removed) {
       const replica = await this.#replicas.get(location)?.catch(() => null)
       this.#replicas.delete(location)
       await replica?.[Symbol.asyncDispose]()
-      await rm(folderOf(location, this.#options.directory), { recursive: true, force: true })
+      await rm(replicaFolder(location, this.#options.directory), { recursive: true, force: true })
     }
     await Promise.all(locations.map((location) => this.#replicaIn(location)))
   }
@@ -371,7 +374,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
-    const base = await this.#baseOf(id)
+    const base = await this.#getBaseCounts(id)
     const stats = await this.#upstream.withAdmin((admin) => admin.stats(id))
     return {
       epoch: this.#epoch,
@@ -382,17 +385,17 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   /** Returns the counts to subtract: zero for a remote server, because its start time is unknown. */
-  async #baseOf(id: DatabaseId): Promise<Counts> {
-    if (this.#options.remote !== undefined) return NOTHING
-    const known = this.#bases.get(id)
-    if (known !== undefined) return await known
+  async #getBaseCounts(id: DatabaseId): Promise<Counts> {
+    if (this.#options.remote !== undefined) return ZERO_COUNTS
+    const existing = this.#baseCounts.get(id)
+    if (existing !== undefined) return await existing
     if (!(await this.#hasFiles(id))) throw new MissingFileError()
     const base = this.#upstream
       .withAdmin((admin) => admin.stats(id))
       .then((stats) => ({ rowsRead: stats.rows_read_count, rowsWritten: stats.rows_written_count }))
-    this.#bases.set(id, base)
+    this.#baseCounts.set(id, base)
     // retried on the next request
-    base.catch(() => this.#bases.delete(id))
+    base.catch(() => this.#baseCounts.delete(id))
     return await base
   }
 
@@ -421,7 +424,7 @@ export class SqldBackend implements DatabaseBackend {
       if (error instanceof BackendRejection) return errorResponse(400, error.message)
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
-      if (isBroken(error)) return errorResponse(502, ENDED)
+      if (isBroken(error)) return errorResponse(502, EXITED)
       throw error
     } finally {
       running.release()
@@ -436,20 +439,20 @@ export class SqldBackend implements DatabaseBackend {
     location: string | null,
   ): Promise<ServiceResponse> {
     const permissions = this.#tokens.permissionsOf(request, id)
-    const rulesNow = () => this.#rulesNow(id, request)
-    // only the primary serves migration jobs, dumps and change streams; blocks reach replicas late
+    const getRules = () => this.#getRules(id, request)
+    // only the primary serves migration jobs, dumps and change streams; replicas apply blocks late
     if (location !== null && request.method === 'POST' && this.#settings.get(id)?.blockReads !== true) {
       if (this.#options.conditions.isDown(location)) return errorResponse(503, downText(location))
       const replica = await this.#replicaIn(location)
       if (replica.reportsExit())
         this.#options.onNotice(id, `the replica in ${location} has exited; restarting it`)
       if (!(await replica.stillBlocks(id)))
-        return await replica.streams.handle(id, { request, running }, rulesNow)
+        return await replica.streams.handle(id, { request, running }, getRules)
     }
     if (this.#upstream.reportsExit()) this.#options.onNotice(id, 'libsql-server has exited; restarting it')
     await this.#upstream.ensureRunning()
     // read before the counts include this request
-    await this.#baseOf(id).catch((error: unknown) => {
+    await this.#getBaseCounts(id).catch((error: unknown) => {
       if (error instanceof MissingFileError) throw error
     })
     const settings = this.#settings.get(id) ?? DEFAULT_SETTINGS
@@ -459,11 +462,11 @@ export class SqldBackend implements DatabaseBackend {
       return errorResponse(403, blockedText(settings))
     if (isExportRoute(request.path))
       return await exportResponse(request, id, this.#runningExports, () => this.#export(id))
-    if (request.method !== 'POST') return await this.#readOnly({ id, request, permissions })
-    return await this.#streams.handle(id, { request, running }, rulesNow)
+    if (request.method !== 'POST') return await this.#handleReadOnly({ id, request, permissions })
+    return await this.#streams.handle(id, { request, running }, getRules)
   }
 
-  #rulesNow(id: DatabaseId, request: ServiceRequest): StreamRules {
+  #getRules(id: DatabaseId, request: ServiceRequest): StreamRules {
     const permissions = this.#tokens.permissionsOf(request, id)
     const settings = this.#settings.get(id) ?? DEFAULT_SETTINGS
     const { isSchema = false, blockReads, blockWrites } = settings
@@ -473,9 +476,9 @@ export class SqldBackend implements DatabaseBackend {
       migrationRejection: isSchema && (blockReads || blockWrites) ? blockedText(settings) : null,
       // does not reveal the ids of other databases
       idOf: (name) => {
-        const other = this.#options.idOf?.(id, name)
-        return other !== undefined && this.#attachable(id, permissions.attach).includes(other)
-          ? other
+        const target = this.#options.idOf?.(id, name)
+        return target !== undefined && this.#filterAttachable(id, permissions.attach).includes(target)
+          ? target
           : undefined
       },
     }
@@ -490,7 +493,7 @@ export class SqldBackend implements DatabaseBackend {
   #config(settings: DatabaseSettings): SqldNamespaceConfig {
     const { sizeLimitBytes, allowAttach, blockReads, blockWrites, blockReason } = settings
     return {
-      jwt_key: this.#keysOf(settings),
+      jwt_key: this.#getKeys(settings),
       max_db_size: sizeLimitBytes === null ? NO_SIZE_LIMIT : String(sizeLimitBytes),
       allow_attach: allowAttach,
       block_reads: blockReads,
@@ -500,26 +503,26 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   /** For a remote server, includes the keys of client tokens, because clients may send requests to its replicas directly. */
-  #keysOf({ keys }: DatabaseSettings): string | undefined {
+  #getKeys({ keys }: DatabaseSettings): string | undefined {
     const { isOpen, remote, controlKey } = this.#options
-    // undefined selects the server's key: a database with its own key would reject what its replicas forward
+    // undefined selects the server's key: a database with its own key would reject requests that its replicas forward
     if (remote === undefined) return undefined
     return isOpen ? undefined : [...keys, controlKey.publicPem].join('')
   }
 
-  #configured(id: DatabaseId, settings: DatabaseSettings): void {
+  #storeSettings(id: DatabaseId, settings: DatabaseSettings): void {
     this.#settings.set(id, settings)
     this.#tokens.configure(id, settings.keys)
   }
 
   /** Handles routes without a body. */
-  async #readOnly(call: ClientCall): Promise<ServiceResponse> {
+  async #handleReadOnly(call: ClientCall): Promise<ServiceResponse> {
     const response = await this.#upstream.send(call, null)
     const { method, path } = call.request
     if (method !== 'GET' || !path.startsWith('/v1/jobs/') || response.status !== 200)
       return await finish(response)
     // the server omits the error of a job that has not failed
-    const { job_id, status, error = null, ...rest } = JSON.parse((await bytesOf(response)).toString('utf8'))
+    const { job_id, status, error = null, ...rest } = JSON.parse((await readBody(response)).toString('utf8'))
     return textResponse(200, 'application/json', JSON.stringify({ job_id, status, error, ...rest }))
   }
 
@@ -527,17 +530,17 @@ export class SqldBackend implements DatabaseBackend {
    * Executes a file of statements. The server's own import stops at the first statement that it cannot parse, and reports
    * success.
    */
-  async #load(id: DatabaseId, file: string): Promise<void> {
-    const sql = await allowedDump(await readDump(file))
+  async #loadDump(id: DatabaseId, file: string): Promise<void> {
+    const sql = await guardDump(await readDump(file))
     const response = await this.#internal.run(id, sql)
-    checkLoaded(response.status, (await bytesOf(response)).toString('utf8'))
+    checkLoaded(response.status, (await readBody(response)).toString('utf8'))
     this.#writes.onWrite(id)
   }
 
   /**
    * Returns the databases that a sender may attach now: readable, and in the same group. The server does not check this itself.
    */
-  #attachable(to: DatabaseId, allowed: SenderPermissions['attach']): readonly string[] {
+  #filterAttachable(to: DatabaseId, allowed: SenderPermissions['attach']): readonly string[] {
     const ids = allowed === 'all' ? [...this.#settings.keys()] : allowed
     const { idOf = (_, id) => id as DatabaseId } = this.#options
     return ids.filter((id) => {

@@ -46,36 +46,36 @@ export class BatonBinding {
   /** Whether a baton belongs to this database, and not to a sender with more permissions. */
   allows(baton: string, database: DatabaseId, mayWrite: boolean): boolean {
     if (!BATON.test(baton)) return false
-    const owner = this.#owners.get(streamOf(baton))
+    const owner = this.#owners.get(streamId(baton))
     // SQL stored by a writer was not checked for readers
     return owner !== undefined && owner.database === database && (mayWrite || !owner.mayWrite)
   }
 
   /** Whether the stream of a baton has another database attached. */
   hasAttached(baton: string): boolean {
-    return this.#owners.get(streamOf(baton))?.hasAttached === true
+    return this.#owners.get(streamId(baton))?.hasAttached === true
   }
 
   /** Returns the ids of the databases that the stream of a baton has attached. */
-  attachedOf(baton: string): readonly string[] {
-    return this.#owners.get(streamOf(baton))?.attached ?? []
+  getAttached(baton: string): readonly string[] {
+    return this.#owners.get(streamId(baton))?.attached ?? []
   }
 
   /** Returns the transaction state of a stream. */
-  writesOf(baton: string): StreamWrites | undefined {
-    return this.#owners.get(streamOf(baton))?.writes
+  getWrites(baton: string): StreamWrites | undefined {
+    return this.#owners.get(streamId(baton))?.writes
   }
 
   /** Records the baton of a response, unless its stream may not be continued. */
-  watcher(facts: StreamFacts, gate: BatonGate): BodyWatcher {
+  createWatcher(facts: StreamFacts, gate: BatonGate): BodyWatcher {
     let head = ''
     return {
       onPart: (part) => {
         if (head.length >= HEAD_LENGTH) return
         head += part.toString('latin1', 0, HEAD_LENGTH)
-        const baton = batonOf(head)
+        const baton = extractBaton(head)
         if (baton === null) return
-        // only once
+        // records only the first baton
         head = head.padEnd(HEAD_LENGTH)
         if (gate.mayContinue()) this.#remember(baton, { ...facts, baton, seenAt: performance.now() })
         else gate.drop(baton)
@@ -98,7 +98,7 @@ export class BatonBinding {
   }
 
   #remember(baton: string, owner: StreamOwner): void {
-    const stream = streamOf(baton)
+    const stream = streamId(baton)
     // moves it to the end, so that the oldest are first
     this.#owners.delete(stream)
     this.#owners.set(stream, owner)
@@ -110,10 +110,10 @@ export class BatonBinding {
 }
 
 /** Extracts the baton from the beginning of a response. */
-export function batonOf(head: string): string | null {
+export function extractBaton(head: string): string | null {
   return HEAD.exec(head)?.[1] ?? null
 }
 
-function streamOf(baton: string): string {
+function streamId(baton: string): string {
   return Buffer.from(baton, 'base64').toString('hex', 0, 8)
 }

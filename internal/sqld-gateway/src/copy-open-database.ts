@@ -24,12 +24,12 @@ export async function copyOpenDatabase(from: string, to: string): Promise<void> 
  */
 export async function importFile(from: string, to: string, temporaryFolder: string): Promise<void> {
   const folder = join(temporaryFolder, randomUUID())
-  const staged = join(folder, 'data')
+  const stagedFile = join(folder, 'data')
   await mkdir(folder, { recursive: true })
   try {
-    await copyDatabaseFile(from, staged)
+    await copyDatabaseFile(from, stagedFile)
     // writable, so that a journal is rolled back
-    await copyPages(staged, to, false)
+    await copyPages(stagedFile, to, false)
     await checkPageSize(from, to)
   } finally {
     await rm(folder, { recursive: true, force: true })

@@ -14,18 +14,18 @@ import {
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
 import { SqldBackend, type SqldBackendOptions } from './backend.ts'
 import { findSqld } from './process/binary.ts'
-import { versionOf } from './process/process.ts'
+import { readVersion } from './process/process.ts'
 
 /** Folder of a server's databases inside the group's folder. */
 const DATABASES = join('sqld', 'dbs')
 
 /** Matches the id of a group; other folders are ignored. */
-const IS_GROUP = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const GROUP_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** Suffix of the folder of a group that is being removed. */
-const REMOVED = '.removed'
+const REMOVED_SUFFIX = '.removed'
 /** Suffix of a file that is being moved to another group's server. */
-const COPY = '.copy'
+const COPY_SUFFIX = '.copy'
 /** Block reason of a database that is being moved. */
 const MOVING = 'the database is being moved to another group'
 
@@ -76,48 +76,52 @@ export class SqldGroups implements DatabaseBackend {
         'the data directory has databases of an older version, which had one libsql-server for all groups: ' +
           'dump them with that version and recreate them',
       )
-    return await versionOf(await findSqld(sqldPath === undefined ? {} : { sqldPath }))
+    return await readVersion(await findSqld(sqldPath === undefined ? {} : { sqldPath }))
   }
 
   resume(): void {}
 
   /** Also removes the empty folders of groups that no longer exist. */
-  async quarantineUnknown(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
+  async quarantineUnknown(knownIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
     const names = await readdir(this.#options.directory).catch(() => [])
-    for (const name of names.filter((each) => each.endsWith(REMOVED) || each.endsWith(COPY)))
-      await removeFolder(this.#folderOf(name))
-    const groups = names.filter((name) => IS_GROUP.test(name))
-    const moved = await Promise.all(
+    for (const name of names.filter((entry) => entry.endsWith(REMOVED_SUFFIX) || entry.endsWith(COPY_SUFFIX)))
+      await removeFolder(this.#getFolder(name))
+    const groups = names.filter((name) => GROUP_ID.test(name))
+    const quarantined = await Promise.all(
       groups.map((group) => {
         // also moves copies that an interrupted move left in another group
-        const own = [...known].filter((id) => this.#options.groupOf(id) === group)
-        return moveToQuarantine(join(this.#folderOf(group), DATABASES), new Set(own))
+        const groupIds = [...knownIds].filter((id) => this.#options.groupOf(id) === group)
+        return moveToQuarantine(join(this.#getFolder(group), DATABASES), new Set(groupIds))
       }),
     )
-    for (const [at, group] of groups.entries()) {
-      const mustKeep = this.#options.hasGroup(group) || moved[at]?.length !== 0
+    for (const [index, group] of groups.entries()) {
+      const mustKeep = this.#options.hasGroup(group) || quarantined[index]?.length !== 0
       if (!mustKeep && (await this.#isEmpty(group))) await this.endGroup(group)
     }
-    return moved.flat()
+    return quarantined.flat()
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
-    const isAcross = source.type === 'fork' && this.#groupOf(source.from) !== this.#groupOf(id)
-    if (!isAcross) return await (await this.#serverOf(id)).create(id, source, settings)
-    const from = await this.#serverOf(source.from)
-    await this.#copy(id, { from, of: source.from, to: await this.#serverOf(id) }, settings)
+    const crossesGroups = source.type === 'fork' && this.#getGroup(source.from) !== this.#getGroup(id)
+    if (!crossesGroups) return await (await this.#getServer(id)).create(id, source, settings)
+    const from = await this.#getServer(source.from)
+    await this.#copy(id, { from, sourceId: source.from, to: await this.#getServer(id) }, settings)
   }
 
   /** Creates a database on one server as a copy of a database on another. */
   async #copy(
     id: DatabaseId,
-    { from, of, to }: { readonly from: SqldBackend; readonly of: DatabaseId; readonly to: SqldBackend },
+    {
+      from,
+      sourceId,
+      to,
+    }: { readonly from: SqldBackend; readonly sourceId: DatabaseId; readonly to: SqldBackend },
     settings: DatabaseSettings,
   ): Promise<void> {
-    const file = join(this.#options.directory, `${id}${COPY}`)
+    const file = join(this.#options.directory, `${id}${COPY_SUFFIX}`)
     await rm(file, { force: true })
     try {
-      await from.exportTo(of, file)
+      await from.exportTo(sourceId, file)
       await to.create(id, { type: 'file', file }, settings)
     } finally {
       await rm(file, { force: true })
@@ -126,13 +130,13 @@ export class SqldGroups implements DatabaseBackend {
 
   /** Blocks writes during the move, and aborts client requests and streams in the old group. */
   async move(id: DatabaseId, group: string, settings: DatabaseSettings, commit: () => void): Promise<void> {
-    const from = await this.#serverOf(id)
-    const to = await this.#serverOfGroup(group)
-    // remove what a failed move left behind
+    const from = await this.#getServer(id)
+    const to = await this.#getGroupServer(group)
+    // clean up after a failed move
     await to.remove(id)
     try {
       await from.freeze(id, MOVING)
-      await this.#copy(id, { from, of: id, to }, settings)
+      await this.#copy(id, { from, sourceId: id, to }, settings)
       commit()
     } catch (error) {
       await to.remove(id).catch(() => {})
@@ -143,25 +147,25 @@ export class SqldGroups implements DatabaseBackend {
   }
 
   async exportTo(id: DatabaseId, file: string): Promise<void> {
-    await (await this.#serverOf(id)).exportTo(id, file)
+    await (await this.#getServer(id)).exportTo(id, file)
   }
 
   /** If the server is not running, keeps the settings until it starts. */
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
-    const group = this.#groupOf(id)
-    const entry = this.#entry(group)
+    const group = this.#getGroup(id)
+    const entry = this.#getEntry(group)
     entry.pending.set(id, settings)
     if (entry.running !== null) return await applyPending(await entry.running, entry, id)
-    return await hasDatabaseFile(join(this.#folderOf(group), DATABASES, id, 'data'))
+    return await hasDatabaseFile(join(this.#getFolder(group), DATABASES, id, 'data'))
   }
 
   async remove(id: DatabaseId): Promise<void> {
-    this.#entry(this.#groupOf(id)).pending.delete(id)
-    await (await this.#serverOf(id)).remove(id)
+    this.#getEntry(this.#getGroup(id)).pending.delete(id)
+    await (await this.#getServer(id)).remove(id)
   }
 
   async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {
-    await (await this.#runningOf(id))?.revokeAccess(id, access)
+    await (await this.#getRunningServer(id))?.revokeAccess(id, access)
   }
 
   async endRequests(): Promise<void> {
@@ -173,14 +177,14 @@ export class SqldGroups implements DatabaseBackend {
 
   /** @throws Error if the group's server is not running, because there are no new counts */
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
-    const server = await this.#runningOf(id)
+    const server = await this.#getRunningServer(id)
     if (server === null) throw new Error('the database has not been used since the start')
     return await server.sampleUsage(id)
   }
 
   /** Reports no problem for a stopped server, which is started when needed. */
   async healthProblem(id: DatabaseId, location: string | null = null): Promise<string | null> {
-    return (await (await this.#runningOf(id))?.healthProblem(id, location)) ?? null
+    return (await (await this.#getRunningServer(id))?.healthProblem(id, location)) ?? null
   }
 
   /** If the group's server is not running, its replicas start when they are needed. */
@@ -189,7 +193,7 @@ export class SqldGroups implements DatabaseBackend {
   }
 
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
-    return (await (await this.#runningOf(id))?.topQueries(id)) ?? []
+    return (await (await this.#getRunningServer(id))?.topQueries(id)) ?? []
   }
 
   async handle(
@@ -200,9 +204,9 @@ export class SqldGroups implements DatabaseBackend {
     // the database may have been removed since it was looked up
     if (this.#options.groupOf(id) === undefined)
       return errorResponse(404, `Namespace \`${id}\` doesn't exist`)
-    const group = this.#groupOf(id)
-    const server = await this.#serverOfGroup(group)
-    const isUsable = await this.#tryToApply(server, this.#entry(group), id)
+    const group = this.#getGroup(id)
+    const server = await this.#getGroupServer(group)
+    const isUsable = await this.#tryApplySettings(server, this.#getEntry(group), id)
     return isUsable ? await server.handle(id, request, location) : errorResponse(500, UNUSABLE)
   }
 
@@ -211,11 +215,11 @@ export class SqldGroups implements DatabaseBackend {
     const running = this.#servers.get(group)?.running
     this.#servers.delete(group)
     await (await running?.catch(() => null))?.[Symbol.asyncDispose]()
-    const folder = this.#folderOf(group)
+    const folder = this.#getFolder(group)
     if (!(await exists(folder))) return
     // renamed first, so that a partly removed folder is not mistaken for a group
-    await rename(folder, `${folder}${REMOVED}`)
-    await removeFolder(`${folder}${REMOVED}`)
+    await rename(folder, `${folder}${REMOVED_SUFFIX}`)
+    await removeFolder(`${folder}${REMOVED_SUFFIX}`)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -224,40 +228,40 @@ export class SqldGroups implements DatabaseBackend {
     for (const server of running) await (await server)?.[Symbol.asyncDispose]()
   }
 
-  #folderOf(group: string): string {
+  #getFolder(group: string): string {
     return join(this.#options.directory, group)
   }
 
-  #groupOf(id: DatabaseId): string {
+  #getGroup(id: DatabaseId): string {
     const group = this.#options.groupOf(id)
     if (group === undefined) throw new Error(`the group of database ${id} is unknown`)
     return group
   }
 
-  #entry(group: string): GroupServer {
-    const known = this.#servers.get(group)
-    if (known !== undefined) return known
-    const created: GroupServer = { running: null, pending: new Map(), reported: new Set() }
-    this.#servers.set(group, created)
-    return created
-  }
-
-  /** Returns the running server of a database's group; null if it is not running, or if the database was removed. */
-  async #runningOf(id: DatabaseId): Promise<SqldBackend | null> {
-    const group = this.#options.groupOf(id)
-    return group === undefined ? null : await this.#entry(group).running
-  }
-
-  /** Returns the server of a database's group, starting it if necessary. Rejects if the database's settings cannot be applied. */
-  async #serverOf(id: DatabaseId): Promise<SqldBackend> {
-    const group = this.#groupOf(id)
-    const server = await this.#serverOfGroup(group)
-    await applyPending(server, this.#entry(group), id)
+  #getEntry(group: string): GroupServer {
+    const existing = this.#servers.get(group)
+    if (existing !== undefined) return existing
+    const server: GroupServer = { running: null, pending: new Map(), reported: new Set() }
+    this.#servers.set(group, server)
     return server
   }
 
-  #serverOfGroup(group: string): Promise<SqldBackend> {
-    const entry = this.#entry(group)
+  /** Returns the running server of a database's group; null if it is not running, or if the database was removed. */
+  async #getRunningServer(id: DatabaseId): Promise<SqldBackend | null> {
+    const group = this.#options.groupOf(id)
+    return group === undefined ? null : await this.#getEntry(group).running
+  }
+
+  /** Returns the server of a database's group, starting it if necessary. Rejects if the database's settings cannot be applied. */
+  async #getServer(id: DatabaseId): Promise<SqldBackend> {
+    const group = this.#getGroup(id)
+    const server = await this.#getGroupServer(group)
+    await applyPending(server, this.#getEntry(group), id)
+    return server
+  }
+
+  #getGroupServer(group: string): Promise<SqldBackend> {
+    const entry = this.#getEntry(group)
     if (this.#isClosed) return Promise.reject(new Error('the server is closed'))
     entry.running ??= this.#startServer(group, entry).catch((error: unknown) => {
       // retried on the next request
@@ -267,15 +271,17 @@ export class SqldGroups implements DatabaseBackend {
     return entry.running
   }
 
-  /** Starts a server. If one database's settings cannot be applied, for example to a damaged file, only it fails. */
+  /**
+   * Starts a server. If one database's settings cannot be applied, for example to a damaged file, only that database fails.
+   */
   async #startServer(group: string, entry: GroupServer): Promise<SqldBackend> {
-    const directory = this.#folderOf(group)
+    const directory = this.#getFolder(group)
     const servesReplicas = this.#options.replicasOf(group).length > 0
     const server = new SqldBackend({ ...this.#options, directory, servesReplicas, remote: undefined })
     try {
       await rm(join(directory, 'replicas'), { recursive: true, force: true })
       await server.start()
-      for (const id of entry.pending.keys()) await this.#tryToApply(server, entry, id)
+      for (const id of entry.pending.keys()) await this.#tryApplySettings(server, entry, id)
       return server
     } catch (error) {
       await server[Symbol.asyncDispose]()
@@ -284,7 +290,7 @@ export class SqldGroups implements DatabaseBackend {
   }
 
   /** Applies a database's pending settings. @returns whether this succeeded; otherwise the database must not be used */
-  async #tryToApply(server: SqldBackend, entry: GroupServer, id: DatabaseId): Promise<boolean> {
+  async #tryApplySettings(server: SqldBackend, entry: GroupServer, id: DatabaseId): Promise<boolean> {
     try {
       await applyPending(server, entry, id)
       entry.reported.delete(id)
@@ -298,7 +304,7 @@ export class SqldGroups implements DatabaseBackend {
 
   /** Whether a group has neither databases nor quarantined files. */
   async #isEmpty(group: string): Promise<boolean> {
-    const folder = this.#folderOf(group)
+    const folder = this.#getFolder(group)
     if (await exists(join(folder, `${DATABASES}-set-aside`))) return false
     return (await readdir(join(folder, DATABASES)).catch(() => [])).length === 0
   }

@@ -3,7 +3,7 @@ import {
   type DatabaseId,
   type RevokedAccess,
   type RunningRequest,
-  within,
+  withTimeLimit,
 } from '@batonsql/server-common/backend'
 import { PipelineFailure, readText } from '@batonsql/server-common/hrana'
 import {
@@ -12,8 +12,8 @@ import {
   type ServiceResponse,
   watchBody,
 } from '@batonsql/server-common/http'
-import { BatonBinding, batonOf, type StreamFacts } from './baton-binding.ts'
-import { bytesOf, TruncatedResponseError, type UpstreamResponse } from './process/exchange.ts'
+import { BatonBinding, extractBaton, type StreamFacts } from './baton-binding.ts'
+import { readBody, TruncatedResponseError, type UpstreamResponse } from './process/exchange.ts'
 import type { InternalRequests } from './process/internal-requests.ts'
 import { type Call, isBroken, type Upstream } from './process/upstream.ts'
 import type { SenderPermissions } from './process/upstream-tokens.ts'
@@ -41,8 +41,8 @@ interface RunningCall {
   readonly running: RunningRequest
 }
 
-/** Identifies the stream that a response continues. */
-interface Continued {
+/** The stream that a response continues. */
+interface ResponseStream {
   readonly id: DatabaseId
   readonly running: RunningRequest
 }
@@ -71,33 +71,33 @@ export class StreamRequests {
     this.#writes = writes
   }
 
-  /** @param rulesNow returns the rules when the body has arrived, because the token may have been revoked meanwhile */
+  /** @param getRules called when the body has arrived, because the token may have been revoked meanwhile */
   async handle(
     id: DatabaseId,
     { request, running }: RunningCall,
-    rulesNow: () => StreamRules,
+    getRules: () => StreamRules,
   ): Promise<ServiceResponse> {
     running.isReceiving = true
-    const given = await readText(request.body)
+    const text = await readText(request.body)
     running.isReceiving = false
-    const { permissions, migrationRejection, idOf: idOfName, ...rules } = rulesNow()
+    const { permissions, migrationRejection, idOf: idOfName, ...rules } = getRules()
     if (running.isRevoked) return accessRevokedBeforeStart()
-    const named: string[] = []
+    const newlyAttached: string[] = []
     const idOf: IdOfName = (name) => {
-      const other = idOfName(name)
-      if (other !== undefined) named.push(other)
-      return other
+      const attachedId = idOfName(name)
+      if (attachedId !== undefined) newlyAttached.push(attachedId)
+      return attachedId
     }
     const { write: mayWrite } = permissions
     const hadAttached = (baton: string): boolean => this.#batons.hasAttached(baton)
-    const body = rebuildBody(request.path, given, { ...rules, idOf, mayWrite, hadAttached })
+    const body = rebuildBody(request.path, text, { ...rules, idOf, mayWrite, hadAttached })
     if (body.baton !== null && !this.#batons.allows(body.baton, id, mayWrite)) {
       throw PipelineFailure.protocol('Received an invalid baton')
     }
     const { hasAttached } = body
-    const attached = [...(body.baton === null ? [] : this.#batons.attachedOf(body.baton)), ...named]
+    const attached = [...(body.baton === null ? [] : this.#batons.getAttached(body.baton)), ...newlyAttached]
     // an attached database may no longer be readable, for everyone or for this sender
-    if (attached.some((other) => idOfName(other) !== other))
+    if (attached.some((attachedId) => idOfName(attachedId) !== attachedId))
       throw PipelineFailure.protocol('Received an invalid baton')
     running.attached = attached
     const call = {
@@ -106,21 +106,27 @@ export class StreamRequests {
       running,
       permissions: hasAttached ? { ...permissions, write: false } : permissions,
     }
-    const known = body.baton === null ? undefined : this.#batons.writesOf(body.baton)
-    const facts = { database: id, mayWrite, hasAttached, attached, writes: known ?? new StreamWrites() }
+    const existingWrites = body.baton === null ? undefined : this.#batons.getWrites(body.baton)
+    const facts = {
+      database: id,
+      mayWrite,
+      hasAttached,
+      attached,
+      writes: existingWrites ?? new StreamWrites(),
+    }
     if (request.path === '/v3/cursor' && !call.permissions.write)
-      return await this.#readOnlyCursor(call, body.text, facts)
-    const effect = call.permissions.write ? body.effectOn(facts.writes.stored) : NO_EFFECT
+      return await this.#sendReadOnlyCursor(call, body.text, facts)
+    const effect = call.permissions.write ? body.getEffect(facts.writes.stored) : NO_EFFECT
     if (effect.mayWrite && migrationRejection !== null) throw PipelineFailure.service(403, migrationRejection)
     const isWriting = effect.mayWrite || (effect.ends && facts.writes.hasBegun)
     running.mayWrite = () => isWriting
     running.hasWriteAccess = mayWrite
     const ticket = await this.#writes.enter(id, facts.writes, effect, request.signal)
     const response = await this.#sendToEnd(ticket, call, body.text)
-    if (response.status !== 200 && known === undefined) ticket.onStreamClosed()
+    if (response.status !== 200 && existingWrites === undefined) ticket.onStreamClosed()
     // once the response to a pipeline begins, the pipeline has been executed
     if (request.path !== '/v3/cursor' || response.status !== 200) running.mayWrite = () => false
-    const watchers = [...ticket.watchers(), this.#batonWatcher(call, facts)]
+    const watchers = [...ticket.watchers(), this.#createBatonWatcher(call, facts)]
     if (!running.mayWrite()) return await finish(response, watchers)
     // if the connection were closed, the server would execute the remaining steps at an unknown time
     const onEnd = (isComplete: boolean): void => {
@@ -133,7 +139,7 @@ export class StreamRequests {
   async closeAll(id: DatabaseId, access: RevokedAccess): Promise<void> {
     const batons = this.#batons.drop(id, access)
     const closed = Promise.all(batons.map((baton) => this.#internal.closeStream(id, baton).catch(() => {})))
-    await within(closed, CLOSE_MS)
+    await withTimeLimit(closed, CLOSE_MS)
     this.#writes.forgetStreams(id)
   }
 
@@ -159,7 +165,7 @@ export class StreamRequests {
     const { request, running } = call
     const { mayHoldLock } = ticket
     try {
-      const signal = mayHoldLock ? delayedSignal(running, ABANDONED_MS) : request.signal
+      const signal = mayHoldLock ? delaySignal(running, ABANDONED_MS) : request.signal
       const response = await this.#upstream.send({ ...call, request: { ...request, signal } }, body)
       ticket.onResponse()
       if (!mayHoldLock || !request.signal.aborted) return response
@@ -184,14 +190,14 @@ export class StreamRequests {
     watchers: readonly BodyWatcher[],
   ): Promise<void> {
     const body = watchBody(response.body, watchers)
-    const baton = batonOf((await bytesOf({ ...response, body })).toString('latin1'))
+    const baton = extractBaton((await readBody({ ...response, body })).toString('latin1'))
     if (baton !== null) await this.#internal.closeStream(id, baton)
   }
 
   /**
    * Sends a read-only cursor. If it writes, the server truncates the response, which is reported to the client as a rejection.
    */
-  async #readOnlyCursor(
+  async #sendReadOnlyCursor(
     call: ClientCall & RunningCall,
     body: string,
     facts: StreamFacts,
@@ -199,18 +205,19 @@ export class StreamRequests {
     const { id, request } = call
     try {
       const response = await this.#upstream.send({ ...call, hasEnough: hasFirstEntry }, body)
-      return await finish(response, [this.#batonWatcher(call, facts)])
+      return await finish(response, [this.#createBatonWatcher(call, facts)])
     } catch (error) {
       if (!isBroken(error) || request.signal.aborted || !this.#upstream.isRunning) throw error
-      const begun = error instanceof TruncatedResponseError ? batonOf(error.begun.toString('latin1')) : null
-      if (begun !== null) await this.#internal.closeStream(id, begun)
+      const baton =
+        error instanceof TruncatedResponseError ? extractBaton(error.received.toString('latin1')) : null
+      if (baton !== null) await this.#internal.closeStream(id, baton)
       throw PipelineFailure.service(403, noWritePermission(id))
     }
   }
 
   /** Records the stream of a response. It cannot be continued if its access was revoked meanwhile. */
-  #batonWatcher({ id, running }: Continued, facts: StreamFacts): BodyWatcher {
-    return this.#batons.watcher(facts, {
+  #createBatonWatcher({ id, running }: ResponseStream, facts: StreamFacts): BodyWatcher {
+    return this.#batons.createWatcher(facts, {
       mayContinue: () => !running.isRevoked,
       drop: (baton: string) => void this.#internal.closeStream(id, baton).catch(() => {}),
     })
@@ -222,12 +229,12 @@ function noWritePermission(id: DatabaseId): string {
 }
 
 /** Returns a signal that aborts with a delay, so that an abandoned request may still finish. */
-function delayedSignal(running: RunningRequest, delayMs: number): AbortSignal {
+function delaySignal(running: RunningRequest, delayMs: number): AbortSignal {
   const { signal } = running
-  const delayed = new AbortController()
-  running.onForced = () => delayed.abort(signal.reason)
-  const abort = (): void => void setTimeout(() => delayed.abort(signal.reason), delayMs).unref()
+  const controller = new AbortController()
+  running.onForced = () => controller.abort(signal.reason)
+  const abort = (): void => void setTimeout(() => controller.abort(signal.reason), delayMs).unref()
   if (signal.aborted) abort()
   else signal.addEventListener('abort', abort, { once: true })
-  return delayed.signal
+  return controller.signal
 }

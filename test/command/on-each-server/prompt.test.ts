@@ -17,7 +17,7 @@ test('supports multi-line statements, errors, .tables, Ctrl-C, transactions and 
 }, async ({ skip }) => {
   if (terminalProblem !== null) skip(terminalProblem)
   const terminal = open()
-  await terminal.sees('baton> ')
+  await terminal.waitForText('baton> ')
   await terminal.run('create table t (a);')
   await terminal.run('select 1 as one,', '...> ')
   expect(await terminal.run("'a;b' as two;")).toMatch(/one {2}two\s+--- {2}---\s+1 {2}a;b\s+\(1 row\)/)
@@ -35,10 +35,10 @@ test('supports multi-line statements, errors, .tables, Ctrl-C, transactions and 
   )
 
   terminal.type('select 2')
-  await terminal.sees('select 2')
+  await terminal.waitForText('select 2')
   terminal.type('\u0003')
-  await terminal.sees('^C')
-  await terminal.sees('baton> ')
+  await terminal.waitForText('^C')
+  await terminal.waitForText('baton> ')
   expect(await terminal.run('select 3 as three;')).toMatch(/three\s+-----\s+3\s/)
 
   expect(await terminal.run('begin;', 'baton*> ')).toContain('after 10 s without a statement')
@@ -49,16 +49,16 @@ test('supports multi-line statements, errors, .tables, Ctrl-C, transactions and 
 
   await terminal.run('begin;', 'baton*> ')
   terminal.type('\u0004')
-  await terminal.sees('The open transaction was rolled back.')
+  await terminal.waitForText('The open transaction was rolled back.')
   expect(await terminal.end()).toBe(0)
 
   const history = join(state, 'baton', 'history')
   expect((await readFile(history, 'utf8')).split('\n')).toContain("'a;b' as two;")
   expect((await stat(history)).mode & 0o777).toBe(0o600)
   const next = open()
-  await next.sees('baton> ')
+  await next.waitForText('baton> ')
   next.type('\u001b[A\u001b[A\n')
-  await next.sees('kept')
+  await next.waitForText('kept')
   next.type('.quit\n')
   expect(await next.end()).toBe(0)
 })

@@ -3,12 +3,12 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import {
   figureKey,
-  installedVersion,
+  getInstalledVersion,
+  getVersion,
   LIBRARY_TESTS,
   type LibraryTests,
   readFigures,
   SERVERS,
-  versionOf,
 } from '../../support/works-with.ts'
 
 const ROOT = new URL('../../../', import.meta.url)
@@ -26,9 +26,9 @@ function row(entry: LibraryTests): string {
   })
   const tests =
     suite && installedIn
-      ? `\`${suite}\` ${installedVersion(suite, installedIn)}`
+      ? `\`${suite}\` ${getInstalledVersion(suite, installedIn)}`
       : `ours: [\`${file.split('/').at(-1)}\`](../${file})`
-  return `| ${library} | \`${packageName}\` ${versionOf(entry)} | ${through} | ${tests} | ${counts.join(', ')} |`
+  return `| ${library} | \`${packageName}\` ${getVersion(entry)} | ${through} | ${tests} | ${counts.join(', ')} |`
 }
 
 test('the page shows the recorded figures', () => {
@@ -51,7 +51,7 @@ test.each(RECORDED)(
   (entry) => {
     expect(existsSync(new URL(entry.file, ROOT))).toBe(true)
     const figure = figures[figureKey(entry, entry.server)]
-    expect(figure).toMatchObject({ version: versionOf(entry), passed: figure?.total })
+    expect(figure).toMatchObject({ version: getVersion(entry), passed: figure?.total })
     expect(figure?.total).toBeGreaterThan(0)
   },
 )

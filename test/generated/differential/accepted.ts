@@ -1,38 +1,38 @@
 import type { Exchange } from './sequences.ts'
-import { BROKEN } from './statements.ts'
+import { INVALID_TEXTS } from './statements.ts'
 
 /** Accepted differences of the embedded server's responses, each with its reason. */
 const ACCEPTED: readonly { readonly reason: string; applies(exchange: Exchange): boolean }[] = [
   {
     reason: 'libsql-server accepts `1e;` as a number, but rejects `1e` at the end of a text',
-    applies: (exchange) => textOf(exchange).includes('SELECT 1e;'),
+    applies: (exchange) => bodyText(exchange).includes('SELECT 1e;'),
   },
   {
     reason:
       'libsql-server silently skips some statements that it cannot parse after the first one of a script; the embedded server rejects the script',
     applies: ({ body }) =>
-      sequencesIn(body).some((sql) =>
-        BROKEN.some((piece) => piece.trim() !== '' && sql.includes(`;${piece}`)),
+      listSequences(body).some((sql) =>
+        INVALID_TEXTS.some((piece) => piece.trim() !== '' && sql.includes(`;${piece}`)),
       ),
   },
   {
     reason: 'the row id after the largest possible one is chosen randomly',
-    applies: (exchange) => /(?:INSERT|REPLACE|UPDATE)[^"]*9223372036854775807/i.test(textOf(exchange)),
+    applies: (exchange) => /(?:INSERT|REPLACE|UPDATE)[^"]*9223372036854775807/i.test(bodyText(exchange)),
   },
   {
     reason: 'describing the creation of a vector index creates parts of it on libsql-server',
     applies: (exchange) =>
-      /"type":"describe","sql":"CREATE INDEX[^"]*libsql_vector_idx/.test(textOf(exchange)),
+      /"type":"describe","sql":"CREATE INDEX[^"]*libsql_vector_idx/.test(bodyText(exchange)),
   },
   {
     reason:
       'libsql-server aborts a cursor that may not attach a database; the embedded server rejects it with 403',
-    applies: (exchange) => exchange.route === '/v3/cursor' && textOf(exchange).includes('"ATTACH '),
+    applies: (exchange) => exchange.route === '/v3/cursor' && bodyText(exchange).includes('"ATTACH '),
   },
   {
     reason:
-      'describing a pragma that changes a setting is rejected, because compiling it already changes the setting',
-    applies: (exchange) => /"type":"describe","sql":"PRAGMA \w+ = /.test(textOf(exchange)),
+      'describing a pragma that changes a setting is rejected, because compiling it changes the setting',
+    applies: (exchange) => /"type":"describe","sql":"PRAGMA \w+ = /.test(bodyText(exchange)),
   },
 ]
 
@@ -42,11 +42,11 @@ export function isAccepted(exchange: Exchange): boolean {
 }
 
 /** The body with its keys in the generator's order. */
-function textOf({ body }: Exchange): string {
+function bodyText({ body }: Exchange): string {
   return JSON.stringify(body)
 }
 
-function sequencesIn(body: Exchange['body']): string[] {
+function listSequences(body: Exchange['body']): string[] {
   const { requests = [] } = body as { requests?: readonly { type: string; sql?: string }[] }
   return requests.flatMap(({ type, sql }) => (type === 'sequence' && sql !== undefined ? [sql] : []))
 }

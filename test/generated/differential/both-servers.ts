@@ -1,6 +1,6 @@
 import { findSqld } from '@batonsql/local-server/sqld'
 import { afterAll, beforeAll } from 'vitest'
-import { embeddedSubjects, type SubjectSource, sqldSubjects } from './servers.ts'
+import { type SubjectSource, startEmbeddedSource, startSqldSource } from './servers.ts'
 
 /** Whether libsql-server is missing on this machine. */
 export const isMissing = await findSqld().then(
@@ -8,12 +8,12 @@ export const isMissing = await findSqld().then(
   () => true,
 )
 
-/** Both servers, which hooks of the file start and stop; available inside tests. */
+/** Returns both servers, which hooks of the test file start and stop; available only inside tests. */
 export function bothServers(): { readonly embedded: SubjectSource; readonly real: SubjectSource } {
   const sources: Partial<Record<'embedded' | 'real', SubjectSource>> = {}
   beforeAll(async () => {
-    sources.embedded = await embeddedSubjects()
-    if (!isMissing) sources.real = await sqldSubjects()
+    sources.embedded = await startEmbeddedSource()
+    if (!isMissing) sources.real = await startSqldSource()
   })
   afterAll(async () => {
     await sources.embedded?.[Symbol.asyncDispose]()

@@ -8,7 +8,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { isAccepted } from './accepted.ts'
 import { bothServers, isMissing } from './both-servers.ts'
-import { KEPT } from './kept-sequences.ts'
+import { REGRESSIONS } from './kept-sequences.ts'
 import { type Reply, runSequence } from './run-sequence.ts'
 import { type Exchange, SETUP_EXCHANGE, sequence } from './sequences.ts'
 import type { SubjectSource } from './servers.ts'
@@ -21,46 +21,46 @@ const SEED = Number(
 const TIMEOUT_MS = 60_000 + SEQUENCES * 2_000
 /** Sequences from one seed. Requests after a difference are omitted. */
 const BATCH_SIZE = 100
-const MAX_FOUND = 20
+const MAX_REPORTS = 20
 
 const servers = bothServers()
 
 /** Returns the responses of both servers up to the first difference that is not accepted; null if there is none. */
-async function firstDifference(
+async function findDifference(
   exchanges: readonly Exchange[],
 ): Promise<{ request: unknown; embedded: unknown; real: unknown } | null> {
-  const all = [SETUP_EXCHANGE, ...exchanges]
-  const [ours, theirs] = await Promise.all(
-    [servers.embedded, servers.real].map((source) => responsesOf(source, all)),
+  const allExchanges = [SETUP_EXCHANGE, ...exchanges]
+  const [embedded, real] = await Promise.all(
+    [servers.embedded, servers.real].map((source) => getResponses(source, allExchanges)),
   )
-  for (const [index, exchange] of all.entries()) {
-    if (isDeepStrictEqual(ours?.[index], theirs?.[index])) continue
+  for (const [index, exchange] of allExchanges.entries()) {
+    if (isDeepStrictEqual(embedded?.[index], real?.[index])) continue
     // an accepted difference affects later responses
-    if (all.slice(0, index + 1).some(isAccepted)) return null
-    return { request: exchange, embedded: ours?.[index], real: theirs?.[index] }
+    if (allExchanges.slice(0, index + 1).some(isAccepted)) return null
+    return { request: exchange, embedded: embedded?.[index], real: real?.[index] }
   }
   return null
 }
 
-async function responsesOf(source: SubjectSource, exchanges: readonly Exchange[]): Promise<Reply[]> {
+async function getResponses(source: SubjectSource, exchanges: readonly Exchange[]): Promise<Reply[]> {
   await using subject = await source.create()
   return await runSequence(subject, exchanges)
 }
 
 /** Runs many sequences in small batches, so that one difference does not hide the next. */
-async function differencesIn(count: number): Promise<readonly string[]> {
-  const found: string[] = []
+async function findDifferences(count: number): Promise<readonly string[]> {
+  const reports: string[] = []
   const property = fc.asyncProperty(sequence, async (exchanges) => {
-    expect(await firstDifference(exchanges)).toBeNull()
+    expect(await findDifference(exchanges)).toBeNull()
   })
-  for (let done = 0; done < count && found.length < MAX_FOUND; done += BATCH_SIZE) {
+  for (let done = 0; done < count && reports.length < MAX_REPORTS; done += BATCH_SIZE) {
     const numRuns = Math.min(BATCH_SIZE, count - done)
     const result = await fc.check(property, { seed: SEED + done / BATCH_SIZE, numRuns })
-    if (result.failed) found.push(fc.defaultReportMessage(result) ?? 'differs')
+    if (result.failed) reports.push(fc.defaultReportMessage(result) ?? 'differs')
     if ((done + numRuns) % 1_000 === 0)
-      console.log(`${done + numRuns} sequences, ${found.length} batches differ`)
+      console.log(`${done + numRuns} sequences, ${reports.length} batches differ`)
   }
-  return found
+  return reports
 }
 
 test.skipIf(isMissing)(
@@ -68,10 +68,10 @@ test.skipIf(isMissing)(
   { timeout: TIMEOUT_MS },
   async () => {
     console.log(`differential: ${SEQUENCES} sequences, FUZZ_SEED=${SEED}`)
-    expect(await differencesIn(SEQUENCES)).toEqual([])
+    expect(await findDifferences(SEQUENCES)).toEqual([])
   },
 )
 
-test.skipIf(isMissing).each(KEPT)('kept: $title', async ({ exchanges }) => {
-  expect(await firstDifference(exchanges)).toBeNull()
+test.skipIf(isMissing).each(REGRESSIONS)('regression: $title', async ({ exchanges }) => {
+  expect(await findDifference(exchanges)).toBeNull()
 })

@@ -1,41 +1,49 @@
 import type { Exchange } from './sequences.ts'
 
 /** Shrunk sequences that once received different responses. */
-export const KEPT: readonly { readonly title: string; readonly exchanges: readonly Exchange[] }[] = [
-  kept('the type of a cast may not be empty', 'SELECT cast(1 as )', 'SELECT cast(1 as ""), cast(2 as int)'),
-  kept('a duplicate column is a syntax error', 'CREATE TABLE q (a, a)', 'ALTER TABLE t ADD COLUMN a'),
-  kept(
+export const REGRESSIONS: readonly { readonly title: string; readonly exchanges: readonly Exchange[] }[] = [
+  regression(
+    'the type of a cast may not be empty',
+    'SELECT cast(1 as )',
+    'SELECT cast(1 as ""), cast(2 as int)',
+  ),
+  regression('a duplicate column is a syntax error', 'CREATE TABLE q (a, a)', 'ALTER TABLE t ADD COLUMN a'),
+  regression(
     'LIMIT in an UPDATE or DELETE is accepted only by the parser',
     'DELETE FROM t LIMIT 1',
     'UPDATE t SET b = 1 ORDER BY a',
   ),
-  kept('blob literals', "SELECT x'abc'", "SELECT x'zz'", "SELECT x''"),
-  kept('a vertical tab is a blank for the engine only', 'create \u000btemp table x(a)', 'select \u000b1'),
-  kept(
+  regression('blob literals', "SELECT x'abc'", "SELECT x'zz'", "SELECT x''"),
+  regression(
+    'a vertical tab is a blank for the engine only',
+    'create \u000btemp table x(a)',
+    'select \u000b1',
+  ),
+  regression(
     'statements that are not allowed in a trigger',
     "create trigger tr after insert on t begin select raise(ignore, 'x'); end",
     'create trigger tr after insert on nosuch begin select 1; end',
   ),
-  kept('LIMIT in an EXPLAIN', 'EXPLAIN QUERY PLAN DELETE FROM t LIMIT 1'),
-  kept('variables', 'SELECT $a::b(c)', 'SELECT @@', 'SELECT :', 'SELECT #1', 'SELECT ?0'),
-  kept(
+  regression('LIMIT in an EXPLAIN', 'EXPLAIN QUERY PLAN DELETE FROM t LIMIT 1'),
+  regression('variables', 'SELECT $a::b(c)', 'SELECT @@', 'SELECT :', 'SELECT #1', 'SELECT ?0'),
+  regression(
     'comments are part of the name of a column',
     'SELECT 1 /* c */',
     'SELECT 1 AS a -- c',
     ' SELECT nosuch ; ',
   ),
-  kept(
+  regression(
     'a byte order mark is not white space',
     '\ufeffSELECT 1',
     'SELECT 1\ufeff',
     'WITH x(a) AS (SELECT 1)\ufeffINSERT INTO t (a) SELECT 9',
   ),
-  kept(
+  regression(
     'RETURNING is evaluated as written',
     'INSERT INTO t (b) VALUES (1), (2) RETURNING last_insert_rowid(), typeof(b), b',
     "UPDATE t SET b = x'ff' RETURNING b, hex(b)",
   ),
-  kept(
+  regression(
     'arguments that mathematical functions reject',
     'SELECT sqrt(-1)',
     'SELECT log(0), 1',
@@ -46,14 +54,19 @@ export const KEPT: readonly { readonly title: string; readonly exchanges: readon
     'SELECT acos(2)',
     'SELECT sqrt(2), log(10), exp(1), power(2, 0.5)',
   ),
-  kept(
+  regression(
     'a statement that creates a value that is too large is undone',
     'INSERT INTO t (a) VALUES (zeroblob(5500000)) RETURNING a',
     'SELECT count(*) FROM t',
     'SELECT length(zeroblob(5000001))',
     'SELECT length(zeroblob(5000000))',
   ),
-  kept('EXPLAIN ends', 'EXPLAIN QUERY PLAN DELETE FROM t', 'INSERT INTO t (b) VALUES (9)', 'DROP TABLE t'),
+  regression(
+    'EXPLAIN ends',
+    'EXPLAIN QUERY PLAN DELETE FROM t',
+    'INSERT INTO t (b) VALUES (9)',
+    'DROP TABLE t',
+  ),
   {
     title: 'a duplicate column in a text with several statements',
     exchanges: [
@@ -105,7 +118,7 @@ function exchange(...requests: readonly object[]): Exchange {
   return { route: '/v3/pipeline', continues: false, body: { requests } }
 }
 
-function kept(title: string, ...sql: readonly string[]): { title: string; exchanges: Exchange[] } {
+function regression(title: string, ...sql: readonly string[]): { title: string; exchanges: Exchange[] } {
   const executes = sql.map((text) => ({ type: 'execute', stmt: { sql: text } }))
   const describes = sql.map((text) => ({ type: 'describe', sql: text }))
   return { title, exchanges: [exchange(...describes), exchange(...executes)] }

@@ -22,8 +22,8 @@ const SEED = Number(
 const TIMEOUT_MS = 60_000 + SCENES * 4_000
 /** Scenes from one seed. Steps after a difference are omitted. */
 const BATCH_SIZE = 50
-const MAX_FOUND = 5
-/** An open change stream that has received all committed changes. */
+const MAX_REPORTS = 5
+/** Time for an open change stream to receive all committed changes. */
 const SETTLE_MS = 150
 
 const servers = bothServers()
@@ -41,19 +41,19 @@ function exchanges(statements: readonly string[]): Exchange[] {
 
 const isComparable = (statements: readonly string[]): boolean => !exchanges(statements).some(isAccepted)
 
-async function both<T>(run: (source: SubjectSource) => Promise<T>): Promise<readonly [T, T]> {
+async function runOnBoth<T>(run: (source: SubjectSource) => Promise<T>): Promise<readonly [T, T]> {
   return await Promise.all([run(servers.embedded), run(servers.real)])
 }
 
 async function getText(subject: Subject, route: string): Promise<{ status: number; text: string }> {
   const response = await fetch(subject.url + route, { headers: { ...subject.headers, connection: 'close' } })
   // libsql-server truncates some dumps
-  const text = await response.text().catch(() => 'broken off')
+  const text = await response.text().catch(() => 'truncated')
   return { status: response.status, text }
 }
 
 /** A dump with numbers written as libsql-server does: 1.0 as 1, 1e20 with all its digits, infinities as `inf`. */
-function comparable(dump: string): string {
+function normalizeDump(dump: string): string {
   return dump
     .split('\n')
     .map((line) =>
@@ -67,45 +67,45 @@ function comparable(dump: string): string {
 }
 
 /** Data that libsql-server's dump cannot represent: see `packages/local-server/docs/conformance.md`. */
-const NOT_DUMPABLE = /CAST\(X'|broken off|\0|writable_schema|"[^"\n]*""/
+const NOT_DUMPABLE = /CAST\(X'|truncated|\0|writable_schema|"[^"\n]*""/
 
-async function dumpsDiffer(statements: readonly string[]): Promise<unknown> {
+async function compareDumps(statements: readonly string[]): Promise<unknown> {
   if (!isComparable(statements)) return null
-  const [ours, theirs] = await both(async (source) => {
+  const [ours, theirs] = await runOnBoth(async (source) => {
     await using subject = await source.create()
     await runSequence(subject, [SETUP_EXCHANGE, ...exchanges(statements)])
     return (await getText(subject, '/dump')).text
   })
   if ([ours, theirs].some((text) => NOT_DUMPABLE.test(text))) return null
-  if (comparable(ours) !== comparable(theirs)) return { ours, theirs }
+  if (normalizeDump(ours) !== normalizeDump(theirs)) return { ours, theirs }
   // each server loads the embedded server's dump, and produces the same dump again
-  const [own, foreign] = await both(async (source) => {
+  const [loaded, loadedBySqld] = await runOnBoth(async (source) => {
     await using subject = await source.create()
     const body = { requests: [{ type: 'sequence', sql: ours }, { type: 'close' }] }
     const responses = await runSequence(subject, [{ route: '/v3/pipeline', continues: false, body }])
     return { responses, dump: (await getText(subject, '/dump')).text }
   })
-  if (own.dump === ours && comparable(foreign.dump) === comparable(ours)) return null
-  return { dumped: ours, loaded: own, loadedByLibsqlServer: foreign }
+  if (loaded.dump === ours && normalizeDump(loadedBySqld.dump) === normalizeDump(ours)) return null
+  return { dumped: ours, loaded: loaded, loadedByLibsqlServer: loadedBySqld }
 }
 
-async function eventsDiffer(statements: readonly string[]): Promise<unknown> {
+async function compareEvents(statements: readonly string[]): Promise<unknown> {
   if (!isComparable(statements)) return null
-  const [ours, theirs] = await both(async (source) => {
+  const [ours, theirs] = await runOnBoth(async (source) => {
     await using subject = await source.create()
     await runSequence(subject, [SETUP_EXCHANGE])
-    const over = new AbortController()
-    const streams = ['t', 'u'].map((table) => eventsOf(subject, table, over.signal))
+    const abort = new AbortController()
+    const streams = ['t', 'u'].map((table) => readEvents(subject, table, abort.signal))
     await sleep(SETTLE_MS)
     await runSequence(subject, exchanges(statements))
     await sleep(SETTLE_MS)
-    over.abort()
+    abort.abort()
     return await Promise.all(streams)
   })
   return isDeepStrictEqual(ours, theirs) ? null : { ours, theirs }
 }
 
-async function eventsOf(subject: Subject, table: string, signal: AbortSignal): Promise<string> {
+async function readEvents(subject: Subject, table: string, signal: AbortSignal): Promise<string> {
   let text = ''
   try {
     const response = await fetch(`${subject.url}/beta/listen?table=${table}`, {
@@ -120,7 +120,7 @@ async function eventsOf(subject: Subject, table: string, signal: AbortSignal): P
   return text
 }
 
-const change = fc.constantFrom(
+const schemaChange = fc.constantFrom(
   'CREATE TABLE s (a INTEGER PRIMARY KEY, b)',
   'CREATE TABLE IF NOT EXISTS s (a INTEGER PRIMARY KEY, b)',
   'ALTER TABLE s ADD COLUMN c',
@@ -137,40 +137,44 @@ const change = fc.constantFrom(
   'SELECT nothing',
 )
 
-async function jobsDiffer(statements: readonly string[]): Promise<unknown> {
-  const [ours, theirs] = await both(async (source) => {
+async function compareJobs(statements: readonly string[]): Promise<unknown> {
+  const [ours, theirs] = await runOnBoth(async (source) => {
     await using parent = await source.create({ isSchema: true })
-    await using kid = await source.create({ schema: parent.name })
+    await using child = await source.create({ schema: parent.name })
     const responses = await runSequence(parent, exchanges(statements))
     const jobs = await getText(parent, '/v1/jobs')
-    return { responses: uncounted(responses), jobs: statesOf(jobs.text), tables: await tablesOf(parent, kid) }
+    return {
+      responses: withoutCounts(responses),
+      jobs: getStates(jobs.text),
+      tables: await getTables(parent, child),
+    }
   })
   return isDeepStrictEqual(ours, theirs) ? null : { ours, theirs }
 }
 
 /** The states of jobs, which libsql-server numbers across databases; a failed job may be about to change its state. */
-function statesOf(text: string): unknown {
+function getStates(text: string): unknown {
   const { migrations = [] } = JSON.parse(text) as { migrations?: { status: string }[] }
   return migrations.map(({ status }) => status.replace('DryRunFailure', 'RunFailure'))
 }
 
-async function tablesOf(...subjects: readonly Subject[]): Promise<unknown> {
+async function getTables(...subjects: readonly Subject[]): Promise<unknown> {
   const sql = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite%' ORDER BY name"
-  return uncounted(await Promise.all(subjects.map((subject) => runSequence(subject, exchanges([sql])))))
+  return withoutCounts(await Promise.all(subjects.map((subject) => runSequence(subject, exchanges([sql])))))
 }
 
 /**
  * Responses without row counters, because each server stores the state of a migration, or a copy of a database, in its own
  * way.
  */
-function uncounted(value: unknown): unknown {
+function withoutCounts(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value, (key, member: unknown) => (key.startsWith('rows_') ? undefined : member)),
   )
 }
 
 // not INSERT INTO t SELECT * FROM o.t, which crashes libsql-server
-const outside = fc.constantFrom(
+const attachedStatement = fc.constantFrom(
   'SELECT * FROM o.t',
   'SELECT count(*) FROM o.u',
   'SELECT t.a FROM t JOIN o.t AS x ON x.a = t.a',
@@ -187,8 +191,8 @@ const outside = fc.constantFrom(
   'COMMIT',
 )
 
-async function attachedDiffer(statements: readonly string[]): Promise<unknown> {
-  const [ours, theirs] = await both(async (source) => {
+async function compareAttached(statements: readonly string[]): Promise<unknown> {
+  const [ours, theirs] = await runOnBoth(async (source) => {
     await using open: NamedSubject = await source.create({ allowAttach: true })
     await using closed = await source.create()
     await using subject = await source.create()
@@ -213,8 +217,8 @@ async function attachedDiffer(statements: readonly string[]): Promise<unknown> {
       [subject.name, 'subject'],
     ]
     const text = names.reduce(
-      (known, [name, known2]) => known.replaceAll(name, known2),
-      JSON.stringify(uncounted([first, ...rest])),
+      (result, [name, label]) => result.replaceAll(name, label),
+      JSON.stringify(withoutCounts([first, ...rest])),
     )
     return text.replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, 'an id')
   })
@@ -222,35 +226,35 @@ async function attachedDiffer(statements: readonly string[]): Promise<unknown> {
 }
 
 /** Runs many scenes in small batches, so that one difference does not hide the next. */
-async function differencesIn(
+async function findDifferences(
   scenes: fc.Arbitrary<readonly string[]>,
-  differ: (statements: readonly string[]) => Promise<unknown>,
+  compare: (statements: readonly string[]) => Promise<unknown>,
 ): Promise<readonly string[]> {
-  const found: string[] = []
+  const reports: string[] = []
   const property = fc.asyncProperty(scenes, async (statements) => {
-    const difference = await differ(statements)
+    const difference = await compare(statements)
     if (difference !== null) throw new Error(JSON.stringify(difference, null, 1))
   })
-  for (let done = 0; done < SCENES && found.length < MAX_FOUND; done += BATCH_SIZE) {
+  for (let done = 0; done < SCENES && reports.length < MAX_REPORTS; done += BATCH_SIZE) {
     const numRuns = Math.min(BATCH_SIZE, SCENES - done)
     const result = await fc.check(property, { seed: SEED + done / BATCH_SIZE, numRuns })
-    if (result.failed) found.push(`${fc.defaultReportMessage(result)}\n${String(result.errorInstance)}`)
+    if (result.failed) reports.push(`${fc.defaultReportMessage(result)}\n${String(result.errorInstance)}`)
   }
-  return found
+  return reports
 }
 
-const few = (from: fc.Arbitrary<string>): fc.Arbitrary<readonly string[]> =>
+const shortListOf = (from: fc.Arbitrary<string>): fc.Arbitrary<readonly string[]> =>
   fc.array(from, { minLength: 1, maxLength: 5 })
 
 test.skipIf(isMissing).each([
-  ['dumps, and databases loaded from them', program, dumpsDiffer],
-  ['events', program, eventsDiffer],
-  ['jobs and their changes', few(change), jobsDiffer],
-  ['attached databases', few(outside), attachedDiffer],
+  ['dumps, and databases loaded from them', program, compareDumps],
+  ['events', program, compareEvents],
+  ['jobs and their changes', shortListOf(schemaChange), compareJobs],
+  ['attached databases', shortListOf(attachedStatement), compareAttached],
 ] as const)(
   `%s are the same (${SCENES} scenes, FUZZ_SEED=${SEED})`,
   { timeout: TIMEOUT_MS },
-  async (_, scenes, differ) => {
-    expect(await differencesIn(scenes, differ)).toEqual([])
+  async (_, scenes, compare) => {
+    expect(await findDifferences(scenes, compare)).toEqual([])
   },
 )

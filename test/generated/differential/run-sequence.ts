@@ -27,7 +27,7 @@ export async function runSequence(subject: Subject, exchanges: readonly Exchange
     if (!continues) await closeStream(client)
     const { status, text } = await send(subject, route, { ...body, baton: batons.get(client) ?? null })
     const parsed = route === '/v3/cursor' && status === 200 ? parseLines(text) : parse(text)
-    const baton = batonOf(parsed)
+    const baton = getBaton(parsed)
     if (baton === null) batons.delete(client)
     else batons.set(client, baton)
     responses.push({ status, body: normalize(parsed) })
@@ -63,7 +63,7 @@ async function send(
         streamText(response).then(
           (text) => resolve({ status, text }),
           // a row with text that is not UTF-8 has no JSON form, so a cursor is truncated there
-          () => resolve({ status, text: 'the response broke off' }),
+          () => resolve({ status, text: 'the response was truncated' }),
         )
       },
     )
@@ -88,7 +88,7 @@ function parseLines(text: string): unknown[] {
     .map(parse)
 }
 
-function batonOf(parsed: unknown): string | null {
+function getBaton(parsed: unknown): string | null {
   const first = Array.isArray(parsed) ? (parsed[0] as unknown) : parsed
   const { baton = null } = (typeof first === 'object' && first !== null ? first : {}) as {
     baton?: string | null
@@ -102,7 +102,7 @@ const SYNTAX = /SQL string could not be parsed: [\s\S]*/
 /** EXPLAIN shows the address of a virtual table in the engine's memory. */
 const ADDRESS = /vtab:[0-9A-F]+/
 
-const DECIDED_BY_TIME: ReadonlySet<string> = new Set(['query_duration_ms', 'replication_index'])
+const TIME_DEPENDENT: ReadonlySet<string> = new Set(['query_duration_ms', 'replication_index'])
 
 function normalize(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(normalize)
@@ -112,7 +112,7 @@ function normalize(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
     Object.entries(value)
-      .filter(([key]) => !DECIDED_BY_TIME.has(key))
+      .filter(([key]) => !TIME_DEPENDENT.has(key))
       .map(([key, member]) => [key, key === 'baton' ? member !== null : normalize(member)]),
   )
 }

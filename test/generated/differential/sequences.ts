@@ -43,7 +43,7 @@ const args = fc.oneof(
 )
 
 const stmt = fc.oneof(
-  { weight: 9, arbitrary: fc.tuple(statement, args).map(([sql, given]) => ({ sql, ...given })) },
+  { weight: 9, arbitrary: fc.tuple(statement, args).map(([sql, values]) => ({ sql, ...values })) },
   { weight: 1, arbitrary: fc.record({ sql_id: fc.constantFrom(1, 2) }) },
 )
 
@@ -61,10 +61,10 @@ const condition: fc.Arbitrary<unknown> = fc.letrec<{ c: unknown }>((tie) => ({
 const batch = fc.record({
   steps: fc.array(
     fc.oneof(
-      { weight: 3, arbitrary: stmt.map((each) => ({ stmt: each })) },
+      { weight: 3, arbitrary: stmt.map((step) => ({ stmt: step })) },
       {
         weight: 1,
-        arbitrary: fc.tuple(stmt, condition).map(([each, given]) => ({ stmt: each, condition: given })),
+        arbitrary: fc.tuple(stmt, condition).map(([step, cond]) => ({ stmt: step, condition: cond })),
       },
     ),
     { maxLength: 4 },
@@ -74,8 +74,8 @@ const batch = fc.record({
 const text = fc.array(statement, { minLength: 1, maxLength: 3 }).map((parts) => parts.join(';'))
 
 const request = fc.oneof(
-  { weight: 12, arbitrary: stmt.map((each) => ({ type: 'execute', stmt: each })) },
-  { weight: 4, arbitrary: batch.map((each) => ({ type: 'batch', batch: each })) },
+  { weight: 12, arbitrary: stmt.map((body) => ({ type: 'execute', stmt: body })) },
+  { weight: 4, arbitrary: batch.map((body) => ({ type: 'batch', batch: body })) },
   { weight: 2, arbitrary: text.map((sql) => ({ type: 'sequence', sql })) },
   { weight: 2, arbitrary: statement.map((sql) => ({ type: 'describe', sql })) },
   {
@@ -127,7 +127,7 @@ const simpleRequest: fc.Arbitrary<Exchange> = fc
 /** The operations of a second client: mostly reads, because a write that waits for the lock takes seconds. */
 const secondClient: fc.Arbitrary<Exchange> = fc
   .oneof({ weight: 3, arbitrary: simpleRequest }, { weight: 1, arbitrary: exchange })
-  .map((each) => ({ ...each, client: 'second' }))
+  .map((operation) => ({ ...operation, client: 'second' }))
 
 /** A sequence of requests to one database, by one client or two. */
 export const sequence: fc.Arbitrary<readonly Exchange[]> = fc.oneof(

@@ -19,8 +19,8 @@ export interface SubjectSource extends AsyncDisposable {
   create(kind?: SubjectKind): Promise<NamedSubject>
 }
 
-/** Databases of the embedded server. */
-export async function embeddedSubjects(): Promise<SubjectSource> {
+/** Starts the embedded server as a source of databases. */
+export async function startEmbeddedSource(): Promise<SubjectSource> {
   const server = await startLocalServer({ dialect: 'sqld' })
   let count = 0
   return {
@@ -39,8 +39,8 @@ export async function embeddedSubjects(): Promise<SubjectSource> {
   }
 }
 
-/** Databases of the real server, without a Baton server in front of it. */
-export async function sqldSubjects(): Promise<SubjectSource> {
+/** Starts the real server as a source of databases, without a Baton server in front of it. */
+export async function startSqldSource(): Promise<SubjectSource> {
   const server = await startSqld({ namespaces: true })
   return {
     async create({ allowAttach = false, isSchema = false, schema }: SubjectKind = {}) {

@@ -4,19 +4,19 @@ import fc from 'fast-check'
 const TABLES = ['t', 'u', 'v', '"od d"', 'f', 'r', 'n'] as const
 const COLUMNS = ['a', 'b', 'c', 'rowid', '"x y"', 'g'] as const
 
-const one = <T extends string>(...choices: readonly T[]): fc.Arbitrary<T> => fc.constantFrom(...choices)
+const oneOf = <T extends string>(...choices: readonly T[]): fc.Arbitrary<T> => fc.constantFrom(...choices)
 
-/** Text whose gaps `$1`, `$2`, … are filled with values of the arbitraries. */
+/** Fills the gaps `$1`, `$2`, … of a text with values of the arbitraries. */
 function template(text: string, ...gaps: readonly fc.Arbitrary<string>[]): fc.Arbitrary<string> {
   return fc
     .tuple(...gaps)
     .map((values) => text.replace(/\$(\d)/g, (_, index) => values[Number(index) - 1] ?? ''))
 }
 
-const table = one(...TABLES)
-const column = one(...COLUMNS)
+const table = oneOf(...TABLES)
+const column = oneOf(...COLUMNS)
 
-const literal = one(
+const literal = oneOf(
   '0',
   '1',
   '-1',
@@ -50,7 +50,7 @@ const literal = one(
   '?2',
 )
 
-const scalar = one(
+const scalar = oneOf(
   'abs',
   'hex',
   'lower',
@@ -99,7 +99,7 @@ const expression: fc.Arbitrary<string> = fc.letrec<{ e: string }>((tie) => ({
     template(
       '($1 $2 $3)',
       tie('e'),
-      one(
+      oneOf(
         '+',
         '-',
         '*',
@@ -123,25 +123,29 @@ const expression: fc.Arbitrary<string> = fc.letrec<{ e: string }>((tie) => ({
       ),
       tie('e'),
     ),
-    template('($1 COLLATE $2)', tie('e'), one('NOCASE', 'BINARY', 'RTRIM', 'NOSUCH')),
+    template('($1 COLLATE $2)', tie('e'), oneOf('NOCASE', 'BINARY', 'RTRIM', 'NOSUCH')),
     template('CASE WHEN $1 THEN $2 ELSE $3 END', tie('e'), tie('e'), tie('e')),
-    template('cast($1 as $2)', tie('e'), one('text', 'integer', 'real', 'blob', 'numeric', '')),
+    template('cast($1 as $2)', tie('e'), oneOf('text', 'integer', 'real', 'blob', 'numeric', '')),
     template('($1 IN ($2, $3))', tie('e'), tie('e'), tie('e')),
     template('(SELECT $1 FROM $2)', tie('e'), table),
     template('EXISTS (SELECT 1 FROM $1 WHERE $2)', table, tie('e')),
-    template('json_extract($1, $2)', tie('e'), one("'$.k'", "'$[0]'", "'$.k[1].z'", "'bad'")),
+    template('json_extract($1, $2)', tie('e'), oneOf("'$.k'", "'$[0]'", "'$.k[1].z'", "'bad'")),
     template('coalesce($1, $2)', tie('e'), tie('e')),
-    template('$1 OVER (ORDER BY $2)', one('row_number()', 'sum(a)', 'lag(a)', 'count(*)'), tie('e')),
-    template('printf($1, $2)', one("'%d'", "'%s'", "'%.3f'", "'%q'", "'%x'"), tie('e')),
+    template('$1 OVER (ORDER BY $2)', oneOf('row_number()', 'sum(a)', 'lag(a)', 'count(*)'), tie('e')),
+    template('printf($1, $2)', oneOf("'%d'", "'%s'", "'%.3f'", "'%q'", "'%x'"), tie('e')),
   ),
 })).e
 
-const alias = one('', ' AS z', ' AS a', ' AS "x y"', ' -- comment\n', " AS 'lit'", ' /* c */')
+const alias = oneOf('', ' AS z', ' AS a', ' AS "x y"', ' -- comment\n', " AS 'lit'", ' /* c */')
 const result = template('$1$2', expression, alias)
-const results = fc.oneof(result, one('*', 't.*', 'count(*)', 'rowid, *'), template('$1, $2', result, result))
-const where = fc.oneof(one('', '', ' WHERE a = 1', ' WHERE 0'), template(' WHERE $1', expression))
+const results = fc.oneof(
+  result,
+  oneOf('*', 't.*', 'count(*)', 'rowid, *'),
+  template('$1, $2', result, result),
+)
+const where = fc.oneof(oneOf('', '', ' WHERE a = 1', ' WHERE 0'), template(' WHERE $1', expression))
 const returning = fc.oneof(
-  one('', '', ' RETURNING *', ' RETURNING rowid, a'),
+  oneOf('', '', ' RETURNING *', ' RETURNING rowid, a'),
   template(' RETURNING $1, $2', result, result),
 )
 
@@ -153,45 +157,45 @@ const query: fc.Arbitrary<string> = fc.oneof(
     results,
     table,
     where,
-    one('1', 'rowid', 'a, b', 'a DESC'),
+    oneOf('1', 'rowid', 'a, b', 'a DESC'),
   ),
   template(
     'SELECT $1 FROM $2 AS p LEFT JOIN $3 AS q ON p.a = q.a',
-    one('*', 'p.a, q.b', 'count(*)'),
+    oneOf('*', 'p.a, q.b', 'count(*)'),
     table,
     table,
   ),
   template('VALUES ($1, $2), ($3, 4)', literal, literal, literal),
-  template('WITH w(a) AS ($1) SELECT * FROM w', one('SELECT 1', 'VALUES (1), (2)', 'SELECT a FROM t')),
+  template('WITH w(a) AS ($1) SELECT * FROM w', oneOf('SELECT 1', 'VALUES (1), (2)', 'SELECT a FROM t')),
   template(
     'SELECT $1 FROM t $2 SELECT $3 FROM u',
     column,
-    one('UNION', 'UNION ALL', 'EXCEPT', 'INTERSECT'),
+    oneOf('UNION', 'UNION ALL', 'EXCEPT', 'INTERSECT'),
     column,
   ),
   template('SELECT a, count(*), $1 FROM $2 GROUP BY a HAVING $3', expression, table, expression),
   template('SELECT key, value, type FROM json_each($1)', literal),
   template('SELECT value FROM generate_series(1, 3) WHERE $1', expression),
-  template("SELECT * FROM f WHERE f MATCH '$1'", one('x', 'x OR y', 'bad"', 'x*', '')),
-  template('SELECT * FROM r WHERE $1 > 0', one('id', 'x0', 'a')),
+  template("SELECT * FROM f WHERE f MATCH '$1'", oneOf('x', 'x OR y', 'bad"', 'x*', '')),
+  template('SELECT * FROM r WHERE $1 > 0', oneOf('id', 'x0', 'a')),
   template(
     "SELECT id FROM vector_top_k('n_vector', vector32('[$1, 0, 1]'), $2)",
-    one('1', '2'),
-    one('1', '3'),
+    oneOf('1', '2'),
+    oneOf('1', '3'),
   ),
   template(
     'SELECT * FROM pragma_$1($2)',
-    one('table_info', 'index_list', 'foreign_key_list', 'table_xinfo'),
-    one("'t'", "'u'", ''),
+    oneOf('table_info', 'index_list', 'foreign_key_list', 'table_xinfo'),
+    oneOf("'t'", "'u'", ''),
   ),
-  one(
+  oneOf(
     'SELECT name, type, tbl_name, sql FROM sqlite_schema ORDER BY name',
     'SELECT 1 WHERE 0',
     'SELECT 1 AS a, 2 AS a, 3 AS "a"',
   ),
 )
 
-const columnDefinition = one(
+const columnDefinition = oneOf(
   'a',
   'a INTEGER PRIMARY KEY',
   'a INTEGER PRIMARY KEY AUTOINCREMENT',
@@ -204,7 +208,7 @@ const columnDefinition = one(
   'a REFERENCES u(a)',
   'a INT PRIMARY KEY DESC',
 )
-const moreColumns = one(
+const moreColumns = oneOf(
   'b',
   'b, c',
   "b TEXT, c BLOB, g AS (a || 'g')",
@@ -223,29 +227,29 @@ const definition: fc.Arbitrary<string> = fc.oneof(
     weight: 6,
     arbitrary: template(
       'CREATE TABLE $1$2 ($3, $4)$5',
-      one('', 'IF NOT EXISTS '),
+      oneOf('', 'IF NOT EXISTS '),
       table,
       columnDefinition,
       moreColumns,
-      one('', '', '', ' STRICT', ' WITHOUT ROWID'),
+      oneOf('', '', '', ' STRICT', ' WITHOUT ROWID'),
     ),
   },
   template('CREATE TABLE $1 AS $2', table, query),
   template(
     'CREATE $1INDEX $2 ON $3 ($4)$5',
-    one('', 'UNIQUE '),
-    one('i', 'j', 'IF NOT EXISTS i'),
+    oneOf('', 'UNIQUE '),
+    oneOf('i', 'j', 'IF NOT EXISTS i'),
     table,
-    one('a', 'b', 'a, b DESC', 'lower(a)', 'a COLLATE NOCASE', 'zzz'),
-    one('', '', ' WHERE a > 0'),
+    oneOf('a', 'b', 'a, b DESC', 'lower(a)', 'a COLLATE NOCASE', 'zzz'),
+    oneOf('', '', ' WHERE a > 0'),
   ),
-  template('CREATE VIEW $1 AS $2', one('v', 'w', 'IF NOT EXISTS v'), query),
+  template('CREATE VIEW $1 AS $2', oneOf('v', 'w', 'IF NOT EXISTS v'), query),
   template(
     'CREATE TRIGGER $1 $2 ON $3 BEGIN $4; END',
-    one('tr', 'IF NOT EXISTS tr', 'tr2'),
-    one('AFTER INSERT', 'BEFORE DELETE', 'INSTEAD OF INSERT', 'AFTER UPDATE OF a'),
+    oneOf('tr', 'IF NOT EXISTS tr', 'tr2'),
+    oneOf('AFTER INSERT', 'BEFORE DELETE', 'INSTEAD OF INSERT', 'AFTER UPDATE OF a'),
     table,
-    one(
+    oneOf(
       'INSERT INTO u (a) VALUES (new.a)',
       "SELECT raise(ABORT, 'no')",
       'SELECT raise(IGNORE)',
@@ -254,14 +258,14 @@ const definition: fc.Arbitrary<string> = fc.oneof(
       'UPDATE u SET a = 1; SELECT 1',
     ),
   ),
-  one(
+  oneOf(
     'CREATE VIRTUAL TABLE f USING fts5(a, b)',
     'CREATE VIRTUAL TABLE f USING fts5(a, nosuch=1)',
     'CREATE VIRTUAL TABLE r USING rtree(id, x0, x1)',
     'CREATE VIRTUAL TABLE f USING fts4(a)',
     'CREATE VIRTUAL TABLE q USING nosuch(a)',
   ),
-  one(
+  oneOf(
     'CREATE TABLE n (a INTEGER PRIMARY KEY, e F32_BLOB(3))',
     'CREATE INDEX n_vector ON n (libsql_vector_idx(e))',
     'DROP INDEX n_vector',
@@ -270,14 +274,14 @@ const definition: fc.Arbitrary<string> = fc.oneof(
   ),
   template(
     'DROP $1 $2$3',
-    one('TABLE', 'VIEW', 'INDEX', 'TRIGGER'),
-    one('', 'IF EXISTS '),
-    one('t', 'u', 'v', 'w', 'i', 'j', 'tr', 'f', 'r', 'n'),
+    oneOf('TABLE', 'VIEW', 'INDEX', 'TRIGGER'),
+    oneOf('', 'IF EXISTS '),
+    oneOf('t', 'u', 'v', 'w', 'i', 'j', 'tr', 'f', 'r', 'n'),
   ),
   template(
     'ALTER TABLE $1 $2',
     table,
-    one(
+    oneOf(
       'ADD COLUMN d',
       'ADD COLUMN d DEFAULT 7',
       'ADD COLUMN d NOT NULL',
@@ -296,7 +300,7 @@ const change: fc.Arbitrary<string> = fc.oneof(
     weight: 5,
     arbitrary: template(
       'INSERT $1INTO $2 VALUES ($3, $4)$5',
-      one('', '', 'OR REPLACE ', 'OR IGNORE ', 'OR FAIL ', 'OR ROLLBACK '),
+      oneOf('', '', 'OR REPLACE ', 'OR IGNORE ', 'OR FAIL ', 'OR ROLLBACK '),
       table,
       literal,
       literal,
@@ -308,17 +312,25 @@ const change: fc.Arbitrary<string> = fc.oneof(
     'INSERT INTO $1 (a, b) VALUES ($2, 1) ON CONFLICT $3$4',
     table,
     literal,
-    one('DO NOTHING', '(a) DO UPDATE SET b = excluded.b', 'DO UPDATE SET b = b + 1'),
+    oneOf('DO NOTHING', '(a) DO UPDATE SET b = excluded.b', 'DO UPDATE SET b = b + 1'),
     returning,
   ),
   template('INSERT INTO $1 (a, b) $2', table, query),
   template('INSERT INTO $1 DEFAULT VALUES$2', table, returning),
   template('REPLACE INTO $1 (a) VALUES ($2)$3', table, literal, returning),
-  template('UPDATE $1$2 SET $3 = $4$5$6', one('', 'OR IGNORE '), table, column, expression, where, returning),
+  template(
+    'UPDATE $1$2 SET $3 = $4$5$6',
+    oneOf('', 'OR IGNORE '),
+    table,
+    column,
+    expression,
+    where,
+    returning,
+  ),
   template('UPDATE t SET b = u.b FROM u WHERE t.a = u.a$1', returning),
   template('DELETE FROM $1$2$3', table, where, returning),
   template('WITH w AS (SELECT 1 AS a) INSERT INTO t (a) SELECT a FROM w$1', returning),
-  one(
+  oneOf(
     "INSERT INTO f VALUES ('x y', 'y')",
     'INSERT INTO r VALUES (1, 0.5, 2)',
     "INSERT INTO n VALUES (1, vector32('[1,2,3]')), (2, vector32('[3,2,1]'))",
@@ -329,7 +341,7 @@ const change: fc.Arbitrary<string> = fc.oneof(
   ),
 )
 
-const control = one(
+const control = oneOf(
   'BEGIN',
   'BEGIN IMMEDIATE',
   'BEGIN DEFERRED',
@@ -342,7 +354,7 @@ const control = one(
   'BEGIN EXCLUSIVE TRANSACTION',
 )
 
-const pragma = one(
+const pragma = oneOf(
   'PRAGMA user_version',
   'PRAGMA user_version = 5',
   'PRAGMA foreign_keys',
@@ -371,7 +383,7 @@ const pragma = one(
 )
 
 /** Invalid texts, and texts without a statement. */
-export const BROKEN: readonly string[] = [
+export const INVALID_TEXTS: readonly string[] = [
   '',
   ' ',
   ';',
@@ -440,7 +452,7 @@ export const BROKEN: readonly string[] = [
 
 const explain = template(
   '$1 $2',
-  one('EXPLAIN QUERY PLAN', 'EXPLAIN QUERY PLAN', 'explain'),
+  oneOf('EXPLAIN QUERY PLAN', 'EXPLAIN QUERY PLAN', 'explain'),
   fc.oneof(query, change),
 )
 
@@ -452,7 +464,7 @@ export const statement: fc.Arbitrary<string> = fc.oneof(
   { weight: 2, arbitrary: control },
   { weight: 1, arbitrary: pragma },
   { weight: 1, arbitrary: explain },
-  { weight: 1, arbitrary: one(...BROKEN) },
+  { weight: 1, arbitrary: oneOf(...INVALID_TEXTS) },
 )
 
 /** The statements that a sequence begins with, so that most of its statements find their tables. */

@@ -3,10 +3,10 @@ import { type Fault, NO_FAULT } from '../../support/fault-proxy.ts'
 import { pick } from '../../support/random.ts'
 
 /** One write, or the rows of one transaction or batch, and the outcome that its caller received. */
-interface Written {
+interface WriteRecord {
   readonly id: number
   readonly rows: number
-  heard: 'acknowledged' | 'not_applied' | 'unknown'
+  outcome: 'acknowledged' | 'not_applied' | 'unknown'
 }
 
 export interface Account {
@@ -17,7 +17,7 @@ export interface Account {
   /** The number of unknown writes that were applied. */
   readonly unknownApplied: number
   /** Violations: each line names a write and what is wrong with it. */
-  readonly mistakes: readonly string[]
+  readonly violations: readonly string[]
 }
 
 const FAULTS: readonly Fault[] = [
@@ -35,22 +35,23 @@ const FAULTS: readonly Fault[] = [
 
 /**
  * Makes one request in ten fail.
- * @param spares whether to keep responses that continue a transaction. If one is lost, the transaction cannot be closed, and the
- * server blocks all writers for up to 5 s.
+ * @param keepsTransactions whether to keep responses that continue a transaction. If one is lost, the transaction cannot be
+ * closed, and the server blocks all writers for up to 5 s.
  */
-export function randomFault(random: () => number, body: string, spares: boolean): Fault {
+export function randomFault(random: () => number, body: string, keepsTransactions: boolean): Fault {
   if (random() >= 0.1) return NO_FAULT
   const fault = pick(random, FAULTS)
   const losesResponse = ['drop-after', 'truncate', 'status-after'].includes(fault.kind)
   const continues = !body.includes('"type":"close"')
-  return spares && losesResponse && continues ? NO_FAULT : fault
+  return keepsTransactions && losesResponse && continues ? NO_FAULT : fault
 }
 
 /**
- * Writes rows in every possible way while requests fail, then compares the table with the outcomes that the callers received.
- * @param db goes through the faults @param direct does not
+ * Writes rows in every possible way while requests fail, then compares the table with the outcomes that the callers
+ * received.
+ * @param db a client whose requests fail @param direct a client without faults
  */
-export async function accountFor(
+export async function runAccounting(
   db: Client,
   direct: Client,
   count: number,
@@ -59,64 +60,65 @@ export async function accountFor(
   { beforeCounting }: { readonly beforeCounting?: () => Promise<unknown> } = {},
 ): Promise<Account> {
   await direct.batch(['drop table if exists account', 'create table account (id integer, part integer)'])
-  const written: Written[] = []
+  const writes: WriteRecord[] = []
   let next = 0
   const worker = async (): Promise<void> => {
     for (let id = next++; id < count; id = next++) {
       const rows = 1 + Math.floor(random() * 4)
-      const entry: Written = { id, rows, heard: 'acknowledged' }
-      written.push(entry)
+      const entry: WriteRecord = { id, rows, outcome: 'acknowledged' }
+      writes.push(entry)
       await write(db, entry, random).catch((error: unknown) => {
         if (!(error instanceof DatabaseError)) throw error
-        entry.heard = error.outcome
+        entry.outcome = error.outcome
       })
     }
   }
   await Promise.all(Array.from({ length: inFlight }, worker))
   await beforeCounting?.()
-  const there = await direct.execute<{ id: number; n: number; parts: number }>(
+  const stored = await direct.execute<{ id: number; n: number; parts: number }>(
     'select id, count(*) as n, count(distinct part) as parts from account group by id',
   )
-  return balance(written, new Map(there.rows.map((row) => [row.id, row])))
+  return checkWrites(writes, new Map(stored.rows.map((row) => [row.id, row])))
 }
 
-async function write(db: Client, { id, rows }: Written, random: () => number): Promise<void> {
+async function write(db: Client, { id, rows }: WriteRecord, random: () => number): Promise<void> {
   const parts = Array.from({ length: rows }, (_, part) => ({
     sql: 'insert into account values (?, ?)',
     args: [id, part],
   }))
-  const way = random()
-  if (rows === 1 && way < 0.7) await db.execute(parts[0]!)
-  else if (way < 0.4) await db.batch(parts)
-  else if (way < 0.7) {
+  const method = random()
+  if (rows === 1 && method < 0.7) await db.execute(parts[0]!)
+  else if (method < 0.4) await db.batch(parts)
+  else if (method < 0.7) {
     await db.transaction(async (tx) => {
       for (const part of parts) await tx.execute(part)
     })
   } else await db.transaction((tx) => Promise.all(parts.map((part) => tx.execute(part))))
 }
 
-function balance(
-  written: readonly Written[],
-  there: ReadonlyMap<number, { n: number; parts: number }>,
+function checkWrites(
+  writes: readonly WriteRecord[],
+  stored: ReadonlyMap<number, { n: number; parts: number }>,
 ): Account {
-  const mistakes: string[] = []
+  const violations: string[] = []
   const counts = { acknowledged: 0, not_applied: 0, unknown: 0 }
   let unknownApplied = 0
-  for (const { id, rows, heard } of written) {
-    counts[heard] += 1
-    const { n, parts } = there.get(id) ?? { n: 0, parts: 0 }
-    if (n > parts) mistakes.push(`${id}: ${n} rows for ${parts} parts, so something was executed twice`)
-    else if (n !== 0 && n !== rows) mistakes.push(`${id}: torn, ${n} of ${rows} rows`)
-    else if (heard === 'acknowledged' && n === 0) mistakes.push(`${id}: acknowledged and not there`)
-    else if (heard === 'not_applied' && n > 0) mistakes.push(`${id}: reported as not applied, and there`)
-    if (heard === 'unknown' && n > 0) unknownApplied += 1
+  for (const { id, rows, outcome } of writes) {
+    counts[outcome] += 1
+    const { n, parts } = stored.get(id) ?? { n: 0, parts: 0 }
+    if (n > parts) violations.push(`${id}: ${n} rows for ${parts} parts, so something was executed twice`)
+    else if (n !== 0 && n !== rows) violations.push(`${id}: torn, ${n} of ${rows} rows`)
+    else if (outcome === 'acknowledged' && n === 0) violations.push(`${id}: acknowledged, but missing`)
+    else if (outcome === 'not_applied' && n > 0)
+      violations.push(`${id}: reported as not applied, but present`)
+    if (outcome === 'unknown' && n > 0) unknownApplied += 1
   }
   return {
-    writes: written.length,
+    writes: writes.length,
     acknowledged: counts.acknowledged,
     notApplied: counts.not_applied,
     unknown: counts.unknown,
     unknownApplied,
-    mistakes,
+    violations,
   }
 }

@@ -2,24 +2,29 @@ import { expect, test } from 'vitest'
 import { checkHistory, type HistoryTransaction } from './history-checker.ts'
 
 // Tests that the checker finds violations.
-type Given = Partial<HistoryTransaction> & { readonly id: number }
-const history = (...given: readonly Given[]): HistoryTransaction[] =>
-  given.map((each) => ({
-    session: each.id,
+type PartialTransaction = Partial<HistoryTransaction> & { readonly id: number }
+const history = (...transactions: readonly PartialTransaction[]): HistoryTransaction[] =>
+  transactions.map((transaction) => ({
+    session: transaction.id,
     start: 0,
     end: 100,
     outcome: 'committed',
     appends: [],
     undone: [],
     reads: [],
-    ...each,
+    ...transaction,
   }))
-const read = (key: number, values: number[], own: number[] = []) => ({ key, values, own })
+const read = (key: number, values: number[], ownValues: number[] = []) => ({ key, values, ownValues })
 const check = (
-  given: HistoryTransaction[],
+  transactions: HistoryTransaction[],
   lists: Record<number, number[]>,
   order: 'real-time' | 'session' = 'real-time',
-) => checkHistory(given, new Map(Object.entries(lists).map(([key, values]) => [Number(key), values])), order)
+) =>
+  checkHistory(
+    transactions,
+    new Map(Object.entries(lists).map(([key, values]) => [Number(key), values])),
+    order,
+  )
 
 test('a serial history is valid, and its dependencies are counted', () => {
   const report = check(
@@ -45,7 +50,7 @@ test('a serial history is valid, and its dependencies are counted', () => {
     transactions: 5,
     committed: 3,
     cycles: 0,
-    mistakes: [],
+    violations: [],
     edges: { ww: 2, wr: 4, rw: 3, order: 3 },
   })
 })
@@ -156,15 +161,18 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
     { 0: [10] },
     /cycle/,
   ],
-])('%s is found', (_, given, lists, mistake) => {
-  expect(check(given, lists).mistakes).toEqual(
-    [expect.stringMatching(mistake)].concat(check(given, lists).mistakes.slice(1)),
+])('%s is detected', (_, transactions, lists, mistake) => {
+  expect(check(transactions, lists).violations).toEqual(
+    [expect.stringMatching(mistake)].concat(check(transactions, lists).violations.slice(1)),
   )
 })
 
 test('a session may read an old state of another session, but not of its own', () => {
-  const given = history({ id: 1, appends: [[0, 10]], end: 1 }, { id: 2, start: 2, reads: [read(0, [])] })
-  expect(check(given, { 0: [10] }, 'session').cycles).toBe(0)
-  const own = given.map((each) => ({ ...each, session: 7 }))
-  expect(check(own, { 0: [10] }, 'session').cycles).toBe(1)
+  const transactions = history(
+    { id: 1, appends: [[0, 10]], end: 1 },
+    { id: 2, start: 2, reads: [read(0, [])] },
+  )
+  expect(check(transactions, { 0: [10] }, 'session').cycles).toBe(0)
+  const sameSession = transactions.map((transaction) => ({ ...transaction, session: 7 }))
+  expect(check(sameSession, { 0: [10] }, 'session').cycles).toBe(1)
 })

@@ -15,7 +15,7 @@ export interface HistoryTransaction {
   readonly reads: readonly {
     readonly key: number
     readonly values: readonly number[]
-    readonly own: readonly number[]
+    readonly ownValues: readonly number[]
   }[]
 }
 
@@ -26,7 +26,7 @@ export interface HistoryReport {
   /** Sets of transactions that depend on each other in a cycle. */
   readonly cycles: number
   /** Violations. */
-  readonly mistakes: readonly string[]
+  readonly violations: readonly string[]
 }
 
 type EdgeKind = keyof HistoryReport['edges']
@@ -44,124 +44,127 @@ export function checkHistory(
   final: ReadonlyMap<number, readonly number[]>,
   order: 'real-time' | 'session',
 ): HistoryReport {
-  const mistakes: string[] = []
-  const writerOf = new Map<number, HistoryTransaction>()
+  const violations: string[] = []
+  const writers = new Map<number, HistoryTransaction>()
   const undone = new Set<number>()
-  for (const each of history) {
-    for (const [, value] of each.appends) writerOf.set(value, each)
-    for (const value of each.undone) undone.add(value)
+  for (const transaction of history) {
+    for (const [, value] of transaction.appends) writers.set(value, transaction)
+    for (const value of transaction.undone) undone.add(value)
   }
   const present = new Set([...final.values()].flat())
-  const applied = checkAppends(history, present, mistakes)
-  checkLists(final, writerOf, undone, mistakes)
+  const applied = checkAppends(history, present, violations)
+  checkLists(final, writers, undone, violations)
   const graph = new Graph()
-  for (const values of final.values()) addWrites(graph, values, writerOf)
-  for (const each of history) {
-    for (const read of each.reads) {
-      const others = othersOf(each, read, undone, mistakes)
+  for (const values of final.values()) addWrites(graph, values, writers)
+  for (const transaction of history) {
+    for (const read of transaction.reads) {
+      const otherValues = findOtherValues(transaction, read, undone, violations)
       const list = final.get(read.key) ?? []
-      if (others.some((value, at) => list[at] !== value))
-        mistakes.push(
-          `${each.id}: read [${others.join()}] of list ${read.key}, which became [${list.join()}]`,
+      if (otherValues.some((value, at) => list[at] !== value))
+        violations.push(
+          `${transaction.id}: read [${otherValues.join()}] of list ${read.key}, which became [${list.join()}]`,
         )
-      else if (applied.has(each) || each.appends.length === 0)
-        addRead(graph, each, list, others.length, writerOf)
-      checkWhole(each, others, read.key, writerOf, mistakes)
+      else if (applied.has(transaction) || transaction.appends.length === 0)
+        addRead(graph, transaction, list, otherValues.length, writers)
+      checkCompleteRead(transaction, otherValues, read.key, writers, violations)
     }
   }
   addOrder(
     graph,
-    history.filter((each) => applied.has(each) || each.appends.length === 0),
+    history.filter((transaction) => applied.has(transaction) || transaction.appends.length === 0),
     order,
   )
   const cycles = graph.cycles()
-  for (const cycle of cycles.slice(0, 5)) mistakes.push(`a cycle: ${cycle.join(' → ')}`)
+  for (const cycle of cycles.slice(0, 5)) violations.push(`a cycle: ${cycle.join(' → ')}`)
   return {
     transactions: history.length,
     committed: history.filter(({ outcome }) => outcome === 'committed').length,
     edges: graph.counts,
     cycles: cycles.length,
-    mistakes,
+    violations,
   }
 }
 
 /**
- * Checks that each transaction was applied completely or not at all, as its caller was told.
+ * Checks that each transaction was applied completely or not at all, as reported to its caller.
  * @returns those that were applied
  */
 function checkAppends(
   history: readonly HistoryTransaction[],
   present: ReadonlySet<number>,
-  mistakes: string[],
+  violations: string[],
 ): Set<HistoryTransaction> {
-  const there = new Set<HistoryTransaction>()
-  for (const each of history) {
-    const found = each.appends.filter(([, value]) => present.has(value)).length
-    const { id, outcome, appends } = each
-    if (found > 0 && found < appends.length)
-      mistakes.push(`${id}: torn, ${found} of ${appends.length} appends`)
-    if (outcome === 'committed' && found < appends.length) mistakes.push(`${id}: a lost append`)
-    if (outcome === 'not_applied' && found > 0) mistakes.push(`${id}: not applied, and there`)
-    if (outcome === 'committed' || found > 0) there.add(each)
+  const appliedTransactions = new Set<HistoryTransaction>()
+  for (const transaction of history) {
+    const appliedCount = transaction.appends.filter(([, value]) => present.has(value)).length
+    const { id, outcome, appends } = transaction
+    if (appliedCount > 0 && appliedCount < appends.length)
+      violations.push(`${id}: torn, ${appliedCount} of ${appends.length} appends`)
+    if (outcome === 'committed' && appliedCount < appends.length) violations.push(`${id}: a lost append`)
+    if (outcome === 'not_applied' && appliedCount > 0) violations.push(`${id}: not applied, but present`)
+    if (outcome === 'committed' || appliedCount > 0) appliedTransactions.add(transaction)
   }
-  return there
+  return appliedTransactions
 }
 
 function checkLists(
   final: ReadonlyMap<number, readonly number[]>,
-  writerOf: ReadonlyMap<number, HistoryTransaction>,
+  writers: ReadonlyMap<number, HistoryTransaction>,
   undone: ReadonlySet<number>,
-  mistakes: string[],
+  violations: string[],
 ): void {
   for (const [key, values] of final) {
-    if (new Set(values).size < values.length) mistakes.push(`list ${key}: a value that exists twice`)
+    if (new Set(values).size < values.length) violations.push(`list ${key}: a value that exists twice`)
     for (const value of values)
-      if (undone.has(value) || !writerOf.has(value)) mistakes.push(`list ${key}: ${value} was rolled back`)
+      if (undone.has(value) || !writers.has(value)) violations.push(`list ${key}: ${value} was rolled back`)
   }
 }
 
-/** The values of other transactions that a read saw; those of its own transaction must be at the end of the list. */
-function othersOf(
+/** Returns the values of other transactions in a read; those of its own transaction must be at the end of the list. */
+function findOtherValues(
   { id, appends }: HistoryTransaction,
-  { key, values, own }: HistoryTransaction['reads'][number],
+  { key, values, ownValues }: HistoryTransaction['reads'][number],
   undone: ReadonlySet<number>,
-  mistakes: string[],
+  violations: string[],
 ): readonly number[] {
-  const others = values.slice(0, values.length - own.length)
-  if (values.slice(others.length).join() !== own.join())
-    mistakes.push(
-      `${id}: [${own.join()}] that it appended is not the end of [${values.join()}] in list ${key}`,
+  const otherValues = values.slice(0, values.length - ownValues.length)
+  if (values.slice(otherValues.length).join() !== ownValues.join())
+    violations.push(
+      `${id}: [${ownValues.join()}] that it appended is not the end of [${values.join()}] in list ${key}`,
     )
-  const mine = new Set(appends.map(([, value]) => value))
-  for (const value of others)
-    if (undone.has(value) && !mine.has(value)) mistakes.push(`${id}: read ${value}, which was rolled back`)
-  return others
+  const ownAppends = new Set(appends.map(([, value]) => value))
+  for (const value of otherValues)
+    if (undone.has(value) && !ownAppends.has(value))
+      violations.push(`${id}: read ${value}, which was rolled back`)
+  return otherValues
 }
 
-/** No reader sees part of a transaction: if it sees the last one in a list, it sees all of its appends to that list. */
-function checkWhole(
+/**
+ * Checks that no reader sees part of a transaction: one that sees its last append to a list sees all of its appends to it.
+ */
+function checkCompleteRead(
   { id }: HistoryTransaction,
-  others: readonly number[],
+  otherValues: readonly number[],
   key: number,
-  writerOf: ReadonlyMap<number, HistoryTransaction>,
-  mistakes: string[],
+  writers: ReadonlyMap<number, HistoryTransaction>,
+  violations: string[],
 ): void {
-  const last = others.at(-1)
-  const writer = last === undefined ? undefined : writerOf.get(last)
+  const last = otherValues.at(-1)
+  const writer = last === undefined ? undefined : writers.get(last)
   if (!writer || writer.id === id) return
-  const all = writer.appends.filter(([each]) => each === key).map(([, value]) => value)
-  if (all.some((value) => !others.includes(value)))
-    mistakes.push(`${id}: saw only part of transaction ${writer.id} in list ${key}`)
+  const writerValues = writer.appends.filter(([listKey]) => listKey === key).map(([, value]) => value)
+  if (writerValues.some((value) => !otherValues.includes(value)))
+    violations.push(`${id}: saw only part of transaction ${writer.id} in list ${key}`)
 }
 
 function addWrites(
   graph: Graph,
   values: readonly number[],
-  writerOf: ReadonlyMap<number, HistoryTransaction>,
+  writers: ReadonlyMap<number, HistoryTransaction>,
 ): void {
   for (const [at, value] of values.entries()) {
-    const next = writerOf.get(values[at + 1] ?? Number.NaN)
-    const writer = writerOf.get(value)
+    const next = writers.get(values[at + 1] ?? Number.NaN)
+    const writer = writers.get(value)
     if (writer && next) graph.add('ww', writer.id, next.id)
   }
 }
@@ -171,12 +174,12 @@ function addRead(
   reader: HistoryTransaction,
   list: readonly number[],
   length: number,
-  writerOf: ReadonlyMap<number, HistoryTransaction>,
+  writers: ReadonlyMap<number, HistoryTransaction>,
 ): void {
-  const writer = writerOf.get(list[length - 1] ?? Number.NaN)
+  const writer = writers.get(list[length - 1] ?? Number.NaN)
   if (writer) graph.add('wr', writer.id, reader.id)
-  const next = list.slice(length).find((value) => writerOf.get(value)?.id !== reader.id)
-  const overwriter = next === undefined ? undefined : writerOf.get(next)
+  const next = list.slice(length).find((value) => writers.get(value)?.id !== reader.id)
+  const overwriter = next === undefined ? undefined : writers.get(next)
   if (overwriter) graph.add('rw', reader.id, overwriter.id)
 }
 
@@ -186,17 +189,17 @@ function addOrder(
   history: readonly HistoryTransaction[],
   order: 'real-time' | 'session',
 ): void {
-  const lines = order === 'real-time' ? [history] : Map.groupBy(history, ({ session }) => session).values()
-  for (const line of lines) {
-    const known = line.filter(({ outcome }) => outcome === 'committed')
+  const groups = order === 'real-time' ? [history] : Map.groupBy(history, ({ session }) => session).values()
+  for (const group of groups) {
+    const committed = group.filter(({ outcome }) => outcome === 'committed')
     const times = [
-      ...line.map((each) => ({ at: each.start, isEnd: false, each })),
-      ...known.map((each) => ({ at: each.end, isEnd: true, each })),
+      ...group.map((transaction) => ({ at: transaction.start, isEnd: false, transaction })),
+      ...committed.map((transaction) => ({ at: transaction.end, isEnd: true, transaction })),
     ].toSorted((a, b) => a.at - b.at || Number(a.isEnd) - Number(b.isEnd))
     let frontier: HistoryTransaction[] = []
-    for (const { isEnd, each } of times) {
-      if (isEnd) frontier = [...frontier.filter(({ end }) => end >= each.start), each]
-      else for (const before of frontier) graph.add('order', before.id, each.id)
+    for (const { isEnd, transaction } of times) {
+      if (isEnd) frontier = [...frontier.filter(({ end }) => end >= transaction.start), transaction]
+      else for (const predecessor of frontier) graph.add('order', predecessor.id, transaction.id)
     }
   }
 }
@@ -204,49 +207,50 @@ function addOrder(
 /** Transactions, and the order required between them. */
 class Graph {
   readonly counts: Record<EdgeKind, number> = { ww: 0, wr: 0, rw: 0, order: 0 }
-  readonly #after = new Map<number, Set<number>>()
+  readonly #successors = new Map<number, Set<number>>()
 
   add(kind: EdgeKind, from: number, to: number): void {
     if (from === to) return
     this.counts[kind] += 1
-    const after = this.#after.get(from) ?? new Set()
-    this.#after.set(from, after.add(to))
+    const successors = this.#successors.get(from) ?? new Set()
+    this.#successors.set(from, successors.add(to))
   }
 
-  /** Strongly connected components (Tarjan's algorithm, without recursion). */
+  /** Returns the strongly connected components (Tarjan's algorithm, without recursion). */
   cycles(): number[][] {
     const index = new Map<number, number>()
     const low = new Map<number, number>()
     const stack: number[] = []
     const isOnStack = new Set<number>()
-    const found: number[][] = []
-    const open = (node: number): { node: number; rest: number[] } => {
+    const components: number[][] = []
+    const visit = (node: number): { node: number; remaining: number[] } => {
       index.set(node, index.size)
       low.set(node, index.get(node) as number)
       stack.push(node)
       isOnStack.add(node)
-      return { node, rest: [...(this.#after.get(node) ?? [])] }
+      return { node, remaining: [...(this.#successors.get(node) ?? [])] }
     }
-    const lower = (node: number, to: number): unknown => low.set(node, Math.min(low.get(node) as number, to))
-    for (const root of this.#after.keys()) {
-      const work = index.has(root) ? [] : [open(root)]
+    const lowerTo = (node: number, to: number): unknown =>
+      low.set(node, Math.min(low.get(node) as number, to))
+    for (const root of this.#successors.keys()) {
+      const work = index.has(root) ? [] : [visit(root)]
       for (let top = work.at(-1); top; top = work.at(-1)) {
         const { node } = top
-        const next = top.rest.pop()
+        const next = top.remaining.pop()
         if (next !== undefined) {
-          if (!index.has(next)) work.push(open(next))
-          else if (isOnStack.has(next)) lower(node, index.get(next) as number)
+          if (!index.has(next)) work.push(visit(next))
+          else if (isOnStack.has(next)) lowerTo(node, index.get(next) as number)
           continue
         }
         work.pop()
         const parent = work.at(-1)
-        if (parent) lower(parent.node, low.get(node) as number)
+        if (parent) lowerTo(parent.node, low.get(node) as number)
         if (low.get(node) !== index.get(node)) continue
         const component = stack.splice(stack.indexOf(node))
-        for (const each of component) isOnStack.delete(each)
-        if (component.length > 1) found.push(component)
+        for (const member of component) isOnStack.delete(member)
+        if (component.length > 1) components.push(component)
       }
     }
-    return found
+    return components
   }
 }

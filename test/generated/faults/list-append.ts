@@ -19,7 +19,7 @@ export interface ListAppendOptions {
   readonly order?: 'real-time' | 'session'
   /** Called occasionally, to kill the server. */
   readonly interlude?: (() => Promise<unknown>) | undefined
-  /** How often this happens, as a fraction of all transactions. */
+  /** About how many times this happens. */
   readonly interludes?: number
 }
 
@@ -36,10 +36,10 @@ class AbandonedError extends Error {}
 class Progress {
   appends: [number, number][] = []
   undone: number[] = []
-  reads: { key: number; values: number[]; own: number[] }[] = []
+  reads: { key: number; values: number[]; ownValues: number[] }[] = []
 
-  own(key: number): number[] {
-    return this.appends.filter(([each]) => each === key).map(([, value]) => value)
+  ownValues(key: number): number[] {
+    return this.appends.filter(([listKey]) => listKey === key).map(([, value]) => value)
   }
 
   /** Removes what was appended since. */
@@ -48,14 +48,14 @@ class Progress {
   }
 }
 
-/** Waits until a client's server has the lists of this run: a replica may still have those of the previous run. */
-async function seesEmptyLists(client: Client): Promise<void> {
+/** Waits until a client's server has this run's lists: a replica may still have those of the previous run. */
+async function waitForEmptyLists(client: Client): Promise<void> {
   for (let tries = 0; tries < 1_000; tries += 1) {
     const count = await client.execute('select count(*) as n from append').catch(() => null)
     if (count?.rows[0]?.['n'] === 0) return
     await pause(5)
   }
-  throw new Error('the server of a client does not reach the lists of this run')
+  throw new Error("a client's server did not catch up with this run's lists")
 }
 
 /**
@@ -75,7 +75,7 @@ export async function runListAppend(
     'create table append (id integer primary key autoincrement, key integer, value integer unique)',
     'create index append_key on append (key)',
   ])
-  for (const { client } of clients) await seesEmptyLists(client)
+  for (const { client } of clients) await waitForEmptyLists(client)
   const history: HistoryTransaction[] = []
   let lastValue = 0
   let next = 0
@@ -95,29 +95,29 @@ export async function runListAppend(
       throw error
     }
   }
-  const act = async (
+  const runOperation = async (
     tx: ListHandle,
     record: Progress,
     keys: readonly number[],
     depth: number,
   ): Promise<void> => {
     const key = pick(random, keys)
-    const way = random()
-    if (way < 0.4)
+    const choice = random()
+    if (choice < 0.4)
       await append(
         tx,
         record,
         key,
         random() < 0.05 ? AbortSignal.timeout(Math.floor(random() * 5)) : undefined,
       )
-    else if (way < 0.8 || depth > 1) {
+    else if (choice < 0.8 || depth > 1) {
       const values = await tx.query(READ, [key])
-      record.reads.push({ key, values, own: record.own(key) })
+      record.reads.push({ key, values, ownValues: record.ownValues(key) })
     } else {
       const since = record.appends.length
       await tx
         .savepoint(async (inner) => {
-          for (let at = 0; at < 2; at++) await act(inner, record, keys, depth + 1)
+          for (let at = 0; at < 2; at++) await runOperation(inner, record, keys, depth + 1)
           if (random() < 0.4) throw new AbandonedError()
         })
         .catch((error: unknown) => {
@@ -126,23 +126,23 @@ export async function runListAppend(
         })
     }
   }
-  /** A whole transaction in one request. */
-  const single = async (client: Client, record: Progress, key: number): Promise<void> => {
-    const pair = [(lastValue += 1), (lastValue += 1)]
-    const append = pair.map((value) => ({ sql: APPEND, args: [key, value] }))
-    const way = random()
+  /** Runs a transaction in one request. */
+  const runSingle = async (client: Client, record: Progress, key: number): Promise<void> => {
+    const values = [(lastValue += 1), (lastValue += 1)]
+    const append = values.map((value) => ({ sql: APPEND, args: [key, value] }))
+    const choice = random()
     const options: AtomicBatchOptions = random() < 0.05 ? { signal: AbortSignal.timeout(2) } : {}
-    if (way < 0.4) {
+    if (choice < 0.4) {
       const { rows } = await client.execute({ sql: READ, args: [key] }, undefined, {
         ...options,
         rowMode: 'array',
       })
-      record.reads.push({ key, values: rows.map(([value]) => value as number), own: [] })
+      record.reads.push({ key, values: rows.map(([value]) => value as number), ownValues: [] })
       return
     }
-    // whatever the outcome
-    record.appends = way < 0.7 ? [[key, pair[0] as number]] : pair.map((value) => [key, value])
-    if (way < 0.7) await client.execute(append[0]!, undefined, options)
+    // recorded regardless of the outcome
+    record.appends = choice < 0.7 ? [[key, values[0] as number]] : values.map((value) => [key, value])
+    if (choice < 0.7) await client.execute(append[0]!, undefined, options)
     else await client.batch(append, options)
   }
   const worker = async (session: number): Promise<void> => {
@@ -157,24 +157,26 @@ export async function runListAppend(
       const throws = random() < 0.1
       const start = performance.now()
       const outcome = await (isSingle
-        ? single(client, record, pick(random, keys))
+        ? runSingle(client, record, pick(random, keys))
         : list.transaction(
             async (tx) => {
-              const taken = record
+              const lostAttempt = record
               record = new Progress()
-              // after a loss, it is run again, because none of the first run was kept
-              record.undone.push(...taken.undone, ...taken.appends.map(([, value]) => value))
+              // runs again after a loss, because nothing of the first run was applied
+              record.undone.push(...lostAttempt.undone, ...lostAttempt.appends.map(([, value]) => value))
               if (isReadOnly)
                 for (const key of keys)
-                  record.reads.push({ key, values: await tx.query(READ, [key]), own: [] })
-              else for (let at = 1 + Math.floor(random() * 4); at > 0; at--) await act(tx, record, keys, 0)
+                  record.reads.push({ key, values: await tx.query(READ, [key]), ownValues: [] })
+              else
+                for (let at = 1 + Math.floor(random() * 4); at > 0; at--)
+                  await runOperation(tx, record, keys, 0)
               if (throws) throw new AbandonedError()
             },
             isReadOnly ? 'readonly' : 'immediate',
           )
       ).then(
         () => 'committed' as const,
-        (error: unknown) => outcomeOf(error, isSingle),
+        (error: unknown) => getOutcome(error, isSingle),
       )
       const { appends, undone, reads } = record
       // what a rolled-back transaction read is checked like all other reads
@@ -194,11 +196,11 @@ export async function runListAppend(
 }
 
 /**
- * The outcome of the whole call, from its error; an error that is not ours means that it was aborted, in a transaction
- * before COMMIT.
+ * Returns the outcome of the whole call from its error. An error that is not ours means that the call was aborted, in a
+ * transaction before COMMIT.
  */
-function outcomeOf(error: unknown, isSingle: boolean): 'not_applied' | 'unknown' {
+function getOutcome(error: unknown, isSingle: boolean): 'not_applied' | 'unknown' {
   if (error instanceof DatabaseError) return error.outcome
-  if (error instanceof Error && error.cause) return outcomeOf(error.cause, isSingle)
+  if (error instanceof Error && error.cause) return getOutcome(error.cause, isSingle)
   return isSingle ? 'unknown' : 'not_applied'
 }

@@ -6,21 +6,20 @@ import type { ListClient, ListHandle } from './list-append.ts'
 import { withArgs } from './orm-transactions.ts'
 
 /** Core, which retries a lost transaction. */
-export const ofCore = (client: Client): ListClient => ({
-  transaction: (callback, mode) =>
-    client.transaction((tx) => callback(ofTransaction(tx)), { mode, retry: 2 }),
+export const coreLists = (client: Client): ListClient => ({
+  transaction: (callback, mode) => client.transaction((tx) => callback(toCoreHandle(tx)), { mode, retry: 2 }),
 })
 
-const ofTransaction = (tx: Transaction): ListHandle => ({
+const toCoreHandle = (tx: Transaction): ListHandle => ({
   query: async (sql, args, signal) =>
     (await tx.execute(sql, args, { rowMode: 'array', signal })).rows.map(([value]) => value as number),
-  savepoint: (callback) => tx.savepoint((inner) => callback(ofTransaction(inner))),
+  savepoint: (callback) => tx.savepoint((inner) => callback(toCoreHandle(inner))),
 })
 
 /** Kysely, with controlled transactions, because only they have savepoints. */
 export function kyselyLists(client: Client): ListClient {
   const db = new Kysely<unknown>({ dialect: new BatonDialect({ client }) })
-  const of = (trx: ControlledTransaction<unknown>, depth = 0): ListHandle => ({
+  const toHandle = (trx: ControlledTransaction<unknown>, depth = 0): ListHandle => ({
     query: async (sql, args) =>
       (await trx.executeQuery<{ value: number }>(CompiledQuery.raw(sql, args))).rows.map(
         ({ value }) => value,
@@ -28,12 +27,12 @@ export function kyselyLists(client: Client): ListClient {
     async savepoint(callback) {
       // a savepoint still exists after a rollback to it, and hides an outer one of the same name
       const name = `inside_${depth}`
-      const inside = await trx.savepoint(name).execute()
+      const inner = await trx.savepoint(name).execute()
       try {
-        await callback(of(inside, depth + 1))
-        await inside.releaseSavepoint(name as never).execute()
+        await callback(toHandle(inner, depth + 1))
+        await inner.releaseSavepoint(name as never).execute()
       } catch (error) {
-        await inside.rollbackToSavepoint(name as never).execute()
+        await inner.rollbackToSavepoint(name as never).execute()
         throw error
       }
     },
@@ -43,7 +42,7 @@ export function kyselyLists(client: Client): ListClient {
       const builder = db.startTransaction()
       const trx = await (mode === 'readonly' ? builder.setAccessMode('read only') : builder).execute()
       try {
-        await callback(of(trx))
+        await callback(toHandle(trx))
         await trx.commit().execute()
       } catch (error) {
         if (!trx.isCommitted && !trx.isRolledBack) await trx.rollback().execute()
@@ -61,13 +60,13 @@ interface DrizzleTransaction {
 
 export function drizzleLists(client: Client): ListClient {
   const db = drizzle(client)
-  const of = (tx: DrizzleTransaction): ListHandle => ({
+  const toHandle = (tx: DrizzleTransaction): ListHandle => ({
     query: async (sql, args) => (await tx.values(withArgs(sql, args))).map(([value]) => value as number),
-    savepoint: (callback) => tx.transaction((inner) => callback(of(inner))),
+    savepoint: (callback) => tx.transaction((inner) => callback(toHandle(inner))),
   })
   return {
     transaction: (callback, mode) =>
-      db.transaction((tx) => callback(of(tx as unknown as DrizzleTransaction)), {
+      db.transaction((tx) => callback(toHandle(tx as unknown as DrizzleTransaction)), {
         behavior: mode === 'readonly' ? 'deferred' : 'immediate',
       }),
   }

@@ -5,7 +5,7 @@ export interface NestedAccount {
   readonly transactions: number
   readonly committed: number
   /** Violations: rows without an acknowledgement, and acknowledged rows that are missing. */
-  readonly mistakes: readonly string[]
+  readonly violations: readonly string[]
 }
 
 type Kind = 'insert' | 'batch' | 'conflict' | 'syntax' | 'or-rollback' | 'rows' | 'savepoint'
@@ -39,39 +39,48 @@ export async function nestTransactions(
     'create table nested (key integer primary key, run integer, taken text unique)',
     "insert into nested values (-1, -1, 'taken')",
   ])
-  const mistakes: string[] = []
+  const violations: string[] = []
   let lastKey = 0
   let committed = 0
 
-  /** Runs statements on one handle; adds the keys of those that were acknowledged. */
-  const perform = async (tx: Transaction, run: number, depth: number, kept: Set<number>): Promise<void> => {
+  /** Runs statements on one handle, and adds the acknowledged keys to `savedKeys`. */
+  const perform = async (
+    tx: Transaction,
+    run: number,
+    depth: number,
+    savedKeys: Set<number>,
+  ): Promise<void> => {
     const pending: Promise<unknown>[] = []
     for (let at = 1 + Math.floor(random() * 4); at > 0; at--) {
       const isRare = random() < 0.03
-      const done = act(tx, isRare ? 'or-rollback' : pick(random, KINDS), run, depth, kept).catch(
-        (error: unknown) => {
-          const isExpected =
-            error instanceof DatabaseError || error instanceof AbandonedError || isReading(error)
-          if (!isExpected) throw error
-        },
-      )
-      if (random() < 0.6) pending.push(done)
-      else await done
+      const operation = runOperation(
+        tx,
+        isRare ? 'or-rollback' : pick(random, KINDS),
+        run,
+        depth,
+        savedKeys,
+      ).catch((error: unknown) => {
+        const isExpected =
+          error instanceof DatabaseError || error instanceof AbandonedError || isReadInProgress(error)
+        if (!isExpected) throw error
+      })
+      if (random() < 0.6) pending.push(operation)
+      else await operation
     }
     await Promise.all(pending)
   }
 
-  const act = async (
+  const runOperation = async (
     tx: Transaction,
     kind: Kind,
     run: number,
     depth: number,
-    kept: Set<number>,
+    savedKeys: Set<number>,
   ): Promise<void> => {
     const key = (lastKey += 1)
-    const insert = (taken: string | null) => ({
+    const insert = (uniqueText: string | null) => ({
       sql: 'insert into nested values (?, ?, ?)',
-      args: [(lastKey += 1), run, taken],
+      args: [(lastKey += 1), run, uniqueText],
     })
     const options = random() < 0.1 ? { signal: AbortSignal.abort(new AbandonedError()) } : {}
     if (kind === 'syntax') await tx.execute('selec', [], options)
@@ -79,33 +88,33 @@ export async function nestTransactions(
     else if (kind === 'or-rollback')
       await tx.execute("insert or rollback into nested values (?, ?, 'taken')", [key, run])
     else if (kind === 'batch') {
-      const pair = [insert(null), insert(null)]
-      await tx.batch(pair, options)
-      for (const { args } of pair) kept.add(args[0] as number)
+      const statements = [insert(null), insert(null)]
+      await tx.batch(statements, options)
+      for (const { args } of statements) savedKeys.add(args[0] as number)
     } else if (kind === 'savepoint' && depth < 2) {
-      const inside = new Set<number>()
+      const innerKeys = new Set<number>()
       const fails = random() < 0.5
       await tx.savepoint(async (inner) => {
-        await perform(inner, run, depth + 1, inside)
+        await perform(inner, run, depth + 1, innerKeys)
         if (fails) throw new AbandonedError()
       })
-      for (const each of inside) kept.add(each)
+      for (const innerKey of innerKeys) savedKeys.add(innerKey)
     } else if (kind === 'rows' && depth === 0 && hasCursors && random() < 0.3) await readAlone(tx)
     else {
-      const only = insert(null)
-      await tx.execute(only, undefined, options)
-      kept.add(only.args[0] as number)
+      const statement = insert(null)
+      await tx.execute(statement, undefined, options)
+      savedKeys.add(statement.args[0] as number)
     }
   }
 
   for (let run = 0; run < count; run++) {
-    const first = lastKey
-    const kept = new Set<number>()
+    const firstKey = lastKey
+    const savedKeys = new Set<number>()
     const throws = random() < 0.15
     const isCommitted = await db
       .transaction(
         async (tx) => {
-          await perform(tx, run, 0, kept)
+          await perform(tx, run, 0, savedKeys)
           if (throws) throw new AbandonedError()
         },
         { mode: random() < 0.3 ? 'deferred' : 'immediate' },
@@ -116,27 +125,28 @@ export async function nestTransactions(
       )
     if (isCommitted) committed += 1
     const { rows } = await direct.execute<{ key: number }>('select key from nested where run = ?', [run])
-    const there = new Set(rows.map(({ key }) => key))
-    const expected = isCommitted ? kept : new Set<number>()
-    const wrong = [...there.symmetricDifference(expected)]
+    const storedKeys = new Set(rows.map(({ key }) => key))
+    const expected = isCommitted ? savedKeys : new Set<number>()
+    const wrong = [...storedKeys.symmetricDifference(expected)]
     if (wrong.length > 0)
-      mistakes.push(
-        `run ${run}, keys from ${first}: ${isCommitted ? 'committed' : 'not committed'}, wrong: ${wrong.join()}`,
+      violations.push(
+        `run ${run}, keys from ${firstKey}: ${isCommitted ? 'committed' : 'not committed'}, wrong: ${wrong.join()}`,
       )
   }
-  return { transactions: count, committed, mistakes }
+  return { transactions: count, committed, violations }
 }
 
 /**
- * Reads rows on the handle. While another operation is running on it, this is a mistake, which is rejected without side effects.
+ * Reads rows on the handle. While another operation is running on it, this is misuse, which is rejected without side
+ * effects.
  */
 async function readAlone(tx: Transaction): Promise<void> {
   try {
     for await (const row of readRows(tx, 'select 1 as a union select 2')) if (row['a'] === 1) break
   } catch (error) {
-    if (!isReading(error)) throw error
+    if (!isReadInProgress(error)) throw error
   }
 }
 
-const isReading = (error: unknown): boolean =>
+const isReadInProgress = (error: unknown): boolean =>
   error instanceof TypeError && error.message.startsWith('rows are being read')

@@ -5,8 +5,8 @@ import { sql as fragment, type SQL } from 'drizzle-orm'
 import { CompiledQuery, Kysely } from 'kysely'
 import type { Tearable } from './torn-transactions.ts'
 
-/** Transactions of Kysely. */
-export function ofKysely(client: Client): Tearable {
+/** Runs transactions with Kysely. */
+export function kyselyTransactions(client: Client): Tearable {
   const db = new Kysely<unknown>({ dialect: new BatonDialect({ client }) })
   return {
     transaction: (callback) =>
@@ -18,8 +18,8 @@ export function ofKysely(client: Client): Tearable {
   }
 }
 
-/** Transactions of Drizzle. */
-export function ofDrizzle(client: Client): Tearable {
+/** Runs transactions with Drizzle. */
+export function drizzleTransactions(client: Client): Tearable {
   const db = drizzle(client)
   return {
     transaction: (callback) =>

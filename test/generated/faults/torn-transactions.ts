@@ -49,7 +49,7 @@ export interface TearOptions {
 
 /**
  * Runs random transactions in which the server rolls back on its own, with errors swallowed and thrown, and statements one
- * after another and together; then checks that each left all of its rows or none.
+ * after another and concurrently; then checks that each left all of its rows or none.
  */
 export async function tearTransactions(
   db: Tearable,
@@ -58,7 +58,7 @@ export async function tearTransactions(
   random: () => number,
   { isLimited = false, interlude }: TearOptions = {},
 ): Promise<TornAccount> {
-  const choice = isLimited ? [...ACTS, 'full' as const] : ACTS
+  const choices = isLimited ? [...ACTS, 'full' as const] : ACTS
   await direct.batch([
     'drop table if exists torn',
     'create table torn (run integer, part integer unique)',
@@ -70,19 +70,19 @@ export async function tearTransactions(
   let endedByServer = 0
   const leaks: string[] = []
   for (let run = 0; run < count; run++) {
-    const acts = Array.from({ length: 2 + Math.floor(random() * 7) }, () => pick(random, choice))
+    const acts = Array.from({ length: 2 + Math.floor(random() * 7) }, () => pick(random, choices))
     // among harmless statements, so that only this one ends the transaction
     if (interlude) acts.splice(0, acts.length, 'insert', 'insert', 'interlude', ...acts.slice(2), 'insert')
-    const together = random() < 0.4
+    const isConcurrent = random() < 0.4
     const throws = random() < 0.2
-    const done: number[] = []
+    const insertedParts: number[] = []
     const perform = async (tx: Statements, act: Act): Promise<void> => {
-      const own = (part += 1)
+      const newPart = (part += 1)
       if (act === 'interlude') return void (await interlude?.())
-      await tx.execute(...statementFor(act, run, own)).then(
-        () => act === 'insert' && done.push(own),
+      await tx.execute(...statementFor(act, run, newPart)).then(
+        () => act === 'insert' && insertedParts.push(newPart),
         (error: unknown) => {
-          // a mistake in this test must not be mistaken for a rejection
+          // a bug in this test must not be mistaken for a rejection
           if (error instanceof TypeError || error instanceof RangeError) throw error
         },
       )
@@ -92,37 +92,37 @@ export async function tearTransactions(
         // the interlude begins after the statements before it have ended, even on a slow machine
         const at = acts.indexOf('interlude')
         const groups = at < 0 ? [acts] : [acts.slice(0, at), acts.slice(at, at + 1), acts.slice(at + 1)]
-        if (together) for (const group of groups) await Promise.all(group.map((act) => perform(tx, act)))
+        if (isConcurrent) for (const group of groups) await Promise.all(group.map((act) => perform(tx, act)))
         else for (const act of acts) await perform(tx, act)
         if (throws) throw new Error('aborted')
       })
-      .then(() => 'committed', outcomeOf)
+      .then(() => 'committed', getOutcome)
     if (acts.some((act) => /rollback|full|interlude/.test(act))) endedByServer += 1
     const { rows } = await direct.execute<{ part: number }>(
       'select part from torn where run = ? order by part',
       [run],
     )
-    const there = rows.map((row) => row.part).join()
-    const all = done.toSorted((a, b) => a - b).join()
+    const storedParts = rows.map((row) => row.part).join()
+    const expectedParts = insertedParts.toSorted((a, b) => a - b).join()
     if (outcome === 'committed') committed += 1
-    const isWhole =
+    const isAtomic =
       outcome === 'committed'
-        ? there === all
+        ? storedParts === expectedParts
         : outcome === 'unknown'
-          ? there === all || there === ''
-          : there === ''
-    if (!isWhole)
+          ? storedParts === expectedParts || storedParts === ''
+          : storedParts === ''
+    if (!isAtomic)
       leaks.push(
-        `run ${run} (${acts.join(' ')}${together ? ', together' : ''}): ${outcome}, [${there}] of [${all}] exist`,
+        `run ${run} (${acts.join(' ')}${isConcurrent ? ', concurrent' : ''}): ${outcome}, [${storedParts}] of [${expectedParts}] exist`,
       )
   }
   return { transactions: count, committed, endedByServer, leaks }
 }
 
-/** The outcome of a transaction, from its error; ORMs have our error as the cause of theirs. */
-function outcomeOf(error: unknown): string {
+/** Returns the outcome of a transaction from its error; in ORMs, our error is the cause of theirs. */
+function getOutcome(error: unknown): string {
   if (error instanceof DatabaseError) return error.outcome
-  return error instanceof Error && error.cause ? outcomeOf(error.cause) : 'not_applied'
+  return error instanceof Error && error.cause ? getOutcome(error.cause) : 'not_applied'
 }
 
 function statementFor(act: Exclude<Act, 'interlude'>, run: number, part: number): [string, number[]] {

@@ -12,7 +12,7 @@ import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { seeded } from '../../support/random.ts'
-import { type Mutation, mutationsOf } from './mutations.ts'
+import { findMutations, type Mutation } from './mutations.ts'
 import { PACKAGES } from './packages.ts'
 
 const { values } = parseArgs({
@@ -35,7 +35,7 @@ const FOLDER = join(
   values.package,
 )
 /** Folders that the tests do not need, or that are symlinked. */
-const LEFT_OUT = ['.git', 'dist', 'bench', 'site']
+const EXCLUDED = ['.git', 'dist', 'bench', 'site']
 /** Maximum time that the simulation takes in addition to the search itself. */
 const START_MS = 30_000
 const TESTS_MS = 240_000
@@ -54,7 +54,7 @@ process.on('exit', () => {
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
 
 /** Runs a program. @returns whether it succeeded within its time limit */
-function isFine(args: readonly string[], cwd: string, ms: number): Promise<boolean> {
+function succeeds(args: readonly string[], cwd: string, ms: number): Promise<boolean> {
   return new Promise((resolve) => {
     const env = { ...process.env, NODE_OPTIONS: '--conditions=@batonsql/source' }
     const child = spawn(process.execPath, args, { cwd, env, stdio: 'ignore' })
@@ -73,22 +73,22 @@ async function makeCopy(): Promise<string> {
   const copy = await mkdtemp(join(tmpdir(), 'baton-mutant-'))
   folders.push(copy)
   const modules = join(ROOT, 'node_modules')
-  const filter = (path: string): boolean => path !== modules && !LEFT_OUT.includes(basename(path))
+  const filter = (path: string): boolean => path !== modules && !EXCLUDED.includes(basename(path))
   await cp(ROOT, copy, { recursive: true, verbatimSymlinks: true, filter })
   await symlink(modules, join(copy, 'node_modules'))
   return copy
 }
 
-async function judge(copy: string, seed: number): Promise<Detection> {
+async function detect(copy: string, seed: number): Promise<Detection> {
   if (isSimulated) {
     const seconds = Number(values.seconds)
     const time = ['--minutes', String(seconds / 60), '--histories', '1000000']
     const simulation = ['test/generated/simulation/main.ts', '--first', '--seed', String(seed), ...time]
-    if (!(await isFine(simulation, copy, seconds * 1_000 + START_MS))) return 'simulation'
+    if (!(await succeeds(simulation, copy, seconds * 1_000 + START_MS))) return 'simulation'
   }
   for (const [project, ...paths] of tests) {
     const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--configLoader', 'native', '--bail', '1']
-    if (!(await isFine([...vitest, '--project', project, ...paths], copy, TESTS_MS))) return project
+    if (!(await succeeds([...vitest, '--project', project, ...paths], copy, TESTS_MS))) return project
   }
   return SURVIVED
 }
@@ -98,42 +98,44 @@ async function tryMutation(copy: string, mutation: Mutation, seed: number): Prom
   const text = await readFile(join(ROOT, FOLDER, mutation.file), 'utf8')
   await writeFile(path, text.slice(0, mutation.start) + mutation.replacement + text.slice(mutation.end))
   try {
-    return await judge(copy, seed)
+    return await detect(copy, seed)
   } finally {
     await writeFile(path, text)
   }
 }
 
-/** The given number of mutations, in an order determined by the seed. */
+/** Returns `--count` mutations, in an order determined by the seed. */
 function sample(mutations: readonly Mutation[], random: () => number): Mutation[] {
   const remaining = [...mutations]
-  const taken: Mutation[] = []
-  while (taken.length < Number(values.count) && remaining.length > 0)
-    taken.push(...remaining.splice(Math.floor(random() * remaining.length), 1))
-  return taken
+  const selected: Mutation[] = []
+  while (selected.length < Number(values.count) && remaining.length > 0)
+    selected.push(...remaining.splice(Math.floor(random() * remaining.length), 1))
+  return selected
 }
 
-const all = mutationsOf(join(ROOT, FOLDER), files).filter(({ file }) => file.includes(values.only))
-const chosen = sample(all, seeded(Number(values.seed)))
+const mutations = findMutations(join(ROOT, FOLDER), files).filter(({ file }) => file.includes(values.only))
+const selection = sample(mutations, seeded(Number(values.seed)))
 const copies = await Promise.all(Array.from({ length: Number(values.parallel) }, makeCopy))
 const detections = new Map<Mutation, Detection>()
-const untouched = await judge(copies[0] as string, 1)
-if (untouched !== SURVIVED) throw new Error(`the tests fail without a mutation: ${untouched}`)
-console.log(`${chosen.length} of ${all.length} mutations`)
-const queue = [...chosen]
+const baseline = await detect(copies[0] as string, 1)
+if (baseline !== SURVIVED) throw new Error(`the tests fail without a mutation: ${baseline}`)
+console.log(`${selection.length} of ${mutations.length} mutations`)
+const queue = [...selection]
 const work = async (copy: string): Promise<void> => {
   for (let mutation = queue.shift(); mutation; mutation = queue.shift()) {
     const startedAt = performance.now()
     const detection = await tryMutation(copy, mutation, 1 + detections.size)
     detections.set(mutation, detection)
-    const { file, line, what } = mutation
+    const { file, line, description } = mutation
     const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0)
-    console.log(`${detection} (${seconds} s): ${file}:${line} ${what.replace(/\s+/g, ' ').slice(0, 100)}`)
+    console.log(
+      `${detection} (${seconds} s): ${file}:${line} ${description.replace(/\s+/g, ' ').slice(0, 100)}`,
+    )
   }
 }
 await Promise.all(copies.map(work))
 const counts = new Map<Detection, number>()
 for (const detection of detections.values()) counts.set(detection, (counts.get(detection) ?? 0) + 1)
 const caught = detections.size - (counts.get(SURVIVED) ?? 0)
-const by = Array.from(counts, ([detection, count]) => `${detection} ${count}`).join(', ')
-console.log(`mutations of ${values.package}: ${caught} of ${detections.size} caught (${by})`)
+const breakdown = Array.from(counts, ([detection, count]) => `${detection} ${count}`).join(', ')
+console.log(`mutations of ${values.package}: ${caught} of ${detections.size} caught (${breakdown})`)

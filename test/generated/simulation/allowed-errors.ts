@@ -9,10 +9,10 @@ import {
 import type { ClientPlan, History, Sql } from './history.ts'
 import type { Call, Scope } from './ledger.ts'
 import type { Network } from './network.ts'
-import { nameOf } from './oracle.ts'
+import { callName } from './oracle.ts'
 import { PlannedError } from './planned-error.ts'
 import type { Program } from './program.ts'
-import { slownessOf } from './slowness.ts'
+import { getProgramSlowness } from './slowness.ts'
 
 /** Faults that can occur in a history, apart from those of its statements. */
 interface Hazards {
@@ -33,29 +33,30 @@ const SQL_CODES: Partial<Record<Sql, readonly string[]>> = {
   'release p': ['SQLITE_UNKNOWN'],
 }
 
-/** Shorter delays can neither end a transaction nor exceed the time that an aborted request has to finish. */
+/** Shorter delays neither end a transaction nor exceed the time that an aborted request has to finish. */
 export const QUICK_MS = 800
 
-/** How long programs slept, or blocked themselves, in ms. */
-export function slownessIn({ ledger }: Program, history: History): number {
+/** Returns how long programs slept, or blocked themselves, in ms. */
+export function getSlowness({ ledger }: Program, history: History): number {
   const waitsForItself = ledger.calls.some(({ mistake }) => mistake !== null)
-  return slownessOf(history) + (waitsForItself ? 60_000 : 0)
+  return getProgramSlowness(history) + (waitsForItself ? 60_000 : 0)
 }
 
-/** Errors that nothing in the history explains. */
+/** Finds errors that nothing in the history explains. */
 export function checkErrors(program: Program, network: Network, history: History): string[] {
   const isFaulty = network.hits > 0 || (history.events ?? []).length > 0
-  const slowMs = slownessIn(program, history)
+  const slowMs = getSlowness(program, history)
   const checker = new ErrorChecker(program, history, { isFaulty, slowMs })
   return program.ledger.calls.flatMap((call) => {
     const problem = call.state === 'failed' ? checker.problem(call) : null
-    return problem === null ? [] : [`${nameOf(call)}: ${problem}: ${String(call.error)}`]
+    return problem === null ? [] : [`${callName(call)}: ${problem}: ${String(call.error)}`]
   })
 }
 
 /** Whether a call only reads, and is not preceded by a savepoint. */
-const isPlainRead = ({ what, sql }: Call): boolean =>
-  what === 'transaction' || (what === 'execute' && sql.every((each) => each === 'large' || each === 'select'))
+const isPlainRead = ({ operation, sql }: Call): boolean =>
+  operation === 'transaction' ||
+  (operation === 'execute' && sql.every((text) => text === 'large' || text === 'select'))
 
 class ErrorChecker {
   readonly #program: Program
@@ -68,7 +69,7 @@ class ErrorChecker {
     this.#hazards = hazards
   }
 
-  /** Why the error of a call is not allowed; null if it is. */
+  /** Returns why the error of a call is not allowed; null if it is. */
   problem(call: Call): string | null {
     const { error } = call
     if (call.isAborted && error === call.reason) return null
@@ -76,25 +77,25 @@ class ErrorChecker {
     if (call.scope.isOrm || call.inner.some(({ isOrm }) => isOrm) || 'orm' in call.plan) return null
     // an error from the loop over its rows
     if (call.loopError !== undefined && call.loopError === error) return null
-    if (error instanceof PlannedError) return this.#ofProgram(call)
-    const last = call.inner.at(-1)
+    if (error instanceof PlannedError) return this.#checkPlannedError(call)
+    const lastScope = call.inner.at(-1)
     // an error from its callback is checked where it was thrown
-    if (last?.hasThrown && last.thrown === error) return null
-    if (last?.hasThrown && call.what === 'transaction' && !(error instanceof DatabaseError))
+    if (lastScope?.hasThrown && lastScope.thrown === error) return null
+    if (lastScope?.hasThrown && call.operation === 'transaction' && !(error instanceof DatabaseError))
       return 'not the error thrown by its callback'
-    if (error instanceof SqlError) return this.#ofSql(call, error)
-    if (error instanceof StreamError) return this.#ofStream(call, error)
-    if (error instanceof TransportError) return this.#ofTransport(call, error)
+    if (error instanceof SqlError) return this.#checkSqlError(call, error)
+    if (error instanceof StreamError) return this.#checkStreamError(call, error)
+    if (error instanceof TransportError) return this.#checkTransportError(call, error)
     if (error instanceof HttpError) {
       const { clients, server } = this.#history
-      // it could not detect what the server supports, or had no time to do so
-      const isShort = call.isAborted || /[tT]imeoutMs/.test(JSON.stringify([call.plan, clients]))
-      const isUnknown = server.isExecuteOnly && (isShort || clients.some(({ token }) => token?.fails))
+      // the client could not detect what the server supports, or had no time to do so
+      const hasTimeLimit = call.isAborted || /[tT]imeoutMs/.test(JSON.stringify([call.plan, clients]))
+      const isUnknown = server.isExecuteOnly && (hasTimeLimit || clients.some(({ token }) => token?.fails))
       const isRejected = isUnknown || call.sql.includes('unreadable')
       return this.#hazards.isFaulty || isRejected ? null : 'no request was rejected in transit'
     }
     if (error instanceof ProtocolError) return this.#hazards.isFaulty ? null : 'all responses were valid'
-    if (error instanceof TypeError) return this.#ofType(call, error)
+    if (error instanceof TypeError) return this.#checkTypeError(call, error)
     if (error instanceof SyntaxError && call.sql[0] === 'commit; insert') return null
     if (error instanceof RangeError || error instanceof SyntaxError) return 'nothing was out of range'
     return 'not a documented error'
@@ -106,42 +107,45 @@ class ErrorChecker {
 
   #isClosed({ scope, settledAt }: Call): boolean {
     return (this.#program.clientScopes[scope.client] as Scope).calls.some(
-      ({ what, at }) => what === 'close' && at <= settledAt,
+      ({ operation, at }) => operation === 'close' && at <= settledAt,
     )
   }
 
-  /** Errors that the program throws reject only its own calls. */
-  #ofProgram({ what, error, scope }: Call): string | null {
+  /** Errors that the program throws may reject only its own calls. */
+  #checkPlannedError({ operation, error, scope }: Call): string | null {
     if ((error as Error).message === 'no token' && this.#history.clients[scope.client]?.token) return null
-    const isTaken = what === 'transaction' || what === 'savepoint'
-    return isTaken ? null : 'an error of another call'
+    const mayReject = operation === 'transaction' || operation === 'savepoint'
+    return mayReject ? null : 'an error of another call'
   }
 
-  #ofSql(call: Call, { code }: SqlError): string | null {
-    const { sql, what, scope } = call
+  #checkSqlError(call: Call, { code }: SqlError): string | null {
+    const { sql, operation, scope } = call
     if (this.#hazards.isFaulty) return null
-    if (sql.some((each) => SQL_CODES[each]?.includes(code))) return null
-    const isLarge = sql.filter((each) => each === 'large').length > 1
+    if (sql.some((text) => SQL_CODES[text]?.includes(code))) return null
+    const isLarge = sql.filter((text) => text === 'large').length > 1
     if (isLarge && code === 'RESPONSE_TOO_LARGE') return null
-    const isEnd = what === 'transaction' || what === 'commit' || (what === 'execute' && sql[0] === 'commit')
-    const calls = what === 'transaction' ? this.#program.ledger.calls : scope.root.calls
+    const isEnd =
+      operation === 'transaction' ||
+      operation === 'commit' ||
+      (operation === 'execute' && sql[0] === 'commit')
+    const calls = operation === 'transaction' ? this.#program.ledger.calls : scope.root.calls
     if (isEnd && code === 'SQLITE_CONSTRAINT' && calls.some((call) => call.sql.includes('child'))) return null
     // a savepoint of a stream that does not exist
-    const isPoint = scope.calls.some((call) => call.what === 'undo' || call.what === 'forget')
+    const isPoint = scope.calls.some((call) => call.operation === 'undo' || call.operation === 'forget')
     if (isPoint && code === 'SQLITE_UNKNOWN') return null
     // a deferred transaction that writes after another wrote, and statements on an older snapshot
     const isDeferred = /"mode":"|"whole"/.test(JSON.stringify(this.#history))
     if (code === 'SQLITE_BUSY' && isDeferred) return null
     // neither a cursor nor a request after an executed statement is retried
-    const mayBeRejected = what === 'rows' || (/^(chain|script)$/.test(what) && sql.length > 1)
+    const mayBeRejected = operation === 'rows' || (/^(chain|script)$/.test(operation) && sql.length > 1)
     const isTursodb = this.#history.server.isTursodb === true
     // calls that share a request share the earliest time limit
-    const mayBeLate = [call, ...scope.root.calls].some((each) => this.#hasLongWaits(each))
+    const mayBeLate = [call, ...scope.root.calls].some((waiting) => this.#hasLongWaits(waiting))
     if (code === 'SQLITE_BUSY' && isTursodb && (mayBeRejected || mayBeLate)) return null
     return 'none of its statements fails with this code'
   }
 
-  #ofStream(call: Call, { code, message }: StreamError): string | null {
+  #checkStreamError(call: Call, { code, message }: StreamError): string | null {
     if (this.#hazards.isFaulty || this.#isClosed(call)) return null
     const { root } = call.scope.kind === 'client' ? (call.inner.at(-1) ?? call.scope) : call.scope
     const calls = this.#program.ledger.calls.filter(({ scope }) => scope.root === root)
@@ -153,25 +157,25 @@ class ErrorChecker {
     }
     const waitedMs = call.settledAt - root.startedAt
     if (code === 'TRANSACTION_EXPIRED' || /without a request/.test(message)) {
-      const least = Math.min(5_000, this.#plan(call).transactionTimeoutMs ?? 5_000)
-      if (waitedMs < least) return `only ${waitedMs} ms had passed`
-      return this.#hazards.slowMs > QUICK_MS || least < 5_000 ? null : 'nothing was slow'
+      const minMs = Math.min(5_000, this.#plan(call).transactionTimeoutMs ?? 5_000)
+      if (waitedMs < minMs) return `only ${waitedMs} ms had passed`
+      return this.#hazards.slowMs > QUICK_MS || minMs < 5_000 ? null : 'nothing was slow'
     }
     const mayBeAborted = calls.some(({ isAborted, plan }) => isAborted || plan.timeoutMs !== undefined)
     const hasShortTime = this.#plan(call).requestTimeoutMs !== undefined
     const endsOnItsOwn = calls.some(({ sql }) =>
-      sql.some((each) => each === 'or rollback' || each.endsWith(' p')),
+      sql.some((text) => text === 'or rollback' || text.endsWith(' p')),
     )
     const isBusy = this.#history.tasks.length > 1 && JSON.stringify(this.#history).includes('"mode":"')
-    const isUndone = calls.some(({ what }) => what === 'undo' || what === 'forget')
+    const isUndone = calls.some(({ operation }) => operation === 'undo' || operation === 'forget')
     // reads that share a request are retried one by one
     const isLarge = calls.some(({ sql }) => sql.includes('large')) && !calls.every(isPlainRead)
-    const isClosed = calls.some(({ what, at }) => what === 'close stream' && at <= call.settledAt)
-    // calls after a COMMIT that is rejected, as by a deferred constraint, were meant to run outside of the transaction
-    const isBehindCommit = calls.some(({ what }) => what === 'commit')
+    const isClosed = calls.some(({ operation, at }) => operation === 'close stream' && at <= call.settledAt)
+    // calls after a COMMIT that is rejected, as by a deferred constraint, were meant to run outside the transaction
+    const isBehindCommit = calls.some(({ operation }) => operation === 'commit')
     const hasDeferredViolation = calls.some(({ sql }) => sql.includes('child'))
     // such a request ends its stream on the server
-    const isNoSql = calls.some(({ what, sql }) => what === 'rows' && sql[0] === 'unparsable')
+    const isNoSql = calls.some(({ operation, sql }) => operation === 'rows' && sql[0] === 'unparsable')
     // if a call takes several requests, each with a token
     const { isExecuteOnly, isOld, hasNoCursor } = this.#history.server
     const hasNoToken =
@@ -195,10 +199,10 @@ class ErrorChecker {
     return parent !== null && (parent.endedAt < Infinity || this.#hasParentEnded(parent))
   }
 
-  #ofTransport(call: Call, { code }: TransportError): string | null {
+  #checkTransportError(call: Call, { code }: TransportError): string | null {
     const { queueLimit, writeLockTimeoutMs } = this.#plan(call)
     // rows of a stream that was closed in the meantime
-    if (code === 'CLOSED' && call.what === 'rows' && call.scope.endedAt < Infinity) return null
+    if (code === 'CLOSED' && call.operation === 'rows' && call.scope.endedAt < Infinity) return null
     if (code === 'CLOSED') return this.#isClosed(call) ? null : 'the client was not closed'
     if (code === 'QUEUE_FULL') return queueLimit === undefined ? 'the queue has the default limit' : null
     if (code === 'NETWORK') return this.#hazards.isFaulty ? null : 'no request was lost'
@@ -210,11 +214,11 @@ class ErrorChecker {
   /** Whether its time limit may have passed. */
   #hasLongWaits(call: Call): boolean {
     const inner = call.inner.flatMap((scope) => scope.calls)
-    const isShort = [call, ...inner].some(({ plan }) => plan.timeoutMs !== undefined)
-    return isShort || this.#plan(call).requestTimeoutMs !== undefined || this.#hazards.slowMs > 15_000
+    const hasTimeLimit = [call, ...inner].some(({ plan }) => plan.timeoutMs !== undefined)
+    return hasTimeLimit || this.#plan(call).requestTimeoutMs !== undefined || this.#hazards.slowMs > 15_000
   }
 
-  #ofType(call: Call, error: TypeError): string | null {
+  #checkTypeError(call: Call, error: TypeError): string | null {
     const { message } = error
     if (message.startsWith('the client is closed'))
       return this.#isClosed(call) ? null : 'the client was not closed'
@@ -228,16 +232,16 @@ class ErrorChecker {
     return isStream || isControl || call.mistake ? null : 'nothing was misused'
   }
 
-  /** Whether a handle that had not ended was reading rows on the call's stream when it was made or while it waited. */
+  /** Whether an active handle was reading rows on the call's stream when the call was made or while it waited. */
   #readsRows({ scope, mistake, inner, turn, settledTurn }: Call): boolean {
     if (mistake || inner.length > 0) return true
     return this.#program.ledger.calls.some(
-      (other) =>
-        other.what === 'rows' &&
-        other.scope.root === scope.root &&
-        other.turn <= settledTurn &&
-        other.settledTurn >= turn &&
-        other.scope.endedAt >= turn,
+      (reader) =>
+        reader.operation === 'rows' &&
+        reader.scope.root === scope.root &&
+        reader.turn <= settledTurn &&
+        reader.settledTurn >= turn &&
+        reader.scope.endedAt >= turn,
     )
   }
 }

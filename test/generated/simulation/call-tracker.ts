@@ -2,7 +2,7 @@ import type { CallPlan, Sql } from './history.ts'
 import type { Call, CallKind, Ledger, Scope } from './ledger.ts'
 import { PlannedError } from './planned-error.ts'
 import { WRITING } from './statement-texts.ts'
-import { type WatchedSignal, watchedSignal } from './watched-signal.ts'
+import { createWatchedSignal, type WatchedSignal } from './watched-signal.ts'
 import { microtasks, type World } from './world.ts'
 
 /** Options of every call. */
@@ -10,7 +10,7 @@ export type Options = { signal?: AbortSignal; timeoutMs?: number }
 
 /** Makes calls, with their time limits and signals, and records their outcomes in the ledger. */
 export class CallTracker {
-  /** Signals that were handed out, with their listeners. */
+  /** Signals passed to calls, with their listeners. */
   readonly signals: WatchedSignal[] = []
   readonly #world: World
   readonly #ledger: Ledger
@@ -22,18 +22,18 @@ export class CallTracker {
   }
 
   /** Records a call in the ledger, and assigns a unique number to each row that it writes. */
-  open(scope: Scope, what: CallKind, plan: CallPlan, sql: readonly Sql[] = [], name = ''): Call {
-    const tags = sql.map((each) => (WRITING.has(each) ? (this.#tag += 1) : null))
-    return this.#ledger.call(scope, what, plan, { sql, tags, name })
+  open(scope: Scope, operation: CallKind, plan: CallPlan, sql: readonly Sql[] = [], name = ''): Call {
+    const tags = sql.map((text) => (WRITING.has(text) ? (this.#tag += 1) : null))
+    return this.#ledger.call(scope, operation, plan, { sql, tags, name })
   }
 
   /** Makes a call with its time limit and signal, and records how it ends. */
-  track(call: Call, make: (options: Options) => unknown): Promise<unknown> {
+  track(call: Call, makeCall: (options: Options) => unknown): Promise<unknown> {
     const options: Options = {}
     const { timeoutMs, abortMs, abortTicks } = call.plan
     if (timeoutMs !== undefined) options.timeoutMs = timeoutMs
     if (abortMs !== undefined || abortTicks !== undefined) {
-      const watched = watchedSignal()
+      const watched = createWatchedSignal()
       this.signals.push(watched)
       const { controller } = watched
       options.signal = controller.signal
@@ -52,7 +52,7 @@ export class CallTracker {
       else if (abortMs !== undefined) this.#world.after(abortMs, abort)
       else void microtasks(abortTicks ?? 0).then(abort)
     }
-    const created = (async () => await make(options))()
+    const created = (async () => await makeCall(options))()
     return created.then(
       (value) => {
         this.#ledger.succeed(call, value)

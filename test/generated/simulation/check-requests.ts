@@ -1,4 +1,4 @@
-import { type History, type Step, wholeOf } from './history.ts'
+import { getTransactionRange, type History, type Step } from './history.ts'
 import type { Call } from './ledger.ts'
 import type { Network } from './network.ts'
 
@@ -9,18 +9,18 @@ const UNUSUAL =
 /** Checks that a history without failures took no more requests than it should. */
 export function checkRequests(network: Network, history: History, calls: readonly Call[]): string[] {
   if (UNUSUAL.test(JSON.stringify(history))) return []
-  // a failure may have kept calls of one tick from being made
-  const saved = calls.every(({ state }) => state === 'ok')
-    ? savedIn(history.tasks.flatMap(({ steps }) => steps))
+  // a failure may have prevented calls of one tick
+  const shared = calls.every(({ state }) => state === 'ok')
+    ? countShared(history.tasks.flatMap(({ steps }) => steps))
     : 0
-  const most = calls.reduce((sum, call) => sum + requestsFor(call), 0) - saved
-  const count = network.seen.filter(({ isRejected }) => !isRejected).length
-  return count > most ? [`${count} requests, although ${most} are sufficient`] : []
+  const maximum = calls.reduce((sum, call) => sum + getMaxRequests(call), 0) - shared
+  const count = network.requests.filter(({ isRejected }) => !isRejected).length
+  return count > maximum ? [`${count} requests, although ${maximum} are sufficient`] : []
 }
 
-/** Maximum number of requests that a call takes. */
-function requestsFor({ what, inner, plan, sql }: Call): number {
-  switch (what) {
+/** Returns the maximum number of requests that a call takes. */
+function getMaxRequests({ operation, inner, plan, sql }: Call): number {
+  switch (operation) {
     case 'execute':
     case 'batch':
     case 'chain':
@@ -30,7 +30,7 @@ function requestsFor({ what, inner, plan, sql }: Call): number {
     case 'close stream':
       return 1
     case 'script':
-      return requestsForScript(sql.length, wholeOf(plan) ?? undefined)
+      return getMaxScriptRequests(sql.length, getTransactionRange(plan) ?? undefined)
     case 'rows':
       // inside a transaction, BEGIN or a savepoint before it takes a separate request
       return 2
@@ -45,19 +45,19 @@ function requestsFor({ what, inner, plan, sql }: Call): number {
  * One for each run of statements, BEGIN with the first, COMMIT alone, and the close of the stream, which may be sent with
  * COMMIT.
  */
-function requestsForScript(length: number, [from, to]: readonly [number, number] = [0, 0]): number {
+function getMaxScriptRequests(length: number, [from, to]: readonly [number, number] = [0, 0]): number {
   const before = from > 0 ? 1 : 0
   const inside = to > from ? 2 : 0
   const after = to < length ? 1 : 0
   return before + inside + after + (inside > 0 && after === 0 ? 0 : 1)
 }
 
-/** Requests that calls of one tick in a transaction share. */
-function savedIn(steps: readonly Step[], isInside = false): number {
+/** Counts the requests saved because calls of one tick in a transaction share one. */
+function countShared(steps: readonly Step[], isInside = false): number {
   return steps.reduce((sum, step) => {
-    if (step.do === 'transaction' || step.do === 'savepoint') return sum + savedIn(step.steps, true)
+    if (step.do === 'transaction' || step.do === 'savepoint') return sum + countShared(step.steps, true)
     if (step.do !== 'together' || !isInside) return sum
-    const isPlain = step.steps.every((each) => each.do === 'execute' && each.sql === 'insert')
+    const isPlain = step.steps.every((inner) => inner.do === 'execute' && inner.sql === 'insert')
     return sum + (isPlain ? step.steps.length - 1 : 0)
   }, 0)
 }

@@ -1,10 +1,10 @@
 import { HttpError, TransportError } from '@batonsql/core'
 import type { ClientPlan, History, Sql } from './history.ts'
 import type { Call } from './ledger.ts'
-import type { Network, SeenRequest } from './network.ts'
-import { nameOf } from './oracle.ts'
+import type { Network, ObservedRequest } from './network.ts'
+import { callName } from './oracle.ts'
 import type { Program } from './program.ts'
-import { markOf } from './statement-texts.ts'
+import { callMark } from './statement-texts.ts'
 
 const READS: ReadonlySet<Sql> = new Set([
   'select',
@@ -30,24 +30,30 @@ export function checkRetries(program: Program, network: Network, history: Histor
   )
     return []
   return program.ledger.calls.flatMap((call) => {
-    if (call.what !== 'execute' || call.scope.isOrm || call.sql[0] === 'unparsable') return []
-    const sent = network.seen.filter(({ body, isRejected }) => !isRejected && body.includes(markOf(call.id)))
+    if (call.operation !== 'execute' || call.scope.isOrm || call.sql[0] === 'unparsable') return []
+    const sent = network.requests.filter(
+      ({ body, isRejected }) => !isRejected && body.includes(callMark(call.id)),
+    )
     const problem =
       call.scope.kind === 'client'
-        ? problemOfSingle(call, sent, history)
-        : problemInside(call, sent, network, history)
-    return problem === null ? [] : [`${nameOf(call)}: ${problem}`]
+        ? findProblemOutside(call, sent, history)
+        : findProblemInside(call, sent, network, history)
+    return problem === null ? [] : [`${callName(call)}: ${problem}`]
   })
 }
 
-function problemOfSingle(call: Call, sent: readonly SeenRequest[], { clients }: History): string | null {
+function findProblemOutside(
+  call: Call,
+  sent: readonly ObservedRequest[],
+  { clients }: History,
+): string | null {
   const { maxRetries = MAX_RETRIES, requestTimeoutMs, token }: ClientPlan = clients[call.scope.client] ?? {}
   const isRead = READS.has(call.sql[0] as Sql)
   const wasDivided = isRead && sent.some(isDivided) ? 1 : 0
   if (sent.length > maxRetries + 1 + wasDivided) return `sent ${sent.length} times`
-  const isRejected = ({ fault }: SeenRequest): boolean =>
+  const isRejected = ({ fault }: ObservedRequest): boolean =>
     fault?.kind.startsWith('refused') === true && fault.value === 429
-  if (!isRead && sent.slice(0, -1).some((each) => !isRejected(each)))
+  if (!isRead && sent.slice(0, -1).some((request) => !isRejected(request)))
     return 'a write that may have been executed was sent again'
   const hasTime = requestTimeoutMs === undefined && call.plan.timeoutMs === undefined && !token
   const wasRejected = call.error instanceof HttpError && call.error.status === 429
@@ -58,16 +64,18 @@ function problemOfSingle(call: Call, sent: readonly SeenRequest[], { clients }: 
   return isTransient && hasTime && sent.length <= maxRetries ? `aborted after ${sent.length} requests` : null
 }
 
-/** Whether reads shared a request that one of their results may have made fail: each is then sent again separately. */
-function isDivided({ body, fault }: SeenRequest): boolean {
+/**
+ * Whether reads shared a request that may have failed because of one of their results: each is then sent again separately.
+ */
+function isDivided({ body, fault }: ObservedRequest): boolean {
   const isShared = body.split(ANY_MARK).length > 2
   const isTruncated = fault?.kind === 'cut silently' || fault?.kind === 'foreign response'
   return isShared && (isTruncated || fault?.value === 500 || body.includes(UNREADABLE))
 }
 
-function problemInside(
+function findProblemInside(
   call: Call,
-  sent: readonly SeenRequest[],
+  sent: readonly ObservedRequest[],
   { hits }: Network,
   { tasks }: History,
 ): string | null {

@@ -21,7 +21,7 @@ export class Chooser {
   }
 
   /** Returns a list of up to this length. Short lists are more frequent. */
-  list<T>(most: number, make: () => T): T[] {
-    return Array.from({ length: 1 + this.int(1 + this.int(most)) }, make)
+  list<T>(maxLength: number, make: () => T): T[] {
+    return Array.from({ length: 1 + this.int(1 + this.int(maxLength)) }, make)
   }
 }

@@ -1,6 +1,6 @@
 import { SqlError } from '@batonsql/core'
-import { wholeOf } from './history.ts'
-import { type Call, outcomeOf, type Scope } from './ledger.ts'
+import { getTransactionRange } from './history.ts'
+import { type Call, getOutcome, type Scope } from './ledger.ts'
 
 /** Rows that have to become durable together. */
 export interface Group {
@@ -19,23 +19,23 @@ interface Part {
 
 const isTag = (tag: number | null): tag is number => tag !== null
 
-/** The rows written by a call in a transaction, or by a part of a batch. */
-function partOf(call: Call): Part {
-  const all = call.tags.filter(isTag)
-  if (call.state === 'ok') return { tags: all, optional: new Set() }
-  if (call.error instanceof SqlError && call.what !== 'execute' && call.what !== 'rows') {
+/** Returns the rows written by a call in a transaction, or by a part of a batch. */
+function getPart(call: Call): Part {
+  const callTags = call.tags.filter(isTag)
+  if (call.state === 'ok') return { tags: callTags, optional: new Set() }
+  if (call.error instanceof SqlError && call.operation !== 'execute' && call.operation !== 'rows') {
     const at = call.error.statementIndex ?? 0
     const failed = call.sql[at] === 'or fail' ? call.tags[at] : null
     const tags = [...call.tags.slice(0, at), failed ?? null].filter(isTag)
     return { tags, optional: new Set([failed ?? null].filter(isTag)) }
   }
-  return outcomeOf(call) === 'unknown'
-    ? { tags: all, optional: new Set(all) }
+  return getOutcome(call) === 'unknown'
+    ? { tags: callTags, optional: new Set(callTags) }
     : { tags: [], optional: new Set() }
 }
 
 /** The progress of a transaction, of a stream or a callback. */
-class Open {
+class OpenTransaction {
   #part: Part = { tags: [], optional: new Set() }
   readonly #points: { name: string; length: number }[] = []
 
@@ -72,89 +72,92 @@ class Open {
   /** Handles a statement if it controls a savepoint. @returns whether it does */
   control(call: Call): boolean {
     const [sql] = call.sql
-    if (call.what === 'execute' && call.state === 'ok') {
+    if (call.operation === 'execute' && call.state === 'ok') {
       if (sql === 'savepoint p') this.mark('p')
       else if (sql === 'rollback to p') this.undo('p')
       else if (sql === 'release p') this.forget('p')
     }
-    if (call.what === 'mark') this.mark(call.name)
-    else if (call.what === 'undo') this.undo(call.name)
-    else if (call.what === 'forget') this.forget(call.name)
-    return /^(mark|undo|forget)$/.test(call.what) || sql?.endsWith(' p') === true
+    if (call.operation === 'mark') this.mark(call.name)
+    else if (call.operation === 'undo') this.undo(call.name)
+    else if (call.operation === 'forget') this.forget(call.name)
+    return /^(mark|undo|forget)$/.test(call.operation) || sql?.endsWith(' p') === true
   }
 }
 
-/** The rows written by the callback of a transaction or a savepoint that succeeds. */
-function liveIn(scope: Scope, open = new Open()): Open {
+/** Collects the rows written by the callback of a transaction or a savepoint that succeeds. */
+function collectLiveRows(scope: Scope, open = new OpenTransaction()): OpenTransaction {
   for (const call of scope.calls) {
     if (open.control(call)) continue
-    if (call.what === 'savepoint') {
+    if (call.operation === 'savepoint') {
       const [inner] = call.inner
-      if (inner && call.state === 'ok' && !inner.isRolledBack) liveIn(inner, open)
-    } else if (call.what === 'execute' || call.what === 'batch' || call.what === 'rows')
-      open.add(partOf(call))
+      if (inner && call.state === 'ok' && !inner.isRolledBack) collectLiveRows(inner, open)
+    } else if (call.operation === 'execute' || call.operation === 'batch' || call.operation === 'rows')
+      open.add(getPart(call))
   }
   return open
 }
 
 /** Derives from the ledger which rows have to exist. */
-export function groupsOf(scopes: readonly Scope[]): Group[] {
+export function getGroups(scopes: readonly Scope[]): Group[] {
   return scopes.flatMap((scope) => {
-    if (scope.kind === 'client') return scope.calls.flatMap(groupsOfCall)
-    return scope.kind === 'stream' ? groupsOfStream(scope) : []
+    if (scope.kind === 'client') return scope.calls.flatMap(getCallGroups)
+    return scope.kind === 'stream' ? getStreamGroups(scope) : []
   })
 }
 
-function groupsOfCall(call: Call): Group[] {
-  if (call.what === 'transaction') return call.inner.map((scope, at) => groupOfTry(call, scope, at))
-  const name = `call ${call.id} (${call.what})`
-  const { tags, optional } = partOf(call)
-  if (call.what === 'chain' || call.what === 'script') return chainGroups(call, name)
-  if (call.what === 'batch' || call.what === 'execute' || call.what === 'rows') {
-    const all = call.tags.filter(isTag)
+function getCallGroups(call: Call): Group[] {
+  if (call.operation === 'transaction') return call.inner.map((scope, at) => getAttemptGroup(call, scope, at))
+  const name = `call ${call.id} (${call.operation})`
+  const { tags, optional } = getPart(call)
+  if (call.operation === 'chain' || call.operation === 'script') return getChainGroups(call, name)
+  if (call.operation === 'batch' || call.operation === 'execute' || call.operation === 'rows') {
+    const callTags = call.tags.filter(isTag)
     if (call.state === 'ok') return [{ name, tags, optional, must: 'exist' }]
-    const isKept = call.sql[0] === 'or fail' && call.what !== 'batch'
-    const must = outcomeOf(call) === 'unknown' || isKept ? 'exist or not' : 'not exist'
-    return [{ name, tags: all, optional: new Set(isKept ? all : []), must }]
+    const mayExist = call.sql[0] === 'or fail' && call.operation !== 'batch'
+    const must = getOutcome(call) === 'unknown' || mayExist ? 'exist or not' : 'not exist'
+    return [{ name, tags: callTags, optional: new Set(mayExist ? callTags : []), must }]
   }
   return []
 }
 
 /**
- * Statements that are committed one by one, up to the first that fails; in a script, those between BEGIN and COMMIT
- * together.
+ * Returns one group per statement that is committed on its own, up to the first that fails; in a script, one group for those
+ * between BEGIN and COMMIT.
  */
-function chainGroups(call: Call, name: string): Group[] {
+function getChainGroups(call: Call, name: string): Group[] {
   const { tags, sql, plan, state } = call
-  const whole = wholeOf(plan)
-  const [from, to] = whole ?? [sql.length, sql.length]
+  const range = getTransactionRange(plan)
+  const [from, to] = range ?? [sql.length, sql.length]
   // BEGIN and COMMIT are statements of the script, too
-  const placeOf = (index: number): number =>
-    index + (whole && index >= from ? 1 : 0) + (whole && index >= to ? 1 : 0)
-  const commit = placeOf(to) - 1
-  const at = failedAt(call, [0, placeOf(from) - 1, commit + 1])
-  const isUnknown = outcomeOf(call) === 'unknown'
-  const mustBe = (isBefore: (failed: number) => boolean, mayBeKept: boolean): Group['must'] => {
+  const getPosition = (index: number): number =>
+    index + (range && index >= from ? 1 : 0) + (range && index >= to ? 1 : 0)
+  const commit = getPosition(to) - 1
+  const at = failedAt(call, [0, getPosition(from) - 1, commit + 1])
+  const isUnknown = getOutcome(call) === 'unknown'
+  const mustBe = (isBefore: (failed: number) => boolean, mayExist: boolean): Group['must'] => {
     if (state === 'ok') return 'exist'
     // the outcome is that of the whole call
     if (state === 'failed' && !isUnknown) return 'not exist'
-    if (at !== null) return isBefore(at) ? 'exist' : mayBeKept ? 'exist or not' : 'not exist'
+    if (at !== null) return isBefore(at) ? 'exist' : mayExist ? 'exist or not' : 'not exist'
     return state === 'failed' ? 'exist or not' : 'not exist'
   }
   const groups = tags.flatMap((tag, index): Group[] => {
     if (tag === null || (index >= from && index < to)) return []
-    const must = mustBe((failed) => placeOf(index) < failed, sql[index] === 'or fail')
+    const must = mustBe((failed) => getPosition(index) < failed, sql[index] === 'or fail')
     return [{ name: `${name} statement ${index}`, tags: [tag], optional: new Set(), must }]
   })
-  const together = tags.slice(from, to).filter(isTag)
-  if (together.length === 0) return groups
+  const transactionTags = tags.slice(from, to).filter(isTag)
+  if (transactionTags.length === 0) return groups
   const must = mustBe((failed) => commit < failed, false)
-  return [...groups, { name: `${name} from BEGIN to COMMIT`, tags: together, optional: new Set(), must }]
+  return [
+    ...groups,
+    { name: `${name} from BEGIN to COMMIT`, tags: transactionTags, optional: new Set(), must },
+  ]
 }
 
 /**
- * The index of the statement that failed, if it is known; if it is not valid SQL, the index where its part begins, because
- * the server runs none of the part in that case.
+ * Returns the index of the statement that failed, or null. If it is not valid SQL, returns the index where its part begins,
+ * because the server then runs none of the part.
  */
 function failedAt({ error }: Call, parts: readonly number[]): number | null {
   if (!(error instanceof SqlError)) return null
@@ -164,10 +167,10 @@ function failedAt({ error }: Call, parts: readonly number[]): number | null {
   return statementIndex === null ? null : (parts.findLast((part) => part <= statementIndex) ?? 0)
 }
 
-function groupOfTry(call: Call, scope: Scope, at: number): Group {
-  const { tags, optional } = liveIn(scope)
+function getAttemptGroup(call: Call, scope: Scope, at: number): Group {
+  const { tags, optional } = collectLiveRows(scope)
   const isLast = at === call.inner.length - 1
-  const isUnknown = !(scope.hasThrown && scope.thrown === call.error) && outcomeOf(call) === 'unknown'
+  const isUnknown = !(scope.hasThrown && scope.thrown === call.error) && getOutcome(call) === 'unknown'
   const must =
     !isLast || scope.isRolledBack
       ? 'not exist'
@@ -176,29 +179,31 @@ function groupOfTry(call: Call, scope: Scope, at: number): Group {
         : isUnknown
           ? 'exist or not'
           : 'not exist'
-  const all = must === 'not exist' ? allTags(scope) : tags
-  return { name: `call ${call.id} (transaction), try ${at}`, tags: all, optional, must }
+  const groupTags = must === 'not exist' ? getAllTags(scope) : tags
+  return { name: `call ${call.id} (transaction), attempt ${at}`, tags: groupTags, optional, must }
 }
 
-/** All calls that were made on a handle and inside it. */
-const allTags = (scope: Scope): number[] =>
-  scope.calls.flatMap((call) => [...call.tags.filter(isTag), ...call.inner.flatMap(allTags)])
+/** Returns the rows of all calls on a handle and inside it. */
+const getAllTags = (scope: Scope): number[] =>
+  scope.calls.flatMap((call) => [...call.tags.filter(isTag), ...call.inner.flatMap(getAllTags)])
 
 /** Whether a transaction continues after a COMMIT that failed: it was never sent, or was rejected. */
 function continues(scope: Scope, commit: Call): boolean {
-  const later = scope.calls.slice(scope.calls.indexOf(commit) + 1)
-  const end = later.findIndex(
-    ({ what, state }) => (what === 'begin' && state === 'ok') || what === 'close stream',
+  const laterCalls = scope.calls.slice(scope.calls.indexOf(commit) + 1)
+  const end = laterCalls.findIndex(
+    ({ operation, state }) => (operation === 'begin' && state === 'ok') || operation === 'close stream',
   )
-  const isStatement = ({ what, sql }: Call): boolean =>
-    !/^(rollback|mark|undo|forget)$/.test(what) && !(what === 'execute' && sql[0] === 'rollback')
-  return later.slice(0, end < 0 ? undefined : end).some((call) => call.state === 'ok' && isStatement(call))
+  const isStatement = ({ operation, sql }: Call): boolean =>
+    !/^(rollback|mark|undo|forget)$/.test(operation) && !(operation === 'execute' && sql[0] === 'rollback')
+  return laterCalls
+    .slice(0, end < 0 ? undefined : end)
+    .some((call) => call.state === 'ok' && isStatement(call))
 }
 
-/** The rows written by calls on a stream, whose transactions begin and end with method calls or with statements. */
-function groupsOfStream(scope: Scope): Group[] {
+/** Returns the rows written by calls on a stream, whose transactions begin and end with method calls or with statements. */
+function getStreamGroups(scope: Scope): Group[] {
   const groups: Group[] = []
-  let open: Open | null = null
+  let open: OpenTransaction | null = null
   const end = (call: Call | null, must: Group['must']): void => {
     const name = `stream ${scope.id}, transaction up to call ${call?.id ?? 'the end'}`
     if (open) groups.push({ name, tags: open.tags, optional: open.optional, must })
@@ -206,21 +211,22 @@ function groupsOfStream(scope: Scope): Group[] {
   }
   for (const call of scope.calls) {
     const [sql] = call.sql
-    const verb = call.what === 'execute' && /^(begin|commit|rollback)$/.test(sql ?? '') ? sql : call.what
+    const verb =
+      call.operation === 'execute' && /^(begin|commit|rollback)$/.test(sql ?? '') ? sql : call.operation
     if (verb === 'begin') {
-      if (call.state === 'ok') open ??= new Open()
+      if (call.state === 'ok') open ??= new OpenTransaction()
     } else if (verb === 'commit') {
       const isRejected = call.error instanceof SqlError || call.error instanceof TypeError
       if (call.state === 'ok') end(call, 'exist')
       else if (continues(scope, call)) continue
-      else if (!isRejected && outcomeOf(call) === 'unknown') end(call, 'exist or not')
+      else if (!isRejected && getOutcome(call) === 'unknown') end(call, 'exist or not')
       else if (!isRejected && call.error instanceof Error && call.error.name === 'StreamError')
         end(call, 'not exist')
     } else if (verb === 'rollback' || verb === 'close stream') end(call, 'not exist')
     else if (open) {
-      const transaction: Open = open
-      if (!transaction.control(call)) transaction.add(partOf(call))
-    } else groups.push(...groupsOfCall(call))
+      const transaction: OpenTransaction = open
+      if (!transaction.control(call)) transaction.add(getPart(call))
+    } else groups.push(...getCallGroups(call))
   }
   end(null, 'not exist')
   return groups

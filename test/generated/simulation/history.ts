@@ -88,7 +88,7 @@ export type Step =
   | ({
       readonly do: 'script'
       readonly sql: readonly Sql[]
-      /** The range of statements between BEGIN and COMMIT: the first, and the one after the last. */
+      /** The range of statements between BEGIN and COMMIT: the index of the first, and the index after the last. */
       readonly whole?: readonly [number, number]
     } & CallPlan)
   | ({
@@ -176,6 +176,6 @@ export interface ServerEvent {
   readonly kind: 'restart' | 'restart with a lower index' | 'token expires'
 }
 
-/** Which statements of a script are between BEGIN and COMMIT; null for any other call, or if there are none. */
-export const wholeOf = (plan: object): readonly [number, number] | null =>
+/** Returns the range of statements of a script between BEGIN and COMMIT; null for any other call, or if there are none. */
+export const getTransactionRange = (plan: object): readonly [number, number] | null =>
   (plan as { readonly whole?: readonly [number, number] }).whole ?? null

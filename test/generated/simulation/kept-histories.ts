@@ -1,7 +1,7 @@
 import type { ClientPlan, Fault, History, Step } from './history.ts'
 import type { ServerPlan } from './model-server.ts'
 
-interface KeptHistory {
+interface Regression {
   readonly title: string
   readonly history: History
 }
@@ -11,7 +11,7 @@ interface KeptHistory {
  * @param programs run concurrently
  * @param options `startsAt`: when they start, in ms (default 0)
  */
-function keep(
+function regression(
   title: string,
   programs: readonly (readonly Step[])[],
   {
@@ -27,7 +27,7 @@ function keep(
     seed?: number
     startsAt?: readonly number[]
   } = {},
-): KeptHistory {
+): Regression {
   const tasks = programs.map((steps, at) => ({ client: 0, atMs: startsAt[at] ?? 0, steps }))
   return { title, history: { seed, server, clients: [client], tasks, faults } }
 }
@@ -39,8 +39,8 @@ const onStream = (...steps: Step[]): Step => ({ do: 'stream', steps })
 const OTHERS = Array.from({ length: 3 }, () => [inTransaction(insert)])
 
 /** Histories that once revealed a bug. They run before the generated ones. */
-export const KEPT_HISTORIES: readonly KeptHistory[] = [
-  keep('a write and rows as the first calls of a transaction', [
+export const REGRESSIONS: readonly Regression[] = [
+  regression('a write and rows as the first calls of a transaction', [
     [
       inTransaction(
         { do: 'execute', sql: 'insert', wait: 'later' },
@@ -49,13 +49,13 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       ),
     ],
   ]),
-  keep('rows and a write as the first calls of a transaction, in one tick', [
+  regression('rows and a write as the first calls of a transaction, in one tick', [
     [inTransaction({ do: 'together', steps: [{ do: 'rows', sql: 'insert' }, insert] })],
   ]),
-  keep('SAVEPOINT on a stream without a transaction', [
+  regression('SAVEPOINT on a stream without a transaction', [
     [onStream({ do: 'execute', sql: 'savepoint p', catches: true }, insert)],
   ]),
-  keep('a RELEASE that a deferred constraint rejects once', [
+  regression('a RELEASE that a deferred constraint rejects once', [
     [
       onStream(
         { do: 'execute', sql: 'savepoint p', catches: true },
@@ -66,10 +66,10 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       ),
     ],
   ]),
-  keep('SAVEPOINT in a chain', [
+  regression('SAVEPOINT in a chain', [
     [onStream({ do: 'chain', sql: ['savepoint p'], catches: true }, { do: 'chain', sql: ['insert'] })],
   ]),
-  keep(
+  regression(
     'a fetch that ignores its signal does not keep the write permit',
     [
       [{ do: 'transaction', steps: [{ ...insert, abortMs: 5 }], catches: true }],
@@ -84,12 +84,12 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       ],
     },
   ),
-  keep(
+  regression(
     'a fetch that ignores its signal does not keep the stream of a cursor',
     [[inTransaction({ do: 'rows', sql: 'insert', wait: 'never' })]],
     { client: { ignoresAbort: true }, faults: [{ request: 0, kind: 'no response' }] },
   ),
-  keep(
+  regression(
     'a read that a transaction awaits does not share a request with a write of the same tick',
     [
       [inTransaction(insert, { do: 'execute', sql: 'select', on: 'client' })],
@@ -97,7 +97,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { client: { coalesce: true } },
   ),
-  keep('a write of the client in a callback that is not awaited', [
+  regression('a write of the client in a callback that is not awaited', [
     [
       inTransaction(
         insert,
@@ -106,7 +106,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       ),
     ],
   ]),
-  keep('a read of the client in a callback, after a comment', [
+  regression('a read of the client in a callback, after a comment', [
     [
       inTransaction(
         { do: 'batch', sql: ['pragma'] },
@@ -114,19 +114,19 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       ),
     ],
   ]),
-  keep('an invalid first statement does not keep the write permit', [
+  regression('an invalid first statement does not keep the write permit', [
     [inTransaction({ do: 'execute', sql: 'unparsable', catches: true }, { do: 'sleep', ms: 4_000 })],
     [inTransaction({ do: 'execute', sql: 'unparsable', catches: true }, { do: 'sleep', ms: 4_000 })],
     [{ do: 'sleep', ms: 100 }, inTransaction(insert)],
   ]),
-  keep('coalesce without waiting', [[{ do: 'together', steps: [insert, insert, select] }]], {
+  regression('coalesce without waiting', [[{ do: 'together', steps: [insert, insert, select] }]], {
     client: { coalesce: true },
   }),
-  keep('a savepoint whose name contains a keyword of BEGIN', [
+  regression('a savepoint whose name contains a keyword of BEGIN', [
     [onStream({ do: 'begin', mode: 'deferred' }, { do: 'mark', name: 'immediate_report' }, select)],
   ]),
   ...[3, 4, 5, 6, 7, 8].map((value) =>
-    keep(
+    regression(
       `a COMMIT with the response to another request: ${value}`,
       [[{ do: 'transaction', retry: 2, steps: [insert] }]],
       {
@@ -134,12 +134,12 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       },
     ),
   ),
-  keep('a statement that fails and keeps some of its rows', [
+  regression('a statement that fails and keeps some of its rows', [
     [{ do: 'execute', sql: 'or fail', catches: true }],
     [inTransaction({ do: 'execute', sql: 'or fail', catches: true }, insert)],
     [onStream({ do: 'begin' }, insert, { do: 'execute', sql: 'or fail', catches: true }, { do: 'commit' })],
   ]),
-  keep(
+  regression(
     'a cursor aborted before its first row leaves no lock behind',
     [
       [inTransaction(insert, { do: 'rows', sql: 'select', abortMs: 1 })],
@@ -155,24 +155,28 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { seed: 878853453 },
   ),
   // found by the simulation
-  keep(
+  regression(
     'the end of a transaction with a short timeout',
     [[inTransaction(insert, { do: 'rollback' })], [insert]],
     { client: { requestTimeoutMs: 4 }, seed: 65232109 },
   ),
-  keep(
+  regression(
     'a COMMIT on /v2 after an invalid first statement',
     [[inTransaction({ do: 'execute', sql: 'unparsable', wait: 'later' })]],
     { server: { isOld: true } },
   ),
-  keep('a cursor of an invalid statement in a transaction', [
+  regression('a cursor of an invalid statement in a transaction', [
     [inTransaction({ do: 'rows', sql: 'unparsable', catches: true })],
   ]),
-  keep('a malformed response does not prove that the server has /v3', [[insert, inTransaction(insert)]], {
-    server: { isOld: true },
-    faults: [{ request: 1, kind: 'foreign response', value: 0 }],
-  }),
-  keep(
+  regression(
+    'a malformed response does not prove that the server has /v3',
+    [[insert, inTransaction(insert)]],
+    {
+      server: { isOld: true },
+      faults: [{ request: 1, kind: 'foreign response', value: 0 }],
+    },
+  ),
+  regression(
     'a server without cursors closes the stream of an aborted cursor',
     [
       [
@@ -185,7 +189,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { server: { hasNoCursor: true } },
   ),
-  keep('a savepoint that fails while its rows are read ends the cursor', [
+  regression('a savepoint that fails while its rows are read ends the cursor', [
     [
       inTransaction(
         {
@@ -203,7 +207,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       ),
     ],
   ]),
-  keep('a savepoint that ends while rows of it are about to be read', [
+  regression('a savepoint that ends while rows of it are about to be read', [
     [
       inTransaction(
         {
@@ -215,7 +219,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       ),
     ],
   ]),
-  keep('rows of a stream that the server has closed', [
+  regression('rows of a stream that the server has closed', [
     [
       onStream(
         { do: 'rows', sql: 'insert' },
@@ -224,12 +228,12 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       ),
     ],
   ]),
-  keep(
+  regression(
     'rows of a write on an open stream, whose request is duplicated in transit',
     [[onStream(insert, { do: 'rows', sql: 'insert' })]],
     { faults: [{ request: 1, kind: 'repeated' }] },
   ),
-  keep('a call queued after a savepoint, and one that is made when it has just ended', [
+  regression('a call queued after a savepoint, and one that is made when it has just ended', [
     [
       inTransaction(
         {
@@ -251,10 +255,10 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       ),
     ],
   ]),
-  keep('a loop over the rows of a write that is left after its signal was aborted', [
+  regression('a loop over the rows of a write that is left after its signal was aborted', [
     [{ do: 'rows', sql: 'returning', take: 1, steps: [{ do: 'sleep', ms: 1 }], abortMs: 6 }],
   ]),
-  keep(
+  regression(
     'a stream that is closed while rows are read and other calls are queued',
     [
       [
@@ -271,15 +275,15 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { seed: 80566580 },
   ),
-  keep(
+  regression(
     'a coalesced call that times out before its request is sent',
     [[{ do: 'execute', sql: 'insert', timeoutMs: 1 }]],
     { client: { coalesce: true } },
   ),
-  keep('a coalesced call that times out while its request waits for the token', [[insert]], {
+  regression('a coalesced call that times out while its request waits for the token', [[insert]], {
     client: { coalesce: true, requestTimeoutMs: 1, token: { ms: 1 } },
   }),
-  keep(
+  regression(
     'a coalesced call that times out while its shared request waits for the token',
     [
       [
@@ -289,12 +293,12 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { client: { coalesce: true, token: { ms: 1 } } },
   ),
-  keep(
+  regression(
     'a coalesced call that times out while its request waits for two requests with writes',
     [[{ do: 'together', steps: [select, insert] }], [{ do: 'gather' }, { ...insert, catches: true }, insert]],
     { client: { coalesce: true, requestTimeoutMs: 1 }, seed: 1345070120, startsAt: [0, 1] },
   ),
-  keep(
+  regression(
     'a ROLLBACK called in the same tick as the first statement of a transaction that waits for its write permit',
     [
       [{ do: 'rows', sql: 'insert' }],
@@ -311,7 +315,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { client: { requestTimeoutMs: 1 }, seed: 389967202, startsAt: [0, 0] },
   ),
-  keep('a ROLLBACK that is aborted while it is sent with the close of its stream', [
+  regression('a ROLLBACK that is aborted while it is sent with the close of its stream', [
     [
       onStream(
         { do: 'execute', sql: 'begin' },
@@ -320,12 +324,12 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       ),
     ],
   ]),
-  keep(
+  regression(
     'a response with invalid results does not prove that the server has /v3',
     [[insert], [onStream(insert)]],
     { server: { isOld: true }, faults: [{ request: 1, kind: 'foreign response', value: 4 }] },
   ),
-  keep('the statement ROLLBACK that is aborted after a rollback in flight', [
+  regression('the statement ROLLBACK that is aborted after a rollback in flight', [
     [
       onStream(
         { do: 'begin' },
@@ -335,7 +339,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       ),
     ],
   ]),
-  keep(
+  regression(
     'a rollback that times out while a COMMIT has no response',
     [
       [
@@ -349,7 +353,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { faults: [{ request: 1, kind: 'no response' }] },
   ),
-  keep(
+  regression(
     'a transaction that is rolled back while it waits for the write lock lets the next one write, though its stream stays open',
     [
       [inTransaction(insert, { do: 'sleep', ms: 50 })],
@@ -367,7 +371,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { startsAt: [0, 0, 5, 20] },
   ),
-  keep(
+  regression(
     'the close requests of two streams get no response: other clients can write once the server has closed the streams',
     [
       [inTransaction({ do: 'rows', sql: 'insert' })],
@@ -382,7 +386,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       ],
     },
   ),
-  keep(
+  regression(
     'the statement ROLLBACK after a COMMIT with an unknown outcome',
     [
       [
@@ -396,10 +400,10 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { faults: [{ request: 1, kind: 'foreign response' }] },
   ),
-  keep('a script whose last statement fails after a transaction', [
+  regression('a script whose last statement fails after a transaction', [
     [{ do: 'script', sql: ['insert', 'insert', 'missing table'], whole: [1, 2], catches: true }],
   ]),
-  keep('reads of a transaction that are too large for one response', [
+  regression('reads of a transaction that are too large for one response', [
     [
       inTransaction({
         do: 'together',
@@ -410,7 +414,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       }),
     ],
   ]),
-  keep('a batch on a stream that is too large for one response, and a write after it', [
+  regression('a batch on a stream that is too large for one response, and a write after it', [
     [
       onStream(
         { do: 'batch', sql: ['insert', 'large', 'large'], catches: true },
@@ -418,7 +422,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       ),
     ],
   ]),
-  keep(
+  regression(
     'a coalesced write that is rejected, and waits for its retry until its timeout',
     [
       [{ do: 'execute', sql: 'insert', catches: true }],
@@ -438,7 +442,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       ],
     },
   ),
-  keep(
+  regression(
     'coalesced reads, one of which has a result that cannot be encoded',
     [
       [
@@ -454,12 +458,12 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { client: { coalesce: true } },
   ),
-  keep(
+  regression(
     'a script of one statement that was executed, with an error of an unknown code as the response',
     [[{ do: 'script', sql: ['insert'] }]],
     { faults: [{ request: 0, kind: 'foreign response', value: 6 }] },
   ),
-  keep(
+  regression(
     'without batches: a chain that fails before a transaction of the same stream',
     [
       [
@@ -474,7 +478,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { server: { isExecuteOnly: true } },
   ),
-  keep(
+  regression(
     'without batches: a batch that fails in the middle of a transaction',
     [
       [
@@ -487,17 +491,17 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { server: { isExecuteOnly: true } },
   ),
-  keep(
+  regression(
     'without batches: a transaction that a statement ended, and a COMMIT',
     [[inTransaction(insert, { do: 'execute', sql: 'or rollback', catches: true })]],
     { server: { isExecuteOnly: true } },
   ),
-  keep(
+  regression(
     'without batches: a response without a baton while another call of its request is pending',
     [[inTransaction(insert, { do: 'together', steps: [insert, insert], catches: true })]],
     { server: { isExecuteOnly: true }, faults: [{ request: 5, kind: 'foreign response', value: 0 }] },
   ),
-  keep(
+  regression(
     'a COMMIT whose second copy is rejected does not prove that the server has no batches',
     [[onStream(insert, { do: 'begin' }, insert, { do: 'commit', catches: true })]],
     {
@@ -507,7 +511,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       ],
     },
   ),
-  keep(
+  regression(
     'a stream stays on /v2, even if another call gets 404 for it',
     [[{ do: 'together', steps: [inTransaction(insert), { do: 'rows', sql: 'insert' }], catches: true }]],
     {
@@ -516,12 +520,12 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       faults: [{ request: 3, kind: 'refused as html', value: 404 }],
     },
   ),
-  keep(
+  regression(
     'without batches: a response of another service to a chain does not identify the statement, which was executed',
     [[onStream({ do: 'chain', sql: ['returning'], catches: true })]],
     { server: { isExecuteOnly: true }, faults: [{ request: 4, kind: 'foreign response', value: 6 }] },
   ),
-  keep(
+  regression(
     'a server that rejects writers: the writers of a client run one at a time, and the time limit of each begins with its turn',
     [
       ...OTHERS,
@@ -530,19 +534,19 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { server: { isTursodb: true } },
   ),
-  keep(
+  regression(
     'a server that rejects writers: an aborted call leaves neither a lock nor a stream behind',
     [[inTransaction(insert, { do: 'sleep', ms: 300 })], [{ ...insert, abortMs: 20, catches: true }, insert]],
     { server: { isTursodb: true } },
   ),
-  keep(
+  regression(
     'a server that rejects writers: a proxy duplicates the request after the rejection',
     [[inTransaction(insert, insert, insert)], [onStream(insert)]],
     { seed: 1692450075, server: { isTursodb: true }, faults: [{ request: 5, kind: 'repeated' }] },
   ),
   ...[true, false].map((ignoresAbort) =>
-    keep(
-      `a server that refuses writers: the response of an aborted cursor arrives late (${ignoresAbort ? 'the signal is ignored' : 'the request is aborted'})`,
+    regression(
+      `a server that rejects writers: the response of an aborted cursor arrives late (${ignoresAbort ? 'the signal is ignored' : 'the request is aborted'})`,
       [[inTransaction({ do: 'rows', sql: 'insert' }, { do: 'rows', sql: 'insert', abortMs: 0 })]],
       {
         server: { isTursodb: true },
@@ -551,7 +555,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       },
     ),
   ),
-  keep(
+  regression(
     'a server that rejects writers: a transaction waits for its permit and for the lock within one time limit',
     [
       [
@@ -562,7 +566,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { seed: 1678972012, server: { isTursodb: true }, client: { writeLockTimeoutMs: 72 } },
   ),
-  keep(
+  regression(
     'a server that rejects writers: the stream of a rejected write expires while it waits to be sent again',
     [
       [onStream({ do: 'batch', sql: ['pragma'] })],
@@ -576,7 +580,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { seed: 1487009526, server: { isTursodb: true } },
   ),
-  keep(
+  regression(
     'a server that rejects writers: there are no read-only transactions',
     [
       [{ do: 'transaction', mode: 'readonly', steps: [select, select] }],
@@ -584,7 +588,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { server: { isTursodb: true } },
   ),
-  keep(
+  regression(
     'a call queued after a COMMIT that a deferred constraint rejects does not run inside the transaction',
     [
       [

@@ -47,7 +47,7 @@ export interface Scope {
 /** A call of the client's public API, and its outcome. */
 export interface Call {
   readonly id: number
-  readonly what: CallKind
+  readonly operation: CallKind
   readonly scope: Scope
   readonly plan: CallPlan
   readonly sql: readonly Sql[]
@@ -62,9 +62,9 @@ export interface Call {
   reason: Error | null
   isAborted: boolean
   abortedAt: number
-  /** The loop over its rows was left because of an error in the program, unrelated to the statement. */
+  /** The error with which the program left the loop over its rows, unrelated to the statement. */
   loopError: unknown
-  /** A mistake of the program, which the client rejects with a TypeError. */
+  /** A misuse by the program, which the client rejects with a TypeError. */
   mistake: string | null
   state: 'pending' | 'ok' | 'failed'
   settledAt: number
@@ -106,7 +106,7 @@ export class Ledger {
 
   call(
     scope: Scope,
-    what: CallKind,
+    operation: CallKind,
     plan: CallPlan = {},
     {
       sql = [],
@@ -116,7 +116,7 @@ export class Ledger {
   ): Call {
     const call: Call = {
       id: this.calls.length,
-      what,
+      operation,
       scope,
       plan,
       sql,
@@ -160,13 +160,13 @@ export class Ledger {
   }
 }
 
-/** The outcome that the caller of a failed call received. */
-export function outcomeOf({ error, isAborted, loopError, reason, what }: Call): Outcome {
+/** Returns the outcome that the caller of a failed call received. */
+export function getOutcome({ error, isAborted, loopError, reason, operation }: Call): Outcome {
   if (loopError !== undefined && loopError === error) return 'unknown'
-  const known = findDatabaseError(error)
-  if (known) return known.outcome
+  const databaseError = findDatabaseError(error)
+  if (databaseError) return databaseError.outcome
   // an error from `authToken` in the middle of a script does not show what happened before
-  if (what === 'script') return 'unknown'
+  if (operation === 'script') return 'unknown'
   // a signal's reason does not show the outcome; an error thrown by a callback ended its transaction
-  return isAborted && error === reason && what !== 'transaction' ? 'unknown' : 'not_applied'
+  return isAborted && error === reason && operation !== 'transaction' ? 'unknown' : 'not_applied'
 }

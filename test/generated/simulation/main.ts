@@ -1,11 +1,11 @@
 /*
- * Runs generated histories of the client, each from its own seed, after the kept ones. `--histories` sets how
- * many, `--minutes` how long, `--seed` where to start; `--report` prints what happened in one history.
+ * Runs generated histories of the client, each from its own seed, after the regressions. `--histories` sets how many,
+ * `--minutes` how long, `--seed` where to start; `--report` prints what happened in one history.
  */
 import { parseArgs } from 'node:util'
 import { generateHistory } from './generate-history.ts'
 import type { History } from './history.ts'
-import { KEPT_HISTORIES } from './kept-histories.ts'
+import { REGRESSIONS } from './kept-histories.ts'
 import { runHistory } from './run-history.ts'
 import { shrink } from './shrink.ts'
 import { realNow } from './world.ts'
@@ -22,27 +22,30 @@ const { values } = parseArgs({
   },
 })
 
-/** Maximum number of kinds of mistakes that are listed. */
+/** Maximum number of kinds of violations to list. */
 const MAX_KINDS = 20
 
-/** A mistake without the parts that vary between histories, so that the same mistake is recognized in a smaller one. */
-const kindOf = (mistake: string): string =>
-  mistake
+/**
+ * Removes the parts of a violation that vary between histories, so that the same violation is recognized in a smaller
+ * history.
+ */
+const normalize = (violation: string): string =>
+  violation
     .replace(/\n[^]*/, '')
     .replace(/\((?:execute|batch|chain|script|rows) [^)]*\)/, '()')
     .replace(/\d+/g, 'N')
     .slice(0, 90)
 
-async function mistakesOf(history: History): Promise<readonly string[]> {
+async function findViolations(history: History): Promise<readonly string[]> {
   try {
-    return (await runHistory(history)).mistakes
+    return (await runHistory(history)).violations
   } catch (error) {
     return [`the simulation failed: ${String(error)}`]
   }
 }
 
 /** Describes the events of a history. */
-async function reportOf(history: History): Promise<string> {
+async function getReport(history: History): Promise<string> {
   try {
     return (await runHistory(history)).report()
   } catch (error) {
@@ -50,50 +53,51 @@ async function reportOf(history: History): Promise<string> {
   }
 }
 
-/** The smallest history that fails like this one, with its events. */
+/** Prints the smallest history that fails like this one, with its events. */
 async function explain(history: History, [first = '']: readonly string[]): Promise<void> {
-  const kind = kindOf(first)
+  const kind = normalize(first)
   const small = await shrink(history, async (candidate) =>
-    (await mistakesOf(candidate)).some((mistake) => kindOf(mistake) === kind),
+    (await findViolations(candidate)).some((violation) => normalize(violation) === kind),
   )
   console.log(`the smallest history with the same failure:\n${JSON.stringify(small)}`)
-  console.log(`${await reportOf(small)}\n${(await mistakesOf(small)).join('\n')}\n`)
+  console.log(`${await getReport(small)}\n${(await findViolations(small)).join('\n')}\n`)
 }
 
 // capturing the stack is the most expensive part of an error
 if (!values.report) Error.stackTraceLimit = 0
 
-const found = new Map<string, { count: number; seeds: number[] }>()
+const failures = new Map<string, { count: number; seeds: number[] }>()
 async function check(title: string, history: History, seed?: number): Promise<void> {
-  const mistakes = await mistakesOf(history)
-  if (mistakes.length === 0) return
+  const violations = await findViolations(history)
+  if (violations.length === 0) return
   if (values.first) {
-    console.log(`${title}: ${mistakes.join('\n')}`)
+    console.log(`${title}: ${violations.join('\n')}`)
     process.exit(1)
   }
-  const kind = kindOf(mistakes[0] as string)
-  const entry = found.get(kind) ?? { count: 0, seeds: [] }
+  const kind = normalize(violations[0] as string)
+  const entry = failures.get(kind) ?? { count: 0, seeds: [] }
   entry.count += 1
   if (seed !== undefined) entry.seeds.push(seed)
-  if (entry.count === 1 && found.size < Number(values.most)) {
-    console.log(`${title}: ${mistakes.join('\n')}`)
-    await explain(history, mistakes)
+  if (entry.count === 1 && failures.size < Number(values.most)) {
+    console.log(`${title}: ${violations.join('\n')}`)
+    await explain(history, violations)
   }
-  found.set(kind, entry)
+  failures.set(kind, entry)
 }
 
 const startedAt = realNow()
 const seed = Number(values.seed ?? Math.floor(Number(process.hrtime.bigint() % 2n ** 31n)))
 const count = values.report ? 1 : Number(values.histories)
-for (const { title, history } of values.report ? [] : KEPT_HISTORIES) await check(`kept: ${title}`, history)
+for (const { title, history } of values.report ? [] : REGRESSIONS)
+  await check(`regression: ${title}`, history)
 let done = 0
 for (; done < count && realNow() - startedAt < Number(values.minutes) * 60_000; done++)
   await check(`seed ${seed + done}`, generateHistory(seed + done), seed + done)
-if (values.report) console.log(await reportOf(generateHistory(seed)))
+if (values.report) console.log(await getReport(generateHistory(seed)))
 const seconds = (realNow() - startedAt) / 1_000
-for (const [kind, { count: times, seeds }] of [...found].slice(0, MAX_KINDS))
+for (const [kind, { count: times, seeds }] of [...failures].slice(0, MAX_KINDS))
   console.log(`${times} times, seeds ${seeds.slice(0, 3).join()}: ${kind}`)
-const failed = [...found.values()].reduce((sum, { count: times }) => sum + times, 0)
+const failed = [...failures.values()].reduce((sum, { count: times }) => sum + times, 0)
 console.log(
   `simulation: ${done} histories from seed ${seed}, ${failed} failed, ${Math.round(done / seconds)} per second`,
 )

@@ -39,7 +39,7 @@ export class ModelDatabase {
   readonly rows: number[] = []
   readonly world: World
   holder: ModelConnection | null = null
-  #heldSince = 0
+  #lockedAt = 0
   #waiting: { connection: ModelConnection; resolve: () => void; reject: (error: unknown) => void }[] = []
   #cancelSteal: () => void = () => {}
   /** Number of times that a transaction lost the lock to a waiting one. */
@@ -63,14 +63,14 @@ export class ModelDatabase {
   acquire(connection: ModelConnection): Promise<void> | undefined {
     if (this.holder === connection) return undefined
     if (!this.holder) {
-      this.#give(connection)
+      this.#grant(connection)
       return undefined
     }
     if (this.isTursodb) throw new SqlFailure(undefined, 'database is locked')
     const wait = new Promise<void>((resolve, reject) => {
       this.#waiting.push({ connection, resolve, reject })
     })
-    this.#watch()
+    this.#scheduleSteal()
     return wait
   }
 
@@ -80,21 +80,21 @@ export class ModelDatabase {
     this.holder = null
     const next = this.#waiting.shift()
     if (!next) return
-    this.#give(next.connection)
+    this.#grant(next.connection)
     next.resolve()
-    this.#watch()
+    this.#scheduleSteal()
   }
 
-  #give(connection: ModelConnection): void {
+  #grant(connection: ModelConnection): void {
     this.holder = connection
-    this.#heldSince = this.world.now
+    this.#lockedAt = this.world.now
   }
 
-  /** Takes the lock from its holder once that has held it long enough while another waits. */
-  #watch(): void {
+  /** Takes the lock from its holder once it has been held for `STEAL_MS` while another connection waits. */
+  #scheduleSteal(): void {
     this.#cancelSteal()
     if (this.#waiting.length === 0) return
-    const ms = Math.max(0, this.#heldSince + STEAL_MS - this.world.now)
+    const ms = Math.max(0, this.#lockedAt + STEAL_MS - this.world.now)
     this.#cancelSteal = this.world.after(ms, () => {
       this.steals += 1
       this.holder?.timeOut()
@@ -113,10 +113,10 @@ interface OpenTransaction {
   /** Begun by SAVEPOINT, so that its RELEASE commits. */
   readonly byPoint: boolean
   /** The snapshot that it reads; null before its first read. */
-  seen: number | null
+  snapshot: number | null
   /** The version of the database at that time. */
   version: number
-  own: { tag: number; table: 't' | 'child' | 'parent' }[]
+  ownRows: { tag: number; table: 't' | 'child' | 'parent' }[]
   points: { name: string; length: number; missing: readonly number[] }[]
   /** Parents that rows refer to, but that do not exist. */
   missing: readonly number[]
@@ -124,7 +124,7 @@ interface OpenTransaction {
 
 const NO_ROWS: StatementResult = { columns: [], rows: [], changed: 0, rowid: null }
 
-/** A result cannot be encoded as JSON: the whole request gets HTTP 500. */
+/** The result cannot be encoded as JSON: the whole request gets HTTP 500. */
 export class Unreadable extends Error {}
 
 /** One connection to the database: a stream of the server. */
@@ -160,7 +160,7 @@ export class ModelConnection {
     this.isTimedOut = true
   }
 
-  finished(): void {
+  onFinished(): void {
     this.isBusy = false
     if (this.#isEndDelayed && this.transaction && this.database.holder === this) this.timeOut()
     this.#isEndDelayed = false
@@ -178,31 +178,31 @@ export class ModelConnection {
 
   /** Runs a statement. @param isBusyDatabase whether the lock is taken and it may not wait @throws SqlFailure */
   async run(command: Command, isBusyDatabase = false): Promise<StatementResult> {
-    const own = this.transaction
+    const transaction = this.transaction
     switch (command.kind) {
       case 'begin': {
         if (command.isReadonly && this.database.isTursodb)
           throw new SqlFailure(undefined, 'prepare failed: near "READONLY": syntax error')
         // inside a transaction it also acquires the lock, and holds it
-        if (own && command.mode === 'immediate') await this.#lock(isBusyDatabase)
-        if (own) throw unknown('cannot start a transaction within a transaction')
+        if (transaction && command.mode === 'immediate') await this.#lock(isBusyDatabase)
+        if (transaction) throw unknown('cannot start a transaction within a transaction')
         if (command.mode === 'immediate') await this.#lock(isBusyDatabase)
         this.#begin(false)
         return NO_ROWS
       }
       case 'commit': {
-        if (!own) throw unknown('cannot commit - no transaction is active')
-        this.#commit(own)
+        if (!transaction) throw unknown('cannot commit - no transaction is active')
+        this.#commit(transaction)
         return NO_ROWS
       }
       case 'rollback': {
-        if (!own) throw unknown('cannot rollback - no transaction is active')
+        if (!transaction) throw unknown('cannot rollback - no transaction is active')
         this.rollback()
         return NO_ROWS
       }
       case 'savepoint': {
-        const open = own ?? this.#begin(true)
-        open.points.push({ name: command.name, length: open.own.length, missing: open.missing })
+        const open = transaction ?? this.#begin(true)
+        open.points.push({ name: command.name, length: open.ownRows.length, missing: open.missing })
         return NO_ROWS
       }
       case 'release':
@@ -211,14 +211,14 @@ export class ModelConnection {
       case 'insert':
         return await this.#insert(command, isBusyDatabase)
       case 'select': {
-        const seen = this.#see()
-        const mine = own?.own.filter(({ table }) => table === 't').map(({ tag }) => tag) ?? []
-        return { ...NO_ROWS, columns: ['a'], rows: [...this.database.rows.slice(0, seen), ...mine] }
+        const snapshot = this.#readSnapshot()
+        const ownTags = transaction?.ownRows.filter(({ table }) => table === 't').map(({ tag }) => tag) ?? []
+        return { ...NO_ROWS, columns: ['a'], rows: [...this.database.rows.slice(0, snapshot), ...ownTags] }
       }
       case 'unreadable':
         throw new Unreadable('invalid utf-8 sequence of 1 bytes from index 0')
       case 'large':
-        this.#see()
+        this.#readSnapshot()
         return { ...NO_ROWS, columns: ['a'], rows: [1] }
       case 'constant':
         return { ...NO_ROWS, columns: ['1'], rows: [1] }
@@ -234,29 +234,36 @@ export class ModelConnection {
   }
 
   #begin(byPoint: boolean): OpenTransaction {
-    const seen = this.database.holder === this ? this.database.rows.length : null
-    this.transaction = { byPoint, seen, version: this.database.version, own: [], points: [], missing: [] }
+    const snapshot = this.database.holder === this ? this.database.rows.length : null
+    this.transaction = {
+      byPoint,
+      snapshot,
+      version: this.database.version,
+      ownRows: [],
+      points: [],
+      missing: [],
+    }
     return this.transaction
   }
 
-  #see(): number {
+  #readSnapshot(): number {
     const { transaction } = this
     if (!transaction) return this.#visible()
-    if (transaction.seen === null) this.#fixSnapshot(transaction, this.#visible())
-    return transaction.seen as unknown as number
+    if (transaction.snapshot === null) this.#fixSnapshot(transaction, this.#visible())
+    return transaction.snapshot as unknown as number
   }
 
   /** Fixes the snapshot of a transaction. */
-  #fixSnapshot(transaction: OpenTransaction, seen: number): void {
-    transaction.seen = seen
+  #fixSnapshot(transaction: OpenTransaction, snapshot: number): void {
+    transaction.snapshot = snapshot
     // changes that a replica does not have yet are newer than its snapshot
-    transaction.version = seen === this.database.rows.length ? this.database.version : -1
+    transaction.version = snapshot === this.database.rows.length ? this.database.version : -1
   }
 
   async #lock(isBusyDatabase: boolean): Promise<void> {
     const isStale = (): boolean =>
       this.transaction !== null &&
-      this.transaction.seen !== null &&
+      this.transaction.snapshot !== null &&
       this.transaction.version !== this.database.version
     if (isBusyDatabase || isStale()) throw this.database.isTursodb ? stale() : locked()
     if (this.isClosed) throw new ServerGone('the stream was dropped')
@@ -266,32 +273,32 @@ export class ModelConnection {
       throw new ServerGone('the stream was dropped')
     }
     if (isStale()) throw this.database.isTursodb ? stale() : locked()
-    if (this.transaction?.seen === null) this.#fixSnapshot(this.transaction, this.database.rows.length)
+    if (this.transaction?.snapshot === null) this.#fixSnapshot(this.transaction, this.database.rows.length)
   }
 
-  #commit(own: OpenTransaction): void {
-    if (own.missing.length > 0) throw constraint('FOREIGN KEY constraint failed')
-    if (own.own.length > 0)
+  #commit(transaction: OpenTransaction): void {
+    if (transaction.missing.length > 0) throw constraint('FOREIGN KEY constraint failed')
+    if (transaction.ownRows.length > 0)
       this.database.commit(
-        own.own.filter(({ table }) => table !== 'parent').map(({ tag }) => tag),
-        own.own.filter(({ table }) => table === 't').map(({ tag }) => tag),
+        transaction.ownRows.filter(({ table }) => table !== 'parent').map(({ tag }) => tag),
+        transaction.ownRows.filter(({ table }) => table === 't').map(({ tag }) => tag),
       )
     this.rollback()
   }
 
   #returnTo(kind: 'release' | 'rollback to', name: string): StatementResult {
-    const own = this.transaction
-    const at = own?.points.findLastIndex((point) => point.name === name) ?? -1
-    const point = own?.points[at]
-    if (!own || !point) throw unknown(`no such savepoint: ${name}`)
+    const transaction = this.transaction
+    const at = transaction?.points.findLastIndex((point) => point.name === name) ?? -1
+    const point = transaction?.points[at]
+    if (!transaction || !point) throw unknown(`no such savepoint: ${name}`)
     if (kind === 'release') {
-      if (at === 0 && own.byPoint) this.#commit(own)
-      else own.points.length = at
+      if (at === 0 && transaction.byPoint) this.#commit(transaction)
+      else transaction.points.length = at
       return NO_ROWS
     }
-    own.own.length = point.length
-    own.missing = point.missing
-    own.points.length = at + 1
+    transaction.ownRows.length = point.length
+    transaction.missing = point.missing
+    transaction.points.length = at + 1
     return NO_ROWS
   }
 
@@ -302,26 +309,26 @@ export class ModelConnection {
     await this.#lock(isBusyDatabase)
     // the lock may have been granted after its transaction had ended
     const isAlone = this.transaction === null
-    const own = this.transaction ?? this.#begin(false)
-    const before = { length: own.own.length, missing: own.missing }
+    const transaction = this.transaction ?? this.#begin(false)
+    const before = { length: transaction.ownRows.length, missing: transaction.missing }
     let failure: SqlFailure | null = null
     for (const tag of rows) {
       if (tag === null) {
         failure = constraint(`NOT NULL constraint failed: ${table}.a`)
         break
       }
-      own.own.push({ tag, table })
-      if (table === 'child') own.missing = [...own.missing, tag]
-      if (table === 'parent') own.missing = own.missing.filter((each) => each !== tag)
+      transaction.ownRows.push({ tag, table })
+      if (table === 'child') transaction.missing = [...transaction.missing, tag]
+      if (table === 'parent') transaction.missing = transaction.missing.filter((parent) => parent !== tag)
     }
     if (failure && conflict !== 'fail') {
-      own.own.length = before.length
-      own.missing = before.missing
+      transaction.ownRows.length = before.length
+      transaction.missing = before.missing
       if (conflict === 'rollback') this.rollback()
     }
     if (isAlone && this.transaction) {
       try {
-        this.#commit(own)
+        this.#commit(transaction)
       } catch (error) {
         this.rollback()
         throw error

@@ -6,7 +6,7 @@ export interface ServerRequest {
   readonly path: string
   readonly token: string | null
   readonly body: string
-  /** The lock is taken, and it may not wait. */
+  /** The lock is held by another, and the request may not wait. */
   readonly isBusy?: boolean
   /** How long each of its statements takes, in ms. */
   readonly statementMs?: number
@@ -53,7 +53,7 @@ export class ModelProgram {
     this.#world = world
   }
 
-  /** Its transaction was ended in favor of another writer: the rest of the request gets the error. */
+  /** Whether its transaction was ended in favor of another writer: the rest of the request then gets the error. */
   get #isTimedOut(): boolean {
     this.#timedOut ||= this.#connection.isTimedOut
     this.#connection.isTimedOut = false
@@ -69,17 +69,17 @@ export class ModelProgram {
       if (this.#connection.isClosed) throw new ServerGone('the stream was dropped')
       return await this.#connection.run(command, isBusy)
     } finally {
-      this.#connection.finished()
+      this.#connection.onFinished()
     }
   }
 
-  async single(statement: WireStatement): Promise<StatementResult> {
-    return await this.#run(commandOf(statement))
+  async runSingle(statement: WireStatement): Promise<StatementResult> {
+    return await this.#run(toCommand(statement))
   }
 
   async sequence(sql: string): Promise<void> {
-    for (const each of sql.split(';').filter((text) => text.trim() !== ''))
-      await this.#run(commandOf({ sql: each.trim() }))
+    for (const statement of sql.split(';').filter((text) => text.trim() !== ''))
+      await this.#run(toCommand({ sql: statement.trim() }))
   }
 
   /** Runs one step. A rejection is also a result. */
@@ -94,7 +94,7 @@ export class ModelProgram {
 
   /** @throws SqlFailure if a step is not valid SQL; then none has run */
   async batch(steps: readonly WireStep[], isV3: boolean): Promise<StepResult[]> {
-    const commands = commandsOf(steps, isV3)
+    const commands = toCommands(steps, isV3)
     const results: StepResult[] = []
     let large = 0
     for (const [at, { condition }] of steps.entries()) {
@@ -119,9 +119,9 @@ export class ModelProgram {
       case 'not':
         return !this.holds(condition.cond, results)
       case 'and':
-        return condition.conds.every((each) => this.holds(each, results))
+        return condition.conds.every((cond) => this.holds(cond, results))
       case 'or':
-        return condition.conds.some((each) => this.holds(each, results))
+        return condition.conds.some((cond) => this.holds(cond, results))
       default:
         return this.#connection.isAutocommit
     }
@@ -129,9 +129,9 @@ export class ModelProgram {
 }
 
 /** Reads the steps of a batch. @throws Rejection for an impossible condition; SqlFailure for invalid SQL */
-export function commandsOf(steps: readonly WireStep[], isV3: boolean): Command[] {
+export function toCommands(steps: readonly WireStep[], isV3: boolean): Command[] {
   return steps.map(({ stmt, condition }, at) => {
-    const command = commandOf(stmt)
+    const command = toCommand(stmt)
     if (condition) checkCondition(condition, at, isV3)
     return command
   })
@@ -141,7 +141,7 @@ function checkCondition(condition: WireCondition, at: number, isV3: boolean): vo
   if ('step' in condition && condition.step >= at)
     throw new Rejection(400, 'Invalid reference to step in a batch condition')
   if ('cond' in condition) checkCondition(condition.cond, at, isV3)
-  if ('conds' in condition) for (const each of condition.conds) checkCondition(each, at, isV3)
+  if ('conds' in condition) for (const cond of condition.conds) checkCondition(cond, at, isV3)
   if (condition.type === 'is_autocommit' && !isV3)
     throw new Rejection(
       400,
@@ -150,7 +150,7 @@ function checkCondition(condition: WireCondition, at: number, isV3: boolean): vo
 }
 
 /** @throws SqlFailure for invalid SQL */
-function commandOf({ sql, args = [] }: WireStatement): Command {
+function toCommand({ sql, args = [] }: WireStatement): Command {
   const values = args.map(({ type, value }) => (type === 'null' ? null : Number(value)))
   const command = parse(sql ?? '', values)
   if (command.kind === 'unparsable') throw new SqlFailure('SQL_PARSE_ERROR', command.message)

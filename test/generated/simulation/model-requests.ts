@@ -39,7 +39,10 @@ export class RequestGenerator {
     if (at < 8) return { type: 'execute', stmt: { sql: this.#sql() } }
     if (at < 15) return this.#batch(isV3)
     if (at < 17)
-      return { type: 'sequence', sql: Array.from({ length: 1 + this.#int(3) }, () => this.#good()).join(';') }
+      return {
+        type: 'sequence',
+        sql: Array.from({ length: 1 + this.#int(3) }, () => this.#validSql()).join(';'),
+      }
     if (at < 18) return { type: 'close' }
     return { type: 'get_autocommit' }
   }
@@ -70,10 +73,10 @@ export class RequestGenerator {
     const at = this.#int(40)
     if (at === 0) return 'selec'
     if (at === 1) return 'select a from missing'
-    return this.#good()
+    return this.#validSql()
   }
 
-  #good(): string {
+  #validSql(): string {
     const at = this.#int(30)
     const tag = (this.#tag += 1)
     if (at < 6) return `insert into t values (${tag})`

@@ -7,11 +7,11 @@ import {
   Unreadable,
 } from './model-database.ts'
 import {
-  commandsOf,
   ModelProgram,
   Rejection,
   type ServerRequest,
   type StepResult,
+  toCommands,
   type WireStatement,
   type WireStep,
 } from './model-program.ts'
@@ -89,9 +89,9 @@ export class ModelServer {
   #indexBase = 10
   /** The token that it accepts; null accepts any. */
   token: string | null = null
-  /** No request is waiting. */
+  /** Whether replicas respond without waiting. */
   isFaultFree = false
-  /** Streams that were idle for too long, whose clients had not closed them. */
+  /** Number of streams that clients left open until they expired. */
   expiries = 0
 
   constructor(world: World, plan: ServerPlan) {
@@ -151,7 +151,7 @@ export class ModelServer {
   #open(baton: string | null): ServerStream | ServerResponse {
     if (baton === null) {
       const { lagMs } = this.#plan
-      const visible = lagMs === undefined ? undefined : () => this.#replicated(lagMs)
+      const visible = lagMs === undefined ? undefined : () => this.#countReplicated(lagMs)
       const stream = new ServerStream(this.#nextStream++, new ModelConnection(this.database, visible))
       this.streams.set(stream.id, stream)
       stream.isRunning = true
@@ -172,8 +172,8 @@ export class ModelServer {
     return stream
   }
 
-  /** The number of rows on a replica that is this far behind. */
-  #replicated(lagMs: number): number {
+  /** Counts the rows on a replica that is this far behind. */
+  #countReplicated(lagMs: number): number {
     const { commits, rows } = this.database
     if (this.isFaultFree) return rows.length
     const newer = commits.filter(({ at }) => at > this.#world.now - lagMs)
@@ -210,20 +210,20 @@ export class ModelServer {
     let isOpen = true
     await stream.cursor
     try {
-      for (const each of requests) {
-        if (each.type === 'close') {
+      for (const wireRequest of requests) {
+        if (wireRequest.type === 'close') {
           isOpen = false
           this.#drop(stream)
           results.push({ type: 'ok', response: { type: 'close' } })
           continue
         }
-        if (each.type === 'get_autocommit' && !isV3)
+        if (wireRequest.type === 'get_autocommit' && !isV3)
           throw new Rejection(
             400,
             'The `get_autocommit` request is only supported in protocol version hrana3 and higher',
           )
         if (!isOpen) throw new Rejection(400, 'Stream for this baton was closed')
-        results.push(await this.#run(stream, each, request, isV3))
+        results.push(await this.#run(stream, wireRequest, request, isV3))
       }
     } catch (error) {
       this.#drop(stream)
@@ -236,38 +236,38 @@ export class ModelServer {
 
   async #run(
     stream: ServerStream,
-    each: WireRequest,
+    wireRequest: WireRequest,
     request: ServerRequest,
     isV3: boolean,
   ): Promise<unknown> {
     const { connection } = stream
-    if (each.type === 'get_autocommit')
-      return { type: 'ok', response: { type: each.type, is_autocommit: connection.isAutocommit } }
-    if (each.type === 'execute') await this.#waitForIndex(each.stmt.replication_index)
-    if (each.type === 'batch') await this.#waitForIndex(each.batch.replication_index)
+    if (wireRequest.type === 'get_autocommit')
+      return { type: 'ok', response: { type: wireRequest.type, is_autocommit: connection.isAutocommit } }
+    if (wireRequest.type === 'execute') await this.#waitForIndex(wireRequest.stmt.replication_index)
+    if (wireRequest.type === 'batch') await this.#waitForIndex(wireRequest.batch.replication_index)
     const program = new ModelProgram(stream.connection, request, this.#world)
     try {
-      if (each.type === 'execute') {
-        const result = await program.single(each.stmt)
-        return { type: 'ok', response: { type: 'execute', result: this.#resultOf(result) } }
+      if (wireRequest.type === 'execute') {
+        const result = await program.runSingle(wireRequest.stmt)
+        return { type: 'ok', response: { type: 'execute', result: this.#encodeResult(result) } }
       }
-      if (each.type === 'sequence') {
-        await program.sequence(each.sql)
+      if (wireRequest.type === 'sequence') {
+        await program.sequence(wireRequest.sql)
         return { type: 'ok', response: { type: 'sequence' } }
       }
-      if (each.type !== 'batch') throw new Rejection(400, `unknown variant \`${each.type}\``)
-      const steps = await program.batch(each.batch.steps, isV3)
+      if (wireRequest.type !== 'batch') throw new Rejection(400, `unknown variant \`${wireRequest.type}\``)
+      const steps = await program.batch(wireRequest.batch.steps, isV3)
       const result = {
-        step_results: steps.map((step) => (step && 'rows' in step ? this.#resultOf(step, false) : null)),
-        step_errors: steps.map((step) => (step instanceof SqlFailure ? errorOf(step) : null)),
+        step_results: steps.map((step) => (step && 'rows' in step ? this.#encodeResult(step, false) : null)),
+        step_errors: steps.map((step) => (step instanceof SqlFailure ? encodeError(step) : null)),
         replication_index: this.#index,
       }
       return { type: 'ok', response: { type: 'batch', result } }
     } catch (error) {
-      if (error instanceof SqlFailure) return { type: 'error', error: errorOf(error) }
+      if (error instanceof SqlFailure) return { type: 'error', error: encodeError(error) }
       throw error
     } finally {
-      connection.finished()
+      connection.onFinished()
     }
   }
 
@@ -292,7 +292,7 @@ export class ModelServer {
     }
   }
 
-  #resultOf({ columns, rows, changed, rowid }: StatementResult, hasIndex = true): unknown {
+  #encodeResult({ columns, rows, changed, rowid }: StatementResult, hasIndex = true): unknown {
     return {
       cols: columns.map((name) => ({ name, decltype: 'INTEGER' })),
       rows: rows.map((row) => [{ type: 'integer', value: String(row) }]),
@@ -309,7 +309,7 @@ export class ModelServer {
     await stream.cursor
     let commands: Command[]
     try {
-      commands = commandsOf(batch.steps, true)
+      commands = toCommands(batch.steps, true)
     } catch (error) {
       this.#drop(stream)
       if (error instanceof Rejection) return { status: error.status, body: error.message }
@@ -317,12 +317,12 @@ export class ModelServer {
       throw error
     }
     // the cursor uses the connection until it has finished, but the stream's time limit is already running
-    let done = (): void => {}
+    let onDone = (): void => {}
     stream.cursor = new Promise((resolve) => {
-      done = resolve
+      onDone = resolve
     })
     const baton = this.#release(stream)
-    return { status: 200, body: '', lines: this.#lines(stream, baton, batch, commands, request, done) }
+    return { status: 200, body: '', lines: this.#lines(stream, baton, batch, commands, request, onDone) }
   }
 
   async *#lines(
@@ -331,7 +331,7 @@ export class ModelServer {
     { steps, replication_index: index }: WireBatch,
     commands: readonly Command[],
     request: ServerRequest,
-    done: () => void,
+    onDone: () => void,
   ): AsyncGenerator<string, void, undefined> {
     const line = (value: unknown): string => `${JSON.stringify(value)}\n`
     const program = new ModelProgram(stream.connection, request, this.#world)
@@ -350,8 +350,8 @@ export class ModelServer {
         if (result instanceof SqlFailure) {
           // a statement that fails when it is prepared has not begun
           const hasBegun = commands[at]?.kind !== 'missing table' && result.code !== 'TRANSACTION_TIMEOUT'
-          if (hasBegun) yield line({ type: 'step_begin', step: at, cols: columnsOf(commands[at]) })
-          yield line({ type: 'step_error', step: at, error: errorOf(result) })
+          if (hasBegun) yield line({ type: 'step_begin', step: at, cols: getColumns(commands[at]) })
+          yield line({ type: 'step_error', step: at, error: encodeError(result) })
           continue
         }
         const cols = result.columns.map((name) => ({ name, decltype: 'INTEGER' }))
@@ -362,20 +362,20 @@ export class ModelServer {
         yield line({ type: 'step_end', affected_row_count: result.changed, last_insert_rowid: result.rowid })
         isWriting = false
       }
-      const last = this.#index === null ? null : Number(this.#index)
-      yield line({ type: 'replication_index', replication_index: last })
+      const lastIndex = this.#index === null ? null : Number(this.#index)
+      yield line({ type: 'replication_index', replication_index: lastIndex })
     } finally {
       // SQLite rolls back when a statement that writes is interrupted
       if (isWriting) stream.connection.rollback()
-      stream.connection.finished()
-      done()
+      stream.connection.onFinished()
+      onDone()
     }
   }
 }
 
-/** The result that a statement would have had if it had not failed. */
-const columnsOf = (command: Command | undefined): unknown =>
+/** Returns the columns that a statement would have had if it had not failed. */
+const getColumns = (command: Command | undefined): unknown =>
   command?.kind === 'insert' && command.isReturning ? [{ name: 'a', decltype: 'INTEGER' }] : []
 
-const errorOf = ({ message, code }: SqlFailure): unknown => ({ message, code })
+const encodeError = ({ message, code }: SqlFailure): unknown => ({ message, code })
 const json = (status: number, value: unknown): ServerResponse => ({ status, body: JSON.stringify(value) })

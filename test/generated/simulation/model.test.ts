@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { seeded } from '../../support/random.ts'
 import { isMissing } from '../differential/both-servers.ts'
-import { type NamedSubject, type SubjectSource, sqldSubjects } from '../differential/servers.ts'
+import { type NamedSubject, type SubjectSource, startSqldSource } from '../differential/servers.ts'
 import { type ModelExchange, RequestGenerator } from './model-requests.ts'
 import { ModelServer } from './model-server.ts'
 import { World } from './world.ts'
@@ -27,7 +27,7 @@ interface Reply {
 
 let source: SubjectSource | undefined
 beforeAll(async () => {
-  if (!isMissing) source = await sqldSubjects()
+  if (!isMissing) source = await startSqldSource()
 })
 afterAll(() => source?.[Symbol.asyncDispose]())
 
@@ -36,7 +36,7 @@ type Send = (route: string, body: string) => Promise<{ status: number; text: str
 /** A server that responds to requests, with the batons of two clients. */
 class Clients {
   readonly #send: Send
-  readonly #all: string[] = []
+  readonly #openBatons: string[] = []
   readonly #batons: [string[], string[]] = [[], []]
 
   constructor(send: Send) {
@@ -45,7 +45,7 @@ class Clients {
 
   /** Closes the streams that are still open: the real server has room for 128. */
   async end(): Promise<void> {
-    const batons = this.#all.splice(0)
+    const batons = this.#openBatons.splice(0)
     const body = (baton: string): string => JSON.stringify({ baton, requests: [{ type: 'close' }] })
     await Promise.all(batons.map((baton) => this.#send('/v3/pipeline', body(baton))))
   }
@@ -55,19 +55,23 @@ class Clients {
   }
 
   async sendRequest({ client, route, baton, requests }: ModelExchange): Promise<Reply> {
-    const known = this.#batons[client]
-    const given = { none: null, newest: known.at(-1) ?? null, older: known.at(-2) ?? null, garbage: 'AAAA' }[
-      baton
-    ]
+    const batons = this.#batons[client]
+    const sentBaton = {
+      none: null,
+      newest: batons.at(-1) ?? null,
+      older: batons.at(-2) ?? null,
+      garbage: 'AAAA',
+    }[baton]
     const [first] = requests as [{ batch: unknown }]
-    const body = route === '/v3/cursor' ? { baton: given, batch: first.batch } : { baton: given, requests }
+    const body =
+      route === '/v3/cursor' ? { baton: sentBaton, batch: first.batch } : { baton: sentBaton, requests }
     const { status, text } = await this.#send(route, JSON.stringify(body))
     const next = /"baton":"([^"]+)"/.exec(text)?.[1]
     if (next) {
-      known.push(next)
-      this.#all.push(next)
+      batons.push(next)
+      this.#openBatons.push(next)
     }
-    if (!next && baton === 'newest') known.length = 0
+    if (!next && baton === 'newest') batons.length = 0
     const isCursor = route === '/v3/cursor' && status === 200
     return { status, body: isCursor ? text.trim().split('\n').map(read) : read(text) }
   }
@@ -75,13 +79,13 @@ class Clients {
 
 function read(text: string): unknown {
   try {
-    return normalized(JSON.parse(text))
+    return normalize(JSON.parse(text))
   } catch {
     return text
   }
 }
 
-const LEFT_OUT = new Set([
+const IGNORED_KEYS = new Set([
   'replication_index',
   'rows_read',
   'rows_written',
@@ -90,27 +94,27 @@ const LEFT_OUT = new Set([
   'base_url',
 ])
 
-/** A response without the parts that vary between servers or over time. */
-function normalized(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(normalized)
+/** Removes the parts of a response that vary between servers or over time. */
+function normalize(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(normalize)
   if (typeof value === 'string') return value.replace(/could not be parsed.*/, 'could not be parsed')
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
     Object.entries(value)
-      .filter(([key]) => !LEFT_OUT.has(key))
-      .map(([key, each]) => [
+      .filter(([key]) => !IGNORED_KEYS.has(key))
+      .map(([key, property]) => [
         key,
-        /^(baton|last_insert_rowid)$/.test(key) ? each !== null : normalized(each),
+        /^(baton|last_insert_rowid)$/.test(key) ? property !== null : normalize(property),
       ]),
   )
 }
 
 function modelClients(world: World, server: ModelServer): Clients {
-  return new Clients((path, body) => responseOf(world, server, path, body))
+  return new Clients((path, body) => getResponse(world, server, path, body))
 }
 
 /** Advances the clock until there is a response. */
-async function responseOf(
+async function getResponse(
   world: World,
   server: ModelServer,
   path: string,
@@ -119,9 +123,9 @@ async function responseOf(
   let result: { status: number; text: string } | undefined
   const reply = async (): Promise<void> => {
     const { status, body: text, lines } = await server.handle({ path, token: null, body })
-    let all = text
-    if (lines) for await (const line of lines) all += line
-    result = { status, text: all }
+    let allText = text
+    if (lines) for await (const line of lines) allText += line
+    result = { status, text: allText }
   }
   void reply()
   await world.runUntil(() => result !== undefined, world.now + 6_000)
@@ -138,11 +142,11 @@ function realClients({ url, headers }: NamedSubject): Clients {
 /** Whether a request would wait for the lock, which takes 5 s on the real server. */
 function wouldWait(
   { database, streams }: ModelServer,
-  own: string | undefined,
+  ownBaton: string | undefined,
   { requests }: ModelExchange,
 ): boolean {
   const { holder } = database
-  const id = Number(own?.split('.')[0])
+  const id = Number(ownBaton?.split('.')[0])
   const isOwn = holder !== null && streams.get(id)?.connection === holder
   return holder !== null && !isOwn && /insert|begin|savepoint/i.test(JSON.stringify(requests))
 }
@@ -161,14 +165,14 @@ async function compare(seed: number): Promise<void> {
     requests: [...setup, { type: 'close' }],
   })
   const generator = new RequestGenerator(seeded(seed))
-  const done: ModelExchange[] = []
+  const sentExchanges: ModelExchange[] = []
   for (let at = 0; at < EXCHANGES; at++) {
     const exchange = generator.exchange()
-    const own = exchange.baton === 'newest' ? parties[0].newest(exchange.client) : undefined
-    if (wouldWait(server, own, exchange)) continue
-    done.push(exchange)
+    const ownBaton = exchange.baton === 'newest' ? parties[0].newest(exchange.client) : undefined
+    if (wouldWait(server, ownBaton, exchange)) continue
+    sentExchanges.push(exchange)
     const [model, real] = await Promise.all(parties.map((clients) => clients.sendRequest(exchange)))
-    expect(model, `seed ${seed}, at ${JSON.stringify(done.at(-1))}`).toEqual(real)
+    expect(model, `seed ${seed}, at ${JSON.stringify(sentExchanges.at(-1))}`).toEqual(real)
   }
   await parties[1].end()
 }
@@ -181,16 +185,16 @@ test.skipIf(isMissing)(
   },
 )
 
-/** A writer that blocks another one, and an idle stream. */
+/** Runs a writer that blocks another one, and leaves a stream idle. */
 async function passTime(clients: Clients, wait: (ms: number) => Promise<void>): Promise<unknown[]> {
   const sendRequest = (client: 0 | 1, baton: ModelExchange['baton'], ...sql: string[]): Promise<Reply> => {
-    const requests = sql.map((each) => ({ type: 'execute', stmt: { sql: each } }))
+    const requests = sql.map((text) => ({ type: 'execute', stmt: { sql: text } }))
     return clients.sendRequest({ client, route: '/v3/pipeline', baton, requests })
   }
   const responses = [await sendRequest(0, 'none', 'begin immediate', 'insert into t values (1)')]
-  const waiting = sendRequest(1, 'none', 'insert into t values (2)')
+  const blockedRequest = sendRequest(1, 'none', 'insert into t values (2)')
   await wait(5_300)
-  responses.push(await waiting)
+  responses.push(await blockedRequest)
   responses.push(await sendRequest(0, 'newest', 'insert into t values (3)', 'insert into t values (4)'))
   responses.push(await sendRequest(1, 'newest', 'begin', 'select a from t order by rowid'))
   await wait(11_300)

@@ -10,7 +10,7 @@ const DELAYS = [1, 1, 1, 1, 2, 2, 0, 5, 20, 100]
 const NEVER = new Promise<never>(() => {})
 
 /** A request as observed in flight, for oracles. */
-export interface SeenRequest {
+export interface ObservedRequest {
   readonly client: number
   readonly path: string
   readonly body: string
@@ -18,7 +18,7 @@ export interface SeenRequest {
   readonly fault: Fault | null
   /** When its `fetch` settled. */
   respondedAt: number
-  /** Turso's engine ran none of it, so it may be sent again. */
+  /** Whether Turso's engine ran none of it, so that it may be sent again. */
   isRejected: boolean
 }
 
@@ -26,7 +26,7 @@ type Reply = Awaited<ReturnType<Fetch>>
 
 /** The network between clients and server. Every request has a number, which determines its faults and delays. */
 export class Network {
-  readonly seen: SeenRequest[] = []
+  readonly requests: ObservedRequest[] = []
   /** Numbers of the rows that a request wrote twice. */
   readonly repeated = new Set<number>()
   /** Those whose request did not continue a stream. */
@@ -49,16 +49,16 @@ export class Network {
 
   /** Faults that have occurred. */
   get hits(): number {
-    return this.seen.filter(({ fault }) => fault !== null).length
+    return this.requests.filter(({ fault }) => fault !== null).length
   }
 
-  /** The `fetch` of a client. */
-  fetchOf(client: number, plan: ClientPlan): Fetch {
+  /** Creates the `fetch` of a client. */
+  createFetch(client: number, plan: ClientPlan): Fetch {
     return (url, { headers, body = '', signal }) => {
-      const number = this.seen.length
+      const number = this.requests.length
       const { pathname } = new URL(url)
       const fault = (!this.isFaultFree && this.#faults.get(number)) || null
-      const seen: SeenRequest = {
+      const request: ObservedRequest = {
         client,
         path: pathname,
         body,
@@ -67,32 +67,32 @@ export class Network {
         respondedAt: Infinity,
         isRejected: false,
       }
-      this.seen.push(seen)
+      this.requests.push(request)
       const token = headers['authorization']?.replace('Bearer ', '') ?? null
       const exchange = new Exchange(this, number, fault, plan.ignoresAbort ? null : signal)
       this.inFlight += 1
       return exchange.run({ path: pathname, token, body }).finally(() => {
         this.inFlight -= 1
-        seen.respondedAt = this.#world.now
+        request.respondedAt = this.#world.now
       })
     }
   }
 
-  /** A number that is the same in every run of the history. */
-  chance(number: number, what: number, choices: number): number {
+  /** Returns a number that is the same in every run of the history. */
+  chance(number: number, salt: number, choices: number): number {
     if (this.#seed === 0) return 0
-    let mixed = Math.imul(this.#seed ^ (number * 0x9e3779b1), 0x85ebca6b) ^ Math.imul(what + 1, 0xc2b2ae35)
-    mixed = Math.imul(mixed ^ (mixed >>> 15), 0x2c1b3c6d)
-    mixed = Math.imul(mixed ^ (mixed >>> 12), 0x297a2d39)
-    return ((mixed ^ (mixed >>> 15)) >>> 0) % choices
+    let hash = Math.imul(this.#seed ^ (number * 0x9e3779b1), 0x85ebca6b) ^ Math.imul(salt + 1, 0xc2b2ae35)
+    hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d)
+    hash = Math.imul(hash ^ (hash >>> 12), 0x297a2d39)
+    return ((hash ^ (hash >>> 15)) >>> 0) % choices
   }
 
-  /** Waits while a request is in flight. */
-  async travel(number: number, way: number): Promise<void> {
+  /** Waits for the network delay of a request or response. */
+  async travel(number: number, leg: number): Promise<void> {
     if (this.isFaultFree) return
-    const ms = DELAYS[this.chance(number, way, DELAYS.length)] as number
+    const ms = DELAYS[this.chance(number, leg, DELAYS.length)] as number
     if (ms > 0) await this.#world.sleep(ms)
-    await microtasks(this.chance(number, way + 1, 6))
+    await microtasks(this.chance(number, leg + 1, 6))
   }
 
   sleep(ms: number): Promise<void> {
@@ -137,7 +137,6 @@ class Exchange {
     })
   }
 
-  /** @param ways how many of its responses' delays are used */
   async #exchange(request: ServerRequest): Promise<Reply> {
     const network = this.#network
     const { kind, value = 0 } = this.#fault ?? { kind: null }
@@ -165,7 +164,7 @@ class Exchange {
     const isRejected = /"message":"(?:database is locked|prepare failed: near "READONLY")/.test(
       body.replaceAll('\\"', '"'),
     )
-    Object.assign(network.seen[this.#number] as SeenRequest, { isRejected })
+    Object.assign(network.requests[this.#number] as ObservedRequest, { isRejected })
     await network.travel(this.#number, 3)
     if (kind === 'late') await network.sleep(value)
     if (/^(response lost|no response|refused after|foreign response)$/.test(kind ?? ''))
@@ -173,7 +172,7 @@ class Exchange {
     if (kind === 'response lost') throw new Error('connection reset before the response arrived')
     if (kind === 'no response') return await NEVER
     if (kind === 'refused after') return textResponse(value, JSON.stringify({ error: 'gateway' }))
-    if (kind === 'foreign response') return textResponse(200, foreign(reply.body, value))
+    if (kind === 'foreign response') return textResponse(200, makeForeignBody(reply.body, value))
     return this.#shape(reply)
   }
 
@@ -203,14 +202,14 @@ class Exchange {
       headers: { get: () => null },
       text: () => this.#untilAborted(text()),
     }
-    return { ...reply, body: lines ? this.#stream(lines) : streamOf(part, kind === 'cut') }
+    return { ...reply, body: lines ? this.#stream(lines) : toStream(part, kind === 'cut') }
   }
 
-  /** The lines of a cursor, a few at a time, as they are read. */
+  /** Sends the lines of a cursor, a few at a time, as they are read. */
   #stream(lines: AsyncGenerator<string, void, undefined>): ReadableStream<Uint8Array> {
     const network = this.#network
     const { kind, value = 0.5 } = this.#fault ?? { kind: null }
-    const most = [1, 2, 3, 100][network.chance(this.#number, 6, 4)] as number
+    const maxLines = [1, 2, 3, 100][network.chance(this.#number, 6, 4)] as number
     const cutAt = kind === 'cut' || kind === 'cut silently' ? Math.floor(value * 10) : Infinity
     let count = 0
     // a step that has not begun does not end either
@@ -218,7 +217,7 @@ class Exchange {
     const encoder = new TextEncoder()
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
       let text = ''
-      for (let at = 0; at < most; at++) {
+      for (let at = 0; at < maxLines; at++) {
         const line = count >= cutAt ? { done: true as const, value: undefined } : await lines.next()
         if (line.done) {
           if (text) controller.enqueue(encoder.encode(text))
@@ -254,10 +253,10 @@ async function drain(lines: ServerResponse['lines']): Promise<void> {
 }
 
 function textResponse(status: number, body: string): Reply {
-  return { status, headers: { get: () => null }, text: async () => body, body: streamOf(body, false) }
+  return { status, headers: { get: () => null }, text: async () => body, body: toStream(body, false) }
 }
 
-function streamOf(text: string, isCut: boolean): ReadableStream<Uint8Array> {
+function toStream(text: string, isCut: boolean): ReadableStream<Uint8Array> {
   return new ReadableStream({
     start(controller) {
       controller.enqueue(new TextEncoder().encode(text))
@@ -267,20 +266,20 @@ function streamOf(text: string, isCut: boolean): ReadableStream<Uint8Array> {
   })
 }
 
-/** JSON that does not fit this request, as a proxy or another service may send. */
-function foreign(body: string, which: number): string {
+/** Returns JSON that does not belong to this request, as a proxy or another service may send it. */
+function makeForeignBody(body: string, which: number): string {
   const results = (JSON.parse(body || '{}') as { results?: unknown[] }).results?.length ?? 0
-  const all = (value: unknown): string =>
+  const repeatResult = (value: unknown): string =>
     JSON.stringify({ baton: null, base_url: null, results: Array.from({ length: results }, () => value) })
   const forms = [
     '{}',
     '[]',
     'null',
-    all(null),
-    all({ type: 'ok' }),
-    all({ type: 'error', error: {} }),
-    all({ type: 'error', error: { message: 'mailbox full', code: 'NO_SUCH_CODE' } }),
-    all({ type: 'ok', response: { type: 'batch', result: { step_results: [], step_errors: [] } } }),
+    repeatResult(null),
+    repeatResult({ type: 'ok' }),
+    repeatResult({ type: 'error', error: {} }),
+    repeatResult({ type: 'error', error: { message: 'mailbox full', code: 'NO_SUCH_CODE' } }),
+    repeatResult({ type: 'ok', response: { type: 'batch', result: { step_results: [], step_errors: [] } } }),
     JSON.stringify({ baton: null, base_url: null, results: [] }),
     '{"error":"try again"}',
   ]

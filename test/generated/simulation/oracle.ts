@@ -1,4 +1,4 @@
-import { type Group, groupsOf } from './expected-rows.ts'
+import { type Group, getGroups } from './expected-rows.ts'
 import type { Call } from './ledger.ts'
 import type { Commit } from './model-database.ts'
 import type { Network } from './network.ts'
@@ -22,24 +22,25 @@ export function checkRows(
   commits: readonly Commit[],
   rejections: Rejections,
 ): string[] {
-  const groups = groupsOf(program.ledger.scopes)
-  const mistakes: string[] = []
+  const groups = getGroups(program.ledger.scopes)
+  const violations: string[] = []
   const owners = new Map<number, Group>()
   for (const group of groups) for (const tag of group.tags) owners.set(tag, group)
-  const found = new Map<Group, Commit[]>()
+  const commitsByGroup = new Map<Group, Commit[]>()
   for (const commit of commits) {
     const owner = owners.get(commit.tags[0] as number)
     if (!owner) {
-      mistakes.push(`exists, but was not written by a call that may have written it: ${commit.tags.join()}`)
+      violations.push(`exists, but was not written by a call that may have written it: ${commit.tags.join()}`)
       continue
     }
     const outsiders = commit.tags.filter((tag) => owners.get(tag) !== owner)
     if (outsiders.length > 0)
-      mistakes.push(`${owner.name}: committed together with ${outsiders.join()}, which do not belong to it`)
-    found.set(owner, [...(found.get(owner) ?? []), commit])
+      violations.push(`${owner.name}: committed together with ${outsiders.join()}, which do not belong to it`)
+    commitsByGroup.set(owner, [...(commitsByGroup.get(owner) ?? []), commit])
   }
-  for (const group of groups) mistakes.push(...checkGroup(group, found.get(group) ?? [], network, rejections))
-  return mistakes
+  for (const group of groups)
+    violations.push(...checkGroup(group, commitsByGroup.get(group) ?? [], network, rejections))
+  return violations
 }
 
 function checkGroup(
@@ -49,12 +50,12 @@ function checkGroup(
   { expires, rejectsWriters }: Rejections,
 ): string[] {
   const { name, tags, optional, must } = group
-  const needed = tags.filter((tag) => !optional.has(tag))
+  const required = tags.filter((tag) => !optional.has(tag))
   if (commits.length === 0)
-    return must === 'exist' && needed.length > 0
-      ? [`${name}: acknowledged, but missing: ${needed.join()}`]
+    return must === 'exist' && required.length > 0
+      ? [`${name}: acknowledged, but missing: ${required.join()}`]
       : []
-  // a proxy that sends a request twice may receive a rejection of the second copy; on a stream, its baton would reveal it
+  // a proxy that sends a request twice may receive a rejection of the second copy; on a stream, the baton would reveal this
   const isRejectedDuplicate = tags.some(
     (tag) =>
       (expires && network.repeated.has(tag)) || (rejectsWriters && network.repeatedWithoutBaton.has(tag)),
@@ -62,22 +63,22 @@ function checkGroup(
   if (must === 'not exist' && isRejectedDuplicate) return []
   if (must === 'not exist')
     return [`${name}: must not exist, but does: ${commits.map((commit) => commit.tags.join()).join(' and ')}`]
-  const mistakes: string[] = []
+  const violations: string[] = []
   if (commits.length > 1 && !tags.some((tag) => network.repeated.has(tag)))
-    mistakes.push(
-      `${name}: there ${commits.length} times: ${commits.map((each) => each.tags.join()).join(' and ')}`,
+    violations.push(
+      `${name}: exists ${commits.length} times: ${commits.map((commit) => commit.tags.join()).join(' and ')}`,
     )
   for (const commit of commits) {
-    const missing = needed.filter((tag) => !commit.tags.includes(tag))
+    const missing = required.filter((tag) => !commit.tags.includes(tag))
     if (missing.length > 0)
-      mistakes.push(`${name}: torn: ${missing.join()} is missing, but ${commit.tags.join()} exists`)
+      violations.push(`${name}: torn: ${missing.join()} is missing, but ${commit.tags.join()} exists`)
     const order = commit.tags.filter((tag) => tags.includes(tag)).map((tag) => tags.indexOf(tag))
     if (order.some((at, index) => index > 0 && at < (order[index - 1] as number)))
-      mistakes.push(`${name}: not in the order of the calls: ${commit.tags.join()}`)
+      violations.push(`${name}: not in the order of the calls: ${commit.tags.join()}`)
   }
-  return mistakes
+  return violations
 }
 
-/** The name of a call in messages. */
-export const nameOf = (call: Call): string =>
-  `call ${call.id} (${call.what}${call.sql.length > 0 ? ` ${call.sql.join(', ')}` : ''}) at ${call.at} ms`
+/** Returns the name of a call in messages. */
+export const callName = (call: Call): string =>
+  `call ${call.id} (${call.operation}${call.sql.length > 0 ? ` ${call.sql.join(', ')}` : ''}) at ${call.at} ms`

@@ -4,7 +4,7 @@ import type { Mode } from './history.ts'
 /** The kinds of events in a history: each profile omits most of them, so that the others often coincide. */
 export interface Profile {
   readonly faults: number
-  readonly givesUp: boolean
+  readonly aborts: boolean
   readonly hasTimes: boolean
   readonly closes: boolean
   readonly sleeps: readonly number[]
@@ -33,7 +33,7 @@ export function makeProfile(choose: Chooser): Profile {
   const isQuiet = choose.chance(0.04)
   return {
     faults: isFaulty ? choose.pick([1, 2, 2, 5]) : 0,
-    givesUp: choose.chance(0.3),
+    aborts: choose.chance(0.3),
     hasTimes: choose.chance(0.15),
     closes: choose.chance(0.12),
     sleeps: choose.chance(0.7) ? [0, 1, 2, 5] : [1, 100, 1_000, 4_000, 5_000, 6_000, 11_000],

@@ -12,12 +12,12 @@ import {
   type Transaction,
 } from '@batonsql/core'
 import { CallTracker, type Options } from './call-tracker.ts'
-import { type History, type Sql, type Step, type Task, wholeOf } from './history.ts'
+import { getTransactionRange, type History, type Sql, type Step, type Task } from './history.ts'
 import { type Call, Ledger, type Scope } from './ledger.ts'
 import type { Network } from './network.ts'
 import { type OrmHandle, ormTransaction } from './orm-transactions.ts'
 import { PlannedError } from './planned-error.ts'
-import { markOf, statementText } from './statement-texts.ts'
+import { callMark, statementText } from './statement-texts.ts'
 import { microtasks, type World } from './world.ts'
 
 type Handle = Client | Transaction | Stream | OrmHandle
@@ -30,7 +30,7 @@ interface Place {
   readonly outer: Place | null
   /** Calls to be awaited by the next `gather`. */
   readonly later: Promise<unknown>[]
-  /** The loop over rows around the steps, by its transaction or stream. */
+  /** The transaction or stream whose rows the surrounding loop reads; null outside a loop. */
   readonly reading: Scope | null
 }
 
@@ -58,7 +58,7 @@ export class Program {
       Reflect.deleteProperty(options, 'ignoresAbort')
       return createClient({
         url: `http://server${at}.test`,
-        fetch: network.fetchOf(at, plan),
+        fetch: network.createFetch(at, plan),
         ...options,
         ...(coalesces && { coalesce }),
         ...(observes && { observe: (event) => void this.events.push(event) }),
@@ -78,7 +78,7 @@ export class Program {
     }
   }
 
-  /** Signals that were handed out. */
+  /** Signals passed to calls. */
   get signals(): CallTracker['signals'] {
     return this.#calls.signals
   }
@@ -93,7 +93,7 @@ export class Program {
   }
 
   /** Runs steps after the tasks. */
-  async act(client: number, steps: readonly Step[]): Promise<void> {
+  async runSteps(client: number, steps: readonly Step[]): Promise<void> {
     await this.#task({ client, atMs: 0, steps })
   }
 
@@ -123,13 +123,13 @@ export class Program {
       case 'ticks':
         return await microtasks(step.count)
       case 'gather': {
-        const later = place.later.splice(0)
-        if (step.catches) await Promise.allSettled(later)
-        else await Promise.all(later)
+        const pendingCalls = place.later.splice(0)
+        if (step.catches) await Promise.allSettled(pendingCalls)
+        else await Promise.all(pendingCalls)
         return
       }
       case 'together': {
-        const calls = step.steps.map((each) => this.#step(each, place))
+        const calls = step.steps.map((inner) => this.#step(inner, place))
         if (step.catches) await Promise.allSettled(calls)
         else await Promise.all(calls)
         return
@@ -231,7 +231,7 @@ export class Program {
           return (handle as Stream).chain(texts, options)
         case 'script': {
           const script = list.map((sql, at) => statementText(sql, call.tags[at] ?? 0, call.id))
-          const [from, to] = wholeOf(step) ?? []
+          const [from, to] = getTransactionRange(step) ?? []
           if (from !== undefined) script.splice(from, 0, 'begin')
           if (to !== undefined) script.splice(to + 1, 0, 'commit')
           return executeMultiple(db, `${script.join(';\n')};\n`, options)
@@ -247,7 +247,7 @@ export class Program {
     const text = statementText(sql, sql === 'parent' ? this.#lastChild : tag, call.id)
     // half of the values are passed as arguments
     return sql === 'insert' && tag % 2 === 1 && !call.scope.isOrm
-      ? { sql: `insert into t values (?) ${markOf(call.id)}`, args: [tag] }
+      ? { sql: `insert into t values (?) ${callMark(call.id)}`, args: [tag] }
       : text
   }
 
@@ -260,12 +260,12 @@ export class Program {
     place: Place,
   ): Promise<unknown[]> {
     const rows: unknown[] = []
-    const inside = { ...place, later: [], reading: call.scope.root }
-    const all = 'rows' in handle ? handle.rows(sql as string) : readRows(handle, sql, undefined, options)
-    for await (const { a } of all) {
+    const innerPlace = { ...place, later: [], reading: call.scope.root }
+    const allRows = 'rows' in handle ? handle.rows(sql as string) : readRows(handle, sql, undefined, options)
+    for await (const { a } of allRows) {
       rows.push(a)
       try {
-        if (rows.length === 1 && step.steps) await this.#steps(step.steps, inside)
+        if (rows.length === 1 && step.steps) await this.#steps(step.steps, innerPlace)
         if (rows.length === step.take && step.throws) throw new PlannedError('thrown in a loop over rows')
       } catch (error) {
         call.loopError = error
@@ -360,7 +360,7 @@ export class Program {
     })
   }
 
-  /** Makes a call that takes effect at once, and is sent with the next statement. */
+  /** Makes a call that takes effect at once and is sent with the next statement. */
   #control(
     step: Extract<Step, { do: 'begin' | 'mark' | 'undo' | 'forget' }>,
     { scope, handle }: Place,
@@ -381,9 +381,9 @@ export class Program {
 }
 
 /** Whether a handle has a method: a shrunk history may have steps in places where they are not possible. */
-function isPossible({ do: what }: Step, { kind, isOrm }: Scope): boolean {
-  if (isOrm && /^(batch|rollback)$/.test(what)) return false
-  if (what === 'savepoint') return kind === 'transaction' || kind === 'savepoint'
-  if (what === 'rollback') return kind !== 'client'
-  return kind === 'stream' || !/^(chain|begin|mark|undo|forget|commit|close stream)$/.test(what)
+function isPossible({ do: operation }: Step, { kind, isOrm }: Scope): boolean {
+  if (isOrm && /^(batch|rollback)$/.test(operation)) return false
+  if (operation === 'savepoint') return kind === 'transaction' || kind === 'savepoint'
+  if (operation === 'rollback') return kind !== 'client'
+  return kind === 'stream' || !/^(chain|begin|mark|undo|forget|commit|close stream)$/.test(operation)
 }

@@ -1,4 +1,4 @@
-import { checkErrors, QUICK_MS, slownessIn } from './allowed-errors.ts'
+import { checkErrors, getSlowness, QUICK_MS } from './allowed-errors.ts'
 import { checkEvents } from './check-events.ts'
 import { checkOutcomes } from './check-outcomes.ts'
 import { checkReads } from './check-reads.ts'
@@ -9,7 +9,7 @@ import type { History, Step } from './history.ts'
 import type { Call } from './ledger.ts'
 import { ModelServer } from './model-server.ts'
 import { Network } from './network.ts'
-import { checkRows, nameOf } from './oracle.ts'
+import { callName, checkRows } from './oracle.ts'
 import { Program } from './program.ts'
 import { World } from './world.ts'
 
@@ -21,7 +21,7 @@ const FOLLOW_UP_MS = 100
 const LONG_MS = 1_100
 /** Number of write transactions of one client on the server at a time. */
 const WRITE_TRANSACTIONS = 2
-/** Time for the work of a client after its calls have settled: aborted requests, and the closing of streams. */
+/** Time for a client's work after its calls have settled: aborted requests, and the closing of streams. */
 const REST_MS = 3_500
 /** Slightly longer than a client holds its write lock for a stream whose close request gets no response, in ms. */
 const LOST_CLOSE_MS = 12_500
@@ -31,7 +31,7 @@ const FAULTY_REST_MS = 300_000
 /** The outcome of a history. */
 export interface Outcome {
   /** Violations; empty if there are none. */
-  readonly mistakes: readonly string[]
+  readonly violations: readonly string[]
   readonly requests: number
   readonly calls: number
   /** All events, as text to read. */
@@ -46,10 +46,10 @@ export async function runHistory(history: History): Promise<Outcome> {
   const network = new Network(world, server, history)
   const program = new Program(world, network, history)
   const run = new Run(world, server, network, program, history)
-  const mistakes = await run.run()
+  const violations = await run.run()
   return {
-    mistakes,
-    requests: network.seen.length,
+    violations,
+    requests: network.requests.length,
     calls: program.ledger.calls.length,
     report: () => run.report(),
   }
@@ -61,10 +61,10 @@ class Run {
   readonly #network: Network
   readonly #program: Program
   readonly #history: History
-  readonly #mistakes: string[] = []
-  /** The first call and request after those of the history. */
-  #afterwards = Infinity
-  #requestsAfterwards = Infinity
+  readonly #violations: string[] = []
+  /** The first call after those of the history; below, the first request. */
+  #firstFollowUpCall = Infinity
+  #firstFollowUpRequest = Infinity
 
   // oxlint-disable-next-line max-params
   constructor(world: World, server: ModelServer, network: Network, program: Program, history: History) {
@@ -83,13 +83,13 @@ class Run {
     if (!(await this.#world.runUntil(() => program.isSettled, HORIZON_MS))) this.#reportPending()
     else {
       const { ledger } = program
-      this.#mistakes.push(...checkRequests(this.#network, this.#history, ledger.calls))
-      await this.#rest()
+      this.#violations.push(...checkRequests(this.#network, this.#history, ledger.calls))
+      await this.#settle()
       await this.#followUp()
       await this.#close()
-      this.#mistakes.push(...checkEvents(program.events))
+      this.#violations.push(...checkEvents(program.events))
     }
-    this.#mistakes.push(
+    this.#violations.push(
       ...this.#world.uncaught.map((error) => `uncaught: ${String((error as Error)?.stack ?? error)}`),
       ...checkRows(program, this.#network, this.#server.database.commits, {
         expires: (this.#history.events ?? []).some(({ kind }) => kind === 'token expires'),
@@ -101,7 +101,7 @@ class Run {
       ...checkRetries(program, this.#network, this.#history),
       ...checkErrors(program, this.#network, this.#history),
     )
-    return this.#mistakes
+    return this.#violations
   }
 
   /**
@@ -114,16 +114,18 @@ class Run {
     if (this.#history.server.isTursodb && this.#hasLongSleeps) return
     const { database, streams } = this.#server
     // without a queue on the server, no transaction waits there
-    const most = this.#history.server.isTursodb ? 1 : WRITE_TRANSACTIONS
-    if (streams.size >= most && (database.holder !== null || this.#hasModes)) return
+    const maxStreams = this.#history.server.isTursodb ? 1 : WRITE_TRANSACTIONS
+    if (streams.size >= maxStreams && (database.holder !== null || this.#hasModes)) return
     const isFirst = (call: Call): boolean =>
       call.state === 'pending' &&
-      call.what === 'execute' &&
+      call.operation === 'execute' &&
       call.scope.kind === 'transaction' &&
       call.scope.calls[0] === call
     const waiting = this.#program.ledger.calls.find(isFirst)
     if (waiting)
-      this.#mistakes.push(`${nameOf(waiting)}: waits at ${this.#world.now} ms, although nothing blocks it`)
+      this.#violations.push(
+        `${callName(waiting)}: waits at ${this.#world.now} ms, although nothing blocks it`,
+      )
   }
 
   /** Transactions that hold a write permit may not hold the lock yet. */
@@ -143,8 +145,8 @@ class Run {
 
   #reportPending(): void {
     const pending = this.#program.ledger.calls.filter(({ state }) => state === 'pending')
-    const why = `${HORIZON_MS / 1_000} s`
-    this.#mistakes.push(`not settled within ${why}: ${pending.map(nameOf).join('; ') || 'a task'}`)
+    const limit = `${HORIZON_MS / 1_000} s`
+    this.#violations.push(`not settled within ${limit}: ${pending.map(callName).join('; ') || 'a task'}`)
   }
 
   get #isFaulty(): boolean {
@@ -152,8 +154,8 @@ class Run {
     return this.#network.hits > 0 || events.length > 0 || clients.some(({ token }) => token?.fails)
   }
 
-  /** Aborted requests end on their own, and so do streams whose close request was lost. */
-  async #rest(): Promise<void> {
+  /** Waits until aborted requests have ended, and the streams whose close request was lost. */
+  async #settle(): Promise<void> {
     this.#network.isFaultFree = true
     this.#server.isFaultFree = true
     this.#server.token = null
@@ -163,43 +165,44 @@ class Run {
     await this.#world.runUntil(() => false, this.#world.now + restMs)
     if (this.#isFaulty) await this.#world.runUntil(() => streams.size === 0, this.#world.now + FAULTY_REST_MS)
     if (this.#isFaulty || JSON.stringify(this.#history).includes('"staysOpen"')) return
-    const isQuick = slownessIn(this.#program, this.#history) < QUICK_MS
-    if (isQuick && database.steals > 0) this.#mistakes.push('a writer waited for the lock until its timeout')
+    const isQuick = getSlowness(this.#program, this.#history) < QUICK_MS
+    if (isQuick && database.steals > 0)
+      this.#violations.push('a writer waited for the lock until its timeout')
     // a BEGIN that waited longer than an aborted call may take to finish still gets the lock
-    if (database.holder && (isQuick || !this.#givesUp))
-      this.#mistakes.push('the write lock is still held at the end')
-    if (this.#givesUp) return
+    if (database.holder && (isQuick || !this.#mayLeaveRequests))
+      this.#violations.push('the write lock is still held at the end')
+    if (this.#mayLeaveRequests) return
     if (streams.size > 0)
-      this.#mistakes.push(`${streams.size} streams are still open on the server at the end`)
+      this.#violations.push(`${streams.size} streams are still open on the server at the end`)
     if (
       this.#server.expiries > 0 &&
       !this.#hasLongSleeps &&
       !this.#program.ledger.calls.some(({ mistake }) => mistake)
     )
-      this.#mistakes.push(`${this.#server.expiries} streams were left for the server to close`)
+      this.#violations.push(`${this.#server.expiries} streams were left for the server to close`)
   }
 
   /** Checks that the client holds no resources, and works like a new one. */
   async #followUp(): Promise<void> {
-    this.#afterwards = this.#program.ledger.calls.length
-    this.#requestsAfterwards = this.#network.seen.length
+    this.#firstFollowUpCall = this.#program.ledger.calls.length
+    this.#firstFollowUpRequest = this.#network.requests.length
     for (const client of this.#history.clients.keys()) {
-      if (this.#program.clientScopes[client]?.calls.some(({ what }) => what === 'close')) continue
+      if (this.#program.clientScopes[client]?.calls.some(({ operation }) => operation === 'close')) continue
       const before = this.#program.ledger.calls.length
       const from = this.#world.now
       await this.#follow(client, AFTER_HISTORY)
       const calls = this.#program.ledger.calls.slice(before)
       for (const call of calls.filter(({ state, inner }) => state !== 'ok' && inner.length === 0))
-        this.#mistakes.push(`afterwards ${nameOf(call)} ${call.state}: ${String(call.error)}`)
+        this.#violations.push(`afterwards ${callName(call)} ${call.state}: ${String(call.error)}`)
       const tookMs = this.#world.now - from
-      const isDelayed = this.#givesUp && slownessIn(this.#program, this.#history) >= QUICK_MS
+      const isDelayed = this.#mayLeaveRequests && getSlowness(this.#program, this.#history) >= QUICK_MS
       if (tookMs > FOLLOW_UP_MS && !isDelayed)
-        this.#mistakes.push(`client ${client} then took ${tookMs} ms for three calls`)
+        this.#violations.push(`client ${client} then took ${tookMs} ms for three calls`)
     }
   }
 
   async #follow(client: number, steps: readonly Step[]): Promise<void> {
-    void this.#program.act(client, steps)
+    void this.#program.runSteps(client, steps)
     if (!(await this.#world.runUntil(() => this.#program.isSettled, this.#world.now + HORIZON_MS)))
       this.#reportPending()
   }
@@ -209,21 +212,21 @@ class Run {
       const from = this.#world.now
       await this.#follow(client, [{ do: 'close' }])
       const tookMs = this.#world.now - from
-      if (tookMs > 3_000) this.#mistakes.push(`close() of client ${client} took ${tookMs} ms`)
+      if (tookMs > 3_000) this.#violations.push(`close() of client ${client} took ${tookMs} ms`)
     }
     await this.#world.runUntil(() => this.#world.clientTimers === 0, this.#world.now + REST_MS)
     if (this.#world.clientTimers > 0)
-      this.#mistakes.push(`${this.#world.clientTimers} timers are still set at the end`)
+      this.#violations.push(`${this.#world.clientTimers} timers are still set at the end`)
     const { signals } = this.#program
     const listeners = signals.filter(
       ({ listeners, controller }) => listeners > 0 && !controller.signal.aborted,
     )
     if (listeners.length > 0)
-      this.#mistakes.push(`${listeners.length} signals still have listeners at the end`)
+      this.#violations.push(`${listeners.length} signals still have listeners at the end`)
   }
 
-  /** After an aborted read, the server has to close its stream. */
-  get #givesUp(): boolean {
+  /** Whether reads may be aborted: the server then has to close their streams. */
+  get #mayLeaveRequests(): boolean {
     const text = JSON.stringify(this.#history)
     const leavesRows = text.includes('"do":"rows"') && /"wait"|"together"/.test(text)
     return leavesRows || /"(abortMs|abortTicks|timeoutMs|requestTimeoutMs)"|"do":"close"/.test(text)
@@ -236,28 +239,28 @@ class Run {
   report(): string {
     const lines: [number, string][] = []
     for (const call of this.#program.ledger.calls) {
-      if (call.id >= this.#afterwards) break
+      if (call.id >= this.#firstFollowUpCall) break
       lines.push([
         call.at,
-        `${nameOf(call)} ${call.tags.filter((tag) => tag !== null).join()} on scope ${call.scope.id}`,
+        `${callName(call)} ${call.tags.filter((tag) => tag !== null).join()} on scope ${call.scope.id}`,
       ])
-      lines.push([call.settledAt, `${nameOf(call)} ${call.state} ${responseOf(call)}`])
+      lines.push([call.settledAt, `${callName(call)} ${call.state} ${describeError(call)}`])
     }
-    for (const [at, request] of this.#network.seen.entries())
-      if (at < this.#requestsAfterwards)
+    for (const [at, request] of this.#network.requests.entries())
+      if (at < this.#firstFollowUpRequest)
         lines.push([
           request.at,
           `  request ${at} ${request.path} ${request.fault?.kind ?? ''} ${request.body}`,
         ])
     for (const { at, tags } of this.#server.database.commits) lines.push([at, `    committed ${tags.join()}`])
     return lines
-      .toSorted(([one], [other]) => one - other)
+      .toSorted(([a], [b]) => a - b)
       .map(([at, text]) => `${at} ms: ${text}`)
       .join('\n')
   }
 }
 
-const responseOf = (call: Call): string =>
+const describeError = (call: Call): string =>
   call.state === 'failed'
     ? `${String(call.error)} (${String((call.error as { outcome?: string })?.outcome)})`
     : ''

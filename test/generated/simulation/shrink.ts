@@ -3,7 +3,7 @@ import type { History } from './history.ts'
 type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json }
 
 /** The required parts of a history. */
-const KEPT = new Set([
+const REQUIRED_KEYS = new Set([
   'do',
   'kind',
   'seed',
@@ -19,41 +19,41 @@ const KEPT = new Set([
 
 /**
  * Shrinks a failing history as long as it still fails: fewer elements in every list, fewer properties, smaller numbers.
- * @param fails whether a history fails in the same way @param most how many are tried at most
+ * @param fails whether a history fails in the same way @param maxTries how many histories to try
  */
 export async function shrink(
   history: History,
   fails: (history: History) => Promise<boolean>,
-  most = 3_000,
+  maxTries = 3_000,
 ): Promise<History> {
-  let best = history
-  let tried = 0
+  let smallest = history
+  let tries = 0
   for (let isSmaller = true; isSmaller; ) {
     isSmaller = false
-    for (const smaller of smallerOnes(best as unknown as Json)) {
-      if ((tried += 1) > most) return best
+    for (const smaller of generateSmaller(smallest as unknown as Json)) {
+      if ((tries += 1) > maxTries) return smallest
       const candidate = smaller as unknown as History
       if (candidate.clients.length === 0 || !(await fails(candidate))) continue
-      best = candidate
+      smallest = candidate
       isSmaller = true
       break
     }
   }
-  return best
+  return smallest
 }
 
-/** All histories that are one step smaller, large steps first. */
-function* smallerOnes(value: Json, name = ''): Generator<Json> {
+/** Generates all histories that are one step smaller, large steps first. */
+function* generateSmaller(value: Json, name = ''): Generator<Json> {
   if (Array.isArray(value)) {
     const list = value as readonly Json[]
     for (let size = list.length; size >= 1; size = size >> 1)
       for (let at = 0; at + size <= list.length; at += size)
         if (name !== 'sql' || size < list.length) yield [...list.slice(0, at), ...list.slice(at + size)]
-    for (const [at, each] of list.entries()) {
+    for (const [at, element] of list.entries()) {
       // a step around others is replaced by them
-      const inner = (each as { steps?: readonly Json[] } | null)?.steps
+      const inner = (element as { steps?: readonly Json[] } | null)?.steps
       if (name === 'steps' && inner) yield [...list.slice(0, at), ...inner, ...list.slice(at + 1)]
-      for (const smaller of smallerOnes(each)) yield list.with(at, smaller)
+      for (const smaller of generateSmaller(element)) yield list.with(at, smaller)
     }
   } else if (typeof value === 'number') yield* smallerNumbers(value, name)
   else if (typeof value === 'string') {
@@ -61,12 +61,12 @@ function* smallerOnes(value: Json, name = ''): Generator<Json> {
   } else if (typeof value === 'object' && value !== null) {
     const object = value as { readonly [name: string]: Json }
     for (const key of Object.keys(object)) {
-      if (KEPT.has(key) || (key === 'sql' && true)) continue
+      if (REQUIRED_KEYS.has(key) || (key === 'sql' && true)) continue
       const { [key]: _, ...rest } = object
       yield rest
     }
-    for (const [key, each] of Object.entries(object))
-      for (const smaller of smallerOnes(each, key)) yield { ...object, [key]: smaller }
+    for (const [key, property] of Object.entries(object))
+      for (const smaller of generateSmaller(property, key)) yield { ...object, [key]: smaller }
   }
 }
 

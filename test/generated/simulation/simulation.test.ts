@@ -9,7 +9,7 @@ import { expect, test } from 'vitest'
 const HISTORIES = Number(process.env['SIMULATED_HISTORIES'] ?? 8_000)
 const SEED = process.env['SIMULATION_SEED'] ?? String(Math.floor(Math.random() * 2 ** 31))
 const PROGRAM = fileURLToPath(new URL('main.ts', import.meta.url))
-/** It takes a tenth of that on an otherwise idle machine. */
+/** Ten times as long as on an otherwise idle machine. */
 const MS_FOR_EACH = 30
 
 test(`${HISTORIES} simulated histories keep the guarantees of the client (SIMULATION_SEED=${SEED})`, {

@@ -13,24 +13,24 @@ const READS: ReadonlySet<Sql> = new Set([
 ])
 
 /** Returns the total time that a history's programs sleep or deadlock with themselves, in ms; other programs may wait for it. */
-export function slownessOf({ tasks, faults, server: { lagMs = 0 } }: History): number {
-  const late = faults.reduce(
+export function getProgramSlowness({ tasks, faults, server: { lagMs = 0 } }: History): number {
+  const faultMs = faults.reduce(
     (sum, { kind, value = 0 }) => sum + (/^(slow|late)$/.test(kind) ? 10 * value : 0),
     0,
   )
-  return tasks.reduce((sum, { atMs, steps }) => sum + atMs + slownessIn(steps, false), late + 30 * lagMs)
+  return tasks.reduce((sum, { atMs, steps }) => sum + atMs + sumSlowness(steps, false), faultMs + 30 * lagMs)
 }
 
-function slownessIn(steps: readonly Step[], isInside: boolean): number {
-  return steps.reduce((sum, step) => sum + slownessOfStep(step, isInside), 0)
+function sumSlowness(steps: readonly Step[], isInside: boolean): number {
+  return steps.reduce((sum, step) => sum + getStepSlowness(step, isInside), 0)
 }
 
-function slownessOfStep(step: Step, isInside: boolean): number {
+function getStepSlowness(step: Step, isInside: boolean): number {
   if (step.do === 'sleep') return step.ms
   const isContainer = step.do === 'transaction' || step.do === 'savepoint' || step.do === 'stream'
-  const inner = 'steps' in step && step.steps ? slownessIn(step.steps, isInside || isContainer) : 0
+  const inner = 'steps' in step && step.steps ? sumSlowness(step.steps, isInside || isContainer) : 0
   if (step.do === 'rows' && step.steps && isInside) return inner + SELF_WAIT_MS
-  // a call on the client, inside a transaction for which it has to wait
+  // a call on the client, made inside a transaction that it has to wait for
   const isOnClient =
     'on' in step ? step.on !== undefined : /^(script|transaction|stream|close|health)$/.test(step.do)
   const list = 'sql' in step ? [step.sql].flat() : []

@@ -1,12 +1,12 @@
 import type { Sql } from './history.ts'
 
 /** A comment that identifies the requests of a call. */
-export const markOf = (call: number): string => `/* call ${call} */`
+export const callMark = (call: number): string => `/* call ${call} */`
 
 /** The text of a statement. @param tag the number that it writes */
 export function statementText(sql: Sql, tag: number, call: number): string {
   const text = STATEMENT_TEXTS[sql](tag)
-  return hasMark(sql) ? `${text} ${markOf(call)}` : text
+  return hasMark(sql) ? `${text} ${callMark(call)}` : text
 }
 
 /** Whether the requests of a statement can be identified. The others are short, like handwritten statements. */

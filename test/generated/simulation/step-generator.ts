@@ -2,7 +2,7 @@ import type { Chooser } from './chooser.ts'
 import type { CallPlan, Sql, Step } from './history.ts'
 import { CALL_TIMES, type Profile } from './profile.ts'
 
-const GOOD: readonly Sql[] = [
+const VALID: readonly Sql[] = [
   'insert',
   'insert',
   'insert',
@@ -11,7 +11,14 @@ const GOOD: readonly Sql[] = [
   'commented select',
   'pragma',
 ]
-const BAD: readonly Sql[] = ['constraint', 'unparsable', 'missing table', 'or fail', 'or rollback', 'child']
+const FAILING: readonly Sql[] = [
+  'constraint',
+  'unparsable',
+  'missing table',
+  'or fail',
+  'or rollback',
+  'child',
+]
 
 /** Does not need the write lock as long as it does nothing. */
 const STALLING: Step = {
@@ -34,13 +41,13 @@ export class StepGenerator {
 
   /** How a call is made. */
   #call(): CallPlan {
-    const { parallel, givesUp, hasTimes } = this.#profile
+    const { parallel, aborts, hasTimes } = this.#profile
     const wait = this.#choose.chance(parallel) ? this.#choose.pick(['later', 'never'] as const) : undefined
     return {
       ...(wait && { wait }),
       ...(this.#choose.chance(0.5) && { catches: true }),
       ...(hasTimes && this.#choose.chance(0.2) && { timeoutMs: this.#choose.pick(CALL_TIMES) }),
-      ...(givesUp &&
+      ...(aborts &&
         this.#choose.chance(0.25) &&
         (this.#choose.chance(0.6)
           ? { abortMs: this.#choose.pick([-1, 1, 2, 3, 4, 5, 20, 200, 2_000]) }
@@ -51,10 +58,10 @@ export class StepGenerator {
   #sql(): Sql {
     if (this.#profile.onlyReads) return 'select'
     if (this.#choose.chance(this.#profile.large)) return 'large'
-    return this.#choose.chance(this.#profile.failing) ? this.#choose.pick(BAD) : this.#choose.pick(GOOD)
+    return this.#choose.chance(this.#profile.failing) ? this.#choose.pick(FAILING) : this.#choose.pick(VALID)
   }
 
-  /** A call that may not share a request or a response with others that depend on it. */
+  /** Returns a statement for a call that shares no request or response with calls that depend on it. */
   #standaloneSql(): Sql {
     const isUnreadable = !this.#profile.onlyReads && this.#choose.chance(this.#profile.failing / 4)
     return isUnreadable ? 'unreadable' : this.#sql()
@@ -79,7 +86,7 @@ export class StepGenerator {
     return { do: 'gather', ...(this.#choose.chance(0.5) && { catches: true }) }
   }
 
-  /** A step that a program performs with a client. */
+  /** Generates a step that a program performs with a client. */
   clientStep(): Step {
     if (this.#profile.onlyReads && this.#choose.chance(0.4)) return this.#stream()
     const at = this.#choose.int(100)
@@ -137,14 +144,14 @@ export class StepGenerator {
       }),
       ...(hasSteps && {
         steps: this.#choose.list(2, () =>
-          isOutside || this.#profile.misuses ? this.#inside() : this.#pause(),
+          isOutside || this.#profile.misuses ? this.#loopStep() : this.#pause(),
         ),
       }),
       ...this.#call(),
     }
   }
 
-  #inside(): Step {
+  #loopStep(): Step {
     return { do: 'execute', sql: this.#choose.pick(['insert', 'select']), ...this.#call() }
   }
 
@@ -219,7 +226,7 @@ export class StepGenerator {
             }
           : this.#pause()
     if (at < 79) return { do: 'rollback', ...this.#call() }
-    if (at < 82) return this.#profile.misuses ? this.#misuse(depth) : this.#elsewhere()
+    if (at < 82) return this.#profile.misuses ? this.#misuse(depth) : this.#callOnClient()
     if (at < 90) return this.#pause()
     if (at < 93) return { do: 'execute', sql: 'parent', ...this.#call() }
     return this.#gather()
@@ -235,7 +242,7 @@ export class StepGenerator {
   }
 
   /** Calls of the client in a transaction's callback that do not wait for the transaction, or are not awaited. */
-  #elsewhere(): Step {
+  #callOnClient(): Step {
     const read: Step = { do: 'execute', sql: this.#choose.pick(['select', 'commented select']), on: 'client' }
     const write: Step = { do: 'execute', sql: 'insert', on: 'client', wait: 'never' }
     return this.#choose.pick<Step>([
@@ -246,7 +253,7 @@ export class StepGenerator {
     ])
   }
 
-  /** A handle used in the wrong place. */
+  /** Uses a handle in the wrong place. */
   #misuse(depth: number): Step {
     const call = { ...this.#call(), timeoutMs: this.#choose.pick([20, 100]) }
     if (this.#choose.chance(0.3))

@@ -5,21 +5,21 @@ export interface WatchedSignal {
 }
 
 /** Creates a signal whose listeners are counted. */
-export function watchedSignal(): WatchedSignal {
+export function createWatchedSignal(): WatchedSignal {
   const controller = new AbortController()
   const watched = { controller, listeners: 0 }
   const { signal } = controller
-  const known = new Set<unknown>()
+  const listeners = new Set<unknown>()
   const add = signal.addEventListener.bind(signal)
   const remove = signal.removeEventListener.bind(signal)
   signal.addEventListener = (...args: Parameters<typeof add>): void => {
-    known.add(args[1])
-    watched.listeners = known.size
+    listeners.add(args[1])
+    watched.listeners = listeners.size
     add(...args)
   }
   signal.removeEventListener = (...args: Parameters<typeof remove>): void => {
-    known.delete(args[1])
-    watched.listeners = known.size
+    listeners.delete(args[1])
+    watched.listeners = listeners.size
     remove(...args)
   }
   return watched

@@ -15,11 +15,11 @@ const EPOCH = 1_700_000_000_000
 
 const { any } = AbortSignal
 const real = { setImmediate, performance: performance.now.bind(performance) }
-let current: World | null = null
+let currentWorld: World | null = null
 
 /**
- * The time, timers and randomness of one history. Time stands still while anything can happen, and then jumps to the next
- * timer, so that a history of hours takes milliseconds, and is the same each time.
+ * The time, timers and randomness of one history. Time stands still while code can run, and then jumps to the next timer, so
+ * that a history of hours takes milliseconds and is the same each time.
  */
 export class World {
   now = 0
@@ -81,15 +81,15 @@ export class World {
 
   #add(at: number, callback: () => void, isClients: boolean): Timer {
     const timer = { at, order: (this.#order += 1), callback, isClients }
-    let place = this.#timers.length
-    while (place > 0 && (this.#timers[place - 1] as Timer).at <= at) place -= 1
-    this.#timers.splice(place, 0, timer)
+    let index = this.#timers.length
+    while (index > 0 && (this.#timers[index - 1] as Timer).at <= at) index -= 1
+    this.#timers.splice(index, 0, timer)
     return timer
   }
 
   /**
    * Runs events until a condition is true.
-   * @returns whether it does; otherwise no events are left, or the time limit has passed
+   * @returns whether the condition became true; if not, no events are left, or the time limit has passed
    */
   async runUntil(isDone: () => boolean, until = Infinity): Promise<boolean> {
     for (;;) {
@@ -130,13 +130,13 @@ export async function microtasks(count: number): Promise<void> {
   for (let at = 0; at < count; at++) await Promise.resolve()
 }
 
-function worldOf(): World {
-  if (!current) throw new Error('no world was entered')
-  return current
+function getWorld(): World {
+  if (!currentWorld) throw new Error('no world was entered')
+  return currentWorld
 }
 
 /** The methods of node's timers. */
-function handleOf(timer: Timer): object {
+function createHandle(timer: Timer): object {
   const handle = { timer, ref: () => handle, unref: () => handle, hasRef: () => true }
   return handle
 }
@@ -153,7 +153,7 @@ function enter(world: World): void {
   // not every platform has AbortSignal.any
   if (world.hasAny) Object.assign(AbortSignal, { any })
   else Reflect.deleteProperty(AbortSignal, 'any')
-  current = world
+  currentWorld = world
 }
 
 /** Permanently replaces the clock, the timers and the random numbers of this process. */
@@ -162,18 +162,18 @@ function install(): void {
   isInstalled = true
   const globals = {
     setTimeout: (callback: (...args: unknown[]) => void, ms = 0, ...args: unknown[]) =>
-      handleOf(worldOf().setTimeout(() => callback(...args), ms)),
+      createHandle(getWorld().setTimeout(() => callback(...args), ms)),
     clearTimeout: clear,
     setImmediate: (callback: (...args: unknown[]) => void, ...args: unknown[]) =>
-      handleOf(worldOf().setImmediate(() => callback(...args))),
+      createHandle(getWorld().setImmediate(() => callback(...args))),
     clearImmediate: clear,
   }
   Object.assign(globalThis, globals)
-  Object.defineProperty(performance, 'now', { value: () => worldOf().now })
+  Object.defineProperty(performance, 'now', { value: () => getWorld().now })
   Object.defineProperty(performance, 'timeOrigin', { value: EPOCH })
-  Date.now = () => EPOCH + worldOf().now
-  Math.random = () => worldOf().random()
-  process.on('unhandledRejection', (reason) => worldOf().uncaught.push(reason))
+  Date.now = () => EPOCH + getWorld().now
+  Math.random = () => getWorld().random()
+  process.on('unhandledRejection', (reason) => getWorld().uncaught.push(reason))
 }
 
 /** The real time that has passed, in ms. */

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Client, createClient, readRows } from '@batonsql/core'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { accountFor } from '../../generated/faults/accounting.ts'
+import { runAccounting } from '../../generated/faults/accounting.ts'
 import { runListAppend } from '../../generated/faults/list-append.ts'
-import { drizzleLists, kyselyLists, ofCore } from '../../generated/faults/list-clients.ts'
+import { coreLists, drizzleLists, kyselyLists } from '../../generated/faults/list-clients.ts'
 import { tearTransactions } from '../../generated/faults/torn-transactions.ts'
 import { type Cluster, startCluster } from '../../support/cluster.ts'
 import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
@@ -131,7 +131,7 @@ describe('reads see earlier writes', () => {
 })
 
 test.each([
-  ['core', ofCore],
+  ['core', coreLists],
   ['Kysely', kyselyLists],
   ['Drizzle', drizzleLists],
 ])(
@@ -141,7 +141,7 @@ test.each([
     const clients = replicas.map((client) => ({ client, list: of(client) }))
     const report = await runListAppend(clients, primary, appends, seeded(seed), { order: 'session' })
     console.log(`lists of replicas through ${through}: ${JSON.stringify({ ...report, seed })}`)
-    expect(report.mistakes).toEqual([])
+    expect(report.violations).toEqual([])
     expect(report.cycles).toBe(0)
     expect(report.committed).toBeGreaterThan(0)
   },
@@ -336,16 +336,16 @@ test(
         await cluster.restartPrimary()
       }
     })()
-    const account = await accountFor(db, primary, writes, 8, seeded(seed), {
+    const account = await runAccounting(db, primary, writes, 8, seeded(seed), {
       beforeCounting: async () => {
         writing.abort()
         await killer
       },
     })
     console.log(
-      `accounting with ${kills} restarts of the primary: ${JSON.stringify({ ...account, mistakes: account.mistakes.length, seed })}`,
+      `accounting with ${kills} restarts of the primary: ${JSON.stringify({ ...account, violations: account.violations.length, seed })}`,
     )
-    expect(account.mistakes).toEqual([])
+    expect(account.violations).toEqual([])
     expect(kills).toBeGreaterThan(0)
     expect(account.acknowledged).toBeGreaterThan(0)
   },

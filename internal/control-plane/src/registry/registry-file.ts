@@ -28,12 +28,12 @@ export class RegistryFile {
 
   /** Executes one statement. */
   run(sql: string, values: readonly RegistryValue[] = []): void {
-    this.#open.prepare(sql).run(...values)
+    this.#openDatabase.prepare(sql).run(...values)
   }
 
   /** Returns the rows of a query. */
   all<Row>(sql: string, values: readonly RegistryValue[] = []): readonly Row[] {
-    return this.#open.prepare(sql).all(...values) as Row[]
+    return this.#openDatabase.prepare(sql).all(...values) as Row[]
   }
 
   /** Commits all changes, or none. @throws what `work` throws, after a rollback */
@@ -53,7 +53,7 @@ export class RegistryFile {
     if (this.#database.isOpen) this.#database.close()
   }
 
-  get #open(): DatabaseSync {
+  get #openDatabase(): DatabaseSync {
     if (!this.#database.isOpen) throw new Error('the registry is closed')
     return this.#database
   }

@@ -7,14 +7,14 @@ import { openOperatorAccount } from '../bootstrap.ts'
 import { REGISTRY_FILE, Registry } from './registry.ts'
 
 /** The contents of version 2 of the schema, for a server on which every feature was used once. */
-const EARLIER = new URL('../../../../test/fixtures/registry-2.sql', import.meta.url)
+const VERSION_2 = new URL('../../../../test/fixtures/registry-2.sql', import.meta.url)
 
 let directory: string
 
 beforeEach(async () => {
-  const created = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  directory = created
-  onTestFinished(() => rm(created, { recursive: true, force: true }))
+  const newDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  directory = newDirectory
+  onTestFinished(() => rm(newDirectory, { recursive: true, force: true }))
 })
 
 const user = (username: string) => ({ id: `id of ${username}`, username, name: 'N', email: 'e@x' })
@@ -68,15 +68,15 @@ test('a file of a newer version is rejected, and so is a file that is not a data
 })
 
 test('keeps usage recorded by version 3, and can split an hour between two organizations', async () => {
-  const before = await Registry.open(directory)
-  before.file.run('DROP TABLE usage_hour')
-  before.file.run(`CREATE TABLE usage_hour (
+  const oldRegistry = await Registry.open(directory)
+  oldRegistry.file.run('DROP TABLE usage_hour')
+  oldRegistry.file.run(`CREATE TABLE usage_hour (
     database TEXT NOT NULL, hour INTEGER NOT NULL, organization TEXT NOT NULL, rows_read INTEGER NOT NULL,
     rows_written INTEGER NOT NULL, bytes_synced INTEGER NOT NULL, PRIMARY KEY (database, hour)) WITHOUT ROWID`)
-  before.file.run('CREATE INDEX usage_hour_by_organization ON usage_hour (organization, hour)')
-  before.file.run("INSERT INTO usage_hour VALUES ('app', 7, 'mine', 1, 2, 3)")
-  before.file.run('PRAGMA user_version = 3')
-  before.close()
+  oldRegistry.file.run('CREATE INDEX usage_hour_by_organization ON usage_hour (organization, hour)')
+  oldRegistry.file.run("INSERT INTO usage_hour VALUES ('app', 7, 'mine', 1, 2, 3)")
+  oldRegistry.file.run('PRAGMA user_version = 3')
+  oldRegistry.close()
   const registry = await Registry.open(directory)
   registry.file.run("INSERT INTO usage_hour VALUES ('app', 7, 'yours', 4, 5, 6)")
   expect(registry.file.all('SELECT * FROM usage_hour').map((row) => Object.values(row as object))).toEqual([
@@ -92,7 +92,7 @@ test('a file of an earlier version is migrated, even if it was open when its ser
     await rm(path, { force: true })
     const database = new DatabaseSync(path)
     database.exec('PRAGMA journal_mode = WAL')
-    database.exec(await readFile(EARLIER, 'utf8'))
+    database.exec(await readFile(VERSION_2, 'utf8'))
     if (wasKilled) {
       // the WAL has not been checkpointed, and both files are as that version left them
       const [file, log] = [await readFile(path), await readFile(`${path}-wal`)]

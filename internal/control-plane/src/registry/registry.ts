@@ -53,15 +53,15 @@ export class Registry {
     this.keySets = new Table(file, 'key_set')
     this.findOrganization = this.organizations.index(({ slug }) => slug)
     this.findUser = this.users.index(({ username }) => username)
-    this.#findGroup = this.groups.index(({ organization, name }) => pair(organization, name))
+    this.#findGroup = this.groups.index(({ organization, name }) => compositeKey(organization, name))
     this.#findDatabase = this.databases.index(({ organization, name, state }) =>
-      state === 'deleting' ? null : pair(organization, name),
+      state === 'deleting' ? null : compositeKey(organization, name),
     )
     this.findByLabel = this.databases.index(({ organization, name, state }) => {
       const slug = this.organizations.get(organization)?.slug
       return state === 'deleting' || slug === undefined ? null : hostLabel(name, slug)
     })
-    this.#findToken = this.apiTokens.index(({ user, name }) => pair(user, name))
+    this.#findToken = this.apiTokens.index(({ user, name }) => compositeKey(user, name))
     this.#tables = [
       this.users,
       this.organizations,
@@ -91,20 +91,20 @@ export class Registry {
 
   /** Returns the database with this name, whatever its state, unless it is being removed. */
   findDatabase(organization: string, name: string): DatabaseRow | undefined {
-    return this.#findDatabase(pair(organization, name))
+    return this.#findDatabase(compositeKey(organization, name))
   }
 
   findGroup(organization: string, name: string): GroupRow | undefined {
-    return this.#findGroup(pair(organization, name))
+    return this.#findGroup(compositeKey(organization, name))
   }
 
   /** Returns an API token of a user by its name. */
   findToken(user: string, name: string): ApiTokenRow | undefined {
-    return this.#findToken(pair(user, name))
+    return this.#findToken(compositeKey(user, name))
   }
 
   membership(organization: string, user: string): MemberRow | undefined {
-    return this.members.get(pair(organization, user))
+    return this.members.get(compositeKey(organization, user))
   }
 
   /** Commits all changes, or none. Conditions must be checked in the same turn of the event loop. */
@@ -136,6 +136,6 @@ export class Registry {
 }
 
 /** Returns a key of two parts; ids and slugs contain no slash. */
-export function pair(owner: string, name: string): string {
+export function compositeKey(owner: string, name: string): string {
   return `${owner}/${name}`
 }

@@ -65,13 +65,13 @@ function splitUsage(file: RegistryFile): void {
 type OldRow = Readonly<Record<string, RegistryValue>> & { readonly id: string }
 
 function migrateTable(file: RegistryFile, table: string): void {
-  for (const old of file.all<OldRow>(`SELECT * FROM ${table} ORDER BY rowid`)) {
-    const fields = Object.entries(old).map(([name, value]) => {
+  for (const oldRow of file.all<OldRow>(`SELECT * FROM ${table} ORDER BY rowid`)) {
+    const fields = Object.entries(oldRow).map(([name, value]) => {
       if (OLD_BOOLEANS.includes(name)) return [name, value !== 0]
       return [name, OLD_JSON.includes(name) && typeof value === 'string' ? JSON.parse(value) : value]
     })
     const row = JSON.stringify(Object.fromEntries(fields))
-    file.run('INSERT INTO record (kind, id, value) VALUES (?, ?, ?)', [table, old.id, row])
+    file.run('INSERT INTO record (kind, id, value) VALUES (?, ?, ?)', [table, oldRow.id, row])
   }
   file.run(`DROP TABLE ${table}`)
 }

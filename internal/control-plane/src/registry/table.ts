@@ -17,12 +17,12 @@ export class Table<Row extends { readonly id: string }> {
     for (const id of this.#rows.keys()) this.#forget(id)
     const sql = 'SELECT value FROM record WHERE kind = ? ORDER BY rowid'
     for (const { value } of this.#file.all<{ value: string }>(sql, [this.#kind]))
-      this.#keep(JSON.parse(value) as Row)
+      this.#store(JSON.parse(value) as Row)
   }
 
   /** Adds an index of a unique key and returns its lookup. Rows with the key null are not indexed. */
-  index(keyOf: (row: Row) => string | null): (key: string) => Row | undefined {
-    const index = { keyOf, rows: new Map<string, Row>() }
+  index(getKey: (row: Row) => string | null): (key: string) => Row | undefined {
+    const index = { getKey, rows: new Map<string, Row>() }
     this.#indexes.push(index)
     return (key) => index.rows.get(key)
   }
@@ -38,17 +38,17 @@ export class Table<Row extends { readonly id: string }> {
 
   /** Inserts a row, or replaces the one with the same id. @throws Error if another row has one of its keys */
   put(row: Row): void {
-    for (const { keyOf, rows } of this.#indexes) {
-      const other = rows.get(keyOf(row) ?? '')
-      if (other !== undefined && other.id !== row.id)
-        throw new Error(`another ${this.#kind} already has the key ${keyOf(row)}`)
+    for (const { getKey, rows } of this.#indexes) {
+      const existing = rows.get(getKey(row) ?? '')
+      if (existing !== undefined && existing.id !== row.id)
+        throw new Error(`another ${this.#kind} already has the key ${getKey(row)}`)
     }
     this.#file.run(
       `INSERT INTO record (kind, id, value) VALUES (?, ?, ?)
        ON CONFLICT (kind, id) DO UPDATE SET value = excluded.value`,
       [this.#kind, row.id, JSON.stringify(row)],
     )
-    this.#keep(row)
+    this.#store(row)
   }
 
   delete(id: string): void {
@@ -56,10 +56,10 @@ export class Table<Row extends { readonly id: string }> {
     this.#forget(id)
   }
 
-  #keep(row: Row): void {
+  #store(row: Row): void {
     this.#unindex(row.id)
-    for (const { keyOf, rows } of this.#indexes) {
-      const key = keyOf(row)
+    for (const { getKey, rows } of this.#indexes) {
+      const key = getKey(row)
       if (key !== null) rows.set(key, row)
     }
     this.#rows.set(row.id, row)
@@ -73,8 +73,8 @@ export class Table<Row extends { readonly id: string }> {
   #unindex(id: string): void {
     const row = this.#rows.get(id)
     if (row === undefined) return
-    for (const { keyOf, rows } of this.#indexes) {
-      const key = keyOf(row)
+    for (const { getKey, rows } of this.#indexes) {
+      const key = getKey(row)
       // if two rows have had this key, the index contains the later row
       if (key !== null && rows.get(key)?.id === id) rows.delete(key)
     }
@@ -82,6 +82,6 @@ export class Table<Row extends { readonly id: string }> {
 }
 
 interface Index<Row> {
-  readonly keyOf: (row: Row) => string | null
+  readonly getKey: (row: Row) => string | null
   readonly rows: Map<string, Row>
 }

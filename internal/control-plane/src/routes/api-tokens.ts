@@ -42,7 +42,7 @@ export const apiTokenRoutes: readonly Route[] = [
     '/v1/auth/api-tokens',
     OWN_USER,
     { response: v.object({ tokens: v.array(ApiToken) }) },
-    listOwn,
+    listOwnTokens,
   ),
   documented('POST', '/v1/auth/api-tokens/:tokenName', OWN_USER, MINT, (call) => {
     const { row, secret } = mint(call)
@@ -52,7 +52,7 @@ export const apiTokenRoutes: readonly Route[] = [
     const { row, secret } = mint(call)
     return { token: { name: row.name, id: row.id, value: secret } }
   }),
-  documented('DELETE', '/v1/auth/api-tokens/:tokenName', OWN_USER, REVOKE, revokeOwn),
+  documented('DELETE', '/v1/auth/api-tokens/:tokenName', OWN_USER, REVOKE, revokeOwnToken),
   undocumented(
     'POST',
     '/v1/auth/invalidate',
@@ -65,23 +65,23 @@ export const apiTokenRoutes: readonly Route[] = [
     `${ORGANIZATION}/api-tokens`,
     organizationWide('viewer'),
     { response: v.object({ tokens: v.array(OwnedToken) }) },
-    listOfOrganization,
+    listOrganizationTokens,
   ),
   documented(
     'DELETE',
     `${ORGANIZATION}/api-tokens/:tokenId`,
     organizationWide('viewer'),
     REVOKE,
-    revokeOfOrganization,
+    revokeOrganizationToken,
   ),
 ]
 
-function ownTokens({ plane: { registry }, caller: { user } }: Call): readonly ApiTokenRow[] {
+function getOwnTokens({ plane: { registry }, caller: { user } }: Call): readonly ApiTokenRow[] {
   return registry.apiTokens.rows.filter((row) => row.user === user.id)
 }
 
-function listOwn(call: Call) {
-  return { tokens: ownTokens(call).map((row) => apiTokenView(call, row)) }
+function listOwnTokens(call: Call) {
+  return { tokens: getOwnTokens(call).map((row) => apiTokenView(call, row)) }
 }
 
 function mint(call: Call): { row: ApiTokenRow; secret: string } {
@@ -95,7 +95,7 @@ function mint(call: Call): { row: ApiTokenRow; secret: string } {
   } as const
   const change = (): void => call.plane.registry.apiTokens.put(row)
   call.commit(audit, change, row.organization ?? undefined)
-  return { row, secret: call.plane.apiTokens.secretOf(row) }
+  return { row, secret: call.plane.apiTokens.getSecret(row) }
 }
 
 /** Reads the scope of a new token from the request. */
@@ -103,7 +103,7 @@ function readTokenScope(call: Call): Pick<ApiTokenRow, 'organization' | 'group' 
   const { registry } = call.plane
   const { organization: slug, group: groupName, scopes } = call.body(NewTokenBody)
   if (slug == null) {
-    if (groupName == null && scopes?.join() === METRICS_ONLY.join()) return forMetrics(call)
+    if (groupName == null && scopes?.join() === METRICS_ONLY.join()) return getMetricsScope(call)
     if (groupName != null || scopes != null)
       throw new Rejection(400, 'group and scopes other than metrics need an organization')
     return { organization: null, group: null, scopes: null }
@@ -119,18 +119,18 @@ function readTokenScope(call: Call): Pick<ApiTokenRow, 'organization' | 'group' 
     throw new Rejection(403, 'group-scoped tokens are only allowed for admin or owner')
   const group = registry.findGroup(organization.id, groupName)
   if (group === undefined) throw new Rejection(404, 'group not found')
-  const expanded: readonly Scope[] = expandScopes(scopes ?? [])
-  return { organization: organization.id, group: group.id, scopes: expanded }
+  const expandedScopes: readonly Scope[] = expandScopes(scopes ?? [])
+  return { organization: organization.id, group: group.id, scopes: expandedScopes }
 }
 
 /** @throws Rejection 403 unless the caller owns the server, because metrics contain the databases of all organizations */
-function forMetrics({ plane, caller }: Call): Pick<ApiTokenRow, 'organization' | 'group' | 'scopes'> {
+function getMetricsScope({ plane, caller }: Call): Pick<ApiTokenRow, 'organization' | 'group' | 'scopes'> {
   if (caller.user.id !== plane.operator.owner.id)
     throw new Rejection(403, 'metrics are available only to the owner of this server')
   return { organization: null, group: null, scopes: METRICS_ONLY }
 }
 
-function revokeOwn(call: Call) {
+function revokeOwnToken(call: Call) {
   const name = call.param('tokenName')
   const row = call.plane.registry.findToken(call.caller.user.id, name)
   if (row === undefined) throw new Rejection(404, `could not find API token ${name.slice(0, 80)}`)
@@ -140,7 +140,7 @@ function revokeOwn(call: Call) {
 
 /** Revokes all tokens of the user. Returns the time from which new tokens are valid, in seconds since the Unix epoch. */
 function invalidateAll(call: Call) {
-  const rows = ownTokens(call)
+  const rows = getOwnTokens(call)
   call.commit(null, () => {
     for (const { id } of rows) call.plane.registry.apiTokens.delete(id)
   })
@@ -148,15 +148,15 @@ function invalidateAll(call: Call) {
 }
 
 /** Returns all tokens scoped to the organization for admins; for others, only their own. */
-function tokensOf({ plane: { registry }, organization, caller, role }: Call): readonly ApiTokenRow[] {
+function getVisibleTokens({ plane: { registry }, organization, caller, role }: Call): readonly ApiTokenRow[] {
   const seesAll = role !== null && isAtLeast(role, 'admin')
   return registry.apiTokens.rows.filter(
     (row) => row.organization === organization.id && (seesAll || row.user === caller.user.id),
   )
 }
 
-function listOfOrganization(call: Call) {
-  const tokens = tokensOf(call).map((row) => {
+function listOrganizationTokens(call: Call) {
+  const tokens = getVisibleTokens(call).map((row) => {
     const owner = call.plane.registry.users.get(row.user)
     return { ...apiTokenView(call, row), owner: { username: owner?.username, email: owner?.email } }
   })
@@ -164,9 +164,9 @@ function listOfOrganization(call: Call) {
 }
 
 /** Revokes a token. Reports tokens that the caller may not see as not found, so that ids of other organizations are not revealed. */
-function revokeOfOrganization(call: Call) {
+function revokeOrganizationToken(call: Call) {
   const id = call.param('tokenId')
-  const row = tokensOf(call).find((token) => token.id === id)
+  const row = getVisibleTokens(call).find((token) => token.id === id)
   if (row === undefined) throw new Rejection(404, 'token not found')
   call.commit(null, () => call.plane.registry.apiTokens.delete(id))
   return { token: id }

@@ -5,7 +5,7 @@ import type { OrganizationRow } from '../registry/rows.ts'
 import { Rejection } from '../rejection.ts'
 import type { Grant } from './access.ts'
 import { authorize } from './authorize.ts'
-import { Call, type Platform, type ReadRequest } from './call.ts'
+import { Call, type ParsedRequest, type Platform } from './call.ts'
 import { openApiDocument } from './openapi.ts'
 import { readBody } from './read-body.ts'
 import type { Route } from './route.ts'
@@ -19,13 +19,13 @@ export function createPlatformApp(platform: Platform): (request: Request) => Pro
   const fullPaths = new Set(ROUTES.map(({ method, path }) => `${method} ${path}`))
   for (const route of ROUTES) {
     app.on(route.method, route.path, ({ req }) => respond(platform, route, req.raw, req.param()))
-    // clients with no organization selected leave it, or only its slug, out of the path to refer to the user's own
-    for (const short of [
+    // clients without a selected organization omit it, or only its slug, to refer to the user's own organization
+    for (const shortPath of [
       route.path.replace(ORGANIZATION_PREFIX, '$1'),
       route.path.replace(ORGANIZATION_PREFIX, '$1$2'),
     ])
-      if (short !== route.path && !fullPaths.has(`${route.method} ${short}`))
-        app.on(route.method, short, ({ req }) => respond(platform, route, req.raw, req.param()))
+      if (shortPath !== route.path && !fullPaths.has(`${route.method} ${shortPath}`))
+        app.on(route.method, shortPath, ({ req }) => respond(platform, route, req.raw, req.param()))
   }
   app.get('/openapi.json', () => Response.json(openApiDocument(ROUTES, platform.plane.version)))
   app.notFound(() => errorJson(404, 'route not found'))
@@ -41,7 +41,7 @@ async function respond(
   try {
     // checked first, so that the body of an unauthorized request is not read
     authorizeRequest(platform, route, raw, params)
-    const request: ReadRequest = {
+    const request: ParsedRequest = {
       params,
       query: new URL(raw.url).searchParams,
       body: await readBody(raw),
@@ -68,13 +68,13 @@ function authorizeRequest(
   const caller = plane.apiTokens.check(raw.headers.get('authorization') ?? undefined)
   return authorize(plane.registry, {
     access,
-    pathOrganization: organizationOf(plane.registry, params),
+    pathOrganization: resolveOrganization(plane.registry, params),
     caller,
   })
 }
 
 /** Returns the organization of a path, by its slug or its id; undefined if it does not exist, null if the path has none. */
-function organizationOf(
+function resolveOrganization(
   { findOrganization, organizations }: Registry,
   { organizationSlug: slug, organizationId: id }: Readonly<Record<string, string>>,
 ): OrganizationRow | undefined | null {

@@ -30,7 +30,7 @@ export function authorize(registry: Registry, { access, caller, pathOrganization
       throw new Rejection(403, 'this needs a token that is not scoped to an organization')
     return { caller, organization: null, role: null, group: null }
   }
-  const organization = pathOrganization === null ? ownOrganization(registry, caller) : pathOrganization
+  const organization = pathOrganization === null ? getDefaultOrganization(registry, caller) : pathOrganization
   const role = roleIn(registry, caller, organization)
   // does not reveal which organizations exist
   if (organization === undefined || role === undefined) throw new Rejection(404, 'organization not found')
@@ -39,7 +39,7 @@ export function authorize(registry: Registry, { access, caller, pathOrganization
     checkScope(caller, access.scope)
   }
   if (!isAtLeast(role, access.role))
-    throw new Rejection(403, `this is only allowed for ${atLeast(access.role)}`)
+    throw new Rejection(403, `this is only allowed for ${describeRole(access.role)}`)
   return { caller, organization, role, group: token.group }
 }
 
@@ -60,14 +60,18 @@ function checkScope({ token }: Caller, scope: Scope): void {
 }
 
 /** Returns the organization for a path that does not name one: the token's organization, or the user's own. */
-function ownOrganization(registry: Registry, { token, user }: Caller): OrganizationRow | undefined {
+function getDefaultOrganization(registry: Registry, { token, user }: Caller): OrganizationRow | undefined {
   if (token.organization !== null) return registry.organizations.get(token.organization)
-  const own = registry.members.rows.filter((member) => member.user === user.id && member.role === 'owner')
-  const organizations = own.flatMap(({ organization }) => registry.organizations.get(organization) ?? [])
+  const memberships = registry.members.rows.filter(
+    (member) => member.user === user.id && member.role === 'owner',
+  )
+  const organizations = memberships.flatMap(
+    ({ organization }) => registry.organizations.get(organization) ?? [],
+  )
   return organizations.find(({ type }) => type === 'personal') ?? organizations[0]
 }
 
-function atLeast(role: Role): string {
+function describeRole(role: Role): string {
   return {
     viewer: 'members',
     member: 'members except viewers',

@@ -84,8 +84,8 @@ export const billingRoutes: readonly Route[] = [
     ADMIN,
     { body: Customer, response: null },
     (call) => {
-      const changed = { ...call.organization, customer: call.request.body }
-      call.commit(null, () => call.plane.registry.organizations.put(changed))
+      const row = { ...call.organization, customer: call.request.body }
+      call.commit(null, () => call.plane.registry.organizations.put(row))
     },
   ),
 ]
@@ -113,7 +113,7 @@ function subscribe(call: Call): void {
   const { organization, plane } = call
   const body = call.body(SubscriptionBody)
   if (!isPlan(body.plan)) throw new Rejection(400, `plan ${body.plan.slice(0, 40)} does not exist`)
-  const changed: OrganizationRow = {
+  const row: OrganizationRow = {
     ...organization,
     plan: body.plan,
     timeline: body.timeline ?? organization.timeline,
@@ -121,6 +121,6 @@ function subscribe(call: Call): void {
   }
   const data = { plan: body.plan }
   call.commit({ code: 'org-plan-update', message: `changed the plan to ${body.plan}`, data }, () =>
-    plane.registry.organizations.put(changed),
+    plane.registry.organizations.put(row),
   )
 }

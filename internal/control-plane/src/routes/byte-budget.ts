@@ -11,7 +11,7 @@ export class ByteBudget {
 
   /** Returns the share of one caller, initially empty. */
   share(): ByteShare {
-    let held = 0
+    let heldBytes = 0
     return {
       take: (bytes) => {
         if (this.#used + bytes > this.#max)
@@ -20,11 +20,11 @@ export class ByteBudget {
             'too many dumps are being received or are waiting to be used; try again later',
           )
         this.#used += bytes
-        held += bytes
+        heldBytes += bytes
       },
       release: () => {
-        this.#used -= held
-        held = 0
+        this.#used -= heldBytes
+        heldBytes = 0
       },
     }
   }

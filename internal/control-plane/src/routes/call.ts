@@ -24,7 +24,7 @@ export interface Platform {
 }
 
 /** A parsed request; all strings in it are untrusted. */
-export interface ReadRequest {
+export interface ParsedRequest {
   readonly params: Readonly<Record<string, string>>
   readonly query: URLSearchParams
   /** JSON body with keys in lower case, as the service reads it; `{}` for an empty body. */
@@ -36,11 +36,11 @@ export interface ReadRequest {
 /** An authorized request to a route. */
 export class Call {
   readonly platform: Platform
-  readonly request: ReadRequest
+  readonly request: ParsedRequest
   readonly #grant: Grant | null
 
   /** @param grant null on public routes */
-  constructor(platform: Platform, request: ReadRequest, grant: Grant | null) {
+  constructor(platform: Platform, request: ParsedRequest, grant: Grant | null) {
     this.platform = platform
     this.request = request
     this.#grant = grant
@@ -51,22 +51,22 @@ export class Call {
   }
 
   get caller(): Caller {
-    return this.#granted.caller
+    return this.#requiredGrant.caller
   }
 
   get organization(): OrganizationRow {
-    const { organization } = this.#granted
+    const { organization } = this.#requiredGrant
     if (organization === null) throw new Error('the route has no organization')
     return organization
   }
 
   get role(): Role | null {
-    return this.#granted.role
+    return this.#requiredGrant.role
   }
 
   /** Id of the only group that the caller's token can access; null for all. */
   get onlyGroup(): string | null {
-    return this.#granted.group
+    return this.#requiredGrant.group
   }
 
   /** Returns a parameter of the path. */
@@ -89,7 +89,7 @@ export class Call {
   database(): DatabaseRow {
     const { databaseId: id } = this.request.params
     if (id === undefined) return this.databaseByName(this.param('databaseName'))
-    const row = this.databases().find((each) => each.id === id)
+    const row = this.databases().find((database) => database.id === id)
     if (row === undefined)
       throw new Rejection(404, `could not find database with id ${id.slice(0, 80)}: record not found`)
     return row
@@ -134,7 +134,11 @@ export class Call {
   }
 
   /** Changes the registry and adds an audit entry, in one transaction. */
-  commit(entry: AuditEntry | null, change: () => void, organization = this.#granted.organization?.id): void {
+  commit(
+    entry: AuditEntry | null,
+    change: () => void,
+    organization = this.#requiredGrant.organization?.id,
+  ): void {
     this.plane.registry.transaction(() => {
       change()
       if (entry !== null) this.addAuditEntry(entry, organization)
@@ -142,7 +146,7 @@ export class Call {
   }
 
   /** Adds an audit entry, within the caller's transaction. */
-  addAuditEntry(entry: AuditEntry, organization = this.#granted.organization?.id): void {
+  addAuditEntry(entry: AuditEntry, organization = this.#requiredGrant.organization?.id): void {
     if (organization !== undefined) this.plane.audit.add(organization, this.#author, entry)
   }
 
@@ -162,7 +166,7 @@ export class Call {
     return this.onlyGroup === null || this.onlyGroup === group
   }
 
-  get #granted(): Grant {
+  get #requiredGrant(): Grant {
     if (this.#grant === null) throw new Error('the route is public')
     return this.#grant
   }

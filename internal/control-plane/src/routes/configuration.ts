@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { accessRevokedBy } from '../databases.ts'
+import { getRevokedAccess } from '../databases.ts'
 import type { DatabaseConfiguration } from '../registry/rows.ts'
 import { checkAllowedIps } from '../rules/allowed-ips.ts'
 import { readSizeLimit, writeSizeLimit } from '../rules/size-limit.ts'
@@ -38,25 +38,25 @@ export const configurationRoutes: readonly Route[] = [
 
 async function changeConfiguration(call: Call) {
   const row = call.database()
-  const given = call.body(ConfigurationBody)
+  const body = call.body(ConfigurationBody)
   const { databases } = call.plane
-  const { configuration: before } = row
-  checkAllowedIps(given.allowed_ips ?? [])
+  const { configuration: previous } = row
+  checkAllowedIps(body.allowed_ips ?? [])
   const configuration: DatabaseConfiguration = {
     sizeLimitBytes:
-      given.size_limit == null ? before.sizeLimitBytes : readSizeLimit(String(given.size_limit)),
-    allowAttach: given.allow_attach ?? before.allowAttach,
-    blockReads: given.block_reads ?? before.blockReads,
-    blockWrites: given.block_writes ?? before.blockWrites,
-    blockReason: before.blockReason,
-    deleteProtection: given.delete_protection ?? before.deleteProtection,
-    allowedIps: given.allowed_ips === undefined ? before.allowedIps : (given.allowed_ips ?? []),
+      body.size_limit == null ? previous.sizeLimitBytes : readSizeLimit(String(body.size_limit)),
+    allowAttach: body.allow_attach ?? previous.allowAttach,
+    blockReads: body.block_reads ?? previous.blockReads,
+    blockWrites: body.block_writes ?? previous.blockWrites,
+    blockReason: previous.blockReason,
+    deleteProtection: body.delete_protection ?? previous.deleteProtection,
+    allowedIps: body.allowed_ips === undefined ? previous.allowedIps : (body.allowed_ips ?? []),
     allowedAwsVpcIds:
-      given.allowed_aws_vpc_ids === undefined ? before.allowedAwsVpcIds : (given.allowed_aws_vpc_ids ?? []),
+      body.allowed_aws_vpc_ids === undefined ? previous.allowedAwsVpcIds : (body.allowed_aws_vpc_ids ?? []),
   }
   const isProtected = configuration.deleteProtection
   const audit =
-    isProtected === before.deleteProtection
+    isProtected === previous.deleteProtection
       ? null
       : ({
           code: isProtected ? 'db-protect' : 'db-unprotect',
@@ -64,7 +64,7 @@ async function changeConfiguration(call: Call) {
           data: { database: row.name },
         } as const)
   call.commit(audit, () => call.plane.registry.databases.put({ ...row, configuration }))
-  await databases.apply(row.id, { revoked: accessRevokedBy(before, configuration) })
+  await databases.apply(row.id, { revoked: getRevokedAccess(previous, configuration) })
   return configurationView(configuration)
 }
 

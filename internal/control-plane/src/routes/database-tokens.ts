@@ -87,9 +87,9 @@ function findAttachable(call: Call, name: string, group: string): DatabaseRow {
 async function rotateDatabase(call: Call): Promise<void> {
   const row = call.database()
   const { databases, registry } = call.plane
-  const rotated = { ...row, key: newKeyPair() }
-  call.commit(null, () => registry.databases.put(rotated))
-  await databases.applyAll([rotated], { revoked: 'all' })
+  const rotatedRow = { ...row, key: newKeyPair() }
+  call.commit(null, () => registry.databases.put(rotatedRow))
+  await databases.applyAll([rotatedRow], { revoked: 'all' })
 }
 
 async function rotateGroup(call: Call): Promise<void> {

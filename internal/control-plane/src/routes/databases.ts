@@ -92,7 +92,7 @@ function listDatabases(call: Call) {
   const { group, schema, parent, type } = Object.fromEntries(call.request.query)
   if (type !== undefined && type !== 'logical' && type !== 'schema')
     throw new Rejection(400, 'invalid type: expected logical or schema')
-  const { rows, ...pagination } = pageOfDatabases(call, (row) => {
+  const { rows, ...pagination } = getDatabasePage(call, (row) => {
     const view = databaseView(call, row)
     return (
       (group === undefined || view.group === group) &&
@@ -106,31 +106,31 @@ function listDatabases(call: Call) {
 }
 
 /** Returns a page of the matching databases in order of creation: those after the query's cursor, up to its limit. */
-export function pageOfDatabases(
+export function getDatabasePage(
   call: Call,
   matches: (row: DatabaseRow) => boolean,
 ): { readonly rows: readonly DatabaseRow[]; readonly pagination?: { readonly next: string | null } } {
   const limit = Number(call.query('limit') ?? MAX_LISTED)
   if (!Number.isInteger(limit) || limit < 1) throw new Rejection(400, 'invalid limit')
   const cursor = call.query('cursor')
-  const last = cursor === undefined ? null : readCursor(cursor)
+  const position = cursor === undefined ? null : readCursor(cursor)
   const matching = call
     .databases()
     .toSorted(compareByAge)
     // after the last listed database, even if it no longer exists
-    .filter((row) => last === null || compareByAge(row, last) > 0)
+    .filter((row) => position === null || compareByAge(row, position) > 0)
     .filter(matches)
   const rows = matching.slice(0, Math.min(limit, MAX_LISTED))
-  const end = rows.at(-1)
-  const next = end !== undefined && rows.length < matching.length ? writeCursor(end) : null
+  const lastRow = rows.at(-1)
+  const next = lastRow !== undefined && rows.length < matching.length ? writeCursor(lastRow) : null
   return { rows, ...(call.query('limit') !== undefined && { pagination: { next } }) }
 }
 
 /** Position in a list, which is in order of creation. */
 type Position = Pick<DatabaseRow, 'createdAt' | 'id'>
 
-function compareByAge(one: Position, other: Position): number {
-  return one.createdAt - other.createdAt || (one.id < other.id ? -1 : Number(one.id > other.id))
+function compareByAge(a: Position, b: Position): number {
+  return a.createdAt - b.createdAt || (a.id < b.id ? -1 : Number(a.id > b.id))
 }
 
 function writeCursor({ createdAt, id }: Position): string {
@@ -180,14 +180,14 @@ export async function createDatabase(call: Call): Promise<DatabaseRow> {
   }
 }
 
-/** Returns the given group of a new database, or the group of the database that it copies. @throws Rejection */
+/** Returns the requested group of a new database, or the group of the database that it copies. @throws Rejection */
 function groupForNewDatabase(call: Call, { group: name, group_id: id, seed }: NewDatabaseBody): GroupRow {
-  const isGiven = name != null || id != null
-  if (!isGiven && seed?.type !== 'database') throw new Rejection(400, 'group is missing')
-  const wanted = isGiven ? id : sourceOfCopy(call, seed as Seed).group
+  const hasGroup = name != null || id != null
+  if (!hasGroup && seed?.type !== 'database') throw new Rejection(400, 'group is missing')
+  const groupId = hasGroup ? id : findCopySource(call, seed as Seed).group
   const group = call
     .groups()
-    .find((row) => (name == null || row.name === name) && (wanted == null || row.id === wanted))
+    .find((row) => (name == null || row.name === name) && (groupId == null || row.id === groupId))
   if (group === undefined) throw new Rejection(400, 'group not found')
   return group
 }
@@ -236,14 +236,14 @@ async function readSource(call: Call, body: NewDatabaseBody, group: GroupRow): P
 
 type Seed = NonNullable<NewDatabaseBody['seed']>
 
-function sourceOfCopy(call: Call, seed: Seed): DatabaseRow {
+function findCopySource(call: Call, seed: Seed): DatabaseRow {
   const name = seed.name ?? seed.value
   if (name == null || name === '') throw new Rejection(400, 'seed.name is missing')
   return call.databaseByName(name)
 }
 
 function readFork(call: Call, seed: Seed): Source {
-  const parent = sourceOfCopy(call, seed)
+  const parent = findCopySource(call, seed)
   if (parent.isSchema) throw new Rejection(400, 'a schema database cannot be copied')
   if (seed.timestamp != null)
     throw notSupported('this server keeps no history: only the current state can be copied (seed.timestamp)')
@@ -269,8 +269,8 @@ const FORM_REQUIRED = 'a dump must be sent as the field `file` of a form'
 async function readForm({ body, headers }: Request, share: ByteShare): Promise<FormData> {
   const type = headers.get('content-type')
   if (body === null || type === null) throw new Rejection(400, FORM_REQUIRED)
-  const limited = limitBytes(body, MAX_DUMP_BYTES, share)
-  return await new Response(limited, { headers: { 'content-type': type } })
+  const limitedBody = limitBytes(body, MAX_DUMP_BYTES, share)
+  return await new Response(limitedBody, { headers: { 'content-type': type } })
     .formData()
     .catch((error: unknown) => {
       throw error instanceof Rejection ? error : new Rejection(400, FORM_REQUIRED)
@@ -283,7 +283,7 @@ async function uploadDump(call: Call) {
   try {
     const file = (await readForm(call.request.raw, share)).get('file')
     if (file === null || typeof file === 'string') throw new Rejection(400, FORM_REQUIRED)
-    const path = await dumps.keep(call.organization.id, new Uint8Array(await file.arrayBuffer()))
+    const path = await dumps.store(call.organization.id, new Uint8Array(await file.arrayBuffer()))
     return { dump_url: `${url()}${path}` }
   } finally {
     share.release()

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { ByteBudget } from './byte-budget.ts'
 import { DumpStore } from './dump-store.ts'
 
-const OWN = 'http://127.0.0.1:1'
+const BASE_URL = 'http://127.0.0.1:1'
 
 async function open(): Promise<{ dumps: DumpStore; directory: string }> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-dumps-'))
@@ -17,56 +17,56 @@ const DUMP = new TextEncoder().encode('SELECT 1;')
 
 test('a dump can be taken once, and only by its organization', async () => {
   const { dumps } = await open()
-  const url = OWN + (await dumps.keep('a', DUMP))
-  await expect(dumps.take('b', url, OWN)).rejects.toMatchObject({ status: 400 })
-  expect(await dumps.take('a', url, OWN)).toMatch(/\.sql$/)
-  await expect(dumps.take('a', url, OWN)).rejects.toThrow('dump not found')
+  const url = BASE_URL + (await dumps.store('a', DUMP))
+  await expect(dumps.take('b', url, BASE_URL)).rejects.toMatchObject({ status: 400 })
+  expect(await dumps.take('a', url, BASE_URL)).toMatch(/\.sql$/)
+  await expect(dumps.take('a', url, BASE_URL)).rejects.toThrow('dump not found')
 })
 
 test('an unused dump expires after exactly an hour', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   const { dumps, directory } = await open()
-  const url = OWN + (await dumps.keep('a', DUMP))
+  const url = BASE_URL + (await dumps.store('a', DUMP))
   vi.advanceTimersByTime(3_599_999)
   expect(await readdir(directory)).toHaveLength(1)
   vi.advanceTimersByTime(1)
-  await expect(dumps.take('a', url, OWN)).rejects.toThrow('dump not found')
+  await expect(dumps.take('a', url, BASE_URL)).rejects.toThrow('dump not found')
   await vi.waitFor(async () => expect(await readdir(directory)).toEqual([]), { timeout: 60_000 })
 })
 
 test('if an organization has more than 16 dumps, its oldest are removed; other organizations keep theirs', async () => {
   const { dumps, directory } = await open()
-  const other = OWN + (await dumps.keep('b', DUMP))
+  const otherUrl = BASE_URL + (await dumps.store('b', DUMP))
   const urls: string[] = []
-  for (let at = 0; at < 18; at += 1) urls.push(OWN + (await dumps.keep('a', DUMP)))
+  for (let count = 0; count < 18; count += 1) urls.push(BASE_URL + (await dumps.store('a', DUMP)))
   expect(await readdir(directory)).toHaveLength(17)
-  await expect(dumps.take('a', urls[1] ?? '', OWN)).rejects.toThrow('dump not found')
-  await dumps.take('a', urls[2] ?? '', OWN)
-  await dumps.take('b', other, OWN)
+  await expect(dumps.take('a', urls[1] ?? '', BASE_URL)).rejects.toThrow('dump not found')
+  await dumps.take('a', urls[2] ?? '', BASE_URL)
+  await dumps.take('b', otherUrl, BASE_URL)
   await dumps.close()
   expect((await readdir(directory)).length).toBe(2)
 })
 
 test('the shared budget is enforced, and released bytes can be taken again', () => {
   const budget = new ByteBudget(10)
-  const [one, other] = [budget.share(), budget.share()]
-  one.take(6)
-  expect(() => other.take(5)).toThrow('too many dumps')
-  other.take(4)
-  one.release()
-  one.release()
-  other.take(6)
-  expect(() => one.take(1)).toThrow('too many dumps')
+  const [first, second] = [budget.share(), budget.share()]
+  first.take(6)
+  expect(() => second.take(5)).toThrow('too many dumps')
+  second.take(4)
+  first.release()
+  first.release()
+  second.take(6)
+  expect(() => first.take(1)).toThrow('too many dumps')
 })
 
 test('stored dumps and dumps being received share a budget of 1 GiB', async () => {
   const { dumps } = await open()
   const receiving = dumps.share()
   receiving.take(1_024 ** 3 - DUMP.length)
-  const url = OWN + (await dumps.keep('a', DUMP))
-  await expect(dumps.keep('b', DUMP)).rejects.toMatchObject({ status: 413 })
-  await dumps.take('a', url, OWN)
-  await dumps.keep('b', DUMP)
+  const url = BASE_URL + (await dumps.store('a', DUMP))
+  await expect(dumps.store('b', DUMP)).rejects.toMatchObject({ status: 413 })
+  await dumps.take('a', url, BASE_URL)
+  await dumps.store('b', DUMP)
   receiving.release()
 })

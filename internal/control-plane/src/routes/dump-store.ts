@@ -8,15 +8,15 @@ import { ByteBudget, type ByteShare } from './byte-budget.ts'
 export const MAX_DUMP_BYTES = 256 * 1_024 ** 2
 const FETCH_TIMEOUT_MS = 60_000
 /** Limits of stored dumps of an organization; beyond them the oldest are removed. */
-const MAX_KEPT = 16
-const MAX_KEPT_BYTES = 2 * MAX_DUMP_BYTES
+const MAX_DUMPS = 16
+const MAX_STORED_BYTES = 2 * MAX_DUMP_BYTES
 /** Limit of all dumps that are being received or stored; beyond it the newest is rejected. */
 const MAX_TOTAL_BYTES = 4 * MAX_DUMP_BYTES
 /** How long an unused dump is stored. */
 const MAX_AGE_MS = 3_600_000
 const PATH = '/v1/dumps/'
 
-interface KeptDump {
+interface StoredDump {
   readonly organization: string
   readonly file: string
   readonly size: number
@@ -27,7 +27,7 @@ interface KeptDump {
 /** Stores SQL dumps until a database is created from them. They do not survive a restart of the server. */
 export class DumpStore {
   readonly #directory: string
-  readonly #kept = new Map<string, KeptDump>()
+  readonly #dumps = new Map<string, StoredDump>()
   readonly #budget = new ByteBudget(MAX_TOTAL_BYTES)
 
   private constructor(directory: string) {
@@ -50,7 +50,7 @@ export class DumpStore {
   }
 
   /** Stores a dump of an organization for an hour. @returns the path of its URL @throws Rejection 413 */
-  async keep(organization: string, content: Uint8Array): Promise<string> {
+  async store(organization: string, content: Uint8Array): Promise<string> {
     const id = randomUUID()
     const size = content.length
     const share = this.share()
@@ -60,13 +60,13 @@ export class DumpStore {
       throw error
     })
     const expiry = setTimeout(() => void this.#drop(id), MAX_AGE_MS).unref()
-    this.#kept.set(id, { organization, file, size, expiry, share })
+    this.#dumps.set(id, { organization, file, size, expiry, share })
     let [count, bytes] = [0, 0]
-    for (const [keptId, dump] of [...this.#kept].reverse()) {
+    for (const [dumpId, dump] of [...this.#dumps].reverse()) {
       if (dump.organization !== organization) continue
       count += 1
       bytes += dump.size
-      if (count > MAX_KEPT || bytes > MAX_KEPT_BYTES) await this.#drop(keptId)
+      if (count > MAX_DUMPS || bytes > MAX_STORED_BYTES) await this.#drop(dumpId)
     }
     return `${PATH}${id}`
   }
@@ -75,16 +75,16 @@ export class DumpStore {
    * Returns the file of a dump that the organization has uploaded, or downloads it. The caller removes the file.
    * @throws Rejection
    */
-  async take(organization: string, url: string, ownUrl: string): Promise<string> {
-    if (!url.startsWith(`${ownUrl}${PATH}`)) return await this.#fetch(url)
-    const id = url.slice(ownUrl.length + PATH.length)
-    if (this.#kept.get(id)?.organization !== organization) throw new Rejection(400, 'dump not found')
+  async take(organization: string, url: string, baseUrl: string): Promise<string> {
+    if (!url.startsWith(`${baseUrl}${PATH}`)) return await this.#fetch(url)
+    const id = url.slice(baseUrl.length + PATH.length)
+    if (this.#dumps.get(id)?.organization !== organization) throw new Rejection(400, 'dump not found')
     return this.#forget(id)?.file ?? ''
   }
 
   /** Removes all stored dumps. */
   async close(): Promise<void> {
-    await Promise.all([...this.#kept.keys()].map((id) => this.#drop(id)))
+    await Promise.all([...this.#dumps.keys()].map((id) => this.#drop(id)))
   }
 
   async #drop(id: string): Promise<void> {
@@ -92,9 +92,9 @@ export class DumpStore {
     if (dump !== undefined) await rm(dump.file, { force: true })
   }
 
-  #forget(id: string): KeptDump | undefined {
-    const dump = this.#kept.get(id)
-    this.#kept.delete(id)
+  #forget(id: string): StoredDump | undefined {
+    const dump = this.#dumps.get(id)
+    this.#dumps.delete(id)
     clearTimeout(dump?.expiry)
     dump?.share.release()
     return dump

@@ -131,14 +131,15 @@ export function checkGroupNameAvailable(call: Call, organization: string, name: 
 async function deleteGroup(call: Call) {
   const group = call.group()
   const { databases } = call.plane
-  const rows = databasesOf(call, group)
-  const kept = rows.find(({ configuration }) => configuration.deleteProtection)
+  const rows = getDatabases(call, group)
+  const protectedRow = rows.find(({ configuration }) => configuration.deleteProtection)
   if (group.deleteProtection) throw new Rejection(400, `group ${group.name} is protected from deletion`)
-  if (kept !== undefined) throw new Rejection(400, `database ${kept.name} is protected from deletion`)
+  if (protectedRow !== undefined)
+    throw new Rejection(400, `database ${protectedRow.name} is protected from deletion`)
   const data = { group: group.name, databases: rows.map(({ name }) => name) }
   call.commit({ code: 'group-delete', message: `deleted group ${group.name}`, data }, () => {
     for (const row of rows) databases.markDeleting(row)
-    revokeTokensOf(call, group)
+    revokeGroupTokens(call, group)
     call.plane.registry.groups.delete(group.id)
   })
   await databases.finishRemovals(rows)
@@ -146,19 +147,19 @@ async function deleteGroup(call: Call) {
   return { group: groupView(call, group) }
 }
 
-export function databasesOf(call: Call, { id }: GroupRow): readonly DatabaseRow[] {
+export function getDatabases(call: Call, { id }: GroupRow): readonly DatabaseRow[] {
   return call.plane.registry.databases.rows.filter(({ group, state }) => group === id && state !== 'deleting')
 }
 
-export function revokeTokensOf(call: Call, { id }: GroupRow): void {
+export function revokeGroupTokens(call: Call, { id }: GroupRow): void {
   const { apiTokens } = call.plane.registry
   for (const token of apiTokens.rows.filter(({ group }) => group === id)) apiTokens.delete(token.id)
 }
 
 function configureGroup(call: Call) {
   const group = call.group()
-  const { delete_protection: wanted } = call.body(GroupConfigurationBody)
-  const deleteProtection = wanted ?? group.deleteProtection
+  const { delete_protection: requested } = call.body(GroupConfigurationBody)
+  const deleteProtection = requested ?? group.deleteProtection
   const code = deleteProtection ? 'group-protect' : 'group-unprotect'
   const audit = { code, message: `${code} ${group.name}`, data: { group: group.name } } as const
   call.commit(deleteProtection === group.deleteProtection ? null : audit, () =>
@@ -190,15 +191,15 @@ async function removeLocation(call: Call) {
   if (location === group.primary) throw new Rejection(400, 'the primary location cannot be removed')
   checkSupportsReplicas(call)
   if (!group.locations.includes(location)) throw new Rejection(400, 'Invalid location code')
-  const others = group.locations.filter((code) => code !== location)
-  return await changeLocations(call, group, others)
+  const remaining = group.locations.filter((code) => code !== location)
+  return await changeLocations(call, group, remaining)
 }
 
 async function changeLocations(call: Call, group: GroupRow, locations: readonly string[]) {
-  const changed = { ...group, locations }
-  call.commit(null, () => call.plane.registry.groups.put(changed))
+  const updatedGroup = { ...group, locations }
+  call.commit(null, () => call.plane.registry.groups.put(updatedGroup))
   await call.plane.backend.setReplicas?.(group.id)
-  return { group: groupView(call, changed) }
+  return { group: groupView(call, updatedGroup) }
 }
 
 function renameGroup(call: Call) {
@@ -206,7 +207,7 @@ function renameGroup(call: Call) {
   const { name } = call.body(RenameBody)
   checkGroupName(name)
   if (name !== group.name) checkGroupNameAvailable(call, group.organization, name)
-  const renamed = { ...group, name }
-  call.commit(null, () => call.plane.registry.groups.put(renamed))
-  return { group: groupView(call, renamed) }
+  const renamedGroup = { ...group, name }
+  call.commit(null, () => call.plane.registry.groups.put(renamedGroup))
+  return { group: groupView(call, renamedGroup) }
 }

@@ -19,7 +19,7 @@ export const instanceRoutes: readonly Route[] = [
     `${DATABASE}/instances`,
     scoped('read'),
     { response: v.object({ instances: v.array(Instance) }) },
-    (call) => ({ instances: instancesOf(call, call.database()) }),
+    (call) => ({ instances: listInstances(call, call.database()) }),
   ),
   undocumented(
     'POST',
@@ -62,10 +62,10 @@ async function addInstance(call: Call) {
   const isPrimary = location === registry.groups.get(row.group)?.primary
   if (isPrimary || replicaLocations(registry, row).includes(location))
     throw new Rejection(409, `database ${row.name} already has an instance in ${location}`)
-  const changed = { ...row, replicas: [...(row.replicas ?? []), location] }
-  call.commit(null, () => registry.databases.put(changed))
+  const updatedRow = { ...row, replicas: [...(row.replicas ?? []), location] }
+  call.commit(null, () => registry.databases.put(updatedRow))
   await backend.setReplicas?.(row.group)
-  return { instance: replicaView(call, changed, location) }
+  return { instance: replicaView(call, updatedRow, location) }
 }
 
 async function removeInstance(call: Call) {
@@ -88,7 +88,7 @@ function primaryView(call: Call, row: DatabaseRow) {
   return { uuid: row.id, name: region, type: 'primary', region, hostname: hostnameOf(call, row) }
 }
 
-function instancesOf(call: Call, row: DatabaseRow) {
+function listInstances(call: Call, row: DatabaseRow) {
   const supportsReplicas = call.plane.backend.setReplicas !== undefined
   const locations = supportsReplicas ? replicaLocations(call.plane.registry, row) : []
   return [primaryView(call, row), ...locations.map((location) => replicaView(call, row, location))]
@@ -114,7 +114,7 @@ function instanceId({ id }: DatabaseRow, location: string): string {
 
 function findInstance(call: Call) {
   const name = call.param('instanceName')
-  const instance = instancesOf(call, call.database()).find((each) => each.name === name)
+  const instance = listInstances(call, call.database()).find((candidate) => candidate.name === name)
   if (instance === undefined)
     throw new Rejection(404, `could not find instance with name ${name.slice(0, 80)}`)
   return instance

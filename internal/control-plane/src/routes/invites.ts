@@ -39,7 +39,7 @@ export const inviteRoutes: readonly Route[] = [
     ADMIN,
     { response: v.object({ invites: v.array(Invite) }) },
     (call) => ({
-      invites: invitesOf(call).map(({ id, email, role, createdAt }) => ({
+      invites: listInvites(call).map(({ id, email, role, createdAt }) => ({
         id: Number(id),
         email,
         role,
@@ -64,7 +64,7 @@ export const inviteRoutes: readonly Route[] = [
     ADMIN,
     { response: v.object({ invites: v.array(OldInvite) }) },
     (call) => ({
-      invites: invitesOf(call).map((row) => oldInviteView(call, row)),
+      invites: listInvites(call).map((row) => oldInviteView(call, row)),
     }),
   ),
   // the CLI uses `invite`
@@ -82,7 +82,7 @@ export const inviteRoutes: readonly Route[] = [
   undocumented('DELETE', `${ORGANIZATION}/invites/:email`, ADMIN, { response: null }, removeInvite),
 ]
 
-function invitesOf(call: Call): readonly InviteRow[] {
+function listInvites(call: Call): readonly InviteRow[] {
   checkPlan(call)
   return call.plane.registry.invites.rows.filter(({ organization }) => organization === call.organization.id)
 }
@@ -106,22 +106,22 @@ function invite(call: Call): InviteRow {
   if (email === undefined) throw new Rejection(404, `could not find user ${body.username?.slice(0, 80)}`)
   if (!EMAIL.test(email)) throw new Rejection(400, 'invalid email')
   const role = readRole(body.role)
-  const invites = invitesOf(call)
-  const pending = invites.find((row) => row.email === email)
-  const last = Math.max(0, ...registry.invites.rows.map(({ id }) => Number(id)))
-  const id = String(last + 1)
+  const invites = listInvites(call)
+  const pendingInvite = invites.find((row) => row.email === email)
+  const lastId = Math.max(0, ...registry.invites.rows.map(({ id }) => Number(id)))
+  const id = String(lastId + 1)
   const row = { id, organization: call.organization.id, email, role, createdAt: Date.now() }
   call.commit(null, () => {
-    if (pending !== undefined) registry.invites.delete(pending.id)
+    if (pendingInvite !== undefined) registry.invites.delete(pendingInvite.id)
     registry.invites.put(row)
   })
   return row
 }
 
 function removeInvite(call: Call): void {
-  const pending = invitesOf(call).find(({ email }) => email === call.param('email'))
-  if (pending === undefined) throw new Rejection(404, 'invite not found')
-  call.commit(null, () => call.plane.registry.invites.delete(pending.id))
+  const pendingInvite = listInvites(call).find(({ email }) => email === call.param('email'))
+  if (pendingInvite === undefined) throw new Rejection(404, 'invite not found')
+  call.commit(null, () => call.plane.registry.invites.delete(pendingInvite.id))
 }
 
 function oldInviteView({ organization }: Call, { id, email, role, createdAt }: InviteRow) {

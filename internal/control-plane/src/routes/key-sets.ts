@@ -1,7 +1,7 @@
 import { isLoopback } from '@batonsql/server-common/auth'
 import { TABLE_ACTIONS } from '@batonsql/server-common/hrana'
 import * as v from 'valibot'
-import { pair } from '../registry/registry.ts'
+import { compositeKey } from '../registry/registry.ts'
 import type { KeySetRow } from '../registry/rows.ts'
 import { notSupported, Rejection } from '../rejection.ts'
 import { checkTokenName } from '../rules/names.ts'
@@ -35,7 +35,7 @@ const Template = v.object({
 /** Manages the key sets (JWKS) of issuers whose tokens the databases of an organization accept. */
 export const keySetRoutes: readonly Route[] = [
   undocumented('GET', `${ORGANIZATION_2}/jwks`, organizationWide('viewer'), LIST, (call) => ({
-    jwks: setsOf(call).map(({ name, url }) => ({ jwks_name: name, jwks_url: url })),
+    jwks: getSets(call).map(({ name, url }) => ({ jwks_name: name, jwks_url: url })),
   })),
   undocumented(
     'PUT',
@@ -54,7 +54,7 @@ export const keySetRoutes: readonly Route[] = [
   ),
 ]
 
-function setsOf({ organization, plane }: Call): readonly KeySetRow[] {
+function getSets({ organization, plane }: Call): readonly KeySetRow[] {
   return plane.registry.keySets.rows.filter((row) => row.organization === organization.id)
 }
 
@@ -64,17 +64,17 @@ async function saveSet(call: Call): Promise<void> {
   const { jwks_url: url } = call.body(KeySetBody)
   checkUrl(url)
   const { organization, plane } = call
-  const id = pair(organization.id, name)
-  const old = plane.registry.keySets.get(id)
-  if (old === undefined && setsOf(call).length >= MAX_SETS)
+  const id = compositeKey(organization.id, name)
+  const existing = plane.registry.keySets.get(id)
+  if (existing === undefined && getSets(call).length >= MAX_SETS)
     throw new Rejection(400, `an organization can have at most ${MAX_SETS} key sets`)
   call.commit(null, () => plane.registry.keySets.put({ id, organization: organization.id, name, url }))
-  if (old !== undefined && old.url !== url) await endStreams(call, old)
+  if (existing !== undefined && existing.url !== url) await endStreams(call, existing)
 }
 
 async function removeSet(call: Call): Promise<void> {
   const name = call.param('jwksName')
-  const row = setsOf(call).find((set) => set.name === name)
+  const row = getSets(call).find((set) => set.name === name)
   if (row === undefined) throw new Rejection(404, `could not find key set ${name.slice(0, 80)}`)
   call.commit(null, () => call.plane.registry.keySets.delete(row.id))
   await endStreams(call, row)

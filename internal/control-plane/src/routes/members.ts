@@ -84,13 +84,13 @@ function addMember(call: Call) {
 function updateMember(call: Call) {
   if (call.role !== 'admin' && call.role !== 'owner')
     throw new Rejection(403, 'updating member roles is only allowed for admin or owner')
-  const { role: wanted } = call.body(RoleBody)
-  const role = readRole(wanted)
+  const { role: requestedRole } = call.body(RoleBody)
+  const role = readRole(requestedRole)
   const { user, member } = findMember(call, `could not find user ${call.param('username').slice(0, 80)}`)
   if (member.role === 'owner') throw new Rejection(400, 'the role of the owner cannot be changed')
-  const changed = { ...member, role }
-  call.commit(null, () => call.plane.registry.members.put(changed))
-  return { member: memberView(user, changed) }
+  const updatedMember = { ...member, role }
+  call.commit(null, () => call.plane.registry.members.put(updatedMember))
+  return { member: memberView(user, updatedMember) }
 }
 
 /** Removes a member and the member's tokens for the organization. */
@@ -113,7 +113,7 @@ function removeMember(call: Call) {
   return { member: user.username }
 }
 
-function findMember(call: Call, notFound: string): FoundMember {
+function findMember(call: Call, notFound: string): Membership {
   const { organization, plane } = call
   const { registry } = plane
   const user = registry.findUser(call.param('username'))
@@ -122,7 +122,7 @@ function findMember(call: Call, notFound: string): FoundMember {
   return { user, member }
 }
 
-interface FoundMember {
+interface Membership {
   readonly user: UserRow
   readonly member: MemberRow
 }

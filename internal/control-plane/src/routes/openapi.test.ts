@@ -52,54 +52,56 @@ const documented = (JSON.parse(readFileSync(file, 'utf8')) as readonly Row[]).fi
   ({ api, status }) => api === 'platform' && status === 'documented',
 )
 
-/** Follows references, and leaves out null. */
-function resolved(schema: Schema): Schema {
+/** Resolves references, and ignores null. */
+function resolveSchema(schema: Schema): Schema {
   if (schema.$ref !== undefined)
     return document.components.schemas[schema.$ref.replace('#/components/schemas/', '')] as Schema
   const [first, ...others] = (schema.anyOf ?? []).filter(({ type }) => type !== 'null')
-  return first !== undefined && others.length === 0 ? resolved(first) : schema
+  return first !== undefined && others.length === 0 ? resolveSchema(first) : schema
 }
 
-/** Returns how a schema differs from a documented shape, each as `path: problem`. */
-function differences(shape: Shape, given: Schema | undefined, path: string): string[] {
-  if (given === undefined) return [`${path}: missing`]
-  const schema = resolved(given)
+/** Returns the differences between a schema and a documented shape, as `path: problem`. */
+function findDifferences(shape: Shape, reference: Schema | undefined, path: string): string[] {
+  if (reference === undefined) return [`${path}: missing`]
+  const schema = resolveSchema(reference)
   if (shape.type !== undefined && schema.type !== undefined && shape.type !== schema.type)
     return [`${path}: ${schema.type}, not ${shape.type}`]
   return [
     ...Object.entries(shape.fields ?? {}).flatMap(([name, field]) =>
-      differences(field, schema.properties?.[name], `${path}.${name}`),
+      findDifferences(field, schema.properties?.[name], `${path}.${name}`),
     ),
-    ...(shape.items === undefined ? [] : differences(shape.items, schema.items, `${path}[]`)),
+    ...(shape.items === undefined ? [] : findDifferences(shape.items, schema.items, `${path}[]`)),
   ]
 }
 
-const schemaOf = (content: Content | undefined): Schema | undefined => content?.['application/json']?.schema
+const getSchema = (content: Content | undefined): Schema | undefined => content?.['application/json']?.schema
 
 test('describes the query, body and response of each route as documented', () => {
-  const faults = documented.flatMap(({ method, path, request, response }) => {
+  const problems = documented.flatMap(({ method, path, request, response }) => {
     const name = `${method} ${path}`
-    const known = document.paths[path.replace('{slug}', '{organizationSlug}')]?.[method.toLowerCase()]
-    if (known === undefined) return [`${name}: missing`]
-    const query = (known.parameters ?? []).filter((parameter) => parameter.in === 'query')
-    const unknown = Object.keys(request.query).filter((key) => !query.some((each) => each.name === key))
+    const operation = document.paths[path.replace('{slug}', '{organizationSlug}')]?.[method.toLowerCase()]
+    if (operation === undefined) return [`${name}: missing`]
+    const query = (operation.parameters ?? []).filter((parameter) => parameter.in === 'query')
+    const missingKeys = Object.keys(request.query).filter(
+      (key) => !query.some((parameter) => parameter.name === key),
+    )
     const { body } = request
-    const success = schemaOf(known.responses['200']?.content)
+    const success = getSchema(operation.responses['200']?.content)
     return [
-      ...unknown.map((key) => `${name}: no ${key} in the query`),
+      ...missingKeys.map((key) => `${name}: no ${key} in the query`),
       ...(body === null
         ? []
-        : differences(body.schema, schemaOf(known.requestBody?.content), `${name} body`)),
+        : findDifferences(body.schema, getSchema(operation.requestBody?.content), `${name} body`)),
       ...(response.body === null
         ? success === undefined
           ? []
           : [`${name}: the response is not empty`]
-        : differences(response.body, success, `${name} response`)),
+        : findDifferences(response.body, success, `${name} response`)),
     ]
   })
   // any body is rejected
   const encryption = 'POST /v1/organizations/{organizationSlug}/databases body.remote_encryption'
-  expect(faults).toEqual([
+  expect(problems).toEqual([
     `${encryption}.encryption_key: missing`,
     `${encryption}.encryption_cipher: missing`,
   ])
@@ -110,12 +112,12 @@ test('describes the security, path parameters and responses of each route', () =
   for (const [path, methods] of Object.entries(document.paths)) {
     const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
     for (const { parameters = [], responses } of Object.values(methods)) {
-      expect(parameters.filter((each) => each.in === 'path').map(({ name }) => name)).toEqual(names)
-      expect(schemaOf(responses['default']?.content)).toEqual({ $ref: '#/components/schemas/Failure' })
+      expect(parameters.filter((parameter) => parameter.in === 'path').map(({ name }) => name)).toEqual(names)
+      expect(getSchema(responses['default']?.content)).toEqual({ $ref: '#/components/schemas/Failure' })
     }
   }
-  const open = operations.filter(({ security }) => security.length === 0)
-  expect(open).toHaveLength(ROUTES.filter(({ access }) => access.level === 'none').length)
+  const publicOperations = operations.filter(({ security }) => security.length === 0)
+  expect(publicOperations).toHaveLength(ROUTES.filter(({ access }) => access.level === 'none').length)
 })
 
 test('unsupported routes have no successful response', () => {

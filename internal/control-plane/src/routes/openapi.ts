@@ -19,7 +19,7 @@ export function openApiDocument(routes: readonly Route[], version: string): obje
   const paths: Record<string, Record<string, object>> = {}
   for (const route of routes) {
     const path = route.path.replaceAll(/:(\w+)/g, '{$1}')
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route) }
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: describeOperation(route) }
   }
   return {
     openapi: '3.1.0',
@@ -32,10 +32,17 @@ export function openApiDocument(routes: readonly Route[], version: string): obje
   }
 }
 
-function operationOf({ path, access, schemas }: Route): object {
-  const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({ name, in: 'path', required: true }))
-  const inQuery = (schemas?.query ?? []).map((name) => ({ name, in: 'query' }))
-  const parameters = [...inPath, ...inQuery].map((each) => ({ ...each, schema: { type: 'string' } }))
+function describeOperation({ path, access, schemas }: Route): object {
+  const pathParameters = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
+    name,
+    in: 'path',
+    required: true,
+  }))
+  const queryParameters = (schemas?.query ?? []).map((name) => ({ name, in: 'query' }))
+  const parameters = [...pathParameters, ...queryParameters].map((parameter) => ({
+    ...parameter,
+    schema: { type: 'string' },
+  }))
   const body = schemas?.body
   return {
     ...(parameters.length > 0 && { parameters }),

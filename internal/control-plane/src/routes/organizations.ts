@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { newMember, newOrganization } from '../bootstrap.ts'
 import type { OrganizationRow } from '../registry/rows.ts'
 import { Rejection } from '../rejection.ts'
-import { slugOf } from '../rules/names.ts'
+import { toSlug } from '../rules/names.ts'
 import { ANY_TOKEN, OWN_USER, organizationWide } from './access.ts'
 import type { Call } from './call.ts'
 import { Organization } from './models.ts'
@@ -24,7 +24,7 @@ const CREATE: RouteSchemas = {
 export const organizationRoutes: readonly Route[] = [
   // includes only organizations that the token can access
   documented('GET', '/v1/organizations', ANY_TOKEN, { response: v.array(Organization) }, (call) =>
-    ownOrganizations(call).map(organizationView),
+    getAccessibleOrganizations(call).map(organizationView),
   ),
   undocumented(
     'GET',
@@ -32,7 +32,7 @@ export const organizationRoutes: readonly Route[] = [
     ANY_TOKEN,
     { response: v.object({ organizations: v.array(Organization) }) },
     (call) => ({
-      organizations: ownOrganizations(call).map(organizationView),
+      organizations: getAccessibleOrganizations(call).map(organizationView),
     }),
   ),
   undocumented('POST', '/v1/organizations', OWN_USER, CREATE, createOrganization),
@@ -49,7 +49,7 @@ export const organizationRoutes: readonly Route[] = [
   undocumented('DELETE', ORGANIZATION, organizationWide('owner'), { response: null }, deleteOrganization),
 ]
 
-function ownOrganizations({
+function getAccessibleOrganizations({
   plane: { registry },
   caller: { user, token },
 }: Call): readonly OrganizationRow[] {
@@ -63,7 +63,7 @@ function ownOrganizations({
 function createOrganization(call: Call) {
   const { registry } = call.plane
   const { name } = call.body(NewOrganizationBody)
-  const slug = slugOf(name)
+  const slug = toSlug(name)
   if (registry.findOrganization(slug) !== undefined)
     throw new Rejection(409, `organization ${slug} already exists`)
   // the CLI expects a slug derived from the name
@@ -83,19 +83,19 @@ function createOrganization(call: Call) {
 
 function updateOrganization(call: Call) {
   const { organization, plane } = call
-  const wanted = call.body(OrganizationBody)
-  const changed = {
+  const body = call.body(OrganizationBody)
+  const updatedOrganization = {
     ...organization,
-    overages: wanted.overages ?? organization.overages,
+    overages: body.overages ?? organization.overages,
     // stored but not enforced, because this server does not support two-factor authentication
-    requireMfa: wanted.require_mfa ?? organization.requireMfa,
+    requireMfa: body.require_mfa ?? organization.requireMfa,
   }
-  const data = { overages: changed.overages }
+  const data = { overages: updatedOrganization.overages }
   const audit = { code: 'org-set-overages', message: 'set overages', data } as const
-  call.commit(changed.overages === organization.overages ? null : audit, () =>
-    plane.registry.organizations.put(changed),
+  call.commit(updatedOrganization.overages === organization.overages ? null : audit, () =>
+    plane.registry.organizations.put(updatedOrganization),
   )
-  return { organization: organizationView(changed) }
+  return { organization: organizationView(updatedOrganization) }
 }
 
 function deleteOrganization(call: Call): void {

@@ -15,25 +15,25 @@ const file = new URL('../../../../test/fixtures/platform-routes.json', import.me
 const documented = (JSON.parse(readFileSync(file, 'utf8')) as readonly Row[]).filter(
   ({ api, status }) => api === 'platform' && status === 'documented',
 )
-const nameOf = ({ method, path }: { method: string; path: string }): string =>
+const routeName = ({ method, path }: { method: string; path: string }): string =>
   `${method} ${path.replaceAll(/\{slug\}|:organizationSlug/g, '{organizationSlug}').replaceAll(/:(\w+)/g, '{$1}')}`
 
 test('marks exactly the documented routes as documented', () => {
-  const marked = ROUTES.filter(({ isDocumented }) => isDocumented).map(nameOf)
-  expect(marked.sort()).toEqual(documented.map(nameOf).sort())
+  const markedRoutes = ROUTES.filter(({ isDocumented }) => isDocumented).map(routeName)
+  expect(markedRoutes.sort()).toEqual(documented.map(routeName).sort())
 })
 
 test('contains no duplicate routes', () => {
-  const names = ROUTES.map(nameOf)
+  const names = ROUTES.map(routeName)
   expect(names.length).toBe(new Set(names).size)
 })
 
 test('routes require the documented scope of group tokens, and other routes reject such tokens', () => {
   for (const row of documented) {
-    const access = ROUTES.find((route) => nameOf(route) === nameOf(row))?.access
+    const access = ROUTES.find((route) => routeName(route) === routeName(row))?.access
     const scope = access?.level === 'group' || access?.level === 'any' ? access.scope : null
-    // according to the documents, `read` covers usage and locations; the list has no scope for them
+    // according to the documentation, `read` covers usage and locations; the list has no scope for them
     const isRead = ['/v1/locations', '/v1/organizations/{organizationSlug}/usage'].includes(row.path)
-    expect([nameOf(row), scope]).toEqual([nameOf(row), isRead ? 'read' : row.scopes.group_scope])
+    expect([routeName(row), scope]).toEqual([routeName(row), isRead ? 'read' : row.scopes.group_scope])
   }
 })

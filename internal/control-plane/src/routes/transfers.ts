@@ -6,7 +6,7 @@ import { checkDatabaseName } from '../rules/names.ts'
 import { isAtLeast } from '../rules/roles.ts'
 import { organizationWide, scoped } from './access.ts'
 import type { Call } from './call.ts'
-import { checkGroupNameAvailable, databasesOf, revokeTokensOf } from './groups.ts'
+import { checkGroupNameAvailable, getDatabases, revokeGroupTokens } from './groups.ts'
 import { Group } from './models.ts'
 import { DATABASE, documented, GROUP, type Route, undocumented } from './route.ts'
 import { groupView } from './views.ts'
@@ -34,61 +34,61 @@ export const transferRoutes: readonly Route[] = [
 /** Transfers a group to another organization, and invalidates all of its tokens. */
 async function transferGroup(call: Call) {
   // usage until now belongs to the sender
-  await call.plane.usage.sample(databasesOf(call, call.group()))
+  await call.plane.usage.sample(getDatabases(call, call.group()))
   const group = call.group()
   const { registry, databases } = call.plane
   const { organization: slug } = call.body(GroupTransferBody)
   const receiver = findReceiver(call, slug)
   if (receiver.id === group.organization) throw new Rejection(400, `the group is already in ${slug}`)
   checkGroupNameAvailable(call, receiver.id, group.name)
-  const rows = databasesOf(call, group)
+  const rows = getDatabases(call, group)
   for (const { name } of rows) checkDatabaseNameAvailable(call, receiver, name)
-  const moved: GroupRow = { ...group, organization: receiver.id, key: newKeyPair() }
+  const movedGroup: GroupRow = { ...group, organization: receiver.id, key: newKeyPair() }
   call.commit(null, () => {
-    revokeTokensOf(call, group)
-    registry.groups.put(moved)
+    revokeGroupTokens(call, group)
+    registry.groups.put(movedGroup)
     for (const row of rows) registry.databases.put({ ...row, organization: receiver.id, key: newKeyPair() })
   })
   await databases.applyAll(rows, { revoked: 'all' })
-  return groupView(call, moved)
+  return groupView(call, movedGroup)
 }
 
 /** Moves a database to another group, even one that a group-scoped token cannot access. Invalidates the database's tokens. */
 async function transferDatabase(call: Call): Promise<void> {
   const row = call.database()
-  const { org: slug, group: wanted } = call.body(DatabaseTransferBody)
+  const { org: slug, group: groupName } = call.body(DatabaseTransferBody)
   if (row.isSchema || row.schema !== null)
     throw new Rejection(
       400,
       `database ${row.name} shares its schema with others, which must be in the same group`,
     )
   const { databases } = call.plane
-  const isWithin = slug === call.organization.slug
-  if (!isWithin && !isAtLeast(call.role ?? 'viewer', 'admin'))
+  const isSameOrganization = slug === call.organization.slug
+  if (!isSameOrganization && !isAtLeast(call.role ?? 'viewer', 'admin'))
     throw new Rejection(403, `transferring to another organization is only allowed for admin or owner`)
-  const receiver = isWithin ? call.organization : findReceiver(call, slug)
-  const group = receivingGroup(call, row, receiver, wanted ?? null)
+  const receiver = isSameOrganization ? call.organization : findReceiver(call, slug)
+  const group = findReceivingGroup(call, row, receiver, groupName ?? null)
   if (group.id === row.group) throw new Rejection(400, `database ${row.name} is already in that group`)
   if (group.isArchived) throw new Rejection(400, `group ${group.name} is archived`)
   const checkReceiver = (): void => {
-    if (!isWithin) checkDatabaseNameAvailable(call, receiver, row.name)
+    if (!isSameOrganization) checkDatabaseNameAvailable(call, receiver, row.name)
   }
   checkReceiver()
   await databases.move(row, group, checkReceiver)
 }
 
 /** Returns the requested group; if none is requested, the one with the same name, or else the organization's oldest. */
-function receivingGroup(
+function findReceivingGroup(
   call: Call,
   row: DatabaseRow,
   { id, slug }: OrganizationRow,
-  wanted: string | null,
+  groupName: string | null,
 ): GroupRow {
   const { registry } = call.plane
-  const group = registry.findGroup(id, wanted ?? registry.groups.get(row.group)?.name ?? '')
+  const group = registry.findGroup(id, groupName ?? registry.groups.get(row.group)?.name ?? '')
   if (group !== undefined) return group
-  if (wanted !== null && id === call.organization.id) throw new Rejection(404, 'group not found')
-  if (wanted !== null) throw new Rejection(400, `${slug} has no group with that name`)
+  if (groupName !== null && id === call.organization.id) throw new Rejection(404, 'group not found')
+  if (groupName !== null) throw new Rejection(400, `${slug} has no group with that name`)
   const [oldest] = registry.groups.rows
     .filter(({ organization }) => organization === id)
     .sort((a, b) => a.createdAt - b.createdAt)

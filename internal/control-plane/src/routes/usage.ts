@@ -26,7 +26,7 @@ const ORGANIZATION_USAGE: RouteSchemas = {
 }
 
 export const usageRoutes: readonly Route[] = [
-  documented('GET', `${DATABASE}/usage`, scoped('read'), DATABASE_USAGE, databaseUsage),
+  documented('GET', `${DATABASE}/usage`, scoped('read'), DATABASE_USAGE, showDatabaseUsage),
   documented('GET', `${DATABASE}/stats`, scoped('read'), STATS, async (call) => {
     const queries = await topQueries(call)
     return { top_queries: queries.length === 0 ? null : queries }
@@ -38,18 +38,18 @@ export const usageRoutes: readonly Route[] = [
     { response: v.array(QueryUsage) },
     topQueries,
   ),
-  documented('GET', `${ORGANIZATION}/usage`, scoped('read'), ORGANIZATION_USAGE, organizationUsage),
+  documented('GET', `${ORGANIZATION}/usage`, scoped('read'), ORGANIZATION_USAGE, showOrganizationUsage),
 ]
 
-async function databaseUsage(call: Call) {
+async function showDatabaseUsage(call: Call) {
   const row = call.database()
   const period = readPeriod(call.query('from'), call.query('to'), Date.now())
   await call.plane.usage.sample([row])
-  return { database: usageOf(call, row, period) }
+  return { database: databaseUsageView(call, row, period) }
 }
 
-function usageOf(call: Call, row: DatabaseRow, period: Period) {
-  const usage = usageView(call.plane.usage.ofDatabase(row.id, period))
+function databaseUsageView(call: Call, row: DatabaseRow, period: Period) {
+  const usage = usageView(call.plane.usage.getDatabaseUsage(row.id, period))
   // documented as `total`; the vendor's own tools read `usage`
   return { uuid: row.id, instances: [{ uuid: row.id, usage }], total: usage, usage }
 }
@@ -64,7 +64,7 @@ async function topQueries(call: Call) {
 }
 
 /** Returns the usage of the databases that the caller's token can access, and the allowance of the organization's plan. */
-async function organizationUsage(call: Call) {
+async function showOrganizationUsage(call: Call) {
   const { organization, onlyGroup, plane } = call
   const period = readPeriod(undefined, undefined, Date.now())
   await plane.usage.sampleTouched()
@@ -74,13 +74,13 @@ async function organizationUsage(call: Call) {
     organization: {
       uuid: organization.id,
       usage: {
-        ...usageView(plane.usage.ofOrganization(organization.id, period, onlyGroup)),
+        ...usageView(plane.usage.getOrganizationUsage(organization.id, period, onlyGroup)),
         databases: databases.length,
         groups: groups.length,
         locations: new Set(groups.flatMap(({ locations }) => locations)).size,
       },
       allowance: allowanceView(planByName(organization.plan)),
-      databases: databases.map((row) => usageOf(call, row, period)),
+      databases: databases.map((row) => databaseUsageView(call, row, period)),
     },
   }
 }

@@ -3,7 +3,7 @@ import type { DatabaseRow } from '../registry/rows.ts'
 import { scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { MINT, mintForDatabase, mintForGroup } from './database-tokens.ts'
-import { createDatabase, deleteDatabase, NewDatabaseBody, pageOfDatabases } from './databases.ts'
+import { createDatabase, deleteDatabase, getDatabasePage, NewDatabaseBody } from './databases.ts'
 import { DatabaseById, Group } from './models.ts'
 import { type Route, type RouteSchemas, undocumented } from './route.ts'
 import { databaseView, groupView } from './views.ts'
@@ -54,7 +54,7 @@ export const version3Routes: readonly Route[] = [
 
 function listDatabases(call: Call) {
   const { group_id: group, parent_db_id: parent } = Object.fromEntries(call.request.query)
-  const { rows, ...pagination } = pageOfDatabases(
+  const { rows, ...pagination } = getDatabasePage(
     call,
     (row) =>
       (group === undefined || row.group === group) && (parent === undefined || row.parent?.id === parent),

@@ -11,28 +11,28 @@ export function checkAllowedIps(list: readonly string[]): void {
   }
 }
 
-/** Whether an address is allowed. An empty list allows all addresses; clients in this process have none. */
+/** Whether an address is allowed. An empty list allows all addresses; clients in this process have no address. */
 export function isAddressAllowed(list: readonly string[], address: string | undefined): boolean {
   if (list.length === 0 || address === undefined) return true
   // dual-stack sockets report IPv4 addresses in this form
   const plain = address.startsWith(MAPPED) ? address.slice(MAPPED.length) : address
-  const allowed = new BlockList()
+  const allowedNetworks = new BlockList()
   for (const text of list) {
     const network = readNetwork(text)
-    if (network !== null) allowed.addSubnet(network.address, network.bits, network.family)
+    if (network !== null) allowedNetworks.addSubnet(network.address, network.bits, network.family)
   }
-  return allowed.check(plain, familyOf(plain))
+  return allowedNetworks.check(plain, getFamily(plain))
 }
 
 function readNetwork(text: string): { address: string; bits: number; family: 'ipv4' | 'ipv6' } | null {
-  const [address = '', bits, ...more] = text.split('/')
-  if (isIP(address) === 0 || more.length > 0) return null
-  const family = familyOf(address)
-  const longest = family === 'ipv4' ? 32 : 128
-  if (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= longest)) return null
-  return { address, bits: bits === undefined ? longest : Number(bits), family }
+  const [address = '', bits, ...extraParts] = text.split('/')
+  if (isIP(address) === 0 || extraParts.length > 0) return null
+  const family = getFamily(address)
+  const maxBits = family === 'ipv4' ? 32 : 128
+  if (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= maxBits)) return null
+  return { address, bits: bits === undefined ? maxBits : Number(bits), family }
 }
 
-function familyOf(address: string): 'ipv4' | 'ipv6' {
+function getFamily(address: string): 'ipv4' | 'ipv6' {
   return isIP(address) === 6 ? 'ipv6' : 'ipv4'
 }

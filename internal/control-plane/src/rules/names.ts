@@ -13,9 +13,9 @@ export function hostLabel(database: string, slug: string): string {
 
 /** @throws Rejection for an invalid name; it shares the first label of a host name with the organization's slug */
 export function checkDatabaseName(name: string, slug: string): void {
-  const longest = MAX_LABEL - hostLabel('', slug).length
-  if (name.length < 1 || name.length > longest)
-    throw new Rejection(400, `invalid database name: name must contain between 1 and ${longest} characters`)
+  const maxLength = MAX_LABEL - hostLabel('', slug).length
+  if (name.length < 1 || name.length > maxLength)
+    throw new Rejection(400, `invalid database name: name must contain between 1 and ${maxLength} characters`)
   if (!NAME.test(name) || name.startsWith('-') || name.endsWith('-')) {
     throw new Rejection(
       400,
@@ -37,7 +37,7 @@ export function checkGroupName(name: string): void {
 }
 
 /** Returns the slug of a new organization. @throws Rejection if the name is not suitable */
-export function slugOf(name: string): string {
+export function toSlug(name: string): string {
   const slug = name
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')

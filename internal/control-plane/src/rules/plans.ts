@@ -55,7 +55,7 @@ export function isPlan(name: string): boolean {
 
 /** @throws Error if the plan does not exist */
 export function planByName(name: string): Plan {
-  const plan = PLANS.find((each) => each.name === name)
+  const plan = PLANS.find((candidate) => candidate.name === name)
   if (plan === undefined) throw new Error(`plan "${name}" does not exist`)
   return plan
 }

@@ -3,6 +3,6 @@ import type { Role } from '../registry/rows.ts'
 const RANKS: readonly Role[] = ['viewer', 'member', 'admin', 'owner']
 
 /** Whether a role includes the permissions of another. */
-export function isAtLeast(role: Role, needed: Role): boolean {
-  return RANKS.indexOf(role) >= RANKS.indexOf(needed)
+export function isAtLeast(role: Role, minimum: Role): boolean {
+  return RANKS.indexOf(role) >= RANKS.indexOf(minimum)
 }

@@ -20,19 +20,19 @@ const SCOPES: readonly Scope[] = [
 const PRESETS: Readonly<Record<string, readonly Scope[]>> = { 'read-only': ['read'], 'full-access': SCOPES }
 
 /** Expands presets in a list to scopes, without duplicates. @throws Rejection for unknown names */
-export function expandScopes(given: readonly string[]): readonly Scope[] {
-  if (given.length === 0) throw new Rejection(400, 'a group-scoped token needs at least one scope')
-  const wanted = new Set<string>(
-    given.flatMap((name): readonly string[] =>
+export function expandScopes(names: readonly string[]): readonly Scope[] {
+  if (names.length === 0) throw new Rejection(400, 'a group-scoped token needs at least one scope')
+  const requested = new Set<string>(
+    names.flatMap((name): readonly string[] =>
       Object.hasOwn(PRESETS, name) ? (PRESETS[name] as readonly Scope[]) : [name],
     ),
   )
-  for (const name of wanted) {
+  for (const name of requested) {
     if (!(SCOPES as readonly string[]).includes(name))
       throw new Rejection(
         400,
         `invalid scope: ${name.slice(0, 40)} (expected one of: ${[...SCOPES, ...Object.keys(PRESETS)].join(', ')})`,
       )
   }
-  return SCOPES.filter((scope) => wanted.has(scope))
+  return SCOPES.filter((scope) => requested.has(scope))
 }

@@ -24,14 +24,14 @@ export class ApiTokens {
   }
 
   /** Returns the row of a new token, which the caller stores. @throws Rejection if the user already has one with that name */
-  make(user: UserRow, wanted: NewApiToken): ApiTokenRow {
-    if (this.#registry.findToken(user.id, wanted.name) !== undefined)
-      throw new Rejection(409, `an API token with name ${wanted.name} already exists`)
-    return { id: newTokenId(), user: user.id, createdAt: Date.now(), ...wanted }
+  make(user: UserRow, options: NewApiToken): ApiTokenRow {
+    if (this.#registry.findToken(user.id, options.name) !== undefined)
+      throw new Rejection(409, `an API token with name ${options.name} already exists`)
+    return { id: newTokenId(), user: user.id, createdAt: Date.now(), ...options }
   }
 
   /** Returns the secret of a token, which is derived from its row. */
-  secretOf({ id, organization, createdAt }: ApiTokenRow): string {
+  getSecret({ id, organization, createdAt }: ApiTokenRow): string {
     const claims = { jti: id, ...(organization !== null && { org_id: organization }) }
     return mintToken(this.#key, claims, createdAt)
   }
@@ -51,7 +51,7 @@ export class ApiTokens {
     if (token.split('.').length !== 3)
       throw new Rejection(401, 'token contains an invalid number of segments')
     const claims = readToken(token, [createPublicKey(this.#key.publicPem)])
-    if (claims === null && !claimsDatabase(token)) throw new Rejection(401, 'the token is invalid')
+    if (claims === null && !hasDatabaseClaims(token)) throw new Rejection(401, 'the token is invalid')
     const { jti, exp } = claims ?? {}
     if (typeof exp === 'number' && exp <= Date.now() / 1_000)
       throw new Rejection(401, 'the token has expired')
@@ -62,7 +62,7 @@ export class ApiTokens {
 }
 
 /** Whether a token has the claims of a database token, without verifying it. */
-function claimsDatabase(token: string): boolean {
+function hasDatabaseClaims(token: string): boolean {
   const claims = claimsOf(token) ?? {}
   return !('jti' in claims) && ['a', 'id', 'gid', 'p'].some((name) => name in claims)
 }

@@ -22,7 +22,7 @@ export interface TokenRequest {
 
 /** Creates a token for one database, signed with the key of the database. */
 export function mintDatabaseToken(database: DatabaseRow, request: TokenRequest): string {
-  const claims = request.attach.length === 0 ? { a: levelOf(request) } : attachClaims([database], request)
+  const claims = request.attach.length === 0 ? { a: accessLevel(request) } : attachClaims([database], request)
   return mintToken(database.key, { ...claims, id: database.id, ...commonClaims(request) })
 }
 
@@ -40,14 +40,14 @@ export function mintGroupToken(
   return mintToken(group.key, { ...claims, gid: group.id, ...commonClaims(request) })
 }
 
-function levelOf({ access }: TokenRequest): 'ro' | 'rw' {
+function accessLevel({ access }: TokenRequest): 'ro' | 'rw' {
   return access === 'read-only' ? 'ro' : 'rw'
 }
 
 /** Returns claims that list databases; they replace the coarse claims. */
 function attachClaims(databases: readonly DatabaseRow[], request: TokenRequest): { readonly p: object } {
   const namespaces = (rows: readonly DatabaseRow[]): object => ({ ns: rows.map(({ id }) => id) })
-  return { p: { [levelOf(request)]: namespaces(databases), roa: namespaces(request.attach) } }
+  return { p: { [accessLevel(request)]: namespaces(databases), roa: namespaces(request.attach) } }
 }
 
 function commonClaims({ expiresInSeconds, tables }: TokenRequest): { exp?: number; perm?: unknown } {

@@ -36,7 +36,7 @@ export class ExternalTokens {
   ): Promise<ServiceRequest> {
     const sets = this.#registry.keySets.rows.filter(({ organization }) => organization === row.organization)
     const token = sets.length === 0 ? null : claimedToken(request)
-    const keyId = token === null ? undefined : keyIdOf(token)
+    const keyId = token === null ? undefined : readKeyId(token)
     // our own tokens have no key id
     if (token === null || keyId === undefined) return request
     if (typeof keyId !== 'string' || keyId === '') throw unauthorized('The JWT is invalid')
@@ -47,18 +47,18 @@ export class ExternalTokens {
     // a set may have been removed while keys were fetched or the signature was verified
     const areUnchanged = sets.every(({ id, url }) => this.#registry.keySets.get(id)?.url === url)
     if (claims === null || !areUnchanged) throw unauthorized('The JWT is invalid')
-    const permitted = permittedClaims(claims, row)
-    const isPlain = Array.isArray(permitted['perm'])
-      ? permitted['perm'].length === 0
-      : permitted['perm'] == null
+    const newClaims = permittedClaims(claims, row)
+    const isPlain = Array.isArray(newClaims['perm'])
+      ? newClaims['perm'].length === 0
+      : newClaims['perm'] == null
     if (!isPlain && !hasTablePermissions) throw unauthorized('The JWT is invalid')
-    const own = mintToken(row.key, permitted)
-    return { ...request, headers: { ...request.headers, authorization: `Bearer ${own}` } }
+    const databaseToken = mintToken(row.key, newClaims)
+    return { ...request, headers: { ...request.headers, authorization: `Bearer ${databaseToken}` } }
   }
 }
 
 /** Returns the id of the key that a token claims to be signed with, of any type; undefined for text that is not a token. */
-function keyIdOf(token: string): unknown {
+function readKeyId(token: string): unknown {
   try {
     return decodeProtectedHeader(token).kid
   } catch {

@@ -14,18 +14,18 @@ export interface StatementArguments {
  */
 export function resolveArguments(
   names: readonly (string | null)[],
-  given: StatementArguments,
+  { args, namedArgs }: StatementArguments,
   isOptional = false,
 ): EngineValue[] {
-  const named = new Map(given.namedArgs)
-  const count = given.args.length > 0 ? given.args.length : named.size
+  const named = new Map(namedArgs)
+  const count = args.length > 0 ? args.length : named.size
   if (count > names.length) {
     throw argumentsError(`too many parameters, expected ${names.length} found ${count}`)
   }
   const values: EngineValue[] = []
   for (const [index, name] of names.entries()) {
-    const found = valueFor(name, index, given.args, named)
-    const value = found === undefined && isOptional ? null : found
+    const argument = valueFor(name, index, args, named)
+    const value = argument === undefined && isOptional ? null : argument
     if (value === undefined) throw argumentsError(`value for parameter ${name ?? index + 1} not found`)
     if (byteLength(value) > MAX_VALUE_BYTES) throw argumentsError('string or blob too big')
     values.push(value)

@@ -17,16 +17,16 @@ export class ChangeCounter implements ChangeWatcher {
   #isCommitting = false
 
   changed(action: number, table: string, savepoints: number): void {
-    const counts = this.#countsOf(table, savepoints)
+    const counts = this.#getCounts(table, savepoints)
     counts[ACTIONS[action] ?? 'unknown'] += 1
   }
 
   savepoint(index: number, isUndone: boolean): void {
-    const ended = this.#levels.splice(index + 1)
+    const endedLevels = this.#levels.splice(index + 1)
     if (isUndone) return
-    for (const level of ended) {
+    for (const level of endedLevels) {
       for (const [table, added] of level) {
-        const counts = this.#countsOf(table, index)
+        const counts = this.#getCounts(table, index)
         for (const action of Object.keys(counts) as (keyof Counts)[]) counts[action] += added[action]
       }
     }
@@ -46,7 +46,7 @@ export class ChangeCounter implements ChangeWatcher {
     return isCommitted ? changes : []
   }
 
-  #countsOf(table: string, level: number): Counts {
+  #getCounts(table: string, level: number): Counts {
     while (this.#levels.length <= level) this.#levels.push(new Map())
     const tables = this.#levels[level] as Map<string, Counts>
     const counts = tables.get(table) ?? { unknown: 0, delete: 0, insert: 0, update: 0 }

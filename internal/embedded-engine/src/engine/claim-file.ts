@@ -19,14 +19,14 @@ const HEADER_BYTES = 100
 export class FileInUseError extends Error {}
 
 /**
- * Marks a database file as open here, so that other programs cannot open it as a database. The file is locked with SQLite's own
- * locks meanwhile: this detects a program that has the file open and would continue to write its own WAL, and checkpoints a WAL
- * that a program has left behind. The mark may not be on disk yet (see {@link syncMark}).
+ * Marks a database file as open here, so that other programs cannot open it as a database. The file is marked while it is
+ * locked with SQLite's own locks. This detects a program that has the file open and would continue to write its own WAL, and
+ * checkpoints a WAL that a program has left behind. The mark may not be on disk yet (see {@link syncMark}).
  * @returns false if it is already marked
  * @throws FileInUseError if another program has the file open
  */
 export function claimFile(path: string): boolean {
-  const head = withFile(path, headOf)
+  const head = withFile(path, readHead)
   if (head?.equals(IN_USE)) return false
   if (!head?.equals(MAGIC)) return true // missing, or not a database
   // unlocking checkpoints the WAL, which may write the beginning of the file
@@ -38,7 +38,7 @@ export function claimFile(path: string): boolean {
 /** Removes the mark, so that all programs can open the file again. After a power failure it may reappear. */
 export function unclaimFile(path: string): void {
   withFile(path, (file) => {
-    if (headOf(file).equals(IN_USE)) writeHead(file, MAGIC)
+    if (readHead(file).equals(IN_USE)) writeHead(file, MAGIC)
   })
 }
 
@@ -48,9 +48,9 @@ function mark(path: string): void {
     const isComplete = readSync(file, header, 0, HEADER_BYTES, 0) === HEADER_BYTES
     // in rollback mode, a program that has cached the first page reads it again only if these counters have changed
     if (isComplete && header[WRITE_VERSION] === ROLLBACK_JOURNAL) {
-      for (const at of CHANGE_COUNTERS) {
-        header.writeUInt32BE((header.readUInt32BE(at) + 1) >>> 0, at)
-        writeSync(file, header, at, 4, at)
+      for (const offset of CHANGE_COUNTERS) {
+        header.writeUInt32BE((header.readUInt32BE(offset) + 1) >>> 0, offset)
+        writeSync(file, header, offset, 4, offset)
       }
     }
     writeHead(file, IN_USE)
@@ -81,7 +81,7 @@ const IN_USE_ELSEWHERE =
   'the database file is open in another program; requests are accepted again once it is closed there'
 
 /** Returns the beginning of a file; zeros if it is shorter. */
-function headOf(file: number): Buffer {
+function readHead(file: number): Buffer {
   const head = Buffer.alloc(MAGIC.length)
   readSync(file, head, 0, head.length, 0)
   return head

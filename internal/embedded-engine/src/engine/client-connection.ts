@@ -19,11 +19,11 @@ import type { WriteQueue, Writer } from './write-queue.ts'
 
 const BUSY = 5
 /** Savepoint around statements that are compiled without being executed. */
-const UNDONE = 'baton_undone'
+const UNDO_SAVEPOINT = 'baton_undone'
 /** Statements that may change the schema; an unknown one may do anything. */
 const MAY_CHANGE_SCHEMA: ReadonlySet<string> = new Set(['schema', 'unknown'])
 /** Kinds of statements that are kept compiled in case they are repeated. */
-const REPEATED: ReadonlySet<string> = new Set(['query', 'insert', 'change'])
+const CACHEABLE_KINDS: ReadonlySet<string> = new Set(['query', 'insert', 'change'])
 
 /** Permissions of a client for a statement. */
 export interface StatementPermissions {
@@ -61,8 +61,10 @@ export class ClientConnection implements Writer {
   #active: RunningStatement | null = null
   /** Null unless changes are watched. */
   #changes: ChangeCounter | null = null
-  /** The last statement of an open transaction, which is compiled only once if it is repeated. Meanwhile the schema is the same. */
-  #last: { readonly sql: string; readonly prepared: SqliteStatement } | null = null
+  /**
+   * The last statement of an open transaction, kept compiled in case it is repeated. The schema cannot change in between.
+   */
+  #lastStatement: { readonly sql: string; readonly prepared: SqliteStatement } | null = null
   isRunning = false
 
   constructor(engine: SqliteConnection, queue: WriteQueue, events: ConnectionEvents) {
@@ -86,7 +88,7 @@ export class ClientConnection implements Writer {
   }
 
   /** The engine connection for internal statements. It is not reused afterwards, because they may change its settings. */
-  get own(): SqliteConnection {
+  get internalEngine(): SqliteConnection {
     this.#isReusable = false
     return this.#engine
   }
@@ -114,7 +116,7 @@ export class ClientConnection implements Writer {
   }
 
   /** Runs work during which the write lock cannot be preempted. */
-  async working<T>(run: () => Promise<T>): Promise<T> {
+  async withoutPreemption<T>(run: () => Promise<T>): Promise<T> {
     this.isRunning = true
     try {
       return await run()
@@ -124,8 +126,8 @@ export class ClientConnection implements Writer {
     }
   }
 
-  /** Waits for the server or the client within `working`; the write lock can be preempted meanwhile. */
-  async waiting<T>(wait: () => Promise<T>): Promise<T> {
+  /** Waits for the server or the client within `withoutPreemption`; the write lock can be preempted meanwhile. */
+  async withPreemption<T>(wait: () => Promise<T>): Promise<T> {
     this.isRunning = false
     this.#queue.requestEnded(this)
     try {
@@ -142,7 +144,7 @@ export class ClientConnection implements Writer {
 
   /**
    * Compiles a statement, to be started with `begin`. `permissions` are those of the client. Compiling a schema change may
-   * already execute it, so the write lock is acquired first.
+   * execute it, so the write lock is acquired first.
    */
   async prepare(statement: Statement, permissions: StatementPermissions): Promise<RunningStatement> {
     const startedAt = performance.now()
@@ -154,7 +156,7 @@ export class ClientConnection implements Writer {
         await this.#lockForSchema()
       }
       if (statement.kind === 'explain' && changesSchema(statement)) {
-        this.#engine.run(`SAVEPOINT ${UNDONE}`)
+        this.#engine.run(`SAVEPOINT ${UNDO_SAVEPOINT}`)
         mustUndo = true
       }
       const grant = {
@@ -188,7 +190,7 @@ export class ClientConnection implements Writer {
     if (mustUndo) {
       checkMayWrite(permissions.write)
       await this.#lockForSchema()
-      this.#engine.run(`SAVEPOINT ${UNDONE}`)
+      this.#engine.run(`SAVEPOINT ${UNDO_SAVEPOINT}`)
     }
     try {
       const prepared = this.#prepare(statement, { write: mustUndo, attach: true, tables: permissions.tables })
@@ -205,10 +207,10 @@ export class ClientConnection implements Writer {
 
   /** Ends a statement that has returned all of its rows. Within a transaction it stays compiled in case it is repeated. */
   keep(prepared: SqliteStatement, { statement, grant }: Pick<RunContext, 'statement' | 'grant'>): void {
-    const isPlain = REPEATED.has(statement.kind) && (grant.tables ?? null) === null
+    const isPlain = CACHEABLE_KINDS.has(statement.kind) && (grant.tables ?? null) === null
     if (!isPlain || !this.#engine.inTransaction) return prepared.finalize()
     prepared.reset()
-    this.#last = { sql: boundSearches(statement.source), prepared }
+    this.#lastStatement = { sql: boundSearches(statement.source), prepared }
   }
 
   /** Called when a statement has ended: releases the write lock unless a transaction is open. */
@@ -234,11 +236,11 @@ export class ClientConnection implements Writer {
   }
 
   #prepare(statement: Statement, grant: Grant): SqliteStatement {
-    // compiling a pragma often already executes it
+    // compiling a pragma often executes it
     if (['pragma', 'attach'].includes(statement.explains ?? statement.kind)) this.#isReusable = false
     const sql = boundSearches(statement.source)
-    const last = this.#last
-    this.#last = null
+    const last = this.#lastStatement
+    this.#lastStatement = null
     if (last?.sql === sql && grant.tables === null) return last.prepared
     last?.prepared.finalize()
     const prepared = this.#engine.prepare(sql, grant)
@@ -280,8 +282,8 @@ export class ClientConnection implements Writer {
   /** Undoes the effects of compiling a schema change. */
   #undo(): void {
     if (!this.#engine.inTransaction) return // not begun, or preempted meanwhile
-    this.#engine.run(`ROLLBACK TO ${UNDONE}`)
-    this.#engine.run(`RELEASE ${UNDONE}`)
+    this.#engine.run(`ROLLBACK TO ${UNDO_SAVEPOINT}`)
+    this.#engine.run(`RELEASE ${UNDO_SAVEPOINT}`)
   }
 
   #abort(): void {
@@ -296,8 +298,8 @@ export class ClientConnection implements Writer {
   }
 
   #rollback(): void {
-    this.#last?.prepared.finalize()
-    this.#last = null
+    this.#lastStatement?.prepared.finalize()
+    this.#lastStatement = null
     this.#changes?.take(false)
     if (this.#engine.inTransaction) this.#engine.run('ROLLBACK')
   }
@@ -343,21 +345,21 @@ export class RunningStatement {
   /** Rejects a statement that the engine parses differently, because permissions were determined from the text. */
   checkAgreement(): void {
     const { statement } = this.#context
-    const isAgreed =
+    const isParsedAlike =
       statement.kind === 'explain'
         ? this.#prepared.isExplain
         : this.#prepared.isReadonly || isWriting(statement)
-    if (isAgreed) return
+    if (isParsedAlike) return
     this.#prepared.finalize()
     throw new DeniedError('the engine parsed a different statement')
   }
 
   /** Binds the parameters, and acquires the write lock if the statement needs it. */
-  async begin(given: StatementArguments): Promise<void> {
+  async begin(args: StatementArguments): Promise<void> {
     const { statement, grant } = this.#context
     try {
       this.#checkNotAborted()
-      const values = resolveArguments(this.#prepared.parameters, given, statement.kind === 'explain')
+      const values = resolveArguments(this.#prepared.parameters, args, statement.kind === 'explain')
       this.#acquiredLock = !this.#connection.holdsLock
       const prepared = await this.#connection.lockFor(statement, grant)
       if (prepared !== null) {
@@ -373,15 +375,17 @@ export class RunningStatement {
 
   /** Returns the next rows, stopping once they exceed `limitBytes`. An error ends the statement. */
   rows(limitBytes: number, asLines: boolean): SqliteRows {
-    return this.#guarded(() => this.#prepared.rows({ limitBytes, asLines, maxValueBytes: MAX_VALUE_BYTES }))
+    return this.#runGuarded(() =>
+      this.#prepared.rows({ limitBytes, asLines, maxValueBytes: MAX_VALUE_BYTES }),
+    )
   }
 
   /** Executes the rest of the statement without reading rows. An error ends the statement. */
   discardRows(): void {
-    this.#guarded(() => this.#prepared.discardRows())
+    this.#runGuarded(() => this.#prepared.discardRows())
   }
 
-  #guarded<T>(run: () => T): T {
+  #runGuarded<T>(run: () => T): T {
     try {
       this.#checkNotAborted()
       return run()

@@ -7,17 +7,17 @@ export interface BatchState {
 }
 
 /** Rejects conditions that refer to a later step, or that an older protocol does not have. */
-export function checkCondition(condition: Condition, ownStep: number, version: 2 | 3): void {
+export function checkCondition(condition: Condition, index: number, version: 2 | 3): void {
   switch (condition.type) {
     case 'ok':
     case 'error':
-      if (condition.step < ownStep) return
+      if (condition.step < index) return
       throw PipelineFailure.protocol('Invalid reference to step in a batch condition')
     case 'not':
-      return checkCondition(condition.condition, ownStep, version)
+      return checkCondition(condition.condition, index, version)
     case 'and':
     case 'or':
-      for (const inner of condition.conditions) checkCondition(inner, ownStep, version)
+      for (const inner of condition.conditions) checkCondition(inner, index, version)
       return
     case 'is_autocommit':
       if (version >= 3) return

@@ -28,7 +28,7 @@ test('marks a database while it is in use, without affecting the engine', () => 
   expect(readFileSync(path)).toEqual(Buffer.concat([PAGE, PAGE]))
 })
 
-test('marks a new database with its first page; after a crash the mark does no harm', () => {
+test('marks a new database when its first page is written; a mark left by a crash is harmless', () => {
   const path = temporaryFile()
   const crashed = new DatabaseFiles(path)
   crashed.write(crashed.open(MAIN_FILE, true), PAGE, 0)

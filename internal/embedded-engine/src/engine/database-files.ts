@@ -40,7 +40,7 @@ export class DatabaseFiles {
   readonly #paths = new Map<string, string>()
   readonly #descriptors = new Map<number, string>()
   /** New files whose directory entries may not be on disk yet. */
-  readonly #created = new Set<number>()
+  readonly #newFiles = new Set<number>()
 
   readonly #isDurable: boolean
   /** Whether the file's mark is on disk. */
@@ -117,13 +117,13 @@ export class DatabaseFiles {
     const isNew = path !== undefined && create && !existsSync(path)
     const descriptor = path === undefined ? -1 : openPath(path, create)
     if (descriptor >= 0) this.#descriptors.set(descriptor, name)
-    if (descriptor >= 0 && isNew) this.#created.add(descriptor)
+    if (descriptor >= 0 && isNew) this.#newFiles.add(descriptor)
     return descriptor
   }
 
   close(descriptor: number): void {
     this.#descriptors.delete(descriptor)
-    this.#created.delete(descriptor)
+    this.#newFiles.delete(descriptor)
     closeSync(descriptor)
   }
 
@@ -148,7 +148,7 @@ export class DatabaseFiles {
     }
   }
 
-  /** Returns 0 if all was written, 1 for an error, 2 if the disk is full. */
+  /** Returns 0 if everything was written, 1 for an error, 2 if the disk is full. */
   write(descriptor: number, bytes: Uint8Array, offset: number): number {
     const isMarked = this.#beginsMain(descriptor, offset, bytes.length) && startsWith(bytes, MAGIC)
     try {
@@ -163,17 +163,17 @@ export class DatabaseFiles {
   }
 
   truncate(descriptor: number, sizeBytes: number): number {
-    return failureOf(() => ftruncateSync(descriptor, sizeBytes))
+    return attempt(() => ftruncateSync(descriptor, sizeBytes))
   }
 
   sync(descriptor: number): number {
     if (!this.#isDurable) return 0
-    return failureOf(() => {
-      // before a WAL exists that other programs would not read
+    return attempt(() => {
+      // the mark must be on disk before the WAL, which other programs would not read
       if (!this.#isMarkSynced) syncMark(this.#paths.get(MAIN_FILE) ?? '')
       this.#isMarkSynced = true
       fsyncSync(descriptor)
-      if (!this.#created.delete(descriptor)) return
+      if (!this.#newFiles.delete(descriptor)) return
       const folder = dirname(this.#paths.get(MAIN_FILE) ?? '')
       for (const path of [folder, dirname(folder)]) syncFolder(path)
     })
@@ -190,7 +190,7 @@ export class DatabaseFiles {
 
   delete(name: string): number {
     const path = this.#paths.get(name)
-    return path === undefined ? ERROR : failureOf(() => rmSync(path, { force: true }))
+    return path === undefined ? ERROR : attempt(() => rmSync(path, { force: true }))
   }
 
   exists(name: string): boolean {
@@ -233,7 +233,7 @@ function startsWith(bytes: Uint8Array, head: Buffer): boolean {
   return head.equals(bytes.subarray(0, head.length))
 }
 
-function failureOf(run: () => void): number {
+function attempt(run: () => void): number {
   try {
     run()
     return 0

@@ -6,13 +6,13 @@ import type { SqliteConnection, SqliteStatement } from './sqlite-connection.ts'
 export type DumpOutput = (text: string) => Promise<void>
 
 const CHUNK_BYTES = 64 * 1_024
-const READ = { write: false, configure: true } as const
+const READ_GRANT = { write: false, configure: true } as const
 /** Possible names of a table's row id, in the order in which libsql-server tries them. */
 const ROW_IDS = ['rowid', 'oid', '_rowid_'] as const
 
 const TABLES = `SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql NOT NULL
   ORDER BY name = 'sqlite_sequence', rowid`
-const OTHERS = `SELECT name, sql FROM sqlite_schema WHERE type IN ('index', 'trigger', 'view') AND sql NOT NULL
+const OTHER_OBJECTS = `SELECT name, sql FROM sqlite_schema WHERE type IN ('index', 'trigger', 'view') AND sql NOT NULL
   ORDER BY rowid`
 
 /**
@@ -41,11 +41,11 @@ export async function writeDump(
       await text.add('ANALYZE sqlite_schema;\n')
       await addRows(text, engine, name, preserveRowIds)
     } else if (!name.startsWith('sqlite_')) {
-      await text.add(ended(sql.replace(/^CREATE TABLE /, 'CREATE TABLE IF NOT EXISTS ')))
+      await text.add(withSemicolon(sql.replace(/^CREATE TABLE /, 'CREATE TABLE IF NOT EXISTS ')))
       await addRows(text, engine, name, preserveRowIds)
     }
   }
-  for (const [, sql = ''] of readTexts(engine, OTHERS)) await text.add(ended(sql))
+  for (const [, sql = ''] of readTexts(engine, OTHER_OBJECTS)) await text.add(withSemicolon(sql))
   if (hasVirtualTables) await text.add('PRAGMA writable_schema=OFF;\n')
   await text.add('COMMIT;\n')
   await text.end()
@@ -60,16 +60,16 @@ async function addRows(
   // excludes generated columns
   const info = readTexts(engine, `PRAGMA table_info(${literal(table)})`)
   const columns = info.map(([, name = '']) => name)
-  const hasOwnRowId = hasRowId(engine, table) && (preserveRowIds || hasOddKey(engine, table, info))
-  const rowId = hasOwnRowId ? freeRowId(columns) : null
-  const selected = [...(rowId === null ? [] : [rowId]), ...columns.map(quoted)]
+  const needsRowId = hasRowId(engine, table) && (preserveRowIds || hasOddKey(engine, table, info))
+  const rowId = needsRowId ? freeRowId(columns) : null
+  const selectedColumns = [...(rowId === null ? [] : [rowId]), ...columns.map(quote)]
   const target = engine.quoteIdentifier(table)
-  const list =
+  const columnList =
     rowId === null ? '' : `(${[rowId, ...columns.map((name) => engine.quoteIdentifier(name))].join()})`
-  const statement = prepare(engine, `SELECT ${selected.join()} FROM ${quoted(table)}`)
+  const statement = prepare(engine, `SELECT ${selectedColumns.join()} FROM ${quote(table)}`)
   try {
     for (;;) {
-      const next = statement.dumpRows(`INSERT INTO ${target}${list} VALUES`, CHUNK_BYTES)
+      const next = statement.dumpRows(`INSERT INTO ${target}${columnList} VALUES`, CHUNK_BYTES)
       await text.add(next.text)
       if (next.isDone) return
     }
@@ -92,14 +92,14 @@ function hasOddKey(engine: SqliteConnection, table: string, info: readonly (read
 }
 
 function freeRowId(columns: readonly string[]): string | null {
-  const taken = new Set(columns.map((name) => name.toLowerCase()))
-  return ROW_IDS.find((name) => !taken.has(name)) ?? null
+  const columnNames = new Set(columns.map((name) => name.toLowerCase()))
+  return ROW_IDS.find((name) => !columnNames.has(name)) ?? null
 }
 
 /** Appends a semicolon to a statement, outside any comment at its end. */
-function ended(sql: string): string {
-  const rest = sql.slice(scanSql(sql).at(-1)?.end ?? 0)
-  return rest.includes('--') ? `${sql}\n;\n` : `${sql};\n`
+function withSemicolon(sql: string): string {
+  const tail = sql.slice(scanSql(sql).at(-1)?.end ?? 0)
+  return tail.includes('--') ? `${sql}\n;\n` : `${sql};\n`
 }
 
 function isVirtual(sql: string): boolean {
@@ -107,7 +107,7 @@ function isVirtual(sql: string): boolean {
 }
 
 function prepare(engine: SqliteConnection, sql: string): SqliteStatement {
-  return engine.prepare(sql, READ) as SqliteStatement
+  return engine.prepare(sql, READ_GRANT) as SqliteStatement
 }
 
 /** Returns the rows of a small result, with all values as text. */
@@ -122,7 +122,7 @@ function readTexts(engine: SqliteConnection, sql: string): string[][] {
   }
 }
 
-function quoted(name: string): string {
+function quote(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
 

@@ -24,7 +24,7 @@ interface EngineExports {
   readonly memory: WebAssembly.Memory
   malloc(bytes: number): Pointer
   free(at: Pointer): void
-  baton_open(path: Pointer, name: Pointer, onlyRead: number): Pointer
+  baton_open(path: Pointer, name: Pointer, readOnly: number): Pointer
   baton_reset(connection: Pointer): number
   baton_grant(write: number, attach: number, configure: number, restricted: number): void
   baton_was_denied(): number
@@ -118,7 +118,7 @@ export class EngineInstance {
   constructor(instance: ErasableInstance, { files, state, fail = rethrow }: EngineParts) {
     this.#state = state
     this.api = instance.start(
-      { ...this.#hostImports(files), ...ONLY_WRITER },
+      { ...this.#hostImports(files), ...SHARING_STUBS },
       fail,
     ) as unknown as EngineExports
     this.scratch = this.api.malloc(SCRATCH_BYTES)
@@ -135,7 +135,7 @@ export class EngineInstance {
     return this.text(this.api.sqlite3_libversion())
   }
 
-  /** Runs work for a call, which is the current one in the shared state meanwhile. */
+  /** Runs work for a call, which is marked as the current one in the shared state. */
   work<T>(call: number, run: () => T): T {
     this.#state.current = call
     try {
@@ -166,12 +166,12 @@ export class EngineInstance {
   }
 
   /** Returns the text of `length` bytes at an address. */
-  textOf(at: Pointer, length: number): string {
+  textAt(at: Pointer, length: number): string {
     return this.#bytes.toString('utf8', at, at + length)
   }
 
   /** Returns a copy of `length` bytes at an address, in the recycled buffer if it has about this size. */
-  copyOf(at: Pointer, length: number): Uint8Array<ArrayBuffer> {
+  copyBytes(at: Pointer, length: number): Uint8Array<ArrayBuffer> {
     const recycled = this.#recycled
     const fits = recycled !== null && recycled.byteLength >= length && recycled.byteLength < 2 * length
     const copy = fits ? new Uint8Array(recycled, 0, length) : new Uint8Array(length)
@@ -228,8 +228,8 @@ export class EngineInstance {
   }
 }
 
-/** Functions for sharing the file with engines in other threads, which do not exist here. */
-const ONLY_WRITER: WebAssembly.ModuleImports = {
+/** Stubs of the functions for sharing the file with engines in other threads; there are none here. */
+const SHARING_STUBS: WebAssembly.ModuleImports = {
   exclude_readers: () => 1,
   admit_readers() {},
   log_is_moved() {},

@@ -6,8 +6,8 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { buffersOf } from '../protocol/json-text.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
 import type {
+  DatabaseToOpen,
   FromWorker,
-  OpenedDatabase,
   StreamCall,
   ToWorker,
   WorkerStart,
@@ -22,8 +22,8 @@ const state = new SharedCallState(memory)
 /** Reused for one database after another. */
 let instance = new ErasableInstance(module)
 /** The assigned database, and its open instance. */
-let assigned: OpenedDatabase | null = null
-let open: OpenDatabase | null = null
+let assignedDatabase: DatabaseToOpen | null = null
+let openDatabase: OpenDatabase | null = null
 let isWatched = false
 
 function send(message: FromWorker): void {
@@ -39,15 +39,15 @@ function buffersIn(message: FromWorker): ArrayBuffer[] {
 }
 
 /** Returns the open database. If opening fails, every call retries it. */
-function current(): OpenDatabase {
-  if (open !== null) return open
-  if (assigned === null) throw new Error('the worker has no database')
-  open = new OpenDatabase(assigned, { instance: reusableInstance, state, send, fail })
-  open.isWatched = isWatched
-  return open
+function getDatabase(): OpenDatabase {
+  if (openDatabase !== null) return openDatabase
+  if (assignedDatabase === null) throw new Error('the worker has no database')
+  openDatabase = new OpenDatabase(assignedDatabase, { instance: getInstance, state, send, fail })
+  openDatabase.isWatched = isWatched
+  return openDatabase
 }
 
-function reusableInstance(): ErasableInstance {
+function getInstance(): ErasableInstance {
   if (!instance.isReusable) instance = new ErasableInstance(module)
   return instance
 }
@@ -55,7 +55,7 @@ function reusableInstance(): ErasableInstance {
 /** Opens the database before the first call. */
 function openEarly(): void {
   try {
-    current()
+    getDatabase()
   } catch {
     // the next call retries and reports the error
   }
@@ -70,7 +70,7 @@ function fail(error: unknown): never {
 async function runCall(message: StreamCall): Promise<void> {
   let database: OpenDatabase
   try {
-    database = current()
+    database = getDatabase()
   } catch (error) {
     state.begin(message.call)
     const outcome = failureOutcome(error)
@@ -87,12 +87,12 @@ function sqliteVersion(): string {
 function receive(message: ToWorker): void {
   switch (message.type) {
     case 'open':
-      assigned = message
+      assignedDatabase = message
       isWatched = false
       return openEarly()
     case 'settings':
-      if (assigned !== null) assigned = { ...assigned, settings: message.settings }
-      return open?.applySettings(message.settings)
+      if (assignedDatabase !== null) assignedDatabase = { ...assignedDatabase, settings: message.settings }
+      return openDatabase?.applySettings(message.settings)
     case 'pipeline':
     case 'cursor':
     case 'dump':
@@ -102,25 +102,25 @@ function receive(message: ToWorker): void {
       return
     case 'watch':
       isWatched = message.isWatched
-      if (open !== null) open.isWatched = isWatched
+      if (openDatabase !== null) openDatabase.isWatched = isWatched
       return
     case 'reply':
-      return open?.replied(message.number, message.reply)
+      return openDatabase?.onReply(message.number, message.reply)
     case 'cursor-read':
-      return open?.readMore(message.call)
+      return openDatabase?.readMore(message.call)
     case 'abandon':
-      return open?.abandon(message.call)
+      return openDatabase?.abandon(message.call)
     case 'recycle':
-      return open?.recycle(message.buffers)
+      return openDatabase?.recycle(message.buffers)
     case 'close-stream':
-      return open?.closeSession(message.stream)
+      return openDatabase?.closeSession(message.stream)
     case 'release':
-      if (message.keep) open?.close()
-      else open?.drop()
-      open = assigned = null
+      if (message.keep) openDatabase?.close()
+      else openDatabase?.drop()
+      openDatabase = assignedDatabase = null
       return send({ type: 'released' })
     case 'end':
-      open?.close()
+      openDatabase?.close()
       return process.exit(0)
     default:
       message satisfies never

@@ -21,10 +21,10 @@ test('leaves no data of a database in memory for the next one', () => {
   connection.run("CREATE TABLE t AS SELECT 'a secret ' || value AS a FROM generate_series(1, 20000)")
   // the same memory object serves all engines
   const { memory } = first.api
-  const found = (text: string): boolean => Buffer.from(memory.buffer).includes(text)
-  expect(found('a secret 12345')).toBe(true)
+  const isInMemory = (text: string): boolean => Buffer.from(memory.buffer).includes(text)
+  expect(isInMemory('a secret 12345')).toBe(true)
   const { connection: next } = begin()
-  expect(found('a secret')).toBe(false)
+  expect(isInMemory('a secret')).toBe(false)
   expect(next.readInteger('SELECT count(*) FROM sqlite_schema')).toBe(0)
 })
 

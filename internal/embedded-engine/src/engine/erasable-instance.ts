@@ -46,12 +46,12 @@ export class ErasableInstance {
     if (this.#isUsed) this.#erase()
     this.#isUsed = true
     this.#host = host
-    const guarded =
+    const guard =
       (call: CallableFunction) =>
-      (...given: unknown[]): unknown => {
+      (...args: unknown[]): unknown => {
         if (this.#host !== host) throw new Error('the engine has been given another database')
         try {
-          return call(...given)
+          return call(...args)
         } catch (error) {
           return fail(error)
         }
@@ -59,7 +59,7 @@ export class ErasableInstance {
     return Object.fromEntries(
       Object.entries(this.#exports).map(([name, value]) => [
         name,
-        typeof value === 'function' ? guarded(value as CallableFunction) : value,
+        typeof value === 'function' ? guard(value as CallableFunction) : value,
       ]),
     )
   }

@@ -45,7 +45,7 @@ const EXTENDED_CODES: Readonly<Record<number, string>> = {
 }
 
 /** Converts an engine error to an error for the client. */
-export function resultErrorOf({ code, message, offset }: SqliteError): ResultError {
+export function toResultError({ code, message, offset }: SqliteError): ResultError {
   const primary = code & 0xff
   const extended = EXTENDED_CODES[code] ?? null
   if (primary === 5) return new ResultError('SQLITE_BUSY', 'SQLite error: database is locked', extended)
@@ -75,11 +75,11 @@ export function syntaxProblem(
     const end = offset + sql.length
     return { error: parseError(`unexpected end of input at ${position(text, end, 1)}`), isIncomplete: true }
   }
-  const unknown = /^unrecognized token: "(.*)"$/s.exec(message)?.[1]
-  if (unknown !== undefined) {
-    const at = sql.indexOf(unknown)
-    const isHex = unknown.toLowerCase().startsWith('0x')
-    const isBlob = unknown.toLowerCase().startsWith("x'")
+  const badToken = /^unrecognized token: "(.*)"$/s.exec(message)?.[1]
+  if (badToken !== undefined) {
+    const at = sql.indexOf(badToken)
+    const isHex = badToken.toLowerCase().startsWith('0x')
+    const isBlob = badToken.toLowerCase().startsWith("x'")
     if (isBlob)
       return {
         error: parseError(`malformed blob literal at ${position(text, offset + at, 1)}`),

@@ -6,12 +6,12 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
 
 /** Inodes of the synced files, in order. */
-const synced: number[] = []
+const syncedInodes: number[] = []
 const { fsyncSync } = fs
 
 beforeAll(() => {
   fs.fsyncSync = (file) => {
-    synced.push(fs.fstatSync(file).ino)
+    syncedInodes.push(fs.fstatSync(file).ino)
     fsyncSync(file)
   }
   syncBuiltinESMExports()
@@ -21,38 +21,38 @@ afterAll(() => {
   syncBuiltinESMExports()
 })
 
-function opened(isDurable: boolean): { files: DatabaseFiles; path: string } {
+function openFiles(isDurable: boolean): { files: DatabaseFiles; path: string } {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const path = join(folder, 'data.db')
   writeFileSync(path, 'SQLite format 3\0and the rest')
-  synced.length = 0
+  syncedInodes.length = 0
   return { files: new DatabaseFiles(path, isDurable), path }
 }
 
 test('syncs the mark before the first change, and syncs nothing without a change', () => {
-  const { files, path } = opened(true)
+  const { files, path } = openFiles(true)
   const [main, wal] = [files.open(MAIN_FILE, false), files.open(`${MAIN_FILE}-wal`, true)]
-  expect(synced).toEqual([])
+  expect(syncedInodes).toEqual([])
   const [mark, change] = [path, `${path}.wal`].map((name) => statSync(name).ino)
   files.write(wal, Buffer.from('a change'), 0)
   files.sync(wal)
-  expect(synced.slice(0, 2)).toEqual([mark, change])
-  synced.length = 0
+  expect(syncedInodes.slice(0, 2)).toEqual([mark, change])
+  syncedInodes.length = 0
   files.sync(wal)
-  expect(synced).toEqual([change])
+  expect(syncedInodes).toEqual([change])
   files.close(wal)
   files.close(main)
   files.release()
-  expect(synced).toEqual([change])
+  expect(syncedInodes).toEqual([change])
 })
 
 test('a temporary database never waits for the disk', () => {
-  const { files } = opened(false)
+  const { files } = openFiles(false)
   const wal = files.open(`${MAIN_FILE}-wal`, true)
   files.write(wal, Buffer.from('a change'), 0)
   files.sync(wal)
   files.close(wal)
   files.release()
-  expect(synced).toEqual([])
+  expect(syncedInodes).toEqual([])
 })

@@ -52,7 +52,7 @@ export function toMigration(steps: readonly ProgramStep[], wantRows: boolean): M
 /** A migration that cannot be executed, or has failed and was rolled back. */
 export class MigrationError extends Error {
   /** Creates the error of a failed step, numbered from 0. */
-  static ofStep(at: number, { message }: ResultError, sql: string): MigrationError {
+  static fromStep(at: number, { message }: ResultError, sql: string): MigrationError {
     const plain = message.replace(/^(?:SQLite error|SQL input error): /, '')
     const place = / \(at offset (\d+)\)$/.exec(plain)
     const reason = place === null ? plain : `${plain.slice(0, place.index)} in ${sql} at offset ${place[1]}`

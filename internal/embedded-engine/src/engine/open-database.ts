@@ -6,8 +6,8 @@ import { unpackRequest, unpackStep } from '../protocol/packed-work.ts'
 import type { SharedCallState } from '../protocol/shared-call-state.ts'
 import type {
   CallOutcome,
+  DatabaseToOpen,
   FromWorker,
-  OpenedDatabase,
   Reply,
   StreamCall,
   TableChanges,
@@ -23,7 +23,7 @@ import type { ErasableInstance } from './erasable-instance.ts'
 import { decodeMigration } from './migration-program.ts'
 import { runPipeline } from './pipeline.ts'
 import { attachRejection } from './rejections.ts'
-import { dryRunMigration, failureOf, runMigration } from './run-migration.ts'
+import { dryRunMigration, failureMessage, runMigration } from './run-migration.ts'
 import { Session } from './session.ts'
 import { StoredTexts } from './stored-texts.ts'
 
@@ -58,15 +58,15 @@ export class OpenDatabase {
   readonly #requests = new Map<number, (reply: Reply) => void>()
   #lastRequest = 0
 
-  constructor(opened: OpenedDatabase, parts: WorkerParts) {
-    const { path, isDurable } = opened
+  constructor(database: DatabaseToOpen, parts: WorkerParts) {
+    const { path, isDurable } = database
     this.#state = parts.state
     this.#send = parts.send
     this.#files = new DatabaseFiles(path, isDurable)
     try {
       this.#engine = new EngineInstance(parts.instance(), { ...parts, files: this.#files })
       const onChanges = (changes: readonly TableChanges[]): void => this.#send({ type: 'changes', changes })
-      this.#database = new Database(this.#engine, { ...opened, clock: SYSTEM_CLOCK, onChanges })
+      this.#database = new Database(this.#engine, { ...database, clock: SYSTEM_CLOCK, onChanges })
     } catch (error) {
       this.#files.closeAll()
       this.#files.release()
@@ -111,7 +111,7 @@ export class OpenDatabase {
   }
 
   /** Called when the server has responded to a request. */
-  replied(number: number, reply: Reply): void {
+  onReply(number: number, reply: Reply): void {
     this.#requests.get(number)?.(reply)
     this.#requests.delete(number)
   }
@@ -181,7 +181,7 @@ export class OpenDatabase {
       case 'dump':
         this.#send({ type: 'cursor-begin', call })
         await session.exclusive(call, () =>
-          database.dump(call, message.preserveRowIds, this.#outputOf(call, session)),
+          database.dump(call, message.preserveRowIds, this.#createOutput(call, session)),
         )
         return DONE
       case 'migration':
@@ -202,7 +202,7 @@ export class OpenDatabase {
     }
     try {
       await session.exclusive(call, () =>
-        runCursor(session, this.#database, { ...batch, onReady }, this.#outputOf(call, session)),
+        runCursor(session, this.#database, { ...batch, onReady }, this.#createOutput(call, session)),
       )
     } catch (error) {
       // the client received the baton in the first line, so the stream can be continued
@@ -221,7 +221,7 @@ export class OpenDatabase {
       return ''
     } catch (error) {
       if (isFatal(error)) throw error
-      return failureOf(error)
+      return failureMessage(error)
     }
   }
 
@@ -235,11 +235,13 @@ export class OpenDatabase {
   }
 
   /** Returns a function that sends text and waits until more is requested. @throws ClientDisconnectedError if the client has disconnected */
-  #outputOf(call: number, session: Session): (text: JsonText) => Promise<void> {
+  #createOutput(call: number, session: Session): (text: JsonText) => Promise<void> {
     return async (text) => {
       if (!this.#state.isAbandoned(call)) {
         this.#send({ type: 'cursor-lines', call, text })
-        await session.waiting(() => new Promise<void>((resolve) => this.#cursorReaders.set(call, resolve)))
+        await session.withPreemption(
+          () => new Promise<void>((resolve) => this.#cursorReaders.set(call, resolve)),
+        )
       }
       if (this.#state.isAbandoned(call)) throw new ClientDisconnectedError()
     }

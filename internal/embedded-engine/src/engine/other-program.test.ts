@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test } from 'vitest'
-import { otherProgram } from '../../../../test/support/other-program.ts'
+import { startOtherProgram } from '../../../../test/support/other-program.ts'
 import { pick, seeded } from '../../../../test/support/random.ts'
 import { engineModule } from '../engine-module.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
@@ -21,7 +21,7 @@ async function temporaryDirectory(): Promise<string> {
 }
 
 /** Opens the file as a worker does, writes a row and closes it. @returns whether that was possible */
-async function writeRow(path: string, row: string, meanwhile: () => Promise<void>): Promise<boolean> {
+async function writeRow(path: string, row: string, whileOpen: () => Promise<void>): Promise<boolean> {
   let files: DatabaseFiles
   try {
     files = new DatabaseFiles(path)
@@ -36,7 +36,7 @@ async function writeRow(path: string, row: string, meanwhile: () => Promise<void
   const connection = new SqliteConnection(engine, { name: 'd', file: MAIN_FILE })
   connection.run('PRAGMA journal_mode = WAL')
   connection.run(`INSERT INTO t VALUES ('${row}')`)
-  await meanwhile()
+  await whileOpen()
   connection.close()
   files.release()
   return true
@@ -50,7 +50,7 @@ test.each(['wal', 'delete'])(
     file.exec(`pragma journal_mode = ${mode}; create table t(a)`)
     file.close()
     const random = seeded(Date.now())
-    let program = otherProgram(path)
+    let program = startOtherProgram(path)
     const committed: string[] = []
     let open: string[] | null = null
     const counts = { ours: 0, rejected: 0 }
@@ -76,7 +76,7 @@ test.each(['wal', 'delete'])(
         counts[isDone ? 'ours' : 'rejected'] += 1
       } else if (kind === 'kill' && random() < 0.3) {
         await program.kill()
-        program = otherProgram(path)
+        program = startOtherProgram(path)
         open = null
       } else if (kind === 'insert') {
         if ((await program.run(`insert into t values ('${row}')`)) === 'ok') (open ?? committed).push(row)
@@ -98,14 +98,14 @@ test.each(['wal', 'delete'])(
     await program.run('close')
     const result = new DatabaseSync(path)
     expect(result.prepare('pragma integrity_check').get()).toEqual({ integrity_check: 'ok' })
-    const found = new Set(
+    const rows = new Set(
       result
         .prepare('select a from t')
         .all()
         .map(({ a }) => a),
     )
     result.close()
-    expect(committed.filter((row) => !found.has(row))).toEqual([])
+    expect(committed.filter((row) => !rows.has(row))).toEqual([])
     expect(counts.ours).toBeGreaterThan(0)
   },
 )

@@ -79,16 +79,16 @@ async function encodeResponse(
 ): Promise<JsonText> {
   switch (request.type) {
     case 'execute':
-      return encodeExecuted(await session.execute(request.statement, call.permissions))
+      return encodeExecute(await session.execute(request.statement, call.permissions))
     case 'batch': {
       const outcome = await session.batch(request.steps, call.version, call.permissions)
       return encodeBatch(outcome, database)
     }
     case 'sequence':
-      await session.sequence(session.texts.textOf(request), call.permissions)
+      await session.sequence(session.texts.getText(request), call.permissions)
       return '{"type":"sequence"}'
     case 'describe':
-      return `{"type":"describe","result":${await session.describe(session.texts.textOf(request), call.permissions)}}`
+      return `{"type":"describe","result":${await session.describe(session.texts.getText(request), call.permissions)}}`
     case 'store_sql':
       session.texts.store(request.sqlId, request.sql)
       return '{"type":"store_sql"}'
@@ -113,7 +113,7 @@ function encodeProgram(
 ): JsonText {
   switch (type) {
     case 'execute':
-      return encodeExecuted(results[0] as JsonText)
+      return encodeExecute(results[0] as JsonText)
     case 'batch':
       return encodeBatch({ results, errors: results.map(() => null) }, { replicationIndex: null, dialect })
     case 'sequence':
@@ -127,7 +127,7 @@ function ok(response: JsonText): JsonText {
   return concat('{"type":"ok","response":', response, '}')
 }
 
-function encodeExecuted(result: JsonText): JsonText {
+function encodeExecute(result: JsonText): JsonText {
   return concat('{"type":"execute","result":', result, '}')
 }
 

@@ -22,7 +22,7 @@ async function open(path: string, isDurable: boolean) {
   onTestFinished(() => files.closeAll())
   const names = new Map<number, string>()
   const onDisk = new Map<string, Buffer>()
-  const watched = new Proxy(files, {
+  const recordingFiles = new Proxy(files, {
     get(target, key: keyof DatabaseFiles) {
       if (key === 'open')
         return (name: string, create: boolean) => {
@@ -41,7 +41,7 @@ async function open(path: string, isDurable: boolean) {
     },
   })
   const engine = new EngineInstance(new ErasableInstance(await engineModule()), {
-    files: watched,
+    files: recordingFiles,
     state: new SharedCallState(),
   })
   const database = new Database(engine, {
@@ -59,14 +59,14 @@ async function open(path: string, isDurable: boolean) {
 /** Returns how many of the acknowledged rows survive a power cut, in the worst case. */
 async function rowsAfterCut(isDurable: boolean): Promise<number> {
   const { connection, onDisk } = await open(join(temporaryFolder(), 'data.db'), isDurable)
-  connection.own.run('CREATE TABLE t(a)')
-  for (let row = 0; row < 50; row += 1) connection.own.run(`INSERT INTO t VALUES (${row})`)
+  connection.internalEngine.run('CREATE TABLE t(a)')
+  for (let row = 0; row < 50; row += 1) connection.internalEngine.run(`INSERT INTO t VALUES (${row})`)
   const folder = join(temporaryFolder(), 'after')
   mkdirSync(folder)
   for (const [name, bytes] of onDisk) writeFileSync(join(folder, name), bytes)
-  const after = await open(join(folder, 'data.db'), true)
+  const reopened = await open(join(folder, 'data.db'), true)
   try {
-    return after.connection.own.readInteger('SELECT count(*) FROM t')
+    return reopened.connection.internalEngine.readInteger('SELECT count(*) FROM t')
   } catch {
     return 0
   }

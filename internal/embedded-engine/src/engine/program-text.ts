@@ -10,7 +10,7 @@ export type SyntaxCheck = (sql: string) => unknown
 
 /** Parses SQL text, and caches the result, because applications usually repeat the same few statements. */
 export class ProgramTexts {
-  readonly #seen = new Map<string, readonly Statement[]>()
+  readonly #cache = new Map<string, readonly Statement[]>()
   readonly #dropsIncomplete: boolean
 
   /** @param dropsIncomplete whether an incomplete statement after the first is silently dropped, as in libsql-server */
@@ -20,41 +20,42 @@ export class ProgramTexts {
 
   /** Parses SQL text into statements. @throws ResultError for a syntax error */
   parse(text: string, check: SyntaxCheck): readonly Statement[] {
-    const seen = this.#seen.get(text)
-    if (seen !== undefined) return seen
-    const statements = checked(text, parseStatements(text), check, this.#dropsIncomplete)
+    const cached = this.#cache.get(text)
+    if (cached !== undefined) return cached
+    const statements = checkStatements(text, parseStatements(text), check, this.#dropsIncomplete)
     if (text.length <= CACHE_TEXT_LENGTH) {
-      if (this.#seen.size >= CACHE_ENTRIES) this.#seen.delete(this.#seen.keys().next().value as string)
-      this.#seen.set(text, statements)
+      if (this.#cache.size >= CACHE_ENTRIES) this.#cache.delete(this.#cache.keys().next().value as string)
+      this.#cache.set(text, statements)
     }
     return statements
   }
 }
 
-function checked(
+function checkStatements(
   text: string,
   statements: readonly Statement[],
   check: SyntaxCheck,
   dropsIncomplete: boolean,
 ): readonly Statement[] {
-  const kept: Statement[] = []
-  const known = new Set<string>()
+  const accepted: Statement[] = []
+  const checkedTexts = new Set<string>()
   let wasDropped = false
   for (const statement of statements) {
     // statements of a dump are repetitive
-    const isKnown = known.has(statement.sql)
-    const problem = isKnown ? null : findProblem(text, statement, kept.length === 0, check)
+    const isChecked = checkedTexts.has(statement.sql)
+    const problem = isChecked ? null : findProblem(text, statement, accepted.length === 0, check)
     if (problem !== null) {
-      if (!dropsIncomplete || kept.length === 0 || !problem.isIncomplete || wasDropped) throw problem.error
+      if (!dropsIncomplete || accepted.length === 0 || !problem.isIncomplete || wasDropped)
+        throw problem.error
       wasDropped = true
       continue
     }
     wasDropped = false
     if (statement.kind === 'unknown') throw parseError(`unsupported statement: ${text}`)
-    known.add(statement.sql)
-    kept.push(statement)
+    checkedTexts.add(statement.sql)
+    accepted.push(statement)
   }
-  return kept
+  return accepted
 }
 
 function findProblem(

@@ -1,7 +1,7 @@
 import type { DatabaseSettings, SchemaRole } from '@batonsql/server-common/backend'
 import { type Permissions, PipelineFailure, ResultError } from '@batonsql/server-common/hrana'
 import { identifier, type Statement, type Token, upper } from '@batonsql/server-common/sql'
-import { resultErrorOf } from './error-mapping.ts'
+import { toResultError } from './error-mapping.ts'
 import { DeniedError, SqliteError, TextEncodingError } from './sqlite-connection.ts'
 
 /** Checks that the client may run a statement. @throws PipelineFailure with status 403 */
@@ -56,7 +56,7 @@ export function toClientError(error: unknown, permissions: Permissions, database
       ? new ResultError('SQLITE_AUTH', 'SQLite error: not authorized')
       : forbidden('Write', databaseId)
   }
-  return error instanceof SqliteError ? resultErrorOf(error) : error
+  return error instanceof SqliteError ? toResultError(error) : error
 }
 
 /** Returns the name of the database that a statement attaches. */

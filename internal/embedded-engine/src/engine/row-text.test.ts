@@ -15,7 +15,7 @@ const engine = new EngineInstance(new ErasableInstance(await engineModule()), {
 })
 const connection = new SqliteConnection(engine, { name: 'd', file: ':memory:' })
 
-function rowsOf(sql: string, values: readonly EngineValue[] = []): JsonText {
+function queryRows(sql: string, values: readonly EngineValue[] = []): JsonText {
   const statement = connection.prepare(sql, { write: false }) as SqliteStatement
   statement.bind(values)
   const { text } = statement.rows({ limitBytes: 2 ** 30, asLines: false, maxValueBytes: 2 ** 30 })
@@ -23,7 +23,7 @@ function rowsOf(sql: string, values: readonly EngineValue[] = []): JsonText {
   return text
 }
 
-const valueText = (value: EngineValue): string => toText(rowsOf('SELECT ?', [value]))
+const valueText = (value: EngineValue): string => toText(queryRows('SELECT ?', [value]))
 
 // sixteen characters or bytes are processed at a time, so each is tested at every position
 const SPECIAL = ['"', '\\', '\n', '\r', '\t', '\b', '\f', '\u0000', '\u001f', '\u007f', 'é', '€', '😀']
@@ -86,8 +86,8 @@ test('a long result consists of bytes, which can be transferred', () => {
       { length: count },
       (_, index) => `[{"type":"integer","value":"${index + 1}"},{"type":"text","value":"é"}]`,
     ).join()
-  expect(rowsOf(sql, [10n, 'é'])).toBe(rows(10))
-  const long = rowsOf(sql, [10_000n, 'é'])
+  expect(queryRows(sql, [10n, 'é'])).toBe(rows(10))
+  const long = queryRows(sql, [10_000n, 'é'])
   expect(long).toEqual([expect.any(Uint8Array)])
   expect(
     toText(
@@ -98,12 +98,13 @@ test('a long result consists of bytes, which can be transferred', () => {
 
 test('the buffer of a result that was sent is reused for the next one of similar size', () => {
   const sql = 'SELECT zeroblob(?)'
-  const bytesOf = (text: JsonText): Uint8Array<ArrayBuffer> => text[0] as Uint8Array<ArrayBuffer>
-  const first = bytesOf(rowsOf(sql, [60_000n]))
+  const firstChunk = (text: JsonText): Uint8Array<ArrayBuffer> => text[0] as Uint8Array<ArrayBuffer>
+  const first = firstChunk(queryRows(sql, [60_000n]))
   engine.recycle(first.buffer)
-  const shorter = bytesOf(rowsOf(sql, [50_000n]))
+  const shorter = firstChunk(queryRows(sql, [50_000n]))
   expect(shorter.buffer).toBe(first.buffer)
-  expect(toText([shorter])).toBe(toText(rowsOf(sql, [50_000n])))
+  expect(toText([shorter])).toBe(toText(queryRows(sql, [50_000n])))
   engine.recycle(shorter.buffer)
-  for (const bytes of [200_000n, 29_000n]) expect(bytesOf(rowsOf(sql, [bytes])).buffer).not.toBe(first.buffer)
+  for (const bytes of [200_000n, 29_000n])
+    expect(firstChunk(queryRows(sql, [bytes])).buffer).not.toBe(first.buffer)
 })

@@ -35,27 +35,27 @@ export async function runMigration(
 ): Promise<void> {
   const program = decodeMigration(text)
   await inTransaction(session, program, 'COMMIT', async () => {
-    const { own } = session
+    const { internalEngine: engine } = session
     if (role === 'schema') {
-      if (own.readInteger('PRAGMA schema_version') === job) return
+      if (engine.readInteger('PRAGMA schema_version') === job) return
       await session.runMigration(program, MIGRATION)
       // records the progress, so that an interrupted migration can be resumed
-      own.run(`PRAGMA schema_version = ${job}`)
+      engine.run(`PRAGMA schema_version = ${job}`)
       return
     }
-    own.run(CREATE_TASKS)
-    if (own.readInteger(`SELECT count(*) FROM ${TASKS} WHERE job_id = ${job} AND status = ${SUCCESS}`) > 0)
+    engine.run(CREATE_TASKS)
+    if (engine.readInteger(`SELECT count(*) FROM ${TASKS} WHERE job_id = ${job} AND status = ${SUCCESS}`) > 0)
       return
     await session.runMigration(program, MIGRATION)
     const migration = `'${text.replaceAll("'", "''")}'`
-    own.run(
+    engine.run(
       `INSERT OR REPLACE INTO ${TASKS} (job_id, status, migration) VALUES (${job}, ${SUCCESS}, ${migration})`,
     )
   })
 }
 
 /** Describes the failure of a migration. */
-export function failureOf(error: unknown): string {
+export function failureMessage(error: unknown): string {
   return error instanceof MigrationError || error instanceof Error ? error.message : String(error)
 }
 
@@ -66,7 +66,7 @@ async function inTransaction<T>(
   run: () => Promise<T>,
 ): Promise<T> {
   // the pragma has no effect inside a transaction
-  if (turnsForeignKeysOff(program)) session.own.run('PRAGMA foreign_keys = off')
+  if (turnsForeignKeysOff(program)) session.internalEngine.run('PRAGMA foreign_keys = off')
   await session.control('BEGIN IMMEDIATE')
   try {
     const result = await run()

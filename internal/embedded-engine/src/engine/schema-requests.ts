@@ -24,7 +24,7 @@ export async function migrateSchema(
   request: ProgramRequest,
   call: Pipeline,
 ): Promise<readonly (JsonText | null)[] | null> {
-  const steps = await stepsOf(session, request, call)
+  const steps = await prepareSteps(session, request, call)
   if (!steps.some(({ statement }) => statement.access === 'write')) return null
   if (!session.isAutocommit) throw rejection('Interactive transactions are not allowed against a schema')
   try {
@@ -39,7 +39,9 @@ export async function migrateSchema(
     )
     session.checkBlocked(steps)
     // on a separate connection, because the dry run changes settings
-    const results = await session.within(database, (own) => dryRunMigration(own, program, call.permissions))
+    const results = await session.withSession(database, (inner) =>
+      dryRunMigration(inner, program, call.permissions),
+    )
     const failure = await session.migrate(program)
     if (failure !== null) throw new MigrationError(failure)
     return results
@@ -53,7 +55,7 @@ export function checkNoTransaction(session: Session): void {
   if (!session.isAutocommit) throw rejection('Connection left in transaction state')
 }
 
-async function stepsOf(
+async function prepareSteps(
   session: Session,
   request: ProgramRequest,
   { version, permissions }: Pipeline,
@@ -68,7 +70,7 @@ async function stepsOf(
     case 'batch':
       return await session.prepareBatch(request.steps, version, permissions)
     case 'sequence':
-      return await session.prepareSequence(session.texts.textOf(request), permissions)
+      return await session.prepareSequence(session.texts.getText(request), permissions)
     default:
       return request satisfies never
   }

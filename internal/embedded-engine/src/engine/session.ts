@@ -81,7 +81,7 @@ export class Session {
   /** A session that works on the same call. */
   #inner: Session | null = null
   #lastPause = 0
-  #last: Promise<unknown> = Promise.resolve()
+  #lastCall: Promise<unknown> = Promise.resolve()
   readonly #host: SessionHost
   /** Copies of databases that were attached. */
   readonly #attached: Attachment[] = []
@@ -102,19 +102,19 @@ export class Session {
    * during a call.
    */
   exclusive<T>(call: number, run: () => Promise<T>): Promise<T> {
-    const outcome = this.#last.then(() => {
+    const outcome = this.#lastCall.then(() => {
       this.#lastPause = performance.now()
       this.#call = call
       this.#connection.call = call
-      return this.#connection.working(run)
+      return this.#connection.withoutPreemption(run)
     })
-    this.#last = outcome.catch(() => {})
+    this.#lastCall = outcome.catch(() => {})
     return outcome
   }
 
   /** Waits for the client; the write lock can be preempted meanwhile. */
-  waiting<T>(wait: () => Promise<T>): Promise<T> {
-    return this.#connection.waiting(wait)
+  withPreemption<T>(wait: () => Promise<T>): Promise<T> {
+    return this.#connection.withPreemption(wait)
   }
 
   /**
@@ -272,7 +272,7 @@ export class Session {
     permissions: Permissions,
   ): Promise<readonly Step[]> {
     const prepared = steps.map(({ statement, condition }, index) => {
-      const step = this.#toStep(this.texts.textOf(statement), statement)
+      const step = this.#toStep(this.texts.getText(statement), statement)
       if (condition !== null) checkCondition(condition, index, version)
       return step
     })
@@ -310,7 +310,7 @@ export class Session {
 
   async #withAttachment({ statement, request }: Step, { attach }: Permissions): Promise<Step> {
     if (statement.kind !== 'attach') return { statement, request }
-    const attachment = await this.waiting(() => this.#host.attach(attachTarget(statement), attach))
+    const attachment = await this.withPreemption(() => this.#host.attach(attachTarget(statement), attach))
     if (this.#isClosed) {
       attachment.remove()
       throw new ClientDisconnectedError()
@@ -328,17 +328,17 @@ export class Session {
     permissions: Permissions,
   ): Promise<readonly (JsonText | null)[]> {
     const results: (JsonText | null)[] = []
-    for (const [at, { sql, args, namedArgs, condition }] of steps.entries()) {
+    for (const [index, { sql, args, namedArgs, condition }] of steps.entries()) {
       results.push(null)
       // without the transaction, later statements would be committed individually
       if (this.#connection.takeTimeout() || this.isAutocommit)
-        throw MigrationError.ofStep(at, transactionTimeout(), sql)
+        throw MigrationError.fromStep(index, transactionTimeout(), sql)
       if (!this.#isConditionTrue(condition, results)) continue
       try {
         const step = this.#prepareStep({ sql, sqlId: null, args, namedArgs })
-        results[at] = encodeResult(await this.#runStep(step, MAX_RESPONSE_BYTES, permissions), null)
+        results[index] = encodeResult(await this.#runStep(step, MAX_RESPONSE_BYTES, permissions), null)
       } catch (error) {
-        throw error instanceof ResultError ? MigrationError.ofStep(at, error, sql) : error
+        throw error instanceof ResultError ? MigrationError.fromStep(index, error, sql) : error
       }
       await this.pause()
     }
@@ -351,12 +351,12 @@ export class Session {
   }
 
   /** The engine's connection, for internal statements within a transaction. */
-  get own(): Pick<SqliteConnection, 'run' | 'readInteger'> {
-    return this.#connection.own
+  get internalEngine(): Pick<SqliteConnection, 'run' | 'readInteger'> {
+    return this.#connection.internalEngine
   }
 
   /** Runs work in a separate session, for the same call. */
-  async within<T>(database: Database, run: (session: Session) => Promise<T>): Promise<T> {
+  async withSession<T>(database: Database, run: (session: Session) => Promise<T>): Promise<T> {
     const session = new Session(database, this.texts, this.#host)
     this.#inner = session
     try {
@@ -369,11 +369,11 @@ export class Session {
 
   /** Migrates the children of this schema database, and then the database itself. @returns its error; null on success */
   migrate(program: MigrationProgram): Promise<string | null> {
-    return this.waiting(() => this.#host.migrate(encodeMigration(program)))
+    return this.withPreemption(() => this.#host.migrate(encodeMigration(program)))
   }
 
   #prepareStep(request: StatementRequest): Step {
-    return this.#toStep(this.texts.textOf(request), request)
+    return this.#toStep(this.texts.getText(request), request)
   }
 
   #toStep(text: string, request: StatementRequest): Step {
@@ -381,11 +381,11 @@ export class Session {
       const message = 'Specifying both positional and named arguments is not supported'
       throw new ResultError('ARGS_BOTH_POSITIONAL_AND_NAMED', message)
     }
-    const [statement, ...more] = this.#parse(text)
+    const [statement, ...otherStatements] = this.#parse(text)
     if (statement === undefined) {
       throw new ResultError('SQL_NO_STATEMENT', 'SQL string does not contain any statement')
     }
-    if (more.length > 0) {
+    if (otherStatements.length > 0) {
       throw new ResultError('SQL_MANY_STATEMENTS', 'SQL string contains more than one statement')
     }
     return { statement, request }

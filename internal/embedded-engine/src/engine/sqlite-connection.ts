@@ -288,7 +288,7 @@ export class SqliteStatement {
     if (code === DONE || code === ROW) {
       const [at, length] = [api.baton_output(), api.baton_output_length()]
       const text =
-        length < LONG_TEXT_BYTES ? this.#engine.textOf(at, length) : [this.#engine.copyOf(at, length)]
+        length < LONG_TEXT_BYTES ? this.#engine.textAt(at, length) : [this.#engine.copyBytes(at, length)]
       const [count, sizeBytes] = [api.baton_row_count(), api.baton_result_size()]
       api.baton_shrink_output()
       return { text, count, sizeBytes, isDone: code === DONE }
@@ -311,7 +311,7 @@ export class SqliteStatement {
       if (code === OUT_OF_MEMORY) throw new SqliteError('out of memory', code, -1)
       if (code !== DONE && code !== ROW) throw this.#connection.error()
       return {
-        text: this.#engine.textOf(api.baton_output(), api.baton_output_length()),
+        text: this.#engine.textAt(api.baton_output(), api.baton_output_length()),
         isDone: code === DONE,
       }
     } finally {

@@ -18,9 +18,9 @@ export class StoredTexts {
   }
 
   store(id: number, sql: string): void {
-    const isTaken = this.#texts.has(id)
-    if (isTaken && !this.#replaces) throw PipelineFailure.protocol(`SQL text ${id} already exists`)
-    if (!isTaken && this.#texts.size >= MAX_TEXTS) {
+    const exists = this.#texts.has(id)
+    if (exists && !this.#replaces) throw PipelineFailure.protocol(`SQL text ${id} already exists`)
+    if (!exists && this.#texts.size >= MAX_TEXTS) {
       const message = `The server already stores ${MAX_TEXTS} SQL texts, it cannot store more`
       throw new ResultError('SQL_STORE_TOO_MANY', message)
     }
@@ -37,7 +37,7 @@ export class StoredTexts {
   }
 
   /** Returns the text of a request, given directly or by its number. */
-  textOf({ sql, sqlId }: SqlReference): string {
+  getText({ sql, sqlId }: SqlReference): string {
     if (sql !== null && sqlId !== null) {
       throw PipelineFailure.protocol('Either `sql` or `sql_id` are required, but not both')
     }

@@ -45,17 +45,17 @@ const TABLE_FUNCTIONS = /^(?:json_each|json_tree|generate_series|pragma_\w+)$/
 
 /** Checks a statement against a token with permissions for tables. */
 export class TableAuthorizer {
-  readonly #allowed: readonly TablePermission[]
+  readonly #permissions: readonly TablePermission[]
   /** The object that the statement drops: SQLite also checks the deletion of its rows. */
-  #dropped = ''
+  #droppedObject = ''
   /** The index that the statement creates: SQLite also checks its rebuilding. */
-  #created = ''
+  #createdIndex = ''
 
   readonly #replaces: boolean
 
   /** @param replaces whether the statement may delete conflicting rows, which SQLite does not check */
-  constructor(allowed: readonly TablePermission[], replaces = false) {
-    this.#allowed = allowed
+  constructor(permissions: readonly TablePermission[], replaces = false) {
+    this.#permissions = permissions
     this.#replaces = replaces
   }
 
@@ -69,24 +69,24 @@ export class TableAuthorizer {
     if (HARMLESS.has(code)) return true
     // settings do not belong to a table
     if (code === PRAGMA) return second === '' || NAMING_PRAGMAS.test(first)
-    const known = ACTIONS.get(code)
-    if (known === undefined) return false
-    const name = (known.table === 'first' ? first : second).toLowerCase()
+    const rule = ACTIONS.get(code)
+    if (rule === undefined) return false
+    const name = (rule.table === 'first' ? first : second).toLowerCase()
     if (SCHEMA_TABLES.has(name)) return true
     if (code === READ && TABLE_FUNCTIONS.test(name)) return true
-    if (code === DELETE && name === this.#dropped) return true
-    if (code === REINDEX) return first === this.#created || this.#allows(known.action, null)
+    if (code === DELETE && name === this.#droppedObject) return true
+    if (code === REINDEX) return first === this.#createdIndex || this.#allows(rule.action, null)
     const deletes = this.#replaces && (code === INSERT || code === UPDATE)
-    const isAllowed = this.#allows(known.action, name) && (!deletes || this.#allows('data_delete', name))
-    if (isAllowed && DROPS.has(code)) this.#dropped = name
-    if (isAllowed && code === CREATE_INDEX) this.#created = first
+    const isAllowed = this.#allows(rule.action, name) && (!deletes || this.#allows('data_delete', name))
+    if (isAllowed && DROPS.has(code)) this.#droppedObject = name
+    if (isAllowed && code === CREATE_INDEX) this.#createdIndex = first
     return isAllowed
   }
 
   /** Called when another statement is compiled. */
   begin(): void {
-    this.#dropped = ''
-    this.#created = ''
+    this.#droppedObject = ''
+    this.#createdIndex = ''
   }
 
   /** Whether an action is allowed on a table. */
@@ -95,7 +95,7 @@ export class TableAuthorizer {
   }
 
   #allows(action: TableAction, name: string | null): boolean {
-    return this.#allowed.some(
+    return this.#permissions.some(
       ({ tables, actions }) =>
         actions.includes(action) &&
         (tables === null || (name !== null && tables.some((table) => table.toLowerCase() === name))),

@@ -10,18 +10,18 @@ export class UsageMeter {
   add(sql: string, rowsRead: number, rowsWritten: number): void {
     if (rowsRead === 0 && rowsWritten === 0) return
     const query = sql.slice(0, MAX_TEXT_CHARACTERS)
-    const counted = this.#statements.get(query)
-    if (counted === undefined) this.#statements.set(query, { rowsRead, rowsWritten })
+    const counts = this.#statements.get(query)
+    if (counts === undefined) this.#statements.set(query, { rowsRead, rowsWritten })
     else {
-      counted.rowsRead += rowsRead
-      counted.rowsWritten += rowsWritten
+      counts.rowsRead += rowsRead
+      counts.rowsWritten += rowsWritten
     }
   }
 
   /** Returns the counts since the last call. */
   take(): readonly StatementUsage[] {
     if (this.#statements.size === 0) return []
-    const usage = [...this.#statements].map(([query, counted]) => ({ query, ...counted }))
+    const usage = [...this.#statements].map(([query, counts]) => ({ query, ...counts }))
     this.#statements.clear()
     return usage
   }

@@ -17,9 +17,9 @@ function setUp() {
   const [a, b, c] = [new TestWriter(), new TestWriter(), new TestWriter()]
   const got: string[] = []
   const wait = (name: string, writer: Writer): void => {
-    const turn = queue.acquire(writer)
-    if (turn === null) got.push(name)
-    else void turn.then(() => got.push(name))
+    const acquired = queue.acquire(writer)
+    if (acquired === null) got.push(name)
+    else void acquired.then(() => got.push(name))
   }
   return { clock, queue, a, b, c, got, wait }
 }
@@ -54,7 +54,7 @@ test('a holder with a waiter loses the lock 5 s after it acquired it, whenever t
   expect([queue.isHeldBy(a), queue.isHeldBy(b)]).toEqual([false, true])
 })
 
-test('without a waiter nothing happens; a waiter that arrives after 5 s gets the lock at once', async () => {
+test('without a waiter the lock is not preempted; a waiter that arrives after 5 s gets the lock at once', async () => {
   const { clock, a, b, got, wait } = setUp()
   wait('a', a)
   clock.advance(60_000)
@@ -82,10 +82,10 @@ test('a running program is preempted only once it has ended', async () => {
 test('a canceled waiter is rejected and skipped, and its timer preempts no holder', async () => {
   const { clock, queue, a, b, c, got, wait } = setUp()
   wait('a', a)
-  const given = queue.acquire(b)
+  const acquired = queue.acquire(b)
   queue.cancel(b, new Error('aborted'))
-  await expect(given).rejects.toThrow('aborted')
-  queue.cancel(b, new Error('not waiting any more'))
+  await expect(acquired).rejects.toThrow('aborted')
+  queue.cancel(b, new Error('no longer waiting'))
   clock.advance(6_000)
   expect(a.preemptions).toBe(0)
   wait('c', c)

@@ -60,7 +60,7 @@ export class WriteQueue {
     if (this.#holder === writer) this.#next()
   }
 
-  /** Called when a request of the holder has ended: preempts it if its time has elapsed. */
+  /** Called when a request of the holder has ended: preempts it if its time limit has passed. */
   requestEnded(writer: Writer): void {
     if (this.#holder === writer && this.#waiting.length > 0) this.#watch()
   }

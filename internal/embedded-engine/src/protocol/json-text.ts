@@ -5,17 +5,17 @@ type JsonPiece = string | Uint8Array<ArrayBuffer>
 
 /** Concatenates texts. If all of them are strings, the result is a string. */
 export function concat(...texts: readonly JsonText[]): JsonText {
-  let whole = ''
+  let result = ''
   for (const text of texts) {
     if (typeof text !== 'string') return concatPieces(texts.flat())
-    whole += text
+    result += text
   }
-  return whole
+  return result
 }
 
-function concatPieces(all: readonly JsonPiece[]): JsonText {
+function concatPieces(input: readonly JsonPiece[]): JsonText {
   const pieces: JsonPiece[] = []
-  for (const piece of all) {
+  for (const piece of input) {
     const last = pieces.at(-1)
     if (typeof piece === 'string' && typeof last === 'string') pieces[pieces.length - 1] = last + piece
     else pieces.push(piece)
@@ -25,9 +25,9 @@ function concatPieces(all: readonly JsonPiece[]): JsonText {
 
 /** Concatenates texts, separated by commas. */
 export function join(texts: readonly JsonText[]): JsonText {
-  let whole: JsonText = texts[0] ?? ''
-  for (const text of texts.slice(1)) whole = concat(whole, ',', text)
-  return whole
+  let result: JsonText = texts[0] ?? ''
+  for (const text of texts.slice(1)) result = concat(result, ',', text)
+  return result
 }
 
 /** Returns the bytes of long texts, which can be transferred to another thread. */

@@ -15,7 +15,7 @@ test('a call that has begun stays marked as begun, regardless of later calls', (
   ])
 })
 
-test('interrupts only the given call, unless the worker is about to exit', () => {
+test('interrupts only the specified call, unless the worker is about to exit', () => {
   const state = new SharedCallState()
   state.interrupt(2)
   state.current = 1

@@ -18,7 +18,7 @@ export interface WorkerStart {
 
 /** A message from the server to a worker. */
 export type ToWorker =
-  | ({ readonly type: 'open' } & OpenedDatabase)
+  | ({ readonly type: 'open' } & DatabaseToOpen)
   | { readonly type: 'settings'; readonly settings: DatabaseSettings }
   | StreamCall
   /** Starts or stops reporting committed changes, with `changes`. */
@@ -37,7 +37,7 @@ export type ToWorker =
   | { readonly type: 'end' }
 
 /** The database that a worker opens. */
-export interface OpenedDatabase {
+export interface DatabaseToOpen {
   readonly id: DatabaseId
   readonly path: string
   readonly settings: DatabaseSettings

@@ -13,7 +13,7 @@ import {
   newWhilePaused,
   openFile,
   pausedAt,
-  selected,
+  selectedNumber,
   serverVersion,
   status,
   tab,
@@ -162,7 +162,7 @@ function onKey(event: KeyboardEvent): void {
   if (tab.value !== 'requests' || event.ctrlKey || event.metaKey || event.altKey) return
   if (event.key === 'Escape') {
     if (event.target instanceof HTMLInputElement) event.target.blur()
-    selected.value = null
+    selectedNumber.value = null
     return
   }
   if (isField(event.target)) return

@@ -31,7 +31,7 @@ interface CellViewProps {
   readonly onClose: () => void
 }
 
-/** Shows a whole value. */
+/** Shows a value in full. */
 export function CellView({ name, cell, onClose }: CellViewProps): JSX.Element {
   const text = fullText(cell)
   return (
@@ -61,11 +61,11 @@ function kindText(cell: Cell): string {
 function fullText(cell: Cell): string {
   if (cell.type === 'null') return 'NULL'
   if (cell.type === 'float') return realText(cell.value)
-  return cell.type === 'blob' ? hexOf(cell.base64) : cell.value
+  return cell.type === 'blob' ? formatHex(cell.base64) : cell.value
 }
 
 /** Formats bytes as hexadecimal digits, 32 bytes per line. */
-function hexOf(base64: string): string {
+function formatHex(base64: string): string {
   const bytes = atob(base64.slice(0, Math.ceil(MAX_HEX_BYTES / 3) * 4)).slice(0, MAX_HEX_BYTES)
   const digits = Array.from(bytes, (byte) => byte.charCodeAt(0).toString(16).padStart(2, '0'))
   const lines: string[] = []

@@ -9,13 +9,13 @@ const PROBE = /^\s*select 1\s*$/i
 export const isControl = ({ sql }: Statement): boolean => CONTROL.test(sql)
 
 /** Returns the statements of a request, without those that only guard its transaction. */
-export function ownStatements({ statements, outcomes }: WireRequest): readonly Statement[] {
+export function userStatements({ statements, outcomes }: WireRequest): readonly Statement[] {
   if (statements.length < 2) return statements
   const isGuard = ({ sql }: Statement, at: number): boolean =>
     outcomes[at] === 'skipped' && (PROBE.test(sql) || /^\s*rollback\b/i.test(sql))
   const requested = statements.filter((statement, at) => !isGuard(statement, at))
-  const own = requested.filter((statement) => !isControl(statement))
-  return own.length === 0 ? requested : own
+  const dataStatements = requested.filter((statement) => !isControl(statement))
+  return dataStatements.length === 0 ? requested : dataStatements
 }
 
 /** Explains why a statement was skipped. */

@@ -3,8 +3,8 @@ import type { JSX } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { CellView, cellText } from './cell-view.tsx'
 import { Checkbox } from './checkbox.tsx'
-import { type Cell, databaseNames, type Result, runStatement } from './database-client.ts'
-import { counted, durationText } from './format.ts'
+import { type Cell, fetchDatabaseNames, type Result, runStatement } from './database-client.ts'
+import { countText, durationText } from './format.ts'
 import {
   listTables,
   PAGE_ROWS,
@@ -32,11 +32,11 @@ const shownCell = signal<{ readonly name: string; readonly cell: Cell } | null>(
 /** Whether a statement of the user is running. */
 const isRunning = signal(false)
 /** Aborts the latest action; every new action aborts the previous one. */
-let latest = new AbortController()
+let latestAction = new AbortController()
 
 /** Shows the tables and rows of a database, and an SQL editor. */
 export function DataTab(): JSX.Element {
-  useEffect(() => void act(refreshDatabases), [])
+  useEffect(() => void runAction(refreshDatabases), [])
   return (
     <div class="data">
       <TableList />
@@ -64,33 +64,33 @@ export function DataTab(): JSX.Element {
 }
 
 /** Aborts the previous action, runs a new one, and shows its error. */
-async function act(action: (signal: AbortSignal) => Promise<void>): Promise<void> {
-  latest.abort()
-  latest = new AbortController()
-  const { signal: own } = latest
+async function runAction(action: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  latestAction.abort()
+  latestAction = new AbortController()
+  const { signal: actionSignal } = latestAction
   problem.value = null
   isRunning.value = false
   try {
-    await action(own)
+    await action(actionSignal)
   } catch (error) {
-    if (!own.aborted) problem.value = error instanceof Error ? error.message : String(error)
+    if (!actionSignal.aborted) problem.value = error instanceof Error ? error.message : String(error)
   }
 }
 
-async function refreshDatabases(own: AbortSignal): Promise<void> {
-  const names = await databaseNames()
-  if (own.aborted) return
+async function refreshDatabases(actionSignal: AbortSignal): Promise<void> {
+  const names = await fetchDatabaseNames()
+  if (actionSignal.aborted) return
   databases.value = names
   if (!names.includes(database.value)) database.value = names[0] ?? ''
-  await refreshTables(own)
+  await refreshTables(actionSignal)
 }
 
-async function refreshTables(own: AbortSignal): Promise<void> {
+async function refreshTables(actionSignal: AbortSignal): Promise<void> {
   if (database.value === '') return
-  const listed = await listTables(database.value)
+  const newTables = await listTables(database.value)
   // another database may have been chosen
-  if (own.aborted) return
-  tables.value = listed
+  if (actionSignal.aborted) return
+  tables.value = newTables
   const current = tables.value.find(({ name }) => name === table.value?.name) ?? null
   table.value = current
   if (current === null) rows.value = null
@@ -105,17 +105,17 @@ function chooseDatabase(name: string): void {
     result.value = null
     shownCell.value = null
   })
-  void act(refreshTables)
+  void runAction(refreshTables)
 }
 
-function openPage(chosen: Table, number: number): void {
-  void act(async (own) => {
-    const read = await readPage(database.value, chosen, number)
-    if (own.aborted) return
+function openPage(newTable: Table, number: number): void {
+  void runAction(async (actionSignal) => {
+    const newRows = await readPage(database.value, newTable, number)
+    if (actionSignal.aborted) return
     batch(() => {
-      table.value = chosen
+      table.value = newTable
       page.value = number
-      rows.value = read
+      rows.value = newRows
       result.value = null
       shownCell.value = null
     })
@@ -123,26 +123,26 @@ function openPage(chosen: Table, number: number): void {
 }
 
 function run(statement: string): void {
-  void act(async (own) => {
+  void runAction(async (actionSignal) => {
     isRunning.value = true
     const started = performance.now()
-    const options = { mayWrite: mayWrite.value, maxRows: MAX_RESULT_ROWS, signal: own }
+    const options = { mayWrite: mayWrite.value, maxRows: MAX_RESULT_ROWS, signal: actionSignal }
     try {
-      const found = await runStatement(database.value, statement, options)
-      if (own.aborted) return
+      const newResult = await runStatement(database.value, statement, options)
+      if (actionSignal.aborted) return
       batch(() => {
-        result.value = { result: found, tookMs: performance.now() - started }
+        result.value = { result: newResult, tookMs: performance.now() - started }
         shownCell.value = null
       })
     } finally {
-      if (!own.aborted) isRunning.value = false
+      if (!actionSignal.aborted) isRunning.value = false
     }
-    if (options.mayWrite) await refreshTables(own)
+    if (options.mayWrite) await refreshTables(actionSignal)
   })
 }
 
 function stop(): void {
-  latest.abort()
+  latestAction.abort()
   isRunning.value = false
 }
 
@@ -151,7 +151,7 @@ function TableList(): JSX.Element {
     <section class="panel tables" aria-labelledby="tables-title">
       <div class="panel-head">
         <h2 id="tables-title">Tables</h2>
-        <button type="button" onClick={() => void act(refreshDatabases)}>
+        <button type="button" onClick={() => void runAction(refreshDatabases)}>
           Refresh
         </button>
       </div>
@@ -172,17 +172,17 @@ function TableList(): JSX.Element {
         </label>
         {tables.value.length === 0 && <p class="quiet">No tables.</p>}
         <ul id="tables">
-          {tables.value.map((each) => (
-            <li key={each.name}>
+          {tables.value.map((entry) => (
+            <li key={entry.name}>
               <button
                 type="button"
-                aria-pressed={table.value?.name === each.name && result.value === null}
-                onClick={() => openPage(each, 0)}
+                aria-pressed={table.value?.name === entry.name && result.value === null}
+                onClick={() => openPage(entry, 0)}
               >
-                <span class="name">{each.name}</span>
+                <span class="name">{entry.name}</span>
                 <span class="quiet">
-                  {each.type !== 'table' && `${each.type} `}
-                  {each.count?.toLocaleString('en')}
+                  {entry.type !== 'table' && `${entry.type} `}
+                  {entry.count?.toLocaleString('en')}
                 </span>
               </button>
             </li>
@@ -248,9 +248,11 @@ function Editor(): JSX.Element {
 
 function QueryResult(): JSX.Element | null {
   if (result.value === null) return null
-  const { columns, rows: found, rowsAffected, isTruncated } = result.value.result
-  const count = isTruncated ? `the first ${counted(found.length, 'row')}` : counted(found.length, 'row')
-  const changed = rowsAffected > 0 ? `, ${counted(rowsAffected, 'row')} changed` : ''
+  const { columns, rows: resultRows, rowsAffected, isTruncated } = result.value.result
+  const count = isTruncated
+    ? `the first ${countText(resultRows.length, 'row')}`
+    : countText(resultRows.length, 'row')
+  const changed = rowsAffected > 0 ? `, ${countText(rowsAffected, 'row')} changed` : ''
   return (
     <section class="panel" aria-labelledby="result-title">
       <div class="panel-head">
@@ -262,9 +264,9 @@ function QueryResult(): JSX.Element | null {
       </div>
       <Grid
         columns={columns}
-        rows={found}
+        rows={resultRows}
         onOpen={(row, column) => {
-          const cell = found[row]?.[column]
+          const cell = resultRows[row]?.[column]
           if (cell) shownCell.value = { name: columns[column] ?? '', cell }
         }}
       />
@@ -273,50 +275,57 @@ function QueryResult(): JSX.Element | null {
 }
 
 function Rows(): JSX.Element | null {
-  const [shown, of] = [rows.value, table.value]
-  if (shown === null || of === null) return null
+  const [currentPage, currentTable] = [rows.value, table.value]
+  if (currentPage === null || currentTable === null) return null
   const first = page.value * PAGE_ROWS
-  const last = first + shown.rows.length
-  const isLast = of.count === null ? shown.rows.length < PAGE_ROWS : last >= of.count
+  const last = first + currentPage.rows.length
+  const isLast =
+    currentTable.count === null ? currentPage.rows.length < PAGE_ROWS : last >= currentTable.count
   return (
     <section class="panel" aria-labelledby="rows-title">
       <div class="panel-head">
-        <h2 id="rows-title">{of.name}</h2>
+        <h2 id="rows-title">{currentTable.name}</h2>
         <p id="page" class="quiet">
-          {shown.rows.length === 0 ? 'no rows' : `rows ${first + 1} to ${last}`}
-          {of.count !== null && ` of ${of.count.toLocaleString('en')}`}
+          {currentPage.rows.length === 0 ? 'no rows' : `rows ${first + 1} to ${last}`}
+          {currentTable.count !== null && ` of ${currentTable.count.toLocaleString('en')}`}
         </p>
         <button
           id="previous"
           type="button"
           disabled={page.value === 0}
-          onClick={() => openPage(of, page.value - 1)}
+          onClick={() => openPage(currentTable, page.value - 1)}
         >
           Previous
         </button>
-        <button id="next" type="button" disabled={isLast} onClick={() => openPage(of, page.value + 1)}>
+        <button
+          id="next"
+          type="button"
+          disabled={isLast}
+          onClick={() => openPage(currentTable, page.value + 1)}
+        >
           Next
         </button>
       </div>
       <Grid
-        columns={shown.columns}
-        rows={shown.rows.map(({ cells }) => cells)}
-        lengths={shown.rows.map(({ lengths }) => lengths)}
+        columns={currentPage.columns}
+        rows={currentPage.rows.map(({ cells }) => cells)}
+        lengths={currentPage.rows.map(({ lengths }) => lengths)}
         onOpen={(row, column) => {
-          const chosen = shown.rows[row]
-          if (chosen) openCell(of, chosen, shown.columns[column] ?? '', column)
+          const chosenRow = currentPage.rows[row]
+          if (chosenRow) openCell(currentTable, chosenRow, currentPage.columns[column] ?? '', column)
         }}
       />
     </section>
   )
 }
 
-function openCell(of: Table, row: TableRow, name: string, column: number): void {
-  void act(async (own) => {
-    const listed = row.cells[column] ?? null
-    const cell = row.lengths[column] === null ? listed : await readCell(database.value, of, row, name)
+function openCell(rowTable: Table, row: TableRow, name: string, column: number): void {
+  void runAction(async (actionSignal) => {
+    const shownValue = row.cells[column] ?? null
+    const cell =
+      row.lengths[column] === null ? shownValue : await readCell(database.value, rowTable, row, name)
     if (cell === null) throw new Error('This row no longer exists.')
-    if (!own.aborted) shownCell.value = { name, cell }
+    if (!actionSignal.aborted) shownCell.value = { name, cell }
   })
 }
 
@@ -329,7 +338,7 @@ interface GridProps {
 }
 
 /** Shows a table of values, which can be opened individually. */
-function Grid({ columns, rows: shown, lengths, onOpen }: GridProps): JSX.Element {
+function Grid({ columns, rows: gridRows, lengths, onOpen }: GridProps): JSX.Element {
   return (
     <div class="scroll">
       <table class="grid">
@@ -343,7 +352,7 @@ function Grid({ columns, rows: shown, lengths, onOpen }: GridProps): JSX.Element
           </tr>
         </thead>
         <tbody>
-          {shown.map((cells, row) => (
+          {gridRows.map((cells, row) => (
             <tr key={row}>
               {cells.map((cell, column) => (
                 <td key={column} class={`value ${cell.type}`}>

@@ -57,10 +57,10 @@ async function post(database: string, path: string, body: object, signal?: Abort
   return response
 }
 
-const statementOf = (sql: string, args: readonly Cell[]): object => ({ sql, args, want_rows: true })
+const toStatement = (sql: string, args: readonly Cell[]): object => ({ sql, args, want_rows: true })
 
 /** Returns the names of the server's databases. */
-export async function databaseNames(): Promise<readonly string[]> {
+export async function fetchDatabaseNames(): Promise<readonly string[]> {
   return (await (await fetch('/_baton/databases')).json()) as string[]
 }
 
@@ -75,7 +75,7 @@ export async function executeAll(
   database: string,
   statements: readonly (readonly [sql: string, args: readonly Cell[]])[],
 ): Promise<readonly Result[]> {
-  const requests = statements.map(([sql, args]) => ({ type: 'execute', stmt: statementOf(sql, args) }))
+  const requests = statements.map(([sql, args]) => ({ type: 'execute', stmt: toStatement(sql, args) }))
   const response = await post(database, '/v2/pipeline', { requests: [...requests, { type: 'close' }] })
   const { results } = (await response.json()) as { results: readonly WireOutcome[] }
   return results.slice(0, statements.length).map((outcome) => {
@@ -115,25 +115,25 @@ export async function runStatement(
 ): Promise<Result> {
   if (!mayWrite && !(await isReadOnly(database, sql, signal)))
     throw new Error('This statement may change the database. Check "Allow changes" to run it.')
-  const stmt = statementOf(sql, [])
+  const stmt = toStatement(sql, [])
   const ok = { type: 'ok', step: 0 }
   const steps = mayWrite
     ? [{ stmt }]
     : [
-        { stmt: statementOf('BEGIN', []) },
+        { stmt: toStatement('BEGIN', []) },
         { stmt, condition: ok },
-        { stmt: statementOf('ROLLBACK', []), condition: ok },
+        { stmt: toStatement('ROLLBACK', []), condition: ok },
       ]
-  const ending = new AbortController()
-  const either = AbortSignal.any([signal, ending.signal])
-  const response = await post(database, '/v3/cursor', { batch: { steps } }, either)
+  const cursorAbort = new AbortController()
+  const combinedSignal = AbortSignal.any([signal, cursorAbort.signal])
+  const response = await post(database, '/v3/cursor', { batch: { steps } }, combinedSignal)
   const stream: OpenStream = { baton: null }
   try {
     // a write must not be aborted after the last row that is shown, because it would be undone
     return await readCursor(response, { step: steps.length > 1 ? 1 : 0, maxRows, toEnd: mayWrite }, stream)
   } finally {
-    // ends the statement if there are more rows than wanted
-    ending.abort()
+    // ends the statement if there are more rows than requested
+    cursorAbort.abort()
     const { baton } = stream
     if (baton !== null)
       void post(database, '/v3/pipeline', { baton, requests: [{ type: 'close' }] }).catch(() => {})
@@ -152,15 +152,15 @@ async function readCursor(
 ): Promise<Result> {
   let columns: readonly string[] = []
   let rowsAffected = 0
-  let current = -1
+  let currentStep = -1
   let isTruncated = false
   const rows: (readonly Cell[])[] = []
-  for await (const entry of entriesOf(response, stream)) {
+  for await (const entry of readEntries(response, stream)) {
     if (entry.type === 'step_begin') {
-      current = entry.step
-      if (current === step) columns = entry.cols.map(({ name }) => name ?? '')
+      currentStep = entry.step
+      if (currentStep === step) columns = entry.cols.map(({ name }) => name ?? '')
     } else if (entry.type === 'step_error' || entry.type === 'error') throw new Error(entry.error.message)
-    else if (entry.type === 'step_end' && current === step) rowsAffected = entry.affected_row_count
+    else if (entry.type === 'step_end' && currentStep === step) rowsAffected = entry.affected_row_count
     else if (entry.type === 'row') {
       isTruncated = rows.length === maxRows
       if (isTruncated && !toEnd) break
@@ -171,7 +171,7 @@ async function readCursor(
 }
 
 /** Yields the entries of a cursor's response. The first line describes the stream. */
-async function* entriesOf({ body }: Response, stream: OpenStream): AsyncGenerator<CursorEntry> {
+async function* readEntries({ body }: Response, stream: OpenStream): AsyncGenerator<CursorEntry> {
   if (body === null) return
   const reader = body.pipeThrough(new TextDecoderStream()).getReader()
   let text = ''

@@ -35,13 +35,13 @@ export async function readEventLog(
   let [events, skipped] = [0, 0]
   for (const line of lines) {
     if (line.trim() === '') continue
-    if (log.take(parsed(line))) events += 1
+    if (log.add(parseLine(line))) events += 1
     else skipped += 1
   }
   return { model: log.model, events, skipped }
 }
 
-function parsed(line: string): unknown {
+function parseLine(line: string): unknown {
   try {
     return JSON.parse(line)
   } catch {
@@ -51,21 +51,21 @@ function parsed(line: string): unknown {
 
 class EventLog {
   readonly model = new WireModel()
-  readonly #fallback: string
+  readonly #defaultDatabase: string
   readonly #calls = new Map<number, WireRequest>()
   readonly #transactions = new Map<number, Span>()
-  #extra = 0
+  #lastNoteNumber = 0
 
-  constructor(fallback: string) {
-    this.#fallback = fallback
+  constructor(defaultDatabase: string) {
+    this.#defaultDatabase = defaultDatabase
   }
 
   /** @returns whether it is an event with a timestamp */
-  take(given: unknown): boolean {
-    const event = (given ?? {}) as ClientEvent
+  add(value: unknown): boolean {
+    const event = (value ?? {}) as ClientEvent
     const at = typeof event.at === 'number' ? event.at : Date.parse(String(event.at))
     if (!Number.isFinite(at) || typeof event.type !== 'string') return false
-    const database = typeof event.database === 'string' ? event.database : this.#fallback
+    const database = typeof event.database === 'string' ? event.database : this.#defaultDatabase
     switch (event.type) {
       case 'query:start':
         this.#begin(event, at, database)
@@ -83,10 +83,10 @@ class EventLog {
         this.#close(event, at)
         return true
       case 'request':
-        this.#trip(event)
+        this.#assignRequest(event)
         return true
       case 'retry':
-        this.#note(`retry, attempt ${Number(event.attempt)}`, event, at, database)
+        this.#addNote(`retry, attempt ${Number(event.attempt)}`, event, at, database)
         return true
       case 'transaction:expiring':
         return true
@@ -99,8 +99,8 @@ class EventLog {
     const sql = Array.isArray(event.sql) ? event.sql.map(String) : []
     const request = newRequest(Number(event.id), at, database, sql)
     // an event does not identify its transaction
-    const open = [...this.#transactions.values()].filter((span) => span.database === database)
-    if (event.inTransaction === true && open.length === 1) request.span = open[0] ?? null
+    const openSpans = [...this.#transactions.values()].filter((span) => span.database === database)
+    if (event.inTransaction === true && openSpans.length === 1) request.span = openSpans[0] ?? null
     request.stream = request.span?.stream ?? null
     if (request.span !== null && request.span.lockSince === null) request.span.lockSince = request.span.begin
     this.#calls.set(request.n, request)
@@ -121,18 +121,18 @@ class EventLog {
   #close(event: ClientEvent, at: number): void {
     const span = this.#transactions.get(Number(event.id))
     this.#transactions.delete(Number(event.id))
-    const ENDS: Record<string, Span['state']> = {
+    const STATES: Record<string, Span['state']> = {
       'transaction:commit': 'committed',
       'transaction:rollback': 'rolled back',
     }
-    const state = ENDS[String(event.type)]
+    const state = STATES[String(event.type)]
     if (span !== undefined) this.model.closeSpan(span, state ?? 'lost', at)
   }
 
   /**
    * Assigns a request to the call in flight, if there is exactly one.
    */
-  #trip(event: ClientEvent): void {
+  #assignRequest(event: ClientEvent): void {
     const [call, ...others] = this.#calls.values()
     if (call === undefined || others.length > 0) return
     call.bytes += Number(event.requestBytes ?? 0)
@@ -141,9 +141,9 @@ class EventLog {
     if (call.span !== null) call.span.trips += 1
   }
 
-  #note(text: string, event: ClientEvent, at: number, database: string): void {
-    this.#extra -= 1
-    const request = newRequest(this.#extra, at, database, [])
+  #addNote(text: string, event: ClientEvent, at: number, database: string): void {
+    this.#lastNoteNumber -= 1
+    const request = newRequest(this.#lastNoteNumber, at, database, [])
     this.model.add({ ...request, path: text, end: at, error: errorText(event.error) })
   }
 }

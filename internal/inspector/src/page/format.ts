@@ -15,7 +15,8 @@ export function bytesText(bytes: number): string {
   return bytes < 1_024 ** 2 ? `${(bytes / 1_024).toFixed(1)} KiB` : `${(bytes / 1_024 ** 2).toFixed(1)} MiB`
 }
 
-export const counted = (count: number, one: string): string => `${count} ${one}${count === 1 ? '' : 's'}`
+export const countText = (count: number, singular: string): string =>
+  `${count} ${singular}${count === 1 ? '' : 's'}`
 
-export const shortened = (text: string, length: number): string =>
+export const shorten = (text: string, length: number): string =>
   text.length > length ? `${text.slice(0, length - 1)}…` : text

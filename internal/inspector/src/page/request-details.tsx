@@ -1,14 +1,14 @@
 import type { JSX } from 'preact'
 import { isControl, skippedText } from './client-guards.ts'
-import { bytesText, clockText, counted, durationText } from './format.ts'
-import { changes, currentModel, selected, status } from './state.ts'
-import { problemOf, type WireRequest } from './wire-model.ts'
+import { bytesText, clockText, countText, durationText } from './format.ts'
+import { changes, currentModel, selectedNumber, status } from './state.ts'
+import { findProblem, type WireRequest } from './wire-model.ts'
 
 /** Shows the selected request, with its statements and their outcomes. */
 export function RequestDetails(): JSX.Element | null {
   const request = selectedRequest()
   if (request === null) return null
-  const problem = problemOf(request)
+  const problem = findProblem(request)
   return (
     <aside id="details" class="panel" aria-label="Details of the selected request">
       <div class="details-head">
@@ -17,7 +17,7 @@ export function RequestDetails(): JSX.Element | null {
           type="button"
           aria-label="Close details"
           onClick={() => {
-            selected.value = null
+            selectedNumber.value = null
           }}
         >
           ×
@@ -35,9 +35,9 @@ export function RequestDetails(): JSX.Element | null {
           {request.outcomes[at] === 'skipped' && <span class="quiet">{skippedText(statement, request)}</span>}
         </div>
       ))}
-      {request.more > 0 && <p class="quiet">and {counted(request.more, 'statement')} more</p>}
+      {request.more > 0 && <p class="quiet">and {countText(request.more, 'statement')} more</p>}
       <dl>
-        {factsOf(request).map(([name, value]) => (
+        {describeRequest(request).map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>
             <dd>{value}</dd>
@@ -51,17 +51,17 @@ export function RequestDetails(): JSX.Element | null {
 function selectedRequest(): WireRequest | null {
   // reading the signal subscribes to it, so that changes to the request are shown
   void changes.value
-  return selected.value === null ? null : (currentModel().requests.get(selected.value) ?? null)
+  return selectedNumber.value === null ? null : (currentModel().requests.get(selectedNumber.value) ?? null)
 }
 
-function factsOf(request: WireRequest): readonly (readonly [string, string])[] {
+function describeRequest(request: WireRequest): readonly (readonly [string, string])[] {
   const { at, end, database, method, path, stream, bytes, responseBytes, status: code, span } = request
   const { waitedUntil, rows, rowsRead, rowsWritten } = request
   return [
     ['Database', database],
     ['Request', `${method} ${path}`.trim()],
     ['Stream', stream === null ? 'none' : `#${stream}`],
-    ['Transaction', span === null ? 'none' : `${span.state}, ${counted(span.trips, 'round trip')}`],
+    ['Transaction', span === null ? 'none' : `${span.state}, ${countText(span.trips, 'round trip')}`],
     ['Started', clockText(at)],
     ['Duration', end === null ? 'running' : durationText(end - at)],
     ...(waitedUntil === null

@@ -1,22 +1,22 @@
 import { Component, type JSX } from 'preact'
-import { ownStatements } from './client-guards.ts'
-import { bytesText, clockText, counted, durationText } from './format.ts'
+import { userStatements } from './client-guards.ts'
+import { bytesText, clockText, countText, durationText } from './format.ts'
 import { RequestDetails } from './request-details.tsx'
 import {
   canMove,
   changes,
   currentModel,
   isShown,
-  missed,
+  missedEvents,
   notices,
   now,
   pausedAt,
   position,
   range,
-  selected,
+  selectedNumber,
 } from './state.ts'
 import { Timeline } from './timeline.tsx'
-import { problemOf, type Span, WINDOW_MS, type WireRequest } from './wire-model.ts'
+import { findProblem, type Span, WINDOW_MS, type WireRequest } from './wire-model.ts'
 
 const MAX_ROWS = 500
 const RANGES = [
@@ -139,19 +139,19 @@ function WriteLocks(): JSX.Element {
 
 function LockCard({ span }: { span: Span }): JSX.Element {
   const at = pausedAt.value ?? now.value
-  const held = at - (span.lockSince ?? span.begin)
+  const heldMs = at - (span.lockSince ?? span.begin)
   const waiters = currentModel().waiters(span.database)
   return (
-    <div class={held > WINDOW_MS ? 'lock overdue' : 'lock'}>
+    <div class={heldMs > WINDOW_MS ? 'lock overdue' : 'lock'}>
       <p>
         <b>
           {span.database} #{span.stream}
         </b>{' '}
-        has held the write lock for {durationText(Math.max(held, 0))}
+        has held the write lock for {durationText(Math.max(heldMs, 0))}
       </p>
       <progress
         max={WINDOW_MS}
-        value={Math.min(Math.max(held, 0), WINDOW_MS)}
+        value={Math.min(Math.max(heldMs, 0), WINDOW_MS)}
         aria-label={`Time with the lock, out of ${WINDOW_MS / 1_000} seconds`}
       />
       {waiters.length === 0 ? (
@@ -161,7 +161,7 @@ function LockCard({ span }: { span: Span }): JSX.Element {
           {waiters.map((request) => (
             <li key={request.n}>
               <b>#{request.stream}</b> waiting for {durationText(Math.max(at - request.at, 0))}{' '}
-              <code>{ownStatements(request)[0]?.sql.slice(0, 80)}</code>
+              <code>{userStatements(request)[0]?.sql.slice(0, 80)}</code>
             </li>
           ))}
         </ul>
@@ -200,15 +200,15 @@ function OpenStreams(): JSX.Element {
 function RequestList(): JSX.Element {
   void changes.value
   const requests = [...currentModel().requests.values()].filter(isShown).slice(-MAX_ROWS).reverse()
-  const chosen = requests.some(({ n }) => n === selected.value) ? selected.value : null
-  const stop = chosen ?? requests[0]?.n
+  const visibleSelection = requests.some(({ n }) => n === selectedNumber.value) ? selectedNumber.value : null
+  const tabStop = visibleSelection ?? requests[0]?.n
   return (
     <section class="panel list" aria-labelledby="requests-title">
       <div class="panel-head">
         <h2 id="requests-title">Requests</h2>
         <p class="quiet">
-          {counted(requests.length, 'request')}
-          {missed.value > 0 && `, ${missed.value} events missed`}
+          {countText(requests.length, 'request')}
+          {missedEvents.value > 0 && `, ${missedEvents.value} events missed`}
         </p>
         <p class="keys quiet">
           <kbd>↑</kbd>
@@ -242,8 +242,8 @@ function RequestList(): JSX.Element {
                 key={request.n}
                 request={request}
                 end={request.end}
-                isSelected={request.n === chosen}
-                isStop={request.n === stop}
+                isSelected={request.n === visibleSelection}
+                isStop={request.n === tabStop}
               />
             ))}
           </tbody>
@@ -276,9 +276,9 @@ class RequestRow extends Component<RowProps> {
 
   override render({ request, isSelected, isStop }: RowProps): JSX.Element {
     const { n, at, end, database, stream, bytes, responseBytes, rows, more } = request
-    const problem = problemOf(request)
-    const own = ownStatements(request)
-    const count = own.length + more
+    const problem = findProblem(request)
+    const shownStatements = userStatements(request)
+    const count = shownStatements.length + more
     return (
       <tr
         data-n={n}
@@ -286,7 +286,7 @@ class RequestRow extends Component<RowProps> {
         aria-selected={isSelected}
         class={problem === null ? undefined : 'failed'}
         onClick={() => {
-          selected.value = n
+          selectedNumber.value = n
         }}
       >
         <td class="time">{clockText(at)}</td>
@@ -295,11 +295,11 @@ class RequestRow extends Component<RowProps> {
         <td class="sql">
           {problem !== null && <span class="problem">{problem}</span>}
           {count > 1 && (
-            <span class="more" title={counted(count, 'statement')}>
+            <span class="more" title={countText(count, 'statement')}>
               {count}
             </span>
           )}
-          <code>{lineOf(request)}</code>
+          <code>{summaryText(request)}</code>
         </td>
         <td class="number">{end === null ? 'running' : durationText(end - at)}</td>
         <td class="number">{end === null ? '' : rows}</td>
@@ -310,10 +310,10 @@ class RequestRow extends Component<RowProps> {
 }
 
 /** Describes the statements of a request in one line. */
-function lineOf(request: WireRequest): string {
+function summaryText(request: WireRequest): string {
   const { statements, path } = request
   if (statements.length === 0) return path.endsWith('/pipeline') ? 'end of the stream' : path
-  const texts = ownStatements(request).map(({ sql }) => sql.replaceAll(/\s+/g, ' ').trim())
+  const texts = userStatements(request).map(({ sql }) => sql.replaceAll(/\s+/g, ' ').trim())
   return texts.join('; ').slice(0, 400)
 }
 

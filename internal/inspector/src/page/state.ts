@@ -1,8 +1,8 @@
 import { batch, signal } from '@preact/signals'
 import { readEventLog } from './event-log.ts'
-import { counted } from './format.ts'
+import { countText } from './format.ts'
 import {
-  problemOf,
+  findProblem,
   type RequestEvent,
   type ResponseEvent,
   WireModel,
@@ -39,10 +39,10 @@ export const position = signal(1_000)
 export const pausedAt = signal<number | null>(null)
 export const newWhilePaused = signal(0)
 /** Number of events that this page was too slow to receive. */
-export const missed = signal(0)
+export const missedEvents = signal(0)
 export const notices = signal<readonly Notice[]>([])
 /** Number of the selected request. */
-export const selected = signal<number | null>(null)
+export const selectedNumber = signal<number | null>(null)
 /** Name of the event log that is shown instead of live requests. */
 export const fileName = signal<string | null>(null)
 /** Incremented when events arrive, because the model itself is changed in place. */
@@ -51,19 +51,19 @@ export const changes = signal(0)
 export const now = signal(Date.now())
 
 /** Live requests; also updated while a file is shown. */
-let live = new WireModel()
-let shown = live
+let liveModel = new WireModel()
+let shownModel = liveModel
 
 /** Returns the model that is shown: live requests, or an event log. */
-export const currentModel = (): WireModel => shown
+export const currentModel = (): WireModel => shownModel
 
 export function isShown(request: WireRequest): boolean {
   if (pausedAt.value !== null && request.at > pausedAt.value) return false
-  if (errorsOnly.value && problemOf(request) === null) return false
+  if (errorsOnly.value && findProblem(request) === null) return false
   const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean)
   if (words.length === 0) return true
   const { database, path, statements } = request
-  const text = [database, path, problemOf(request) ?? '', ...statements.map(({ sql }) => sql)]
+  const text = [database, path, findProblem(request) ?? '', ...statements.map(({ sql }) => sql)]
     .join('\n')
     .toLowerCase()
   return words.every((word) => text.includes(word))
@@ -72,10 +72,10 @@ export function isShown(request: WireRequest): boolean {
 /** Returns the period on the timeline. */
 export function visiblePeriod(): { readonly from: number; readonly to: number; readonly now: number } {
   const isFile = fileName.value !== null
-  const end = isFile ? lastOf(shown) : (pausedAt.value ?? now.value)
-  const whole = wholePeriod(end)
-  const length = range.value === 'all' ? whole : Number(range.value) * 1_000
-  const back = canMove() ? (1 - position.value / 1_000) * (whole - length) : 0
+  const end = isFile ? findLastTime(shownModel) : (pausedAt.value ?? now.value)
+  const totalMs = getTotalMs(end)
+  const length = range.value === 'all' ? totalMs : Number(range.value) * 1_000
+  const back = canMove() ? (1 - position.value / 1_000) * (totalMs - length) : 0
   return { from: end - back - length, to: end - back, now: end }
 }
 
@@ -83,15 +83,18 @@ export function visiblePeriod(): { readonly from: number; readonly to: number; r
 export function canMove(): boolean {
   const isFile = fileName.value !== null
   if (range.value === 'all' || (!isFile && pausedAt.value === null)) return false
-  return Number(range.value) * 1_000 < wholePeriod(isFile ? lastOf(shown) : (pausedAt.value ?? now.value))
+  return (
+    Number(range.value) * 1_000 <
+    getTotalMs(isFile ? findLastTime(shownModel) : (pausedAt.value ?? now.value))
+  )
 }
 
-function wholePeriod(end: number): number {
-  const first = shown.requests.values().next().value?.at ?? end - 1_000
+function getTotalMs(end: number): number {
+  const first = shownModel.requests.values().next().value?.at ?? end - 1_000
   return Math.max(end - first, 1_000) * 1.02
 }
 
-function lastOf({ requests, spans }: WireModel): number {
+function findLastTime({ requests, spans }: WireModel): number {
   let last = 0
   for (const { at, end } of requests.values()) last = Math.max(last, end ?? at)
   for (const { begin, end } of spans) last = Math.max(last, end ?? begin)
@@ -115,40 +118,40 @@ export async function openFile(file: File | undefined): Promise<void> {
     return
   }
   batch(() => {
-    shown = model
+    shownModel = model
     fileName.value = file.name
     pausedAt.value = null
     range.value = 'all'
-    selected.value = null
+    selectedNumber.value = null
     changes.value += 1
-    const unread = skipped > 0 ? `, ${counted(skipped, 'line')} skipped` : ''
-    status.value = `${counted(events, 'event')} from ${file.name}${unread}`
+    const skippedText = skipped > 0 ? `, ${countText(skipped, 'line')} skipped` : ''
+    status.value = `${countText(events, 'event')} from ${file.name}${skippedText}`
   })
 }
 
 export function backToLive(): void {
   batch(() => {
-    shown = live
+    shownModel = liveModel
     fileName.value = null
     range.value = '30'
-    selected.value = null
+    selectedNumber.value = null
     changes.value += 1
     status.value = ''
   })
 }
 
-function take(event: FeedEvent): void {
+function applyEvent(event: FeedEvent): void {
   if (event.type === 'hello') {
-    const wasLive = shown === live
-    live = new WireModel()
-    if (wasLive) shown = live
+    const wasLive = shownModel === liveModel
+    liveModel = new WireModel()
+    if (wasLive) shownModel = liveModel
     notices.value = []
     serverVersion.value = event.version
-  } else if (event.type === 'missed') missed.value += event.count
+  } else if (event.type === 'missed') missedEvents.value += event.count
   else if (event.type === 'notice') notices.value = [...notices.value, event]
-  else if (event.type === 'response') live.end(event)
+  else if (event.type === 'response') liveModel.end(event)
   else {
-    live.begin(event)
+    liveModel.begin(event)
     if (pausedAt.value !== null) newWhilePaused.value += 1
   }
 }
@@ -164,13 +167,13 @@ export function start(): void {
   })
   events.addEventListener('message', ({ data }) => {
     batch(() => {
-      for (const event of JSON.parse(String(data)) as FeedEvent[]) take(event)
+      for (const event of JSON.parse(String(data)) as FeedEvent[]) applyEvent(event)
       changes.value += 1
     })
   })
   setInterval(() => {
     // even while the page is hidden, so that expired streams are removed
-    live.settle(Date.now())
+    liveModel.settle(Date.now())
     if (!document.hidden) now.value = Date.now()
   }, FRAME_MS)
 }

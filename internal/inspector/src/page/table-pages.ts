@@ -38,28 +38,28 @@ const TABLES = `select name, type, case when wr = 0 and type = 'table' then not 
     and name not like 'libsql\\_%' escape '\\'
   order by name`
 
-const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
-const textOf = (cell: Cell | undefined): string => (cell && 'value' in cell ? String(cell.value) : '')
-const text = (value: string): Cell => ({ type: 'text', value })
-const integer = (value: number): Cell => ({ type: 'integer', value: String(value) })
+const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
+const getText = (cell: Cell | undefined): string => (cell && 'value' in cell ? String(cell.value) : '')
+const textCell = (value: string): Cell => ({ type: 'text', value })
+const integerCell = (value: number): Cell => ({ type: 'integer', value: String(value) })
 
 /** Lists tables with their row counts, and views. */
 export async function listTables(database: string): Promise<readonly Table[]> {
   const { rows } = await execute(database, TABLES)
   return await Promise.all(
     rows.map(async ([name, type, rowids]) => ({
-      name: textOf(name),
-      type: textOf(type),
-      hasRowid: textOf(rowids) === '1',
-      count: textOf(type) === 'view' ? null : await countRows(database, textOf(name)),
+      name: getText(name),
+      type: getText(type),
+      hasRowid: getText(rowids) === '1',
+      count: getText(type) === 'view' ? null : await countRows(database, getText(name)),
     })),
   )
 }
 
 async function countRows(database: string, table: string): Promise<number | null> {
   try {
-    const { rows } = await execute(database, `select count(*) from ${quoted(table)}`)
-    return Number(textOf(rows[0]?.[0]))
+    const { rows } = await execute(database, `select count(*) from ${quote(table)}`)
+    return Number(getText(rows[0]?.[0]))
   } catch {
     return null
   }
@@ -67,8 +67,8 @@ async function countRows(database: string, table: string): Promise<number | null
 
 /** Reads a page of a table. @param page from 0 */
 export async function readPage(database: string, table: Table, page: number): Promise<TablePage> {
-  const names = await columnsOf(database, table.name)
-  const columns = names.map(quoted)
+  const names = await listColumns(database, table.name)
+  const columns = names.map(quote)
   const isLong = (column: string): string =>
     `typeof(${column}) in ('text', 'blob') and length(${column}) > ${LIST_LENGTH}`
   const list = [
@@ -78,54 +78,54 @@ export async function readPage(database: string, table: Table, page: number): Pr
     ...columns.map((column) => `case when ${isLong(column)} then length(${column}) end`),
     ...(table.hasRowid ? ['_rowid_'] : []),
   ]
-  const sql = `select ${list.join(', ')} from ${quoted(table.name)} limit ${PAGE_ROWS} offset ?`
+  const sql = `select ${list.join(', ')} from ${quote(table.name)} limit ${PAGE_ROWS} offset ?`
   const first = page * PAGE_ROWS
-  const { rows } = await execute(database, sql, [integer(first)])
+  const { rows } = await execute(database, sql, [integerCell(first)])
   return {
     columns: names,
     rows: rows.map((row, at) => ({
       cells: row.slice(0, names.length),
       lengths: row
         .slice(names.length, 2 * names.length)
-        .map((cell) => (cell.type === 'null' ? null : Number(textOf(cell)))),
+        .map((cell) => (cell.type === 'null' ? null : Number(getText(cell)))),
       rowid: table.hasRowid ? (row[2 * names.length] ?? null) : null,
       offset: first + at,
     })),
   }
 }
 
-async function columnsOf(database: string, table: string): Promise<readonly string[]> {
+async function listColumns(database: string, table: string): Promise<readonly string[]> {
   const sql = 'select name from pragma_table_xinfo(?) where hidden <> 1'
-  const { rows } = await execute(database, sql, [text(table)])
-  return rows.map(([name]) => textOf(name))
+  const { rows } = await execute(database, sql, [textCell(table)])
+  return rows.map(([name]) => getText(name))
 }
 
-/** Reads a whole value. @throws Error if another row is now in its place */
+/** Reads a value in full. @throws Error if another row is now in its place */
 export async function readCell(
   database: string,
   table: Table,
   row: TableRow,
   column: string,
 ): Promise<Cell | null> {
-  const from = quoted(table.name)
+  const from = quote(table.name)
   // selects all columns, so that rows come in the same order as in the list, not in the order of an index
   const [result] = await executeAll(database, [
     row.rowid === null
-      ? [`select * from (select * from ${from} limit 1 offset ?)`, [integer(row.offset)]]
-      : [`select ${quoted(column)} from ${from} where _rowid_ = ?`, [row.rowid]],
+      ? [`select * from (select * from ${from} limit 1 offset ?)`, [integerCell(row.offset)]]
+      : [`select ${quote(column)} from ${from} where _rowid_ = ?`, [row.rowid]],
   ])
   const { columns, rows } = result as Result
-  const found = rows[0] ?? []
-  if (row.rowid === null && rows[0] && !isSameRow(row, found))
+  const values = rows[0] ?? []
+  if (row.rowid === null && rows[0] && !isSameRow(row, values))
     throw new Error('The rows have changed since they were listed: open the table again.')
-  return found[row.rowid === null ? columns.indexOf(column) : 0] ?? null
+  return values[row.rowid === null ? columns.indexOf(column) : 0] ?? null
 }
 
 /** Whether a row begins with the values in the list. A long blob is not compared. */
-function isSameRow({ cells, lengths }: TableRow, found: readonly Cell[]): boolean {
+function isSameRow({ cells, lengths }: TableRow, values: readonly Cell[]): boolean {
   return cells.every((cell, at) => {
-    const whole = found[at]
-    if (lengths[at] == null) return JSON.stringify(whole) === JSON.stringify(cell)
-    return whole?.type === 'text' ? textOf(whole).startsWith(textOf(cell)) : whole?.type === cell.type
+    const value = values[at]
+    if (lengths[at] == null) return JSON.stringify(value) === JSON.stringify(cell)
+    return value?.type === 'text' ? getText(value).startsWith(getText(cell)) : value?.type === cell.type
   })
 }

@@ -1,10 +1,10 @@
 import { signal } from '@preact/signals'
 import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { ownStatements } from './client-guards.ts'
-import { clockText, counted, durationText, shortened } from './format.ts'
-import { changes, currentModel, isShown, selected, visiblePeriod } from './state.ts'
-import { problemOf, type Span, WINDOW_MS, type WireModel, type WireRequest } from './wire-model.ts'
+import { userStatements } from './client-guards.ts'
+import { clockText, countText, durationText, shorten } from './format.ts'
+import { changes, currentModel, isShown, selectedNumber, visiblePeriod } from './state.ts'
+import { findProblem, type Span, WINDOW_MS, type WireModel, type WireRequest } from './wire-model.ts'
 
 /** A transaction with its requests, or a request outside a transaction. */
 interface Bar {
@@ -54,7 +54,7 @@ export function Timeline(): JSX.Element {
   void changes.value
   const model = currentModel()
   const view: View = { ...visiblePeriod(), width: width.value }
-  const lanes = lanesOf(barsOf(model, view), view)
+  const lanes = createLanes(createBars(model, view), view)
   const height = TOP + Math.max(lanes.length, 1) * LANE + 8
   const waiting = new Set([...model.holders.keys()].flatMap((database) => model.waiters(database)))
   const count = lanes.flatMap(({ bars }) => bars).filter(({ span }) => span !== null).length
@@ -67,7 +67,7 @@ export function Timeline(): JSX.Element {
       width="100%"
       height={height}
     >
-      <title>{`${counted(count, 'transaction')} on the timeline`}</title>
+      <title>{`${countText(count, 'transaction')} on the timeline`}</title>
       <Axis view={view} height={height} />
       {lanes.map(({ database, bars }, at) => (
         <g key={at}>
@@ -77,7 +77,7 @@ export function Timeline(): JSX.Element {
                 <line x1={0} x2={view.width} y1={TOP + at * LANE} y2={TOP + at * LANE} class="rule" />
               )}
               <text x={12} y={TOP + at * LANE + 17} class="lane-name">
-                {shortened(database, 16)}
+                {shorten(database, 16)}
               </text>
             </>
           )}
@@ -96,10 +96,10 @@ export function Timeline(): JSX.Element {
   )
 }
 
-const xOf = (at: number, { from, to, width: whole }: View): number =>
-  GUTTER + ((at - from) / (to - from)) * (whole - GUTTER - 12)
+const toX = (at: number, { from, to, width: totalWidth }: View): number =>
+  GUTTER + ((at - from) / (to - from)) * (totalWidth - GUTTER - 12)
 
-function barsOf(model: WireModel, { from, to, now }: View): Bar[] {
+function createBars(model: WireModel, { from, to, now }: View): Bar[] {
   const bySpan = new Map<Span, Bar>()
   for (const span of model.spans) {
     const { database, begin, end } = span
@@ -117,8 +117,8 @@ function barsOf(model: WireModel, { from, to, now }: View): Bar[] {
   return bars.filter((bar) => bar.to >= from && bar.from <= to).sort((a, b) => a.from - b.from)
 }
 
-function lanesOf(bars: readonly Bar[], { from, to, width: whole }: View): readonly Lane[] {
-  const gap = ((to - from) / whole) * 5
+function createLanes(bars: readonly Bar[], { from, to, width: totalWidth }: View): readonly Lane[] {
+  const gap = ((to - from) / totalWidth) * 5
   const byDatabase = new Map<string, Lane[]>()
   for (const bar of bars) {
     const lanes = byDatabase.get(bar.database) ?? []
@@ -136,20 +136,20 @@ function lanesOf(bars: readonly Bar[], { from, to, width: whole }: View): readon
 }
 
 function Axis({ view, height }: { view: View; height: number }): JSX.Element {
-  const { from, to, width: whole } = view
-  const room = Math.max(2, Math.floor((whole - GUTTER) / 110))
+  const { from, to, width: totalWidth } = view
+  const room = Math.max(2, Math.floor((totalWidth - GUTTER) / 110))
   const step = STEPS.find((candidate) => (to - from) / candidate <= room) ?? (to - from) / room
   const ticks: number[] = []
   for (let at = Math.ceil(from / step) * step; at <= to; at += step) ticks.push(at)
   return (
     <g>
       {ticks.map((at) => {
-        const x = xOf(at, view)
+        const x = toX(at, view)
         const text = step < 1_000 ? clockText(at) : clockText(at).slice(0, 8)
         return (
           <g key={at}>
             <line x1={x} x2={x} y1={TOP - 6} y2={height} class="tick" />
-            {x + 90 < whole && (
+            {x + 90 < totalWidth && (
               <text x={x + 4} y={14} class="tick-text">
                 {text}
               </text>
@@ -170,12 +170,12 @@ interface BarProps {
 
 function BarMark({ bar, y, view, waiting }: BarProps): JSX.Element {
   const { span, from, to, requests } = bar
-  const shown = requests.filter(({ at, end }) => (end ?? view.now) >= view.from && at <= view.to)
-  const wide = clip(to, view) - clip(from, view) > 150
+  const visibleRequests = requests.filter(({ at, end }) => (end ?? view.now) >= view.from && at <= view.to)
+  const isWide = clip(to, view) - clip(from, view) > 150
   return (
     <g class={span === null ? 'bar' : 'bar span'}>
       {span !== null && <SpanMark span={span} from={from} to={to} y={y} view={view} />}
-      {shown.map((request) => (
+      {visibleRequests.map((request) => (
         <RequestMark
           key={request.n}
           request={request}
@@ -185,7 +185,7 @@ function BarMark({ bar, y, view, waiting }: BarProps): JSX.Element {
           bottom={span === null ? 7 : 8}
         />
       ))}
-      {span !== null && wide && requests.length < 40 && (
+      {span !== null && isWide && requests.length < 40 && (
         <text x={clip(to, view) - 6} y={y + 15} class="span-text">
           {`${span.state} · ${durationText(to - from)}`}
         </text>
@@ -194,7 +194,7 @@ function BarMark({ bar, y, view, waiting }: BarProps): JSX.Element {
   )
 }
 
-const clip = (at: number, view: View): number => xOf(Math.min(Math.max(at, view.from), view.to), view)
+const clip = (at: number, view: View): number => toX(Math.min(Math.max(at, view.from), view.to), view)
 
 interface BoxProps {
   readonly start: number
@@ -234,10 +234,11 @@ interface SpanProps {
 
 function SpanMark({ span, from, to, y, view }: SpanProps): JSX.Element {
   const { lockSince } = span
-  const late = lockSince === null ? null : lockSince + WINDOW_MS
-  const isPast = late !== null && to > late
-  const showsLimit = late !== null && late > view.from && late < view.to && (span.end === null || isPast)
-  const title = `transaction of stream ${span.stream}: ${span.state}, ${durationText(to - from)}, ${counted(span.trips, 'round trip')}`
+  const deadline = lockSince === null ? null : lockSince + WINDOW_MS
+  const isOverdue = deadline !== null && to > deadline
+  const showsLimit =
+    deadline !== null && deadline > view.from && deadline < view.to && (span.end === null || isOverdue)
+  const title = `transaction of stream ${span.stream}: ${span.state}, ${durationText(to - from)}, ${countText(span.trips, 'round trip')}`
   return (
     <>
       <title>{title}</title>
@@ -245,16 +246,16 @@ function SpanMark({ span, from, to, y, view }: SpanProps): JSX.Element {
       {lockSince !== null && (
         <Box
           start={lockSince}
-          end={Math.min(to, late ?? to)}
+          end={Math.min(to, deadline ?? to)}
           kind="locked"
           y={y}
           view={view}
           top={LANE - 7}
         />
       )}
-      {late !== null && isPast && <Box start={late} end={to} kind="overdue" y={y} view={view} />}
-      {late !== null && showsLimit && (
-        <line x1={xOf(late, view)} x2={xOf(late, view)} y1={y + 1} y2={y + LANE - 1} class="limit" />
+      {deadline !== null && isOverdue && <Box start={deadline} end={to} kind="overdue" y={y} view={view} />}
+      {deadline !== null && showsLimit && (
+        <line x1={toX(deadline, view)} x2={toX(deadline, view)} y1={y + 1} y2={y + LANE - 1} class="limit" />
       )}
     </>
   )
@@ -272,7 +273,7 @@ function RequestMark({ request, y, view, isWaiting, bottom }: RequestProps): JSX
   const { at, waitedUntil } = request
   const end = request.end ?? view.now
   const since = waitedUntil ?? at
-  const text = ownStatements(request)[0]?.sql ?? request.path
+  const text = userStatements(request)[0]?.sql ?? request.path
   return (
     <>
       {since > at && (
@@ -281,21 +282,21 @@ function RequestMark({ request, y, view, isWaiting, bottom }: RequestProps): JSX
       <Box
         start={since}
         end={end}
-        kind={`request ${isWaiting ? 'waiting' : stateOf(request)}`}
+        kind={`request ${isWaiting ? 'waiting' : getState(request)}`}
         y={y}
         view={view}
         top={7}
         bottom={bottom}
-        title={`${shortened(text, 200)}\n${durationText(end - at)}`}
+        title={`${shorten(text, 200)}\n${durationText(end - at)}`}
         onClick={() => {
-          selected.value = request.n
+          selectedNumber.value = request.n
         }}
       />
     </>
   )
 }
 
-function stateOf(request: WireRequest): string {
-  if (problemOf(request) !== null) return 'failed'
+function getState(request: WireRequest): string {
+  if (findProblem(request) !== null) return 'failed'
   return request.end === null ? 'running' : 'done'
 }

@@ -108,14 +108,14 @@ export class WireModel {
   /** Holders of the write lock, by database. */
   readonly holders = new Map<string, Span>()
   /** Time of the last release of the write lock, by database. */
-  readonly #released = new Map<string, number>()
+  readonly #releaseTimes = new Map<string, number>()
   #lastSpan = 0
 
   /** Adds a request. */
   begin(event: RequestEvent): void {
     const { n, at, database, method, path, stream: number, bytes, statements, more } = event
-    const stream = number === null ? null : this.#streamOf(number, database, at)
-    if (stream !== null && stream.span === null && effectsOf(statements).some(isBegin))
+    const stream = number === null ? null : this.#getStream(number, database, at)
+    if (stream !== null && stream.span === null && listEffects(statements).some(isBegin))
       stream.span = this.openSpan(database, stream.number, at)
     const span = stream?.span ?? null
     if (span !== null) span.trips += 1
@@ -162,10 +162,10 @@ export class WireModel {
     stream.inFlight -= 1
     stream.lastAt = at
     if (status === 200) this.#apply(request, stream, event)
-    const isGone = !event.isOpen
-    if (isGone && stream.span !== null)
+    const isClosed = !event.isOpen
+    if (isClosed && stream.span !== null)
       this.#endTransaction(stream, status === 200 ? 'rolled back' : 'lost', at)
-    if (isGone) this.streams.delete(stream.number)
+    if (isClosed) this.streams.delete(stream.number)
     request.span ??= stream.span
     return request
   }
@@ -188,7 +188,7 @@ export class WireModel {
         request.end === null &&
         request.database === database &&
         request.stream !== holder.stream &&
-        effectsOf(request.statements).some(needsLock),
+        listEffects(request.statements).some(needsLock),
     )
   }
 
@@ -222,7 +222,7 @@ export class WireModel {
     span.state = state
     if (this.holders.get(span.database) !== span) return
     this.holders.delete(span.database)
-    this.#released.set(span.database, at)
+    this.#releaseTimes.set(span.database, at)
   }
 
   /** Applies the effects of a completed request to its transaction. */
@@ -258,7 +258,7 @@ export class WireModel {
     const isResponding = holder !== undefined && (this.streams.get(holder.stream)?.inFlight ?? 0) > 0
     // the response of a responding holder will contain more information
     if (holder !== undefined && !isResponding) this.closeSpan(holder, 'lost', at)
-    const since = Math.max(requestedAt, this.#released.get(database) ?? 0)
+    const since = Math.max(requestedAt, this.#releaseTimes.get(database) ?? 0)
     if (since > requestedAt && span?.lockSince == null) request.waitedUntil ??= since
     if (span === null || span.end !== null) return
     span.lockSince ??= since
@@ -278,7 +278,7 @@ export class WireModel {
     request.span = null
   }
 
-  #streamOf(number: number, database: string, at: number): Stream {
+  #getStream(number: number, database: string, at: number): Stream {
     const stream = this.streams.get(number) ?? {
       number,
       database,
@@ -297,13 +297,14 @@ export class WireModel {
 /**
  * Describes the error of a request in one line; null on success.
  */
-export function problemOf({ outcomes, error, status, end }: WireRequest): string | null {
+export function findProblem({ outcomes, error, status, end }: WireRequest): string | null {
   if (error !== null) return status === null ? error : `${status} ${error}`
-  const failed = outcomes.find((outcome) => typeof outcome === 'object')
-  if (typeof failed === 'object') return `${failed.code}: ${failed.message}`
+  const failure = outcomes.find((outcome) => typeof outcome === 'object')
+  if (typeof failure === 'object') return `${failure.code}: ${failure.message}`
   return end !== null && status !== null && status >= 400 ? `${status}` : null
 }
 
-const effectsOf = (statements: readonly Statement[]): string[] => statements.flatMap(({ effects }) => effects)
+const listEffects = (statements: readonly Statement[]): string[] =>
+  statements.flatMap(({ effects }) => effects)
 const isBegin = (effect: string): boolean => effect === 'begin' || effect === 'begin-write'
 const needsLock = (effect: string): boolean => effect === 'begin-write' || effect === 'write'

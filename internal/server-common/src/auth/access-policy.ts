@@ -43,7 +43,7 @@ export class AccessPolicy {
       const remedy = 'to allow it, add the host to `domains` (`baton dev --domain HOST=DATABASE`)'
       return errorResponse(403, `This server does not serve the host \`${name}\`; ${remedy}`)
     }
-    const origin = originOf(request)
+    const origin = getOrigin(request)
     if (origin === null || this.#allowsOrigin(origin, request)) return null
     const remedy = 'to allow them, add the origin to `allowOrigins` (`baton dev --allow-origin ORIGIN`)'
     return errorResponse(
@@ -59,17 +59,17 @@ export class AccessPolicy {
 
   /** Returns the headers that allow a page to read the response, for an allowed request. */
   corsHeaders(request: Headers): Record<string, string> {
-    const origin = originOf(request)
+    const origin = getOrigin(request)
     return { vary: VARY, ...(origin !== null && { 'access-control-allow-origin': origin }) }
   }
 
   /** Returns the headers of a preflight response. */
   preflightHeaders({ headers }: Headers, methods: string): Record<string, string> {
-    const wanted = headers['access-control-request-headers']
-    const isList = typeof wanted === 'string' && /^[\w\-, ]+$/.test(wanted)
+    const requestedHeaders = headers['access-control-request-headers']
+    const isList = typeof requestedHeaders === 'string' && /^[\w\-, ]+$/.test(requestedHeaders)
     return {
       'access-control-allow-methods': methods,
-      'access-control-allow-headers': isList ? wanted : '*',
+      'access-control-allow-headers': isList ? requestedHeaders : '*',
       ...(headers['access-control-request-private-network'] === 'true' && {
         'access-control-allow-private-network': 'true',
       }),
@@ -105,7 +105,7 @@ export function hostName({ headers }: Headers): string | null {
   return (typeof header === 'string' && HOST.exec(header)?.groups?.['name']) || null
 }
 
-function originOf({ headers }: Headers): string | null {
+function getOrigin({ headers }: Headers): string | null {
   const origin = headers['origin']
   return origin === undefined ? null : String(origin)
 }

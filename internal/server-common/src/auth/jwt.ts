@@ -36,8 +36,8 @@ export function readToken(token: string, keys: readonly KeyObject[]): Claims | n
   const signature = decodeBase64Url(encodedSignature)
   if (rest.length > 0 || claims === null || signature === null) return null
   if (decodePart(head)?.['alg'] !== 'EdDSA') return null
-  const signed = Buffer.from(`${head}.${body}`)
-  return keys.some((key) => verify(null, signed, key, signature)) ? claims : null
+  const signedText = Buffer.from(`${head}.${body}`)
+  return keys.some((key) => verify(null, signedText, key, signature)) ? claims : null
 }
 
 /** Returns the claims of a token without verifying its signature. */

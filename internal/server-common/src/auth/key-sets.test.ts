@@ -18,9 +18,14 @@ async function start(): Promise<Issuer> {
   return issuer
 }
 
-/** Whether a token of an issuer's key is accepted with some sets. */
-async function accepts(sets: KeySets, urls: readonly string[], by: Issuer, kid: string): Promise<boolean> {
-  const claims = await sets.verify(urls, by.token(kid, CLAIMS))
+/** Whether a token signed with an issuer's key is accepted. */
+async function accepts(
+  sets: KeySets,
+  urls: readonly string[],
+  signer: Issuer,
+  kid: string,
+): Promise<boolean> {
+  const claims = await sets.verify(urls, signer.token(kid, CLAIMS))
   if (claims !== null) expect(claims).toEqual(CLAIMS)
   return claims !== null
 }
@@ -32,9 +37,9 @@ test('accepts a token only if it is unchanged and uses the algorithm of its key'
   const verify = (token: string) => sets.verify([issuer.url], token)
   for (const kid of ALGORITHMS) {
     const token = (header: object, sign?: (text: Buffer) => Buffer) => issuer.token(kid, CLAIMS, header, sign)
-    const good = token({})
-    expect(await verify(good)).toEqual(CLAIMS)
-    const [head = '', body = '', signature = ''] = good.split('.')
+    const validToken = token({})
+    expect(await verify(validToken)).toEqual(CLAIMS)
+    const [head = '', body = '', signature = ''] = validToken.split('.')
     const bytes = Buffer.from(signature, 'base64url')
     const asDer = Buffer.concat([
       Buffer.of(0x30, 0x44, 2, 0x20),
@@ -42,9 +47,16 @@ test('accepts a token only if it is unchanged and uses the algorithm of its key'
       Buffer.of(2, 0x20),
       bytes.subarray(32, 64),
     ])
-    for (const created of [Buffer.of(), Buffer.alloc(64), Buffer.alloc(256), bytes.subarray(1), asDer])
-      expect(await verify(`${head}.${body}.${created.toString('base64url')}`)).toBeNull()
-    for (const text of ['', head, `${head}.${body}`, `${good}.`, `${good}.e30`, `${head}.e30.${signature}`])
+    for (const badSignature of [Buffer.of(), Buffer.alloc(64), Buffer.alloc(256), bytes.subarray(1), asDer])
+      expect(await verify(`${head}.${body}.${badSignature.toString('base64url')}`)).toBeNull()
+    for (const text of [
+      '',
+      head,
+      `${head}.${body}`,
+      `${validToken}.`,
+      `${validToken}.e30`,
+      `${head}.e30.${signature}`,
+    ])
       expect([text, await verify(text)]).toEqual([text, null])
     for (const alg of ['none', 'HS256', 'RS512', 'PS256', 'ES384', 'eddsa', undefined, null, 5, ['RS256']])
       expect([alg, await verify(token({ alg }))]).toEqual([alg, null])
@@ -52,10 +64,10 @@ test('accepts a token only if it is unchanged and uses the algorithm of its key'
     expect(
       await verify(token({ alg: 'HS256' }, hmacWithPublicKey(JSON.stringify(issuer.keys.get(kid))))),
     ).toBeNull()
-    for (const other of ALGORITHMS.filter((name) => name !== kid)) {
-      expect(await verify(token({ kid: other }))).toBeNull()
-      expect(await verify(token({ alg: other }))).toBeNull()
-      expect(await verify(token({ alg: other, kid: other }))).toBeNull()
+    for (const otherAlgorithm of ALGORITHMS.filter((name) => name !== kid)) {
+      expect(await verify(token({ kid: otherAlgorithm }))).toBeNull()
+      expect(await verify(token({ alg: otherAlgorithm }))).toBeNull()
+      expect(await verify(token({ alg: otherAlgorithm, kid: otherAlgorithm }))).toBeNull()
     }
     for (const rule of [{ crit: ['b64'], b64: false }, { crit: ['exp'] }, { crit: [] }, { crit: 'x' }])
       expect([rule, await verify(token(rule))]).toEqual([rule, null])
@@ -97,22 +109,22 @@ test('fetches a set once for many tokens, and again for a key that is not in it'
 })
 
 test('does not fetch a set that is not needed, because its issuer may be slow', async () => {
-  const [issuer, other] = [await start(), await start()]
+  const [issuer, otherIssuer] = [await start(), await start()]
   issuer.add('a', 'ES256')
   const sets = new KeySets(LONG)
-  const both = [issuer.url, other.url]
-  for (let time = 0; time < 3; time += 1) expect(await accepts(sets, both, issuer, 'a')).toBe(true)
-  expect([issuer.requestCount, other.requestCount]).toEqual([1, 1])
+  const urls = [issuer.url, otherIssuer.url]
+  for (let time = 0; time < 3; time += 1) expect(await accepts(sets, urls, issuer, 'a')).toBe(true)
+  expect([issuer.requestCount, otherIssuer.requestCount]).toEqual([1, 1])
 })
 
 test('distinguishes keys with the same id: of two issuers, in one set, and after a replacement', async () => {
-  const [issuer, other] = [await start(), await start()]
+  const [issuer, otherIssuer] = [await start(), await start()]
   const sets = new KeySets(LONG)
-  const isSignedBy = (by: Issuer) => accepts(sets, [issuer.url, other.url], by, 'key')
+  const isSignedBy = (signer: Issuer) => accepts(sets, [issuer.url, otherIssuer.url], signer, 'key')
   const first = issuer.add('key', 'ES256')
   expect(await isSignedBy(issuer)).toBe(true)
-  other.add('key', 'ES256')
-  expect(await isSignedBy(other)).toBe(true)
+  otherIssuer.add('key', 'ES256')
+  expect(await isSignedBy(otherIssuer)).toBe(true)
   issuer.add('key', 'EdDSA')
   expect(await isSignedBy(issuer)).toBe(true)
   issuer.add('key', 'ES256')
@@ -120,19 +132,19 @@ test('distinguishes keys with the same id: of two issuers, in one set, and after
   issuer.keys.set('one that is unusable', { ...first, x: 'AA' })
   expect(await isSignedBy(issuer)).toBe(true)
   // the other issuer has an unusable key with the id of a good one
-  other.keys.set('key', { ...first, x: 'AA' })
+  otherIssuer.keys.set('key', { ...first, x: 'AA' })
   const reversed = new KeySets(LONG)
-  expect(await accepts(reversed, [other.url, issuer.url], issuer, 'key')).toBe(true)
-  expect(await accepts(reversed, [other.url, issuer.url], other, 'key')).toBe(false)
+  expect(await accepts(reversed, [otherIssuer.url, issuer.url], issuer, 'key')).toBe(true)
+  expect(await accepts(reversed, [otherIssuer.url, issuer.url], otherIssuer, 'key')).toBe(false)
 })
 
 test('unknown keys do not cause a request each', async () => {
   const issuer = await start()
   const sets = new KeySets({ ...LONG, pauseMs: 60_000 })
   issuer.add('a', 'EdDSA')
-  const unknown = (number: number) => issuer.token('a', CLAIMS, { kid: `unknown-${number}` })
+  const tokenWithUnknownKey = (number: number) => issuer.token('a', CLAIMS, { kid: `unknown-${number}` })
   for (let number = 0; number < 20; number += 1)
-    expect(await sets.verify([issuer.url], unknown(number))).toBeNull()
+    expect(await sets.verify([issuer.url], tokenWithUnknownKey(number))).toBeNull()
   expect(issuer.requestCount).toBe(1)
 })
 
@@ -170,10 +182,10 @@ test('a removed key is no longer valid even if the clock was set back', async ()
 test('keys remain valid for a limited time while their issuer is unreachable', async () => {
   const issuer = await start()
   issuer.add('a', 'ES256')
-  const kept = new KeySets({ ...LONG, freshMs: 0 })
-  const short = new KeySets({ ...LONG, freshMs: 0, staleMs: 200 })
+  const longLived = new KeySets({ ...LONG, freshMs: 0 })
+  const shortLived = new KeySets({ ...LONG, freshMs: 0, staleMs: 200 })
   const find = (sets: KeySets) => accepts(sets, [issuer.url], issuer, 'a')
-  for (const sets of [kept, short]) expect(await find(sets)).toBe(true)
+  for (const sets of [longLived, shortLived]) expect(await find(sets)).toBe(true)
   for (const customResponse of [
     { status: 500, body: '' },
     { status: 200, body: '' },
@@ -186,7 +198,7 @@ test('keys remain valid for a limited time while their issuer is unreachable', a
   ]) {
     issuer.customResponse = customResponse
     const { requestCount } = issuer
-    expect([customResponse.body.slice(0, 20), await find(kept)]).toEqual([
+    expect([customResponse.body.slice(0, 20), await find(longLived)]).toEqual([
       customResponse.body.slice(0, 20),
       true,
     ])
@@ -195,16 +207,16 @@ test('keys remain valid for a limited time while their issuer is unreachable', a
   }
   const untilKeysExpire = sleep(250)
   await untilKeysExpire
-  expect(await find(short)).toBe(false)
-  kept.forget(issuer.url)
-  expect(await find(kept)).toBe(false)
+  expect(await find(shortLived)).toBe(false)
+  longLived.forget(issuer.url)
+  expect(await find(longLived)).toBe(false)
 })
 
 test('treats an issuer that does not respond in time as unreachable', async () => {
   const issuer = await start()
   issuer.add('a', 'ES256')
   const sets = new KeySets({ ...LONG, freshMs: 0, timeoutMs: 50 })
-  issuer.held = new Promise(() => {})
+  issuer.responseGate = new Promise(() => {})
   expect(await accepts(sets, [issuer.url], issuer, 'a')).toBe(false)
   expect(vi.mocked(console.error)).toHaveBeenCalledWith(expect.stringContaining('timeout'))
 })

@@ -61,7 +61,7 @@ export class KeySets {
 
   async #verifyWithin(maxAgeMs: number, urls: readonly string[], token: string): Promise<JWTPayload | null> {
     for (const url of urls) {
-      const { getKey, fetchedAt } = this.#entry(url)
+      const { getKey, fetchedAt } = this.#getEntry(url)
       const isUsable = getKey !== null && performance.now() - fetchedAt < maxAgeMs
       const claims = isUsable ? await verifyWith(getKey, token) : null
       if (claims !== null) return claims
@@ -70,18 +70,18 @@ export class KeySets {
   }
 
   async #refresh(url: string): Promise<void> {
-    const entry = this.#entry(url)
+    const entry = this.#getEntry(url)
     const isDue = performance.now() - entry.triedAt >= this.#times.pauseMs
     if (entry.fetching === null && isDue) entry.fetching = this.#fetch(url, entry)
     await entry.fetching
   }
 
-  #entry(url: string): CachedSet {
-    const known = this.#cache.get(url)
-    if (known !== undefined) return known
-    const created: CachedSet = { getKey: null, fetchedAt: -Infinity, triedAt: -Infinity, fetching: null }
-    this.#cache.set(url, created)
-    return created
+  #getEntry(url: string): CachedSet {
+    const existing = this.#cache.get(url)
+    if (existing !== undefined) return existing
+    const entry: CachedSet = { getKey: null, fetchedAt: -Infinity, triedAt: -Infinity, fetching: null }
+    this.#cache.set(url, entry)
+    return entry
   }
 
   async #fetch(url: string, entry: CachedSet): Promise<void> {

@@ -32,13 +32,13 @@ export type ReachableDatabases = (
 /** Determines the permissions of a request for a database. */
 export class TokenCheck {
   readonly #isOpen: boolean
-  readonly #reachable: ReachableDatabases
+  readonly #filterReachable: ReachableDatabases
   readonly #keys = new Map<DatabaseId, Keys>()
 
   /** @param isOpen whether every request has full access */
-  constructor(isOpen: boolean, reachable: ReachableDatabases = (_, attach) => attach) {
+  constructor(isOpen: boolean, filterReachable: ReachableDatabases = (_, attach) => attach) {
     this.#isOpen = isOpen
-    this.#reachable = reachable
+    this.#filterReachable = filterReachable
   }
 
   /** Sets the public keys (PEM) that verify tokens for a database. */
@@ -60,7 +60,7 @@ export class TokenCheck {
     if (permissions === null) throw PipelineFailure.service(404, `Namespace \`${database}\` doesn't exist`)
     const { attach } = permissions
     if (attach.length === 0) return permissions
-    return { ...permissions, attach: this.#reachable(database, attach, request.remoteAddress) }
+    return { ...permissions, attach: this.#filterReachable(database, attach, request.remoteAddress) }
   }
 }
 
@@ -70,8 +70,8 @@ function unauthorized(text: string): PipelineFailure {
 
 /** Returns the token of a request. @throws PipelineFailure 401 if it is missing or malformed */
 function bearerToken({ headers }: Pick<ServiceRequest, 'headers'>): string {
-  const given = headers['authorization'] ?? headers['x-authorization']
-  const header = Array.isArray(given) ? given[0] : given
+  const value = headers['authorization'] ?? headers['x-authorization']
+  const header = Array.isArray(value) ? value[0] : value
   if (header === undefined) throw unauthorized('Expected authorization header but none given')
   const blank = header.indexOf(' ')
   if (blank < 0) throw unauthorized("Auth string does not conform to '<scheme> <token>' form")
@@ -83,8 +83,8 @@ function bearerToken({ headers }: Pick<ServiceRequest, 'headers'>): string {
 
 /** Returns the token of a request, if any. */
 export function claimedToken({ headers }: Pick<ServiceRequest, 'headers'>): string | null {
-  const given = headers['authorization'] ?? headers['x-authorization']
-  return /^Bearer +(\S+)\s*$/i.exec(String(given ?? ''))?.[1] ?? null
+  const value = headers['authorization'] ?? headers['x-authorization']
+  return /^Bearer +(\S+)\s*$/i.exec(String(value ?? ''))?.[1] ?? null
 }
 
 /** Returns the database in the claims of a token, without verifying it. */
@@ -96,8 +96,8 @@ export function claimedDatabase(request: Pick<ServiceRequest, 'headers'>): strin
 function readClaims(token: string, { keys, verified }: Keys): Claims {
   const claims = verified.get(token) ?? readToken(token, keys)
   if (claims === null || !hasValidTypes(claims)) throw unauthorized('The JWT is invalid')
-  const expires = claims['exp']
-  if (typeof expires === 'number' && expires < Date.now() / 1_000 - LEEWAY_SECONDS) {
+  const expiry = claims['exp']
+  if (typeof expiry === 'number' && expiry < Date.now() / 1_000 - LEEWAY_SECONDS) {
     throw unauthorized('The JWT has expired')
   }
   if (verified.size >= MAX_VERIFIED) verified.clear()
@@ -118,13 +118,13 @@ function hasValidTypes({ exp, id, a, p, perm }: Claims): boolean {
 
 /** Returns null if the token is not for this database. */
 function permissionsFrom({ id, a, p, perm }: Claims, database: DatabaseId): Permissions | null {
-  const granted =
+  const permissions =
     typeof p === 'object' && p !== null
       ? scopedPermissions(p as Claims, database)
       : legacyPermissions(id, a, database)
   // a token without table permissions has an empty list
-  if (granted === null || !Array.isArray(perm) || perm.length === 0) return granted
-  return { ...granted, attach: [], tables: (perm as readonly TableClaim[]).map(tablePermission) }
+  if (permissions === null || !Array.isArray(perm) || perm.length === 0) return permissions
+  return { ...permissions, attach: [], tables: (perm as readonly TableClaim[]).map(tablePermission) }
 }
 
 /** Permissions for tables: `t` lists their names (null or empty for all tables), `a` the actions. */
@@ -140,8 +140,8 @@ function tablePermission({ t, a }: TableClaim): TablePermission {
 function isTableClaim(claim: unknown): boolean {
   const { t, a } = (claim ?? {}) as { t?: unknown; a?: unknown }
   const isNames = t == null || (Array.isArray(t) && t.every((name) => typeof name === 'string'))
-  const known: readonly unknown[] = TABLE_ACTIONS
-  return isNames && Array.isArray(a) && a.every((action) => known.includes(action))
+  const knownActions: readonly unknown[] = TABLE_ACTIONS
+  return isNames && Array.isArray(a) && a.every((action) => knownActions.includes(action))
 }
 
 function legacyPermissions(id: unknown, a: unknown, database: DatabaseId): Permissions | null {
@@ -151,12 +151,12 @@ function legacyPermissions(id: unknown, a: unknown, database: DatabaseId): Permi
 }
 
 function scopedPermissions(permissions: Claims, database: DatabaseId): Permissions | null {
-  const namesOf = (level: string): readonly string[] => {
+  const getNames = (level: string): readonly string[] => {
     const scope = permissions[level] as { ns?: unknown } | null | undefined
     return Array.isArray(scope?.ns) ? scope.ns.filter((name) => typeof name === 'string') : []
   }
-  const covers = (level: string): boolean => namesOf(level).includes(database)
-  const attach = [...namesOf('roa'), ...namesOf('rwa')]
+  const covers = (level: string): boolean => getNames(level).includes(database)
+  const attach = [...getNames('roa'), ...getNames('rwa')]
   if (['rw', 'rwa', 'ddl'].some(covers))
     return { ...FULL, attach, changeSharedSchema: ['rwa', 'ddl'].some(covers) }
   return ['ro', 'roa'].some(covers) ? { ...READ, attach } : null

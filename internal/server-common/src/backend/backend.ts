@@ -61,7 +61,7 @@ export interface QueryUsage {
   readonly rowsWritten: number
 }
 
-/** Thrown if the back end does not support an operation, or not with these arguments. The message is meant for the caller. */
+/** Thrown if the back end does not support an operation, or these arguments of it. The message is meant for the caller. */
 export class BackendRejection extends Error {
   override readonly name = 'BackendRejection'
 }
@@ -75,7 +75,7 @@ export interface DatabaseBackend extends AsyncDisposable {
   /** Whether tokens can have permissions for tables (claim `perm`). */
   readonly hasTablePermissions: boolean
   /** Quarantines unknown databases on disk. Called before `start`. @returns their ids */
-  quarantineUnknown(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]>
+  quarantineUnknown(knownIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]>
   /** Starts the engine. @returns the response to `GET /version` */
   start(): Promise<string>
   /** Resumes interrupted work. Called once the settings of all databases are known. */
@@ -99,8 +99,8 @@ export interface DatabaseBackend extends AsyncDisposable {
   /** Removes what the back end still stores for a removed group that has no databases. */
   endGroup?(group: string): Promise<void>
   /**
-   * Aborts everything that uses revoked access: requests, streams with their transactions, change streams. Resolves once none of
-   * it can still read or write.
+   * Aborts everything that uses revoked access: requests, streams with their transactions, change streams. Resolves once
+   * none of them can read or write.
    */
   revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void>
   /** Aborts all requests before the server stops. Present if usage is counted only when a request ends. */

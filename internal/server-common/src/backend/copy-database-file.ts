@@ -9,31 +9,32 @@ const IN_USE = 'in use by Baton\0'
  * Never overwrites a file.
  */
 export async function copyDatabaseFile(from: string, to: string): Promise<void> {
-  await checkHead(from)
-  const copied: string[] = []
+  await checkHeader(from)
+  const copiedPaths: string[] = []
   try {
     for (const suffix of ['', '-wal', '-journal']) {
-      if (await copyOne(`${from}${suffix}`, `${to}${suffix}`, suffix === '')) copied.push(`${to}${suffix}`)
+      if (await copyIfPresent(`${from}${suffix}`, `${to}${suffix}`, suffix === ''))
+        copiedPaths.push(`${to}${suffix}`)
     }
   } catch (error) {
-    for (const path of copied) await rm(path, { force: true })
+    for (const path of copiedPaths) await rm(path, { force: true })
     throw error
   }
 }
 
-async function copyOne(from: string, to: string, isNeeded: boolean): Promise<boolean> {
+async function copyIfPresent(from: string, to: string, isRequired: boolean): Promise<boolean> {
   try {
     await copyFile(from, to, constants.COPYFILE_EXCL)
     return true
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT' && !isNeeded) return false
+    if (code === 'ENOENT' && !isRequired) return false
     if (code === 'EEXIST') throw new Error(`${to} already exists`, { cause: error })
     throw new Error(`${from} could not be copied to ${to}: ${(error as Error).message}`, { cause: error })
   }
 }
 
-async function checkHead(path: string): Promise<void> {
+async function checkHeader(path: string): Promise<void> {
   const file = await open(path, 'r').catch((error: unknown) => {
     throw new Error(`${path} cannot be read: ${(error as Error).message}`, { cause: error })
   })

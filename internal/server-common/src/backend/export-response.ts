@@ -22,12 +22,12 @@ const MAX_AT_ONCE = 4
 /** Number of running exports by database. */
 export type RunningExports = Map<DatabaseId, number>
 
-/** Handles a request to a route that exports a database as a file. @param make writes the database to a new file */
+/** Handles a request to a route that exports a database as a file. @param createFile writes the database to a new file */
 export async function exportResponse(
   { method, path, signal }: Pick<ServiceRequest, 'method' | 'path' | 'signal'>,
   id: DatabaseId,
   running: RunningExports,
-  make: () => Promise<ExportedFile>,
+  createFile: () => Promise<ExportedFile>,
 ): Promise<ServiceResponse> {
   if (path !== '/info' && path !== `/export/${GENERATION}`)
     return errorResponse(404, 'nothing newer than the exported file')
@@ -48,7 +48,7 @@ export async function exportResponse(
     else running.delete(id)
   }
   try {
-    return await fileResponse(await make(), signal, end)
+    return await fileResponse(await createFile(), signal, end)
   } catch (error) {
     end()
     throw error
@@ -57,28 +57,28 @@ export async function exportResponse(
 
 /** @param end called when the body is closed; not called if this rejects */
 async function fileResponse(
-  created: ExportedFile,
+  file: ExportedFile,
   signal: AbortSignal,
   end: () => void,
 ): Promise<ServiceResponse> {
   try {
-    const file = await open(created.path)
-    const { size } = await file.stat()
-    const body = file.createReadStream()
+    const handle = await open(file.path)
+    const { size } = await handle.stat()
+    const body = handle.createReadStream()
     const onAbort = (): unknown => body.destroy()
     body.once('close', () => {
       signal.removeEventListener('abort', onAbort)
-      void created.remove() // again, if the open file could not be removed
+      void file.remove() // again, if the open file could not be removed
       end()
     })
     signal.addEventListener('abort', onAbort, { once: true })
     if (signal.aborted) onAbort()
     // the data stays readable until the file is closed
-    await created.remove().catch(() => {})
+    await file.remove().catch(() => {})
     const headers = { 'content-type': 'application/octet-stream', 'content-length': String(size) }
     return { status: 200, headers, body }
   } catch (error) {
-    await created.remove()
+    await file.remove()
     throw error
   }
 }

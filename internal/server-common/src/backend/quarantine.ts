@@ -9,15 +9,15 @@ import type { DatabaseId } from './backend.ts'
  */
 export async function moveToQuarantine(
   directory: string,
-  known: ReadonlySet<DatabaseId>,
+  knownIds: ReadonlySet<DatabaseId>,
 ): Promise<readonly DatabaseId[]> {
   const names = (await readdir(directory).catch(() => [])) as DatabaseId[]
-  const unknown = names.filter((name) => isDatabaseFolder(name) && !known.has(name))
-  if (unknown.length === 0) return []
+  const unknownNames = names.filter((name) => isDatabaseFolder(name) && !knownIds.has(name))
+  if (unknownNames.length === 0) return []
   const quarantine = join(dirname(directory), `${basename(directory)}-set-aside`)
   await mkdir(quarantine, { recursive: true })
-  for (const name of unknown) await rename(join(directory, name), join(quarantine, name))
-  return unknown
+  for (const name of unknownNames) await rename(join(directory, name), join(quarantine, name))
+  return unknownNames
 }
 
 function isDatabaseFolder(name: string): boolean {

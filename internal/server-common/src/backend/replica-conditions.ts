@@ -14,7 +14,7 @@ export type ReplicaLag = number | Readonly<Record<string, number>>
 /** The conditions of all replicas, which tests can change. */
 export class ReplicaConditions {
   readonly #lag: ReplicaLag
-  readonly #changed = new Map<string, ReplicaCondition>()
+  readonly #overrides = new Map<string, ReplicaCondition>()
   readonly #events = new EventEmitter<{ change: [] }>().setMaxListeners(0)
 
   constructor(lag: ReplicaLag = 0) {
@@ -22,17 +22,17 @@ export class ReplicaConditions {
   }
 
   lagMs(location: string): number {
-    const given = typeof this.#lag === 'number' ? this.#lag : this.#lag[location]
-    return this.#changed.get(location)?.lagMs ?? given ?? 0
+    const defaultLagMs = typeof this.#lag === 'number' ? this.#lag : this.#lag[location]
+    return this.#overrides.get(location)?.lagMs ?? defaultLagMs ?? 0
   }
 
   isDown(location: string): boolean {
-    return this.#changed.get(location)?.isDown ?? false
+    return this.#overrides.get(location)?.isDown ?? false
   }
 
   /** Changes the given conditions and keeps the others. */
   change(location: string, condition: ReplicaCondition): void {
-    this.#changed.set(location, { ...this.#changed.get(location), ...condition })
+    this.#overrides.set(location, { ...this.#overrides.get(location), ...condition })
     this.#events.emit('change')
   }
 

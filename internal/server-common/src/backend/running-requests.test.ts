@@ -10,11 +10,11 @@ const NEVER = new AbortController().signal
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
 afterEach(() => void vi.useRealTimers())
 
-function reader(running: RunningRequests): RunningRequest {
+function beginRead(running: RunningRequests): RunningRequest {
   return running.begin(ID, NEVER)
 }
 
-function writer(running: RunningRequests): RunningRequest {
+function beginWrite(running: RunningRequests): RunningRequest {
   const request = running.begin(ID, NEVER)
   request.mayWrite = () => true
   return request
@@ -32,7 +32,7 @@ async function isDone(promise: Promise<unknown>): Promise<boolean> {
 
 test('aborts a read-only request at once, and gives one that may write time to finish', async () => {
   const running = new RunningRequests()
-  const [read, write] = [reader(running), writer(running)]
+  const [read, write] = [beginRead(running), beginWrite(running)]
   const end = running.end(ID, 'all')
   expect([read.isAborted, read.signal.aborted, write.isAborted, write.isRevoked]).toEqual([
     true,
@@ -50,7 +50,7 @@ test('aborts a read-only request at once, and gives one that may write time to f
 
 test('aborts a request that does not finish in time, and returns it if it continues', async () => {
   const running = new RunningRequests()
-  const write = writer(running)
+  const write = beginWrite(running)
   const end = running.end(ID, 'writes')
   await vi.advanceTimersByTimeAsync(2_000)
   expect([write.isAborted, await isDone(end)]).toEqual([true, false])
@@ -60,20 +60,20 @@ test('aborts a request that does not finish in time, and returns it if it contin
 
 test('revoking write access does not affect readers, later requests or other databases', async () => {
   const running = new RunningRequests()
-  const read = reader(running)
-  const elsewhere = running.begin('two' as DatabaseId, NEVER)
-  elsewhere.mayWrite = () => true
-  const write = writer(running)
+  const read = beginRead(running)
+  const otherRequest = running.begin('two' as DatabaseId, NEVER)
+  otherRequest.mayWrite = () => true
+  const write = beginWrite(running)
   const end = running.end(ID, 'writes')
-  const later = writer(running)
+  const laterWrite = beginWrite(running)
   write.release()
   expect(await end).toEqual([])
-  expect([read, elsewhere, later].map(({ isRevoked }) => isRevoked)).toEqual([false, false, false])
+  expect([read, otherRequest, laterWrite].map(({ isRevoked }) => isRevoked)).toEqual([false, false, false])
 })
 
 test('does not continue a stream that may have written after write access was revoked, even if its request is read-only', async () => {
   const running = new RunningRequests()
-  const read = reader(running)
+  const read = beginRead(running)
   read.hasWriteAccess = true
   expect(await running.end(ID, 'writes')).toEqual([])
   expect([read.isRevoked, read.isAborted]).toEqual([true, false])
@@ -81,7 +81,7 @@ test('does not continue a stream that may have written after write access was re
 
 test('two concurrent changes wait for the same request', async () => {
   const running = new RunningRequests()
-  const write = writer(running)
+  const write = beginWrite(running)
   const ends = Promise.all([running.end(ID, 'writes'), running.end(ID, 'all')])
   expect(await isDone(ends)).toBe(false)
   write.release()
@@ -90,7 +90,7 @@ test('two concurrent changes wait for the same request', async () => {
 
 test('marks a request whose body is being received as revoked, without waiting for it', async () => {
   const running = new RunningRequests()
-  const request = reader(running)
+  const request = beginRead(running)
   request.isReceiving = true
   expect(await running.end(ID, 'all')).toEqual([])
   expect([request.isAborted, request.isRevoked]).toEqual([false, true])
@@ -98,11 +98,11 @@ test('marks a request whose body is being received as revoked, without waiting f
 
 test('a body keeps its request running, and is destroyed if the request is aborted', async () => {
   const running = new RunningRequests()
-  const request = reader(running)
+  const request = beginRead(running)
   const body = new PassThrough()
   expect(request.respond({ status: 200, headers: {}, body }).body).toBe(body)
   request.release()
-  expect(await isDone(request.ended())).toBe(false)
+  expect(await isDone(request.waitForEnd())).toBe(false)
   const read = pipeline(body, new PassThrough()).then(String, String)
   // everything has been read, but the reader has not received the end yet
   body.end()
@@ -113,24 +113,24 @@ test('a body keeps its request running, and is destroyed if the request is abort
 
 test('a response that arrives after the abort is not sent', async () => {
   const running = new RunningRequests()
-  const request = reader(running)
+  const request = beginRead(running)
   running.abort(ID)
   const body = new PassThrough()
   expect(request.respond({ status: 200, headers: {}, body })).toMatchObject({ status: 502 })
   expect(body.destroyed).toBe(true)
-  const text = reader(running)
-  const cut = running.abortAll()
+  const text = beginRead(running)
+  const aborted = running.abortAll()
   expect(text.respond({ status: 200, headers: {}, body: 'rows' }).body).not.toBe('rows')
   for (const each of [request, text]) each.release()
-  await cut
+  await aborted
 })
 
 test('a client that disconnects ends its request, and all listeners are removed', async () => {
   const client = new AbortController()
   const running = new RunningRequests()
-  const [remaining, done] = [running.begin(ID, client.signal), running.begin(ID, client.signal)]
-  done.release()
+  const [pending, finished] = [running.begin(ID, client.signal), running.begin(ID, client.signal)]
+  finished.release()
   client.abort(new Error('left'))
-  expect([remaining.signal.aborted, remaining.isAborted, done.signal.aborted]).toEqual([true, false, false])
+  expect([pending.signal.aborted, pending.isAborted, finished.signal.aborted]).toEqual([true, false, false])
   expect(running.begin(ID, client.signal).signal.aborted).toBe(true)
 })

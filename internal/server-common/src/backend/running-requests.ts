@@ -17,9 +17,9 @@ export class RunningRequest {
   readonly #client: AbortSignal
   readonly #remove: (request: RunningRequest) => void
   readonly #onClientAbort = (): void => this.#controller.abort(this.#client.reason)
-  #holds = 1
+  #holdCount = 1
   #body: Readable | null = null
-  #waiting: (() => void)[] = []
+  #endListeners: (() => void)[] = []
   #isAborted = false
   #isRevoked = false
   /** Whether it may still write. Nothing is executed before a back end sets this. */
@@ -57,15 +57,15 @@ export class RunningRequest {
 
   /** Keeps the request running until a matching `release`. */
   hold(): void {
-    this.#holds += 1
+    this.#holdCount += 1
   }
 
   release(): void {
-    this.#holds -= 1
-    if (this.#holds > 0) return
+    this.#holdCount -= 1
+    if (this.#holdCount > 0) return
     this.#client.removeEventListener('abort', this.#onClientAbort)
     this.#remove(this)
-    for (const ended of this.#waiting) ended()
+    for (const onEnd of this.#endListeners) onEnd()
   }
 
   /** Returns the response to send, or an error if the request was aborted. A streamed body keeps the request running. */
@@ -97,8 +97,8 @@ export class RunningRequest {
     this.#body?.destroy(new Error(ACCESS_REVOKED))
   }
 
-  async ended(): Promise<void> {
-    if (this.#holds > 0) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+  async waitForEnd(): Promise<void> {
+    if (this.#holdCount > 0) await new Promise<void>((resolve) => this.#endListeners.push(resolve))
   }
 }
 
@@ -126,7 +126,7 @@ export class RunningRequests {
       requests = new Set()
       this.#requests.set(id, requests)
     }
-    const request = new RunningRequest(client, (ended) => this.#remove(id, ended))
+    const request = new RunningRequest(client, (finished) => this.#remove(id, finished))
     requests.add(request)
     return request
   }
@@ -137,23 +137,23 @@ export class RunningRequests {
    * @returns those that have not ended in time
    */
   async end(id: DatabaseId, access: RevokedAccess): Promise<readonly RunningRequest[]> {
-    const requests = this.#of(id)
+    const requests = this.#getRequests(id)
     const writers = new Set(requests.filter((request) => request.mayWrite()))
     // a stream that may have written is not continued, even after a read-only request
-    const ended = requests.filter(
+    const revoked = requests.filter(
       (request) =>
         (access === 'all' || request.hasWriteAccess || writers.has(request)) && request.markRevoked(),
     )
-    const ending = access === 'all' ? ended : ended.filter((request) => writers.has(request))
-    for (const request of ending) if (!writers.has(request)) request.abort()
-    const unfinished = await stillRunning(ending, FINISH_MS)
+    const affected = access === 'all' ? revoked : revoked.filter((request) => writers.has(request))
+    for (const request of affected) if (!writers.has(request)) request.abort()
+    const unfinished = await waitUntilEnded(affected, FINISH_MS)
     for (const request of unfinished) request.abort()
-    return await stillRunning(unfinished, ABORT_MS)
+    return await waitUntilEnded(unfinished, ABORT_MS)
   }
 
   /** Aborts all requests of a database at once. */
   abort(id: DatabaseId): void {
-    for (const request of this.#of(id)) {
+    for (const request of this.#getRequests(id)) {
       if (!request.markRevoked()) continue
       request.abort()
       request.onForced()
@@ -162,23 +162,23 @@ export class RunningRequests {
 
   /** Aborts the requests of other databases that have this one attached, and waits for them to end. */
   async abortAttaching(id: DatabaseId): Promise<void> {
-    const requests = this.#all().filter(({ attached }) => attached.includes(id))
+    const requests = this.#getAllRequests().filter(({ attached }) => attached.includes(id))
     for (const request of requests) request.abort()
-    await stillRunning(requests, ABORT_MS)
+    await waitUntilEnded(requests, ABORT_MS)
   }
 
   /** Aborts the requests of all databases, and waits for them to end. */
   async abortAll(): Promise<void> {
-    const requests = this.#all()
+    const requests = this.#getAllRequests()
     for (const request of requests) request.abort()
-    await stillRunning(requests, ABORT_MS)
+    await waitUntilEnded(requests, ABORT_MS)
   }
 
-  #all(): readonly RunningRequest[] {
-    return [...this.#requests.values()].flatMap((each) => [...each])
+  #getAllRequests(): readonly RunningRequest[] {
+    return [...this.#requests.values()].flatMap((requests) => [...requests])
   }
 
-  #of(id: DatabaseId): readonly RunningRequest[] {
+  #getRequests(id: DatabaseId): readonly RunningRequest[] {
     return [...(this.#requests.get(id) ?? [])]
   }
 
@@ -190,18 +190,20 @@ export class RunningRequests {
 }
 
 /** Waits for requests to end, with a time limit. @returns those that have not */
-async function stillRunning(
+async function waitUntilEnded(
   requests: readonly RunningRequest[],
   limitMs: number,
 ): Promise<readonly RunningRequest[]> {
   const running = new Set(requests)
-  const ended = Promise.all(requests.map((request) => request.ended().then(() => running.delete(request))))
-  await within(ended, limitMs)
+  const ended = Promise.all(
+    requests.map((request) => request.waitForEnd().then(() => running.delete(request))),
+  )
+  await withTimeLimit(ended, limitMs)
   return [...running]
 }
 
 /** Waits for work, with a time limit. */
-export async function within(work: Promise<unknown>, limitMs: number): Promise<void> {
+export async function withTimeLimit(work: Promise<unknown>, limitMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const limit = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, limitMs)

@@ -30,12 +30,12 @@ interface Owner {
  */
 export class DirectoryLock implements AsyncDisposable {
   readonly #directory: string
-  #held: Held
+  #lock: HeldLock
   readonly #watch: NodeJS.Timeout
 
-  private constructor(directory: string, held: Held) {
+  private constructor(directory: string, lock: HeldLock) {
     this.#directory = directory
-    this.#held = held
+    this.#lock = lock
     // one check at a time: a slow check would mistake its own new file for another server's
     let checking: Promise<void> | null = null
     this.#watch = setInterval(() => {
@@ -49,7 +49,7 @@ export class DirectoryLock implements AsyncDisposable {
   static async acquire(directory: string): Promise<DirectoryLock> {
     await prepareDirectory(directory)
     try {
-      return new DirectoryLock(directory, await hold(directory))
+      return new DirectoryLock(directory, await acquireLock(directory))
     } catch (error) {
       if (!isBusy(error))
         throw new Error(`the directory ${directory} cannot be locked: ${(error as Error).message}`, {
@@ -63,7 +63,7 @@ export class DirectoryLock implements AsyncDisposable {
 
   async release(): Promise<void> {
     clearInterval(this.#watch)
-    const { database } = this.#held
+    const { database } = this.#lock
     if (!database.isOpen) return
     await rm(join(this.#directory, OWNER_NAME), { force: true })
     database.close()
@@ -75,18 +75,20 @@ export class DirectoryLock implements AsyncDisposable {
 
   /** Recreates and locks the file if it was removed. If another server locked it first, this one must no longer write. */
   async #check(): Promise<void> {
-    const { database, file, note } = this.#held
-    const found = await fileAt(join(this.#directory, LOCK_NAME))
+    const { database, file, note } = this.#lock
+    const currentFile = await getFileIdentity(join(this.#directory, LOCK_NAME))
     const storedNote = await readFile(join(this.#directory, OWNER_NAME), 'utf8').catch(() => '')
     if (!database.isOpen) return
-    if (found === null) {
-      const held = await hold(this.#directory).catch((error: unknown) => (isBusy(error) ? 'lost' : null))
-      if (held === 'lost') return this.#exitProcess()
-      if (held === null) return // the directory was removed
-      if (!database.isOpen) return held.database.close() // released meanwhile
-      this.#held = held
+    if (currentFile === null) {
+      const lock = await acquireLock(this.#directory).catch((error: unknown) =>
+        isBusy(error) ? 'lost' : null,
+      )
+      if (lock === 'lost') return this.#exitProcess()
+      if (lock === null) return // the directory was removed
+      if (!database.isOpen) return lock.database.close() // released meanwhile
+      this.#lock = lock
       database.close()
-    } else if (found !== file || (storedNote !== '' && storedNote !== note)) this.#exitProcess()
+    } else if (currentFile !== file || (storedNote !== '' && storedNote !== note)) this.#exitProcess()
   }
 
   /** Exits as if killed, because closing the files would write to them. */
@@ -99,14 +101,14 @@ export class DirectoryLock implements AsyncDisposable {
 }
 
 /** A held lock. The identity of its file and the owner note show whether it is still held. */
-interface Held {
+interface HeldLock {
   readonly database: DatabaseSync
   readonly file: string | null
   readonly note: string
 }
 
 /** @throws Error with `errcode` of SQLITE_BUSY if another process holds the lock */
-async function hold(directory: string): Promise<Held> {
+async function acquireLock(directory: string): Promise<HeldLock> {
   const path = join(directory, LOCK_NAME)
   const database = new (sqliteModule().DatabaseSync)(path, { timeout: CONTENTION_MS })
   try {
@@ -119,7 +121,7 @@ async function hold(directory: string): Promise<Held> {
     const owner: Owner = { pid: process.pid, host: hostname(), identity }
     const note = JSON.stringify(owner)
     await writeNote(join(directory, OWNER_NAME), note)
-    return { database, file: await fileAt(path), note }
+    return { database, file: await getFileIdentity(path), note }
   } catch (error) {
     database.close()
     throw error
@@ -139,18 +141,18 @@ async function writeNote(path: string, note: string): Promise<void> {
 const isBusy = (error: unknown): boolean => (error as { errcode?: number }).errcode === SQLITE_BUSY
 
 /** Returns the identity of the file at a path; null if it does not exist. */
-async function fileAt(path: string): Promise<string | null> {
-  const found = await stat(path, { bigint: true }).catch(() => null)
-  return found && `${found.dev} ${found.ino}`
+async function getFileIdentity(path: string): Promise<string | null> {
+  const stats = await stat(path, { bigint: true }).catch(() => null)
+  return stats && `${stats.dev} ${stats.ino}`
 }
 
-async function noteOf(directory: string): Promise<Partial<Owner>> {
+async function readNote(directory: string): Promise<Partial<Owner>> {
   return JSON.parse(await readFile(join(directory, OWNER_NAME), 'utf8')) as Partial<Owner>
 }
 
 /** Whether the owner file names another running process on this machine whose id is visible here. */
 async function isHeldByOwner(directory: string): Promise<boolean> {
-  const { pid, host, identity } = await noteOf(directory).catch((): Partial<Owner> => ({}))
+  const { pid, host, identity } = await readNote(directory).catch((): Partial<Owner> => ({}))
   if (pid === undefined || pid === process.pid || host !== hostname() || typeof identity !== 'string')
     return false
   return (await processIdentity(pid)) === identity
@@ -158,9 +160,9 @@ async function isHeldByOwner(directory: string): Promise<boolean> {
 
 async function readOwner(directory: string): Promise<string> {
   try {
-    const { pid, host } = await noteOf(directory)
-    const where = host === undefined || host === hostname() ? '' : ` of ${host}`
-    if (typeof pid === 'number') return `process ${pid}${where}`
+    const { pid, host } = await readNote(directory)
+    const hostSuffix = host === undefined || host === hostname() ? '' : ` of ${host}`
+    if (typeof pid === 'number') return `process ${pid}${hostSuffix}`
   } catch {
     // the file is being written
   }

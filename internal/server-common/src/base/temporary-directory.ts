@@ -31,12 +31,12 @@ export class TemporaryDirectory {
   }
 }
 
-/** Opens the given directory, or a temporary one. */
+/** Returns the directory at `path`, or a new temporary one. */
 export async function openDirectory(
-  named: string | undefined,
+  path: string | undefined,
   prefix: string,
 ): Promise<{ readonly directory: string; readonly temporary: TemporaryDirectory | null }> {
-  if (named !== undefined) return { directory: named, temporary: null }
+  if (path !== undefined) return { directory: path, temporary: null }
   const temporary = await TemporaryDirectory.create(prefix)
   return { directory: temporary.path, temporary }
 }

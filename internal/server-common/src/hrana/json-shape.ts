@@ -72,22 +72,22 @@ export function asInteger(value: unknown, type: 'i32' | 'u32'): number {
 }
 
 /** Returns a required member. */
-export function required(object: JsonObject, name: string): unknown {
+export function requireField(object: JsonObject, name: string): unknown {
   if (!Object.hasOwn(object, name)) throw new JsonShapeError(`missing field \`${name}\``)
   return object[name]
 }
 
 /** Returns an optional member; null if it is absent or null. */
-export function optional<T>(object: JsonObject, name: string, decode: (value: unknown) => T): T | null {
+export function optionalField<T>(object: JsonObject, name: string, decode: (value: unknown) => T): T | null {
   if (!Object.hasOwn(object, name)) return null
   const value = object[name]
   return value === null ? null : decode(value)
 }
 
 /** Returns the `type` of a tagged object. */
-export function tag(object: JsonObject, known: readonly string[]): string {
-  const type = asString(required(object, 'type'), 'variant identifier')
-  if (known.includes(type)) return type
-  const list = known.map((name) => `\`${name}\``).join(', ')
+export function readTag(object: JsonObject, variants: readonly string[]): string {
+  const type = asString(requireField(object, 'type'), 'variant identifier')
+  if (variants.includes(type)) return type
+  const list = variants.map((name) => `\`${name}\``).join(', ')
   throw new JsonShapeError(`unknown variant \`${type}\`, expected one of ${list}`)
 }

@@ -45,15 +45,15 @@ export class PipelineFailure extends Error {
 
   /** Returns the error for an unknown stream. */
   static invalidBaton(): PipelineFailure {
-    return PipelineFailure.#ofBaton('Received an invalid baton')
+    return PipelineFailure.#forBaton('Received an invalid baton')
   }
 
   /** Returns the error for a baton that was already used, or whose stream has a request in flight. */
   static usedBaton(): PipelineFailure {
-    return PipelineFailure.#ofBaton('Received a baton that has already been used')
+    return PipelineFailure.#forBaton('Received a baton that has already been used')
   }
 
-  static #ofBaton(sentence: string): PipelineFailure {
+  static #forBaton(sentence: string): PipelineFailure {
     return new PipelineFailure(400, 'text/plain', sentence, sentence)
   }
 }

@@ -10,7 +10,7 @@ function decodeWithArgument(value: unknown) {
   )
 }
 
-function valueOf(value: unknown): unknown {
+function decodeValue(value: unknown): unknown {
   const [request] = decodeWithArgument(value).requests
   return request?.type === 'execute' ? request.statement.args[0] : undefined
 }
@@ -27,7 +27,7 @@ describe('values', () => {
     [{ type: 'text', value: 'a\0🙂' }, 'a\0🙂'],
     [{ type: 'blob', base64: 'AQ=====' }, Buffer.from([1])],
     [{ type: 'blob', base64: '' }, Buffer.alloc(0)],
-  ])('%j', (value, expected) => expect(valueOf(value)).toEqual(expected))
+  ])('%j', (value, expected) => expect(decodeValue(value)).toEqual(expected))
 
   test.each([
     [{ type: 'integer', value: 5 }, 'invalid type: integer `5`, expected a borrowed string'],
@@ -91,8 +91,8 @@ describe('bodies', () => {
       { type: 'batch', batch: { replication_index: 7, steps: [{ stmt }] } },
       { type: 'describe', sql: 'SELECT 1', replication_index: '+8' },
     ]
-    const again = JSON.parse(encodePipelineBody(decodePipelineBody(JSON.stringify({ requests }))))
-    expect(again.requests).toMatchObject([
+    const reencoded = JSON.parse(encodePipelineBody(decodePipelineBody(JSON.stringify({ requests }))))
+    expect(reencoded.requests).toMatchObject([
       { stmt: { replication_index: '9007199254740993' } },
       { batch: { replication_index: '7', steps: [{ stmt: { replication_index: '9007199254740993' } }] } },
       { replication_index: '8' },
@@ -101,18 +101,18 @@ describe('bodies', () => {
     expect(JSON.parse(encodeCursorBody(decodeCursorBody(JSON.stringify(cursor))))).toMatchObject({
       batch: { replication_index: '9' },
     })
-    const bad = JSON.stringify({ requests: [{ type: 'describe', replication_index: -1 }] })
-    expect(() => decodePipelineBody(bad)).toThrow('expected a replication index')
+    const invalidBody = JSON.stringify({ requests: [{ type: 'describe', replication_index: -1 }] })
+    expect(() => decodePipelineBody(invalidBody)).toThrow('expected a replication index')
   })
 
   test('allows conditions to be nested up to 120 levels deep', () => {
-    const nested = (depth: number) => {
+    const createBody = (depth: number) => {
       let condition: object = { type: 'is_autocommit' }
       for (let level = 0; level < depth; level += 1) condition = { type: 'not', cond: condition }
       const steps = [{ stmt: { sql: 'SELECT 1' }, condition }]
       return JSON.stringify({ requests: [{ type: 'batch', batch: { steps } }] })
     }
-    expect(decodePipelineBody(nested(120)).requests).toHaveLength(1)
-    expect(() => decodePipelineBody(nested(121))).toThrow('recursion limit exceeded')
+    expect(decodePipelineBody(createBody(120)).requests).toHaveLength(1)
+    expect(() => decodePipelineBody(createBody(121))).toThrow('recursion limit exceeded')
   })
 })

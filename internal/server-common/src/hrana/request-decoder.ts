@@ -10,10 +10,10 @@ import {
   describeJson,
   type JsonObject,
   JsonShapeError,
-  optional,
+  optionalField,
   parseJson,
-  required,
-  tag,
+  readTag,
+  requireField,
 } from './json-shape.ts'
 import type {
   AwaitedIndex,
@@ -65,37 +65,37 @@ export async function readText(body: Readable): Promise<string> {
 /** Decodes the body of a pipeline request. @throws JsonShapeError with the service's error message */
 export function decodePipelineBody(text: string): PipelineBody {
   const body = asObject(parseJson(text), 'struct PipelineReqBody')
-  const baton = optional(body, 'baton', asString)
-  return { baton, requests: asArray(required(body, 'requests')).map(decodeRequest) }
+  const baton = optionalField(body, 'baton', asString)
+  return { baton, requests: asArray(requireField(body, 'requests')).map(decodeRequest) }
 }
 
 /** Decodes the body of a cursor request. */
 export function decodeCursorBody(text: string): CursorBody {
   const body = asObject(parseJson(text), 'struct CursorReqBody')
-  const baton = optional(body, 'baton', asString)
-  return { baton, ...decodeBatch(required(body, 'batch'), 2) }
+  const baton = optionalField(body, 'baton', asString)
+  return { baton, ...decodeBatch(requireField(body, 'batch'), 2) }
 }
 
 function decodeRequest(value: unknown): PipelineRequest {
   const request = asObject(value, 'internally tagged enum StreamRequest')
-  const type = tag(request, REQUEST_TYPES)
+  const type = readTag(request, REQUEST_TYPES)
   switch (type) {
     case 'execute':
-      return { type, statement: decodeStatement(required(request, 'stmt')) }
+      return { type, statement: decodeStatement(requireField(request, 'stmt')) }
     case 'batch':
       // nesting: root, requests, request, batch
-      return { type, ...decodeBatch(required(request, 'batch'), 4) }
+      return { type, ...decodeBatch(requireField(request, 'batch'), 4) }
     case 'sequence':
     case 'describe':
       return { type, replicationIndex: decodeIndex(request), ...decodeSqlReference(request) }
     case 'store_sql':
       return {
         type,
-        sqlId: asI32(required(request, 'sql_id')),
-        sql: asString(required(request, 'sql')),
+        sqlId: asI32(requireField(request, 'sql_id')),
+        sql: asString(requireField(request, 'sql')),
       }
     case 'close_sql':
-      return { type, sqlId: asI32(required(request, 'sql_id')) }
+      return { type, sqlId: asI32(requireField(request, 'sql_id')) }
     case 'get_autocommit':
     case 'close':
       return { type }
@@ -108,22 +108,22 @@ const asI32 = (value: unknown): number => asInteger(value, 'i32')
 
 function decodeSqlReference(object: JsonObject): SqlReference {
   return {
-    sql: optional(object, 'sql', asString),
-    sqlId: optional(object, 'sql_id', asI32),
+    sql: optionalField(object, 'sql', asString),
+    sqlId: optionalField(object, 'sql_id', asI32),
   }
 }
 
 function decodeStatement(value: unknown): StatementRequest {
   const statement = asObject(value, 'struct Stmt')
-  const wantRows = optional(statement, 'want_rows', asBoolean)
+  const wantRows = optionalField(statement, 'want_rows', asBoolean)
   const { args, named_args: namedArgs } = statement
   return {
     wantRows: wantRows === false ? false : undefined,
     replicationIndex: decodeIndex(statement),
-    sql: optional(statement, 'sql', asString),
-    sqlId: optional(statement, 'sql_id', asI32),
+    sql: optionalField(statement, 'sql', asString),
+    sqlId: optionalField(statement, 'sql_id', asI32),
     args: args === undefined ? [] : asArray(args).map(decodeValue),
-    namedArgs: namedArgs === undefined ? [] : asArray(namedArgs).map(decodeNamed),
+    namedArgs: namedArgs === undefined ? [] : asArray(namedArgs).map(decodeNamedArg),
   }
 }
 
@@ -133,7 +133,7 @@ function asBoolean(value: unknown): boolean {
 }
 
 function decodeIndex(object: JsonObject): string | undefined {
-  return optional(object, 'replication_index', asIndex) ?? undefined
+  return optionalField(object, 'replication_index', asIndex) ?? undefined
 }
 
 function asIndex(value: unknown): string {
@@ -143,25 +143,25 @@ function asIndex(value: unknown): string {
   throw new JsonShapeError(`invalid type: ${describeJson(value)}, expected a replication index`)
 }
 
-function decodeNamed(value: unknown): readonly [string, EngineValue] {
-  const named = asObject(value, 'struct NamedArg')
-  return [asString(required(named, 'name')), decodeValue(required(named, 'value'))]
+function decodeNamedArg(value: unknown): readonly [string, EngineValue] {
+  const namedArg = asObject(value, 'struct NamedArg')
+  return [asString(requireField(namedArg, 'name')), decodeValue(requireField(namedArg, 'value'))]
 }
 
 function decodeValue(value: unknown): EngineValue {
   const object = asObject(value, 'internally tagged enum Value')
-  const type = tag(object, VALUE_TYPES)
+  const type = readTag(object, VALUE_TYPES)
   switch (type) {
     case 'null':
       return null
     case 'integer':
-      return decodeInteger(required(object, 'value'))
+      return decodeInteger(requireField(object, 'value'))
     case 'float':
-      return asNumber(required(object, 'value'))
+      return asNumber(requireField(object, 'value'))
     case 'text':
-      return asString(required(object, 'value'))
+      return asString(requireField(object, 'value'))
     case 'blob':
-      return decodeBlob(required(object, 'base64'))
+      return decodeBlob(requireField(object, 'base64'))
     default:
       throw new JsonShapeError(`unknown variant \`${type}\``)
   }
@@ -180,10 +180,10 @@ function decodeInteger(value: unknown): bigint {
 
 function decodeBlob(value: unknown): Buffer {
   const text = asString(value, 'a borrowed string')
-  const bare = text.replace(/=+$/, '')
-  const bytes = Buffer.from(bare, 'base64')
+  const unpadded = text.replace(/=+$/, '')
+  const bytes = Buffer.from(unpadded, 'base64')
   // Buffer skips invalid characters and ignores stray bits: the text is valid only if the bytes encode to it again
-  if (bytes.toString('base64').replace(/=+$/, '') === bare) return bytes
+  if (bytes.toString('base64').replace(/=+$/, '') === unpadded) return bytes
   throw new JsonShapeError(
     `invalid value: string ${JSON.stringify(text)}, expected binary data encoded as base64`,
   )
@@ -191,12 +191,12 @@ function decodeBlob(value: unknown): Buffer {
 
 function decodeBatch(value: unknown, depth: number): AwaitedIndex & { readonly steps: readonly BatchStep[] } {
   const batch = asObject(value, 'struct Batch')
-  const steps = asArray(required(batch, 'steps')).map((entry) => {
+  const steps = asArray(requireField(batch, 'steps')).map((entry) => {
     const step = asObject(entry, 'struct BatchStep')
     return {
-      statement: decodeStatement(required(step, 'stmt')),
+      statement: decodeStatement(requireField(step, 'stmt')),
       // three levels deeper: steps, step, condition
-      condition: optional(step, 'condition', (given) => decodeCondition(given, depth + 3)),
+      condition: optionalField(step, 'condition', (inner) => decodeCondition(inner, depth + 3)),
     }
   })
   return { replicationIndex: decodeIndex(batch), steps }
@@ -205,18 +205,20 @@ function decodeBatch(value: unknown, depth: number): AwaitedIndex & { readonly s
 function decodeCondition(value: unknown, depth: number): Condition {
   if (depth > MAX_JSON_DEPTH) throw new JsonShapeError('recursion limit exceeded')
   const condition = asObject(value, 'internally tagged enum BatchCond')
-  const type = tag(condition, CONDITION_TYPES)
+  const type = readTag(condition, CONDITION_TYPES)
   switch (type) {
     case 'ok':
     case 'error':
-      return { type, step: asInteger(required(condition, 'step'), 'u32') }
+      return { type, step: asInteger(requireField(condition, 'step'), 'u32') }
     case 'not':
-      return { type, condition: decodeCondition(required(condition, 'cond'), depth + 1) }
+      return { type, condition: decodeCondition(requireField(condition, 'cond'), depth + 1) }
     case 'and':
     case 'or':
       return {
         type,
-        conditions: asArray(required(condition, 'conds')).map((inner) => decodeCondition(inner, depth + 2)),
+        conditions: asArray(requireField(condition, 'conds')).map((inner) =>
+          decodeCondition(inner, depth + 2),
+        ),
       }
     case 'is_autocommit':
       return { type }

@@ -10,15 +10,15 @@ import type { CursorBody, PipelineBody } from './request-decoder.ts'
 
 /** Encodes a pipeline request in canonical form, which all parsers read the same way. */
 export function encodePipelineBody({ baton, requests }: PipelineBody): string {
-  return `{${head(baton)}"requests":[${requests.map(encodeRequest).join()}]}`
+  return `{${batonField(baton)}"requests":[${requests.map(encodeRequest).join()}]}`
 }
 
 /** Encodes a cursor request. */
 export function encodeCursorBody({ baton, ...batch }: CursorBody): string {
-  return `{${head(baton)}"batch":${encodeBatch(batch)}}`
+  return `{${batonField(baton)}"batch":${encodeBatch(batch)}}`
 }
 
-function head(baton: string | null): string {
+function batonField(baton: string | null): string {
   return baton === null ? '' : `"baton":${JSON.stringify(baton)},`
 }
 
@@ -52,11 +52,12 @@ function encodeBatch({
   steps,
   replicationIndex,
 }: AwaitedIndex & { readonly steps: readonly BatchStep[] }): string {
-  const encoded = steps.map(({ statement, condition }) => {
-    const guard = condition === null ? '' : `,"condition":${JSON.stringify(conditionToWire(condition))}`
-    return `{"stmt":${encodeStatement(statement)}${guard}}`
+  const encodedSteps = steps.map(({ statement, condition }) => {
+    const conditionField =
+      condition === null ? '' : `,"condition":${JSON.stringify(conditionToWire(condition))}`
+    return `{"stmt":${encodeStatement(statement)}${conditionField}}`
   })
-  return `{${indexField(replicationIndex)}"steps":[${encoded.join()}]}`
+  return `{${indexField(replicationIndex)}"steps":[${encodedSteps.join()}]}`
 }
 
 function indexField(index: string | undefined): string {
@@ -82,11 +83,11 @@ function conditionToWire(condition: Condition): object {
 
 function encodeStatement({ sql, sqlId, args, namedArgs, replicationIndex }: StatementRequest): string {
   const positional = args.map(encodeValue).join()
-  const named = namedArgs.map(
+  const namedFields = namedArgs.map(
     ([name, value]) => `{"name":${JSON.stringify(name)},"value":${encodeValue(value)}}`,
   )
   const reference = `"sql":${JSON.stringify(sql)},"sql_id":${JSON.stringify(sqlId)}`
-  return `{${indexField(replicationIndex)}${reference},"args":[${positional}],"named_args":[${named.join()}]}`
+  return `{${indexField(replicationIndex)}${reference},"args":[${positional}],"named_args":[${namedFields.join()}]}`
 }
 
 function encodeValue(value: EngineValue): string {

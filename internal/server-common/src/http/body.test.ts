@@ -19,26 +19,26 @@ test('limits the size of a body, and does not read beyond the limit', async () =
   expect(parts).toBeLessThan(40)
 })
 
-const watched = (body: Readable, onDisconnect: 'destroy' | 'drain') => {
-  const seen: unknown[] = []
+const watch = (body: Readable, onDisconnect: 'destroy' | 'drain') => {
+  const events: unknown[] = []
   const watcher = {
-    onPart: (part: Buffer) => void seen.push(String(part)),
-    onEnd: (isComplete: boolean) => void seen.push(isComplete),
+    onPart: (part: Buffer) => void events.push(String(part)),
+    onEnd: (isComplete: boolean) => void events.push(isComplete),
   }
-  const passedOn = watchBody(body, [watcher], onDisconnect)
-  passedOn.on('error', () => {})
-  return { passedOn, seen }
+  const output = watchBody(body, [watcher], onDisconnect)
+  output.on('error', () => {})
+  return { output, events }
 }
 
 test.each(['destroy', 'drain'] as const)(
   'reports a body that was read to its end as complete: %s',
   async (onDisconnect) => {
-    const { passedOn, seen } = watched(Readable.from([Buffer.from('a'), Buffer.from('b')]), onDisconnect)
-    expect(Buffer.concat(await passedOn.toArray()).toString()).toBe('ab')
-    expect(seen).toEqual(['a', 'b', true])
-    const whole = Buffer.from('c')
-    expect(watchBody(whole, [{ onPart: (part) => void seen.push(part) }])).toBe(whole)
-    expect(seen.at(-1)).toBe(whole)
+    const { output, events } = watch(Readable.from([Buffer.from('a'), Buffer.from('b')]), onDisconnect)
+    expect(Buffer.concat(await output.toArray()).toString()).toBe('ab')
+    expect(events).toEqual(['a', 'b', true])
+    const smallBody = Buffer.from('c')
+    expect(watchBody(smallBody, [{ onPart: (part) => void events.push(part) }])).toBe(smallBody)
+    expect(events.at(-1)).toBe(smallBody)
   },
 )
 
@@ -50,34 +50,34 @@ test('reads a body no faster than its reader consumes it', async () => {
       this.push(parts < 100 ? Buffer.alloc(65_536) : null)
     },
   })
-  const { passedOn } = watched(source, 'destroy')
+  const { output } = watch(source, 'destroy')
   await new Promise(setImmediate)
   expect(parts).toBe(0)
-  await once(passedOn, 'readable')
+  await once(output, 'readable')
   await new Promise(setImmediate)
   expect(parts).toBeLessThan(10)
   let bytes = 0
-  for await (const part of passedOn) bytes += (part as Buffer).length
+  for await (const part of output) bytes += (part as Buffer).length
   expect(bytes).toBe(99 * 65_536)
 })
 
 test('destroys a body whose reader stops, or reads it completely before it is closed', async () => {
   for (const onDisconnect of ['destroy', 'drain'] as const) {
     const source = new PassThrough()
-    const { passedOn, seen } = watched(source, onDisconnect)
+    const { output, events } = watch(source, onDisconnect)
     source.write('a')
-    await once(passedOn, 'readable')
-    passedOn.read()
-    passedOn.destroy()
-    const closed = once(passedOn, 'close')
-    expect(passedOn.closed).toBe(onDisconnect === 'destroy')
+    await once(output, 'readable')
+    output.read()
+    output.destroy()
+    const closed = once(output, 'close')
+    expect(output.closed).toBe(onDisconnect === 'destroy')
     if (onDisconnect === 'drain') {
       source.write('b')
       source.end('c')
     }
     await closed
     const isDrained = onDisconnect === 'drain'
-    expect([source.readableEnded, source.destroyed, seen]).toEqual([
+    expect([source.readableEnded, source.destroyed, events]).toEqual([
       isDrained,
       true,
       isDrained ? ['a', 'b', 'c', true] : ['a', false],
@@ -89,13 +89,13 @@ test.each(['destroy', 'drain'] as const)(
   'reports a truncated body as incomplete: %s',
   async (onDisconnect) => {
     const source = new PassThrough()
-    const { passedOn, seen } = watched(source, onDisconnect)
+    const { output, events } = watch(source, onDisconnect)
     source.write('a')
-    await once(passedOn, 'readable')
+    await once(output, 'readable')
     source.destroy(new Error('the connection was lost'))
-    await new Promise((resolve) => passedOn.once('close', resolve))
-    expect(passedOn.errored?.message).toBe('the connection was lost')
-    expect(seen).toEqual(['a', false])
+    await new Promise((resolve) => output.once('close', resolve))
+    expect(output.errored?.message).toBe('the connection was lost')
+    expect(events).toEqual(['a', false])
   },
 )
 
@@ -104,10 +104,10 @@ test.each([
   ['drain', true],
 ] as const)('handles a body that was never read: %s', async (onDisconnect, isRead) => {
   const source = Readable.from([Buffer.from('a')])
-  const { passedOn, seen } = watched(source, onDisconnect)
-  passedOn.destroy()
-  await new Promise((resolve) => passedOn.once('close', resolve))
-  expect([source.readableEnded, source.destroyed, seen]).toEqual([
+  const { output, events } = watch(source, onDisconnect)
+  output.destroy()
+  await new Promise((resolve) => output.once('close', resolve))
+  expect([source.readableEnded, source.destroyed, events]).toEqual([
     isRead,
     true,
     isRead ? ['a', true] : [false],

@@ -50,10 +50,10 @@ export class StreamedBody extends Readable {
   readonly #source: BodySource
   readonly #watchers: BodyWatcher[] = []
   /** Data that arrived before the first read; null after it. */
-  #early: Buffer[] | null = []
+  #buffered: Buffer[] | null = []
   #isDrained = false
   #hasEnded = false
-  #closed = (): void => {}
+  #onClosed = (): void => {}
 
   constructor(source: BodySource) {
     super()
@@ -67,8 +67,8 @@ export class StreamedBody extends Readable {
   }
 
   receive(part: Buffer): void {
-    if (this.#early !== null) {
-      this.#early.push(part)
+    if (this.#buffered !== null) {
+      this.#buffered.push(part)
       return this.#source.pause()
     }
     for (const watcher of this.#watchers) watcher.onPart?.(part)
@@ -77,7 +77,7 @@ export class StreamedBody extends Readable {
 
   complete(): void {
     this.#hasEnded = true
-    if (this.#early === null) this.#end(true)
+    if (this.#buffered === null) this.#end(true)
   }
 
   fail(error: Error): void {
@@ -94,7 +94,7 @@ export class StreamedBody extends Readable {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     if (this.#hasEnded) return done(error)
-    this.#closed = () => done(error)
+    this.#onClosed = () => done(error)
     if (this.#isDrained) {
       this.#begin()
       this.#source.resume()
@@ -107,17 +107,17 @@ export class StreamedBody extends Readable {
 
   /** Passes on the data that has already arrived. */
   #begin(): void {
-    const early = this.#early
-    if (early === null) return
-    this.#early = null
-    for (const part of early) this.receive(part)
+    const buffered = this.#buffered
+    if (buffered === null) return
+    this.#buffered = null
+    for (const part of buffered) this.receive(part)
     if (this.#hasEnded) this.#end(true)
   }
 
   #end(isComplete: boolean): void {
     for (const watcher of this.#watchers.splice(0)) watcher.onEnd?.(isComplete)
     if (isComplete && !this.destroyed) this.push(null)
-    this.#closed()
+    this.#onClosed()
   }
 }
 
@@ -128,9 +128,9 @@ export function watchBody<Body extends Buffer | Readable>(
   onDisconnect: 'destroy' | 'drain' = 'destroy',
 ): Body {
   if (body instanceof Readable) {
-    const streamed = body instanceof StreamedBody ? body : streamedFrom(body)
-    streamed.watch(watchers, onDisconnect)
-    return streamed as Readable as Body
+    const streamedBody = body instanceof StreamedBody ? body : toStreamedBody(body)
+    streamedBody.watch(watchers, onDisconnect)
+    return streamedBody as Readable as Body
   }
   for (const watcher of watchers) {
     watcher.onPart?.(body)
@@ -139,7 +139,7 @@ export function watchBody<Body extends Buffer | Readable>(
   return body
 }
 
-function streamedFrom(source: Readable): StreamedBody {
+function toStreamedBody(source: Readable): StreamedBody {
   // starts flowing with the first read
   source.pause()
   const body = new StreamedBody(source)

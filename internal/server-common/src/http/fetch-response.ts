@@ -3,15 +3,15 @@ import type { ServiceResponse } from './service-request.ts'
 
 /** Converts a response to that of the Fetch API. */
 export function toResponse({ status, headers, body }: ServiceResponse, isHead = false): Response {
-  const list = new Headers()
-  for (const [name, value] of Object.entries(headers)) list.set(name, String(value))
+  const responseHeaders = new Headers()
+  for (const [name, value] of Object.entries(headers)) responseHeaders.set(name, String(value))
   if (isHead) {
     if (body instanceof Readable) body.destroy()
-    return new Response(null, { status, headers: list })
+    return new Response(null, { status, headers: responseHeaders })
   }
   return new Response(
     body instanceof Readable ? toWebStream(body) : (body as string | Uint8Array<ArrayBuffer>),
-    { status, headers: list },
+    { status, headers: responseHeaders },
   )
 }
 

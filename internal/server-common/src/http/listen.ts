@@ -16,18 +16,18 @@ export async function listen(http: Server, port: number, host: string): Promise<
     })
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    const where = `port ${port} on ${host}`
+    const address = `port ${port} on ${host}`
     if (code === 'EADDRINUSE')
-      throw new Error(`${where} is in use by another program; use port 0 to select a free one`, {
+      throw new Error(`${address} is in use by another program; use port 0 to select a free one`, {
         cause: error,
       })
-    if (code === 'EACCES') throw new Error(`${where} requires additional permissions`, { cause: error })
+    if (code === 'EACCES') throw new Error(`${address} requires additional permissions`, { cause: error })
     throw error
   }
 }
 
 /** Returns the URL for programs on this machine. */
 export function urlOf(host: string, port: number): string {
-  const isEverywhere = host === '0.0.0.0' || host === '::'
-  return `http://${isEverywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`
+  const isWildcard = host === '0.0.0.0' || host === '::'
+  return `http://${isWildcard ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`
 }

@@ -22,35 +22,35 @@ export function scanSql(sql: string): Token[] {
 
 /** Returns the first token at or after an offset; null at the end of the text. */
 export function nextToken(sql: string, offset: number): Token | null {
-  const start = match(BLANK, sql, offset)
+  const start = matchEnd(BLANK, sql, offset)
   return start < sql.length ? scanToken(sql, start) : null
 }
 
 function scanToken(sql: string, start: number): Token {
   const first = sql.charAt(start)
   if (sql.startsWith('/*', start)) return { kind: 'unterminated', start, end: sql.length }
-  if (first === "'") return quoted(sql, start, "'", 'string')
-  if (first === '"' || first === '`') return quoted(sql, start, first, 'quoted')
-  if (first === '[') return enclosed(sql, start, ']', 'quoted', 1)
+  if (first === "'") return scanQuoted(sql, start, "'", 'string')
+  if (first === '"' || first === '`') return scanQuoted(sql, start, first, 'quoted')
+  if (first === '[') return scanEnclosed(sql, start, ']', 'quoted', 1)
   // a blob literal has no escaped quotes
   if ((first === 'x' || first === 'X') && sql[start + 1] === "'")
-    return enclosed(sql, start, "'", 'string', 2)
-  if (WORD_START.test(first)) return { kind: 'word', start, end: match(WORD, sql, start) }
-  const number = match(NUMBER, sql, start)
+    return scanEnclosed(sql, start, "'", 'string', 2)
+  if (WORD_START.test(first)) return { kind: 'word', start, end: matchEnd(WORD, sql, start) }
+  const number = matchEnd(NUMBER, sql, start)
   if (number > start) return { kind: 'number', start, end: number }
-  const parameter = match(PARAMETER, sql, start)
+  const parameter = matchEnd(PARAMETER, sql, start)
   if (parameter > start) return { kind: 'parameter', start, end: parameter }
   return { kind: 'symbol', start, end: start + 1 }
 }
 
 /** Returns the token that ends at the next `close`. @param skip length of its opening delimiter */
-function enclosed(sql: string, start: number, close: string, kind: TokenKind, skip: number): Token {
+function scanEnclosed(sql: string, start: number, close: string, kind: TokenKind, skip: number): Token {
   const end = sql.indexOf(close, start + skip)
   return end < 0 ? { kind: 'unterminated', start, end: sql.length } : { kind, start, end: end + 1 }
 }
 
 /** Returns the token that ends at the next quote that is not doubled. */
-function quoted(sql: string, start: number, quote: string, kind: TokenKind): Token {
+function scanQuoted(sql: string, start: number, quote: string, kind: TokenKind): Token {
   let at = start + 1
   for (;;) {
     const close = sql.indexOf(quote, at)
@@ -60,7 +60,7 @@ function quoted(sql: string, start: number, quote: string, kind: TokenKind): Tok
   }
 }
 
-function match(pattern: RegExp, sql: string, start: number): number {
+function matchEnd(pattern: RegExp, sql: string, start: number): number {
   pattern.lastIndex = start
   return pattern.test(sql) ? pattern.lastIndex : start
 }
@@ -106,8 +106,8 @@ function isTrigger(sql: string, tokens: readonly Token[], first: number): boolea
 
 function endsTrigger(sql: string, tokens: readonly Token[], first: number, at: number): boolean {
   if (at - first < 2 || upper(sql, tokens[at - 1]) !== 'END') return false
-  const before = tokens[at - 2] as Token
-  return before.kind === 'symbol' && sql[before.start] === ';'
+  const previous = tokens[at - 2] as Token
+  return previous.kind === 'symbol' && sql[previous.start] === ';'
 }
 
 /** Returns a bare word in upper case; an empty string for other tokens. */

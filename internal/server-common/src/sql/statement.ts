@@ -52,10 +52,10 @@ const PROTECTED_TABLES: ReadonlySet<string> = new Set([
  */
 export function parseStatements(text: string): Statement[] {
   const tokens = scanSql(text)
-  const broken = tokens.at(-1)
-  if (broken?.kind === 'unterminated') {
-    const what = text.startsWith('/*', broken.start) ? 'block comment' : 'literal'
-    throw parseError(`non-terminated ${what} at ${position(text, broken.start, 1)}`)
+  const lastToken = tokens.at(-1)
+  if (lastToken?.kind === 'unterminated') {
+    const tokenName = text.startsWith('/*', lastToken.start) ? 'block comment' : 'literal'
+    throw parseError(`non-terminated ${tokenName} at ${position(text, lastToken.start, 1)}`)
   }
   // the engine would treat this as the end of the text
   const nul = text.indexOf('\0')
@@ -94,8 +94,8 @@ export function firstStatement(text: string): Statement | null {
 
 function toStatement(text: string, range: StatementRange, isOnly: boolean): Statement {
   const offset = (range.tokens[0] as Token).start
-  const last = (range.tokens.at(-1) as Token).end
-  const sql = text.slice(offset, last)
+  const lastEnd = (range.tokens.at(-1) as Token).end
+  const sql = text.slice(offset, lastEnd)
   const tokens = range.tokens.map(({ kind, start, end }) => ({
     kind,
     start: start - offset,
@@ -106,10 +106,10 @@ function toStatement(text: string, range: StatementRange, isOnly: boolean): Stat
     sql,
     source: isOnly ? text : sql,
     kind,
-    access: accessOf(kind, sql, tokens),
+    access: getAccess(kind, sql, tokens),
     needsWriteLock: needsWriteLock(kind, sql, tokens),
     verb: upper(sql, tokens[0]),
-    explains: kind === 'explain' ? classify(sql, explained(sql, tokens)) : null,
+    explains: kind === 'explain' ? classify(sql, explainedTokens(sql, tokens)) : null,
     tokens,
     offset,
   }
@@ -165,18 +165,18 @@ function depthChange(sql: string, token: Token): number {
 }
 
 /** Returns the tokens after EXPLAIN or EXPLAIN QUERY PLAN. */
-function explained(sql: string, tokens: readonly Token[]): readonly Token[] {
+function explainedTokens(sql: string, tokens: readonly Token[]): readonly Token[] {
   return tokens.slice(upper(sql, tokens[1]) === 'QUERY' ? 3 : 1)
 }
 
-function accessOf(kind: StatementKind, sql: string, tokens: readonly Token[]): Statement['access'] {
+function getAccess(kind: StatementKind, sql: string, tokens: readonly Token[]): Statement['access'] {
   switch (kind) {
     case 'insert':
     case 'change':
     case 'schema':
       return 'write'
     case 'pragma':
-      return pragma(sql, tokens).access === 'read' ? 'read' : 'write'
+      return parsePragma(sql, tokens).access === 'read' ? 'read' : 'write'
     case 'attach':
       return 'attach'
     case 'detach':
@@ -195,7 +195,9 @@ function accessOf(kind: StatementKind, sql: string, tokens: readonly Token[]): S
 function needsWriteLock(kind: StatementKind, sql: string, tokens: readonly Token[]): boolean {
   if (kind === 'begin') return ['IMMEDIATE', 'EXCLUSIVE'].includes(upper(sql, tokens[1]))
   if (kind === 'pragma')
-    return pragma(sql, tokens).name.toLowerCase() === 'user_version' && pragma(sql, tokens).hasArgument
+    return (
+      parsePragma(sql, tokens).name.toLowerCase() === 'user_version' && parsePragma(sql, tokens).hasArgument
+    )
   return kind === 'insert' || kind === 'change' || kind === 'schema'
 }
 
@@ -209,7 +211,7 @@ function isSupported(sql: string, tokens: readonly Token[]): boolean {
     case 'ATTACH':
       return tokens[upper(sql, tokens[1]) === 'DATABASE' ? 2 : 1]?.kind !== 'string'
     case 'PRAGMA':
-      return pragma(sql, tokens).access !== 'rejected'
+      return parsePragma(sql, tokens).access !== 'rejected'
     case 'INSERT':
     case 'REPLACE':
     case 'UPDATE':
@@ -230,7 +232,7 @@ function isTemporary(sql: string, tokens: readonly Token[]): boolean {
   return identifier(sql, tokens[at])?.toLowerCase() === 'temp' && dot !== undefined && sql[dot.start] === '.'
 }
 
-function pragma(
+function parsePragma(
   sql: string,
   tokens: readonly Token[],
 ): { name: string; hasArgument: boolean; access: string } {

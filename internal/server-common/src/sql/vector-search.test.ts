@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { boundSearches } from './vector-search.ts'
 
-const bounded = (rows: string): string =>
+const bound = (rows: string): string =>
   `(SELECT iif(k BETWEEN 1 AND 100000000, k, NULL) FROM (SELECT (${rows}) AS k))`
 
 test.each([
@@ -11,7 +11,7 @@ test.each([
   "select vector_top_k.id from main . Vector_Top_K('i', vector32(?, 1), 20)",
   "select * from 'vector_top_k'('i', '[1,2]', 5)",
   "insert into note values ('how vector_top_k works')",
-])('stays: %j', (sql) => expect(boundSearches(sql)).toBe(sql))
+])('is unchanged: %j', (sql) => expect(boundSearches(sql)).toBe(sql))
 
 test.each([
   '0',
@@ -30,23 +30,23 @@ test.each([
   'max(1, 2)',
   'case when 1 then 0 end',
   "'5'",
-])('bounded: %s', (rows) => {
+])('is bounded: %s', (rows) => {
   const call = (third: string): string =>
     `select * from vector_top_k('i', vector32('[1,2]'), ${third}) where id > 0`
-  expect(boundSearches(call(rows))).toBe(call(bounded(rows)))
-  expect(boundSearches(call(`/* , */ ${rows} -- )\n`))).toBe(call(`/* , */ ${bounded(rows)} -- )\n`))
+  expect(boundSearches(call(rows))).toBe(call(bound(rows)))
+  expect(boundSearches(call(`/* , */ ${rows} -- )\n`))).toBe(call(`/* , */ ${bound(rows)} -- )\n`))
 })
 
 test('bounds nested searches, and searches in views and triggers', () => {
   expect(boundSearches('select 1 in "vector_top_k"(a, b, (select id from [vector_top_k](c, d, ?)))')).toBe(
-    `select 1 in "vector_top_k"(a, b, ${bounded(`(select id from [vector_top_k](c, d, ${bounded('?')}))`)})`,
+    `select 1 in "vector_top_k"(a, b, ${bound(`(select id from [vector_top_k](c, d, ${bound('?')}))`)})`,
   )
-  expect(boundSearches("create view v as select * from vector_top_k('i', '[1]', 0)")).toContain(bounded('0'))
+  expect(boundSearches("create view v as select * from vector_top_k('i', '[1]', 0)")).toContain(bound('0'))
   expect(
     boundSearches(
       'create trigger g after insert on t begin select 1 in vector_top_k(new.a, new.b, new.c); end',
     ),
-  ).toContain(bounded('new.c'))
+  ).toContain(bound('new.c'))
 })
 
 describe('rejects a search whose number of rows may come from elsewhere', () => {

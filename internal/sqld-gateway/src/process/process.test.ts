@@ -46,8 +46,8 @@ test('rejects an unknown option and a wrong path', async () => {
   )
 })
 
-/** Programs that use a directory. */
-async function programsOn(directory: string): Promise<string[]> {
+/** Returns the command lines of programs that use a directory. */
+async function findPrograms(directory: string): Promise<string[]> {
   const ids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
   const commands = await Promise.all(
     ids.map((id) => readFile(`/proc/${id}/cmdline`, 'latin1').catch(() => '')),
@@ -75,7 +75,7 @@ test.skipIf(isMissing || process.platform !== 'linux')(
       await new Promise((resolve) => setTimeout(resolve, round * 8))
       starter.kill('SIGKILL')
       await once(starter, 'exit')
-      await expect.poll(() => programsOn(dataDirectory), { timeout: 60_000 }).toEqual([])
+      await expect.poll(() => findPrograms(dataDirectory), { timeout: 60_000 }).toEqual([])
     }
     await using sqld = await startSqld({ dataDirectory })
     expect(await execute(sqld.url, 'select 1')).toEqual([[{ type: 'integer', value: '1' }]])
@@ -102,7 +102,7 @@ test.skipIf(isMissing)(
 )
 
 test.skipIf(isMissing)(
-  'starts despite the empty version file of a server that was killed at once',
+  'starts despite the empty version file of a server that was killed during startup',
   async () => {
     const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
     await mkdir(join(dataDirectory, 'sqld'))

@@ -93,18 +93,21 @@ export async function startSqld(options: SqldOptions = {}): Promise<SqldProcess>
 }
 
 /** Starts a server in place of one that has exited unexpectedly. */
-export async function restartSqld(dead: SqldProcess | null, options: SqldOptions): Promise<SqldProcess> {
+export async function restartSqld(previous: SqldProcess | null, options: SqldOptions): Promise<SqldProcess> {
   const binary = await findSqld(options)
   const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-sqld-')
   const lock = await DirectoryLock.acquire(directory)
   try {
-    await clearOrphan(directory)
+    await killOrphan(directory)
     await clearEmptyVersion(directory)
-    const resumesMigration = await settleAtStart(join(directory, 'sqld'), dead?.crashedOnMigration === true)
+    const resumesMigration = await settleAtStart(
+      join(directory, 'sqld'),
+      previous?.crashedOnMigration === true,
+    )
     const started = await startWithFreePorts(binary, directory, options)
     return new SqldProcess({
       ...started,
-      version: await versionOf(binary),
+      version: await readVersion(binary),
       resumesMigration,
       lock,
       temporary,
@@ -116,17 +119,17 @@ export async function restartSqld(dead: SqldProcess | null, options: SqldOptions
   }
 }
 
-interface Started {
+interface StartedServer {
   readonly plan: StartPlan
   readonly child: ChildProcess
   /** Stops the watchdog of the server. */
-  readonly endWatch: () => void
+  readonly stopWatchdog: () => void
   readonly admin: SqldAdmin
   /** Returns the tail of its output. */
   readonly log: () => string
 }
 
-interface SqldParts extends Started {
+interface SqldParts extends StartedServer {
   readonly version: string
   /** Whether it was started with a migration to resume. */
   readonly resumesMigration: boolean
@@ -204,9 +207,9 @@ export class SqldProcess implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    const { child, endWatch, lock, plan, temporary } = this.#parts
+    const { child, stopWatchdog, lock, plan, temporary } = this.#parts
     await stopChild(child, 'SIGTERM')
-    endWatch()
+    stopWatchdog()
     await rm(pidFile(plan.directory), { force: true })
     await lock.release()
     forgetChild(child)
@@ -214,7 +217,11 @@ export class SqldProcess implements AsyncDisposable {
   }
 }
 
-async function startWithFreePorts(binary: string, directory: string, options: SqldOptions): Promise<Started> {
+async function startWithFreePorts(
+  binary: string,
+  directory: string,
+  options: SqldOptions,
+): Promise<StartedServer> {
   for (let attempt = 1; ; attempt += 1) {
     const plan: StartPlan = {
       binary,
@@ -227,7 +234,7 @@ async function startWithFreePorts(binary: string, directory: string, options: Sq
     try {
       return await startOnce(plan)
     } catch (error) {
-      // another process may have taken a port since it was found free; with a given `port`, only the admin port changes
+      // another process may have taken a port since it was found free; with a fixed `port`, only the admin port changes
       const isPortTaken = error instanceof Error && /address.*in use/i.test(error.message)
       if (!isPortTaken || attempt === START_ATTEMPTS) throw error
     }
@@ -237,27 +244,27 @@ async function startWithFreePorts(binary: string, directory: string, options: Sq
 /** Address space for the stack of each thread; only the part in use consumes memory. */
 const STACK_BYTES = 1024 ** 3
 
-async function startOnce(plan: StartPlan): Promise<Started> {
+async function startOnce(plan: StartPlan): Promise<StartedServer> {
   const args = await commandLine(plan)
-  const child = spawn('/bin/sh', ['-c', WATCHED, 'baton-sqld', plan.binary, ...args], {
+  const child = spawn('/bin/sh', ['-c', WATCHDOG_SCRIPT, 'baton-sqld', plan.binary, ...args], {
     // with backups to a bucket, the server creates files in the working directory
     cwd: plan.directory,
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
-    // its own process group: Ctrl-C is for this process, which then decides how to stop the server
+    // a separate process group: Ctrl-C signals only this process, which then stops the server
     detached: true,
     env: {
       ...process.env,
       RUST_LOG: process.env['RUST_LOG'] ?? 'error',
       // long patterns, JSON paths and expressions are recursive, and overflow the default of 2 MiB
       RUST_MIN_STACK: process.env['RUST_MIN_STACK'] ?? String(STACK_BYTES),
-      // as a command-line argument, any user of this machine could read it
+      // any user of this machine could read a command-line argument
       LIBSQL_ADMIN_AUTH_KEY: plan.adminKey,
     },
   })
   const watch = child.stdio[3] as Socket
   watch.on('error', () => {})
   watch.unref()
-  const endWatch = (): void => void watch.end('done\n')
+  const stopWatchdog = (): void => void watch.end('done\n')
   let log = ''
   const keepTail = (chunk: Buffer): void => {
     log = (log + chunk.toString('utf8')).slice(-LOG_TAIL_CHARACTERS)
@@ -271,11 +278,11 @@ async function startOnce(plan: StartPlan): Promise<Started> {
   const deadline = performance.now() + START_TIMEOUT_MS
   // the admin API requires our random key, so another server on the port cannot be mistaken for ours
   while (!(await admin.isReady())) {
-    const isGone = failures.length > 0 || child.exitCode !== null || child.signalCode !== null
-    if (isGone || performance.now() > deadline) {
+    const hasExited = failures.length > 0 || child.exitCode !== null || child.signalCode !== null
+    if (hasExited || performance.now() > deadline) {
       await stopChild(child, 'SIGKILL')
-      endWatch()
-      const reason = isGone ? 'it exited at once' : `it was not ready after ${START_TIMEOUT_MS} ms`
+      stopWatchdog()
+      const reason = hasExited ? 'it exited at once' : `it was not ready after ${START_TIMEOUT_MS} ms`
       throw new Error(
         `libsql-server did not start: ${failures[0]?.message ?? reason}
 ${log}`.trimEnd(),
@@ -284,7 +291,7 @@ ${log}`.trimEnd(),
     await sleep(5)
   }
   await writePidFile(plan.directory, child.pid as number)
-  return { plan, child, endWatch, admin, log: () => log }
+  return { plan, child, stopWatchdog, admin, log: () => log }
 }
 
 async function commandLine(plan: StartPlan): Promise<string[]> {
@@ -315,7 +322,8 @@ async function commandLine(plan: StartPlan): Promise<string[]> {
  * Runs a program and a watchdog that reads from a pipe to this process: when this process exits for any reason, the watchdog
  * kills the program. The shell starts the watchdog first, so that the program never runs without it.
  */
-const WATCHED = '(read -r line <&3; [ "$line" = done ] || kill -9 $$) >/dev/null 2>&1 & exec "$@" 3<&-'
+const WATCHDOG_SCRIPT =
+  '(read -r line <&3; [ "$line" = done ] || kill -9 $$) >/dev/null 2>&1 & exec "$@" 3<&-'
 
 const pidFile = (directory: string): string => join(directory, 'sqld.pid')
 
@@ -324,7 +332,7 @@ async function writePidFile(directory: string, pid: number): Promise<void> {
 }
 
 /** Kills a server left running by a previous owner of the directory that was itself killed. */
-async function clearOrphan(directory: string): Promise<void> {
+async function killOrphan(directory: string): Promise<void> {
   try {
     const { pid, identity } = JSON.parse(await readFile(pidFile(directory), 'utf8')) as Record<
       string,
@@ -356,7 +364,7 @@ async function stopChild(child: ChildProcess, signal: NodeJS.Signals): Promise<v
 }
 
 /** Returns the version that the program reports. */
-export async function versionOf(binary: string): Promise<string> {
+export async function readVersion(binary: string): Promise<string> {
   const { stdout } = await promisify(execFile)(binary, ['--version'])
   return stdout.trim().replace(/^sqld sqld /, 'sqld ')
 }

@@ -14,7 +14,7 @@ export interface SqldTarget {
 
 /** Checks that a server responds and accepts the key. Rejects with the reason if not. */
 export async function connectSqld({ url, adminUrl, adminKey }: RemoteSqldOptions): Promise<SqldTarget> {
-  const [data, control] = [addressOf('url', url), addressOf('adminUrl', adminUrl)]
+  const [data, control] = [parseAddress('url', url), parseAddress('adminUrl', adminUrl)]
   const admin = new SqldAdmin(control, adminKey)
   const response = await fetch(new URL('/version', url), { signal: AbortSignal.timeout(10_000) }).catch(
     (error: unknown) => {
@@ -27,7 +27,7 @@ export async function connectSqld({ url, adminUrl, adminKey }: RemoteSqldOptions
   return { ...data, version, admin, isRunning: true, close: async () => {} }
 }
 
-function addressOf(name: string, text: string): { readonly host: string; readonly port: number } {
+function parseAddress(name: string, text: string): { readonly host: string; readonly port: number } {
   const url = URL.canParse(text) ? new URL(text) : null
   if (url?.protocol !== 'http:' || url.pathname !== '/')
     throw new TypeError(`sqld.${name} must have the form http://HOST:PORT`)

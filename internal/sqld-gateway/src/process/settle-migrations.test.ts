@@ -21,8 +21,8 @@ async function run(server: SqldProcess, namespace: string, sql: string): Promise
   return await (await fetch(`${server.url}/v2/pipeline`, { method: 'POST', headers, body })).text()
 }
 
-/** The state of the newest migration, as soon as it has ended. */
-async function outcome(server: SqldProcess): Promise<string> {
+/** Returns the state of the newest migration once it has ended. */
+async function migrationOutcome(server: SqldProcess): Promise<string> {
   const headers = { 'x-namespace-bin': Buffer.from('schema').toString('base64') }
   for (let attempt = 0; ; attempt += 1) {
     const response = await fetch(`${server.url}/v1/jobs`, { headers })
@@ -33,8 +33,8 @@ async function outcome(server: SqldProcess): Promise<string> {
   }
 }
 
-/** A server's directory with two completed migrations, whose records of the second are changed to another state. */
-async function directoryWith(
+/** Creates a server's directory with two completed migrations, and changes the recorded state of the second. */
+async function createDirectory(
   children: readonly string[],
   job: number,
   tasks: readonly number[],
@@ -47,15 +47,15 @@ async function directoryWith(
   await server.admin.create('other', CONFIG)
   await run(server, 'schema', 'CREATE TABLE log(a)')
   await run(server, 'schema', 'INSERT INTO log VALUES (1)')
-  expect(await outcome(server)).toBe('RunSuccess')
+  expect(await migrationOutcome(server)).toBe('RunSuccess')
   await server.kill()
   const database = new DatabaseSync(join(dataDirectory, 'sqld/metastore/data'))
   database.prepare('UPDATE jobs SET status = ? WHERE job_id = 2').run(job)
   const ids = database.prepare('SELECT task_id FROM pending_tasks WHERE job_id = 2').all()
-  for (const [at, { task_id: id }] of ids.entries())
+  for (const [index, { task_id: id }] of ids.entries())
     database
       .prepare('UPDATE pending_tasks SET status = ? WHERE task_id = ?')
-      .run(tasks[at] ?? 0, id as number)
+      .run(tasks[index] ?? 0, id as number)
   database.close()
   return dataDirectory
 }
@@ -68,7 +68,7 @@ describe.skipIf(isMissing)('a server that was killed during a migration', () => 
     ['of a schema without databases', [], 3, [], 'will be resumed', 'RunSuccess'],
     ['failed in the dry run', CHILDREN, 0, [1, 2, 1], 'has failed', 'RunFailure'],
     ['partly undone', CHILDREN, 2, [1, 5, 1], 'has failed', 'RunFailure'],
-    ['taken back', CHILDREN, 2, [5, 5, 5], 'has failed', 'RunFailure'],
+    ['undone in every database', CHILDREN, 2, [5, 5, 5], 'has failed', 'RunFailure'],
     [
       'failed in one database after it was applied in another',
       CHILDREN,
@@ -81,15 +81,15 @@ describe.skipIf(isMissing)('a server that was killed during a migration', () => 
     const output = vi.spyOn(console, 'error').mockImplementation(() => {})
     onTestFinished(() => output.mockRestore())
     await using server = await startSqld({
-      dataDirectory: await directoryWith(children, job, tasks),
+      dataDirectory: await createDirectory(children, job, tasks),
       namespaces: true,
     })
     expect(output.mock.calls).toEqual([[expect.stringContaining(message)]])
-    expect(await outcome(server)).toBe(status)
+    expect(await migrationOutcome(server)).toBe(status)
     expect(server.isRunning).toBe(true)
     expect(await run(server, 'other', 'SELECT 1')).toContain('"value":"1"')
     for (const child of ['schema', ...children]) {
-      // it is not run a second time, and the next one can run
+      // the migration is not run again, and the next one can run
       expect(await run(server, child, 'SELECT count(*) FROM log')).toContain('"value":"1"')
     }
     expect(await run(server, 'schema', 'CREATE TABLE next(a)')).not.toContain('"error"')
@@ -98,13 +98,13 @@ describe.skipIf(isMissing)('a server that was killed during a migration', () => 
   })
 
   test('marks a migration that makes the server crash again as failed', async () => {
-    const dataDirectory = await directoryWith(CHILDREN, 0, [0, 0, 0])
+    const dataDirectory = await createDirectory(CHILDREN, 0, [0, 0, 0])
     const settled = await settleMigrations(join(dataDirectory, 'sqld'), { failAll: true })
     expect(settled).toEqual([{ job: 2, schema: 'schema', outcome: 'failed' }])
     vi.spyOn(console, 'error').mockImplementation(() => {})
     onTestFinished(() => void vi.restoreAllMocks())
     await using server = await startSqld({ dataDirectory, namespaces: true })
-    expect(await outcome(server)).toBe('RunFailure')
+    expect(await migrationOutcome(server)).toBe('RunFailure')
     expect(await run(server, 'one', 'INSERT INTO log VALUES (2)')).not.toContain('"error"')
   })
 })

@@ -28,18 +28,18 @@ export interface SettleOptions {
 
 /**
  * Repairs the state of interrupted migrations of shared schemas; the server must not be running. A libsql-server that was
- * killed during a migration derives the migration's state from those of the databases, and crashes at every start if all of them
- * are done. Their states are therefore changed to ones from which the server can resume.
+ * killed during a migration derives the migration's state from those of the databases, and crashes at every start if all of
+ * them are done. This changes their states to ones that the server can resume from.
  *
- * Resuming executes nothing twice: each database records in its own file what was executed.
+ * Resuming executes nothing twice: each database records executed migrations in its own file.
  */
 export async function settleMigrations(
   dataFolder: string,
   { failAll }: SettleOptions,
 ): Promise<readonly SettledMigration[]> {
   const path = join(dataFolder, 'metastore', 'data')
-  const found = await stat(path).catch(() => null)
-  if (found === null) return []
+  const stats = await stat(path).catch(() => null)
+  if (stats === null) return []
   const database = new (sqliteModule().DatabaseSync)(path)
   try {
     if (!hasTables(database)) return []
@@ -59,20 +59,20 @@ export async function settleMigrations(
 export async function settleAtStart(dataFolder: string, failAll: boolean): Promise<boolean> {
   const settled = await settleMigrations(dataFolder, { failAll })
   for (const { job, schema, outcome } of settled) {
-    const what = outcome === 'failed' ? 'has failed; see /v1/jobs for the reason' : 'will be resumed'
-    console.error(`migration ${job} of the shared schema ${schema} was interrupted and ${what}`)
+    const outcomeText = outcome === 'failed' ? 'has failed; see /v1/jobs for the reason' : 'will be resumed'
+    console.error(`migration ${job} of the shared schema ${schema} was interrupted and ${outcomeText}`)
   }
   return settled.some(({ outcome }) => outcome === 'continued')
 }
 
 function hasTables(database: DatabaseSync): boolean {
-  const found = database.prepare("SELECT 1 FROM sqlite_schema WHERE name IN ('jobs', 'pending_tasks')").all()
-  return found.length === 2
+  const tables = database.prepare("SELECT 1 FROM sqlite_schema WHERE name IN ('jobs', 'pending_tasks')").all()
+  return tables.length === 2
 }
 
 function settle(database: DatabaseSync, job: number, failAll: boolean): SettledMigration['outcome'] {
-  const found = database.prepare('SELECT status FROM pending_tasks WHERE job_id = ?').all(job)
-  const states = found.map(({ status }) => Number(status))
+  const tasks = database.prepare('SELECT status FROM pending_tasks WHERE job_id = ?').all(job)
+  const states = tasks.map(({ status }) => Number(status))
   const isFailed = states.some((state) => state === TASK.dryRunFailure || state === TASK.failure)
   if (failAll || isFailed) {
     fail(database, job)
@@ -81,7 +81,7 @@ function settle(database: DatabaseSync, job: number, failAll: boolean): SettledM
   if (states.length === 0)
     database.prepare('UPDATE jobs SET status = ? WHERE job_id = ?').run(JOB.waitingDryRun, job)
   else if (states.every((state) => state === TASK.success)) {
-    // retried, a database reports success at once; then the schema itself is migrated
+    // when retried, a database reports success at once; then the schema itself is migrated
     const first = 'SELECT min(task_id) FROM pending_tasks WHERE job_id = ?'
     database
       .prepare(`UPDATE pending_tasks SET status = ? WHERE task_id = (${first})`)

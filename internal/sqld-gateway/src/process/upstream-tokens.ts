@@ -4,7 +4,7 @@ import type { Permissions } from '@batonsql/server-common/hrana'
 
 /** Long enough to tolerate clock skew. */
 const LIFETIME_MS = 3_600_000
-const MAX_KEPT = 10_000
+const MAX_CACHED = 10_000
 
 /** Permissions of a sender that the server enforces. */
 export type SenderPermissions = Pick<Permissions, 'write' | 'changeSharedSchema' | 'attach'>
@@ -18,7 +18,7 @@ export interface UpstreamPermissions extends SenderPermissions {
 export const READ_PERMISSIONS: UpstreamPermissions = { write: false, changeSharedSchema: false, attach: [] }
 export const WRITE_PERMISSIONS: UpstreamPermissions = { ...READ_PERMISSIONS, write: true }
 
-interface Kept {
+interface CachedToken {
   readonly token: string
   readonly mintedAt: number
 }
@@ -28,7 +28,7 @@ interface Kept {
  */
 export class UpstreamTokens {
   readonly #key: KeyPair
-  readonly #kept = new Map<string, Kept>()
+  readonly #cache = new Map<string, CachedToken>()
 
   constructor(key: KeyPair) {
     this.#key = key
@@ -37,16 +37,16 @@ export class UpstreamTokens {
   /** Returns a token for a database with these permissions. */
   tokenFor(id: DatabaseId, permissions: UpstreamPermissions): string {
     const claims = claimsFor(id, permissions)
-    const name = JSON.stringify(claims)
+    const cacheKey = JSON.stringify(claims)
     const now = Date.now()
-    const kept = this.#kept.get(name)
+    const cached = this.#cache.get(cacheKey)
     // the clock may have been set back
-    const isFresh = kept !== undefined && kept.mintedAt <= now && now < kept.mintedAt + LIFETIME_MS / 2
-    if (isFresh) return kept.token
-    if (this.#kept.size >= MAX_KEPT) this.#kept.clear()
+    const isFresh = cached !== undefined && cached.mintedAt <= now && now < cached.mintedAt + LIFETIME_MS / 2
+    if (isFresh) return cached.token
+    if (this.#cache.size >= MAX_CACHED) this.#cache.clear()
     const exp = Math.ceil((now + LIFETIME_MS) / 1_000)
     const token = mintToken(this.#key, { ...claims, exp }, now)
-    this.#kept.set(name, { token, mintedAt: now })
+    this.#cache.set(cacheKey, { token, mintedAt: now })
     return token
   }
 }
@@ -54,11 +54,11 @@ export class UpstreamTokens {
 function claimsFor(id: DatabaseId, { write, changeSharedSchema, attach }: UpstreamPermissions): Claims {
   const level = write ? 'rw' : 'ro'
   // changing a shared schema requires write permission
-  const changes = write && changeSharedSchema
-  if (attach.length === 0 && !changes) return { id, a: level }
+  const changesSchema = write && changeSharedSchema
+  if (attach.length === 0 && !changesSchema) return { id, a: level }
   const permissions = {
     [level]: { ns: [id] },
-    ...(changes && { ddl: { ns: [id] } }),
+    ...(changesSchema && { ddl: { ns: [id] } }),
     ...(attach.length > 0 && { roa: { ns: attach } }),
   }
   return { p: permissions }

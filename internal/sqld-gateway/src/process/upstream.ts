@@ -46,8 +46,8 @@ export interface UpstreamOptions {
 export interface UpstreamHost {
   /** Called when the server has started, including after an unexpected exit. */
   readonly onStart: () => void
-  /** Filters the databases that a sender may attach to those that can be attached now. */
-  readonly attachable: (to: DatabaseId, allowed: SenderPermissions['attach']) => readonly string[]
+  /** Returns the databases that can be attached now, of those that a sender may attach. */
+  readonly filterAttachable: (to: DatabaseId, allowed: SenderPermissions['attach']) => readonly string[]
 }
 
 /** The parts of a client's request from which the request to the server is built. */
@@ -86,7 +86,7 @@ const BROKEN: ReadonlySet<string | undefined> = new Set([
 /** The client limits the number of requests and their duration. Idle connections are closed after 4 s. */
 const POOL_OPTIONS = { allowH2: false, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 } as const
 /** With this interval of 31 years, the server runs no checkpoints until it stops, not even after a COMMIT. */
-const NO_OWN_CHECKPOINTS = ['--checkpoint-interval-s', '1000000000']
+const NO_CHECKPOINTS = ['--checkpoint-interval-s', '1000000000']
 
 /** Sends requests to one libsql-server, and restarts it when it has exited unexpectedly. */
 export class Upstream {
@@ -96,7 +96,7 @@ export class Upstream {
   #process: SqldTarget | null = null
   #pool: Pool | null = null
   /** The server, if it was started here. */
-  #own: SqldProcess | null = null
+  #localProcess: SqldProcess | null = null
   #restarting: Promise<unknown> | null = null
   #isClosed = false
   #isExitReported = false
@@ -115,9 +115,9 @@ export class Upstream {
   async start(): Promise<string> {
     const { remote } = this.#options
     this.#process = remote === undefined ? await this.#startServer() : await connectSqld(remote)
-    // the pool of a server that has exited; closing rejects if this back end was closed meanwhile
+    // closes the pool of a server that has exited; this rejects if the back end was closed meanwhile
     this.#pool?.close().catch(() => {})
-    const Pool = await undiciPool()
+    const Pool = await importPool()
     this.#pool = new Pool(`http://${this.#process.host}:${this.#process.port}`, POOL_OPTIONS)
     this.#host.onStart()
     return this.#process.version
@@ -130,16 +130,16 @@ export class Upstream {
     if (primary !== undefined) await rm(join(directory, 'sqld'), { recursive: true, force: true })
     const serverArguments =
       primary === undefined
-        ? [...NO_OWN_CHECKPOINTS, ...(await this.#grpcArguments())]
+        ? [...NO_CHECKPOINTS, ...(await this.#grpcArguments())]
         : ['--primary-grpc-url', primary.grpcUrl, ...keyArguments('--primary-grpc', primary.keys.folder)]
-    this.#own = await restartSqld(this.#own, {
+    this.#localProcess = await restartSqld(this.#localProcess, {
       dataDirectory: directory,
       namespaces: true,
       ...(sqldPath !== undefined && { sqldPath }),
       publicKeyPem: controlKey.publicPem,
       serverArguments,
     })
-    return this.#own
+    return this.#localProcess
   }
 
   async #grpcArguments(): Promise<readonly string[]> {
@@ -198,9 +198,9 @@ export class Upstream {
 
   /** Kills a server that was started here, and restarts it. A remote server is left alone. */
   async restart(): Promise<void> {
-    const own = this.#own
-    if (own === null) return
-    await this.#restart(() => own.kill())
+    const localProcess = this.#localProcess
+    if (localProcess === null) return
+    await this.#restart(() => localProcess.kill())
   }
 
   /** Restarts the server. Requests wait until it has started; none is sent to the server that is stopping. */
@@ -231,7 +231,7 @@ export class Upstream {
   }
 
   /** Whether the server was started here, and is restarted when it exits. */
-  get #isOurs(): boolean {
+  get #isManaged(): boolean {
     return this.#options.remote === undefined && !this.#isClosed
   }
 
@@ -247,7 +247,7 @@ export class Upstream {
       try {
         return await call(admin)
       } catch (error) {
-        if (!this.#isOurs || !isRefused(error) || attempt >= REFUSED_ATTEMPTS) throw error
+        if (!this.#isManaged || !isRefused(error) || attempt >= REFUSED_ATTEMPTS) throw error
       }
       await sleep(RESTART_STEP_MS)
     }
@@ -276,7 +276,7 @@ export class Upstream {
         const mayRepeat = isRefused(error)
           ? attempt < REFUSED_ATTEMPTS
           : attempt === 1 && !call.permissions.write
-        if (!this.#isOurs || !isBroken(error) || !mayRepeat || call.request.signal?.aborted === true)
+        if (!this.#isManaged || !isBroken(error) || !mayRepeat || call.request.signal?.aborted === true)
           throw error
       }
       await sleep(RESTART_STEP_MS)
@@ -304,7 +304,7 @@ export class Upstream {
   #authorization(id: DatabaseId, permissions: SenderPermissions): { authorization?: string } {
     const { isOpen, remote } = this.#options
     if (isOpen && remote !== undefined) return {}
-    const attach = this.#host.attachable(id, permissions.attach)
+    const attach = this.#host.filterAttachable(id, permissions.attach)
     const token = this.#tokens.tokenFor(id, { ...permissions, attach })
     return { authorization: `Bearer ${token}` }
   }
@@ -314,7 +314,7 @@ export class Upstream {
  * Loads undici's pool, which the embedded back end does not need. Imports only the pool's file: all of undici takes three times
  * as long to load, and Bun replaces it with a version that has no `dispatch`.
  */
-async function undiciPool(): Promise<typeof Pool> {
+async function importPool(): Promise<typeof Pool> {
   // @ts-expect-error undici has no types for its individual files
   return (await import('undici/lib/dispatcher/pool.js')).default
 }

@@ -4,7 +4,7 @@ import { ReplicaConditions } from '@batonsql/server-common/backend'
 import { expect, test } from 'vitest'
 import { DelayedStream } from './delayed-stream.ts'
 
-function delayed(lagMs: number) {
+function createStream(lagMs: number) {
   const conditions = new ReplicaConditions(lagMs)
   const stream = new DelayedStream({
     lagMs: () => conditions.lagMs('fra'),
@@ -15,7 +15,7 @@ function delayed(lagMs: number) {
 
 test('forwards everything in order, with and without a delay', async () => {
   for (const lagMs of [0, 5]) {
-    const { stream } = delayed(lagMs)
+    const { stream } = createStream(lagMs)
     for (const text of ['a', 'b', 'c']) stream.write(text)
     stream.end('d')
     expect((await buffer(stream)).toString()).toBe('abcd')
@@ -23,7 +23,7 @@ test('forwards everything in order, with and without a delay', async () => {
 })
 
 test('delays data until it is due or the delay is changed', async () => {
-  const { stream, change } = delayed(2 ** 30)
+  const { stream, change } = createStream(2 ** 30)
   stream.end('late')
   expect(stream.read()).toBe(null)
   change(0)
@@ -31,7 +31,7 @@ test('delays data until it is due or the delay is changed', async () => {
 })
 
 test('holds no data after it is destroyed', async () => {
-  const { stream, change } = delayed(2 ** 30)
+  const { stream, change } = createStream(2 ** 30)
   stream.write('lost')
   stream.destroy()
   await once(stream, 'close')

@@ -17,7 +17,7 @@ interface Chunk {
 export class DelayedStream extends Transform {
   readonly #delay: Delay
   readonly #removeListener: () => void
-  #waiting: Chunk[] = []
+  #queue: Chunk[] = []
   #timer: NodeJS.Timeout | undefined
   #onEmpty = (): void => {}
 
@@ -28,7 +28,7 @@ export class DelayedStream extends Transform {
   }
 
   override _transform(bytes: Buffer, _: BufferEncoding, done: TransformCallback): void {
-    this.#waiting.push({ bytes, arrivedAt: performance.now() })
+    this.#queue.push({ bytes, arrivedAt: performance.now() })
     this.#passOn()
     done()
   }
@@ -47,11 +47,11 @@ export class DelayedStream extends Transform {
   /** Passes on due chunks, and schedules the next one. */
   #passOn(): void {
     clearTimeout(this.#timer)
-    const due = performance.now() - this.#delay.lagMs()
-    while (this.#waiting[0] !== undefined && this.#waiting[0].arrivedAt <= due)
-      this.push(this.#waiting.shift()?.bytes)
-    const [next] = this.#waiting
+    const cutoff = performance.now() - this.#delay.lagMs()
+    while (this.#queue[0] !== undefined && this.#queue[0].arrivedAt <= cutoff)
+      this.push(this.#queue.shift()?.bytes)
+    const [next] = this.#queue
     if (next === undefined) this.#onEmpty()
-    else this.#timer = setTimeout(() => this.#passOn(), Math.ceil(next.arrivedAt - due)).unref()
+    else this.#timer = setTimeout(() => this.#passOn(), Math.ceil(next.arrivedAt - cutoff)).unref()
   }
 }

@@ -18,8 +18,8 @@ afterAll(() => rm(folder, { recursive: true }))
 const keys = await createReplicationKeys(folder)
 const { ca, cert, key } = keys
 
-/** A proxy in front of a primary with this handler. */
-async function proxied(onCall: (stream: http2.ServerHttp2Stream, path: string) => void) {
+/** Starts a primary with this handler, and a proxy in front of it. */
+async function startPrimary(onCall: (stream: http2.ServerHttp2Stream, path: string) => void) {
   const primary = http2.createSecureServer({ ca, cert, key, requestCert: true })
   primary.on('stream', (stream, headers) => onCall(stream, String(headers[':path'])))
   const sockets: Socket[] = []
@@ -52,29 +52,29 @@ async function startProxy(primaryPort: () => Promise<number>, conditions = new R
 }
 
 /** Sends a complete response to a call. */
-function response(stream: http2.ServerHttp2Stream, body: string): void {
+function sendResponse(stream: http2.ServerHttp2Stream, body: string): void {
   stream.respond({ ':status': 200 }, { waitForTrailers: true })
   stream.once('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
   stream.end(body)
 }
 
 test('forwards the request, the response and the status', async () => {
-  const questions: string[] = []
-  const { call } = await proxied((stream, path) => {
-    void text(stream).then((question) => {
-      questions.push(path, question)
-      response(stream, 'response')
+  const requests: string[] = []
+  const { call } = await startPrimary((stream, path) => {
+    void text(stream).then((request) => {
+      requests.push(path, request)
+      sendResponse(stream, 'response')
     })
   })
   const stream = call(EXEC)
   const trailers = once(stream, 'trailers')
   expect(await text(stream)).toBe('response')
   expect((await trailers)[0]).toMatchObject({ 'grpc-status': '0' })
-  expect(questions).toEqual([EXEC, 'question'])
+  expect(requests).toEqual([EXEC, 'question'])
 })
 
 test('delays the log, but not statements', async () => {
-  const { call, conditions } = await proxied((stream, path) => response(stream, path))
+  const { call, conditions } = await startPrimary((stream, path) => sendResponse(stream, path))
   conditions.change('fra', { lagMs: 2 ** 30 })
   const log = call(LOG)
   expect((await once(log, 'response'))[0]).toMatchObject({ ':status': 200 })
@@ -85,14 +85,14 @@ test('delays the log, but not statements', async () => {
 })
 
 test('a call whose connection ends before the response fails', async () => {
-  const { call, cut } = await proxied((stream) => stream.once('readable', () => cut()))
+  const { call, cut } = await startPrimary((stream) => stream.once('readable', () => cut()))
   const stream = call(EXEC)
   expect((await once(stream, 'response'))[0]).toMatchObject({ 'grpc-status': '13' })
   stream.resume()
 })
 
 test('a call whose connection ends during the response is not reported as complete', async () => {
-  const { call, cut } = await proxied((stream) => {
+  const { call, cut } = await startPrimary((stream) => {
     stream.respond({ ':status': 200 })
     stream.write('half')
   })
@@ -102,7 +102,7 @@ test('a call whose connection ends during the response is not reported as comple
   await expect(text(stream)).rejects.toThrow('NGHTTP2_INTERNAL_ERROR')
 })
 
-test('a call fails at once while the primary cannot be started', async () => {
+test('a call fails at once if the primary cannot be started', async () => {
   const { call } = await startProxy(() => Promise.reject(new Error('it does not start')))
   const stream = call(EXEC)
   expect((await once(stream, 'response'))[0]).toMatchObject({ ':status': 200, 'grpc-status': '13' })

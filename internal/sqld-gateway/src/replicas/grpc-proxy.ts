@@ -6,7 +6,13 @@ import { PRIMARY_NAME, type ReplicationKeys } from './replication-keys.ts'
 /** Methods that transfer the log of the primary. The others open the log, or forward statements. */
 const REPLICATION = /^\/wal_log\.ReplicationLog\/(?:LogEntries|BatchLogEntries|Snapshot)$/
 /** Headers of HTTP/2 itself, which each connection sets separately. */
-const OWN_HEADERS: ReadonlySet<string> = new Set([':status', ':scheme', ':authority', 'connection', 'te'])
+const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
+  ':status',
+  ':scheme',
+  ':authority',
+  'connection',
+  'te',
+])
 /** The gRPC status of a call that the primary cannot receive. With UNAVAILABLE the replica would retry forever. */
 const INTERNAL = '13'
 
@@ -68,7 +74,7 @@ export class GrpcProxy implements AsyncDisposable {
     from.on('error', () => {})
     try {
       const session = await this.#connect()
-      const to = session.request({ ...forwarded(headers), te: 'trailers' }, { endStream: false })
+      const to = session.request({ ...forwardedHeaders(headers), te: 'trailers' }, { endStream: false })
       to.on('error', () => fail(from))
       to.once('close', () => {
         if (!from.headersSent) fail(from)
@@ -88,10 +94,15 @@ export class GrpcProxy implements AsyncDisposable {
   /** Returns a connection to the running primary. */
   async #connect(): Promise<http2.ClientHttp2Session> {
     const port = await this.#options.primaryPort()
-    const known = this.#upstream
-    if (known !== null && known.port === port && !known.session.closed && !known.session.destroyed)
-      return known.session
-    known?.session.destroy()
+    const existing = this.#upstream
+    if (
+      existing !== null &&
+      existing.port === port &&
+      !existing.session.closed &&
+      !existing.session.destroyed
+    )
+      return existing.session
+    existing?.session.destroy()
     const { ca, cert, key } = this.#options.keys
     const session = http2.connect(`https://127.0.0.1:${port}`, { ca, cert, key, servername: PRIMARY_NAME })
     session.on('error', () => {})
@@ -116,13 +127,16 @@ function respond(
 ): void {
   if (from.destroyed) return
   const status = response[':status'] ?? 200
-  from.respond({ ':status': status, ...forwarded(response) }, { endStream: isEnd, waitForTrailers: !isEnd })
+  from.respond(
+    { ':status': status, ...forwardedHeaders(response) },
+    { endStream: isEnd, waitForTrailers: !isEnd },
+  )
   if (isEnd) return
   let trailers: http2.IncomingHttpHeaders | null = null
   to.once('trailers', (received) => {
     trailers = received
   })
-  from.once('wantTrailers', () => from.sendTrailers(forwarded(trailers ?? {})))
+  from.once('wantTrailers', () => from.sendTrailers(forwardedHeaders(trailers ?? {})))
   // an interrupted call must not look complete, or the replica would report success for the statement that it forwarded
   const end = (): void => void (trailers === null ? fail(from) : from.end())
   to.once('close', () => {
@@ -141,6 +155,6 @@ function fail(stream: http2.ServerHttp2Stream): void {
   stream.respond({ ...headers, 'grpc-message': 'the primary is not running' }, { endStream: true })
 }
 
-function forwarded(headers: http2.IncomingHttpHeaders): http2.OutgoingHttpHeaders {
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !OWN_HEADERS.has(name)))
+function forwardedHeaders(headers: http2.IncomingHttpHeaders): http2.OutgoingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !CONNECTION_HEADERS.has(name)))
 }

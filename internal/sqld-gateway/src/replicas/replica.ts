@@ -12,7 +12,7 @@ export interface ReplicaOptions extends Omit<UpstreamOptions, 'remote' | 'primar
   readonly primary: Upstream
   /** The primary's write gates; forwarded writes also pass through them. */
   readonly writes: WriteService
-  readonly attachable: UpstreamHost['attachable']
+  readonly filterAttachable: UpstreamHost['filterAttachable']
   readonly conditions: ReplicaConditions
 }
 
@@ -27,8 +27,8 @@ export class Replica implements AsyncDisposable {
   readonly streams: StreamRequests
   readonly #upstream: Upstream
   readonly #proxy: GrpcProxy
-  /** Databases that the server may still block, because it receives settings late. */
-  readonly #unblocked = new Set<DatabaseId>()
+  /** Databases that the server may still block, because it receives settings with a delay. */
+  readonly #unblockedIds = new Set<DatabaseId>()
 
   private constructor(upstream: Upstream, proxy: GrpcProxy, writes: WriteService) {
     this.#upstream = upstream
@@ -37,7 +37,7 @@ export class Replica implements AsyncDisposable {
   }
 
   static async start(location: string, options: ReplicaOptions): Promise<Replica> {
-    const { primary, writes, attachable, conditions, ...shared } = options
+    const { primary, writes, filterAttachable, conditions, ...shared } = options
     const delay: Delay = {
       lagMs: () => conditions.lagMs(location),
       onChange: (listener) => conditions.onChange(listener),
@@ -47,11 +47,11 @@ export class Replica implements AsyncDisposable {
     const upstream = new Upstream(
       {
         ...shared,
-        directory: folderOf(location, options.directory),
+        directory: replicaFolder(location, options.directory),
         remote: undefined,
         primary: { grpcUrl: proxy.url, keys, exists: (id: DatabaseId) => primary.exists(id) },
       },
-      { onStart: () => replica.streams.forgetAbandoned(), attachable },
+      { onStart: () => replica.streams.forgetAbandoned(), filterAttachable },
     )
     const replica = new Replica(upstream, proxy, writes)
     try {
@@ -82,21 +82,21 @@ export class Replica implements AsyncDisposable {
 
   /** Called when reads of a database are no longer blocked. */
   onUnblock(id: DatabaseId): void {
-    this.#unblocked.add(id)
+    this.#unblockedIds.add(id)
   }
 
   /** Whether the server still blocks reads that are allowed again. */
   async stillBlocks(id: DatabaseId): Promise<boolean> {
-    if (!this.#unblocked.has(id)) return false
+    if (!this.#unblockedIds.has(id)) return false
     const { admin } = await this.#upstream.ensureRunning()
     if (await admin.blocksReads(id)) return true
-    this.#unblocked.delete(id)
+    this.#unblockedIds.delete(id)
     return false
   }
 
   /** Removes its copy of a database that the primary has removed. */
   async remove(id: DatabaseId): Promise<void> {
-    this.#unblocked.delete(id)
+    this.#unblockedIds.delete(id)
     // a stopped replica loses all data at its next start
     if (this.isRunning) await this.#upstream.withAdmin((admin) => admin.remove(id))
   }
@@ -112,6 +112,6 @@ export class Replica implements AsyncDisposable {
 }
 
 /** Returns the folder of a replica in the folder of its group. */
-export function folderOf(location: string, directory: string): string {
+export function replicaFolder(location: string, directory: string): string {
   return join(directory, 'replicas', location)
 }

@@ -9,11 +9,11 @@ test('creates a private certificate for the name of the primary, signed only by 
   const folder = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const keys = await createReplicationKeys(join(folder, 'one'))
-  const other = await createReplicationKeys(join(folder, 'other'))
+  const otherKeys = await createReplicationKeys(join(folder, 'other'))
   const [ca, cert] = [new X509Certificate(keys.ca), new X509Certificate(keys.cert)]
   expect([ca.ca, cert.ca]).toEqual([true, false])
   expect([cert.checkIssued(ca), cert.verify(ca.publicKey)]).toEqual([true, true])
-  expect(cert.verify(new X509Certificate(other.ca).publicKey)).toBe(false)
+  expect(cert.verify(new X509Certificate(otherKeys.ca).publicKey)).toBe(false)
   expect([cert.checkHost('sqld'), cert.checkHost('other')]).toEqual(['sqld', undefined])
   expect(cert.validFromDate < new Date() && new Date() < cert.validToDate).toBe(true)
   for (const name of ['ca', 'cert', 'key'] as const) {

@@ -21,10 +21,10 @@ export interface ReplicationKeys {
  * authority's private key is not kept.
  */
 export async function createReplicationKeys(folder: string): Promise<ReplicationKeys> {
-  const [authority, own] = [newKeys(), newKeys()]
-  const ca = certificate({ subject: 'baton', publicKey: authority.publicKey }, authority.privateKey)
-  const cert = certificate({ subject: PRIMARY_NAME, publicKey: own.publicKey }, authority.privateKey)
-  const key = own.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+  const [authority, server] = [newKeys(), newKeys()]
+  const ca = createCertificate({ subject: 'baton', publicKey: authority.publicKey }, authority.privateKey)
+  const cert = createCertificate({ subject: PRIMARY_NAME, publicKey: server.publicKey }, authority.privateKey)
+  const key = server.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
   await mkdir(folder, { recursive: true, mode: 0o700 })
   for (const [name, pem] of Object.entries({ ca, cert, key }))
     await writeFile(join(folder, `${name}.pem`), pem, { mode: 0o600 })
@@ -46,7 +46,7 @@ export function keyArguments(prefix: '--grpc' | '--primary-grpc', folder: string
 
 const newKeys = () => generateKeyPairSync('ec', { namedCurve: 'P-256' })
 
-interface Holder {
+interface CertificateHolder {
   readonly subject: string
   readonly publicKey: KeyObject
 }
@@ -68,7 +68,7 @@ const TRUE = '0101ff'
 const VERSION_3 = '020102'
 
 /** Returns a certificate (PEM) issued by the authority `baton`: its own, or one for {@link PRIMARY_NAME}. */
-function certificate({ subject, publicKey }: Holder, authorityKey: KeyObject): string {
+function createCertificate({ subject, publicKey }: CertificateHolder, authorityKey: KeyObject): string {
   const now = Date.now()
   const extension =
     subject === PRIMARY_NAME
@@ -81,19 +81,19 @@ function certificate({ subject, publicKey }: Holder, authorityKey: KeyObject): s
     // positive, and without a leading zero
     der(0x02, Buffer.concat([Buffer.from([1]), randomBytes(15)])),
     algorithm,
-    named('baton'),
+    distinguishedName('baton'),
     der(SEQUENCE, time(now - DAY_MS), time(now + VALID_MS)),
-    named(subject),
+    distinguishedName(subject),
     publicKey.export({ type: 'spki', format: 'der' }),
     der(CONTEXT + 3, der(SEQUENCE, extension)),
   )
   const signature = createSign('sha256').update(content).sign(authorityKey)
-  const whole = der(SEQUENCE, content, algorithm, der(0x03, '00', signature))
-  const lines = whole.toString('base64').match(/.{1,64}/g) ?? []
+  const encoded = der(SEQUENCE, content, algorithm, der(0x03, '00', signature))
+  const lines = encoded.toString('base64').match(/.{1,64}/g) ?? []
   return ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join('\n')
 }
 
-function named(name: string): Buffer {
+function distinguishedName(name: string): Buffer {
   return der(SEQUENCE, der(SET, der(SEQUENCE, COMMON_NAME, der(UTF8, Buffer.from(name)))))
 }
 

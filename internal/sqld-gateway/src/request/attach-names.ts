@@ -7,14 +7,14 @@ export type IdOfName = (name: string) => string | undefined
 export function attachById(sql: string, idOf: IdOfName): string {
   if (!/attach/i.test(sql)) return sql
   const pieces: string[] = []
-  let copied = 0
+  let copiedEnd = 0
   for (const { tokens } of splitStatements(sql, scanSql(sql))) {
     if (upper(sql, tokens[0]) !== 'ATTACH') continue
     const name = tokens[upper(sql, tokens[1]) === 'DATABASE' ? 2 : 1]
     const id = idOf(identifier(sql, name) ?? '')
     if (name === undefined || id === undefined) continue
-    pieces.push(sql.slice(copied, name.start), `"${id}"`)
-    copied = name.end
+    pieces.push(sql.slice(copiedEnd, name.start), `"${id}"`)
+    copiedEnd = name.end
   }
-  return pieces.join('') + sql.slice(copied)
+  return pieces.join('') + sql.slice(copiedEnd)
 }

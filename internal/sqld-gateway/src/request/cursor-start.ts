@@ -1,7 +1,7 @@
 const LINE_FEED = 0x0a
 
 /** Whether the response of a cursor continues after its first line. */
-export function hasFirstEntry(begun: Buffer): boolean {
-  const lineEnd = begun.indexOf(LINE_FEED)
-  return lineEnd !== -1 && lineEnd + 1 < begun.length
+export function hasFirstEntry(received: Buffer): boolean {
+  const lineEnd = received.indexOf(LINE_FEED)
+  return lineEnd !== -1 && lineEnd + 1 < received.length
 }

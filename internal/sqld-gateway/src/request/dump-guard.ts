@@ -7,24 +7,24 @@ import { findRejection } from './sql-guard.ts'
 const MAX_TOKENS_AT_ONCE = 10_000
 
 /** Returns a dump in the form that may be sent to the server. Rejects with a {@link BackendRejection} if it is not allowed. */
-export async function allowedDump(sql: string): Promise<string> {
-  const allowed: string[] = []
+export async function guardDump(sql: string): Promise<string> {
+  const parts: string[] = []
   let start = 0
   let count = 0
   for (let token = nextToken(sql, 0); token !== null; token = nextToken(sql, token.end)) {
     count += 1
     const endsStatement = token.kind === 'symbol' && sql[token.start] === ';'
     if (!endsStatement || count < MAX_TOKENS_AT_ONCE) continue
-    allowed.push(allowedPart(sql.slice(start, token.end)))
+    parts.push(guardPart(sql.slice(start, token.end)))
     start = token.end
     count = 0
     await nextTurn()
   }
-  return allowed.join('') + allowedPart(sql.slice(start))
+  return parts.join('') + guardPart(sql.slice(start))
 }
 
-function allowedPart(given: string): string {
-  const sql = boundSearches(given)
+function guardPart(part: string): string {
+  const sql = boundSearches(part)
   const rejection = findRejection(sql, { kind: 'run', mayWrite: true })
   if (rejection?.type === 'rejected') throw new BackendRejection(`the dump is not allowed: ${rejection.name}`)
   return sql

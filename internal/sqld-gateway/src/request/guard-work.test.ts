@@ -1,14 +1,14 @@
 import type { PipelineRequest } from '@batonsql/server-common/hrana'
 import { describe, expect, test } from 'vitest'
 import { rebuildBody } from './rebuild.ts'
-import { rejectionOfTokens, type SqlUse } from './sql-guard.ts'
+import { findRejectionInTokens, type SqlUse } from './sql-guard.ts'
 import { type SqlToken, tokenizeSql } from './sql-tokens.ts'
 import { checkTokenCount, MAX_TOKENS } from './token-limit.ts'
 
 /** Returns how often the guard reads tokens of a text, as a measure of its work. */
-function readsOf(sql: string, use: SqlUse): number {
+function countReads(sql: string, use: SqlUse): number {
   let reads = 0
-  const counting = ({ kind, text }: SqlToken): SqlToken => ({
+  const instrument = ({ kind, text }: SqlToken): SqlToken => ({
     get kind() {
       reads += 1
       return kind
@@ -19,7 +19,7 @@ function readsOf(sql: string, use: SqlUse): number {
     },
   })
   const { tokens, isAmbiguous } = tokenizeSql(sql)
-  rejectionOfTokens(sql, { tokens: tokens.map(counting), isAmbiguous }, use)
+  findRejectionInTokens(sql, { tokens: tokens.map(instrument), isAmbiguous }, use)
   return reads
 }
 
@@ -33,7 +33,7 @@ const HEADS = [
   'explain select 1 from t where a in (1',
   'attach a as b; select 1 from t',
 ]
-const REPEATED = [
+const FRAGMENTS = [
   ',x(1)',
   ',x(',
   ', x(1) as (select 1)',
@@ -70,24 +70,24 @@ const USES: readonly SqlUse[] = [
 describe('work grows at most linearly with the length of the SQL', () => {
   test.each(HEADS)('%j', (head) => {
     for (const use of USES) {
-      for (const repeated of REPEATED) {
-        const [once, twice] = [200, 400].map((times) => readsOf(head + repeated.repeat(times), use))
+      for (const fragment of FRAGMENTS) {
+        const [once, twice] = [200, 400].map((times) => countReads(head + fragment.repeat(times), use))
         // fixed costs are included in both
-        expect(twice, repeated).toBeLessThanOrEqual((once ?? 0) * 2.1 + 100)
+        expect(twice, fragment).toBeLessThanOrEqual((once ?? 0) * 2.1 + 100)
       }
     }
   })
 })
 
 describe('limits the tokens of a request', () => {
-  const requestsOf = (sql: string): PipelineRequest[][] => {
+  const buildRequests = (sql: string): PipelineRequest[][] => {
     const statement = { sql, sqlId: null, args: [], namedArgs: [] }
     const half = { ...statement, sql: sql.slice(sql.length / 2) }
     const steps = [half, { ...half, sql: sql.slice(0, sql.length / 2) }]
     return [
       [{ type: 'execute', statement }],
-      [{ type: 'batch', steps: steps.map((each) => ({ statement: each, condition: null })) }],
-      steps.map((each) => ({ type: 'execute', statement: each })),
+      [{ type: 'batch', steps: steps.map((part) => ({ statement: part, condition: null })) }],
+      steps.map((part) => ({ type: 'execute', statement: part })),
       [{ type: 'sequence', sql, sqlId: null }],
       [{ type: 'describe', sql, sqlId: null }],
       [{ type: 'store_sql', sqlId: 1, sql }],
@@ -95,20 +95,20 @@ describe('limits the tokens of a request', () => {
   }
 
   test('counts all tokens of the request together', () => {
-    for (const requests of requestsOf(';'.repeat(MAX_TOKENS)))
+    for (const requests of buildRequests(';'.repeat(MAX_TOKENS)))
       expect(() => checkTokenCount(requests)).not.toThrow()
-    for (const requests of requestsOf(';'.repeat(MAX_TOKENS + 2)))
+    for (const requests of buildRequests(';'.repeat(MAX_TOKENS + 2)))
       expect(() => checkTokenCount(requests)).toThrow('limited to 1,000,000 tokens')
   })
 
   test('does not count the characters of values and comments', () => {
     const long = 'a'.repeat(MAX_TOKENS)
-    for (const requests of requestsOf(`select 1 /* ${long} */, 2 /* ${long} */`).slice(3))
+    for (const requests of buildRequests(`select 1 /* ${long} */, 2 /* ${long} */`).slice(3))
       expect(() => checkTokenCount(requests)).not.toThrow()
   })
 })
 
-test('a refused search keeps its own reason', () => {
+test('a rejected search keeps its reason', () => {
   const requests = [{ type: 'sequence', sql: 'select * from vector_top_k where k = 0' }]
   const rules = { mayWrite: false, blockReads: false, idOf: () => undefined, hadAttached: () => false }
   const { text } = rebuildBody('/v3/pipeline', JSON.stringify({ requests }), rules)

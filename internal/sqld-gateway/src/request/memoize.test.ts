@@ -17,10 +17,10 @@ test('computes a result once, unless it was evicted by other statements', () => 
 
 test('does not cache results for long statements', () => {
   let count = 0
-  const counted = memoize(() => {
+  const counter = memoize(() => {
     count += 1
     return count
   })
   const long = 'x'.repeat(2_001)
-  expect([counted(long), counted(long)]).toEqual([1, 2])
+  expect([counter(long), counter(long)]).toEqual([1, 2])
 })

@@ -8,8 +8,8 @@ export function memoize<T>(compute: (sql: string) => T): (sql: string) => T {
   let newer = new Map<string, T>()
   let older = newer
   return (sql) => {
-    const known = newer.get(sql) ?? older.get(sql)
-    if (known !== undefined) return known
+    const cached = newer.get(sql) ?? older.get(sql)
+    if (cached !== undefined) return cached
     const result = compute(sql)
     if (sql.length > MAX_LENGTH) return result
     if (newer.size >= MAX_RESULTS / 2) {

@@ -7,11 +7,11 @@ import {
   type PipelineBody,
 } from '@batonsql/server-common/hrana'
 import { type BodyWatcher, type ServiceResponse, watchBody } from '@batonsql/server-common/http'
-import { bytesOf, type UpstreamResponse } from '../process/exchange.ts'
+import { readBody, type UpstreamResponse } from '../process/exchange.ts'
 import type { IdOfName } from './attach-names.ts'
-import { attachesIn, guardRequest, type Sender } from './request-guard.ts'
+import { attachesDatabase, guardRequest, type Sender } from './request-guard.ts'
 import { checkTokenCount, MAX_TOKENS } from './token-limit.ts'
-import { effectOfRequests, type StoredEffects, type WriteEffect } from './write-effect.ts'
+import { getRequestsEffect, type StoredEffects, type WriteEffect } from './write-effect.ts'
 
 /** Response headers of the server that are passed on to clients. */
 const RESPONSE_HEADERS = ['content-type', 'cache-control', 'server-timing'] as const
@@ -20,10 +20,10 @@ const RESPONSE_HEADERS = ['content-type', 'cache-control', 'server-timing'] as c
 export interface RebuiltBody {
   readonly baton: string | null
   readonly text: string
-  /** Whether its stream has another database attached from now on. */
+  /** Whether its stream has another database attached after this request. */
   readonly hasAttached: boolean
   /** Returns its effect on the write lock and the transaction of its stream. @param stored effects of SQL stored on the stream */
-  readonly effectOn: (stored: StoredEffects) => WriteEffect
+  readonly getEffect: (stored: StoredEffects) => WriteEffect
 }
 
 /** Rules for request bodies. */
@@ -42,17 +42,17 @@ export function rebuildBody(path: string, text: string, rules: BodyRules): Rebui
   const { baton, requests } = isCursor ? asPipeline(decodeCursorBody(text)) : decodePipelineBody(text)
   // a shorter body cannot contain too many tokens
   if (text.length > MAX_TOKENS) checkTokenCount(requests)
-  const sender = senderOf(rules, baton, attachesIn(requests))
-  const guarded = requests.map((request) => guardRequest(request, sender))
-  const [batch] = guarded
+  const sender = buildSender(rules, baton, attachesDatabase(requests))
+  const guardedRequests = requests.map((request) => guardRequest(request, sender))
+  const [batch] = guardedRequests
   return {
     baton,
     text:
       isCursor && batch?.type === 'batch'
         ? encodeCursorBody({ ...batch, baton })
-        : encodePipelineBody({ baton, requests: guarded }),
+        : encodePipelineBody({ baton, requests: guardedRequests }),
     hasAttached: sender.attach === 'attached',
-    effectOn: (stored) => effectOfRequests(guarded, stored),
+    getEffect: (stored) => getRequestsEffect(guardedRequests, stored),
   }
 }
 
@@ -61,10 +61,10 @@ function asPipeline({ baton, ...batch }: CursorBody): PipelineBody {
   return { baton, requests: [{ type: 'batch', ...batch }] }
 }
 
-function senderOf({ hadAttached, ...sender }: BodyRules, baton: string | null, attaches: boolean): Sender {
+function buildSender({ hadAttached, ...sender }: BodyRules, baton: string | null, attaches: boolean): Sender {
   if (baton !== null && hadAttached(baton)) return { ...sender, attach: 'attached' }
   if (!attaches) return sender
-  return { ...sender, attach: baton === null ? 'attached' : 'late' }
+  return { ...sender, attach: baton === null ? 'attached' : 'not-first' }
 }
 
 /**
@@ -85,5 +85,5 @@ export async function finish(
   }
   const body = watchBody(response.body, watchers, onDisconnect)
   if (status < 400) return { status, headers, body }
-  return { status, headers, body: (await bytesOf({ ...response, body })).toString('utf8') }
+  return { status, headers, body: (await readBody({ ...response, body })).toString('utf8') }
 }

@@ -5,7 +5,7 @@ import { memoize } from './memoize.ts'
 import { findRejection, hasAttach, type SqlRejection, type SqlUse } from './sql-guard.ts'
 
 /** A statement that the server rejects as blocked if reads are blocked. */
-const READS = 'SELECT 1'
+const READ_STATEMENT = 'SELECT 1'
 /** A statement that the server rejects with 403 for senders without write permission, and with a missing table for others. */
 const NEEDS_WRITE_PERMISSION = 'UPDATE "refused" SET a = 1'
 
@@ -17,7 +17,7 @@ export interface Sender extends Pick<SqlUse, 'mayWrite' | 'attach'> {
 }
 
 /** Whether any of the requests attaches a database, or stores SQL that does. */
-export function attachesIn(requests: readonly PipelineRequest[]): boolean {
+export function attachesDatabase(requests: readonly PipelineRequest[]): boolean {
   return requests.some((request) => {
     if (request.type === 'batch') return request.steps.some(({ statement }) => hasAttach(statement.sql ?? ''))
     if (request.type === 'execute') return hasAttach(request.statement.sql ?? '')
@@ -57,17 +57,17 @@ type DescribeRequest = Extract<PipelineRequest, { readonly type: 'sequence' | 'd
 
 function guardDescribe(request: DescribeRequest, sender: Sender): PipelineRequest {
   // the server itself does not block this
-  if (sender.blockReads && request.type === 'describe') return executing(READS)
+  if (sender.blockReads && request.type === 'describe') return executeRequest(READ_STATEMENT)
   // the effect of preparing stored SQL is unknown here
   const isStored = request.sqlId !== null && !sender.mayWrite
-  if (isStored) return executing(NEEDS_WRITE_PERMISSION)
+  if (isStored) return executeRequest(NEEDS_WRITE_PERMISSION)
   if (request.sql === null) return request
-  const sql = allowedSql(request.sql, { ...sender, kind: 'describe' })
+  const sql = toAllowedSql(request.sql, { ...sender, kind: 'describe' })
   // the server would allow describing a write
-  return sql === null ? executing(NEEDS_WRITE_PERMISSION) : { ...request, sql }
+  return sql === null ? executeRequest(NEEDS_WRITE_PERMISSION) : { ...request, sql }
 }
 
-function executing(sql: string): PipelineRequest {
+function executeRequest(sql: string): PipelineRequest {
   return { type: 'execute', statement: { sql, sqlId: null, args: [], namedArgs: [] } }
 }
 
@@ -80,23 +80,23 @@ function guardStatement(statement: StatementRequest, sender: Sender): StatementR
 function guardSql(sql: string, sender: Sender, kind: SqlUse['kind']): string {
   const text = attachById(sql, sender.idOf)
   if (kind === 'run' && sender.attach === undefined)
-    return (sender.mayWrite ? runByWriter : runByReader)(text)
-  return allowedSql(text, { ...sender, kind }) ?? NEEDS_WRITE_PERMISSION
+    return (sender.mayWrite ? guardWriterSql : guardReaderSql)(text)
+  return toAllowedSql(text, { ...sender, kind }) ?? NEEDS_WRITE_PERMISSION
 }
 
-const runByWriter = memoize((sql) => runBy(sql, true))
-const runByReader = memoize((sql) => runBy(sql, false))
+const guardWriterSql = memoize((sql) => guardRun(sql, true))
+const guardReaderSql = memoize((sql) => guardRun(sql, false))
 
-function runBy(sql: string, mayWrite: boolean): string {
-  return allowedSql(sql, { kind: 'run', mayWrite }) ?? NEEDS_WRITE_PERMISSION
+function guardRun(sql: string, mayWrite: boolean): string {
+  return toAllowedSql(sql, { kind: 'run', mayWrite }) ?? NEEDS_WRITE_PERMISSION
 }
 
 /** Returns the text in the form that may reach the server, or one that fails there; null without permission. */
-function allowedSql(given: string, use: SqlUse): string | null {
-  const rejection = findRejection(given, use)
+function toAllowedSql(sql: string, use: SqlUse): string | null {
+  const rejection = findRejection(sql, use)
   if (rejection?.type === 'permissions') return null
   // checked before bounding: bounded searches are safe, and much longer than the original
-  return rejection === null ? boundSearches(given) : rejectedSql(rejection)
+  return rejection === null ? boundSearches(sql) : rejectedSql(rejection)
 }
 
 /** Returns SQL that fails with `no such function: <name> (refused: <reason>)`. */

@@ -142,11 +142,11 @@ describe('accepts names before parentheses that are not calls', () => {
 
 describe('a stream that attaches a database', () => {
   test.each(['attach "a" as x', '/**/ Attach database a as x', 'select 1; attach a as x', 'attach a as x\0'])(
-    'is found: %j',
+    'is detected: %j',
     (sql) => expect(hasAttach(sql)).toBe(true),
   )
   test.each(['select attach from t', 'detach x', "select 'attach'", 'insert into attach values (1)'])(
-    'is not: %j',
+    'is not detected in: %j',
     (sql) => expect(hasAttach(sql)).toBe(false),
   )
 
@@ -162,7 +162,7 @@ describe('a stream that attaches a database', () => {
     'select 1; begin immediate',
   ])('may only read: %j', (sql) => {
     expect(findRejection(sql, { ...run, attach: 'attached' })).toMatchObject({ type: 'rejected' })
-    expect(findRejection(sql, { ...run, attach: 'late' })).toBeNull()
+    expect(findRejection(sql, { ...run, attach: 'not-first' })).toBeNull()
   })
 
   test.each(['attach a as x', 'begin', 'begin deferred', 'select * from x.t', 'commit', 'detach x'])(
@@ -171,6 +171,6 @@ describe('a stream that attaches a database', () => {
   )
 
   test('must attach it in its first request', () => {
-    expect(findRejection('attach a as x', { ...run, attach: 'late' })).toMatchObject({ name: 'ATTACH' })
+    expect(findRejection('attach a as x', { ...run, attach: 'not-first' })).toMatchObject({ name: 'ATTACH' })
   })
 })

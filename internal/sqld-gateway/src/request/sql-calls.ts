@@ -27,7 +27,7 @@ const INSERT_HEAD = /^\s*insert\s+(?:or\s+\w+\s+)?into\s+(?:"[^"]*"|`[^`]*`|\w+)
 const WORD_END = /[\w$\u0080-\uffff]$/
 const QUOTE = /["'`\]]/
 
-/** Whether SQL text certainly calls only known functions, without tokenizing it; true for most SQL. */
+/** Whether SQL text is certain to call only known functions, checked without tokenizing; true for most SQL. */
 export function callsOnlyKnown(sql: string): boolean {
   let at = sql.indexOf('(', INSERT_HEAD.exec(sql)?.[0].length ?? 0)
   if (at === -1) return true
@@ -54,9 +54,9 @@ function endOfWhitespace(sql: string, at: number): number {
 /** Returns the first function call of a statement that is not known to be safe; null if there is none. */
 export function findUnknownCall(statement: readonly SqlToken[]): string | null {
   if (isVirtualTable(statement)) return findCompressFunction(statement)
-  const form = formOf(statement)
+  const form = getForm(statement)
   const lists = new TableLists()
-  const closings = closingsOf(statement)
+  const closings = findClosings(statement)
   let depth = 0
   for (const [at, token] of statement.entries()) {
     if (isText(token, ')')) depth -= 1
@@ -82,7 +82,7 @@ function isKnown({ kind, text }: SqlToken): boolean {
 /** Except in the definition of an index, this function dereferences its argument as a pointer. */
 const isVectorIndex = ({ text }: SqlToken): boolean => text.toLowerCase() === 'libsql_vector_idx'
 
-interface Form {
+interface StatementForm {
   /** Depth of parentheses at which columns are declared with their types; null in other statements. */
   readonly columnsDepth: number | null
   /** Position of the name of the indexed table. */
@@ -90,7 +90,7 @@ interface Form {
   readonly isAttach: boolean
 }
 
-function formOf(statement: readonly SqlToken[]): Form {
+function getForm(statement: readonly SqlToken[]): StatementForm {
   const isAttach = statement.some((token) => isWord(token, 'attach'))
   const [first, second] = statement
   const opening = statement.findIndex((token) => isText(token, '('))
@@ -104,23 +104,23 @@ function formOf(statement: readonly SqlToken[]): Form {
   return { columnsDepth: null, indexedTable: isIndex ? opening - 1 : -1, isAttach }
 }
 
-interface Place {
+interface CallSite {
   readonly statement: readonly SqlToken[]
   readonly at: number
   readonly depth: number
-  readonly form: Form
+  readonly form: StatementForm
   /** Whether a list of tables is open at this depth, so that a table, possibly with arguments, follows a comma. */
   readonly isInTableList: boolean
   readonly closings: ReadonlyMap<number, number>
 }
 
 /** Whether the text before a parenthesis is the name of a table, a type, or the object that the statement declares. */
-function isDeclared(place: Place): boolean {
-  const { statement, at, depth, form } = place
+function isDeclared(call: CallSite): boolean {
+  const { statement, at, depth, form } = call
   if (depth === form.columnsDepth || at === form.indexedTable) return true
   const before = statement[at - 1]
   // only tables are qualified by a database
-  if (isText(before, '.') || (isText(before, ',') && place.isInTableList)) return true
+  if (isText(before, '.') || (isText(before, ',') && call.isInTableList)) return true
   if (before?.kind === 'name' || before?.kind === 'string') return true
   if (before?.kind === 'word') {
     const word = before.text.toLowerCase()
@@ -128,7 +128,7 @@ function isDeclared(place: Place): boolean {
     if (isWord(before, 'from') && isWord(statement[at - 2], 'distinct')) return false
     if (BEFORE_NAMES.test(word)) return !(word === 'as' && form.isAttach)
   }
-  return !form.isAttach && isTableExpression(statement, place.closings.get(at + 1))
+  return !form.isAttach && isTableExpression(statement, call.closings.get(at + 1))
 }
 
 const CLAUSE = /^(?:select|from|where|on|using|set|values|having|by|limit|returning|when|then)$/i
@@ -154,7 +154,7 @@ class TableLists {
 }
 
 /** Maps each opening parenthesis to its closing one. */
-function closingsOf(statement: readonly SqlToken[]): ReadonlyMap<number, number> {
+function findClosings(statement: readonly SqlToken[]): ReadonlyMap<number, number> {
   const closings = new Map<number, number>()
   const open: number[] = []
   for (const [at, token] of statement.entries()) {
@@ -202,8 +202,9 @@ function isVirtualTable([first, second]: readonly SqlToken[]): boolean {
 function findCompressFunction(statement: readonly SqlToken[]): string | null {
   for (const [at, { kind, text }] of statement.entries()) {
     const isOption = kind !== 'other' && /^(?:un)?compress$/i.test(text) && isText(statement[at + 1], '=')
-    const named = statement[at + 2]
-    if (isOption && named !== undefined && !ALLOWED_FUNCTIONS.has(named.text.toLowerCase())) return named.text
+    const nameToken = statement[at + 2]
+    if (isOption && nameToken !== undefined && !ALLOWED_FUNCTIONS.has(nameToken.text.toLowerCase()))
+      return nameToken.text
   }
   return null
 }

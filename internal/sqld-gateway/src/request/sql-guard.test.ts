@@ -3,7 +3,7 @@ import { findRejection, type SqlUse } from './sql-guard.ts'
 import { tokenizeSql } from './sql-tokens.ts'
 
 const run: SqlUse = { kind: 'run', mayWrite: true }
-const describeIt: SqlUse = { kind: 'describe', mayWrite: true }
+const describeUse: SqlUse = { kind: 'describe', mayWrite: true }
 const store: SqlUse = { kind: 'store', mayWrite: true }
 const asReader = (use: SqlUse): SqlUse => ({ ...use, mayWrite: false })
 
@@ -53,7 +53,7 @@ describe('rejects for every token', () => {
     'pragma hard_heap_limit = 1000',
     '\ufeffpragma writable_schema = 1',
   ])('when it is only prepared: %j', (sql) => {
-    expect(findRejection(sql, describeIt)).toMatchObject({ type: 'rejected' })
+    expect(findRejection(sql, describeUse)).toMatchObject({ type: 'rejected' })
     expect(findRejection(sql, store)).toMatchObject({ type: 'rejected' })
   })
 })
@@ -69,8 +69,8 @@ describe('rejects for read-only tokens', () => {
     'alter table t rename to u',
     'pragma user_version = 1',
   ])('described: %j', (sql) => {
-    expect(findRejection(sql, asReader(describeIt))).toEqual({ type: 'permissions' })
-    expect(findRejection(sql, describeIt)).toBeNull()
+    expect(findRejection(sql, asReader(describeUse))).toEqual({ type: 'permissions' })
+    expect(findRejection(sql, describeUse)).toBeNull()
   })
 
   test.each(['explain drop index i', 'explain query plan drop table t'])('explained: %j', (sql) => {
@@ -103,7 +103,7 @@ describe('allows', () => {
 
   test.each(['select 1', 'insert into t values (?)', 'pragma table_info(t)', 'pragma journal_mode', ''])(
     'described with a read-only token: %j',
-    (sql) => expect(findRejection(sql, asReader(describeIt))).toBeNull(),
+    (sql) => expect(findRejection(sql, asReader(describeUse))).toBeNull(),
   )
 })
 

@@ -1,5 +1,5 @@
 import { callsOnlyKnown, findUnknownCall } from './sql-calls.ts'
-import { isWord, type SqlToken, statementsOf, type TokenizedSql, tokenizeSql } from './sql-tokens.ts'
+import { isWord, type SqlToken, splitTokens, type TokenizedSql, tokenizeSql } from './sql-tokens.ts'
 
 /** How SQL text is used, and by whom. */
 export interface SqlUse {
@@ -7,10 +7,10 @@ export interface SqlUse {
   readonly kind: 'run' | 'describe' | 'store'
   readonly mayWrite: boolean
   /**
-   * `attached`: its stream has another database attached, or attaches it in this request · `late`: its stream has executed other
+   * `attached`: its stream has another database attached, or attaches it in this request · `not-first`: its stream has executed other
    * requests before. The server crashes when it reads an attached database while holding the write lock.
    */
-  readonly attach?: 'attached' | 'late'
+  readonly attach?: 'attached' | 'not-first'
 }
 /** Why SQL text must not reach the server. `permissions`: the sender may not do this; `rejected`: no sender may. */
 export type SqlRejection =
@@ -55,11 +55,11 @@ const PLAIN_NAME = /^[\p{L}_][\p{L}\p{N}_$]*$/u
 export function findRejection(sql: string, use: SqlUse): SqlRejection | null {
   const suspicious = use.mayWrite ? SUSPICIOUS : SUSPICIOUS_FOR_READERS
   const isPlain = use.kind === 'run' && use.attach === undefined && !suspicious.test(sql)
-  return isPlain && callsOnlyKnown(sql) ? null : rejectionOfTokens(sql, tokenizeSql(sql), use)
+  return isPlain && callsOnlyKnown(sql) ? null : findRejectionInTokens(sql, tokenizeSql(sql), use)
 }
 
 /** Like {@link findRejection}, for tokens. Visits each token a bounded number of times. */
-export function rejectionOfTokens(
+export function findRejectionInTokens(
   sql: string,
   { tokens, isAmbiguous }: TokenizedSql,
   use: SqlUse,
@@ -69,8 +69,8 @@ export function rejectionOfTokens(
   if (isAmbiguous && (AMBIGUOUSLY_SUSPICIOUS.test(sql) || use.kind !== 'run')) {
     return { type: 'rejected', name: 'this text', reason: 'parsers may read it differently' }
   }
-  for (const statement of statementsOf(tokens)) {
-    const rejection = rejectionOfStatement(statement, use)
+  for (const statement of splitTokens(tokens)) {
+    const rejection = findStatementRejection(statement, use)
     if (rejection !== null) return rejection
   }
   return null
@@ -84,8 +84,8 @@ function findOutsideName(tokens: readonly SqlToken[], { mayWrite }: SqlUse): str
       // a string can name a table
       if (OUTSIDE_EXACTLY.test(text)) return text
     } else if (kind !== 'other') {
-      const found = OUTSIDE_ANYWHERE.exec(text)
-      if (found !== null) return found[0]
+      const match = OUTSIDE_ANYWHERE.exec(text)
+      if (match !== null) return match[0]
     }
     // an FTS3 command that writes even in a SELECT
     const isOptimize = /^optimize$/i.test(text) && (kind === 'word' || kind === 'name')
@@ -94,14 +94,14 @@ function findOutsideName(tokens: readonly SqlToken[], { mayWrite }: SqlUse): str
   return null
 }
 
-function rejectionOfStatement(statement: readonly SqlToken[], use: SqlUse): SqlRejection | null {
+function findStatementRejection(statement: readonly SqlToken[], use: SqlUse): SqlRejection | null {
   const isExplained = isWord(statement[0], 'explain')
-  const body = bodyOf(statement)
-  const index = unsafeIndexName(body)
+  const body = explainedStatement(statement)
+  const index = findUnsafeIndexName(body)
   if (index !== null) {
     return { type: 'rejected', name: `the index name ${index}`, reason: 'the server would execute it as SQL' }
   }
-  const attach = rejectionByAttach(body, use)
+  const attach = findAttachRejection(body, use)
   if (attach !== null) return attach
   const call = findUnknownCall(body)
   if (call !== null) return { type: 'rejected', name: call, reason: REASON_UNKNOWN }
@@ -109,22 +109,22 @@ function rejectionOfStatement(statement: readonly SqlToken[], use: SqlUse): SqlR
   if (shadow !== null) return { type: 'rejected', name: `a change to ${shadow}`, reason: REASON_SHADOW }
   const isPrepared = isExplained || use.kind !== 'run'
   if (!isPrepared) return null
-  if (isWord(body[0], 'pragma')) return rejectionOfPragma(body, use, isExplained)
+  if (isWord(body[0], 'pragma')) return findPragmaRejection(body, use, isExplained)
   const isHarmless = body[0]?.kind === 'word' && HARMLESS_TO_PREPARE.test(body[0].text)
-  // preparing DDL of a vector index already executes it; stored SQL is checked again when it runs
+  // preparing DDL of a vector index executes it; stored SQL is checked again when it runs
   const isOnlyPrepared = isExplained || use.kind === 'describe'
   return isHarmless || use.mayWrite || !isOnlyPrepared ? null : { type: 'permissions' }
 }
 
 /** Returns the statement that an EXPLAIN explains, or the statement itself. */
-function bodyOf(statement: readonly SqlToken[]): readonly SqlToken[] {
+function explainedStatement(statement: readonly SqlToken[]): readonly SqlToken[] {
   if (!isWord(statement[0], 'explain')) return statement
   const isPlan = isWord(statement[1], 'query') && isWord(statement[2], 'plan')
   return statement.slice(isPlan ? 3 : 1)
 }
 
 /** Returns the name of a vector index that is not a plain name: the server builds SQL from it without quoting. */
-function unsafeIndexName(statement: readonly SqlToken[]): string | null {
+function findUnsafeIndexName(statement: readonly SqlToken[]): string | null {
   if (!isWord(statement[0], 'create')) return null
   const at = isWord(statement[1], 'unique') ? 2 : 1
   if (!isWord(statement[at], 'index')) return null
@@ -142,12 +142,14 @@ function unsafeIndexName(statement: readonly SqlToken[]): string | null {
 export function hasAttach(sql: string): boolean {
   if (!/attach/i.test(sql)) return false
   const { tokens, isAmbiguous } = tokenizeSql(sql)
-  return isAmbiguous || statementsOf(tokens).some((statement) => isWord(bodyOf(statement)[0], 'attach'))
+  return (
+    isAmbiguous || splitTokens(tokens).some((statement) => isWord(explainedStatement(statement)[0], 'attach'))
+  )
 }
 
-function rejectionByAttach([first, second]: readonly SqlToken[], { attach }: SqlUse): SqlRejection | null {
+function findAttachRejection([first, second]: readonly SqlToken[], { attach }: SqlUse): SqlRejection | null {
   if (attach === undefined) return null
-  if (attach === 'late') {
+  if (attach === 'not-first') {
     const reason = 'on this back end it must be in the first request of a stream'
     return isWord(first, 'attach') ? { type: 'rejected', name: 'ATTACH', reason } : null
   }
@@ -176,8 +178,8 @@ function findChangedShadow(statement: readonly SqlToken[]): string | null {
   return null
 }
 
-/** Checks a pragma: preparing one often already executes it. */
-function rejectionOfPragma(
+/** Checks a pragma: preparing one often executes it. */
+function findPragmaRejection(
   statement: readonly SqlToken[],
   use: SqlUse,
   isExplained: boolean,

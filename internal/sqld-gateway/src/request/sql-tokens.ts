@@ -22,10 +22,10 @@ const AMBIGUOUS = /^[\0\v\ufeff]+/
 /** Tokenizes SQL for the guard. */
 export function tokenizeSql(sql: string): TokenizedSql {
   const tokens: SqlToken[] = []
-  const scanned = scanSql(sql)
+  const scannedTokens = scanSql(sql)
   let isAmbiguous = false
-  for (let at = 0; at < scanned.length; at += 1) {
-    const token = scanned[at] as (typeof scanned)[number]
+  for (let at = 0; at < scannedTokens.length; at += 1) {
+    const token = scannedTokens[at] as (typeof scannedTokens)[number]
     const { kind, start, end } = token
     const text = sql.slice(start, end)
     if (AMBIGUOUS.test(text)) {
@@ -49,7 +49,7 @@ export function tokenizeSql(sql: string): TokenizedSql {
 }
 
 /** Splits the tokens of SQL text into statements. */
-export function statementsOf(tokens: readonly SqlToken[]): (readonly SqlToken[])[] {
+export function splitTokens(tokens: readonly SqlToken[]): (readonly SqlToken[])[] {
   const statements: SqlToken[][] = [[]]
   for (const token of tokens) {
     if (token.kind === 'other' && token.text === ';') statements.push([])

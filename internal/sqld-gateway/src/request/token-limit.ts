@@ -7,26 +7,26 @@ export const MAX_TOKENS = 1_000_000
 /** Rejects requests with more SQL than the guard checks at once. @throws PipelineFailure with status 413 */
 export function checkTokenCount(requests: readonly PipelineRequest[]): void {
   let remaining = MAX_TOKENS
-  for (const sql of requests.flatMap(textsOf)) {
+  for (const sql of requests.flatMap(getTexts)) {
     for (let token = nextToken(sql, 0); token !== null; token = nextToken(sql, token.end)) {
       remaining -= 1
-      if (remaining < 0) throw PipelineFailure.service(413, TOO_MANY)
+      if (remaining < 0) throw PipelineFailure.service(413, TOO_MANY_TOKENS)
     }
   }
 }
 
-const TOO_MANY = `the SQL of a request is limited to ${MAX_TOKENS.toLocaleString('en')} tokens; send it in several requests`
+const TOO_MANY_TOKENS = `the SQL of a request is limited to ${MAX_TOKENS.toLocaleString('en')} tokens; send it in several requests`
 
-function textsOf(request: PipelineRequest): readonly string[] {
+function getTexts(request: PipelineRequest): readonly string[] {
   switch (request.type) {
     case 'execute':
-      return textOf(request.statement)
+      return toTexts(request.statement)
     case 'batch':
-      return request.steps.flatMap(({ statement }) => textOf(statement))
+      return request.steps.flatMap(({ statement }) => toTexts(statement))
     case 'sequence':
     case 'describe':
     case 'store_sql':
-      return textOf(request)
+      return toTexts(request)
     case 'close_sql':
     case 'get_autocommit':
     case 'close':
@@ -36,4 +36,4 @@ function textsOf(request: PipelineRequest): readonly string[] {
   }
 }
 
-const textOf = ({ sql }: { readonly sql: string | null }): readonly string[] => (sql === null ? [] : [sql])
+const toTexts = ({ sql }: { readonly sql: string | null }): readonly string[] => (sql === null ? [] : [sql])

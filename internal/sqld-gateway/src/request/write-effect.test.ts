@@ -1,12 +1,12 @@
 import type { PipelineRequest } from '@batonsql/server-common/hrana'
 import { expect, test } from 'vitest'
-import { effectOfRequests, type StoredEffects } from './write-effect.ts'
+import { getRequestsEffect, type StoredEffects } from './write-effect.ts'
 
 const execute = (sql: string | null): PipelineRequest => ({
   type: 'execute',
   statement: { sql, sqlId: sql === null ? 1 : null, args: [], namedArgs: [] },
 })
-const effectOf = (...texts: (string | null)[]) => effectOfRequests(texts.map(execute))
+const getEffect = (...texts: (string | null)[]) => getRequestsEffect(texts.map(execute))
 
 test.each([
   'select 1',
@@ -27,7 +27,7 @@ test.each([
   'attach "other" as o',
   '',
 ])('%s does not acquire the write lock', (sql) => {
-  expect(effectOf(sql).mayWrite).toBe(false)
+  expect(getEffect(sql).mayWrite).toBe(false)
 })
 
 test.each([
@@ -44,13 +44,13 @@ test.each([
   'something new',
   null,
 ])('%s may acquire the write lock', (sql) => {
-  expect(effectOf(sql).mayWrite).toBe(true)
+  expect(getEffect(sql).mayWrite).toBe(true)
 })
 
 test('stored SQL has the effect of its text; unknown SQL may have any effect', () => {
   const stored: StoredEffects = new Map()
   const store = (sqlId: number, sql: string): PipelineRequest => ({ type: 'store_sql', sqlId, sql })
-  const mayWrite = (...requests: PipelineRequest[]) => effectOfRequests(requests, stored).mayWrite
+  const mayWrite = (...requests: PipelineRequest[]) => getRequestsEffect(requests, stored).mayWrite
   expect(mayWrite(execute(null))).toBe(true)
   expect(mayWrite(store(1, 'select 1'), execute(null))).toBe(false)
   expect(mayWrite(execute(null))).toBe(false)
@@ -62,7 +62,7 @@ test('stored SQL has the effect of its text; unknown SQL may have any effect', (
 
 test('the last statement that begins or ends a transaction determines whether one remains open', () => {
   const states = (...texts: string[]) => {
-    const { opens, ends } = effectOf(...texts)
+    const { opens, ends } = getEffect(...texts)
     return { opens, ends }
   }
   expect(states('begin', 'insert into t values (1)')).toEqual({ opens: true, ends: false })

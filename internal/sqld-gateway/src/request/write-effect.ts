@@ -1,6 +1,6 @@
 import type { PipelineRequest, SqlReference } from '@batonsql/server-common/hrana'
 import { memoize } from './memoize.ts'
-import { type SqlToken, statementsOf, tokenizeSql } from './sql-tokens.ts'
+import { type SqlToken, splitTokens, tokenizeSql } from './sql-tokens.ts'
 
 /** The effect of statements on the write lock and the transaction of their stream, if all of them are executed. */
 export interface WriteEffect {
@@ -34,25 +34,25 @@ export type StoredEffects = Map<number, WriteEffect>
 const MAX_STORED = 64
 
 /** Returns the effect of the requests of a pipeline. @param stored effects of SQL stored on the stream; updated here */
-export function effectOfRequests(
+export function getRequestsEffect(
   requests: readonly PipelineRequest[],
   stored: StoredEffects = new Map(),
 ): WriteEffect {
-  return joined(requests.map((request) => effectOfRequest(request, stored)))
+  return joinEffects(requests.map((request) => getRequestEffect(request, stored)))
 }
 
-function effectOfRequest(request: PipelineRequest, stored: StoredEffects): WriteEffect {
+function getRequestEffect(request: PipelineRequest, stored: StoredEffects): WriteEffect {
   switch (request.type) {
     case 'execute':
-      return effectOf(request.statement, stored)
+      return getReferenceEffect(request.statement, stored)
     case 'batch':
-      return joined(request.steps.map(({ statement }) => effectOf(statement, stored)))
+      return joinEffects(request.steps.map(({ statement }) => getReferenceEffect(statement, stored)))
     case 'sequence':
-      return effectOf(request, stored)
+      return getReferenceEffect(request, stored)
     case 'store_sql':
       // the server rejects a number in use
       if (stored.size < MAX_STORED && !stored.has(request.sqlId))
-        stored.set(request.sqlId, effectOfText(request.sql))
+        stored.set(request.sqlId, getTextEffect(request.sql))
       return NO_EFFECT
     case 'close_sql':
       stored.delete(request.sqlId)
@@ -66,18 +66,18 @@ function effectOfRequest(request: PipelineRequest, stored: StoredEffects): Write
   }
 }
 
-function effectOf({ sql, sqlId }: SqlReference, stored: StoredEffects): WriteEffect {
-  if (sql !== null) return effectOfText(sql)
+function getReferenceEffect({ sql, sqlId }: SqlReference, stored: StoredEffects): WriteEffect {
+  if (sql !== null) return getTextEffect(sql)
   return (sqlId === null ? undefined : stored.get(sqlId)) ?? ANY_EFFECT
 }
 
-const effectOfText = memoize((sql): WriteEffect => {
+const getTextEffect = memoize((sql): WriteEffect => {
   if (SINGLE_READ.test(sql)) return NO_EFFECT
   if (SINGLE_WRITE.test(sql)) return WRITES
-  return joined(statementsOf(tokenizeSql(sql).tokens).map(effectOfStatement))
+  return joinEffects(splitTokens(tokenizeSql(sql).tokens).map(getStatementEffect))
 })
 
-function joined(effects: readonly WriteEffect[]): WriteEffect {
+function joinEffects(effects: readonly WriteEffect[]): WriteEffect {
   let [mayWrite, opens, ends] = [false, false, false]
   for (const effect of effects) {
     mayWrite ||= effect.mayWrite
@@ -87,7 +87,7 @@ function joined(effects: readonly WriteEffect[]): WriteEffect {
   return { mayWrite, opens, ends }
 }
 
-function effectOfStatement(statement: readonly SqlToken[]): WriteEffect {
+function getStatementEffect(statement: readonly SqlToken[]): WriteEffect {
   const [first, second] = statement
   const verb = first?.kind === 'word' ? first.text.toLowerCase() : ''
   if (READS.test(verb)) return NO_EFFECT

@@ -10,7 +10,7 @@ const WINDOW_MS = 5_000
 const STREAM_IDLE_MS = 10_000
 /** Maximum time that the checkpointer waits for writers, plus the maximum time that writers then wait for the checkpoint. */
 const MAX_WAIT_MS = 5_500 + 4_000
-const LARGE = 8 * 1_024 ** 2
+const LARGE_BYTES = 8 * 1_024 ** 2
 
 const BEGIN: WriteEffect = { mayWrite: true, opens: true, ends: false }
 const COMMIT: WriteEffect = { ...NO_EFFECT, ends: true }
@@ -67,8 +67,8 @@ class ModelLock {
   #watch(): void {
     clearTimeout(this.#timer)
     if (this.waiting.length === 0) return
-    const leftMs = this.heldSince + WINDOW_MS - performance.now()
-    this.#timer = setTimeout(() => this.release(this.holder), Math.max(0, leftMs))
+    const remainingMs = this.heldSince + WINDOW_MS - performance.now()
+    this.#timer = setTimeout(() => this.release(this.holder), Math.max(0, remainingMs))
   }
 }
 
@@ -78,9 +78,9 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 
 async function run(programs: readonly (readonly Step[])[], checkpointMs: number) {
   const [gate, lock, violations] = [new WriteGate(), new ModelLock(), [] as string[]]
-  let [bytes, checkpoints, lastAt] = [0, 0, -Infinity]
-  /** Streams with a transaction, including those that have timed out, and whether it got the lock. */
-  const open = new Map<object, boolean>()
+  let [bytes, checkpoints, lastCheckpointAt] = [0, 0, -Infinity]
+  /** Streams with a transaction, including timed-out ones, and whether the transaction got the lock. */
+  const openStreams = new Map<object, boolean>()
   /** Streams whose transaction appears to have ended. */
   const apparentlyEnded = new Set<object | null>()
   const checkpointer = new WalCheckpointer(gate, {
@@ -89,41 +89,45 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
     checkpoint: async () => {
       checkpoints += 1
       const now = performance.now()
-      const isFirst = now - lastAt > checkpointMs
+      const isFirst = now - lastCheckpointAt > checkpointMs
       // the server would take the lock from such a transaction; and a COMMIT that did not run looks like one that did
       const isAllowed = now - lock.heldSince >= WINDOW_MS || apparentlyEnded.has(lock.holder)
       if (isFirst && lock.holder && !isAllowed) violations.push(`a checkpoint overlapped a writer at ${now}`)
-      lastAt = now
+      lastCheckpointAt = now
       await sleep(checkpointMs)
       if (lock.holder === null) bytes = 0
     },
   })
   /** @returns whether it is rejected */
   const serve = async (stream: object, { action, durationMs }: Omit<Step, 'pauseMs'>): Promise<boolean> => {
-    const isOpen = open.has(stream)
-    if (open.get(stream) && lock.holder !== stream) {
+    const isOpen = openStreams.has(stream)
+    if (openStreams.get(stream) && lock.holder !== stream) {
       // its transaction has timed out
-      open.delete(stream)
+      openStreams.delete(stream)
       apparentlyEnded.delete(stream)
       return true
     }
     if (isOpen ? EFFECTS[action].opens : EFFECTS[action] === COMMIT) return true
     if (EFFECTS[action].mayWrite) {
       await lock.take(stream)
-      bytes += LARGE / 2
+      bytes += LARGE_BYTES / 2
     }
     if (EFFECTS[action].opens || (isOpen && EFFECTS[action].mayWrite))
-      open.set(stream, EFFECTS[action].mayWrite)
+      openStreams.set(stream, EFFECTS[action].mayWrite)
     await sleep(durationMs)
     if (action === 'skipped commit') apparentlyEnded.add(stream)
     if (action === 'commit') {
-      open.delete(stream)
+      openStreams.delete(stream)
       apparentlyEnded.delete(stream)
     }
-    if (!open.has(stream)) lock.release(stream)
+    if (!openStreams.has(stream)) lock.release(stream)
     return action === 'begin and fail'
   }
-  const act = async (stream: object, writes: StreamWrites, { action, durationMs }: Step): Promise<void> => {
+  const runStep = async (
+    stream: object,
+    writes: StreamWrites,
+    { action, durationMs }: Step,
+  ): Promise<void> => {
     const effect = EFFECTS[action]
     const [from, hasBegun] = [performance.now(), writes.hasBegun]
     await gate.enter(writes, effect, new AbortController().signal)
@@ -132,29 +136,29 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
     const hasError = await serve(stream, { action, durationMs })
     gate.onResponse(writes, effect)
     gate.onEnd(writes, effect, { isContinued: true, hasError })
-    const isOpen = open.has(stream) || apparentlyEnded.has(stream)
+    const isOpen = openStreams.has(stream) || apparentlyEnded.has(stream)
     if (!isOpen && !hasError && !hasBegun && gate.isWriter(writes))
       violations.push(`still a writer after its ${action}`)
     if (effect.mayWrite) checkpointer.onWrite()
   }
-  const play = async (steps: readonly Step[]): Promise<void> => {
+  const runProgram = async (steps: readonly Step[]): Promise<void> => {
     const [stream, writes] = [{}, new StreamWrites()]
     for (const step of steps) {
       await sleep(step.pauseMs)
-      await act(stream, writes, step)
+      await runStep(stream, writes, step)
     }
     // its client has disconnected; the server closes the stream
     await sleep(STREAM_IDLE_MS)
     lock.release(stream)
   }
-  let playing = programs.length
-  for (const steps of programs) void play(steps).then(() => (playing -= 1))
+  let remaining = programs.length
+  for (const steps of programs) void runProgram(steps).then(() => (remaining -= 1))
   await vi.advanceTimersByTimeAsync(600_000)
-  if (playing > 0) violations.push('a writer never ended')
+  if (remaining > 0) violations.push('a writer never ended')
   // the WAL is truncated even if streams without clients are left
   checkpointer.onWrite()
   await vi.advanceTimersByTimeAsync(120_000)
-  if (bytes > LARGE) violations.push(`the WAL has ${bytes} bytes`)
+  if (bytes > LARGE_BYTES) violations.push(`the WAL has ${bytes} bytes`)
   checkpointer.close()
   return { violations, checkpoints }
 }

@@ -5,7 +5,7 @@ import { StallDetector, type WriteMonitor } from './stall-detector.ts'
 
 const ID = newDatabaseId()
 const TIMES = { stallAfterMs: 20, probeMs: 20 }
-const never = (): Promise<void> => new Promise(() => {})
+const neverResolve = (): Promise<void> => new Promise(() => {})
 
 /** Watches a database whose writes have had no response for longer than the detector's limit. */
 function watch(server: Partial<WriteMonitor>): {
@@ -17,7 +17,7 @@ function watch(server: Partial<WriteMonitor>): {
   const detector = new StallDetector(
     {
       stalledMs: () => new Map([[ID, TIMES.stallAfterMs + 1]]),
-      probe: never,
+      probe: neverResolve,
       responds: async () => true,
       isLockFree: async () => true,
       onStall,
@@ -29,8 +29,8 @@ function watch(server: Partial<WriteMonitor>): {
   return { stalled: stalled.promise, isStalled: () => onStall.mock.calls.length > 0 }
 }
 
-/** Whether a server counts as dead after the detector has checked it. */
-async function watched(server: Partial<WriteMonitor>): Promise<boolean> {
+/** Whether the detector reports a stall when it checks a server. */
+async function detectsStall(server: Partial<WriteMonitor>): Promise<boolean> {
   const { isStalled } = watch(server)
   const untilCheckedMs = 800
   await sleep(untilCheckedMs)
@@ -44,21 +44,21 @@ test('reports a stall if neither writes nor a probe get a response while the wri
 })
 
 test('does not report a stall while the server is healthy or busy', async () => {
-  expect(await watched({ stalledMs: () => new Map([[ID, TIMES.stallAfterMs - 1]]) })).toBe(false)
-  expect(await watched({ probe: async () => {} })).toBe(false)
+  expect(await detectsStall({ stalledMs: () => new Map([[ID, TIMES.stallAfterMs - 1]]) })).toBe(false)
+  expect(await detectsStall({ probe: async () => {} })).toBe(false)
   // a statement is running
-  expect(await watched({ isLockFree: async () => false })).toBe(false)
-  expect(await watched({ isLockFree: async () => null })).toBe(false)
+  expect(await detectsStall({ isLockFree: async () => false })).toBe(false)
+  expect(await detectsStall({ isLockFree: async () => null })).toBe(false)
   // between two writers, and then held again
   let checks = 0
-  expect(await watched({ isLockFree: async () => (checks += 1) % 3 !== 0 })).toBe(false)
+  expect(await detectsStall({ isLockFree: async () => (checks += 1) % 3 !== 0 })).toBe(false)
 })
 
 test('does not report a stall if this process was blocked and could not read responses', async () => {
   let blockedMs = 0
   let responses = 0
-  const [dead, probe] = [vi.fn(async () => {}), vi.fn(never)]
-  const watch = new StallDetector(
+  const [onDetectedStall, probe] = [vi.fn(async () => {}), vi.fn(neverResolve)]
+  const detector = new StallDetector(
     {
       stalledMs: () => new Map([[ID, TIMES.stallAfterMs + 1]]),
       probe,
@@ -70,12 +70,12 @@ test('does not report a stall if this process was blocked and could not read res
       },
       // a long statement
       isLockFree: async () => false,
-      onStall: dead,
+      onStall: onDetectedStall,
     },
     TIMES,
     () => performance.now() + blockedMs,
   )
-  onTestFinished(() => watch.close())
+  onTestFinished(() => detector.close())
   await expect.poll(() => responses).toBeGreaterThan(4)
-  expect([probe, dead].map(({ mock }) => mock.calls.length)).toEqual([0, 0])
+  expect([probe, onDetectedStall].map(({ mock }) => mock.calls.length)).toEqual([0, 0])
 })

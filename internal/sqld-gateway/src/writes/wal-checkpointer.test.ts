@@ -12,7 +12,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** A WAL that a checkpoint empties in 10 ms, unless a reader needs it. */
+/** Creates a WAL that a checkpoint empties in 10 ms, unless a reader needs it. */
 function createLog() {
   const state = { bytes: 0, isRead: false, checkpoints: [] as number[], reports: [] as number[] }
   const gate = new WriteGate()
@@ -26,32 +26,32 @@ function createLog() {
     onLarge: (bytes) => void state.reports.push(bytes / MEGABYTE),
   })
   const startedAt = performance.now()
-  const passed: number[] = []
-  /** A writer that finishes at once. */
+  const entryTimes: number[] = []
+  /** Writes, and finishes at once. */
   const write = async (megabytes: number): Promise<void> => {
     const stream = new StreamWrites()
     await gate.enter(stream, INSERT, new AbortController().signal)
-    passed.push(performance.now() - startedAt)
+    entryTimes.push(performance.now() - startedAt)
     state.bytes += megabytes * MEGABYTE
     gate.onResponse(stream, INSERT)
     gate.onEnd(stream, INSERT, { isContinued: false, hasError: false })
     checkpointer.onWrite()
   }
-  return { state, passed, write, checkpointer, gate }
+  return { state, entryTimes, write, checkpointer, gate }
 }
 
 test('truncates a WAL over 8 MiB once, 100 ms after the write, while writers wait', async () => {
-  const { state, passed, write } = createLog()
+  const { state, entryTimes, write } = createLog()
   await write(8)
   await vi.advanceTimersByTimeAsync(1_000)
   expect(state.checkpoints).toEqual([])
   await write(1)
   await vi.advanceTimersByTimeAsync(105)
   expect(state.checkpoints).toHaveLength(1)
-  const waiting = write(1)
+  const blockedWrite = write(1)
   await vi.advanceTimersByTimeAsync(1_000)
-  await waiting
-  expect(passed).toEqual([0, 1_000, 1_110])
+  await blockedWrite
+  expect(entryTimes).toEqual([0, 1_000, 1_110])
   expect([state.checkpoints.length, state.bytes]).toEqual([1, MEGABYTE])
 })
 
@@ -61,7 +61,7 @@ test('spends less than a tenth of the time on attempts while a reader needs the 
   await write(9)
   await vi.advanceTimersByTimeAsync(30_000)
   const attempts = state.checkpoints.filter(
-    (at, i, all) => at - (all[i - 1] ?? Number.NEGATIVE_INFINITY) > 500,
+    (time, i, times) => time - (times[i - 1] ?? Number.NEGATIVE_INFINITY) > 500,
   )
   // attempts of 250 ms, each followed by a pause of 2.5 s
   expect(attempts).toHaveLength(11)
@@ -79,19 +79,19 @@ test('truncates the WAL when the reader has finished, without another write', as
 })
 
 test('a writer that does not finish delays others for half a second, and the checkpoint is retried', async () => {
-  const { state, passed, write, gate } = createLog()
-  const stays = new StreamWrites()
-  await gate.enter(stays, { mayWrite: true, opens: true, ends: false }, new AbortController().signal)
+  const { state, entryTimes, write, gate } = createLog()
+  const openWriter = new StreamWrites()
+  await gate.enter(openWriter, { mayWrite: true, opens: true, ends: false }, new AbortController().signal)
   await write(9)
   await vi.advanceTimersByTimeAsync(150)
-  const waiting = write(0)
+  const blockedWrite = write(0)
   await vi.advanceTimersByTimeAsync(1_000)
-  await waiting
-  expect(passed[1]).toBeGreaterThanOrEqual(600)
-  expect(passed[1]).toBeLessThan(750)
+  await blockedWrite
+  expect(entryTimes[1]).toBeGreaterThanOrEqual(600)
+  expect(entryTimes[1]).toBeLessThan(750)
   expect(state.checkpoints).toEqual([])
-  gate.onResponse(stays, INSERT)
-  gate.onEnd(stays, { mayWrite: true, opens: false, ends: true }, { isContinued: true, hasError: false })
+  gate.onResponse(openWriter, INSERT)
+  gate.onEnd(openWriter, { mayWrite: true, opens: false, ends: true }, { isContinued: true, hasError: false })
   await vi.advanceTimersByTimeAsync(10_000)
   expect(state.bytes).toBe(0)
 })

@@ -10,7 +10,7 @@ const RETRY_MS = 250
 const MAX_WAIT_MS = 500
 const LONG_WAIT_MS = 5_500
 const OVERSIZE_FACTOR = 8
-/** How long new writers are held back at most after the last current one. */
+/** Maximum time to hold back new writers once the current ones are done. */
 const MAX_HOLD_MS = 4_000
 /** While readers prevent truncation, the pause is this many times as long as writers were held back. */
 const PAUSE_FACTOR = 10
@@ -37,7 +37,7 @@ export class WalCheckpointer {
   readonly #wal: WalAccess
   #timer: NodeJS.Timeout | null = null
   #isClosed = false
-  #reportedFrom = REPORTED_BYTES
+  #reportThreshold = REPORTED_BYTES
 
   constructor(gate: WriteGate, wal: WalAccess) {
     this.#gate = gate
@@ -70,7 +70,7 @@ export class WalCheckpointer {
   async #check(): Promise<number> {
     if (!(await this.#isLarge())) return 0
     const maxWaitMs = (await this.#wal.bytes()) > OVERSIZE_FACTOR * WAL_BYTES ? LONG_WAIT_MS : MAX_WAIT_MS
-    const closed = performance.now()
+    const closedAt = performance.now()
     await this.#gate.withoutWriters(
       async () => {
         const startedAt = performance.now()
@@ -81,14 +81,14 @@ export class WalCheckpointer {
       MAX_HOLD_MS,
       maxWaitMs,
     )
-    const heldMs = performance.now() - closed
+    const heldMs = performance.now() - closedAt
     const bytes = await this.#wal.bytes()
     if (bytes <= WAL_BYTES) {
-      this.#reportedFrom = REPORTED_BYTES
+      this.#reportThreshold = REPORTED_BYTES
       return 0
     }
-    if (bytes >= this.#reportedFrom) {
-      this.#reportedFrom = 2 * bytes
+    if (bytes >= this.#reportThreshold) {
+      this.#reportThreshold = 2 * bytes
       this.#wal.onLarge(bytes)
     }
     return Math.max(MIN_PAUSE_MS, heldMs * PAUSE_FACTOR)

@@ -23,13 +23,13 @@ async function run(
   gate.onEnd(stream, effect, { isContinued: true, hasError })
 }
 
-/** Finished requests, in order. */
-function order() {
+/** Records finished requests in order. */
+function recordOrder() {
   const names: string[] = []
   const note =
     (name: string) =>
-    async (what: Promise<unknown>): Promise<void> => {
-      await what
+    async (request: Promise<unknown>): Promise<void> => {
+      await request
       names.push(name)
     }
   return { names, note }
@@ -40,17 +40,17 @@ const settle = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)
 test('the work waits for open write transactions, and new writers, but not readers, wait for the work', async () => {
   const gate = new WriteGate()
   const [first, second, reader] = [new StreamWrites(), new StreamWrites(), new StreamWrites()]
-  const { names, note } = order()
+  const { names, note } = recordOrder()
   await run(gate, first, BEGIN_IMMEDIATE)
   let finish = (): void => {}
-  const working = new Promise<void>((resolve) => {
+  const workDone = new Promise<void>((resolve) => {
     finish = resolve
   })
   void note('work begun')(
     new Promise<void>((resolve) => {
       void gate.withoutWriters(async () => {
         resolve()
-        await working
+        await workDone
       }, LIMIT_MS)
     }),
   )
@@ -98,9 +98,9 @@ test('if writers do not finish, the work is not run, and waiting writers continu
 
 test('a stream that began a transaction is not held back, even if the transaction seems to have ended', async () => {
   const gate = new WriteGate()
-  const [holder, other] = [new StreamWrites(), new StreamWrites()]
+  const [holder, waiter] = [new StreamWrites(), new StreamWrites()]
   await run(gate, holder, BEGIN_IMMEDIATE)
-  await run(gate, other, BEGIN_IMMEDIATE)
+  await run(gate, waiter, BEGIN_IMMEDIATE)
   // a COMMIT that did not run, such as a step of a batch whose condition does not hold
   await run(gate, holder, COMMIT)
   void gate.withoutWriters(async () => {}, LIMIT_MS)
@@ -142,8 +142,8 @@ test('a writer whose client disconnects stops waiting', async () => {
   const gate = new WriteGate()
   void gate.withoutWriters(() => new Promise(() => {}), LIMIT_MS)
   const client = new AbortController()
-  const remaining = gate.enter(new StreamWrites(), INSERT, client.signal)
+  const entry = gate.enter(new StreamWrites(), INSERT, client.signal)
   client.abort(new Error('left'))
-  await expect(remaining).rejects.toThrow('left')
+  await expect(entry).rejects.toThrow('left')
   expect(gate.writers).toEqual([])
 })

@@ -33,10 +33,10 @@ export interface WriteEnd {
  */
 export class WriteGate {
   readonly #writers = new Set<StreamWrites>()
-  #waiting: (() => void)[] = []
+  #queue: (() => void)[] = []
   #isClosed = false
-  #changed = (): void => {}
-  /** When the first write without a response since the last response was sent; null if there is none. */
+  #onChange = (): void => {}
+  /** Since when writes have been pending without any response; null if none are pending. */
   #stalledSince: number | null = null
 
   /** How long pending writes have had no response. */
@@ -57,7 +57,7 @@ export class WriteGate {
   /** Waits until a request may be sent. Rejects if its client disconnects meanwhile. */
   async enter(stream: StreamWrites, effect: WriteEffect, signal: AbortSignal): Promise<void> {
     const isWriter = this.#writers.has(stream)
-    if (effect.mayWrite && !isWriter && !stream.hasBegun && this.#isClosed) await this.#untilOpen(signal)
+    if (effect.mayWrite && !isWriter && !stream.hasBegun && this.#isClosed) await this.#waitUntilOpen(signal)
     stream.hasBegun ||= effect.opens
     stream.idleSince = null
     if (effect.mayWrite) this.#stalledSince ??= performance.now()
@@ -66,20 +66,20 @@ export class WriteGate {
     if (effect.mayWrite) this.#writers.add(stream)
   }
 
-  #untilOpen(signal: AbortSignal): Promise<void> {
+  #waitUntilOpen(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const proceed = (): void => {
         signal.removeEventListener('abort', onAbort)
         resolve()
       }
       const onAbort = (): void => {
-        this.#waiting = this.#waiting.filter((each) => each !== proceed)
+        this.#queue = this.#queue.filter((waiter) => waiter !== proceed)
         reject(signal.reason)
       }
       if (signal.aborted) return onAbort()
       signal.addEventListener('abort', onAbort, { once: true })
-      this.#waiting.push(proceed)
-      this.#changed()
+      this.#queue.push(proceed)
+      this.#onChange()
     })
   }
 
@@ -108,13 +108,13 @@ export class WriteGate {
     const endsTransaction = effect.ends && !hasError
     stream.isOpen = isContinued && !endsTransaction && (stream.isOpen || effect.opens)
     if (!stream.isOpen) this.#writers.delete(stream)
-    this.#changed()
+    this.#onChange()
   }
 
   /** Drops the transactions of closed streams, except those with a request in flight. */
   forgetIdle(): void {
     for (const stream of this.#writers) if (stream.idleSince !== null) this.#writers.delete(stream)
-    this.#changed()
+    this.#onChange()
   }
 
   /**
@@ -129,7 +129,7 @@ export class WriteGate {
     try {
       while (!this.#hasNoActiveWriter()) {
         if (performance.now() - startedAt >= maxWaitMs) return
-        await this.#nextChange()
+        await this.#waitForChange()
       }
       limit = setTimeout(() => this.#open(), limitMs)
       await work()
@@ -145,15 +145,15 @@ export class WriteGate {
       if (stream.idleSince !== null && now - stream.idleSince > STREAM_EXPIRED_MS)
         this.#writers.delete(stream)
     if (this.#writers.size === 0) return true
-    const isOld = ({ lockedSince, idleSince }: StreamWrites): boolean =>
+    const isExpired = ({ lockedSince, idleSince }: StreamWrites): boolean =>
       idleSince !== null && lockedSince !== null && now - lockedSince > WINDOW_MS
-    return this.#waiting.length > 0 && this.writers.every(isOld)
+    return this.#queue.length > 0 && this.writers.every(isExpired)
   }
 
-  async #nextChange(): Promise<void> {
+  async #waitForChange(): Promise<void> {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, POLL_MS).unref()
-      this.#changed = () => {
+      this.#onChange = () => {
         clearTimeout(timer)
         resolve()
       }
@@ -162,8 +162,8 @@ export class WriteGate {
 
   #open(): void {
     this.#isClosed = false
-    const waiting = this.#waiting
-    this.#waiting = []
-    for (const proceed of waiting) proceed()
+    const queue = this.#queue
+    this.#queue = []
+    for (const proceed of queue) proceed()
   }
 }

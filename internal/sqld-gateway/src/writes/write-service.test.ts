@@ -21,7 +21,7 @@ const ENDLESS_INSERT =
 /** Longer than it takes to detect a server that no longer responds to writes. */
 const AFTER_STALL_CHECK_MS = 2_000
 
-/** A back end with short time limits, and a database. */
+/** Starts a back end with short time limits and a database. */
 async function startBackend(remote: SqldProcess | null = null) {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   const notices: string[] = []
@@ -58,18 +58,18 @@ async function startBackend(remote: SqldProcess | null = null) {
     })
     return { status: response.status, body: await toResponse(response).text() }
   }
-  const pidOf = async (): Promise<number> =>
+  const readPid = async (): Promise<number> =>
     (JSON.parse(await readFile(join(directory, 'sqld.pid'), 'utf8')) as { pid: number }).pid
   await run('CREATE TABLE t(a)')
-  return { run, notices, pidOf, healthProblem: () => backend.healthProblem(id) }
+  return { run, notices, readPid, healthProblem: () => backend.healthProblem(id) }
 }
 
 test.skipIf(isMissing)(
   'restarts a server that no longer responds to writes, and keeps acknowledged writes',
   async () => {
-    const { run, notices, pidOf, healthProblem } = await startBackend()
+    const { run, notices, readPid, healthProblem } = await startBackend()
     expect((await run('INSERT INTO t VALUES (1)')).status).toBe(200)
-    const pid = await pidOf()
+    const pid = await readPid()
     expect(await healthProblem()).toBe(null)
     await freezeProcess(pid)
     const writes = [run('INSERT INTO t VALUES (2)'), run('BEGIN IMMEDIATE')]
@@ -79,7 +79,7 @@ test.skipIf(isMissing)(
     await expect
       .poll(() => notices)
       .toEqual([expect.stringContaining('restarting it'), expect.stringContaining('was restarted')])
-    expect(await pidOf()).not.toBe(pid)
+    expect(await readPid()).not.toBe(pid)
     expect(await healthProblem()).toBe(null)
     expect((await run('INSERT INTO t VALUES (3)')).status).toBe(200)
     expect((await run('SELECT group_concat(a) FROM t WHERE a <> 2')).body).toContain('"1,3"')
@@ -87,18 +87,18 @@ test.skipIf(isMissing)(
 )
 
 test.skipIf(isMissing)('does not restart a server with a long-running statement', async () => {
-  const { run, notices, pidOf, healthProblem } = await startBackend()
-  const pid = await pidOf()
-  const leaving = new AbortController()
-  const long = run(ENDLESS_INSERT, leaving.signal).catch(() => {})
-  const behind = run('INSERT INTO t VALUES (1)')
+  const { run, notices, readPid, healthProblem } = await startBackend()
+  const pid = await readPid()
+  const client = new AbortController()
+  const longStatement = run(ENDLESS_INSERT, client.signal).catch(() => {})
+  const queuedWrite = run('INSERT INTO t VALUES (1)')
   await sleep(AFTER_STALL_CHECK_MS)
-  expect([notices, await pidOf(), await healthProblem()]).toEqual([[], pid, null])
-  leaving.abort()
-  await long
-  const { status, body } = await behind
+  expect([notices, await readPid(), await healthProblem()]).toEqual([[], pid, null])
+  client.abort()
+  await longStatement
+  const { status, body } = await queuedWrite
   expect([status, body]).toEqual([200, expect.stringContaining('"affected_row_count":1')])
-  expect([notices, await pidOf()]).toEqual([[], pid])
+  expect([notices, await readPid()]).toEqual([[], pid])
 })
 
 test.skipIf(isMissing)('reports a stalled remote server without restarting it', async () => {

@@ -40,9 +40,9 @@ export class WriteService {
   readonly #internal: InternalRequests
   readonly #options: WriteServiceOptions
   readonly #times: StallTimes
-  readonly #watch: StallDetector
+  readonly #detector: StallDetector
   /** Databases that were reported as stalled. */
-  readonly #stalled = new Set<DatabaseId>()
+  readonly #reportedStalls = new Set<DatabaseId>()
 
   constructor(upstream: Upstream, internal: InternalRequests, options: WriteServiceOptions) {
     this.#upstream = upstream
@@ -50,9 +50,9 @@ export class WriteService {
     this.#options = options
     this.#times = options.stallTimes ?? STALL_TIMES
     const { fileOf } = options
-    this.#watch = new StallDetector(
+    this.#detector = new StallDetector(
       {
-        stalledMs: () => new Map([...this.#databases].map(([each, { gate }]) => [each, gate.stalledMs])),
+        stalledMs: () => new Map([...this.#databases].map(([id, { gate }]) => [id, gate.stalledMs])),
         probe: (id) => this.#probe(id),
         responds: () => upstream.responds(RESPONSE_MS),
         // on a remote server, another client's statement may hold the lock; it is never restarted
@@ -80,14 +80,14 @@ export class WriteService {
     effect: WriteEffect,
     signal: AbortSignal,
   ): Promise<WriteTicket> {
-    const { gate, checkpointer } = this.#of(id)
+    const { gate, checkpointer } = this.#getDatabase(id)
     await gate.enter(stream, effect, signal)
     return new WriteTicket(gate, stream, effect, effect.mayWrite ? () => checkpointer?.onWrite() : () => {})
   }
 
   /** Called when a database was written to without passing the gate. */
   onWrite(id: DatabaseId): void {
-    this.#of(id).checkpointer?.onWrite()
+    this.#getDatabase(id).checkpointer?.onWrite()
   }
 
   /** Called when all streams of a database are closed. */
@@ -110,46 +110,46 @@ export class WriteService {
   }
 
   close(): void {
-    this.#watch.close()
+    this.#detector.close()
     for (const id of this.#databases.keys()) this.remove(id)
   }
 
-  #of(id: DatabaseId): Database {
-    const known = this.#databases.get(id)
-    if (known !== undefined) return known
+  #getDatabase(id: DatabaseId): Database {
+    const existing = this.#databases.get(id)
+    if (existing !== undefined) return existing
     const gate = new WriteGate()
     const file = this.#options.fileOf?.(id)
     const wal = {
       bytes: async () => (await stat(`${file}-wal`).catch(() => null))?.size ?? 0,
       checkpoint: () => this.#upstream.withAdmin((admin) => admin.checkpoint(id)),
-      onLarge: (bytes: number) => this.#options.onNotice(id, largeWal(bytes)),
+      onLarge: (bytes: number) => this.#options.onNotice(id, largeWalNotice(bytes)),
     }
-    const created = { gate, checkpointer: file === undefined ? null : new WalCheckpointer(gate, wal) }
-    this.#databases.set(id, created)
-    return created
+    const database = { gate, checkpointer: file === undefined ? null : new WalCheckpointer(gate, wal) }
+    this.#databases.set(id, database)
+    return database
   }
 
   async #probe(id: DatabaseId): Promise<void> {
     const response = await this.#internal.run(id, PROBE_WRITE_LOCK)
     discard(response)
     this.#databases.get(id)?.gate.resetStall()
-    this.#stalled.delete(id)
+    this.#reportedStalls.delete(id)
   }
 
   async #onStall(id: DatabaseId, stalledMs: number): Promise<void> {
-    const what = `libsql-server has not responded to a write for ${seconds(stalledMs)} and is not executing one (${DEFECT})`
+    const problem = `libsql-server has not responded to a write for ${seconds(stalledMs)} and is not executing one (${DEFECT})`
     if (this.#options.fileOf === null) {
-      if (!this.#stalled.has(id)) this.#options.onNotice(id, `${what}: restart the server`)
-      this.#stalled.add(id)
+      if (!this.#reportedStalls.has(id)) this.#options.onNotice(id, `${problem}: restart the server`)
+      this.#reportedStalls.add(id)
       return
     }
-    this.#options.onNotice(id, `${what}: restarting it`)
+    this.#options.onNotice(id, `${problem}: restarting it`)
     await this.#upstream.restart()
     this.#options.onNotice(id, 'libsql-server was restarted; acknowledged writes were kept')
   }
 }
 
-function largeWal(bytes: number): string {
+function largeWalNotice(bytes: number): string {
   const size = `${Math.round(bytes / 1_024 ** 2)} MiB`
   return `the write-ahead log has grown to ${size}: it can be truncated only while no read is in progress, and reads overlap all the time`
 }

@@ -1,4 +1,4 @@
-import { problemOf, type Span, type WireModel, type WireRequest } from '@batonsql/inspector/wire-model'
+import { findProblem, type Span, type WireModel, type WireRequest } from '@batonsql/inspector/wire-model'
 
 const MAX_SQL = 300
 
@@ -29,7 +29,7 @@ export function recentRequests(
 
 function describeRequest(request: WireRequest, model: WireModel): object {
   const { n, at, end, database, method, path, stream, statements, more, span, rows, waitedUntil } = request
-  const problem = problemOf(request)
+  const problem = findProblem(request)
   return {
     request: n,
     at: timeOf(at),

@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import {
+  type DatabaseToOpen,
   DatabaseWorker,
   engineModule,
-  type OpenedDatabase,
   type Reply,
   type StatementUsage,
   type WorkerRequest,
@@ -227,7 +227,7 @@ export class WorkerPool {
     if (settings !== undefined) this.#open.get(id)?.applySettings(settings)
   }
 
-  #openWith(database: OpenedDatabase): DatabaseWorker {
+  #openWith(database: DatabaseToOpen): DatabaseWorker {
     const worker = this.#spares.shift() ?? this.#start()
     worker.open(database)
     // a server with one database needs none; delayed, so that starting it does not compete with the current request

@@ -91,5 +91,5 @@ export function addUser(registry: Registry, apiTokens: ApiTokens, user: NewPlatf
       registry.invites.delete(id)
     }
   })
-  return apiTokens.secretOf(token)
+  return apiTokens.getSecret(token)
 }

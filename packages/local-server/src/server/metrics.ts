@@ -22,7 +22,7 @@ export function metricsText(
       database: addresses.pathOf(row),
       group: registry.groups.get(row.group)?.name ?? '',
     })
-    const used = usage.ofDatabase(row.id, { from: 0, to: Date.now() })
+    const used = usage.getDatabaseUsage(row.id, { from: 0, to: Date.now() })
     return { label, requests, failed, seconds, ...used }
   })
   const perDatabase = (
