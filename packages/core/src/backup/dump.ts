@@ -36,12 +36,12 @@ export interface Dump extends AsyncIterable<string> {
  */
 export function dump(db: Client, options: DumpOptions = {}): Dump {
   checkOptions(options, { ...CALL_OPTIONS, preserveRowIds: 'boolean' })
-  const own = { ...options }
+  const optionsCopy = { ...options }
   let wasRead = false
   const parts = (): AsyncGenerator<Uint8Array, void, undefined> => {
     if (wasRead) throw new TypeError('a dump can be read only once: call dump() again')
     wasRead = true
-    return readDump(db, own)
+    return readDump(db, optionsCopy)
   }
   return {
     [Symbol.asyncIterator]: () => statementsOf(parts()),

@@ -110,7 +110,7 @@ const isUndone = (code: string): boolean => /^(SQL_|SQLITE_(?!IOERR)|ARGS_|TRANS
 
 /**
  * Whether a statement that violated a constraint may have kept earlier rows. SQLite does so for `OR FAIL` and for
- * `RAISE(FAIL)`, whose message is its author's. `ON CONFLICT FAIL` in a table or a trigger cannot be detected here.
+ * `RAISE(FAIL)`, which has a user-defined message. `ON CONFLICT FAIL` in a table or a trigger cannot be detected here.
  */
 function mayKeepRows({ constraint, message }: SqlError, sql: string | null): boolean {
   const mayStop = constraint?.kind === 'other' && !message.includes('cannot store ')

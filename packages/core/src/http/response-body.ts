@@ -49,8 +49,8 @@ export class ResponseBody implements AsyncIterable<Uint8Array> {
       path,
       body: null,
       address,
-      send: (sent) => {
-        exchange = openObservedBody(http, sent)
+      send: (transportRequest) => {
+        exchange = openObservedBody(http, transportRequest)
         return exchange
       },
       read: async (response) => {

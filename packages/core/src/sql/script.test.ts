@@ -101,8 +101,8 @@ describe('splitStatements', () => {
     ['comment', (text) => `/*${text}*/ 1`],
     ['comment of lines', (text) => `1 --${text}\n`],
     ['word', (text) => text],
-  ])('a long %s', (_, write) => {
-    const sql = `select ${write('a'.repeat(10_000_000))}`
+  ])('a long %s', (_, quote) => {
+    const sql = `select ${quote('a'.repeat(10_000_000))}`
     expect(textsOf(`${sql}; select 2`).map(({ length }) => length)).toEqual([sql.trimEnd().length, 8])
   })
 

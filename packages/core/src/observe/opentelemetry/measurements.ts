@@ -22,12 +22,12 @@ export class Measurements {
     })
   }
 
-  succeeded(seconds: number, rows: number, attributes: Attributes): void {
+  recordSuccess(seconds: number, rows: number, attributes: Attributes): void {
     this.#duration.record(seconds, attributes)
     this.#rows.record(rows, attributes)
   }
 
-  failed(seconds: number, attributes: Attributes): void {
+  recordFailure(seconds: number, attributes: Attributes): void {
     this.#duration.record(seconds, attributes)
   }
 }
