@@ -20,11 +20,11 @@ export interface PlatformCall<T> extends Promise<T> {
   withResponse(): Promise<Answered<T>>
 }
 
-export function callOf<T>(answered: Promise<Answered<T>>): PlatformCall<T> {
-  const call = answered.then(({ data }) => data)
+export function callOf<T>(result: Promise<Answered<T>>): PlatformCall<T> {
+  const call = result.then(({ data }) => data)
   const withResponse = (): Promise<Answered<T>> => {
     call.catch(() => {}) // reported by the promise that is returned here
-    return answered
+    return result
   }
   return Object.assign(call, { withResponse })
 }

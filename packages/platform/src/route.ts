@@ -35,7 +35,7 @@ interface MethodInput<I extends readonly unknown[], O> {
 }
 
 /** For options that are not part of the request. */
-export const notSent =
+export const sendNothing =
   <O>(): ((options: O) => object) =>
   () => ({})
 
@@ -124,10 +124,10 @@ function method<R>(
   const [verb, path] = pattern.split(' ') as [Request['method'], string]
   return (...args) => {
     const request = { method: verb, path: pathOf(path, config, args), isIdempotent }
-    const sent = body && { body: body(args.shift()) }
+    const bodyPart = body && { body: body(args.shift()) }
     const options = (args.shift() ?? {}) as PlatformCallOptions
     checkOptions(options, { ...CALL_OPTIONS, ...(rules as Rules) })
-    return start({ ...request, ...sent, ...send?.(options) }, options)
+    return start({ ...request, ...bodyPart, ...send?.(options) }, options)
   }
 }
 

@@ -22,7 +22,7 @@ export function viewOf<T>(raw: JsonObject, opaque: readonly string[] = []): T {
   const entries: [string, unknown][] = []
   for (const [name, value] of Object.entries(raw)) {
     const key = camelCase(name)
-    // if both spellings exist, each is kept
+    // if both spellings exist, this one is only in `raw`
     if (key !== name && names.has(key)) continue
     entries.push([key, opaque.includes(key) ? value : convert(value, opaque)])
   }
@@ -45,8 +45,8 @@ function camelCase(name: string): string {
 
 /** Converts keys to snake case, without undefined fields. */
 export function bodyOf(input: object): Record<string, unknown> {
-  const given = Object.entries(input).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(given.map(([name, value]) => [snakeCase(name), encode(value)]))
+  const fields = Object.entries(input).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(fields.map(([name, value]) => [snakeCase(name), encode(value)]))
 }
 
 /** Like `bodyOf`, but returns undefined if the result is empty. */
