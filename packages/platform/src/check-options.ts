@@ -35,7 +35,10 @@ function meets(value: unknown, rule: string): boolean {
   return value !== null && rule.split(' or ').some((kind) => kinds.includes(kind))
 }
 
-/** Formats a value for an error; shows it only if it cannot be a secret: a word where a word is expected, a number where a number is expected. */
+/**
+ * Formats a value for an error. Shows it only if it cannot be a secret: a word where a word is expected, a number where a number is
+ * expected.
+ */
 function formatValue(value: unknown, rule: string): string {
   if (typeof value === 'string' && rule.startsWith("'")) return `'${value}'`
   return typeof value === 'number' && rule in NUMBERS ? String(value) : kindOf(value)

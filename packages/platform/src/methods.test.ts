@@ -173,9 +173,9 @@ describe('requests', () => {
 
   test('misspelled options are rejected before anything is sent', async () => {
     const { platform, received } = scriptedPlatform(() => ({}))
-    expect(() =>
-      platform.databases.create({ name: 'a', group: 'b', sizelimit: '1' } as never),
-    ).toThrow('sizelimit')
+    expect(() => platform.databases.create({ name: 'a', group: 'b', sizelimit: '1' } as never)).toThrow(
+      'sizelimit',
+    )
     expect(() => platform.databases.updateConfiguration('a', { blockRead: true } as never)).toThrow(
       'blockRead',
     )
@@ -401,9 +401,7 @@ describe('readiness', () => {
     const wait = platform.databases.waitUntilReady('db', { signal: stop.signal })
     setTimeout(() => stop.abort('why'), 30)
     await expect(wait).rejects.toMatchObject({ name: 'PlatformError', code: 'ABORTED', cause: 'why' })
-    await expect(platform.databases.waitUntilReady('db', { retry: 1 } as never)).rejects.toThrow(
-      'retry',
-    )
+    await expect(platform.databases.waitUntilReady('db', { retry: 1 } as never)).rejects.toThrow('retry')
   })
 
   test('sends the token if there is one', async () => {
@@ -565,11 +563,9 @@ describe('databaseToken', () => {
   test('requires either a database or a group', async () => {
     const { platform } = tokenService(1)
     expect(() => platform.databaseToken({ ttl: '1h' } as never)).toThrow('either database or group')
-    expect(() => platform.databaseToken({ ttl: '1h', database: 'a', group: 'b' } as never)).toThrow(
-      'either',
+    expect(() => platform.databaseToken({ ttl: '1h', database: 'a', group: 'b' } as never)).toThrow('either')
+    expect(() => platform.databaseToken({ ttl: '1h', database: 'a', expiration: '1h' } as never)).toThrow(
+      'expiration',
     )
-    expect(() =>
-      platform.databaseToken({ ttl: '1h', database: 'a', expiration: '1h' } as never),
-    ).toThrow('expiration')
   })
 })
