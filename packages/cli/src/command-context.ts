@@ -61,6 +61,6 @@ export function styleFor({
   output,
   env,
 }: CommandContext): (style: keyof typeof STYLES, text: string) => string {
-  const isWanted = output.isTTY === true && !env['NO_COLOR'] && env['TERM'] !== 'dumb'
-  return (style, text) => (isWanted ? `\u001b[${STYLES[style]}m${text}\u001b[0m` : text)
+  const supportsStyles = output.isTTY === true && !env['NO_COLOR'] && env['TERM'] !== 'dumb'
+  return (style, text) => (supportsStyles ? `\u001b[${STYLES[style]}m${text}\u001b[0m` : text)
 }

@@ -42,26 +42,26 @@ async function exportFromServer({ values, operands, context }: Input): Promise<v
       : [values.organization]
   const databases = await listAllDatabases(platform, organizations, signal)
   const [name, file] = operands
-  if (values.all !== undefined) return await exportEach(databases, values.all, context)
-  const found = databases.filter((each) => each.name === name)
-  const [only, ...others] = found
+  if (values.all !== undefined) return await exportAll(databases, values.all, context)
+  const matches = databases.filter((database) => database.name === name)
+  const [match, ...others] = matches
   if (file === undefined) throw new UsageError(USAGE)
-  if (only === undefined) throw new Error(`database "${name}" does not exist`)
+  if (match === undefined) throw new Error(`database "${name}" does not exist`)
   if (others.length > 0)
     throw new UsageError(
-      `baton export: choose an organization with --organization: ${found.map(({ organization }) => organization).join(', ')}`,
+      `baton export: choose an organization with --organization: ${matches.map(({ organization }) => organization).join(', ')}`,
     )
-  await exportOnline(only, file, signal)
+  await exportOnline(match, file, signal)
   await print(context, `exported ${name} to ${file}\n`)
 }
 
 /** Exports all databases, even if some fail. @throws Error that names those that failed */
-async function exportEach(
+async function exportAll(
   databases: readonly RemoteDatabase[],
   folder: string,
   context: Input['context'],
 ): Promise<void> {
-  const failed: string[] = []
+  const failures: string[] = []
   for (const database of databases) {
     const name = `${database.organization}/${database.name}`
     try {
@@ -70,11 +70,11 @@ async function exportEach(
       await print(context, `exported ${name} to ${file}\n`)
     } catch (error) {
       context.signal.throwIfAborted()
-      failed.push(`${name}: ${(error as Error).message}`)
+      failures.push(`${name}: ${(error as Error).message}`)
     }
   }
-  if (failed.length > 0)
+  if (failures.length > 0)
     throw new Error(
-      `${failed.length} of ${databases.length} databases were not exported:\n${failed.join('\n')}`,
+      `${failures.length} of ${databases.length} databases were not exported:\n${failures.join('\n')}`,
     )
 }

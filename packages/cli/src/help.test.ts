@@ -10,9 +10,9 @@ const MARK = '<!-- the commands -->\n'
 test('the page lists every command with its options', () => {
   const page = readFileSync(PAGE, 'utf8')
   const head = page.slice(0, page.indexOf(MARK) + MARK.length)
-  const whole = `${head}\n${commandPage()}`
-  if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(PAGE, whole)
-  expect(readFileSync(PAGE, 'utf8')).toBe(whole)
+  const expectedPage = `${head}\n${commandPage()}`
+  if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(PAGE, expectedPage)
+  expect(readFileSync(PAGE, 'utf8')).toBe(expectedPage)
 })
 
 test('the overview lists every command, and the help of a command every option, in lines that fit', () => {

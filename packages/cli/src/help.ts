@@ -66,7 +66,7 @@ function wrap(text: string, indent: number): string {
       line = word
     } else line = line === '' ? word : `${line} ${word}`
   }
-  return [...lines, line].map((each) => ' '.repeat(indent) + each).join('\n')
+  return [...lines, line].map((wrapped) => ' '.repeat(indent) + wrapped).join('\n')
 }
 
 /** Returns the page of the documentation about the command. */
@@ -74,7 +74,7 @@ export function commandPage(): string {
   const sections = COMMANDS.map((command) => {
     const { words, summary, details, options } = command
     const rows = Object.entries(options).map(
-      ([name, spec]) => `| \`${cell(optionUsage(name, spec))}\` | ${cell(spec.help)} |`,
+      ([name, spec]) => `| \`${escapeCell(optionUsage(name, spec))}\` | ${escapeCell(spec.help)} |`,
     )
     return [
       `## baton ${words.join(' ')}`,
@@ -83,8 +83,8 @@ export function commandPage(): string {
       ...(rows.length > 0 ? [['| option | |', '|---|---|', ...rows].join('\n')] : []),
     ].join('\n\n')
   })
-  const codes = EXIT_CODES.map(([code, meaning]) => `| ${code} | ${cell(meaning)} |`)
+  const codes = EXIT_CODES.map(([code, meaning]) => `| ${code} | ${escapeCell(meaning)} |`)
   return `${[...sections, ['## Exit codes', '', '| code | |', '|---|---|', ...codes].join('\n')].join('\n\n')}\n`
 }
 
-const cell = (text: string): string => text.replaceAll('|', '\\|')
+const escapeCell = (text: string): string => text.replaceAll('|', '\\|')

@@ -45,19 +45,19 @@ export async function runQuery(
         if (incomplete !== undefined) break
         rows.push(cells)
       }
-      throw new RolledBack()
+      throw new Rollback()
     },
     { mode: 'deferred' },
   )
   await read.catch((error: unknown) => {
-    if (!(error instanceof RolledBack)) throw error
+    if (!(error instanceof Rollback)) throw error
   })
   const names = columns.map(({ name }) => name)
   return incomplete === undefined ? { columns: names, rows } : { columns: names, rows, incomplete }
 }
 
 /** Thrown in a transaction so that it is rolled back. */
-class RolledBack extends Error {}
+class Rollback extends Error {}
 
 /** Returns the values of a row for JSON: integers beyond 2^53 and infinities as text, blobs as base64, long values truncated. */
 const cellsOf = (row: ArrayRow): unknown[] => Array.from(row, cellOf)
