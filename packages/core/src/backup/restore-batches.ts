@@ -53,7 +53,10 @@ class DumpTranslator {
   isOpen = false
   readonly #virtualTables: string[] = []
 
-  /** @returns no statements if the batch itself replaces this one @throws ProtocolError for a statement that a complete dump never contains */
+  /**
+   * @returns no statements if the batch itself replaces this one
+   * @throws ProtocolError for a statement that a complete dump never contains
+   */
   translate(sql: string): string[] {
     const kind = statementKind(sql)
     if (kind === 'rollback') throw new ProtocolError('the script rolls back: the dump had failed')

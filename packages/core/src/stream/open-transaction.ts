@@ -74,7 +74,10 @@ export class OpenTransaction {
     this.#http.events.emit({ type, id: this.id, ...(error && { error }) } as ClientEvent)
   }
 
-  /** Called whenever the stream becomes idle. A statement that follows at once is sent before the timer fires, even if the timer is overdue. */
+  /**
+   * Called whenever the stream becomes idle. A statement that follows at once is sent before the timer fires, even if the timer is
+   * overdue.
+   */
   startTimer(): void {
     this.#idleSince = this.#http.clock.now()
     this.#setTimer()
