@@ -20,7 +20,7 @@ export interface Request {
   readonly isIdempotent?: boolean | undefined
 }
 
-/** Converts an error to a result; null if it remains an error. @param mayHaveRun whether an earlier attempt may have taken effect */
+/** Converts an error to a result; null if it remains an error. @param mayHaveRun whether an earlier attempt may have been applied */
 type Accept<T> = (error: PlatformError, mayHaveRun: boolean) => T | null
 
 /** Sends a request and reads its response. */
@@ -51,7 +51,7 @@ class Call {
   #token = ''
   /** Whether the current attempt may have arrived. */
   #isSent = false
-  /** Whether an earlier attempt may have taken effect. */
+  /** Whether an earlier attempt may have been applied. */
   #mayHaveRun = false
 
   constructor(config: ResolvedConfig, request: Request, options: PlatformCallOptions) {
