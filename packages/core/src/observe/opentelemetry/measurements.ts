@@ -22,12 +22,12 @@ export class Measurements {
     })
   }
 
-  recordSuccess(seconds: number, rows: number, attributes: Attributes): void {
+  succeeded(seconds: number, rows: number, attributes: Attributes): void {
     this.#duration.record(seconds, attributes)
     this.#rows.record(rows, attributes)
   }
 
-  recordFailure(seconds: number, attributes: Attributes): void {
+  failed(seconds: number, attributes: Attributes): void {
     this.#duration.record(seconds, attributes)
   }
 }

@@ -132,10 +132,10 @@ class Reporter {
     const seconds = event.durationMs / 1_000
     if (event.type === 'query:end') {
       span.setAttribute('db.response.returned_rows', event.rows)
-      this.#measurements.recordSuccess(seconds, event.rows, attributes)
+      this.#measurements.succeeded(seconds, event.rows, attributes)
     } else {
       recordError(span, event.error)
-      this.#measurements.recordFailure(seconds, { ...attributes, ...errorAttributes(event.error) })
+      this.#measurements.failed(seconds, { ...attributes, ...errorAttributes(event.error) })
     }
     span.end()
   }
