@@ -36,7 +36,7 @@ export interface CommandContext {
 }
 
 /** The command was interrupted with Ctrl-C. The exit code is 130. */
-export class Interrupted extends Error {}
+export class InterruptedError extends Error {}
 
 /** The reader of the output was closed, for example by `head`. Not an error. */
 export class BrokenPipe extends Error {}

@@ -2,7 +2,7 @@ import { type CommandInput, print } from './command-context.ts'
 import { loadServer } from './load-server.ts'
 import { backupFile, exportOnline, listAllDatabases, type RemoteDatabase } from './online-export.ts'
 import type { EXPORT_OPTIONS } from './option-table.ts'
-import { platformOf } from './platform-api.ts'
+import { createAccountClient } from './platform-api.ts'
 import { UsageError } from './usage-error.ts'
 
 type Input = CommandInput<typeof EXPORT_OPTIONS>
@@ -35,7 +35,7 @@ async function exportOffline(name: string, file: string, directory: string): Pro
 
 async function exportFromServer({ values, operands, context }: Input): Promise<void> {
   const { signal } = context
-  const platform = platformOf(values, context)
+  const platform = createAccountClient(values, context)
   const organizations =
     values.organization === undefined
       ? (await platform.organizations.list({ signal })).map(({ slug }) => slug)

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { COMMANDS } from './command-table.ts'
-import { commandPage, helpOf, overview } from './help.ts'
+import { commandPage, formatHelp, overview } from './help.ts'
 
 const PAGE = new URL('../docs/command.md', import.meta.url)
 const MARK = '<!-- the commands -->\n'
@@ -17,7 +17,7 @@ test('the page lists every command with its options', () => {
 
 test('the overview lists every command, and the help of a command every option, in lines that fit', () => {
   for (const command of COMMANDS) {
-    const help = helpOf(command)
+    const help = formatHelp(command)
     expect(overview()).toContain(`baton ${command.words.join(' ')}`)
     for (const name of Object.keys(command.options)) expect(help).toContain(`--${name}`)
     for (const line of `${help}${overview()}`.split('\n')) expect(line.length).toBeLessThanOrEqual(110)

@@ -4,11 +4,11 @@ import {
   type Command,
   type CommandContext,
   type CommandInput,
-  Interrupted,
+  InterruptedError,
 } from './command-context.ts'
 import { COMMANDS } from './command-table.ts'
 import { describeError } from './describe-error.ts'
-import { helpOf, overview, usageOf } from './help.ts'
+import { formatHelp, formatUsage, overview } from './help.ts'
 import { PACKAGE_VERSION } from './package-version.ts'
 import { unknownOption } from './unknown-option.ts'
 import { UsageError } from './usage-error.ts'
@@ -19,7 +19,7 @@ import { UsageError } from './usage-error.ts'
  */
 export async function main(args: readonly string[]): Promise<number> {
   const controller = new AbortController()
-  const interrupt = (): void => controller.abort(new Interrupted())
+  const interrupt = (): void => controller.abort(new InterruptedError())
   process.once('SIGINT', interrupt)
   process.stdout.on('error', (error: NodeJS.ErrnoException) =>
     controller.abort(error.code === 'EPIPE' ? new BrokenPipe() : error),
@@ -31,7 +31,7 @@ export async function main(args: readonly string[]): Promise<number> {
   } catch (error) {
     const cause = firstCause(error)
     if (cause instanceof BrokenPipe) return 0
-    if (cause instanceof Interrupted) return 130
+    if (cause instanceof InterruptedError) return 130
     errors.write(`${describeError(error)}\n`)
     return error instanceof UsageError ? 2 : 1
   } finally {
@@ -47,11 +47,11 @@ async function run(args: readonly string[], context: CommandContext): Promise<vo
   if (first === undefined) throw new UsageError(`${overview()}\nbaton: missing command`)
   if (args.length === 2 && isHelp(args[1])) {
     const group = COMMANDS.filter(({ words }) => words[0] === first)
-    if (group.length > 0) return void output.write(group.map(helpOf).join('\n'))
+    if (group.length > 0) return void output.write(group.map(formatHelp).join('\n'))
   }
   const command = findCommand(args)
   const commandArgs = args.slice(command.words.length)
-  if (commandArgs.some(isHelp)) return void output.write(helpOf(command))
+  if (commandArgs.some(isHelp)) return void output.write(formatHelp(command))
   const input = parse(command, commandArgs)
   const runCommand = await command.load()
   await runCommand({ ...input, context })
@@ -70,7 +70,7 @@ function findCommand(args: readonly string[]): Command {
   if (group.length === 0) throw new UsageError(`unknown command "${first}"; see \`baton --help\``)
   const command = group.find(({ words }) => words.length === 1 || words[1] === second)
   if (command) return command
-  const usages = group.map((candidate) => `  ${usageOf(candidate)}`)
+  const usages = group.map((candidate) => `  ${formatUsage(candidate)}`)
   throw new UsageError(
     `baton ${first}: ${second === undefined ? 'missing command' : `unknown command "${second}"`}\n\n${usages.join('\n')}`,
   )
@@ -90,6 +90,6 @@ function parse(command: Command, args: readonly string[]): Omit<CommandInput, 'c
   } catch (error) {
     const unknown = /^Unknown option '(--?[^']+)'/.exec((error as Error).message)?.[1]
     const message = unknown === undefined ? (error as Error).message : unknownOption(unknown, options)
-    throw new UsageError(`  ${usageOf(command)}\n\n${name}: ${message}`)
+    throw new UsageError(`  ${formatUsage(command)}\n\n${name}: ${message}`)
   }
 }

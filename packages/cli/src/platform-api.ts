@@ -40,7 +40,7 @@ export function accountCommand<Options extends typeof ACCOUNT_OPTIONS>(
     const { operands, context } = input
     // includes the options of the platform API
     const values = input.values as ValuesOf<Options> & ValuesOf<typeof ACCOUNT_OPTIONS>
-    const { json, text } = await action(platformOf(values, context), {
+    const { json, text } = await action(createAccountClient(values, context), {
       values,
       operands,
       signal: context.signal,
@@ -130,7 +130,7 @@ export const fieldRows = (fields: object): string[][] =>
   ])
 
 /** Creates a client for all organizations of the token. @throws UsageError if the URL or the token is missing */
-export function platformOf(
+export function createAccountClient(
   values: Pick<ValuesOf<typeof ACCOUNT_OPTIONS>, 'api-url' | 'token'>,
   { env }: CommandContext,
 ): PlatformClient {

@@ -12,7 +12,7 @@ import { type CommandContext, print, styleFor } from './command-context.ts'
 import { describeError } from './describe-error.ts'
 import { escapeLines } from './escape-controls.ts'
 import { HISTORY_SIZE, historyPath, readHistory, writeHistory } from './history-file.ts'
-import { linesOf, tableOf } from './result-text.ts'
+import { formatLines, formatTable } from './result-text.ts'
 import { isControl, runStatements } from './run-statements.ts'
 import { StatementError } from './statement-error.ts'
 
@@ -183,7 +183,7 @@ class Prompt {
       file: null,
       onResult: async (result) => {
         const { columns, rows, rowsAffected } = result
-        const output = this.#usesLineMode ? linesOf(result) : tableOf(result, style)
+        const output = this.#usesLineMode ? formatLines(result) : formatTable(result, style)
         if (columns.length > 0) await this.#print(`${output}(${count(rows.length)})`)
         else if (rowsAffected > 0) await this.#print(`${count(rowsAffected)} changed`)
       },

@@ -16,7 +16,7 @@ import { type CommandContext, type CommandInput, print, styleFor } from './comma
 import { isTarget, openDatabase, readTarget } from './database-address.ts'
 import type { SQL_OPTIONS } from './option-table.ts'
 import { runPrompt } from './prompt.ts'
-import { jsonOf, tableOf } from './result-text.ts'
+import { formatJson, formatTable } from './result-text.ts'
 import { runStatements } from './run-statements.ts'
 import { StatementError } from './statement-error.ts'
 import { UsageError } from './usage-error.ts'
@@ -85,7 +85,7 @@ async function runAsTables(
       file,
       onResult: async (result) => {
         changedRows += result.rowsAffected
-        const table = tableOf(result, style)
+        const table = formatTable(result, style)
         if (table === '') return
         await print(context, tableCount > 0 ? `\n${table}` : table)
         tableCount += 1
@@ -104,7 +104,10 @@ async function runAsJson(
   const { signal } = context
   const printRows = async ({ columns, rows }: ResultSet<ArrayRow>): Promise<void> => {
     for (const row of rows)
-      await print(context, jsonOf(Object.fromEntries(columns.map((name, at) => [name, row[at] as Value]))))
+      await print(
+        context,
+        formatJson(Object.fromEntries(columns.map((name, at) => [name, row[at] as Value]))),
+      )
   }
   await withStream(db, async (stream) => {
     for (const statement of statements) {
@@ -115,7 +118,7 @@ async function runAsJson(
       // streamed without a limit, because a whole result has a maximum size
       try {
         for await (const row of readRows(stream, statement.sql, [], { signal }))
-          await print(context, jsonOf(row))
+          await print(context, formatJson(row))
       } catch (error) {
         throw error instanceof SqlError ? new StatementError(error, statement, file) : error
       }

@@ -14,7 +14,7 @@ export function openClient<C>(
   source: string | URL | Client | (C & Connection),
   config: C | undefined,
 ): [Client, C | undefined] {
-  const [client, drizzleConfig] = clientOf(source, config)
+  const [client, drizzleConfig] = resolveClient(source, config)
   if (client.intMode === 'string')
     throw new TypeError(
       "intMode: 'string' cannot be used with Drizzle, whose columns read numbers: omit it, and declare large integers with int64()",
@@ -22,7 +22,7 @@ export function openClient<C>(
   return [client, drizzleConfig]
 }
 
-function clientOf<C>(
+function resolveClient<C>(
   source: string | URL | Client | (C & Connection),
   config: C | undefined,
 ): [Client, C | undefined] {

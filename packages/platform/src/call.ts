@@ -1,6 +1,6 @@
 import type { AttemptEvent, PlatformCallOptions, ResolvedConfig } from './config.ts'
 import { type Query, queryText } from './path.ts'
-import { type Answered, callOf, type PlatformCall, type PlatformResponse } from './platform-call.ts'
+import { type CallResult, type PlatformCall, type PlatformResponse, toPlatformCall } from './platform-call.ts'
 import { PlatformError, type PlatformErrorDetails } from './platform-error.ts'
 import type { ParsedResponse, Reader } from './readers.ts'
 import { hintFor, readRejection, requestIdOf } from './rejection.ts'
@@ -30,7 +30,7 @@ export const call = <T>(
   options: PlatformCallOptions,
   read: Reader<T>,
   accept: Accept<T> = () => null,
-): PlatformCall<T> => callOf(new Call(config, request, options).run(read, accept))
+): PlatformCall<T> => toPlatformCall(new Call(config, request, options).run(read, accept))
 
 /** Maximum length of the response text that an error keeps. */
 const ERROR_TEXT_LENGTH = 4_096
@@ -69,7 +69,7 @@ class Call {
     })
   }
 
-  async run<T>(read: Reader<T>, accept: Accept<T>): Promise<Answered<T>> {
+  async run<T>(read: Reader<T>, accept: Accept<T>): Promise<CallResult<T>> {
     try {
       for (;;) {
         this.#attempt += 1

@@ -9,7 +9,7 @@ export interface PlatformResponse {
   readonly attempts: number
 }
 
-export interface Answered<T> {
+export interface CallResult<T> {
   readonly data: T
   readonly response: PlatformResponse
 }
@@ -17,12 +17,12 @@ export interface Answered<T> {
 /** A call in flight: a promise of its data, which also gives access to the response. */
 export interface PlatformCall<T> extends Promise<T> {
   /** Returns the data with status, headers and request id. */
-  withResponse(): Promise<Answered<T>>
+  withResponse(): Promise<CallResult<T>>
 }
 
-export function callOf<T>(result: Promise<Answered<T>>): PlatformCall<T> {
+export function toPlatformCall<T>(result: Promise<CallResult<T>>): PlatformCall<T> {
   const call = result.then(({ data }) => data)
-  const withResponse = (): Promise<Answered<T>> => {
+  const withResponse = (): Promise<CallResult<T>> => {
     call.catch(() => {}) // reported by the promise that is returned here
     return result
   }

@@ -1,5 +1,5 @@
 import type { PlatformError } from './platform-error.ts'
-import { isObject, viewOf } from './view.ts'
+import { isObject, toView } from './view.ts'
 
 /** A successful response. */
 export interface ParsedResponse {
@@ -19,7 +19,7 @@ export const object =
   <T>(key: string, requiredField: string): Reader<T> =>
   ({ body, fail }) => {
     const inner = fieldOf(body, key)
-    const view = viewOf<object>(isObject(inner) ? inner : isObject(body) ? body : {})
+    const view = toView<object>(isObject(inner) ? inner : isObject(body) ? body : {})
     if (!Object.hasOwn(view, requiredField)) throw fail(`has no object "${key}" with "${requiredField}"`)
     return view as T
   }
@@ -29,7 +29,7 @@ export const bodyObject =
   <T>(): Reader<T> =>
   ({ body, fail }) => {
     if (!isObject(body)) throw fail('is not an object')
-    return viewOf<T>(body)
+    return toView<T>(body)
   }
 
 /** Reads the objects of a list under `key`, or of a body that is a list. @param opaque fields whose content is not converted */
@@ -40,7 +40,7 @@ export const list =
     if (!Array.isArray(items)) throw fail(`has no list "${key}"`)
     return items.map((item: unknown) => {
       if (!isObject(item)) throw fail(`has an item in "${key}" that is not an object`)
-      return viewOf<T>(item, opaque)
+      return toView<T>(item, opaque)
     })
   }
 

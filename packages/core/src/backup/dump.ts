@@ -44,12 +44,12 @@ export function dump(db: Client, options: DumpOptions = {}): Dump {
     return readDump(db, optionsCopy)
   }
   return {
-    [Symbol.asyncIterator]: () => statementsOf(parts()),
-    bytes: () => streamOf(parts()),
+    [Symbol.asyncIterator]: () => toStatements(parts()),
+    bytes: () => toStream(parts()),
   }
 }
 
-async function* statementsOf(
+async function* toStatements(
   parts: AsyncGenerator<Uint8Array, void, undefined>,
 ): AsyncGenerator<string, void, undefined> {
   try {
@@ -96,7 +96,7 @@ const START = 'PRAGMA foreign_keys=OFF;'
 const isStartOfDump = (text: string): boolean =>
   START.startsWith(text.slice(0, START.length)) || text.startsWith(START)
 
-function streamOf(parts: AsyncGenerator<Uint8Array, void, undefined>): ReadableStream<Uint8Array> {
+function toStream(parts: AsyncGenerator<Uint8Array, void, undefined>): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { batchesOf, type RestoreBatch } from './restore-batches.ts'
+import { type RestoreBatch, splitIntoBatches } from './restore-batches.ts'
 
 const readBatches = async (script: string): Promise<RestoreBatch[]> => {
   const batches: RestoreBatch[] = []
-  for await (const batch of batchesOf(script)) batches.push(batch)
+  for await (const batch of splitIntoBatches(script)) batches.push(batch)
   return batches
 }
 const translate = async (script: string): Promise<string[]> =>

@@ -21,7 +21,7 @@ export interface RestoreBatch {
  * Divides a dump into batches, each a transaction, and translates its statements into ones that a server accepts from clients.
  * @throws ProtocolError for a source that is truncated or rolls back
  */
-export async function* batchesOf(source: ScriptSource): AsyncGenerator<RestoreBatch, void, undefined> {
+export async function* splitIntoBatches(source: ScriptSource): AsyncGenerator<RestoreBatch, void, undefined> {
   const translator = new DumpTranslator()
   /** The last full batch; not yielded until it is known whether another follows. */
   let pending: RestoreBatch | null = null
@@ -115,12 +115,12 @@ function withReadableValues(sql: string): string {
   if (head === undefined) return sql
   const values = sql.slice(head.length).replace(VALUE, (value) => {
     if (!value.startsWith("'")) return '9e999'
-    return value.includes('\0') ? `CAST(X'${hexOf(unquote(value))}' AS TEXT)` : value
+    return value.includes('\0') ? `CAST(X'${toHex(unquote(value))}' AS TEXT)` : value
   })
   return head + values
 }
 
-const hexOf = (text: string): string =>
+const toHex = (text: string): string =>
   Array.from(new TextEncoder().encode(text), (byte) => byte.toString(16).padStart(2, '0')).join('')
 
 /** Unquotes a string or an identifier. */

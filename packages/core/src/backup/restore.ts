@@ -11,7 +11,7 @@ import type { Lifetime } from '../http/lifetime.ts'
 import { backoffMs } from '../http/retry.ts'
 import type { CallOptions } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
-import { batchesOf, type RestoreBatch } from './restore-batches.ts'
+import { type RestoreBatch, splitIntoBatches } from './restore-batches.ts'
 import type { ScriptSource } from './statement-reader.ts'
 
 /** Progress of a restore. */
@@ -59,7 +59,7 @@ export async function restore(
   const state = new Restore(db, { signal, timeoutMs })
   try {
     if (resume) await state.resumeFromCheckpoint()
-    for await (const batch of batchesOf(source)) {
+    for await (const batch of splitIntoBatches(source)) {
       if (await state.apply(batch)) onProgress?.(state.progress)
     }
     await state.finish()

@@ -24,7 +24,7 @@ export async function* readStatements(
   let text = ''
   /** Length at which the buffer is scanned again; otherwise a long statement would be scanned again with each chunk. */
   let scanLength = CHUNK_LENGTH
-  for await (const piece of piecesOf(source)) {
+  for await (const piece of toPieces(source)) {
     text += typeof piece === 'string' ? piece : decode(decoder, piece)
     if (text.length < scanLength) continue
     const end = yield* completeStatements(text)
@@ -68,7 +68,7 @@ function isBlank(text: string): boolean {
   }
 }
 
-function piecesOf(source: ScriptSource): Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array> {
+function toPieces(source: ScriptSource): Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array> {
   if (typeof source === 'string') return [source]
   if (Symbol.asyncIterator in source || Symbol.iterator in source) return source
   return readStream(source)

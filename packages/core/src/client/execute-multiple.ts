@@ -3,7 +3,7 @@ import { SqlError, withOutcome } from '../base/errors.ts'
 import { SCRIPT_REQUEST_LENGTH } from '../base/limits.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import type { CallOptions } from '../options.ts'
-import { partsOf, type ScriptPart, type ScriptStatement, splitStatements } from '../sql/script.ts'
+import { type ScriptPart, type ScriptStatement, splitIntoParts, splitStatements } from '../sql/script.ts'
 import { statementKind } from '../sql/statement-kind.ts'
 import { ServerStream } from '../stream/server-stream.ts'
 import { type Client, httpOf } from './client.ts'
@@ -25,7 +25,7 @@ export async function executeMultiple(
 ): Promise<void> {
   checkOptions(callOptions, CALL_OPTIONS)
   const options = { ...callOptions }
-  const parts = partsOf(splitStatements(script))
+  const parts = splitIntoParts(splitStatements(script))
   const http = httpOf(db)
   http.lifetime.begin()
   const stream = new Stream(new ServerStream(http, true))
@@ -61,7 +61,7 @@ async function runEach(
   onApplied: (statements: readonly ScriptStatement[]) => void,
 ): Promise<void> {
   let position = offset
-  for (const chunk of chunksOf(statements)) {
+  for (const chunk of splitIntoChunks(statements)) {
     try {
       await stream.chain(chunk, options)
     } catch (error) {
@@ -85,7 +85,7 @@ async function runTransaction(
 ): Promise<void> {
   stream.begin(begin.sql)
   let position = offset
-  for (const chunk of chunksOf(statements)) {
+  for (const chunk of splitIntoChunks(statements)) {
     try {
       await stream.batch(chunk, options)
     } catch (error) {
@@ -111,7 +111,7 @@ async function locate(
   return withCallerStack(withPosition(located, chunk, offset), chunk)
 }
 
-function* chunksOf(statements: readonly ScriptStatement[]): Generator<ScriptStatement[]> {
+function* splitIntoChunks(statements: readonly ScriptStatement[]): Generator<ScriptStatement[]> {
   let chunk: ScriptStatement[] = []
   let length = 0
   for (const statement of statements) {

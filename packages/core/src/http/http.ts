@@ -219,7 +219,7 @@ export class Http {
     const probe = pipelineBody([`{"type":"execute","stmt":${PROBE.json}}`, CLOSE])
     const options = { deadline: this.deadline(REPLICA_WAIT_MS), limiter: null, policy: CONTINUE }
     return replicationIndexOf(
-      valueOf(await this.exchange('/v2/pipeline', () => probe, options, decodePipeline)),
+      unwrap(await this.exchange('/v2/pipeline', () => probe, options, decodePipeline)),
     )
   }
 
@@ -279,7 +279,7 @@ const INDEX_RESET = Symbol('index reset')
 export const UNUSUAL_ERROR = /"message":"(?!SQL(?!.+`conc)|Re|Transaction t|Op|Ar)/i
 
 /** Returns the value of a request. @throws its error */
-export function valueOf<R>(result: SendResult<R>): R {
+export function unwrap<R>(result: SendResult<R>): R {
   if (!result.isOk) throw result.error
   return result.value
 }

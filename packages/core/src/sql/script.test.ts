@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { partsOf, splitStatements } from './script.ts'
+import { splitIntoParts, splitStatements } from './script.ts'
 
 const textsOf = (script: string): string[] => splitStatements(script).map(({ sql }) => sql)
 
@@ -113,9 +113,9 @@ describe('splitStatements', () => {
   })
 })
 
-describe('partsOf', () => {
+describe('splitIntoParts', () => {
   const shape = (script: string) =>
-    partsOf(splitStatements(script)).map(({ transaction, statements, offset }) => [
+    splitIntoParts(splitStatements(script)).map(({ transaction, statements, offset }) => [
       transaction?.end ?? null,
       statements.map(({ sql }) => sql).join(),
       offset,

@@ -85,7 +85,7 @@ function unterminatedError({ line, column }: { line: number; column: number }, k
 
 /** Consecutive statements of a script that belong together. */
 export interface ScriptPart {
-  /** BEGIN and the end of a transaction; null for statements that take effect individually. */
+  /** BEGIN and the end of a transaction; null for statements that are committed individually. */
   readonly transaction: { readonly begin: ScriptStatement; readonly end: 'commit' | 'rollback' } | null
   readonly statements: readonly ScriptStatement[]
   /** Number of its first statement in the script. */
@@ -93,7 +93,7 @@ export interface ScriptPart {
 }
 
 /** Divides a script into transactions and other statements. @throws SyntaxError if BEGIN and its end do not match */
-export function partsOf(statements: readonly ScriptStatement[]): ScriptPart[] {
+export function splitIntoParts(statements: readonly ScriptStatement[]): ScriptPart[] {
   const parts: ScriptPart[] = []
   let openBegin: ScriptStatement | null = null
   let from = 0

@@ -1,5 +1,5 @@
 import { HttpError, SqlError } from '../base/errors.ts'
-import { errorTextOf } from '../http/response-body.ts'
+import { readErrorText } from '../http/response-body.ts'
 import type { Exchange, TransportBody, TransportHead } from '../transport/transport.ts'
 
 export type Line = IteratorResult<string, void>
@@ -21,8 +21,8 @@ export interface CursorExchange extends Exchange<Opening> {
 /** Reads the first lines of a response. */
 export function openCursor(exchange: Exchange<TransportBody>): CursorExchange {
   const readOpening = async ({ parts, ...head }: TransportBody): Promise<Opening> => {
-    if (head.status !== 200) return { ...head, lines: null, first: [], text: await errorTextOf(parts) }
-    const lines = linesOf(parts)
+    if (head.status !== 200) return { ...head, lines: null, first: [], text: await readErrorText(parts) }
+    const lines = readLines(parts)
     return { ...head, lines, first: [await lines.next()], text: '' }
   }
   const head = exchange.response.then(readOpening)
@@ -53,7 +53,7 @@ export function rejectionError(
   return new HttpError(status, url, text, retryAfter)
 }
 
-async function* linesOf(parts: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
+async function* readLines(parts: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder()
   // a row may arrive in many parts; each part is searched only once
   let partialLine: string[] = []

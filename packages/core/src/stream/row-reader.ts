@@ -3,7 +3,7 @@ import type { WireColumn, WireError, WireValue } from '../base/wire.ts'
 import { V3_GUARD } from '../codec/batch.ts'
 import { type ArrayRow, type ObjectRow, rowDecoder } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
-import { type Http, UNUSUAL_ERROR, urlOf, valueOf } from '../http/http.ts'
+import { type Http, UNUSUAL_ERROR, unwrap, urlOf } from '../http/http.ts'
 import { openObservedBody } from '../http/observed-body.ts'
 import type { StatementOptions } from '../options.ts'
 import { areReadOnly, type Cursor, type QueuedCall } from '../request/queued-call.ts'
@@ -310,7 +310,7 @@ export class RowReader implements Cursor {
       const code = this.#inTransaction ? 'TRANSACTION_LOST' : 'STREAM_LOST'
       this.#stream.markLost(code, 'the server dropped the stream', result.error)
     }
-    return valueOf(result)
+    return unwrap(result)
   }
 
   /** Executes the statement and reads its whole result, from a server without cursors. */
@@ -332,7 +332,7 @@ export class RowReader implements Cursor {
     ])
     this.#isSent = true
     const mayHoldLock = request.needsWriteLock || transaction.holdsLock
-    const [streamResult] = valueOf(
+    const [streamResult] = unwrap(
       await connection.send(request, false, { mayHoldLock, permit: transaction.permit }),
     )
     request.settle(streamResult, { intMode: http.config.intMode, rowids: connection.rowids, markLost })

@@ -47,7 +47,7 @@ function start(config: Partial<ClientConfig> = {}) {
         new Promise((resolve) => {
           requests.push(
             scriptedRequest(body, requests.length, (status, text, end = Promise.resolve()) =>
-              resolve({ status, text: async () => text, body: bodyOf(text, end) }),
+              resolve({ status, text: async () => text, body: createBody(text, end) }),
             ),
           )
         }),
@@ -87,7 +87,7 @@ async function* linesUntil(text: string, end: Promise<string | void>): AsyncGene
   yield encoder.encode((await end) ?? '')
 }
 
-const bodyOf = (text: string, end: Promise<string | void>): ReadableStream<Uint8Array> =>
+const createBody = (text: string, end: Promise<string | void>): ReadableStream<Uint8Array> =>
   ReadableStream.from(linesUntil(text, end))
 
 function scriptedRequest(
@@ -947,7 +947,7 @@ test('the connection of a cursor that is aborted between rows is dropped at once
       return {
         status: 200,
         text: async () => '',
-        body: bodyOf(lines.map((line) => `${line}\n`).join(''), new Promise(() => {})),
+        body: createBody(lines.map((line) => `${line}\n`).join(''), new Promise(() => {})),
       }
     },
   })

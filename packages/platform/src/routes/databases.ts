@@ -1,12 +1,12 @@
 import type { PlatformCallOptions, ResolvedConfig } from '../config.ts'
 import { ensure } from '../ensure.ts'
 import type * as models from '../models.ts'
-import { callOf } from '../platform-call.ts'
+import { toPlatformCall } from '../platform-call.ts'
 import { bodyObject, fieldOf, list, noResult, object, type ParsedResponse, text } from '../readers.ts'
 import { type WaitUntilReadyOptions, waitForDatabase } from '../readiness.ts'
 import { checkedBody, type PagedOptions, pathOf, type Routes, sendNothing } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
-import { bodyOrNone, isObject, viewOf, withRaw } from '../view.ts'
+import { bodyOrNone, isObject, toView, withRaw } from '../view.ts'
 
 /** Source of the rows of a new database. */
 export interface DatabaseSeed {
@@ -102,7 +102,7 @@ export const TOKEN_INPUT = {
 export function withTotal(usage: models.DatabaseUsage): models.DatabaseUsage {
   const { raw } = usage
   const total = raw['total'] ?? raw['usage']
-  return withRaw({ ...usage, total: isObject(total) ? viewOf(total) : null }, raw)
+  return withRaw({ ...usage, total: isObject(total) ? toView(total) : null }, raw)
 }
 
 const formatTime = (time: Date | string | undefined): string | undefined =>
@@ -213,7 +213,7 @@ export interface Databases extends ReturnType<typeof databaseRoutes> {
   waitUntilReady(database: string | models.CreatedDatabase, options?: WaitUntilReadyOptions): Promise<void>
 }
 
-export function databasesOf(config: ResolvedConfig, routes: Routes): Databases {
+export function buildDatabases(config: ResolvedConfig, routes: Routes): Databases {
   const methods = databaseRoutes(routes)
   const { create, get } = methods
   const waitIfRequested = async (
@@ -226,7 +226,7 @@ export function databasesOf(config: ResolvedConfig, routes: Routes): Databases {
     ...methods,
     create(database, options = {}) {
       const creation = create(database, options).withResponse()
-      return callOf(
+      return toPlatformCall(
         creation.then((result) => waitIfRequested(result.data.hostname, options).then(() => result)),
       )
     },

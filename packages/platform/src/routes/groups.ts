@@ -1,7 +1,7 @@
 import type { PlatformCallOptions, ResolvedConfig } from '../config.ts'
 import { ensure } from '../ensure.ts'
 import type { Group, GroupConfiguration, Optional } from '../models.ts'
-import { callOf } from '../platform-call.ts'
+import { toPlatformCall } from '../platform-call.ts'
 import { bodyObject, list, noResult, object, text } from '../readers.ts'
 import { checkedBody, pathOf, type Routes, sendNothing } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
@@ -86,7 +86,7 @@ export interface Groups extends ReturnType<typeof groupRoutes> {
   ): Promise<{ readonly created: boolean; readonly group: Group }>
 }
 
-export function groupsOf(config: ResolvedConfig, routes: Routes): Groups {
+export function buildGroups(config: ResolvedConfig, routes: Routes): Groups {
   const methods = groupRoutes(routes)
   // the service responds when a new location is ready
   const waitForLocation = routes.route(`GET ${GROUP_PATH}/locations/{location}/wait`, noResult)
@@ -97,7 +97,7 @@ export function groupsOf(config: ResolvedConfig, routes: Routes): Groups {
       const { wait, ...callOptions } = options
       if (!wait) return call
       const waitUntilReady = async (): Promise<void> => await waitForLocation(name, location, callOptions)
-      return callOf(call.withResponse().then((result) => waitUntilReady().then(() => result)))
+      return toPlatformCall(call.withResponse().then((result) => waitUntilReady().then(() => result)))
     },
     async ensure(group, options = {}) {
       bodyOfGroup(group) // checked even if there is nothing to create
