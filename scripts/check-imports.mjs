@@ -33,8 +33,8 @@ const files = globSync('{packages,internal}/*/src/**/*.ts').map((file) => file.r
 const sources = files.filter((file) => !file.endsWith('.test.ts'))
 const graph = new Map(files.map((file) => [file, importsOf(file)]))
 const problems = [
-  ...cycles(),
-  ...sources.flatMap((file) => graph.get(file).flatMap(forbiddenImportsOf(file))),
+  ...findCycles(),
+  ...sources.flatMap((file) => graph.get(file).flatMap(findForbiddenImports(file))),
 ]
 for (const problem of problems) console.error(problem)
 process.exitCode = problems.length === 0 ? 0 : 1
@@ -47,24 +47,24 @@ function importsOf(file) {
 }
 
 /** Returns a message for each import that closes a cycle. */
-function cycles() {
-  const found = []
-  const done = new Set()
+function findCycles() {
+  const messages = []
+  const visited = new Set()
   const path = []
   const visit = (file) => {
-    if (done.has(file)) return
+    if (visited.has(file)) return
     const at = path.indexOf(file)
     if (at >= 0) {
-      found.push(`import cycle: ${[...path.slice(at), file].join(' -> ')}`)
+      messages.push(`import cycle: ${[...path.slice(at), file].join(' -> ')}`)
       return
     }
     path.push(file)
     for (const next of graph.get(file) ?? []) visit(next)
     path.pop()
-    done.add(file)
+    visited.add(file)
   }
   for (const file of sources) visit(file)
-  return found
+  return messages
 }
 
 function packageOf(path) {
@@ -72,7 +72,7 @@ function packageOf(path) {
 }
 
 /** Returns a function that returns an error message for each path that the file must not import. */
-function forbiddenImportsOf(file) {
+function findForbiddenImports(file) {
   return (path) => {
     if (packageOf(path) !== packageOf(file)) return [`${file} imports ${path}, which is in another package`]
     if (path.startsWith(EMBEDDED) && !file.startsWith(EMBEDDED) && file !== CREATE_BACKEND)

@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs'
 
 const files = ['package.json', '../../SECURITY.md']
-const unready = files.filter((file) => /repository\.invalid/.test(readFileSync(file, 'utf8')))
-if (unready.length > 0) {
+const filesWithPlaceholder = files.filter((file) => /repository\.invalid/.test(readFileSync(file, 'utf8')))
+if (filesWithPlaceholder.length > 0) {
   console.error(
-    `${unready.join(' and ')}: replace the placeholder https://repository.invalid/baton with the address of the repository, in package.json of every package and in SECURITY.md.`,
+    `${filesWithPlaceholder.join(' and ')}: replace the placeholder https://repository.invalid/baton with the address of the repository, in package.json of every package and in SECURITY.md.`,
   )
   process.exit(1)
 }

@@ -34,18 +34,18 @@ const STEPS = [
   ['size', process.execPath, ['scripts/size.mjs']],
 ]
 
-const only = process.argv.slice(2)
-const failed = []
+const requestedSteps = process.argv.slice(2)
+const failedSteps = []
 for (const [name, command, args] of STEPS) {
-  if (only.length > 0 && !only.includes(name)) continue
-  const started = performance.now()
+  if (requestedSteps.length > 0 && !requestedSteps.includes(name)) continue
+  const startedAt = performance.now()
   const { status } = spawnSync(command, args, { stdio: 'inherit' })
   console.log(
-    `${status === 0 ? 'ok    ' : 'FAILED'} ${name} (${((performance.now() - started) / 1000).toFixed(1)} s)`,
+    `${status === 0 ? 'ok    ' : 'FAILED'} ${name} (${((performance.now() - startedAt) / 1000).toFixed(1)} s)`,
   )
-  if (status !== 0) failed.push(name)
+  if (status !== 0) failedSteps.push(name)
 }
-if (failed.length > 0) {
-  console.error(`check failed: ${failed.join(', ')}`)
+if (failedSteps.length > 0) {
+  console.error(`check failed: ${failedSteps.join(', ')}`)
   process.exit(1)
 }

@@ -5,12 +5,12 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
 const { exports } = JSON.parse(readFileSync('package.json', 'utf8'))
-const written = new Set()
+const copied = new Set()
 
 /** Copies a declaration file, and those that it imports by relative paths. */
 function copyTypes(path) {
-  if (written.has(path)) return
-  written.add(path)
+  if (copied.has(path)) return
+  copied.add(path)
   const text = readFileSync(`${path}.d.ts`, 'utf8')
   const copy = text.replace(/(?<=from\s*")(\.{1,2}\/[^"]*)\.js(?=")/g, (_, imported) => {
     copyTypes(join(dirname(path), imported))

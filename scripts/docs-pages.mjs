@@ -9,11 +9,15 @@ const LISTED = GROUPS.map(({ title, pages }) => ({
   pages: pages.filter(({ about }) => about !== undefined),
 }))
 
-const problems = [...missingOrTwice(), ...outOfDate('llms.txt', llms), ...outOfDate('README.md', readme)]
+const problems = [
+  ...findMissingOrDuplicate(),
+  ...findOutdated('llms.txt', updateLlms),
+  ...findOutdated('README.md', updateReadme),
+]
 for (const problem of problems) console.error(problem)
 process.exitCode = problems.length === 0 ? 0 : 1
 
-function missingOrTwice() {
+function findMissingOrDuplicate() {
   const files = [...globSync(PAGES), 'docs/decisions/README.md'].map((file) => file.replaceAll('\\', '/'))
   const listed = GROUPS.flatMap(({ pages }) => pages.map(({ from }) => from))
   return [
@@ -27,18 +31,18 @@ function missingOrTwice() {
   ]
 }
 
-function outOfDate(file, change) {
+function findOutdated(file, change) {
   const text = readFileSync(file, 'utf8')
-  const wanted = change(text)
-  if (text === wanted) return []
+  const expected = change(text)
+  if (text === expected) return []
   if (!process.argv.includes('--write'))
     return [`${file} differs from site/pages.mjs: run npm run docs:pages`]
-  writeFileSync(file, wanted)
+  writeFileSync(file, expected)
   return []
 }
 
 /** Replaces the list: everything from the first section on. */
-function llms(text) {
+function updateLlms(text) {
   const sections = LISTED.map(
     ({ title, pages }) =>
       `## ${title}\n\n${pages.map((page) => `- [${page.title}](${page.from}): ${page.about}\n`).join('')}`,
@@ -47,7 +51,7 @@ function llms(text) {
 }
 
 /** Replaces the list between the two comments, with one line per group. */
-function readme(text) {
+function updateReadme(text) {
   const lines = LISTED.map(({ title, pages }) => {
     const links = pages
       .filter(({ from }) => from !== 'README.md')

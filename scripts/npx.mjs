@@ -27,8 +27,10 @@ export function nodePackage(version) {
   return name === undefined ? null : `${name}@${version}`
 }
 
+/** Matches the variables that npm and pnpm set for the programs they run. */
+const NPM_VARIABLE = /^npm_(config_(?!registry|cache|userconfig)|lifecycle|package|command)/i
+
 /** Returns an environment without the variables that the calling npm or pnpm set, because they would configure the called one. */
 export function withoutNpm(env) {
-  const isFromNpm = /^npm_(config_(?!registry|cache|userconfig)|lifecycle|package|command)/i
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !isFromNpm.test(name)))
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !NPM_VARIABLE.test(name)))
 }

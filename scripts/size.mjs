@@ -47,10 +47,10 @@ for (const { name, entry, limit } of BUDGETS) {
   })
   const [{ contents }] = outputFiles
   const size = gzipSync(contents, { level: 9 }).length
-  const over = size > limit
-  failed ||= over
+  const isOver = size > limit
+  failed ||= isOver
   console.log(
-    `${over ? 'OVER' : 'ok  '} ${size} of ${limit} bytes gzip (${contents.length} minified): ${name}`,
+    `${isOver ? 'OVER' : 'ok  '} ${size} of ${limit} bytes gzip (${contents.length} minified): ${name}`,
   )
 }
 

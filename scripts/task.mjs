@@ -34,10 +34,10 @@ function downloadPnpm() {
 
 if (!isAtLeast(OLDEST))
   fail(`Baton's tools need node ${OLDEST.join('.')} or newer, and this is node ${process.versions.node}.`)
-const given = process.argv.slice(2)
+const args = process.argv.slice(2)
 const isUnderPnpm = isAtLeast(MINIMUM) && (process.env.npm_config_user_agent ?? '').startsWith('pnpm/')
 const [command, ...options] = isUnderPnpm ? ['pnpm'] : downloadPnpm()
-const child = spawn(command, [...options, ...(given[0] === 'pnpm' ? given.slice(1) : ['exec', ...given])], {
+const child = spawn(command, [...options, ...(args[0] === 'pnpm' ? args.slice(1) : ['exec', ...args])], {
   cwd: fileURLToPath(new URL('..', import.meta.url)),
   env: {
     ...(isUnderPnpm ? process.env : withoutNpm(process.env)),

@@ -48,11 +48,11 @@ export class TestRun {
       env.NODE_OPTIONS = `${env.NODE_OPTIONS ?? ''} --import ${DELAYS}`
     const child = spawn(process.execPath, [...VITEST, ...args], { stdio: 'inherit', env })
     const status = await new Promise((resolve) => child.on('close', (code) => resolve(code ?? 1)))
-    const counted = { passed: 0, failed: 0, skipped: 0 }
+    const counts = { passed: 0, failed: 0, skipped: 0 }
     try {
-      return { ...counted, status, ...JSON.parse(readFileSync(this.#summary, 'utf8')) }
+      return { ...counts, status, ...JSON.parse(readFileSync(this.#summary, 'utf8')) }
     } catch {
-      return { ...counted, status } // it exited before writing the summary
+      return { ...counts, status } // it exited before writing the summary
     }
   }
 

@@ -27,27 +27,27 @@ const PARTS = {
 }
 
 /** Projects that take as long as all others together, and are rarely the only ones that fail. */
-const LEFT_OUT = {
+const EXCLUDED = {
   text: 'the packed packages, and other versions of Kysely and Drizzle (npm test -- --all)',
   projects: ['packages', '*-kysely-*', '*-drizzle-*'],
 }
 
 /** @returns the arguments of vitest */
 function vitestArguments([first, ...rest]) {
-  if (first === undefined) return LEFT_OUT.projects.flatMap((name) => ['--project', `!${name}`])
+  if (first === undefined) return EXCLUDED.projects.flatMap((name) => ['--project', `!${name}`])
   if (first === '--all' || first === '--all-versions') return rest
   if (!Object.hasOwn(PARTS, first)) return [first, ...rest]
   const { projects, files } = PARTS[first]
   return [...projects.flatMap((name) => ['--project', name]), ...files, ...rest]
 }
 
-const given = process.argv.slice(2)
-if (given.length === 0) process.env.BATON_TEST_LEFT_OUT = LEFT_OUT.text
+const args = process.argv.slice(2)
+if (args.length === 0) process.env.BATON_TEST_LEFT_OUT = EXCLUDED.text
 // before a release, tests every version of Kysely and Drizzle on every server, and runs the suites of other projects
-if (given[0] === '--all-versions') process.env.TEST_RELEASE = '1'
+if (args[0] === '--all-versions') process.env.TEST_RELEASE = '1'
 
 const run = new TestRun()
-let { status, passed, failed, skipped } = await run.vitest(vitestArguments(given))
+let { status, passed, failed, skipped } = await run.vitest(vitestArguments(args))
 const { entries, processes } = await run.end()
 const leftovers = [
   entries.length > 0 &&

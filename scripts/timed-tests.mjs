@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 
 const ALLOWED = 'test/support/no-stall.ts'
 /** Matches a comparison of a time difference, or of a variable with such a name, with a limit. */
-const COMPARED =
+const TIME_COMPARISON =
   /expect(?:\.poll)?\([^\n]*(?:now\(\)|[Ee]lapsed|[Dd]urationMs|AfterMs|[tT]ookMs)[^\n]*\)\s*\.(?:not\.)?toBe(?:Less|Greater)Than(?!OrEqual\(0\)|\(0\))/
 
 const files = execFileSync(
@@ -15,16 +15,16 @@ const files = execFileSync(
     encoding: 'utf8',
   },
 )
-let found = 0
+let violations = 0
 for (const file of files.trim().split('\n')) {
   if (!file.endsWith('.ts') || file === ALLOWED) continue
   if (!file.startsWith('test/') && !file.endsWith('.test.ts')) continue
   // a call may span several lines
   const text = readFileSync(file, 'utf8').replace(/\n\s*(?=\.to)/g, '')
   for (const line of text.split('\n')) {
-    if (!COMPARED.test(line)) continue
-    found += 1
+    if (!TIME_COMPARISON.test(line)) continue
+    violations += 1
     console.log(`${file}: ${line.trim().slice(0, 140)}`)
   }
 }
-process.exit(found > 0 ? 1 : 0)
+process.exit(violations > 0 ? 1 : 0)

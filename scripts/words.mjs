@@ -1,4 +1,4 @@
-// Rejects words in shipped files (sources, docs, READMEs) that non-native readers stumble over, or that have no meaning.
+// Rejects words in shipped files (sources, docs, READMEs) that non-native readers stumble over, or that are vague.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
@@ -9,7 +9,7 @@ const SHIPPED =
 const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
   encoding: 'utf8',
 })
-let found = 0
+let violations = 0
 for (const file of files
   .trim()
   .split('\n')
@@ -17,8 +17,8 @@ for (const file of files
   for (const [at, line] of readFileSync(file, 'utf8').split('\n').entries()) {
     const word = AVOIDED.exec(line)?.[0]
     if (word === undefined) continue
-    found += 1
+    violations += 1
     console.log(`${file}:${at + 1}: "${word}": ${line.trim().slice(0, 160)}`)
   }
 }
-process.exit(found > 0 ? 1 : 0)
+process.exit(violations > 0 ? 1 : 0)

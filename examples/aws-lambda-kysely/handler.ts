@@ -29,8 +29,8 @@ export async function handler({ requestContext, body = '{}' }: Event): Promise<H
   if (requestContext.http.method === 'POST') {
     const { name } = JSON.parse(body) as { name: string }
     try {
-      const added = await db.insertInto('guest').values({ name }).returningAll().executeTakeFirstOrThrow()
-      return { statusCode: 201, body: JSON.stringify(added) }
+      const newGuest = await db.insertInto('guest').values({ name }).returningAll().executeTakeFirstOrThrow()
+      return { statusCode: 201, body: JSON.stringify(newGuest) }
     } catch (error) {
       if (!isUniqueViolation(error)) throw error
       return { statusCode: 409, body: JSON.stringify({ error: 'that name is taken' }) }

@@ -24,9 +24,9 @@ export default {
     try {
       if (request.method === 'POST') {
         const { name } = (await request.json()) as { name: string }
-        const [added] = await db.insert(guest).values({ name }).returning()
+        const [newGuest] = await db.insert(guest).values({ name }).returning()
         const cookie = `${COOKIE}=${db.$client.replicationIndex}; Path=/; HttpOnly; Secure; SameSite=Lax`
-        return Response.json(added, { status: 201, headers: { 'set-cookie': cookie } })
+        return Response.json(newGuest, { status: 201, headers: { 'set-cookie': cookie } })
       }
       return Response.json(await db.select().from(guest).orderBy(asc(guest.id)))
     } catch (error) {
@@ -34,8 +34,8 @@ export default {
       return Response.json({ error: 'that name is taken' }, { status: 409 })
     } finally {
       // The response does not wait for this, and the Worker is not stopped before it has finished.
-      const noted = db.insert(visit).values({ method: request.method }).execute()
-      context.waitUntil(Promise.all([noted, db.$client.close({ drainMs: 5_000 })]))
+      const visitRecorded = db.insert(visit).values({ method: request.method }).execute()
+      context.waitUntil(Promise.all([visitRecorded, db.$client.close({ drainMs: 5_000 })]))
     }
   },
 }

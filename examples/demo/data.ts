@@ -45,7 +45,7 @@ function readOlympians(): Pick<Tables, 'nation' | 'sport' | 'athlete' | 'medal'>
       born: row['date_of_birth'] || null,
       height_cm: row['height'] ? Math.round(Number(row['height']) * 100) : null,
       weight_kg: row['weight'] ? Number(row['weight']) : null,
-      sport_id: idOf(sports, row['sport'] as string),
+      sport_id: idFor(sports, row['sport'] as string),
     })
     for (const kind of ['gold', 'silver', 'bronze']) {
       if (Number(row[kind]) > 0) medal.push({ athlete_id: Number(row['id']), kind, count: Number(row[kind]) })
@@ -66,9 +66,9 @@ function readSales(): Pick<Tables, 'pizza' | 'sale'> {
   for (const row of readCsv('pizza.csv')) {
     if (!row['order_date']?.startsWith(YEAR)) continue
     const label = row['name'] as string
-    const known = ids.size
-    const id = idOf(ids, label)
-    if (ids.size > known) {
+    const previousSize = ids.size
+    const id = idFor(ids, label)
+    if (ids.size > previousSize) {
       const [, name = label, size = ''] = SIZES.exec(label) ?? []
       pizza.push({
         id,
@@ -92,7 +92,7 @@ function readCsv(name: string): Record<string, string>[] {
   return parse(readFileSync(file), { columns: true }) as Record<string, string>[]
 }
 
-function idOf(ids: Map<string, number>, name: string): number {
+function idFor(ids: Map<string, number>, name: string): number {
   const id = ids.get(name) ?? ids.size + 1
   ids.set(name, id)
   return id

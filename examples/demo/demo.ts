@@ -24,7 +24,7 @@ const { values: options } = parseArgs({
 const backend = options.backend
 if (backend !== 'embedded' && backend !== 'sqld')
   throw new TypeError(`--backend must be embedded or sqld, not ${backend}`)
-const started = performance.now()
+const startedAt = performance.now()
 
 const dataDirectory = `${options.data}-${backend}`
 rmSync(dataDirectory, { recursive: true, force: true })
@@ -35,36 +35,36 @@ const client = createClient({ url: server.url })
 const kysely = new Kysely<Database>({ dialect: new BatonDialect({ client }) })
 const orm = drizzle({ client, schema })
 
-let seen = server.requestCount()
-const requests = (): string => {
-  const count = server.requestCount() - seen
-  seen += count
+let countedRequests = server.requestCount()
+const takeRequestCount = (): string => {
+  const count = server.requestCount() - countedRequests
+  countedRequests += count
   return `${count} HTTP request${count === 1 ? '' : 's'}`
 }
 
-console.log(`Migrations: ${(await migrateToLatest(kysely)).join(', ')} (${requests()})`)
+console.log(`Migrations: ${(await migrateToLatest(kysely)).join(', ')} (${takeRequestCount()})`)
 const rows = await importTables(client, readTables())
-console.log(`Imported ${rows} rows (${requests()})\n`)
+console.log(`Imported ${rows} rows (${takeRequestCount()})\n`)
 
-const otherQuestions = drizzleQuestions(orm)
+const questionsForDrizzle = drizzleQuestions(orm)
 let differences = 0
 for (const [at, question] of kyselyQuestions(kysely).entries()) {
-  const fromKysely = await question.run()
-  const kyselyCost = requests()
-  const fromDrizzle = await otherQuestions[at]?.run()
-  const drizzleCost = requests()
-  const same = isDeepStrictEqual(plain(fromKysely), plain(fromDrizzle))
-  if (!same) differences += 1
+  const kyselyRows = await question.run()
+  const kyselyCost = takeRequestCount()
+  const drizzleRows = await questionsForDrizzle[at]?.run()
+  const drizzleCost = takeRequestCount()
+  const isSame = isDeepStrictEqual(toPlain(kyselyRows), toPlain(drizzleRows))
+  if (!isSame) differences += 1
   console.log(`${at + 1}. ${question.title}`)
   console.log(
-    `   Kysely ${kyselyCost}, Drizzle ${drizzleCost}, ${same ? 'the same results' : 'DIFFERENT RESULTS'}:`,
+    `   Kysely ${kyselyCost}, Drizzle ${drizzleCost}, ${isSame ? 'the same results' : 'DIFFERENT RESULTS'}:`,
   )
-  print(fromKysely)
-  if (!same) print(fromDrizzle ?? [])
+  print(kyselyRows)
+  if (!isSame) print(drizzleRows ?? [])
 }
 
 console.log("Transactions: an athlete changes nation, and both nations' counts change with it")
-const someone = await kysely
+const someAthlete = await kysely
   .selectFrom('athlete')
   .select(['id', 'name', 'nation'])
   .where('nation', '=', 'TUV')
@@ -74,26 +74,26 @@ const { athletes } = await kysely
   .select('athletes')
   .where('code', '=', 'TUV')
   .executeTakeFirstOrThrow()
-const there: Transfer = { athleteId: someone.id, from: 'TUV', to: 'FRA', count: 1 }
-const back: Transfer = { athleteId: someone.id, from: 'FRA', to: 'TUV', count: 1 }
-const impossible: Transfer = { ...there, count: athletes + 1 }
-requests()
+const transferOut: Transfer = { athleteId: someAthlete.id, from: 'TUV', to: 'FRA', count: 1 }
+const transferBack: Transfer = { athleteId: someAthlete.id, from: 'FRA', to: 'TUV', count: 1 }
+const impossibleTransfer: Transfer = { ...transferOut, count: athletes + 1 }
+takeRequestCount()
 for (const [name, transfer] of [
-  ['Kysely', (of: Transfer) => transferWithKysely(kysely, of)],
-  ['Drizzle', (of: Transfer) => transferWithDrizzle(orm, of)],
+  ['Kysely', (move: Transfer) => transferWithKysely(kysely, move)],
+  ['Drizzle', (move: Transfer) => transferWithDrizzle(orm, move)],
 ] as const) {
-  await transfer(there)
+  await transfer(transferOut)
   console.log(
-    `   ${name}: ${someone.name} moved from TUV to FRA, committed (${requests()}); ${await books()}`,
+    `   ${name}: ${someAthlete.name} moved from TUV to FRA, committed (${takeRequestCount()}); ${await describeCounts()}`,
   )
-  await transfer(back)
-  requests()
-  const rejected = await transfer(impossible).then(
-    () => 'NOT REFUSED',
+  await transfer(transferBack)
+  takeRequestCount()
+  const outcome = await transfer(impossibleTransfer).then(
+    () => 'NOT REJECTED',
     (error: Error) => ((error.cause ?? error) as Error).message,
   )
   console.log(
-    `   ${name}: more athletes than there are: ${rejected}, rolled back (${requests()}); ${await books()}`,
+    `   ${name}: more athletes than there are: ${outcome}, rolled back (${takeRequestCount()}); ${await describeCounts()}`,
   )
 }
 
@@ -101,15 +101,15 @@ await kysely.destroy()
 await client.close()
 await server.close()
 console.log(
-  `\nDone in ${((performance.now() - started) / 1000).toFixed(1)} s. The data is still there: npm run baton -- dev --data ${dataDirectory}${backend === 'sqld' ? ' --backend sqld' : ''}`,
+  `\nDone in ${((performance.now() - startedAt) / 1000).toFixed(1)} s. The data is still there: npm run baton -- dev --data ${dataDirectory}${backend === 'sqld' ? ' --backend sqld' : ''}`,
 )
 if (differences > 0) process.exitCode = 1
 
-async function books(): Promise<string> {
+async function describeCounts(): Promise<string> {
   const { rows } = await client.execute<{ code: string; athletes: number; counted: number }>(
     "select code, athletes, (select count(*) from athlete where nation = code) as counted from nation where code in ('FRA', 'TUV') order by code",
   )
-  requests()
+  takeRequestCount()
   return rows
     .map(
       ({ code, athletes, counted }) =>
@@ -118,15 +118,15 @@ async function books(): Promise<string> {
     .join(', ')
 }
 
-function plain(value: unknown): unknown {
+function toPlain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value)) as unknown
 }
 
 function print(results: readonly object[]): void {
-  const nested = results.some((row) =>
+  const hasNestedValues = results.some((row) =>
     Object.values(row).some((value) => typeof value === 'object' && value !== null),
   )
-  if (nested) for (const row of results) console.log(`   ${JSON.stringify(row)}`)
+  if (hasNestedValues) for (const row of results) console.log(`   ${JSON.stringify(row)}`)
   else console.table(results)
   console.log()
 }

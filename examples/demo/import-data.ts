@@ -33,9 +33,9 @@ function insertStatements(
   const statements = []
   for (let at = 0; at < rows.length; at += ROWS_PER_STATEMENT) {
     const part = rows.slice(at, at + ROWS_PER_STATEMENT)
-    const marks = `(${columns.map(() => '?').join()})`
+    const placeholders = `(${columns.map(() => '?').join()})`
     statements.push({
-      sql: `insert into ${table} (${columns.join()}) values ${part.map(() => marks).join()}`,
+      sql: `insert into ${table} (${columns.join()}) values ${part.map(() => placeholders).join()}`,
       args: part.flatMap((row) => columns.map((column) => row[column] as InValue)),
     })
   }

@@ -12,8 +12,8 @@ const db = drizzle({
     authToken: process.env['DATABASE_TOKEN'],
   },
 })
-const [what, tags] = values['dry-run']
+const [action, tags] = values['dry-run']
   ? ['would apply', await pendingMigrations(db, config)]
   : ['applied', await migrate(db, config)]
-console.log(tags.length === 0 ? 'nothing to do' : `${what} ${tags.join(', ')}`)
+console.log(tags.length === 0 ? 'nothing to do' : `${action} ${tags.join(', ')}`)
 await db.$client.close()

@@ -29,34 +29,34 @@ if (tenants.length === 0) throw new Error(`the group ${group} has no databases`)
 // one short-lived token for all of them
 const authToken = platform.databaseToken({ group, ttl: '15m' })
 const failures: string[] = []
-let changed = 0
-let done = 0
+let changedCount = 0
+let doneCount = 0
 
 /** @returns the migrations that were applied, or in a dry run, would be */
 async function migrateTenant(hostname: string): Promise<readonly string[]> {
   const client = createClient({ url: databaseUrl(hostname), authToken })
   try {
-    const work = isDryRun ? pendingMigrations : migrate
-    return await work(drizzle({ client }), { migrationsFolder, timeoutMs: 60_000 })
+    const apply = isDryRun ? pendingMigrations : migrate
+    return await apply(drizzle({ client }), { migrationsFolder, timeoutMs: 60_000 })
   } finally {
     await client.close()
   }
 }
 
 function showProgress(): void {
-  done += 1
-  const line = `${done} of ${tenants.length} databases`
-  if (process.stderr.isTTY) process.stderr.write(`\r${line}${done === tenants.length ? '\n' : ''}`)
-  else if (done % 10 === 0 || done === tenants.length) process.stderr.write(`${line}\n`)
+  doneCount += 1
+  const line = `${doneCount} of ${tenants.length} databases`
+  if (process.stderr.isTTY) process.stderr.write(`\r${line}${doneCount === tenants.length ? '\n' : ''}`)
+  else if (doneCount % 10 === 0 || doneCount === tenants.length) process.stderr.write(`${line}\n`)
 }
 
-const waiting = tenants.values()
-async function work(): Promise<void> {
-  for (const { name, hostname } of waiting) {
+const queue = tenants.values()
+async function runWorker(): Promise<void> {
+  for (const { name, hostname } of queue) {
     try {
       const tags = await migrateTenant(hostname)
       if (tags.length > 0) {
-        changed += 1
+        changedCount += 1
         console.log(`${name}: ${isDryRun ? 'would apply' : 'applied'} ${tags.join(', ')}`)
       }
     } catch (error) {
@@ -65,11 +65,11 @@ async function work(): Promise<void> {
     showProgress()
   }
 }
-await Promise.all(Array.from({ length: concurrency }, work))
+await Promise.all(Array.from({ length: concurrency }, runWorker))
 
-const upToDate = tenants.length - changed - failures.length
+const upToDate = tenants.length - changedCount - failures.length
 console.log(
-  `${changed} ${isDryRun ? 'would be migrated' : 'migrated'}, ${upToDate} up to date, ${failures.length} failed`,
+  `${changedCount} ${isDryRun ? 'would be migrated' : 'migrated'}, ${upToDate} up to date, ${failures.length} failed`,
 )
 for (const failure of failures) console.error(`FAILED ${failure}`)
 if (failures.length > 0) process.exitCode = 1

@@ -36,18 +36,18 @@ console.log(
   `${sum('notes')} notes, ${sum('visits')} visits, ${sum('rowsRead')} rows read, ${sum('rowsWritten')} rows written, ${sum('storageBytes')} bytes`,
 )
 await forAll('deleted', (name) => tenants.remove(name))
-const left = await client.databases.list({ group: 'tenants' }).toArray({ limit: names.length })
-console.log(`${left.length} databases left`)
+const remaining = await client.databases.list({ group: 'tenants' }).toArray({ limit: names.length })
+console.log(`${remaining.length} databases left`)
 await server.close()
 
 /** Runs a task for every tenant, and shows its progress. */
-async function forAll(what: string, work: (name: string) => Promise<void>): Promise<void> {
-  const format = `  {bar} {value} of {total} ${what} in {duration} s`
+async function forAll(label: string, work: (name: string) => Promise<void>): Promise<void> {
+  const format = `  {bar} {value} of {total} ${label} in {duration} s`
   const bar = new SingleBar({ format, noTTYOutput: true, notTTYSchedule: 1_000, stream: process.stdout })
   bar.start(names.length, 0)
-  const waiting = [...names].reverse()
+  const queue = [...names].reverse()
   const worker = async (): Promise<void> => {
-    for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
+    for (let name = queue.pop(); name !== undefined; name = queue.pop()) {
       await work(name)
       bar.increment()
     }

@@ -48,9 +48,9 @@ export class Tenants {
 
   /** Creates a tenant's database and its tables. Can be repeated, even after a failure in the middle. */
   async create(name: string): Promise<void> {
-    const wanted = { name, group: this.#group, sizeLimit: '64mb' }
-    await this.#platform.databases.ensure(wanted, { wait: true })
-    await this.#using(name, async (client) => {
+    const newDatabase = { name, group: this.#group, sizeLimit: '64mb' }
+    await this.#platform.databases.ensure(newDatabase, { wait: true })
+    await this.#withClient(name, async (client) => {
       const migrations = [{ tag: '0000_note', sql: createNote, when: 1_700_000_000_000 }]
       await migrate(drizzle({ client }), { migrations })
       const db = new Kysely<unknown>({ dialect: new BatonDialect({ client }) })
@@ -62,7 +62,7 @@ export class Tenants {
 
   /** Runs a tenant's workload. */
   async use(name: string, visits: number): Promise<void> {
-    await this.#using(name, async (client) => {
+    await this.#withClient(name, async (client) => {
       const db = new Kysely<Tables>({ dialect: new BatonDialect({ client }) })
       const pages = Array.from({ length: visits }, (_, at) => ({ page: `/page/${at}` }))
       await db.insertInto('visit').values(pages).execute()
@@ -74,7 +74,7 @@ export class Tenants {
 
   /** Returns the contents of a tenant's database, and its usage this month. */
   async report(name: string): Promise<TenantReport> {
-    const [notes, visits] = await this.#using(name, async (client) => {
+    const [notes, visits] = await this.#withClient(name, async (client) => {
       const [row] = await drizzle({ client, schema: { note } }).select({ notes: count() }).from(note)
       const db = new Kysely<Tables>({ dialect: new BatonDialect({ client }) })
       const rows = await db.selectFrom('visit').select('id').execute()
@@ -91,7 +91,7 @@ export class Tenants {
     await this.#platform.databases.delete(name, { missingOk: true })
   }
 
-  async #using<T>(name: string, work: (client: Client) => Promise<T>): Promise<T> {
+  async #withClient<T>(name: string, work: (client: Client) => Promise<T>): Promise<T> {
     const { hostname } = await this.#platform.databases.get(name)
     const authToken = this.#platform.databaseToken({ database: name, ttl: '15m' })
     const client = createClient({ url: databaseUrl(hostname), authToken })

@@ -36,7 +36,7 @@ export interface CommandContext {
 }
 
 /** The command was interrupted with Ctrl-C. The exit code is 130. */
-export class Interrupted extends Error {}
+export class InterruptedError extends Error {}
 
 /** The reader of the output was closed, for example by `head`. Not an error. */
 export class BrokenPipe extends Error {}
@@ -61,6 +61,6 @@ export function styleFor({
   output,
   env,
 }: CommandContext): (style: keyof typeof STYLES, text: string) => string {
-  const isWanted = output.isTTY === true && !env['NO_COLOR'] && env['TERM'] !== 'dumb'
-  return (style, text) => (isWanted ? `\u001b[${STYLES[style]}m${text}\u001b[0m` : text)
+  const supportsStyles = output.isTTY === true && !env['NO_COLOR'] && env['TERM'] !== 'dumb'
+  return (style, text) => (supportsStyles ? `\u001b[${STYLES[style]}m${text}\u001b[0m` : text)
 }

@@ -18,7 +18,7 @@ async function scriptFor(shell: string): Promise<string> {
 const isInstalled = (shell: string): boolean => spawnSync(shell, ['--version']).status === 0
 
 /** Returns the completions that a shell offers for the last word. */
-function offered(script: string, words: readonly string[]): string[] {
+function completionsFor(script: string, words: readonly string[]): string[] {
   const line = words.map((word) => `'${word}'`).join(' ')
   const program = `${script}\nCOMP_WORDS=(${line}); COMP_CWORD=${words.length - 1}; _baton; printf '%s\\n' "\${COMPREPLY[@]}"`
   const { stdout, stderr } = spawnSync('bash', ['-c', program], { encoding: 'utf8' })
@@ -29,27 +29,27 @@ function offered(script: string, words: readonly string[]): string[] {
 test('bash completes commands, subcommands, options, and values from a list', async ({ skip }) => {
   if (!isInstalled('bash')) skip('completion in bash: bash is not installed')
   const script = await scriptFor('bash')
-  expect(offered(script, ['baton', 'd'])).toEqual(['dev', 'dump', 'databases', 'database-tokens'])
-  expect(offered(script, ['baton', 'databases', ''])).toEqual([
+  expect(completionsFor(script, ['baton', 'd'])).toEqual(['dev', 'dump', 'databases', 'database-tokens'])
+  expect(completionsFor(script, ['baton', 'databases', ''])).toEqual([
     'list',
     'show',
     'create',
     'configure',
     'destroy',
   ])
-  expect(offered(script, ['baton', 'databases', 'create', '--g'])).toEqual(['--group'])
-  expect(offered(script, ['baton', 'sql', 'app', '--f'])).toEqual(['--file'])
-  expect(offered(script, ['baton', 'dev', '--backend', ''])).toEqual(['embedded', 'sqld'])
-  expect(offered(script, ['baton', 'databases', 'configure', 'app', '--block-reads', 'o'])).toEqual([
+  expect(completionsFor(script, ['baton', 'databases', 'create', '--g'])).toEqual(['--group'])
+  expect(completionsFor(script, ['baton', 'sql', 'app', '--f'])).toEqual(['--file'])
+  expect(completionsFor(script, ['baton', 'dev', '--backend', ''])).toEqual(['embedded', 'sqld'])
+  expect(completionsFor(script, ['baton', 'databases', 'configure', 'app', '--block-reads', 'o'])).toEqual([
     'on',
     'off',
   ])
-  expect(offered(script, ['baton', 'api-tokens', 'create', 'ci', '--scope', 'r'])).toEqual([
+  expect(completionsFor(script, ['baton', 'api-tokens', 'create', 'ci', '--scope', 'r'])).toEqual([
     'read-only',
     'read',
   ])
-  expect(offered(script, ['baton', 'completion', 'f'])).toEqual(['fish'])
-  expect(offered(script, ['baton', 'nope', ''])).toEqual([])
+  expect(completionsFor(script, ['baton', 'completion', 'f'])).toEqual(['fish'])
+  expect(completionsFor(script, ['baton', 'nope', ''])).toEqual([])
 })
 
 test.each(['zsh', 'fish'])('%s can parse its script', async (shell) => {

@@ -18,21 +18,21 @@ const isShell = (name: string): name is keyof typeof SCRIPTS => Object.hasOwn(SC
 
 /** Maps the preceding words, with a space before each, to possible next words. Longest first. */
 function nextWords(commands: Commands): Map<string, string[]> {
-  const next = new Map<string, string[]>([['', []]])
+  const candidates = new Map<string, string[]>([['', []]])
   for (const command of commands) {
     const { words } = command
     for (const [at, word] of words.entries()) {
       const path = words
         .slice(0, at)
-        .map((each) => ` ${each}`)
+        .map((previousWord) => ` ${previousWord}`)
         .join('')
-      const list = next.get(path) ?? []
+      const list = candidates.get(path) ?? []
       if (!list.includes(word)) list.push(word)
-      next.set(path, list)
+      candidates.set(path, list)
     }
-    next.set(words.map((word) => ` ${word}`).join(''), [...choicesOf(command), ...optionsOf(command)])
+    candidates.set(words.map((word) => ` ${word}`).join(''), [...choicesOf(command), ...optionsOf(command)])
   }
-  return new Map([...next].toSorted(([a], [b]) => b.length - a.length))
+  return new Map([...candidates].toSorted(([a], [b]) => b.length - a.length))
 }
 
 const choicesOf = ({ words, operands }: Command): string[] =>
@@ -44,16 +44,18 @@ const optionsOf = ({ options }: Command): string[] => [
 ]
 
 /** Options with a fixed set of values. */
-function choices(commands: Commands): Map<string, readonly string[]> {
-  const all = commands.flatMap(({ options }) => Object.entries(options))
-  return new Map(all.flatMap(([name, spec]) => (spec.choices ? [[`--${name}`, spec.choices] as const] : [])))
+function choicesByOption(commands: Commands): Map<string, readonly string[]> {
+  const options = commands.flatMap(({ options }) => Object.entries(options))
+  return new Map(
+    options.flatMap(([name, spec]) => (spec.choices ? [[`--${name}`, spec.choices] as const] : [])),
+  )
 }
 
 /** The common part of the scripts for bash and zsh: sets `candidates` from `previous` and from `line`, the words before the cursor. */
-const cases = (commands: Commands): string =>
+const caseStatements = (commands: Commands): string =>
   [
     '  case "$previous" in',
-    ...[...choices(commands)].map(
+    ...[...choicesByOption(commands)].map(
       ([option, values]) => `    ${option}) candidates="${values.join(' ')}"; return ;;`,
     ),
     '  esac',
@@ -71,7 +73,7 @@ _baton_candidates() {
   for word in "$@"; do [[ $word == -* ]] || line="$line $word"; done
   local previous="\${*: -1}"
   candidates=
-${cases(commands)}
+${caseStatements(commands)}
 }
 _baton() {
   local candidates
@@ -88,7 +90,7 @@ _baton_candidates() {
   local line= word previous="\${@[-1]}"
   for word in "$@"; do [[ $word == -* ]] || line="$line $word"; done
   candidates=
-${cases(commands)}
+${caseStatements(commands)}
 }
 _baton() {
   local candidates
@@ -105,17 +107,19 @@ function fishScript(commands: Commands): string {
   const lines = ['# fish completion of baton']
   const firstWords = new Set(commands.map(({ words }) => words[0] as string))
   for (const word of firstWords) {
-    const ofWord = commands.filter(({ words }) => words[0] === word)
-    const about = ofWord.length === 1 ? ` -d ${quoteForFish(ofWord[0]?.summary ?? '')}` : ''
-    lines.push(`complete -c baton -n __fish_use_subcommand -a ${word}${about}`)
+    const group = commands.filter(({ words }) => words[0] === word)
+    const description = group.length === 1 ? ` -d ${quoteForFish(group[0]?.summary ?? '')}` : ''
+    lines.push(`complete -c baton -n __fish_use_subcommand -a ${word}${description}`)
   }
   for (const command of commands) {
     const [first, second] = command.words as [string, string?]
-    const seen = `__fish_seen_subcommand_from ${first}`
+    const afterFirst = `__fish_seen_subcommand_from ${first}`
     if (second !== undefined)
-      lines.push(`complete -c baton -f -n '${seen}' -a ${second} -d ${quoteForFish(command.summary)}`)
-    for (const choice of choicesOf(command)) lines.push(`complete -c baton -f -n '${seen}' -a ${choice}`)
-    const condition = second === undefined ? seen : `${seen}; and __fish_seen_subcommand_from ${second}`
+      lines.push(`complete -c baton -f -n '${afterFirst}' -a ${second} -d ${quoteForFish(command.summary)}`)
+    for (const choice of choicesOf(command))
+      lines.push(`complete -c baton -f -n '${afterFirst}' -a ${choice}`)
+    const condition =
+      second === undefined ? afterFirst : `${afterFirst}; and __fish_seen_subcommand_from ${second}`
     for (const [name, { short, type, choices, help }] of Object.entries(command.options)) {
       const letter = short === undefined ? '' : ` -s ${short}`
       const value = type === 'boolean' ? '' : choices ? ` -x -a '${choices.join(' ')}'` : ' -r'

@@ -13,14 +13,14 @@ interface AddressValues {
 /**
  * Creates a client for the database that the command line names.
  * @param target a URL, or the name of a database on the local server
- * @param more additional settings of the client
+ * @param settings additional settings of the client
  * @throws UsageError for any other target
  */
 export function openDatabase(
   target: string,
   values: AddressValues,
   { env }: CommandContext,
-  more: Partial<ClientConfig> = {},
+  settings: Partial<ClientConfig> = {},
 ): Client {
   // the token must not be sent to another database
   const databaseToken = target === env['DATABASE_URL'] ? env['DATABASE_TOKEN'] : undefined
@@ -31,7 +31,7 @@ export function openDatabase(
       url: urlOf(target),
       requestTimeoutMs: readTimeout(values.timeout ?? '30'),
       ...(authToken !== undefined && { authToken }),
-      ...more,
+      ...settings,
     })
   } catch (error) {
     if (error instanceof TypeError) throw new UsageError(`baton: ${error.message}`)
@@ -47,13 +47,13 @@ export function readTarget(
   operands: readonly string[],
   following: 0 | 1,
   { env }: CommandContext,
-): { readonly target: string; readonly rest: readonly string[] } {
-  const [first, ...rest] = operands
-  if (first !== undefined && operands.length > following) return { target: first, rest }
+): { readonly target: string; readonly remaining: readonly string[] } {
+  const [firstOperand, ...remaining] = operands
+  if (firstOperand !== undefined && operands.length > following) return { target: firstOperand, remaining }
   const url = env['DATABASE_URL']
-  if (url) return { target: url, rest: operands }
+  if (url) return { target: url, remaining: operands }
   // a single argument that is not a database is reported as such
-  if (first !== undefined && following === 1) return { target: first, rest }
+  if (firstOperand !== undefined && following === 1) return { target: firstOperand, remaining }
   throw new UsageError('baton: missing database: pass its URL or NAME, or set DATABASE_URL')
 }
 

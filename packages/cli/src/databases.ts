@@ -49,7 +49,7 @@ export const createDatabase = apiCommand<typeof CREATE_DATABASE_OPTIONS>(
   },
 )
 
-/** Changes the given settings of a database, and prints all. */
+/** Changes settings of a database, and prints all of them. */
 export const configureDatabase = apiCommand<typeof CONFIGURE_DATABASE_OPTIONS>(
   async (platform, { values, operands, signal }) => {
     const [name] = operands as [string]
@@ -64,9 +64,9 @@ export const configureDatabase = apiCommand<typeof CONFIGURE_DATABASE_OPTIONS>(
         .map((address) => address.trim())
         .filter((address) => address !== ''),
     }
-    const isChanged = Object.values(changes).some((change) => change !== undefined)
+    const hasChanges = Object.values(changes).some((change) => change !== undefined)
     const { databases } = platform
-    const { sizeLimit, allowAttach, blockReads, blockWrites, deleteProtection, allowedIps } = isChanged
+    const { sizeLimit, allowAttach, blockReads, blockWrites, deleteProtection, allowedIps } = hasChanges
       ? await databases.updateConfiguration(name, changes, { signal })
       : await databases.getConfiguration(name, { signal })
     const json = { sizeLimit, allowAttach, blockReads, blockWrites, deleteProtection, allowedIps }

@@ -9,29 +9,29 @@ import { writeTokenFile } from './token-file.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Serves databases until a signal stops the process. */
-export async function runDev({ values: given }: CommandInput<typeof DEV_OPTIONS>): Promise<void> {
-  const { options, databases } = readDev(given)
+export async function runDev({ values }: CommandInput<typeof DEV_OPTIONS>): Promise<void> {
+  const { options, databases } = readDev(values)
   const { startLocalServer } = await loadServer(() => import('@batonsql/local-server'))
-  const stopping = stopSignal()
+  const stopRequested = stopSignal()
   const server = await startLocalServer(options)
   try {
-    const opened: string[] = []
-    for (const file of given.open ?? []) opened.push(await openCopy(server, file))
+    const copies: string[] = []
+    for (const file of values.open ?? []) copies.push(await openCopy(server, file))
     for (const name of databases) {
       if (!server.databaseNames.includes(name)) await server.createDatabase(name)
     }
     checkDomains(server, options)
-    const tokenFile = given['token-file']
+    const tokenFile = values['token-file']
     if (tokenFile !== undefined)
       await writeTokenFile(tokenFile, `${JSON.stringify(await describe(server, true))}\n`)
     // output that is not a terminal may be stored: in the system journal, by a container engine, in a file
     const announcement = await describe(server, process.stdout.isTTY && tokenFile === undefined)
-    if (given.json === true) console.log(JSON.stringify(announcement))
+    if (values.json === true) console.log(JSON.stringify(announcement))
     else {
       announce(server, options, announcement, tokenFile)
-      for (const line of opened) console.log(line)
+      for (const line of copies) console.log(line)
     }
-    await stopping
+    await stopRequested
   } finally {
     await server.close()
   }
@@ -42,7 +42,7 @@ const LOOPBACK = /^(?:(?:[^.]+\.)?localhost|127(?:\.\d{1,3}){3}|::1)$/i
 
 type DevValues = ValuesOf<typeof DEV_OPTIONS>
 
-/** Serves a copy of a file, unless an earlier start has already created the copy. @returns a description of it */
+/** Serves a copy of a file, unless a previous run has already created the copy. @returns a description of it */
 async function openCopy(server: LocalServer, file: string): Promise<string> {
   const name = nameOf(file)
   if (server.databaseNames.includes(name))
@@ -72,19 +72,23 @@ function nameOf(file: string): string {
     .slice(0, 64)
 }
 
-function readDev(given: DevValues): { options: LocalServerOptions; databases: readonly string[] } {
-  const { data, host, database: databases = [], organization } = given
-  const backend = readChoice('baton dev: --backend', DEV_OPTIONS.backend.choices, given.backend ?? 'embedded')
-  const port = readPort('--port', given.port ?? '8080')
-  const platformPort = given['platform-port']
-  const domain = given['platform-domain']
-  const delay = given['ready-delay']
-  const isForPlatform = [organization, domain, delay].some((value) => value !== undefined)
-  if (isForPlatform && platformPort === undefined)
+function readDev(values: DevValues): { options: LocalServerOptions; databases: readonly string[] } {
+  const { data, host, database: databases = [], organization } = values
+  const backend = readChoice(
+    'baton dev: --backend',
+    DEV_OPTIONS.backend.choices,
+    values.backend ?? 'embedded',
+  )
+  const port = readPort('--port', values.port ?? '8080')
+  const platformPort = values['platform-port']
+  const domain = values['platform-domain']
+  const delay = values['ready-delay']
+  const usesPlatformOptions = [organization, domain, delay].some((value) => value !== undefined)
+  if (usesPlatformOptions && platformPort === undefined)
     throw new UsageError(
       'baton dev: --organization, --platform-domain and --ready-delay need --platform-port',
     )
-  if (given['token-file'] !== undefined && given.auth !== true && platformPort === undefined)
+  if (values['token-file'] !== undefined && values.auth !== true && platformPort === undefined)
     throw new UsageError('baton dev: --token-file needs --auth or --platform-port')
   if (delay !== undefined && !/^\d{1,9}$/.test(delay))
     throw new UsageError(`baton dev: --ready-delay must be a number of milliseconds, not ${delay}`)
@@ -93,24 +97,24 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
       `baton dev: --data must be a directory, but ${data} is a file; --open ${data} serves a copy of it`,
     )
   const dialect =
-    given.dialect === undefined
+    values.dialect === undefined
       ? undefined
-      : readChoice('baton dev: --dialect', DEV_OPTIONS.dialect.choices, given.dialect)
+      : readChoice('baton dev: --dialect', DEV_OPTIONS.dialect.choices, values.dialect)
   if (dialect !== undefined && backend === 'sqld')
     throw new UsageError('baton dev: --dialect needs the back end embedded')
   const options = {
     backend,
     ...(dialect !== undefined && { dialect }),
     port,
-    log: readChoice('baton dev: --log', DEV_OPTIONS.log.choices, given.log ?? 'none'),
-    inspector: given['no-inspector'] !== true && given.auth !== true && platformPort === undefined,
-    allowOrigins: given['allow-origin'] ?? [],
-    domains: Object.fromEntries((given.domain ?? []).map(readDomain)),
+    log: readChoice('baton dev: --log', DEV_OPTIONS.log.choices, values.log ?? 'none'),
+    inspector: values['no-inspector'] !== true && values.auth !== true && platformPort === undefined,
+    allowOrigins: values['allow-origin'] ?? [],
+    domains: Object.fromEntries((values.domain ?? []).map(readDomain)),
     ...(data !== undefined && { dataDirectory: data }),
     ...(host !== undefined && { host }),
-    ...readRemote(given),
-    ...readReplicas(given),
-    ...(given.auth === true && { auth: true }),
+    ...readRemote(values),
+    ...readReplicas(values),
+    ...(values.auth === true && { auth: true }),
     ...(platformPort !== undefined && {
       platform: {
         port: readPort('--platform-port', platformPort),
@@ -123,10 +127,10 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
   return { options, databases }
 }
 
-function readReplicas(given: DevValues): Pick<LocalServerOptions, 'replicas' | 'replicaLagMs'> {
-  const { replica: replicas = [], 'replica-lag': lags = [] } = given
+function readReplicas(values: DevValues): Pick<LocalServerOptions, 'replicas' | 'replicaLagMs'> {
+  const { replica: replicas = [], 'replica-lag': lags = [] } = values
   if (replicas.length === 0 && lags.length === 0) return {}
-  if (given.backend !== 'sqld' || given['sqld-url'] !== undefined)
+  if (values.backend !== 'sqld' || values['sqld-url'] !== undefined)
     throw new UsageError('baton dev: --replica and --replica-lag need --backend sqld, without --sqld-url')
   return { replicas, replicaLagMs: readLag(lags) }
 }
@@ -147,8 +151,8 @@ function readLag(texts: readonly string[]): NonNullable<LocalServerOptions['repl
 }
 
 /** Reads the address of a remote libsql-server; its key is not an option, because all users can read command lines. */
-function readRemote(given: DevValues): Pick<LocalServerOptions, 'sqld'> {
-  const { 'sqld-url': url, 'sqld-admin-url': adminUrl } = given
+function readRemote(values: DevValues): Pick<LocalServerOptions, 'sqld'> {
+  const { 'sqld-url': url, 'sqld-admin-url': adminUrl } = values
   const adminKey = process.env['BATON_SQLD_ADMIN_KEY']
   if (url === undefined && adminUrl === undefined) return {}
   if (url === undefined || adminUrl === undefined || adminKey === undefined)

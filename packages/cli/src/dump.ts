@@ -16,7 +16,7 @@ export async function runDump({
   const db = openDatabase(target, values, context)
   try {
     const parts = dump(db, { signal: context.signal }).bytes()
-    if (file !== undefined) await writeWhole(file, parts, context)
+    if (file !== undefined) await writeAtomically(file, parts, context)
     else for await (const part of parts) await print(context, part)
   } finally {
     await db.close()
@@ -24,7 +24,7 @@ export async function runDump({
 }
 
 /** Writes a file completely, or not at all, and never replaces it with an incomplete one. */
-async function writeWhole(
+async function writeAtomically(
   file: string,
   parts: AsyncIterable<Uint8Array>,
   context: CommandContext,
@@ -34,13 +34,13 @@ async function writeWhole(
   if (existing && !existing.isFile()) return await writeParts(await open(file, 'w'), parts, context)
   // preserves a link, and the permissions of the file
   const target = existing ? await realpath(file) : file
-  const unfinished = `${target}.unfinished`
+  const temporaryFile = `${target}.unfinished`
   try {
-    const handle = await open(unfinished, 'w', existing ? existing.mode & 0o777 : 0o666)
+    const handle = await open(temporaryFile, 'w', existing ? existing.mode & 0o777 : 0o666)
     await writeParts(handle, parts, context)
-    await rename(unfinished, target)
+    await rename(temporaryFile, target)
   } catch (error) {
-    await rm(unfinished, { force: true })
+    await rm(temporaryFile, { force: true })
     throw error
   }
 }

@@ -2,7 +2,7 @@ import { type CommandInput, print } from './command-context.ts'
 import { loadServer } from './load-server.ts'
 import { backupFile, exportOnline, listAllDatabases, type RemoteDatabase } from './online-export.ts'
 import type { EXPORT_OPTIONS } from './option-table.ts'
-import { platformOf } from './platform-api.ts'
+import { createAccountClient } from './platform-api.ts'
 import { UsageError } from './usage-error.ts'
 
 type Input = CommandInput<typeof EXPORT_OPTIONS>
@@ -35,33 +35,33 @@ async function exportOffline(name: string, file: string, directory: string): Pro
 
 async function exportFromServer({ values, operands, context }: Input): Promise<void> {
   const { signal } = context
-  const platform = platformOf(values, context)
+  const platform = createAccountClient(values, context)
   const organizations =
     values.organization === undefined
       ? (await platform.organizations.list({ signal })).map(({ slug }) => slug)
       : [values.organization]
   const databases = await listAllDatabases(platform, organizations, signal)
   const [name, file] = operands
-  if (values.all !== undefined) return await exportEach(databases, values.all, context)
-  const found = databases.filter((each) => each.name === name)
-  const [only, ...others] = found
+  if (values.all !== undefined) return await exportAll(databases, values.all, context)
+  const matches = databases.filter((database) => database.name === name)
+  const [match, ...others] = matches
   if (file === undefined) throw new UsageError(USAGE)
-  if (only === undefined) throw new Error(`database "${name}" does not exist`)
+  if (match === undefined) throw new Error(`database "${name}" does not exist`)
   if (others.length > 0)
     throw new UsageError(
-      `baton export: choose an organization with --organization: ${found.map(({ organization }) => organization).join(', ')}`,
+      `baton export: choose an organization with --organization: ${matches.map(({ organization }) => organization).join(', ')}`,
     )
-  await exportOnline(only, file, signal)
+  await exportOnline(match, file, signal)
   await print(context, `exported ${name} to ${file}\n`)
 }
 
 /** Exports all databases, even if some fail. @throws Error that names those that failed */
-async function exportEach(
+async function exportAll(
   databases: readonly RemoteDatabase[],
   folder: string,
   context: Input['context'],
 ): Promise<void> {
-  const failed: string[] = []
+  const failures: string[] = []
   for (const database of databases) {
     const name = `${database.organization}/${database.name}`
     try {
@@ -70,11 +70,11 @@ async function exportEach(
       await print(context, `exported ${name} to ${file}\n`)
     } catch (error) {
       context.signal.throwIfAborted()
-      failed.push(`${name}: ${(error as Error).message}`)
+      failures.push(`${name}: ${(error as Error).message}`)
     }
   }
-  if (failed.length > 0)
+  if (failures.length > 0)
     throw new Error(
-      `${failed.length} of ${databases.length} databases were not exported:\n${failed.join('\n')}`,
+      `${failures.length} of ${databases.length} databases were not exported:\n${failures.join('\n')}`,
     )
 }

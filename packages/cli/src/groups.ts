@@ -20,7 +20,7 @@ export const createGroup = apiCommand<typeof CREATE_GROUP_OPTIONS>(
   },
 )
 
-/** Changes the given settings of a group, and prints all. */
+/** Changes settings of a group, and prints all of them. */
 export const configureGroup = apiCommand<typeof CONFIGURE_GROUP_OPTIONS>(
   async (platform, { values, operands, signal }) => {
     const [name] = operands as [string]

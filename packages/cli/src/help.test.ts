@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { COMMANDS } from './command-table.ts'
-import { commandPage, helpOf, overview } from './help.ts'
+import { commandPage, formatHelp, overview } from './help.ts'
 
 const PAGE = new URL('../docs/command.md', import.meta.url)
 const MARK = '<!-- the commands -->\n'
@@ -10,14 +10,14 @@ const MARK = '<!-- the commands -->\n'
 test('the page lists every command with its options', () => {
   const page = readFileSync(PAGE, 'utf8')
   const head = page.slice(0, page.indexOf(MARK) + MARK.length)
-  const whole = `${head}\n${commandPage()}`
-  if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(PAGE, whole)
-  expect(readFileSync(PAGE, 'utf8')).toBe(whole)
+  const expectedPage = `${head}\n${commandPage()}`
+  if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(PAGE, expectedPage)
+  expect(readFileSync(PAGE, 'utf8')).toBe(expectedPage)
 })
 
 test('the overview lists every command, and the help of a command every option, in lines that fit', () => {
   for (const command of COMMANDS) {
-    const help = helpOf(command)
+    const help = formatHelp(command)
     expect(overview()).toContain(`baton ${command.words.join(' ')}`)
     for (const name of Object.keys(command.options)) expect(help).toContain(`--${name}`)
     for (const line of `${help}${overview()}`.split('\n')) expect(line.length).toBeLessThanOrEqual(110)

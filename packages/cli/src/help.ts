@@ -18,14 +18,14 @@ const EXIT_CODES = [
 ] as const
 
 /** Returns the usage of a command: `baton sql URL|NAME [STATEMENTS] [options]`. */
-export function usageOf({ words, operands, options }: Command): string {
+export function formatUsage({ words, operands, options }: Command): string {
   const hasOptions = Object.keys(options).length > 0
   return ['baton', ...words, ...operands, ...(hasOptions ? ['[options]'] : [])].join(' ')
 }
 
 /** Returns the output of `baton --help`. */
 export function overview(): string {
-  const commands = COMMANDS.map((command) => `  ${usageOf(command)}\n${wrap(command.summary, 6)}`)
+  const commands = COMMANDS.map((command) => `  ${formatUsage(command)}\n${wrap(command.summary, 6)}`)
   return [
     `baton ${PACKAGE_VERSION}`,
     commands.join('\n'),
@@ -37,10 +37,10 @@ export function overview(): string {
 }
 
 /** Returns the output of `baton COMMAND --help`. */
-export function helpOf(command: Command): string {
+export function formatHelp(command: Command): string {
   const { summary, details, options } = command
   const lines = Object.entries(options).map(([name, spec]) => optionLine(name, spec))
-  const parts = [usageOf(command), wrap(summary, 2)]
+  const parts = [formatUsage(command), wrap(summary, 2)]
   if (details !== undefined) parts.push(wrap(details, 2))
   if (lines.length > 0) parts.push(lines.join('\n'))
   return `${parts.join('\n\n')}\n`
@@ -66,7 +66,7 @@ function wrap(text: string, indent: number): string {
       line = word
     } else line = line === '' ? word : `${line} ${word}`
   }
-  return [...lines, line].map((each) => ' '.repeat(indent) + each).join('\n')
+  return [...lines, line].map((wrapped) => ' '.repeat(indent) + wrapped).join('\n')
 }
 
 /** Returns the page of the documentation about the command. */
@@ -74,17 +74,17 @@ export function commandPage(): string {
   const sections = COMMANDS.map((command) => {
     const { words, summary, details, options } = command
     const rows = Object.entries(options).map(
-      ([name, spec]) => `| \`${cell(optionUsage(name, spec))}\` | ${cell(spec.help)} |`,
+      ([name, spec]) => `| \`${escapeCell(optionUsage(name, spec))}\` | ${escapeCell(spec.help)} |`,
     )
     return [
       `## baton ${words.join(' ')}`,
-      `\`\`\`\n${usageOf(command)}\n\`\`\``,
+      `\`\`\`\n${formatUsage(command)}\n\`\`\``,
       details === undefined ? summary : `${summary} ${details}`,
       ...(rows.length > 0 ? [['| option | |', '|---|---|', ...rows].join('\n')] : []),
     ].join('\n\n')
   })
-  const codes = EXIT_CODES.map(([code, meaning]) => `| ${code} | ${cell(meaning)} |`)
+  const codes = EXIT_CODES.map(([code, meaning]) => `| ${code} | ${escapeCell(meaning)} |`)
   return `${[...sections, ['## Exit codes', '', '| code | |', '|---|---|', ...codes].join('\n')].join('\n\n')}\n`
 }
 
-const cell = (text: string): string => text.replaceAll('|', '\\|')
+const escapeCell = (text: string): string => text.replaceAll('|', '\\|')

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { loadServer } from './load-server.ts'
 
-const missing = (name: string): Promise<never> =>
+const rejectAsMissing = (name: string): Promise<never> =>
   Promise.reject(
     Object.assign(new Error(`Cannot find package '${name}' imported from /app/@batonsql/cli/dist/dev.js`), {
       code: 'ERR_MODULE_NOT_FOUND',
@@ -9,12 +9,12 @@ const missing = (name: string): Promise<never> =>
   )
 
 test('throws a one-line error that explains how to install the local server', async () => {
-  await expect(loadServer(() => missing('@batonsql/local-server'))).rejects.toThrow(
+  await expect(loadServer(() => rejectAsMissing('@batonsql/local-server'))).rejects.toThrow(
     /^the local server is not installed: add it with `npm install .+`$/,
   )
 })
 
 test('passes other errors on unchanged, and returns an installed server', async () => {
-  await expect(loadServer(() => missing('hono'))).rejects.toThrow(/^Cannot find package 'hono'/)
+  await expect(loadServer(() => rejectAsMissing('hono'))).rejects.toThrow(/^Cannot find package 'hono'/)
   expect(await loadServer(() => import('@batonsql/local-server/sqld'))).toHaveProperty('startSqld')
 })

@@ -4,11 +4,11 @@ import {
   type Command,
   type CommandContext,
   type CommandInput,
-  Interrupted,
+  InterruptedError,
 } from './command-context.ts'
 import { COMMANDS } from './command-table.ts'
 import { describeError } from './describe-error.ts'
-import { helpOf, overview, usageOf } from './help.ts'
+import { formatHelp, formatUsage, overview } from './help.ts'
 import { PACKAGE_VERSION } from './package-version.ts'
 import { unknownOption } from './unknown-option.ts'
 import { UsageError } from './usage-error.ts'
@@ -18,20 +18,20 @@ import { UsageError } from './usage-error.ts'
  * @returns the exit code: 0; 1 on failure; 2 for invalid arguments; 130 if interrupted
  */
 export async function main(args: readonly string[]): Promise<number> {
-  const ending = new AbortController()
-  const interrupt = (): void => ending.abort(new Interrupted())
+  const controller = new AbortController()
+  const interrupt = (): void => controller.abort(new InterruptedError())
   process.once('SIGINT', interrupt)
   process.stdout.on('error', (error: NodeJS.ErrnoException) =>
-    ending.abort(error.code === 'EPIPE' ? new BrokenPipe() : error),
+    controller.abort(error.code === 'EPIPE' ? new BrokenPipe() : error),
   )
   const { stdin: input, stdout: output, stderr: errors, env } = process
   try {
-    await run(args, { input, output, errors, env, commands: COMMANDS, signal: ending.signal })
+    await run(args, { input, output, errors, env, commands: COMMANDS, signal: controller.signal })
     return 0
   } catch (error) {
     const cause = firstCause(error)
     if (cause instanceof BrokenPipe) return 0
-    if (cause instanceof Interrupted) return 130
+    if (cause instanceof InterruptedError) return 130
     errors.write(`${describeError(error)}\n`)
     return error instanceof UsageError ? 2 : 1
   } finally {
@@ -47,30 +47,30 @@ async function run(args: readonly string[], context: CommandContext): Promise<vo
   if (first === undefined) throw new UsageError(`${overview()}\nbaton: missing command`)
   if (args.length === 2 && isHelp(args[1])) {
     const group = COMMANDS.filter(({ words }) => words[0] === first)
-    if (group.length > 0) return void output.write(group.map(helpOf).join('\n'))
+    if (group.length > 0) return void output.write(group.map(formatHelp).join('\n'))
   }
   const command = findCommand(args)
-  const rest = args.slice(command.words.length)
-  if (rest.some(isHelp)) return void output.write(helpOf(command))
-  const given = parse(command, rest)
-  const perform = await command.load()
-  await perform({ ...given, context })
+  const commandArgs = args.slice(command.words.length)
+  if (commandArgs.some(isHelp)) return void output.write(formatHelp(command))
+  const input = parse(command, commandArgs)
+  const runCommand = await command.load()
+  await runCommand({ ...input, context })
 }
 
 const isHelp = (arg: string | undefined): boolean => arg === '--help' || arg === '-h'
 
-/** Returns the signal's reason for an abort, whatever error the aborted call has thrown. */
+/** Returns the signal's reason for an abort, regardless of the error that the aborted call threw. */
 function firstCause(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? firstCause(error.cause) : error
 }
 
 function findCommand(args: readonly string[]): Command {
   const [first = '', second] = args
-  const ofFirst = COMMANDS.filter(({ words }) => words[0] === first)
-  if (ofFirst.length === 0) throw new UsageError(`unknown command "${first}"; see \`baton --help\``)
-  const found = ofFirst.find(({ words }) => words.length === 1 || words[1] === second)
-  if (found) return found
-  const usages = ofFirst.map((command) => `  ${usageOf(command)}`)
+  const group = COMMANDS.filter(({ words }) => words[0] === first)
+  if (group.length === 0) throw new UsageError(`unknown command "${first}"; see \`baton --help\``)
+  const command = group.find(({ words }) => words.length === 1 || words[1] === second)
+  if (command) return command
+  const usages = group.map((candidate) => `  ${formatUsage(candidate)}`)
   throw new UsageError(
     `baton ${first}: ${second === undefined ? 'missing command' : `unknown command "${second}"`}\n\n${usages.join('\n')}`,
   )
@@ -81,8 +81,8 @@ function parse(command: Command, args: readonly string[]): Omit<CommandInput, 'c
   const { options } = command
   try {
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true })
-    const needed = command.operands.filter((operand) => !operand.startsWith('['))
-    const missing = needed.slice(positionals.length)
+    const required = command.operands.filter((operand) => !operand.startsWith('['))
+    const missing = required.slice(positionals.length)
     if (missing.length > 0) throw new UsageError(`missing ${missing.join(' and ')}`)
     const extra = positionals.slice(command.operands.length)
     if (extra.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(extra[0])}`)
@@ -90,6 +90,6 @@ function parse(command: Command, args: readonly string[]): Omit<CommandInput, 'c
   } catch (error) {
     const unknown = /^Unknown option '(--?[^']+)'/.exec((error as Error).message)?.[1]
     const message = unknown === undefined ? (error as Error).message : unknownOption(unknown, options)
-    throw new UsageError(`  ${usageOf(command)}\n\n${name}: ${message}`)
+    throw new UsageError(`  ${formatUsage(command)}\n\n${name}: ${message}`)
   }
 }

@@ -13,11 +13,11 @@ async function startHeldExport(): Promise<{ database: RemoteDatabase; response: 
   const response = new Promise<ServerResponse>((done) => {
     resolve = done
   })
-  const server = createServer((request, to) => {
+  const server = createServer((request, outgoing) => {
     if (request.url === '/export/1') {
-      to.writeHead(200, { 'content-length': 8 }).write('half')
-      resolve(to)
-    } else to.end('{"jwt":"token"}')
+      outgoing.writeHead(200, { 'content-length': 8 }).write('half')
+      resolve(outgoing)
+    } else outgoing.end('{"jwt":"token"}')
   })
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   onTestFinished(() => {
@@ -29,33 +29,33 @@ async function startHeldExport(): Promise<{ database: RemoteDatabase; response: 
   return { database: { platform, organization: 'own', name: 'app', hostname }, response }
 }
 
-async function folder(): Promise<string> {
+async function createFolder(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   return directory
 }
 
 test('a file gets its final name only when it is complete', async () => {
-  const directory = await folder()
+  const directory = await createFolder()
   const { database, response } = await startHeldExport()
   const exported = exportOnline(database, join(directory, 'app.db'), new AbortController().signal)
-  const held = await response
+  const heldResponse = await response
   await expect.poll(() => readdir(directory)).toEqual([expect.stringMatching(/^app\.db\..*unfinished$/)])
-  held.end('half')
+  heldResponse.end('half')
   await exported
   expect(await readdir(directory)).toEqual(['app.db'])
   expect(await readFile(join(directory, 'app.db'), 'utf8')).toBe('halfhalf')
 })
 
-test.each(['aborted', 'truncated'])('an export that is %s leaves no file', async (how) => {
-  const directory = await folder()
-  const abort = new AbortController()
+test.each(['aborted', 'truncated'])('an export that is %s leaves no file', async (failure) => {
+  const directory = await createFolder()
+  const controller = new AbortController()
   const { database, response } = await startHeldExport()
-  const exported = exportOnline(database, join(directory, 'app.db'), abort.signal)
+  const exported = exportOnline(database, join(directory, 'app.db'), controller.signal)
   const rejected = expect(exported).rejects.toThrow()
-  const held = await response
-  if (how === 'aborted') abort.abort()
-  else held.destroy()
+  const heldResponse = await response
+  if (failure === 'aborted') controller.abort()
+  else heldResponse.destroy()
   await rejected
   expect(await readdir(directory)).toEqual([])
 })

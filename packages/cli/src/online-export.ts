@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { databaseUrl, type PlatformClient } from '@batonsql/platform'
 
 /** Lifetime of the token that reads a database. */
-const TOKEN_LIFE = '1h'
+const TOKEN_LIFETIME = '1h'
 /** Names that are safe as file names. */
 const IS_PLAIN = /^[a-z0-9][a-z0-9_-]*$/i
 
@@ -23,9 +23,9 @@ export async function listAllDatabases(
   signal: AbortSignal,
 ): Promise<readonly RemoteDatabase[]> {
   const lists = organizations.map(async (organization) => {
-    const own = platform.forOrganization(organization)
-    const databases = await own.databases.list({ signal }).toArray()
-    return databases.map(({ name, hostname }) => ({ platform: own, organization, name, hostname }))
+    const client = platform.forOrganization(organization)
+    const databases = await client.databases.list({ signal }).toArray()
+    return databases.map(({ name, hostname }) => ({ platform: client, organization, name, hostname }))
   })
   return (await Promise.all(lists)).flat()
 }
@@ -44,7 +44,7 @@ export async function exportOnline(
   signal: AbortSignal,
 ): Promise<void> {
   const { platform, name, hostname } = database
-  const options = { authorization: 'read-only', expiration: TOKEN_LIFE, signal } as const
+  const options = { authorization: 'read-only', expiration: TOKEN_LIFETIME, signal } as const
   const token = await platform.databases.createToken(name, options)
   const url = `${databaseUrl(hostname)}/export/1`
   const response = await fetch(url, { headers: { authorization: `Bearer ${token}` }, signal })
@@ -55,12 +55,12 @@ export async function exportOnline(
 
 /** Creates a file completely, or not at all, even if the process is killed. @throws Error if the file exists */
 async function writeNew(file: string, content: Readable): Promise<void> {
-  const unfinished = `${file}.${process.pid}.unfinished`
+  const temporaryFile = `${file}.${process.pid}.unfinished`
   content.on('error', () => {}) // thrown again when it is read, which may begin later
   try {
     await mkdir(dirname(file), { recursive: true, mode: 0o700 })
     await checkAbsent(file)
-    const handle = await open(unfinished, 'w', 0o600)
+    const handle = await open(temporaryFile, 'w', 0o600)
     try {
       await handle.writeFile(content)
       await handle.sync()
@@ -69,15 +69,15 @@ async function writeNew(file: string, content: Readable): Promise<void> {
     }
     // another export may have created it in the meantime
     await checkAbsent(file)
-    await rename(unfinished, file)
+    await rename(temporaryFile, file)
   } catch (error) {
     content.destroy()
-    await rm(unfinished, { force: true })
+    await rm(temporaryFile, { force: true })
     throw error
   }
 }
 
 async function checkAbsent(file: string): Promise<void> {
-  const found = await lstat(file).catch(() => null)
-  if (found !== null) throw new Error(`${file} already exists`)
+  const existing = await lstat(file).catch(() => null)
+  if (existing !== null) throw new Error(`${file} already exists`)
 }

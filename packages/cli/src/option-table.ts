@@ -14,7 +14,7 @@ export interface OptionSpec {
 
 export type OptionTable = Readonly<Record<string, OptionSpec>>
 
-/** Values of the given options. */
+/** Values of the options in a table. */
 export type ValuesOf<Options extends OptionTable> = ReturnType<
   typeof parseArgs<{ options: Options }>
 >['values']
@@ -117,7 +117,7 @@ export const DEV_OPTIONS = {
   'ready-delay': {
     type: 'string',
     value: 'MS',
-    help: 'How long a database created with the platform API first responds with 404 (default 0)',
+    help: 'How long a database created with the platform API initially responds with 404 (default 0)',
   },
   'no-inspector': {
     type: 'boolean',

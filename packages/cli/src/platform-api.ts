@@ -40,13 +40,14 @@ export function accountCommand<Options extends typeof ACCOUNT_OPTIONS>(
     const { operands, context } = input
     // includes the options of the platform API
     const values = input.values as ValuesOf<Options> & ValuesOf<typeof ACCOUNT_OPTIONS>
-    const { json, text } = await action(platformOf(values, context), {
+    const { json, text } = await action(createAccountClient(values, context), {
       values,
       operands,
       signal: context.signal,
     })
     if (values.json) return await print(context, `${JSON.stringify(json)}\n`)
-    for (const line of typeof text === 'string' ? [text] : inColumns(text)) await print(context, `${line}\n`)
+    for (const line of typeof text === 'string' ? [text] : alignColumns(text))
+      await print(context, `${line}\n`)
   }
 }
 
@@ -58,33 +59,33 @@ export function apiCommand<Options extends typeof API_OPTIONS>(
   action: Action<Options>,
   confirm: (input: CommandInput<Options>) => Promise<void> = async () => {},
 ): (input: CommandInput<Options>) => Promise<void> {
-  const perform = accountCommand<Options>(async (platform, call) => {
+  const runCommand = accountCommand<Options>(async (platform, call) => {
     const { organization } = call.values as ValuesOf<typeof API_OPTIONS>
     const slug = organization ?? (await onlyOrganization(platform, call.signal))
     return await action(platform.forOrganization(slug), call)
   })
   return async (input) => {
     await confirm(input)
-    await perform(input)
+    await runCommand(input)
   }
 }
 
 /** Returns the slug of the only organization of the token. @throws UsageError if there are others */
 export async function onlyOrganization(platform: PlatformClient, signal: AbortSignal): Promise<string> {
   const slugs = (await platform.organizations.list({ signal })).map(({ slug }) => slug)
-  const [only, ...others] = slugs
-  if (only === undefined || others.length > 0)
+  const [slug, ...others] = slugs
+  if (slug === undefined || others.length > 0)
     throw new UsageError(`baton: choose an organization with --organization: ${slugs.join(', ')}`)
-  return only
+  return slug
 }
 
 /** Aligns rows in columns; numeric columns to the right. */
-function inColumns(rows: readonly (readonly string[])[]): string[] {
-  const [, ...others] = rows
-  const isNumeric = (column: number): boolean => others.every((cells) => /^\d+$/.test(cells[column] ?? ''))
+function alignColumns(rows: readonly (readonly string[])[]): string[] {
+  const [, ...dataRows] = rows
+  const isNumeric = (column: number): boolean => dataRows.every((cells) => /^\d+$/.test(cells[column] ?? ''))
   const widthOf = (column: number): number => Math.max(...rows.map((cells) => cells[column]?.length ?? 0))
   const pad = (cell: string, column: number): string =>
-    others.length > 0 && isNumeric(column) ? cell.padStart(widthOf(column)) : cell.padEnd(widthOf(column))
+    dataRows.length > 0 && isNumeric(column) ? cell.padStart(widthOf(column)) : cell.padEnd(widthOf(column))
   return rows.map((cells) => cells.map(pad).join('  ').trimEnd())
 }
 
@@ -117,7 +118,7 @@ export function confirmDeletion(
   }
 }
 
-/** Reads an option that is `on` or `off`; undefined if it is not given. @throws UsageError for any other value */
+/** Reads an option that is `on` or `off`; undefined if it is absent. @throws UsageError for any other value */
 export const readSwitch = (option: string, value: string | undefined): boolean | undefined =>
   value === undefined ? undefined : readChoice(`baton: --${option}`, SWITCH.choices, value) === 'on'
 
@@ -129,7 +130,7 @@ export const fieldRows = (fields: object): string[][] =>
   ])
 
 /** Creates a client for all organizations of the token. @throws UsageError if the URL or the token is missing */
-export function platformOf(
+export function createAccountClient(
   values: Pick<ValuesOf<typeof ACCOUNT_OPTIONS>, 'api-url' | 'token'>,
   { env }: CommandContext,
 ): PlatformClient {
@@ -138,12 +139,12 @@ export function platformOf(
   if (url === undefined)
     throw new UsageError('baton: missing URL of the platform API: --api-url, or set BATON_API_URL')
   if (token === undefined) throw new UsageError('baton: missing API token: --token, or set BATON_API_TOKEN')
-  return asUsage(() => createPlatformClient({ url, token }))
+  return withUsageError(() => createPlatformClient({ url, token }))
 }
 
-function asUsage<T>(make: () => T): T {
+function withUsageError<T>(create: () => T): T {
   try {
-    return make()
+    return create()
   } catch (error) {
     if (error instanceof TypeError) throw new UsageError(`baton: ${error.message}`)
     throw error

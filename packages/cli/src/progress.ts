@@ -6,7 +6,7 @@ const INTERVAL_MS = 100
 /** Shows the progress of a command in one line of a terminal. */
 export class Progress {
   readonly #errors: CommandContext['errors']
-  #last = ''
+  #lastText = ''
   #shownAt = 0
 
   constructor(errors: CommandContext['errors']) {
@@ -14,7 +14,7 @@ export class Progress {
   }
 
   show(text: string): void {
-    this.#last = text
+    this.#lastText = text
     const now = performance.now()
     if (now - this.#shownAt < INTERVAL_MS) return
     this.#shownAt = now
@@ -23,12 +23,12 @@ export class Progress {
 
   /** Shows the last state permanently. */
   end(): void {
-    if (this.#last === '') return
+    if (this.#lastText === '') return
     this.#draw()
     if (this.#errors.isTTY) this.#errors.write('\n')
   }
 
   #draw(): void {
-    if (this.#errors.isTTY) this.#errors.write(`\r${this.#last}`)
+    if (this.#errors.isTTY) this.#errors.write(`\r${this.#lastText}`)
   }
 }

@@ -12,7 +12,7 @@ import { type CommandContext, print, styleFor } from './command-context.ts'
 import { describeError } from './describe-error.ts'
 import { escapeLines } from './escape-controls.ts'
 import { HISTORY_SIZE, historyPath, readHistory, writeHistory } from './history-file.ts'
-import { linesOf, tableOf } from './result-text.ts'
+import { formatLines, formatTable } from './result-text.ts'
 import { isControl, runStatements } from './run-statements.ts'
 import { StatementError } from './statement-error.ts'
 
@@ -67,15 +67,15 @@ class Prompt {
   readonly #context: CommandContext
   readonly #lines: Interface
   /** The beginning of an incomplete statement. */
-  #typed = ''
+  #buffer = ''
   /** The stream of an open transaction; null if there is none. */
   #stream: Stream | null = null
   /** Whether the server has begun the transaction: BEGIN is sent with the first statement. */
   #hasBegun = false
   /** Aborts the running statement. */
-  #running: AbortController | null = null
+  #runController: AbortController | null = null
   #isExiting = false
-  #hasLines = false
+  #usesLineMode = false
   #timers: NodeJS.Timeout[] = []
 
   constructor(db: Client, context: CommandContext, lines: Interface) {
@@ -93,11 +93,11 @@ class Prompt {
       throw error
     })
     await this.#print(`${version}. Statements end with ; and .help shows help.`)
-    this.#ask()
+    this.#showPrompt()
     for await (const line of this.#lines) {
-      await this.#take(line).catch((error: unknown) => this.#report(error))
+      await this.#handleLine(line).catch((error: unknown) => this.#report(error))
       if (this.#isExiting) return
-      this.#ask()
+      this.#showPrompt()
     }
     await this.#print('')
   }
@@ -109,9 +109,9 @@ class Prompt {
   }
 
   /** Shows the prompt, and the line being typed if it is kept. */
-  #ask(keepsLine = false): void {
+  #showPrompt(keepsLine = false): void {
     const name = this.#stream ? 'baton*' : 'baton'
-    this.#lines.setPrompt(this.#typed === '' ? `${name}> ` : `${'...'.padStart(name.length)}> `)
+    this.#lines.setPrompt(this.#buffer === '' ? `${name}> ` : `${'...'.padStart(name.length)}> `)
     this.#lines.prompt(keepsLine)
   }
 
@@ -121,36 +121,36 @@ class Prompt {
 
   async #report(error: unknown): Promise<void> {
     this.#context.signal.throwIfAborted()
-    const isCanceled = this.#running?.signal.aborted === true
+    const isCanceled = this.#runController?.signal.aborted === true
     await this.#print(isCanceled ? 'Canceled.' : describeError(error).replace(/^baton: /, ''))
   }
 
   /** Handles Ctrl-C. */
   #cancel(): void {
-    if (this.#running) {
-      this.#running.abort()
+    if (this.#runController) {
+      this.#runController.abort()
       return
     }
     // earlier lines of the input stay visible; the current line is cleared on both sides of the cursor
     this.#lines.write(null, { ctrl: true, name: 'e' })
     this.#context.output.write('^C\n')
     this.#lines.write(null, { ctrl: true, name: 'u' })
-    this.#typed = ''
-    this.#ask()
+    this.#buffer = ''
+    this.#showPrompt()
   }
 
-  async #take(line: string): Promise<void> {
-    if (this.#typed === '' && /^\s*(\.|(exit|quit)\s*;?\s*$)/i.test(line))
-      return await this.#command(line.trim())
-    this.#typed += `${line}\n`
-    if (this.#typed.trim() === '') this.#typed = ''
-    const statements = completeStatements(this.#typed)
+  async #handleLine(line: string): Promise<void> {
+    if (this.#buffer === '' && /^\s*(\.|(exit|quit)\s*;?\s*$)/i.test(line))
+      return await this.#runDotCommand(line.trim())
+    this.#buffer += `${line}\n`
+    if (this.#buffer.trim() === '') this.#buffer = ''
+    const statements = completeStatements(this.#buffer)
     if (statements === null) return
-    this.#typed = ''
+    this.#buffer = ''
     await this.#whileRunning((stream, signal) => this.#runAll(stream, statements, signal))
   }
 
-  async #command(line: string): Promise<void> {
+  async #runDotCommand(line: string): Promise<void> {
     const [word = '', name] = line.replace(/;$/, '').split(/\s+/)
     if (/^\.?(quit|exit)$/i.test(word)) {
       this.#isExiting = true
@@ -159,14 +159,17 @@ class Prompt {
     if (word === '.help') return await this.#print(HELP)
     if (word === '.mode') {
       if (name !== 'line' && name !== 'table') return await this.#print('Modes: line, table')
-      this.#hasLines = name === 'line'
+      this.#usesLineMode = name === 'line'
       return
     }
-    const known = Object.hasOwn(DOT_COMMANDS, word) ? DOT_COMMANDS[word] : undefined
-    if (!known) return await this.#print(`Unknown command ${word}; see .help.`)
+    const dotCommand = Object.hasOwn(DOT_COMMANDS, word) ? DOT_COMMANDS[word] : undefined
+    if (!dotCommand) return await this.#print(`Unknown command ${word}; see .help.`)
     this.#hasBegun = true
     await this.#whileRunning(async (stream, signal) => {
-      const { rows } = await stream.execute(known.sql, known.args(name), { rowMode: 'array', signal })
+      const { rows } = await stream.execute(dotCommand.sql, dotCommand.args(name), {
+        rowMode: 'array',
+        signal,
+      })
       for (const [text] of rows) await this.#print(escapeLines(String(text)))
     })
   }
@@ -180,8 +183,8 @@ class Prompt {
       file: null,
       onResult: async (result) => {
         const { columns, rows, rowsAffected } = result
-        const shown = this.#hasLines ? linesOf(result) : tableOf(result, style)
-        if (columns.length > 0) await this.#print(`${shown}(${count(rows.length)})`)
+        const output = this.#usesLineMode ? formatLines(result) : formatTable(result, style)
+        if (columns.length > 0) await this.#print(`${output}(${count(rows.length)})`)
         else if (rowsAffected > 0) await this.#print(`${count(rowsAffected)} changed`)
       },
     })
@@ -195,8 +198,8 @@ class Prompt {
   async #whileRunning(work: (stream: Stream, signal: AbortSignal) => Promise<void>): Promise<void> {
     this.#stopTimers()
     const stream = this.#stream ?? openStream(this.#db)
-    this.#running = new AbortController()
-    const signal = AbortSignal.any([this.#running.signal, this.#context.signal])
+    this.#runController = new AbortController()
+    const signal = AbortSignal.any([this.#runController.signal, this.#context.signal])
     try {
       await work(stream, signal)
     } catch (error) {
@@ -205,33 +208,33 @@ class Prompt {
         await this.#print('The transaction was rolled back.')
       await this.#report(error)
     } finally {
-      this.#running = null
+      this.#runController = null
       this.#stream = stream.inTransaction ? stream : null
       this.#hasBegun &&= this.#stream !== null
-      if (this.#stream) this.#watch(stream)
+      if (this.#stream) this.#startTimers(stream)
       else await stream.close()
     }
   }
 
   /** Warns before the open transaction times out, and reports when it has timed out. */
-  #watch(stream: Stream): void {
+  #startTimers(stream: Stream): void {
     if (!this.#hasBegun) return
     const { expiresAt } = stream
     const remaining = expiresAt === null ? 0 : expiresAt - Date.now()
     if (remaining > 0)
-      this.#after(remaining, () =>
+      this.#setTimer(remaining, () =>
         this.#notice(
           'A waiting writer can now take over the write lock, which rolls the transaction back: COMMIT soon.',
         ),
       )
-    this.#after(IDLE_MS, () => {
+    this.#setTimer(IDLE_MS, () => {
       this.#stream = null
       void stream.close()
       this.#notice(`The transaction was rolled back: no statement for ${IDLE_MS / 1_000} s.`)
     })
   }
 
-  #after(ms: number, act: () => void): void {
+  #setTimer(ms: number, act: () => void): void {
     this.#timers.push(setTimeout(act, ms))
   }
 
@@ -243,18 +246,18 @@ class Prompt {
   /** Prints a notice above the line being typed. */
   #notice(text: string): void {
     this.#context.output.write(`\r\u001b[K${text}\n`)
-    this.#ask(true)
+    this.#showPrompt(true)
   }
 }
 
 const count = (rows: number): string => `${rows} ${rows === 1 ? 'row' : 'rows'}`
 
 /** Returns the statements of a text that ends with a semicolon; null for an incomplete one, such as one with an open quote. */
-function completeStatements(typed: string): ScriptStatement[] | null {
+function completeStatements(input: string): ScriptStatement[] | null {
   try {
-    const statements = splitStatements(typed)
+    const statements = splitStatements(input)
     // a word after the text begins another statement only if the last one is complete
-    return splitStatements(`${typed}\nx`).length > statements.length ? statements : null
+    return splitStatements(`${input}\nx`).length > statements.length ? statements : null
   } catch (error) {
     if (error instanceof SyntaxError) return null
     throw error

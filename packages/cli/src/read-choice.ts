@@ -8,10 +8,10 @@ import { UsageError } from './usage-error.ts'
 export function readChoice<Choice extends string>(
   option: string,
   choices: readonly Choice[],
-  given: string,
+  value: string,
 ): Choice {
-  const found = choices.find((choice) => choice === given)
-  if (found === undefined)
-    throw new UsageError(`${option} must be one of ${choices.join(', ')}, not ${given}`)
-  return found
+  const match = choices.find((choice) => choice === value)
+  if (match === undefined)
+    throw new UsageError(`${option} must be one of ${choices.join(', ')}, not ${value}`)
+  return match
 }

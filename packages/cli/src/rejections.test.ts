@@ -76,8 +76,12 @@ test('DATABASE_URL and DATABASE_TOKEN are used unless an argument overrides them
   expect(await sql(['select 1 as one'], {}, env)).toBe(table)
   expect(await sql([url, 'select 1 as one'], {}, env)).toBe(table)
   // the token is sent only to the database that it is meant for
-  const other = await sql([url, 'select 1 as one'], {}, { ...env, DATABASE_URL: 'http://127.0.0.1:1' })
-  expect(other).toContain('HTTP 401')
+  const otherDatabaseOutput = await sql(
+    [url, 'select 1 as one'],
+    {},
+    { ...env, DATABASE_URL: 'http://127.0.0.1:1' },
+  )
+  expect(otherDatabaseOutput).toContain('HTTP 401')
   expect(await sql(['select 1 as one'], {}, {})).toMatch(/^usage: .*neither a URL nor the name/)
   expect(await sql([])).toMatch(/^usage: .*DATABASE_URL/)
 })

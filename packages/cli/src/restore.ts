@@ -13,8 +13,8 @@ export async function runRestore({
   operands,
   context,
 }: CommandInput<typeof RESTORE_OPTIONS>): Promise<void> {
-  const { target, rest } = readTarget(operands, 1, context)
-  const [file] = rest
+  const { target, remaining } = readTarget(operands, 1, context)
+  const [file] = remaining
   if (file === undefined) throw new UsageError('baton restore: missing FILE, or DATABASE_URL')
   if (file !== '-')
     await access(file).catch((error: Error) => {

@@ -4,23 +4,23 @@ import { escapeControls } from './escape-controls.ts'
 type Style = (style: 'faint' | 'bold', text: string) => string
 
 /** Formats a result as a table: numbers aligned to the right, NULL and blobs as SQL literals. Empty for a result without columns. */
-export function tableOf({ columns, rows }: ResultSet<ArrayRow>, style: Style): string {
+export function formatTable({ columns, rows }: ResultSet<ArrayRow>, style: Style): string {
   if (columns.length === 0) return ''
-  const heads = columns.map(escapeControls)
+  const headers = columns.map(escapeControls)
   const cells = rows.map((row) => row.map(cellText))
-  const widths = heads.map((head, at) =>
-    cells.reduce((width, row) => Math.max(width, widthOf(row[at] as string)), widthOf(head)),
+  const widths = headers.map((header, at) =>
+    cells.reduce((width, row) => Math.max(width, widthOf(row[at] as string)), widthOf(header)),
   )
-  const isNumeric = heads.map(
+  const isNumeric = headers.map(
     (_, at) => rows.length > 0 && rows.every((row) => row[at] === null || isNumber(row[at] as Value)),
   )
-  const pad = (text: string, at: number, shown = text): string => {
+  const pad = (text: string, at: number, styled = text): string => {
     const blank = ' '.repeat((widths[at] as number) - widthOf(text))
-    if (isNumeric[at]) return blank + shown
-    return at === columns.length - 1 ? shown : shown + blank
+    if (isNumeric[at]) return blank + styled
+    return at === columns.length - 1 ? styled : styled + blank
   }
   const lines = [
-    heads.map((head, at) => pad(head, at, style('bold', head))).join('  '),
+    headers.map((header, at) => pad(header, at, style('bold', header))).join('  '),
     widths.map((width) => '-'.repeat(width)).join('  '),
     ...cells.map((row, y) =>
       row
@@ -33,18 +33,18 @@ export function tableOf({ columns, rows }: ResultSet<ArrayRow>, style: Style): s
 }
 
 /** Formats a result with a line for each value, and an empty line between rows. Empty for a result without rows. */
-export function linesOf({ columns, rows }: ResultSet<ArrayRow>): string {
-  const heads = columns.map(escapeControls)
-  const width = Math.max(0, ...heads.map(widthOf))
-  const lineOf = (value: Value, at: number): string => {
-    const head = heads[at] as string
-    return `${' '.repeat(width - widthOf(head))}${head} = ${cellText(value)}\n`
+export function formatLines({ columns, rows }: ResultSet<ArrayRow>): string {
+  const headers = columns.map(escapeControls)
+  const width = Math.max(0, ...headers.map(widthOf))
+  const formatLine = (value: Value, at: number): string => {
+    const header = headers[at] as string
+    return `${' '.repeat(width - widthOf(header))}${header} = ${cellText(value)}\n`
   }
-  return rows.map((row) => row.map(lineOf).join('')).join('\n')
+  return rows.map((row) => row.map(formatLine).join('')).join('\n')
 }
 
 /** Formats a row as a line of JSON: integers beyond 2^53 as text, blobs as `{"base64": …}`. */
-export function jsonOf(row: ObjectRow): string {
+export function formatJson(row: ObjectRow): string {
   const replacer = (_: string, value: unknown): unknown => {
     if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value)
     return value instanceof Uint8Array ? { base64: Buffer.from(value).toString('base64') } : value

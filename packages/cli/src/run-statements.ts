@@ -53,20 +53,20 @@ async function runChunk(
 ): Promise<void> {
   const { signal, file, onResult } = options
   const call = { signal, rowMode: 'array' } as const
-  const [first] = chunk as [ScriptStatement]
+  const [firstStatement] = chunk as [ScriptStatement]
   try {
     const results =
       chunk.length === 1
-        ? [await stream.execute(first.sql, [], call)]
+        ? [await stream.execute(firstStatement.sql, [], call)]
         : await (stream.inTransaction ? stream.batch(chunk, call) : stream.chain(chunk, call))
     for (const result of results) await onResult(result as ResultSet<ArrayRow>)
   } catch (error) {
     if (!(error instanceof SqlError)) throw error
-    if (chunk.length === 1) throw new StatementError(error, first, file)
-    const failed = error.statementIndex === null ? undefined : chunk[error.statementIndex]
-    if (failed) {
+    if (chunk.length === 1) throw new StatementError(error, firstStatement, file)
+    const failedStatement = error.statementIndex === null ? undefined : chunk[error.statementIndex]
+    if (failedStatement) {
       for (const result of error.results) await onResult(result as ResultSet<ArrayRow>)
-      throw new StatementError(error, failed, file)
+      throw new StatementError(error, failedStatement, file)
     }
     // rejected as a whole because of a syntax error: nothing was executed
     if (!error.code.startsWith('SQL_')) throw error

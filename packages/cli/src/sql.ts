@@ -16,20 +16,20 @@ import { type CommandContext, type CommandInput, print, styleFor } from './comma
 import { isTarget, openDatabase, readTarget } from './database-address.ts'
 import type { SQL_OPTIONS } from './option-table.ts'
 import { runPrompt } from './prompt.ts'
-import { jsonOf, tableOf } from './result-text.ts'
+import { formatJson, formatTable } from './result-text.ts'
 import { runStatements } from './run-statements.ts'
 import { StatementError } from './statement-error.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Runs statements from the command line, a file or standard input; if that is a terminal, opens a prompt. */
 export async function runSql({ values, operands, context }: CommandInput<typeof SQL_OPTIONS>): Promise<void> {
-  const [first] = operands
-  const following = operands.length === 1 && first !== undefined && isTarget(first) ? 0 : 1
-  const { target, rest } = readTarget(operands, following, context)
-  const [statements] = rest
+  const [firstOperand] = operands
+  const following = operands.length === 1 && firstOperand !== undefined && isTarget(firstOperand) ? 0 : 1
+  const { target, remaining } = readTarget(operands, following, context)
+  const [statements] = remaining
   const { file, json = false } = values
   if (statements !== undefined && file !== undefined)
-    throw new UsageError('baton sql: give either statements or --file, not both')
+    throw new UsageError('baton sql: pass either statements or --file, not both')
   const isTerminal = context.input.isTTY === true && context.output.isTTY === true
   const isPrompt = statements === undefined && file === undefined && isTerminal
   if (isPrompt && json) throw new UsageError('baton sql: --json is not available in the prompt')
@@ -77,22 +77,23 @@ async function runAsTables(
 ): Promise<void> {
   const { signal, errors } = context
   const style = styleFor(context)
-  let tables = 0
-  let changed = 0
+  let tableCount = 0
+  let changedRows = 0
   await withStream(db, async (stream) => {
     await runStatements(stream, statements, {
       signal,
       file,
       onResult: async (result) => {
-        changed += result.rowsAffected
-        const table = tableOf(result, style)
+        changedRows += result.rowsAffected
+        const table = formatTable(result, style)
         if (table === '') return
-        await print(context, tables > 0 ? `\n${table}` : table)
-        tables += 1
+        await print(context, tableCount > 0 ? `\n${table}` : table)
+        tableCount += 1
       },
     })
   })
-  if (changed > 0 && errors.isTTY) errors.write(`${changed} ${changed === 1 ? 'row' : 'rows'} changed\n`)
+  if (changedRows > 0 && errors.isTTY)
+    errors.write(`${changedRows} ${changedRows === 1 ? 'row' : 'rows'} changed\n`)
 }
 
 async function runAsJson(
@@ -103,7 +104,10 @@ async function runAsJson(
   const { signal } = context
   const printRows = async ({ columns, rows }: ResultSet<ArrayRow>): Promise<void> => {
     for (const row of rows)
-      await print(context, jsonOf(Object.fromEntries(columns.map((name, at) => [name, row[at] as Value]))))
+      await print(
+        context,
+        formatJson(Object.fromEntries(columns.map((name, at) => [name, row[at] as Value]))),
+      )
   }
   await withStream(db, async (stream) => {
     for (const statement of statements) {
@@ -114,7 +118,7 @@ async function runAsJson(
       // streamed without a limit, because a whole result has a maximum size
       try {
         for await (const row of readRows(stream, statement.sql, [], { signal }))
-          await print(context, jsonOf(row))
+          await print(context, formatJson(row))
       } catch (error) {
         throw error instanceof SqlError ? new StatementError(error, statement, file) : error
       }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { StatementError } from './statement-error.ts'
 
 /** The position that is shown, and the text under the caret. */
-function shown(message: string, sql: string, start = { line: 1, column: 1 }): string[] {
+function parseMessage(message: string, sql: string, start = { line: 1, column: 1 }): string[] {
   const lines = new StatementError(new Error(message), { sql, ...start }, null).message.split('\n')
   const [text = '', caret = ''] = lines.slice(-2)
   return [lines[0] as string, lines[1] as string, text.slice(caret.indexOf('^'))]
@@ -30,29 +30,29 @@ test.each([
   ['table t has no column named b', 'insert into t (b) values (1)', 'no column named b', 16, 'b) values (1)'],
   ['SQLite error: malformed JSON', "select json('x')", 'malformed JSON', 1, "select json('x')"],
   ['unexpected end of input at (1, 99)', 'select 1 +', 'unexpected end of input', 11, ''],
-])('%s', (message, sql, words, column, under) => {
-  const [output, place, at] = shown(message, sql)
-  expect([place, at]).toEqual([`line 1, column ${column}:`, under])
+])('%s', (message, sql, words, column, textAtCaret) => {
+  const [output, place, at] = parseMessage(message, sql)
+  expect([place, at]).toEqual([`line 1, column ${column}:`, textAtCaret])
   expect(output).toContain(words)
 })
 
 test('omits Windows line breaks', () => {
-  expect(shown('x (at offset 7)', 'select a,\r\n  b')).toEqual(['x', 'line 1, column 8:', 'a,'])
+  expect(parseMessage('x (at offset 7)', 'select a,\r\n  b')).toEqual(['x', 'line 1, column 8:', 'a,'])
 })
 
 test('the position is relative to the script, and a long line is truncated around it', () => {
-  expect(shown('x (at offset 9)', 'select\n  nope', { line: 7, column: 5 }).slice(1)).toEqual([
+  expect(parseMessage('x (at offset 9)', 'select\n  nope', { line: 7, column: 5 }).slice(1)).toEqual([
     'line 8, column 3:',
     'nope',
   ])
-  const long = `select ${'1, '.repeat(2_000)}nope`
+  const longSql = `select ${'1, '.repeat(2_000)}nope`
   const error = new StatementError(
-    new Error(`x (at offset ${long.length - 4})`),
-    { sql: long, line: 1, column: 1 },
+    new Error(`x (at offset ${longSql.length - 4})`),
+    { sql: longSql, line: 1, column: 1 },
     'a.sql',
   )
   const lines = error.message.split('\n')
-  expect(lines[1]).toBe(`a.sql:1:${long.length - 3}:`)
+  expect(lines[1]).toBe(`a.sql:1:${longSql.length - 3}:`)
   expect(lines.every((line) => line.length < 110)).toBe(true)
   expect(lines[2]?.slice(lines[3]?.indexOf('^'))).toBe('nope')
 })

@@ -9,15 +9,15 @@ export interface StatementPlace {
 export class StatementError extends Error {
   constructor(error: Error & { readonly code?: string }, place: StatementPlace, file: string | null) {
     const { reason, offset } = readPlace(error.message, place.sql)
-    const before = place.sql.slice(0, offset).split('\n')
-    const line = place.line + before.length - 1
-    const ownColumn = (before.at(-1) as string).length
-    const text = (place.sql.split('\n')[before.length - 1] as string).replace(/\r$/, '')
-    const column = before.length === 1 ? place.column + ownColumn : ownColumn + 1
-    const where = file === null ? `line ${line}, column ${column}` : `${file}:${line}:${column}`
-    const { shown, caret } = cut(text, ownColumn)
+    const linesBefore = place.sql.slice(0, offset).split('\n')
+    const line = place.line + linesBefore.length - 1
+    const columnInStatement = (linesBefore.at(-1) as string).length
+    const text = (place.sql.split('\n')[linesBefore.length - 1] as string).replace(/\r$/, '')
+    const column = linesBefore.length === 1 ? place.column + columnInStatement : columnInStatement + 1
+    const position = file === null ? `line ${line}, column ${column}` : `${file}:${line}:${column}`
+    const { excerpt, caret } = excerptAround(text, columnInStatement)
     super(
-      `${reason}${error.code === undefined ? '' : ` (${error.code})`}\n${where}:\n  ${shown}\n  ${caret}`,
+      `${reason}${error.code === undefined ? '' : ` (${error.code})`}\n${position}:\n  ${excerpt}\n  ${caret}`,
       {
         cause: error,
       },
@@ -25,42 +25,42 @@ export class StatementError extends Error {
   }
 }
 
-/** Maximum length of the shown line. */
-const SHOWN = 100
+/** Maximum length of the part of the line that is shown. */
+const MAX_EXCERPT = 100
 
-function cut(line: string, at: number): { shown: string; caret: string } {
-  const from = at > SHOWN * 0.8 ? at - SHOWN / 2 : 0
+function excerptAround(line: string, at: number): { excerpt: string; caret: string } {
+  const from = at > MAX_EXCERPT * 0.8 ? at - MAX_EXCERPT / 2 : 0
   const prefix = from > 0 ? '… ' : ''
-  const shown = line.slice(from, from + SHOWN).replaceAll('\t', ' ')
-  return { shown: prefix + shown, caret: `${' '.repeat(prefix.length + at - from)}^` }
+  const text = line.slice(from, from + MAX_EXCERPT).replaceAll('\t', ' ')
+  return { excerpt: prefix + text, caret: `${' '.repeat(prefix.length + at - from)}^` }
 }
 
 /** Parses the position in an error from the server, relative to the statement; the beginning if it has none. */
 function readPlace(message: string, sql: string): { reason: string; offset: number } {
-  const byOffset = / \(at offset (\d+)\)$/.exec(message)
-  if (byOffset)
-    return { reason: withoutMatch(message, byOffset), offset: characters(sql, Number(byOffset[1])) }
+  const offsetMatch = / \(at offset (\d+)\)$/.exec(message)
+  if (offsetMatch)
+    return { reason: withoutMatch(message, offsetMatch), offset: characterCount(sql, Number(offsetMatch[1])) }
   // the parser reports the end of the unexpected word
-  const around = / around L(\d+):(\d+): `([^`]*)`$/.exec(message)
-  if (around) {
-    const [, line, column, word = ''] = around
+  const aroundMatch = / around L(\d+):(\d+): `([^`]*)`$/.exec(message)
+  if (aroundMatch) {
+    const [, line, column, word = ''] = aroundMatch
     const end = positionOf(sql, Number(line), Number(column))
     return {
-      reason: `${withoutMatch(message, around)} near "${word}"`,
+      reason: `${withoutMatch(message, aroundMatch)} near "${word}"`,
       offset: Math.max(0, end - word.length),
     }
   }
-  const at = / at \((\d+), (\d+)\)$/.exec(message)
-  if (at) {
+  const atMatch = / at \((\d+), (\d+)\)$/.exec(message)
+  if (atMatch) {
     const near = /near (\w+), "None"/.exec(message)
-    const reason = withoutMatch(message, at).replace(/near (\w+), "None": (.*)/, '$2 near "$1"')
-    const end = positionOf(sql, Number(at[1]), Number(at[2]))
+    const reason = withoutMatch(message, atMatch).replace(/near (\w+), "None": (.*)/, '$2 near "$1"')
+    const end = positionOf(sql, Number(atMatch[1]), Number(atMatch[2]))
     return { reason, offset: Math.max(0, end - (near?.[1]?.length ?? 0)) }
   }
   const [, name] =
     /no such \w+: (?:\w+\.)?(\w+)|has no column named (\w+)/.exec(message)?.filter(Boolean) ?? []
-  const found = name === undefined ? -1 : sql.search(new RegExp(`\\b${name}\\b`))
-  return { reason: message, offset: Math.max(0, found) }
+  const index = name === undefined ? -1 : sql.search(new RegExp(`\\b${name}\\b`))
+  return { reason: message, offset: Math.max(0, index) }
 }
 
 const withoutMatch = (message: string, { index, 0: text }: RegExpExecArray): string =>
@@ -70,8 +70,8 @@ const withoutMatch = (message: string, { index, 0: text }: RegExpExecArray): str
 function positionOf(sql: string, line: number, column: number): number {
   const lines = sql.split('\n')
   const before = lines.slice(0, line - 1).reduce((length, text) => length + text.length + 1, 0)
-  return Math.min(sql.length, before + characters(lines[line - 1] ?? '', column - 1))
+  return Math.min(sql.length, before + characterCount(lines[line - 1] ?? '', column - 1))
 }
 
-const characters = (text: string, bytes: number): number =>
+const characterCount = (text: string, bytes: number): number =>
   Buffer.from(text).subarray(0, bytes).toString().length

@@ -1,15 +1,15 @@
 import type { OptionTable } from './option-table.ts'
 
 /** Describes an unknown option: suggests the most similar one, and lists all. */
-export function unknownOption(given: string, options: OptionTable): string {
+export function unknownOption(option: string, options: OptionTable): string {
   const names = Object.keys(options).map((name) => `--${name}`)
   const [nearest] = names
-    .map((name) => ({ name, distance: editDistance(given, name) }))
+    .map((name) => ({ name, distance: editDistance(option, name) }))
     .filter(({ distance }) => distance <= 2)
     .toSorted((a, b) => a.distance - b.distance)
-  const known = names.length === 0 ? 'the command has no options' : `options: ${names.join(', ')}`
-  const guess = nearest === undefined ? '' : `; did you mean ${nearest.name}?`
-  return `unknown option ${given} (${known})${guess}`
+  const optionList = names.length === 0 ? 'the command has no options' : `options: ${names.join(', ')}`
+  const suggestion = nearest === undefined ? '' : `; did you mean ${nearest.name}?`
+  return `unknown option ${option} (${optionList})${suggestion}`
 }
 
 /** Returns the number of letters to add, remove or replace. */
@@ -17,9 +17,9 @@ function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, at) => at)
   for (const [y, letter] of Array.from(from).entries()) {
     const next = [y + 1]
-    for (const [x, other] of Array.from(to).entries()) {
-      const replaced = (row[x] as number) + (letter === other ? 0 : 1)
-      next.push(Math.min(replaced, (row[x + 1] as number) + 1, (next[x] as number) + 1))
+    for (const [x, otherLetter] of Array.from(to).entries()) {
+      const replacement = (row[x] as number) + (letter === otherLetter ? 0 : 1)
+      next.push(Math.min(replacement, (row[x + 1] as number) + 1, (next[x] as number) + 1))
     }
     row = next
   }

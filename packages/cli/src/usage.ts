@@ -13,13 +13,13 @@ export const showUsage = apiCommand(async (platform, { operands, signal }) => {
   const databases = await platform.databases.list({ signal }).toArray()
   const nameOf = (id: string): string => databases.find(({ dbId }) => dbId === id)?.name ?? `${id} (deleted)`
   const usage = await platform.organizations.usage({ signal })
-  const each = usage.databases.map(({ uuid, total }) => ({ name: nameOf(uuid), total }))
+  const databaseUsage = usage.databases.map(({ uuid, total }) => ({ name: nameOf(uuid), total }))
   return {
     json: {
       ...figures(usage.usage),
-      databases: each.map(({ name: of, total }) => ({ name: of, ...figures(total) })),
+      databases: databaseUsage.map((entry) => ({ name: entry.name, ...figures(entry.total) })),
     },
-    text: [TITLES, ...each.map(({ name: of, total }) => row(of, total)), row('total', usage.usage)],
+    text: [TITLES, ...databaseUsage.map((entry) => row(entry.name, entry.total)), row('total', usage.usage)],
   }
 })
 

@@ -133,8 +133,8 @@ const DEFAULTS = {
 /** Checks a configuration and adds the defaults. @throws TypeError naming the option and the remedy */
 export function resolveConfig(config: ClientConfig): ResolvedConfig {
   checkOptions(config, OPTIONS)
-  const given = Object.entries(config).filter(([, value]) => value !== undefined)
-  const checked: object = { ...DEFAULTS, ...Object.fromEntries(given) }
+  const definedOptions = Object.entries(config).filter(([, value]) => value !== undefined)
+  const checked: object = { ...DEFAULTS, ...Object.fromEntries(definedOptions) }
   const { url, namespace, ...options } = checked as ClientConfig & ResolvedConfig
   const { minReplicationIndex } = options
   if (minReplicationIndex !== undefined && !/^\d+$/.test(String(minReplicationIndex)))
@@ -160,20 +160,20 @@ const pairsOf = (headers: NonNullable<ClientConfig['headers']>): Iterable<readon
 function parseUrl(url: string | URL | undefined): { address: Address; token: string | undefined } {
   if (!url) throw new TypeError(`url is ${url === '' ? 'empty' : url}: is its environment variable set?`)
   const text = String(url)
-  const [, given = '', rest] = /^(libsql|turso|https?):(\/\/.*)$/i.exec(text) ?? []
-  const scheme = given.toLowerCase()
-  const isPlain = scheme === 'http' || (scheme !== 'https' && /[?&]tls=0(&|$)/.test(rest ?? ''))
+  const [, prefix = '', location] = /^(libsql|turso|https?):(\/\/.*)$/i.exec(text) ?? []
+  const scheme = prefix.toLowerCase()
+  const isPlain = scheme === 'http' || (scheme !== 'https' && /[?&]tls=0(&|$)/.test(location ?? ''))
   if (/^[\w.-]+:\d+(\/|$)/.test(text))
-    throw new TypeError(`url has no scheme: did you mean http://${shown(text).slice(1, -1)}?`)
-  if (rest === undefined)
+    throw new TypeError(`url has no scheme: did you mean http://${redactUrl(text).slice(1, -1)}?`)
+  if (location === undefined)
     throw new TypeError(
-      `url must be libsql://…, https://… or http://…, not ${shown(text)}; for a file, use npx @batonsql/cli dev; for ws:, use http:`,
+      `url must be libsql://…, https://… or http://…, not ${redactUrl(text)}; for a file, use npx @batonsql/cli dev; for ws:, use http:`,
     )
   // URL parses host and port only for special schemes
-  const known = `http${isPlain ? '' : 's'}:${rest}`
-  if (!URL.canParse(known))
-    throw new TypeError(`url has no valid host, or a port above 65535: ${shown(text)}`)
-  const { origin, pathname, searchParams, username, hash } = new URL(known)
+  const httpUrl = `http${isPlain ? '' : 's'}:${location}`
+  if (!URL.canParse(httpUrl))
+    throw new TypeError(`url has no valid host, or a port above 65535: ${redactUrl(text)}`)
+  const { origin, pathname, searchParams, username, hash } = new URL(httpUrl)
   const isUnknown = (name: string): boolean =>
     name !== 'authToken' && (name !== 'tls' || searchParams.get(name) !== (isPlain ? '0' : '1'))
   const names = [...searchParams.keys()].filter(isUnknown)
@@ -189,7 +189,7 @@ function parseUrl(url: string | URL | undefined): { address: Address; token: str
 }
 
 /** Returns the part of an address that cannot contain a token: without query and user info. */
-const shown = (text: string): string =>
+const redactUrl = (text: string): string =>
   text === '' || text.includes(':')
     ? `"${text.replace(/[?#][^]*/, '').replace(/^[^]*@/, '…@')}"`
     : 'text without a scheme'

@@ -15,7 +15,7 @@ export interface MigrateOptions {
   /** @default '__drizzle_migrations' */
   readonly migrationsTable?: string | undefined
   /**
-   * What to do with a pending migration that is older than an applied one, as after a merge of branches.
+   * What to do with a pending migration that is older than an applied one, for example after a merge of branches.
    * @default 'apply'
    */
   readonly outOfOrder?: 'apply' | 'error' | undefined
@@ -74,11 +74,11 @@ export async function applyMigrations(
   { sources, ...config }: MigrateOptions & { readonly sources: readonly MigrationSource[] },
 ): Promise<string[]> {
   const { timeoutMs = Infinity, transaction = true, onWarning = console.warn } = config
-  const all = await Promise.all(sources.map(parseMigration))
-  if (all.length === 0) return []
+  const migrations = await Promise.all(sources.map(parseMigration))
+  if (migrations.length === 0) return []
   const journal = openJournal(client, layout, config)
   for (let attempt = 1; ; attempt++) {
-    const state = await readJournal(journal, all, config)
+    const state = await readJournal(journal, migrations, config)
     const { pending } = state
     if (pending.length === 0) return []
     const uncheckable = state.foreignKeys?.uncheckable ?? []
@@ -86,10 +86,10 @@ export async function applyMigrations(
       onWarning(
         `foreign keys of ${uncheckable.join(', ')} are not checked: ${state.foreignKeys?.hasCheck ? 'one of them refers to a column that is not unique' : 'the database cannot list them'}`,
       )
-    const done = transaction
+    const wereApplied = transaction
       ? await applyTogether(client, journal, { ...state, timeoutMs })
       : await applyOneByOne(client, journal, { ...state, timeoutMs })
-    if (done) return pending.map(({ tag }) => tag)
+    if (wereApplied) return pending.map(({ tag }) => tag)
     if (attempt === ATTEMPTS)
       throw new MigrationError(
         'another migrator was applying migrations at the same time, on every attempt',
@@ -109,9 +109,9 @@ export async function findPending(
   layout: JournalLayout,
   { sources, ...config }: PendingOptions & { readonly sources: readonly MigrationSource[] },
 ): Promise<string[]> {
-  const all = await Promise.all(sources.map(parseMigration))
-  if (all.length === 0) return []
-  const { pending } = await readJournal(openJournal(client, layout, config), all, config)
+  const migrations = await Promise.all(sources.map(parseMigration))
+  if (migrations.length === 0) return []
+  const { pending } = await readJournal(openJournal(client, layout, config), migrations, config)
   return pending.map(({ tag }) => tag)
 }
 
@@ -125,20 +125,23 @@ function openJournal(
 
 async function readJournal(
   journal: MigrationJournal,
-  all: readonly Migration[],
+  migrations: readonly Migration[],
   { outOfOrder }: PendingOptions,
 ): Promise<JournalState> {
-  const state = await journal.read(all)
+  const state = await journal.read(migrations)
   if (outOfOrder === 'error') rejectOutOfOrder(state.pending, state.lastWhen)
   return state
 }
 
 function rejectOutOfOrder(pending: readonly Migration[], lastWhen: number): void {
-  const older = pending.find(({ when }) => when < lastWhen)
-  if (older)
-    throw new MigrationError(`migration ${older.tag} is older than an applied one; see \`outOfOrder\``, {
-      migration: older.tag,
-    })
+  const olderMigration = pending.find(({ when }) => when < lastWhen)
+  if (olderMigration)
+    throw new MigrationError(
+      `migration ${olderMigration.tag} is older than an applied one; see \`outOfOrder\``,
+      {
+        migration: olderMigration.tag,
+      },
+    )
 }
 
 interface Plan extends JournalState {
@@ -175,15 +178,15 @@ async function applyTogether(client: Client, journal: MigrationJournal, plan: Pl
     return true
   } catch (error) {
     if (error instanceof MigrationError) throw error
-    const texts = statements.map((statement) => ({ sql: textOf(statement) }))
-    const cause = await findFailingStatement(error, texts, client)
-    if (!(cause instanceof SqlError)) throw failed({ cause })
+    const queries = statements.map((statement) => ({ sql: textOf(statement) }))
+    const cause = await findFailingStatement(error, queries, client)
+    if (!(cause instanceof SqlError)) throw migrationError({ cause })
     const failure = steps[cause.statementIndex ?? -1]?.failure
     if (failure === 'raced' || cause.code === 'SQLITE_BUSY') return false
     if (failure === 'foreign keys') throw foreignKeyError(cause)
     // positions are counted from the beginning of the migration, not of the batch
     const { statementIndex = null } = failure ?? {}
-    throw failed({ ...failure, cause: Object.assign(cause, { statementIndex }) })
+    throw migrationError({ ...failure, cause: Object.assign(cause, { statementIndex }) })
   }
 }
 
@@ -206,16 +209,16 @@ async function applyAndCount(client: Client, journal: MigrationJournal, batch: C
 async function applyOn(
   stream: Stream,
   journal: MigrationJournal,
-  { statements, foreignKeys: before, timeoutMs }: CountedBatch,
+  { statements, foreignKeys: initial, timeoutMs }: CountedBatch,
 ): Promise<void> {
   await stream.execute('PRAGMA foreign_keys = off', undefined, { timeoutMs })
   stream.begin()
   await stream.batch(statements, { timeoutMs })
-  const after = await countViolations((queries) => journal.readOn(stream, queries))
-  if (after.violations > before.violations) throw new MigrationError(VIOLATION_MESSAGE, {})
-  const uncheckable = after.uncheckable.filter(
+  const final = await countViolations((queries) => journal.readOn(stream, queries))
+  if (final.violations > initial.violations) throw new MigrationError(VIOLATION_MESSAGE, {})
+  const uncheckable = final.uncheckable.filter(
     // `onWarning` reports tables with a quote in their names, and the table of migrations itself may have one
-    (table) => !before.uncheckable.includes(table) && !table.includes('"'),
+    (table) => !initial.uncheckable.includes(table) && !table.includes('"'),
   )
   if (uncheckable.length > 0)
     throw new MigrationError(
@@ -246,7 +249,7 @@ async function applyOneByOne(client: Client, journal: MigrationJournal, plan: Pl
       try {
         await client.execute(sql, undefined, { timeoutMs })
       } catch (cause) {
-        throw failed({ migration: migration.tag, statementIndex, sql, cause })
+        throw migrationError({ migration: migration.tag, statementIndex, sql, cause })
       }
     }
     await client.execute(journal.record(migration), undefined, { timeoutMs })
@@ -254,12 +257,12 @@ async function applyOneByOne(client: Client, journal: MigrationJournal, plan: Pl
   return true
 }
 
-function failed(failure: FailedStatement): MigrationError {
+function migrationError(failure: FailedStatement): MigrationError {
   const { migration, statementIndex, cause } = failure
-  const where = migration ? `migration ${migration}` : 'the migrations'
-  const which = typeof statementIndex === 'number' ? `, statement ${statementIndex + 1}` : ''
+  const subject = migration ? `migration ${migration}` : 'the migrations'
+  const position = typeof statementIndex === 'number' ? `, statement ${statementIndex + 1}` : ''
   const { message, code } = cause as { message: string; code?: string }
   const hint =
     code === 'TRANSACTION_TIMEOUT' ? ' (they took more than 5 s while another writer waited; split them)' : ''
-  return new MigrationError(`${where}${which} failed: ${message}${hint}`, failure)
+  return new MigrationError(`${subject}${position} failed: ${message}${hint}`, failure)
 }

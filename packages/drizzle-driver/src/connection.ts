@@ -11,31 +11,31 @@ export type Connection =
  * @throws TypeError if it has neither or both, or a client that returns integers as strings
  */
 export function openClient<C>(
-  first: string | URL | Client | (C & Connection),
+  source: string | URL | Client | (C & Connection),
   config: C | undefined,
 ): [Client, C | undefined] {
-  const [client, rest] = clientOf(first, config)
+  const [client, drizzleConfig] = resolveClient(source, config)
   if (client.intMode === 'string')
     throw new TypeError(
       "intMode: 'string' cannot be used with Drizzle, whose columns read numbers: omit it, and declare large integers with int64()",
     )
-  return [client, rest]
+  return [client, drizzleConfig]
 }
 
-function clientOf<C>(
-  first: string | URL | Client | (C & Connection),
+function resolveClient<C>(
+  source: string | URL | Client | (C & Connection),
   config: C | undefined,
 ): [Client, C | undefined] {
-  if (first instanceof Client) return [first, config]
+  if (source instanceof Client) return [source, config]
   // createClient reports a URL that is undefined
-  if (first === undefined || typeof first === 'string' || first instanceof URL)
-    return [createClient({ url: first }), config]
-  const { client, connection }: Partial<Connection> = first ?? {}
+  if (source === undefined || typeof source === 'string' || source instanceof URL)
+    return [createClient({ url: source }), config]
+  const { client, connection }: Partial<Connection> = source ?? {}
   if (client && connection) throw new TypeError(`${EXPECTED}, not both`)
-  if (client) return [client, first]
-  if (!('connection' in Object(first))) throw new TypeError(`${EXPECTED}, not ${describe(first)}`)
+  if (client) return [client, source]
+  if (!('connection' in Object(source))) throw new TypeError(`${EXPECTED}, not ${describe(source)}`)
   const isConfig = typeof connection === 'object' && !(connection instanceof URL)
-  return [createClient(isConfig ? connection : { url: connection as string | URL }), first]
+  return [createClient(isConfig ? connection : { url: connection as string | URL }), source]
 }
 
 const EXPECTED = 'expected a URL, a client, or a configuration with either `client` or `connection`'

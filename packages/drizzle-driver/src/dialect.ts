@@ -2,7 +2,7 @@ import { entityKind, sql } from 'drizzle-orm'
 import type { SQLiteAsyncDialect as Dialect } from 'drizzle-orm/sqlite-core'
 import { SQLiteAsyncDialect } from './drizzle-0.ts'
 import { columnOf } from './internals.ts'
-import { decodable } from './row-mapping.ts'
+import { prepareForDecoder } from './row-mapping.ts'
 
 type RelationalQuery = Parameters<Dialect['buildRelationalQuery']>[0]
 
@@ -11,14 +11,14 @@ export class BatonDialect extends SQLiteAsyncDialect {
   static override readonly [entityKind]: string = 'BatonDialect'
 
   override buildRelationalQuery(query: RelationalQuery): ReturnType<Dialect['buildRelationalQuery']> {
-    const built = super.buildRelationalQuery(query)
-    const selection = built.selection.map((item) => {
+    const relationalQuery = super.buildRelationalQuery(query)
+    const selection = relationalQuery.selection.map((item) => {
       const column = columnOf(item.field)
       if (column === null) return item
       // from here on only the decoder of the field is used
-      const decode = (value: unknown): unknown => column.mapFromDriverValue(decodable(value, column))
+      const decode = (value: unknown): unknown => column.mapFromDriverValue(prepareForDecoder(value, column))
       return { ...item, field: sql``.mapWith(decode).as(item.tsKey) }
     })
-    return { ...built, selection }
+    return { ...relationalQuery, selection }
   }
 }

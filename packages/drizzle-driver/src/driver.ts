@@ -101,10 +101,10 @@ export function drizzle<TSchema extends Schema = Record<string, never>>(
   config: BatonDrizzleConfig<TSchema>,
 ): BatonDatabase<TSchema>
 export function drizzle<TSchema extends Schema>(
-  first: string | URL | Client | BatonDrizzleConfig<TSchema>,
+  source: string | URL | Client | BatonDrizzleConfig<TSchema>,
   config?: DrizzleConfig<TSchema>,
 ): BatonDatabase<TSchema> {
-  return construct(...openClient(first, config))
+  return construct(...openClient(source, config))
 }
 
 /** Returns a database that builds queries and runs none. */

@@ -6,12 +6,12 @@ import { qualifiedNameOf } from './internals.ts'
 /** Converts an integer for a column of numbers. @throws RangeError naming the column, if it is not exact as a number */
 export function exactNumber(value: bigint, column: Column): number {
   if (isSafe(value)) return Number(value)
-  throw inexact(value, column)
+  throw inexactError(value, column)
 }
 
 export const isSafe = (value: bigint): boolean => Number.isSafeInteger(Number(value))
 
-export const inexact = (value: bigint | string, column: Column): RangeError =>
+export const inexactError = (value: bigint | string, column: Column): RangeError =>
   new RangeError(
     `${qualifiedNameOf(column)}: ${value} is not exact as a number; declare the column with int64()`,
   )

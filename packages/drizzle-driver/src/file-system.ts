@@ -6,10 +6,10 @@ import type * as FileSystem from 'node:fs/promises'
  */
 export function fileSystem(): typeof FileSystem {
   // edge platforms have no `process`, or one without this function
-  const found = (globalThis as { process?: Partial<NodeJS.Process> }).process?.getBuiltinModule?.(
+  const fsModule = (globalThis as { process?: Partial<NodeJS.Process> }).process?.getBuiltinModule?.(
     'node:fs/promises',
   )
-  if (found === undefined)
+  if (fsModule === undefined)
     throw new TypeError('this platform has no file system: pass `migrations` instead of `migrationsFolder`')
-  return found
+  return fsModule
 }

@@ -29,8 +29,8 @@ interface ForeignKey {
 
 /** For an engine without `pragma foreign_key_check`: counts the rows that violate a foreign key, with a query for each key. */
 export async function countViolations(run: RunTogether): Promise<ForeignKeys> {
-  const [columns, keys, others] = await run([COLUMNS, KEYS, UNREADABLE_TABLES])
-  if (!columns || !keys || !others) throw new Error('the foreign keys of the database cannot be listed')
+  const [columns, keys, unreadable] = await run([COLUMNS, KEYS, UNREADABLE_TABLES])
+  if (!columns || !keys || !unreadable) throw new Error('the foreign keys of the database cannot be listed')
   /** The columns of each table's primary key. */
   const primaryKeys = new Map<string, string[]>()
   for (const [table, column] of columns.rows as [string, string | null][]) {
@@ -45,13 +45,13 @@ export async function countViolations(run: RunTogether): Promise<ForeignKeys> {
     foreignKey.columns.push({ from, to: to || primaryKey?.[foreignKey.columns.length] })
     foreignKeys.set(name, foreignKey)
   }
-  const all = [...foreignKeys.values()]
-  const counts = await run(all.map((key) => countQuery(key, primaryKeys.has(key.parent.toLowerCase()))))
+  const keyList = [...foreignKeys.values()]
+  const counts = await run(keyList.map((key) => countQuery(key, primaryKeys.has(key.parent.toLowerCase()))))
   return {
     violations: counts.reduce((sum, count) => sum + Number(count?.rows[0]?.[0] ?? 0), 0),
     uncheckable: [
-      ...new Set(all.filter((_, at) => counts[at] === null).map(({ table }) => table)),
-      ...others.rows.map(([name]) => name as string),
+      ...new Set(keyList.filter((_, at) => counts[at] === null).map(({ table }) => table)),
+      ...unreadable.rows.map(([name]) => name as string),
     ],
     hasCheck: false,
   }
@@ -60,11 +60,11 @@ export async function countViolations(run: RunTogether): Promise<ForeignKeys> {
 const quote = (name = ''): string => `"${name.replaceAll('"', '""')}"`
 
 function countQuery({ table, parent, columns }: ForeignKey, parentExists: boolean): string {
-  const isSet = columns.map(({ from }) => `c.${quote(from)} is not null`)
+  const notNullConditions = columns.map(({ from }) => `c.${quote(from)} is not null`)
   // the parent's column first: its collation applies
-  const isReferenced = columns.map(({ from, to }) => `p.${quote(to)} = c.${quote(from)}`)
-  const exists = parentExists
-    ? ` and not exists (select 1 from ${quote(parent)} p where ${isReferenced.join(' and ')})`
+  const matchConditions = columns.map(({ from, to }) => `p.${quote(to)} = c.${quote(from)}`)
+  const notExists = parentExists
+    ? ` and not exists (select 1 from ${quote(parent)} p where ${matchConditions.join(' and ')})`
     : ''
-  return `select count(*) from ${quote(table)} c where ${isSet.join(' and ')}${exists}`
+  return `select count(*) from ${quote(table)} c where ${notNullConditions.join(' and ')}${notExists}`
 }

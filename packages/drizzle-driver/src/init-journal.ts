@@ -21,11 +21,11 @@ export async function initJournal(
     readonly timeoutMs?: number | undefined
   },
 ): Promise<InitRejection | undefined> {
-  const all = await Promise.all(sources.map(parseMigration))
+  const migrations = await Promise.all(sources.map(parseMigration))
   const journal = new MigrationJournal(client, layout, { name, timeoutMs })
-  const { prepareTable, appliedCount } = await journal.read(all)
+  const { prepareTable, appliedCount } = await journal.read(migrations)
   if (appliedCount > 0) return { exitCode: 'databaseMigrations' }
-  const [first, second] = all
+  const [first, second] = migrations
   const record = first && !second ? [journal.record(first)] : []
   try {
     await client.batch([...prepareTable, journal.failUnlessCount(0), ...record], { timeoutMs })

@@ -58,6 +58,6 @@ test('the table of a column is found, even if the column is the decoder of an ex
   for (const field of [sql`1`, sql`1`.mapWith(String), a, null]) expect(columnOf(field)).toBeNull()
 })
 
-test('a value that is not a query builder is recognized', () => {
-  for (const other of [null, undefined, 1, {}, a]) expect(prepareBuilder(other)).toBeNull()
+test('returns null for a value that is not a query builder', () => {
+  for (const value of [null, undefined, 1, {}, a]) expect(prepareBuilder(value)).toBeNull()
 })

@@ -14,9 +14,9 @@ export const journalLayout: JournalLayout = {
  * migration whose text was changed is not applied again.
  */
 function pending(migrations: readonly Migration[], { rows }: JournalRows): Migration[] {
-  const byTime = new Set(rows.map(([, when]) => Number(when)))
-  const known = migrations.filter(({ when }) => byTime.has(when))
-  const knownTimes = new Set(known.map(({ when }) => when))
-  const hashes = new Set(rows.filter(([, when]) => !knownTimes.has(Number(when))).map(([hash]) => hash))
-  return migrations.filter(({ when, hash }) => !byTime.has(when) && !hashes.has(hash))
+  const times = new Set(rows.map(([, when]) => Number(when)))
+  const applied = migrations.filter(({ when }) => times.has(when))
+  const appliedTimes = new Set(applied.map(({ when }) => when))
+  const hashes = new Set(rows.filter(([, when]) => !appliedTimes.has(Number(when))).map(([hash]) => hash))
+  return migrations.filter(({ when, hash }) => !times.has(when) && !hashes.has(hash))
 }

@@ -113,14 +113,14 @@ export class MigrationJournal {
       rows: (named ?? unnamed)?.rows ?? [],
       layout: named ? 'named' : unnamed ? 'unnamed' : 'none',
     }
-    const counted = violations.map((result) => result?.rows[0]?.[0]).find((count) => count != null)
+    const violationCount = violations.map((result) => result?.rows[0]?.[0]).find((count) => count != null)
     const pending = this.#layout.pending(migrations, journal)
     let foreignKeys: ForeignKeys | null = null
     if (pending.length > 0)
       foreignKeys =
-        counted === undefined
+        violationCount === undefined
           ? await this.#checkTableByTable()
-          : { violations: Number(counted), uncheckable: [], hasCheck: true }
+          : { violations: Number(violationCount), uncheckable: [], hasCheck: true }
     return {
       prepareTable: [
         `CREATE TABLE IF NOT EXISTS ${this.#table} (${this.#layout.columns})`,
@@ -152,16 +152,18 @@ export class MigrationJournal {
     const stream = openStream(this.#client)
     stream.begin('deferred')
     // called in one tick, so that the statements and the end of the stream share one request
-    const reading = this.readOn(stream, statements)
+    const results = this.readOn(stream, statements)
     await stream.close()
-    return await reading
+    return await results
   }
 
   /** Reads in one request on a stream. @returns null for each statement that the database rejects */
   async readOn(stream: Stream, statements: readonly InStatement[]): Promise<(ResultSet<ArrayRow> | null)[]> {
     const options = { rowMode: 'array', timeoutMs: this.#timeoutMs } as const
-    const reading = Promise.allSettled(statements.map((each) => stream.execute(each, undefined, options)))
-    return (await reading).map((outcome) => {
+    const results = Promise.allSettled(
+      statements.map((statement) => stream.execute(statement, undefined, options)),
+    )
+    return (await results).map((outcome) => {
       if (outcome.status === 'fulfilled') return outcome.value
       if ((outcome.reason as { name?: string }).name === 'SqlError') return null
       throw outcome.reason

@@ -89,8 +89,12 @@ export class QueryRunner {
       if (mayBeApplied(reason)) await this.#invalidate(changedTables)
       const error = (await findFailingStatement(reason, queries, this.#executor)) as Error
       const { statementIndex } = error as { readonly statementIndex?: number | null }
-      const failed = queries[statementIndex ?? -1]
-      throw wrap(failed?.sql ?? queries.map(({ sql }) => sql).join(';\n'), [...(failed?.params ?? [])], error)
+      const failedQuery = queries[statementIndex ?? -1]
+      throw wrap(
+        failedQuery?.sql ?? queries.map(({ sql }) => sql).join(';\n'),
+        [...(failedQuery?.params ?? [])],
+        error,
+      )
     })
     await this.#invalidate(changedTables)
     return results
@@ -107,17 +111,17 @@ export class QueryRunner {
     behavior?: TransactionBehavior,
   ): Promise<T> {
     const executor = this.#executor
-    const changed = this.#changedTables ?? new Set<string>()
+    const changedTables = this.#changedTables ?? new Set<string>()
     const run = (transaction: Transaction): Promise<T> =>
-      callback(new QueryRunner(transaction, this.#onChange, changed))
+      callback(new QueryRunner(transaction, this.#onChange, changedTables))
     if ('savepoint' in executor) return await executor.savepoint(run)
     try {
       const result = await executor.transaction(run, { mode: modeOf(behavior) })
-      await this.#invalidate([...changed])
+      await this.#invalidate([...changedTables])
       return result
     } catch (error) {
       // the response to COMMIT was lost
-      if (mayBeApplied(findDatabaseError(error))) await this.#invalidate([...changed])
+      if (mayBeApplied(findDatabaseError(error))) await this.#invalidate([...changedTables])
       throw error
     }
   }

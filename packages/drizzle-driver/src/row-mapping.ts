@@ -12,7 +12,7 @@ export function mapRow(
 ): unknown {
   for (const [at, value] of row.entries()) {
     const column = typeof value === 'bigint' ? columnOf(fields[at]?.field) : null
-    if (column) row[at] = decodable(value, column)
+    if (column) row[at] = prepareForDecoder(value, column)
   }
   return mapResultRow(fields, row, joins)
 }
@@ -22,7 +22,7 @@ export function mapRow(
  * as number. An `int64()` column accepts both.
  * @throws RangeError for an integer in a number column that is not exact as a number
  */
-export function decodable<T>(value: T, column: Column): T | number {
+export function prepareForDecoder<T>(value: T, column: Column): T | number {
   if (typeof value !== 'bigint') return value
   if (column.dataType === 'number' || column.dataType === 'date') return exactNumber(value, column)
   return isSafe(value) ? Number(value) : value

@@ -9,7 +9,7 @@ import {
   type UnknownRow,
 } from 'kysely'
 import { BatonAdapter } from './adapter.ts'
-import { batchQuery, prefetched } from './query-command.ts'
+import { batchQuery, withPrefetchedResult } from './query-command.ts'
 import { haveSameCompiler } from './query-compiler.ts'
 
 interface Builder<R = unknown> {
@@ -63,29 +63,33 @@ export async function batch<const Q extends readonly Batchable[] | []>(
   if (!(executor.adapter instanceof BatonAdapter))
     throw new TypeError('batch() needs a Kysely instance, or a transaction of one, made with BatonDialect')
   if (queries.length === 0) return [] as BatchResults<Q>
-  const compiled = compileAll(queries, db)
-  const plain = executor.withoutPlugins()
-  const sent = plain.executeQuery<QueryResult<UnknownRow>>(batchQuery({ queries: compiled, mode }))
-  let settle: (results: readonly QueryResult<UnknownRow>[]) => void = () => {}
-  const settled = new Promise<readonly QueryResult<UnknownRow>[]>((resolve) => {
-    settle = resolve
+  const compiledQueries = compileAll(queries, db)
+  const executorWithoutPlugins = executor.withoutPlugins()
+  const batchResult = executorWithoutPlugins.executeQuery<QueryResult<UnknownRow>>(
+    batchQuery({ queries: compiledQueries, mode }),
+  )
+  let resolveResults: (results: readonly QueryResult<UnknownRow>[]) => void = () => {}
+  const batchResults = new Promise<readonly QueryResult<UnknownRow>[]>((resolve) => {
+    resolveResults = resolve
   })
   // queued now, so that it precedes a COMMIT that may follow
   const replays = queries.map((query, at) =>
     replay(
       query,
-      settled.then((results) => results[at] ?? { rows: [] }),
+      batchResults.then((results) => results[at] ?? { rows: [] }),
       db,
     ),
   )
   try {
-    settle((await sent).rows)
+    resolveResults((await batchResult).rows)
   } catch (error) {
-    settle([])
+    resolveResults([])
     await Promise.allSettled(replays)
-    throw await findFailingStatement(error, compiled, {
+    throw await findFailingStatement(error, compiledQueries, {
       batch: (texts, options) =>
-        plain.executeQuery(batchQuery({ queries: texts.map((text) => CompiledQuery.raw(text)), ...options })),
+        executorWithoutPlugins.executeQuery(
+          batchQuery({ queries: texts.map((text) => CompiledQuery.raw(text)), ...options }),
+        ),
     })
   }
   return (await Promise.all(replays)) as BatchResults<Q>
@@ -120,14 +124,14 @@ async function replay(
     return await builder.withPlugin?.(plugin).execute()
   }
   let transformed = await result
-  for (const each of db.getExecutor().plugins)
-    transformed = await each.transformResult({ queryId: query.queryId, result: transformed })
+  for (const executorPlugin of db.getExecutor().plugins)
+    transformed = await executorPlugin.transformResult({ queryId: query.queryId, result: transformed })
   return transformed
 }
 
 /** Creates a plugin that gives its query a prefetched result. */
 const usePrefetched = (result: Promise<QueryResult<UnknownRow>>): KyselyPlugin => ({
   // a copy: other executions of the builder share its node
-  transformQuery: ({ node }) => prefetched({ ...node }, result),
+  transformQuery: ({ node }) => withPrefetchedResult({ ...node }, result),
   transformResult: async (args) => args.result,
 })

@@ -74,14 +74,14 @@ export class ConnectionTransaction {
   async end<T>(send: () => Promise<T>): Promise<T> {
     const { stream } = this
     const takesRequest = this.hasRun && stream.inTransaction
-    const ended = send()
+    const endResult = send()
     // rejected before it was sent, like a COMMIT while rows are being read
-    if (stream.inTransaction) return await ended
+    if (stream.inTransaction) return await endResult
     this.#status = 'ending'
     // in the same tick, so that both share a request
-    const closed = this.#ownsStream ? stream.close() : undefined
-    await Promise.allSettled([ended, closed])
-    const result = await ended
+    const closing = this.#ownsStream ? stream.close() : undefined
+    await Promise.allSettled([endResult, closing])
+    const result = await endResult
     if (!takesRequest || this.#readers > 0) await waitForQueuedQueries()
     this.#status = 'ended'
     return result

@@ -29,7 +29,7 @@ export class BatonConnection implements DatabaseConnection {
   /** Kept when it is lost, so that none of its queries runs outside of it. */
   #transaction: ConnectionTransaction | null = null
   #isReleased = false
-  #abort: AbortController | null = null
+  #abortController: AbortController | null = null
 
   constructor(client: Client) {
     this.#client = client
@@ -44,8 +44,8 @@ export class BatonConnection implements DatabaseConnection {
     const command = commandOf(query)
     if (command?.kind === 'prefetched') return (await command.result) as QueryResult<R>
     // Kysely's own signal must not abort the request, unless Kysely calls `cancelQuery()`: a transaction would end with it
-    this.#abort = options?.signal ? new AbortController() : null
-    return (await (command ? this.#run(command, query) : this.#execute(query))) as QueryResult<R>
+    this.#abortController = options?.signal ? new AbortController() : null
+    return (await (command ? this.#runCommand(command, query) : this.#execute(query))) as QueryResult<R>
   }
 
   /**
@@ -80,11 +80,11 @@ export class BatonConnection implements DatabaseConnection {
 
   /** Aborts the request in flight; a transaction ends with it. */
   async cancelQuery(): Promise<void> {
-    this.#abort?.abort()
+    this.#abortController?.abort()
   }
 
   async killSession(): Promise<void> {
-    this.#abort?.abort()
+    this.#abortController?.abort()
     await this.release()
   }
 
@@ -100,7 +100,7 @@ export class BatonConnection implements DatabaseConnection {
     await this.#end('rollback')
   }
 
-  async #run(command: DatabaseCommand, query: CompiledQuery): Promise<QueryResult<unknown>> {
+  async #runCommand(command: DatabaseCommand, query: CompiledQuery): Promise<QueryResult<unknown>> {
     if (command.kind === 'batch') return await this.#executeBatch(command)
     if (command.kind === 'begin') this.#begin(command.mode, true)
     else if (command.kind === 'end') await this.#end(command.verb)
@@ -131,7 +131,8 @@ export class BatonConnection implements DatabaseConnection {
     const isEnd = transaction !== null && (kind === 'commit' || kind === 'rollback')
     if (isEnd && transaction.isManaged) throw new TypeError(MANAGED_MESSAGE)
     const executor: Executor = this.#executor
-    const send = () => executor.execute(toStatement(query), undefined, { signal: this.#abort?.signal })
+    const send = () =>
+      executor.execute(toStatement(query), undefined, { signal: this.#abortController?.signal })
     const result = await (isEnd ? transaction.end(send) : send())
     if (transaction) transaction.hasRun = true
     return queryResult(query, result)
@@ -141,7 +142,10 @@ export class BatonConnection implements DatabaseConnection {
     const [transaction] = queries.map((query) => this.#accept(query))
     const executor: Executor = this.#executor
     try {
-      const results = await executor.batch(queries.map(toStatement), { mode, signal: this.#abort?.signal })
+      const results = await executor.batch(queries.map(toStatement), {
+        mode,
+        signal: this.#abortController?.signal,
+      })
       if (transaction) transaction.hasRun = true
       return { rows: results.map((result, at) => queryResult(queries[at] as CompiledQuery, result)) }
     } catch (error) {

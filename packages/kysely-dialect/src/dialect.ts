@@ -26,12 +26,12 @@ export class BatonDialect implements Dialect {
 
   /** Opens nothing. @throws TypeError if neither or both of `client` and `url` are given, or an option of the client with `client` */
   constructor(config: BatonDialectConfig) {
-    const { client, url, transactionMode = 'immediate', ...others } = { ...config }
+    const { client, url, transactionMode = 'immediate', ...otherOptions } = { ...config }
     if (client !== undefined && url !== undefined) throw new TypeError(`${EXPECTED}, not both`)
     if (client === undefined && url === undefined)
       throw new TypeError(`${EXPECTED}; both are undefined: is the environment variable for \`url\` set?`)
-    const unknown = Object.keys(others).find((name) => name !== 'transactionalMigrations')
-    if (client && unknown) throw new TypeError(`unknown option \`${unknown}\` beside \`client\``)
+    const unknownName = Object.keys(otherOptions).find((name) => name !== 'transactionalMigrations')
+    if (client && unknownName) throw new TypeError(`unknown option \`${unknownName}\` with \`client\``)
     if (transactionMode !== 'immediate' && transactionMode !== 'deferred')
       throw new TypeError(
         `\`transactionMode\` must be 'immediate' or 'deferred', not '${String(transactionMode)}'`,

@@ -16,7 +16,12 @@ export class BatonDriver implements Driver {
   readonly #connections = new Set<BatonConnection>()
 
   constructor(config: BatonDialectConfig) {
-    const { client, transactionMode = 'immediate', transactionalMigrations: _own, ...clientConfig } = config
+    const {
+      client,
+      transactionMode = 'immediate',
+      transactionalMigrations: _transactionalMigrations,
+      ...clientConfig
+    } = config
     this.#ownsClient = client === undefined
     this.#client = client ?? createClient(clientConfig as ClientConfig)
     this.#transactionMode = transactionMode

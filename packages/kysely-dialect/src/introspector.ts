@@ -45,10 +45,10 @@ export class BatonIntrospector extends SqliteIntrospector {
   override async getTables(
     options: TablesOptions = { withInternalKyselyTables: false },
   ): Promise<TableMetadata[]> {
-    const internal = options.withInternalKyselyTables
+    const internalTables = options.withInternalKyselyTables
       ? sql``
       : sql`and t.name not in ('kysely_migration', 'kysely_migration_lock')`
-    const wanted = options.where ? sql`and (${options.where({ table: sql.ref('t.name') })})` : sql``
+    const condition = options.where ? sql`and (${options.where({ table: sql.ref('t.name') })})` : sql``
     const { rows } = await sql<ColumnRow>`
       select t.name as "table", t.type = 'view' as "isView",
         exists (select 1 from pragma_index_list(t.name) where origin = 'pk') as "hasKeyIndex", c.name, c.type, c."notnull",
@@ -58,7 +58,7 @@ export class BatonIntrospector extends SqliteIntrospector {
       where t.schema = 'main' and t.type in ('table', 'view', 'virtual') and t.name not like 'sqlite\\_%' escape '\\'
         and t.name not like 'libsql\\_%' escape '\\' and t.name not like '\\_litestream\\_%' escape '\\'
         and t.name not like '\\_\\_turso\\_internal\\_%' escape '\\'
-        and t.name not in (select name || '_shadow' from sqlite_schema where sql like '%libsql_vector_idx%') ${internal} ${wanted}
+        and t.name not in (select name || '_shadow' from sqlite_schema where sql like '%libsql_vector_idx%') ${internalTables} ${condition}
       order by t.name, c.cid`.execute(this.#db)
     const [template] = (await new SqliteIntrospector(SINGLE_TABLE).getTables()) as [TableMetadata]
     return Array.from(Map.groupBy(rows, (row) => row.table).values(), (table) => toTable(table, template))

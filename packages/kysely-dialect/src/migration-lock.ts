@@ -33,16 +33,16 @@ export class MigrationLock {
 
   /** Waits until the lease is free and acquires it. @throws Error if others hold it for 10 minutes */
   static async acquire(db: Kysely<unknown>, options: MigrationLockOptions): Promise<MigrationLock> {
-    const plain = db.withoutPlugins()
+    const dbWithoutPlugins = db.withoutPlugins()
     const deadline = Date.now() + WAIT_LIMIT_MS
-    for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
-      const leaseEnd = await tryToAcquire(plain, options)
-      if (leaseEnd !== null) return new MigrationLock(plain, options, leaseEnd)
+    for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+      const leaseEnd = await tryToAcquire(dbWithoutPlugins, options)
+      if (leaseEnd !== null) return new MigrationLock(dbWithoutPlugins, options, leaseEnd)
       if (Date.now() > deadline)
         throw new Error(
           `the migration lock was held by others for ${WAIT_LIMIT_MS / 60_000} minutes (table \`${options.lockTable}\`)`,
         )
-      await new Promise((resolve) => setTimeout(resolve, wait * (0.5 + Math.random())))
+      await new Promise((resolve) => setTimeout(resolve, waitMs * (0.5 + Math.random())))
     }
   }
 
@@ -96,8 +96,8 @@ async function tryToAcquire(db: Kysely<unknown>, options: MigrationLockOptions):
       recover: isHeld,
     }),
   )
-  const [acquired] = rows[1]?.rows ?? []
-  return acquired ? Number(acquired.is_locked) : null
+  const [lease] = rows[1]?.rows ?? []
+  return lease ? Number(lease.is_locked) : null
 }
 
 const isHeld = (error: unknown): boolean =>

@@ -37,7 +37,7 @@ type QueryCommand =
   /** Returns a result that was obtained elsewhere. */
   | { readonly kind: 'prefetched'; readonly result: Promise<QueryResult<unknown>> }
 
-// keyed by node: a builder with a prefetched result is compiled only later
+// keyed by node: a builder with a prefetched result is compiled later
 const commands = new WeakMap<RootOperationNode, QueryCommand>()
 
 /** Returns the command that a query carries, if any. */
@@ -81,5 +81,7 @@ export function savepointQuery(
 }
 
 /** Gives the query of a node a result that was obtained elsewhere. @returns the node */
-export const prefetched = <N extends RootOperationNode>(node: N, result: Promise<QueryResult<unknown>>): N =>
-  withCommand(node, { kind: 'prefetched', result })
+export const withPrefetchedResult = <N extends RootOperationNode>(
+  node: N,
+  result: Promise<QueryResult<unknown>>,
+): N => withCommand(node, { kind: 'prefetched', result })

@@ -23,9 +23,9 @@ const REFERENCE = /^(?:"(?:[^"]|"")*"\.)*"((?:[^"]|"")*)"$/
 /** Names the columns of RETURNING as SQLite does. Turso's engine uses the text of the reference as the name: `"pet"."name"`. */
 function withPlainNames({ columns, rows }: ResultSet): ResultSet['rows'] {
   if (!columns.some((name) => REFERENCE.test(name))) return rows
-  const plain = (name: string): string =>
+  const toPlainName = (name: string): string =>
     name.replace(REFERENCE, (_, column: string) => column.replaceAll('""', '"'))
   return rows.map((row) =>
-    Object.fromEntries(Object.entries(row).map(([name, value]) => [plain(name), value])),
+    Object.fromEntries(Object.entries(row).map(([name, value]) => [toPlainName(name), value])),
   )
 }

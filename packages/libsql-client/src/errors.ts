@@ -24,17 +24,17 @@ const RAW_CODES: Readonly<Record<string, number>> = {
 /**
  * Converts a Baton error to one of @libsql/client, with the Baton error as its `cause`. Others, such as a RangeError, are returned
  * unchanged.
- * @param at index of the failed statement in its batch; null if there is none
+ * @param getIndex returns the index of the failed statement in its batch, or null if there is none
  */
-function toLibsqlError(error: unknown, at: (error: SqlError) => number | null): unknown {
+function toLibsqlError(error: unknown, getIndex: (error: SqlError) => number | null): unknown {
   if (error instanceof SqlError) {
     const { message, code } = error
-    const extended = error.extendedCode ?? undefined
-    const raw = RAW_CODES[extended ?? code] ?? RAW_CODES[code]
-    const index = at(error)
+    const extendedCode = error.extendedCode ?? undefined
+    const rawCode = RAW_CODES[extendedCode ?? code] ?? RAW_CODES[code]
+    const index = getIndex(error)
     return index === null
-      ? new LibsqlError(message, code, extended, raw, error)
-      : new LibsqlBatchError(message, index, code, extended, raw, error)
+      ? new LibsqlError(message, code, extendedCode, rawCode, error)
+      : new LibsqlBatchError(message, index, code, extendedCode, rawCode, error)
   }
   const code = codeOf(error)
   return code === null
@@ -53,15 +53,15 @@ function codeOf(error: unknown): string | null {
   return null
 }
 
-/** Runs a function and converts its errors to those of @libsql/client. @param at by default the index in a batch */
+/** Runs a function and converts its errors to those of @libsql/client. @param getIndex by default returns the index in a batch */
 export async function withLibsqlErrors<T>(
   run: () => Promise<T>,
-  at: (error: SqlError) => number | null = ({ statementIndex }) => statementIndex,
+  getIndex: (error: SqlError) => number | null = ({ statementIndex }) => statementIndex,
 ): Promise<T> {
   try {
     return await run()
   } catch (error) {
-    throw toLibsqlError(error, at)
+    throw toLibsqlError(error, getIndex)
   }
 }
 
@@ -69,9 +69,9 @@ export async function withLibsqlErrors<T>(
  * Rejects statements that begin or end a transaction where they have no lasting effect: outside of a transaction, where a BEGIN ends
  * with its request, and in a batch, which is a transaction itself. @throws LibsqlError
  */
-export function rejectControl(sql: string, rejected: readonly StatementKind[] = CONTROL): void {
+export function rejectControl(sql: string, rejectedKinds: readonly StatementKind[] = CONTROL): void {
   const kind = statementKind(sql)
-  if (rejected.includes(kind))
+  if (rejectedKinds.includes(kind))
     throw new LibsqlError(
       `${kind.toUpperCase()} is not allowed here: use client.transaction(), commit() and rollback()`,
       'TRANSACTION_CONTROL',

@@ -33,7 +33,7 @@ const BATON = Symbol.for('@batonsql/libsql-client')
 
 const MODES = { write: 'immediate', read: 'readonly', deferred: 'deferred' } as const
 
-/** Configuration of a client. Undefined counts as not given, even with `exactOptionalPropertyTypes`. */
+/** Configuration of a client. An undefined option counts as absent, even with `exactOptionalPropertyTypes`. */
 export type ClientConfig = Pick<Config, 'url'> & { [Name in keyof Config]: Config[Name] | undefined }
 
 /** Creates a client. @throws LibsqlError for an invalid URL or option */
@@ -108,9 +108,9 @@ export class HttpClient implements Client {
   async execute(statement: AnyStatement, args?: InArgs): Promise<ResultSet> {
     this.#checkOpen()
     return await withLibsqlErrors(async () => {
-      const given = toStatement(statement, args)
-      rejectControl(given.sql, ['begin', 'commit', 'rollback', 'savepoint'])
-      return toResultSet(await this.#baton.execute(given, undefined, { rowMode: 'array' }))
+      const batonStatement = toStatement(statement, args)
+      rejectControl(batonStatement.sql, ['begin', 'commit', 'rollback', 'savepoint'])
+      return toResultSet(await this.#baton.execute(batonStatement, undefined, { rowMode: 'array' }))
     })
   }
 
@@ -130,9 +130,9 @@ export class HttpClient implements Client {
     this.#checkOpen()
     return await withLibsqlErrors(async () => {
       const options = { mode: modeOf(mode), foreignKeys, rowMode: 'array' } as const
-      const given = statements.map((statement) => toStatement(statement))
-      for (const { sql } of given) rejectControl(sql)
-      return (await this.#baton.batch(given, options)).map(toResultSet)
+      const batonStatements = statements.map((statement) => toStatement(statement))
+      for (const { sql } of batonStatements) rejectControl(sql)
+      return (await this.#baton.batch(batonStatements, options)).map(toResultSet)
     })
   }
 
@@ -187,7 +187,7 @@ function modeOf(mode: TransactionMode) {
  * @throws TypeError for any other client, such as that of a file
  */
 export function baton(client: Client): BatonClient {
-  const found = (client as Partial<HttpClient>)[BATON]
-  if (!found) throw new TypeError('not an HTTP client of @batonsql/libsql-client')
-  return found
+  const batonClient = (client as Partial<HttpClient>)[BATON]
+  if (!batonClient) throw new TypeError('not an HTTP client of @batonsql/libsql-client')
+  return batonClient
 }

@@ -14,8 +14,8 @@ export { baton } from './http.ts'
  * @throws LibsqlError for an invalid URL or option
  */
 export function createClient(config: ClientConfig): Client {
-  const expanded = expandConfig(config as Config, true)
-  return expanded.scheme === 'file' ? createFileClient(expanded) : _createClient(expanded)
+  const expandedConfig = expandConfig(config as Config, true)
+  return expandedConfig.scheme === 'file' ? createFileClient(expandedConfig) : _createClient(expandedConfig)
 }
 
 /** Loads the original only when it is needed, because it has native code. */

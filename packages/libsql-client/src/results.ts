@@ -7,7 +7,7 @@ export function toResultSet(result: BatonResult<ArrayRow>): ResultSet {
   return new ResultSetImpl(
     [...columns],
     columnTypes.map((type) => type ?? ''),
-    result.rows.map(rowsOf(columns)),
+    result.rows.map(rowFactory(columns)),
     rowsAffected,
     lastInsertRowid ?? undefined,
   )
@@ -17,7 +17,7 @@ export function toResultSet(result: BatonResult<ArrayRow>): ResultSet {
  * Returns a function that creates rows: objects with a property for each column (the first, if several have the same name), and the
  * cells as non-enumerable indexes.
  */
-function rowsOf(columns: readonly string[]): (cells: ArrayRow) => Row {
+function rowFactory(columns: readonly string[]): (cells: ArrayRow) => Row {
   const length = columns.length
   // names that are indexes or setters need special handling, and so do duplicates
   const isPlain =

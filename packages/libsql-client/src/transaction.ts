@@ -29,9 +29,9 @@ export class HttpTransaction implements Transaction {
   async execute(statement: AnyStatement, args?: InArgs): Promise<ResultSet> {
     this.#checkOpen()
     const run = async (): Promise<ResultSet> => {
-      const given = toStatement(statement, args)
-      rejectControl(given.sql, ['begin'])
-      const result = this.#stream.execute(given, undefined, { rowMode: 'array' })
+      const batonStatement = toStatement(statement, args)
+      rejectControl(batonStatement.sql, ['begin'])
+      const result = this.#stream.execute(batonStatement, undefined, { rowMode: 'array' })
       // after a COMMIT or a ROLLBACK the stream is closed
       if (this.closed) this.close()
       return toResultSet(await result)
@@ -42,9 +42,9 @@ export class HttpTransaction implements Transaction {
   async batch(statements: (InStatement | [string, InArgs?])[]): Promise<ResultSet[]> {
     this.#checkOpen()
     const run = async (): Promise<ResultSet[]> => {
-      const given = statements.map((statement) => toStatement(statement))
-      for (const { sql } of given) rejectControl(sql)
-      return (await this.#stream.batch(given, { rowMode: 'array' })).map(toResultSet)
+      const batonStatements = statements.map((statement) => toStatement(statement))
+      for (const { sql } of batonStatements) rejectControl(sql)
+      return (await this.#stream.batch(batonStatements, { rowMode: 'array' })).map(toResultSet)
     }
     return await withLibsqlErrors(run, failedIndex)
   }
@@ -61,11 +61,11 @@ export class HttpTransaction implements Transaction {
 
   async commit(): Promise<void> {
     this.#checkOpen('Cannot commit the transaction because it is already closed')
-    await this.#end(this.#stream.commit())
+    await this.#finish(this.#stream.commit())
   }
 
   async rollback(): Promise<void> {
-    if (!this.closed) await this.#end(this.#stream.rollback())
+    if (!this.closed) await this.#finish(this.#stream.rollback())
   }
 
   close(): void {
@@ -73,10 +73,10 @@ export class HttpTransaction implements Transaction {
   }
 
   /** Closes the stream in the same tick, so that it shares a request with the end of the transaction. */
-  async #end(ended: Promise<void>): Promise<void> {
-    const closed = this.#stream.close()
-    await withLibsqlErrors(() => ended)
-    await closed
+  async #finish(endResult: Promise<void>): Promise<void> {
+    const closing = this.#stream.close()
+    await withLibsqlErrors(() => endResult)
+    await closing
   }
 
   #checkOpen(message = 'Cannot execute statements because the transaction is closed'): void {

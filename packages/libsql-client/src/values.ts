@@ -1,8 +1,8 @@
 import { type InArgs, type InValue, Real } from '@batonsql/core'
-import type { InArgs as GivenArgs, InStatement as GivenStatement } from '@libsql/core/api'
+import type { InArgs as LibsqlArgs, InStatement as LibsqlStatement } from '@libsql/core/api'
 
 /** A statement in any form that the API accepts. */
-export type AnyStatement = GivenStatement | readonly [string, GivenArgs?]
+export type AnyStatement = LibsqlStatement | readonly [string, LibsqlArgs?]
 
 /** A statement in Baton's form. */
 export interface BatonStatement {
@@ -11,20 +11,20 @@ export interface BatonStatement {
 }
 
 /**
- * Converts a statement. @param more arguments of a statement given as a string
+ * Converts a statement. @param stringArgs the arguments, if the statement is a string
  * @throws TypeError for an argument that SQLite cannot represent
  */
-export function toStatement(statement: AnyStatement, more?: GivenArgs): BatonStatement {
+export function toStatement(statement: AnyStatement, stringArgs?: LibsqlArgs): BatonStatement {
   const [sql, args] =
     typeof statement === 'string'
-      ? [statement, more]
+      ? [statement, stringArgs]
       : Array.isArray(statement)
-        ? (statement as readonly [string, GivenArgs?])
-        : [(statement as { sql: string }).sql, (statement as { args?: GivenArgs }).args]
+        ? (statement as readonly [string, LibsqlArgs?])
+        : [(statement as { sql: string }).sql, (statement as { args?: LibsqlArgs }).args]
   return { sql, args: args ? toArgs(args) : undefined }
 }
 
-function toArgs(args: GivenArgs): InArgs {
+function toArgs(args: LibsqlArgs): InArgs {
   if (Array.isArray(args)) return args.map(toValue)
   return Object.fromEntries(Object.entries(args).map(([name, value]) => [name, toValue(value)]))
 }

@@ -11,17 +11,17 @@ interface Manifest {
 const ROOT = new URL('../../../', import.meta.url)
 const manifestOf = (folder: string): Manifest =>
   JSON.parse(readFileSync(new URL(`${folder}/package.json`, ROOT), 'utf8')) as Manifest
-const own = manifestOf('packages/local-server')
+const ownManifest = manifestOf('packages/local-server')
 const internal = readdirSync(new URL('internal/', ROOT)).map((name) => manifestOf(`internal/${name}`))
 
 test.each(internal)('the dependencies of $name are also dependencies of this package', (manifest) => {
   const needed = Object.entries(manifest.dependencies).filter(([name]) => !name.startsWith('@batonsql/'))
-  expect(own.dependencies).toMatchObject(Object.fromEntries(needed))
+  expect(ownManifest.dependencies).toMatchObject(Object.fromEntries(needed))
 })
 
 test('does not depend on an unpublished package', () => {
-  expect(own.devDependencies).toEqual(
+  expect(ownManifest.devDependencies).toEqual(
     Object.fromEntries(internal.map(({ name, version }) => [name, version])),
   )
-  expect(Object.keys(own.dependencies).filter((name) => name.startsWith('@batonsql/'))).toEqual([])
+  expect(Object.keys(ownManifest.dependencies).filter((name) => name.startsWith('@batonsql/'))).toEqual([])
 })

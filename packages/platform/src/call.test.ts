@@ -28,10 +28,10 @@ const rejectionOf = async (promise: Promise<unknown>): Promise<PlatformError> =>
   return error as PlatformError
 }
 /** Sends these responses in turn, and then repeats the last one. */
-const inOrder =
-  (...answers: ScriptedResponse[]): PlatformScript =>
+const respondInOrder =
+  (...responses: ScriptedResponse[]): PlatformScript =>
   (_, count) =>
-    answers[Math.min(count, answers.length) - 1] as ScriptedResponse
+    responses[Math.min(count, responses.length) - 1] as ScriptedResponse
 const retrySoon = { 'retry-after-ms': '1' }
 const never = new Promise<never>(() => {})
 
@@ -123,8 +123,8 @@ describe('addresses', () => {
 describe('errors', () => {
   test.each([400, 401, 402, 403, 404, 405, 409, 422, 429, 500, 504])('HTTP %d', async (status) => {
     const body = { error: 'these words', code: 'this_code', more: 1 }
-    const answer = { status, headers: { 'x-request-id': 'r1' }, body }
-    const { platform } = scriptedPlatform(() => answer, { maxRetries: 0 })
+    const response = { status, headers: { 'x-request-id': 'r1' }, body }
+    const { platform } = scriptedPlatform(() => response, { maxRetries: 0 })
     const error = await rejectionOf(platform.groups.get('g'))
     expect(error).toMatchObject({
       name: 'PlatformError',
@@ -166,14 +166,14 @@ describe('errors', () => {
   })
 
   test('isAlreadyExists() recognizes the statuses and messages of the service', async () => {
-    const isRecognized = async (answer: ScriptedResponse): Promise<boolean> => {
-      const { platform } = scriptedPlatform(() => answer)
+    const isRecognized = async (response: ScriptedResponse): Promise<boolean> => {
+      const { platform } = scriptedPlatform(() => response)
       return isAlreadyExists(await rejectionOf(platform.groups.create({ name: 'g', location: 'l' })))
     }
-    const taken = { error: 'database with same name already exists' }
+    const nameTaken = { error: 'database with same name already exists' }
     expect(await isRecognized({ status: 409, body: { error: 'group already exists' } })).toBe(true)
-    expect(await isRecognized({ status: 400, body: taken })).toBe(true)
-    expect(await isRecognized({ status: 403, body: taken })).toBe(false)
+    expect(await isRecognized({ status: 400, body: nameTaken })).toBe(true)
+    expect(await isRecognized({ status: 403, body: nameTaken })).toBe(false)
     expect(await isRecognized({ status: 400, body: { error: 'group not found' } })).toBe(false)
     expect(isAlreadyExists(new Error('already exists'))).toBe(false)
     expect(isNotFound(new Error('not found'))).toBe(false)
@@ -186,8 +186,8 @@ describe('errors', () => {
     ['no list', { body: {} }, /has no list "groups"/],
     ['null for a list', { body: { groups: null } }, /has no list "groups"/],
     ['an item that is not an object', { body: { groups: ['g'] } }, /that is not an object/],
-  ])('rejects a successful response with %s', async (_, answer, words) => {
-    const { platform, received } = scriptedPlatform(() => answer)
+  ])('rejects a successful response with %s', async (_, response, words) => {
+    const { platform, received } = scriptedPlatform(() => response)
     const error = await rejectionOf(platform.groups.list())
     expect(error).toMatchObject({ status: 200, code: 'DECODE', body: null, outcome: 'unknown' })
     expect(error.message).toMatch(words)
@@ -208,7 +208,7 @@ describe('errors', () => {
 
   test('no error contains the token, whatever the response contains', async () => {
     const jwt = unsignedJwt({ a: 'rw' })
-    const answers: ScriptedResponse[] = [
+    const responses: ScriptedResponse[] = [
       {
         status: 401,
         body: { error: `the token ${TOKEN} is not valid` },
@@ -218,15 +218,15 @@ describe('errors', () => {
       { status: 200, text: `{"jwt": "${jwt}"` },
       { drop: true },
     ]
-    const { platform } = scriptedPlatform(inOrder(...answers), { maxRetries: 0 })
-    for (const _ of answers) {
+    const { platform } = scriptedPlatform(respondInOrder(...responses), { maxRetries: 0 })
+    for (const _ of responses) {
       const error = await rejectionOf(platform.databases.createToken('db'))
-      const shown = [
+      const printed = [
         inspect(error, { depth: 9, showHidden: true }),
         error.body,
         JSON.stringify(error.headers),
       ]
-      for (const secret of [TOKEN, jwt]) expect(shown.join()).not.toContain(secret)
+      for (const secret of [TOKEN, jwt]) expect(printed.join()).not.toContain(secret)
     }
     const fetch = (): never => {
       throw Object.assign(new TypeError(`Bearer ${TOKEN} is not a header`), {
@@ -251,9 +251,9 @@ describe('tokens', () => {
     [unsignedJwt({ a: 'rw', id: 'x' }), /token is a database token/],
     [unsignedJwt({ gid: 'x' }), /token is a database token/],
   ])('rejects the invalid token %j', (token, words) => {
-    const make = (): PlatformClient => createPlatformClient({ token: token as string })
-    expect(make).toThrow(words)
-    expect(make).toThrow(TypeError)
+    const createClient = (): PlatformClient => createPlatformClient({ token: token as string })
+    expect(createClient).toThrow(words)
+    expect(createClient).toThrow(TypeError)
   })
 
   test('a JWT with its own id is not a database token', () => {
@@ -262,13 +262,16 @@ describe('tokens', () => {
 
   test('a token function is called before every attempt, and its result is checked', async () => {
     let tokenCount = 0
-    const script = inOrder({ status: 503, headers: retrySoon }, { body: { groups: [] } })
+    const script = respondInOrder({ status: 503, headers: retrySoon }, { body: { groups: [] } })
     const { platform, received } = scriptedPlatform(script, { token: async () => `t${(tokenCount += 1)}` })
     await platform.groups.list()
     expect(received.map(({ headers }) => headers['authorization'])).toEqual(['Bearer t1', 'Bearer t2'])
 
-    const bad = createPlatformClient({ token: () => unsignedJwt({ a: 'ro' }), organization: 'acme' })
-    await expect(bad.groups.list()).rejects.toThrow('token is a database token')
+    const databaseTokenClient = createPlatformClient({
+      token: () => unsignedJwt({ a: 'ro' }),
+      organization: 'acme',
+    })
+    await expect(databaseTokenClient.groups.list()).rejects.toThrow('token is a database token')
     const failing = createPlatformClient({ token: () => Promise.reject(new Error('vault is sealed')) })
     await expect(failing.users.current()).rejects.toThrow('vault is sealed')
   })
@@ -277,9 +280,9 @@ describe('tokens', () => {
     'no error contains a token from the response in which / is escaped as %s',
     async (slash) => {
       const token = 'abc/def"ghi'
-      const written = JSON.stringify(token).slice(1, -1).replace('/', slash)
-      const answer = { status: 400, text: `{"error":"bad token ${written}"}` }
-      const { platform } = scriptedPlatform(() => answer, { token })
+      const escapedToken = JSON.stringify(token).slice(1, -1).replace('/', slash)
+      const response = { status: 400, text: `{"error":"bad token ${escapedToken}"}` }
+      const { platform } = scriptedPlatform(() => response, { token })
       const error = await rejectionOf(platform.groups.list())
       expect(error.message).toContain('[token]')
       const { message, reason } = error
@@ -300,7 +303,7 @@ describe('retries', () => {
 
   test.each([408, 429, 502, 503, 504])('a read after HTTP %d', async (status) => {
     const busy = { status, headers: retrySoon }
-    const { platform, received } = scriptedPlatform(inOrder(busy, busy, { body: { groups: [] } }))
+    const { platform, received } = scriptedPlatform(respondInOrder(busy, busy, { body: { groups: [] } }))
     expect(await platform.groups.list()).toEqual([])
     expect(received).toHaveLength(3)
   })
@@ -335,8 +338,8 @@ describe('retries', () => {
     ['a lost connection', { drop: true }],
     ['HTTP 503', { status: 503, headers: retrySoon }],
     ['HTTP 408', { status: 408, headers: retrySoon }],
-  ])('never a creation, a mint or a rotation, after %s', async (_, answer) => {
-    const { platform, received } = scriptedPlatform(() => answer)
+  ])('never a creation, a mint or a rotation, after %s', async (_, response) => {
+    const { platform, received } = scriptedPlatform(() => response)
     const calls = [
       () => platform.groups.create(create),
       () => platform.databases.createToken('db'),
@@ -353,27 +356,29 @@ describe('retries', () => {
 
   test('a creation after 429, or if no connection was made', async () => {
     const { platform, received, fetch } = scriptedPlatform(
-      inOrder({ status: 429, headers: retrySoon }, group),
+      respondInOrder({ status: 429, headers: retrySoon }, group),
     )
     expect(await platform.groups.create(create)).toMatchObject({ name: 'g' })
     expect(received).toHaveLength(2)
 
-    let tries = 0
+    let attempts = 0
     vi.spyOn(Math, 'random').mockReturnValue(0)
     const flaky: PlatformFetch = async (...args) => {
-      if ((tries += 1) < 3) throw fetchFailure('ECONNREFUSED')
+      if ((attempts += 1) < 3) throw fetchFailure('ECONNREFUSED')
       return await fetch(...args)
     }
-    const late = createPlatformClient({ token: TOKEN, organization: 'acme', fetch: flaky })
-    expect(await late.groups.create(create)).toMatchObject({ name: 'g' })
-    expect(tries).toBe(3)
-    tries = -9
-    const error = await rejectionOf(late.groups.create(create))
+    const retryingClient = createPlatformClient({ token: TOKEN, organization: 'acme', fetch: flaky })
+    expect(await retryingClient.groups.create(create)).toMatchObject({ name: 'g' })
+    expect(attempts).toBe(3)
+    attempts = -9
+    const error = await rejectionOf(retryingClient.groups.create(create))
     expect(error).toMatchObject({ code: 'NETWORK', outcome: 'not_applied', status: null })
   })
 
   test('a custom request that is declared idempotent', async () => {
-    const { platform, received } = scriptedPlatform(inOrder({ status: 503, headers: retrySoon }, { body: 1 }))
+    const { platform, received } = scriptedPlatform(
+      respondInOrder({ status: 503, headers: retrySoon }, { body: 1 }),
+    )
     expect(await platform.request('POST', '/v1/look', { isIdempotent: true })).toBe(1)
     expect(received).toHaveLength(2)
   })
@@ -389,19 +394,21 @@ describe('retries', () => {
 
   test('deletes, which succeed if the first response was lost and the retry finds nothing', async () => {
     const notFound = { status: 404, body: { error: 'could not find database' } }
-    const { platform, received } = scriptedPlatform(inOrder({ status: 502, headers: retrySoon }, notFound))
+    const { platform, received } = scriptedPlatform(
+      respondInOrder({ status: 502, headers: retrySoon }, notFound),
+    )
     expect(await platform.databases.delete('db')).toEqual({ deleted: true, raw: undefined })
     expect(received).toHaveLength(2)
     // it is an error if no earlier response was lost
     expect(isNotFound(await rejectionOf(platform.databases.delete('db')))).toBe(true)
     // or if the earlier attempt certainly did nothing
-    const limited = scriptedPlatform(inOrder({ status: 429, headers: retrySoon }, notFound))
+    const limited = scriptedPlatform(respondInOrder({ status: 429, headers: retrySoon }, notFound))
     expect(await rejectionOf(limited.platform.databases.delete('db'))).toMatchObject({ status: 404 })
   })
 
   test('the outcome stays unknown, whatever the last attempt returns', async () => {
     const { platform } = scriptedPlatform(
-      inOrder({ status: 502, headers: retrySoon }, { status: 403, body: { error: 'no' } }),
+      respondInOrder({ status: 502, headers: retrySoon }, { status: 403, body: { error: 'no' } }),
     )
     expect(await rejectionOf(platform.groups.delete('g'))).toMatchObject({ status: 403, outcome: 'unknown' })
   })
@@ -413,12 +420,12 @@ describe('retries', () => {
       return { status: 404, body: { error } }
     })
     const missingOk = { missingOk: true }
-    const none = { deleted: false, raw: undefined }
-    expect(await platform.databases.delete('db', missingOk)).toEqual(none)
-    expect(await platform.groups.delete('g', missingOk)).toEqual(none)
-    expect(await platform.members.remove('ada', missingOk)).toEqual(none)
-    expect(await platform.invites.delete('a@b', missingOk)).toEqual(none)
-    expect(await platform.apiTokens.revoke('t', missingOk)).toEqual(none)
+    const notDeleted = { deleted: false, raw: undefined }
+    expect(await platform.databases.delete('db', missingOk)).toEqual(notDeleted)
+    expect(await platform.groups.delete('g', missingOk)).toEqual(notDeleted)
+    expect(await platform.members.remove('ada', missingOk)).toEqual(notDeleted)
+    expect(await platform.invites.delete('a@b', missingOk)).toEqual(notDeleted)
+    expect(await platform.apiTokens.revoke('t', missingOk)).toEqual(notDeleted)
     await expect(platform.databases.delete('db')).rejects.toThrow('record not found')
     // the organization or the service is missing, not the database
     const foreign = platform.forOrganization('foreign')
@@ -433,26 +440,26 @@ describe('waits', () => {
     onTestFinished(() => void vi.useRealTimers())
   })
 
-  const waitsFor = async (answer: ScriptedResponse): Promise<number[]> => {
+  const delaysAfter = async (response: ScriptedResponse): Promise<number[]> => {
     const delays: number[] = []
-    const { platform } = scriptedPlatform(() => answer, {
+    const { platform } = scriptedPlatform(() => response, {
       maxRetries: 6,
       requestTimeoutMs: 1e9,
       observe: (event) => event.type === 'retry' && delays.push(event.delayMs),
     })
     const call = rejectionOf(platform.groups.list())
-    const began = performance.now()
+    const startedAt = performance.now()
     await vi.runAllTimersAsync()
     await call
     // the delays are not only reported: the call waits
-    const passed = performance.now() - began
-    expect(Math.abs(passed - delays.reduce((sum, ms) => sum + ms, 0))).toBeLessThan(10)
+    const waitedMs = performance.now() - startedAt
+    expect(Math.abs(waitedMs - delays.reduce((sum, ms) => sum + ms, 0))).toBeLessThan(10)
     return delays
   }
 
   test('double from 0.5 s to 8 s, with random jitter', async () => {
     vi.spyOn(Math, 'random').mockReturnValue(1)
-    expect(await waitsFor({ status: 503 })).toEqual([500, 1_000, 2_000, 4_000, 8_000, 8_000])
+    expect(await delaysAfter({ status: 503 })).toEqual([500, 1_000, 2_000, 4_000, 8_000, 8_000])
   })
 
   test.each([
@@ -464,12 +471,12 @@ describe('waits', () => {
       7_000,
     ],
   ])('follow the retry-after header, in %s', async (_, headers, delayMs) => {
-    expect(await waitsFor({ status: 429, headers })).toEqual([1, 2, 3, 4, 5, 6].map(() => delayMs))
+    expect(await delaysAfter({ status: 429, headers })).toEqual([1, 2, 3, 4, 5, 6].map(() => delayMs))
   })
 
   test.each(['soon', '-5', ''])('ignore the retry-after header "%s"', async (text) => {
     vi.spyOn(Math, 'random').mockReturnValue(1)
-    const [first] = await waitsFor({ status: 429, headers: { 'retry-after': text } })
+    const [first] = await delaysAfter({ status: 429, headers: { 'retry-after': text } })
     expect(first).toBe(500)
   })
 
@@ -527,25 +534,27 @@ describe('timeouts and signals', () => {
     const { platform, received } = scriptedPlatform(({ url }) =>
       url.includes('/groups') ? busy : { hang: true },
     )
-    const before = await rejectionOf(platform.users.current({ signal: AbortSignal.abort('why') }))
-    expect(before).toMatchObject({ code: 'ABORTED', cause: 'why', outcome: 'not_applied' })
+    const abortedBefore = await rejectionOf(platform.users.current({ signal: AbortSignal.abort('why') }))
+    expect(abortedBefore).toMatchObject({ code: 'ABORTED', cause: 'why', outcome: 'not_applied' })
     expect(received).toHaveLength(0)
 
-    const during = new AbortController()
-    const call = rejectionOf(platform.databases.createToken('db', { signal: during.signal }))
+    const controller = new AbortController()
+    const call = rejectionOf(platform.databases.createToken('db', { signal: controller.signal }))
     await vi.waitFor(() => expect(received).toHaveLength(1), 10_000)
-    during.abort(new Error('enough'))
+    controller.abort(new Error('enough'))
     expect(await call).toMatchObject({ code: 'ABORTED', outcome: 'unknown', cause: { message: 'enough' } })
     // also the request in flight
     expect(received[0]?.signal.aborted).toBe(true)
 
-    const waiting = new AbortController()
-    const slow = rejectionOf(platform.groups.create({ name: 'g', location: 'l' }, { signal: waiting.signal }))
+    const waitController = new AbortController()
+    const waitingCall = rejectionOf(
+      platform.groups.create({ name: 'g', location: 'l' }, { signal: waitController.signal }),
+    )
     await vi.waitFor(() => expect(received).toHaveLength(2), 10_000)
     await new Promise((resolve) => setTimeout(resolve, 30))
-    waiting.abort()
+    waitController.abort()
     // the only attempt was rejected
-    expect(await slow).toMatchObject({ code: 'ABORTED', outcome: 'not_applied' })
+    expect(await waitingCall).toMatchObject({ code: 'ABORTED', outcome: 'not_applied' })
     expect(received).toHaveLength(2)
   })
 
@@ -555,7 +564,7 @@ describe('timeouts and signals', () => {
     const { signal } = new AbortController()
     const added = vi.spyOn(signal, 'addEventListener')
     const removed = vi.spyOn(signal, 'removeEventListener')
-    const { platform } = scriptedPlatform(inOrder({ body: { groups: [] } }, { status: 403 }))
+    const { platform } = scriptedPlatform(respondInOrder({ body: { groups: [] } }, { status: 403 }))
     await platform.groups.list({ signal })
     await rejectionOf(platform.groups.list({ signal }))
     expect([added.mock.calls.length, removed.mock.calls.length, vi.getTimerCount()]).toEqual([2, 2, 0])
@@ -584,7 +593,7 @@ describe('requests and responses', () => {
 
   test('withResponse() returns the data and the response', async () => {
     const { platform } = scriptedPlatform(
-      inOrder(
+      respondInOrder(
         { status: 503, headers: retrySoon },
         { body: { groups: [] }, headers: { 'cf-ray': 'ray1', 'set-cookie': 'c=1' } },
       ),
@@ -601,7 +610,7 @@ describe('requests and responses', () => {
 
   test('request() sends the token, throws the same errors, and returns the JSON unchanged, or undefined for an empty body', async () => {
     const { platform, received } = scriptedPlatform(
-      inOrder({ body: { Some_Key: [1] } }, {}, { status: 404, body: { error: 'none' } }, {}),
+      respondInOrder({ body: { Some_Key: [1] } }, {}, { status: 404, body: { error: 'none' } }, {}),
     )
     expect(await platform.request('POST', '/v9/new/a%2Fb', { query: { q: 'x y' }, body: { a: 1 } })).toEqual({
       Some_Key: [1],
@@ -623,7 +632,7 @@ describe('requests and responses', () => {
     const events: unknown[] = []
     vi.spyOn(Math, 'random').mockReturnValue(0)
     const { platform } = scriptedPlatform(
-      inOrder(
+      respondInOrder(
         { status: 503, headers: { ...retrySoon, 'x-request-id': 'r1' }, body: { error: TOKEN } },
         { drop: true },
         { body: { groups: [] } },
@@ -654,14 +663,14 @@ describe('requests and responses', () => {
         thrown.push(error)
       }
     })
-    const failing = new Error('observer')
+    const observerError = new Error('observer')
     const { platform } = scriptedPlatform(() => ({ body: { groups: [] } }), {
       observe() {
-        throw failing
+        throw observerError
       },
     })
     expect(await platform.groups.list()).toEqual([])
-    expect(thrown).toEqual([failing, failing])
+    expect(thrown).toEqual([observerError, observerError])
   })
 })
 
@@ -679,8 +688,8 @@ describe('over HTTP, with the global fetch', () => {
 
   test('does not follow a redirect, so that the token is sent to no other host', async () => {
     let visits = 0
-    const elsewhere = await serve((_, response) => void response.end(`{"exp":${(visits += 1)}}`))
-    const url = await serve((_, response) => response.writeHead(307, { location: elsewhere }).end())
+    const otherHost = await serve((_, response) => void response.end(`{"exp":${(visits += 1)}}`))
+    const url = await serve((_, response) => response.writeHead(307, { location: otherHost }).end())
     const platform = createPlatformClient({ token: TOKEN, url })
     expect(await rejectionOf(platform.apiTokens.validate())).toMatchObject({ status: 307 })
     expect(visits).toBe(0)

@@ -1,6 +1,6 @@
 import type { AttemptEvent, PlatformCallOptions, ResolvedConfig } from './config.ts'
 import { type Query, queryText } from './path.ts'
-import { type Answered, callOf, type PlatformCall, type PlatformResponse } from './platform-call.ts'
+import { type CallResult, type PlatformCall, type PlatformResponse, toPlatformCall } from './platform-call.ts'
 import { PlatformError, type PlatformErrorDetails } from './platform-error.ts'
 import type { ParsedResponse, Reader } from './readers.ts'
 import { hintFor, readRejection, requestIdOf } from './rejection.ts'
@@ -20,7 +20,7 @@ export interface Request {
   readonly isIdempotent?: boolean | undefined
 }
 
-/** Converts an error to a result; null if it remains an error. @param mayHaveRun whether an earlier attempt may have taken effect */
+/** Converts an error to a result; null if it remains an error. @param mayHaveRun whether an earlier attempt may have been applied */
 type Accept<T> = (error: PlatformError, mayHaveRun: boolean) => T | null
 
 /** Sends a request and reads its response. */
@@ -30,12 +30,12 @@ export const call = <T>(
   options: PlatformCallOptions,
   read: Reader<T>,
   accept: Accept<T> = () => null,
-): PlatformCall<T> => callOf(new Call(config, request, options).run(read, accept))
+): PlatformCall<T> => toPlatformCall(new Call(config, request, options).run(read, accept))
 
 /** Maximum length of the response text that an error keeps. */
 const ERROR_TEXT_LENGTH = 4_096
 
-interface Received {
+interface ReceivedResponse {
   readonly response: PlatformResponse
   readonly text: string
 }
@@ -51,7 +51,7 @@ class Call {
   #token = ''
   /** Whether the current attempt may have arrived. */
   #isSent = false
-  /** Whether an earlier attempt may have taken effect. */
+  /** Whether an earlier attempt may have been applied. */
   #mayHaveRun = false
 
   constructor(config: ResolvedConfig, request: Request, options: PlatformCallOptions) {
@@ -69,7 +69,7 @@ class Call {
     })
   }
 
-  async run<T>(read: Reader<T>, accept: Accept<T>): Promise<Answered<T>> {
+  async run<T>(read: Reader<T>, accept: Accept<T>): Promise<CallResult<T>> {
     try {
       for (;;) {
         this.#attempt += 1
@@ -103,18 +103,19 @@ class Call {
     await this.#limit.wait(delayMs)
   }
 
-  async #send(): Promise<Received> {
+  async #send(): Promise<ReceivedResponse> {
     const { token } = this.#config
-    const given = typeof token === 'function' ? await this.#limit.within(async () => await token()) : token
-    checkPlatformToken(given)
-    this.#token = given
+    const currentToken =
+      typeof token === 'function' ? await this.#limit.within(async () => await token()) : token
+    checkPlatformToken(currentToken)
+    this.#token = currentToken
     this.#emit({ type: 'request:start' })
     const started = performance.now()
     let response: PlatformResponse | null = null
     try {
       const received = await this.#limit.within((signal) => this.#exchange(signal))
       ;({ response } = received)
-      if (response.status < 200 || response.status > 299) throw this.#rejection(received)
+      if (response.status < 200 || response.status > 299) throw this.#rejectionError(received)
       return received
     } finally {
       const { status, requestId } = response ?? { status: null, requestId: null }
@@ -122,7 +123,7 @@ class Call {
     }
   }
 
-  async #exchange(signal: AbortSignal): Promise<Received> {
+  async #exchange(signal: AbortSignal): Promise<ReceivedResponse> {
     const { url, fetch, headers } = this.#config
     const { method } = this.#request
     const body = this.#body
@@ -140,14 +141,14 @@ class Call {
         signal,
         redirect: 'manual', // the token is sent only to the configured host
       })
-      const received: Record<string, string> = {}
+      const receivedHeaders: Record<string, string> = {}
       response.headers.forEach((value, name) => {
-        if (name !== 'set-cookie') received[name] = redact(value, this.#token)
+        if (name !== 'set-cookie') receivedHeaders[name] = redact(value, this.#token)
       })
       const { status } = response
       const text = await response.text()
-      const requestId = requestIdOf(received)
-      return { response: { status, headers: received, requestId, attempts: this.#attempt }, text }
+      const requestId = requestIdOf(receivedHeaders)
+      return { response: { status, headers: receivedHeaders, requestId, attempts: this.#attempt }, text }
     } catch (error) {
       // the error of `fetch` is not the cause, because printing it may show the request, including the token
       const root = causesOf(error).at(-1)
@@ -159,8 +160,8 @@ class Call {
 
   #parse(response: PlatformResponse, text: string): ParsedResponse {
     const fail = (problem: string): PlatformError => {
-      const what = `returned HTTP ${response.status} with a body that ${problem}`
-      return this.#error(what, { ...response, code: 'DECODE', outcome: 'unknown' })
+      const message = `returned HTTP ${response.status} with a body that ${problem}`
+      return this.#error(message, { ...response, code: 'DECODE', outcome: 'unknown' })
     }
     if (text.trim() === '') return { body: undefined, fail }
     try {
@@ -172,28 +173,35 @@ class Call {
     }
   }
 
-  #rejection({ response, text }: Received): PlatformError {
+  #rejectionError({ response, text }: ReceivedResponse): PlatformError {
     const { status, headers } = response
     const body = redact(text, this.#token).slice(0, ERROR_TEXT_LENGTH)
     const { reason, serverCode } = readRejection(body)
     // `redact` misses a token that is escaped in the JSON text
     const rejection = { reason: reason && redact(reason, this.#token), serverCode }
-    const shown = rejection.reason ?? (/^\s*</.test(body) ? null : body.trim() || null)
-    const hint = hintFor(status, shown)
-    const what = `returned HTTP ${status}${shown ? `: ${shown.slice(0, 500)}` : ''}${hint ? ` (${hint})` : ''}`
+    const reasonText = rejection.reason ?? (/^\s*</.test(body) ? null : body.trim() || null)
+    const hint = hintFor(status, reasonText)
+    const message = `returned HTTP ${status}${reasonText ? `: ${reasonText.slice(0, 500)}` : ''}${hint ? ` (${hint})` : ''}`
     const outcome = this.#mayHaveRun || status >= 500 || status === 408 ? 'unknown' : 'not_applied'
     const retryAfterMs = readRetryAfter(headers)
-    return this.#error(what, { ...response, ...rejection, code: 'HTTP_STATUS', body, retryAfterMs, outcome })
+    return this.#error(message, {
+      ...response,
+      ...rejection,
+      code: 'HTTP_STATUS',
+      body,
+      retryAfterMs,
+      outcome,
+    })
   }
 
   #error(
-    what: string,
+    problem: string,
     details: Pick<PlatformErrorDetails, 'code'> & Partial<PlatformErrorDetails>,
   ): PlatformError {
     const { method } = this.#request
     const path = this.#path
     const outcome = this.#isSent || this.#mayHaveRun ? 'unknown' : 'not_applied'
-    return new PlatformError({ outcome, ...details, method, path, message: `${method} ${path} ${what}` })
+    return new PlatformError({ outcome, ...details, method, path, message: `${method} ${path} ${problem}` })
   }
 
   #emit(event: AttemptEvent): void {

@@ -16,7 +16,7 @@ const NUMBERS: Readonly<Record<string, (value: number) => boolean>> = {
 /** Rules for the options of all calls. */
 export const CALL_OPTIONS = { signal: 'object', timeoutMs: TIME }
 
-/** @throws TypeError with the given and the allowed options */
+/** @throws TypeError naming the invalid option and the allowed ones */
 export function checkOptions(options: object, rules: Rules): void {
   const names = Object.keys(rules).join(', ')
   if (typeof options !== 'object' || options === null)
@@ -25,7 +25,7 @@ export function checkOptions(options: object, rules: Rules): void {
     const rule = Object.hasOwn(rules, name) && rules[name]
     if (!rule) throw new TypeError(`unknown option ${name}; the options are ${names}`)
     if (value !== undefined && !meets(value, rule))
-      throw new TypeError(`${name} must be ${rule}, not ${shown(value, rule)}`)
+      throw new TypeError(`${name} must be ${rule}, not ${formatValue(value, rule)}`)
   }
 }
 
@@ -35,8 +35,11 @@ function meets(value: unknown, rule: string): boolean {
   return value !== null && rule.split(' or ').some((kind) => kinds.includes(kind))
 }
 
-/** Shows a value only if it cannot be a secret: a word where a word is expected, a number where a number is expected. */
-function shown(value: unknown, rule: string): string {
+/**
+ * Formats a value for an error. Shows it only if it cannot be a secret: a word where a word is expected, a number where a number is
+ * expected.
+ */
+function formatValue(value: unknown, rule: string): string {
   if (typeof value === 'string' && rule.startsWith("'")) return `'${value}'`
   return typeof value === 'number' && rule in NUMBERS ? String(value) : kindOf(value)
 }

@@ -54,26 +54,26 @@ export function databaseTokenProvider(
   const ttlMs = readTtl(ttl)
   let state = freshState()
 
-  const mint = async (of: State): Promise<DatabaseToken> => {
+  const mint = async (target: State): Promise<DatabaseToken> => {
     const age = stopwatch() // the lifetime of a token begins before the token arrives
     const tokenOptions = { ...permissions, expiration: ttl }
     const token =
       database === undefined
         ? await groups.createToken(group, tokenOptions)
         : await databases.createToken(database, tokenOptions)
-    const lifeMs = lifeOf(token) ?? ttlMs
-    Object.assign(of, { token, age: () => age() / lifeMs })
+    const lifetimeMs = lifetimeOf(token) ?? ttlMs
+    Object.assign(target, { token, age: () => age() / lifetimeMs })
     return token
   }
-  const shared = (of: State): Promise<DatabaseToken> =>
-    (of.pendingToken ??= mint(of).finally(() => (of.pendingToken = undefined)))
+  const mintOnce = (target: State): Promise<DatabaseToken> =>
+    (target.pendingToken ??= mint(target).finally(() => (target.pendingToken = undefined)))
   const provide = async (): Promise<DatabaseToken> => {
     const { token, pendingToken, pauseUntil } = state
     const age = state.age()
-    if (token === undefined || age >= DROP_AT) return await shared(state)
+    if (token === undefined || age >= DROP_AT) return await mintOnce(state)
     if (age >= RENEW_AT && !pendingToken && performance.now() >= pauseUntil) {
-      const of = state
-      shared(of).catch(() => (of.pauseUntil = performance.now() + RENEW_PAUSE_MS))
+      const current = state
+      mintOnce(current).catch(() => (current.pauseUntil = performance.now() + RENEW_PAUSE_MS))
     }
     return token
   }
@@ -88,7 +88,7 @@ function stopwatch(): () => number {
 }
 
 /** Returns the lifetime in a token's claims, in ms; null if it has none. */
-function lifeOf(token: string): number | null {
+function lifetimeOf(token: string): number | null {
   const { exp, iat } = readClaims(token) ?? {}
   return typeof exp === 'number' && typeof iat === 'number' && exp > iat ? (exp - iat) * 1_000 : null
 }

@@ -3,12 +3,12 @@ import { isAlreadyExists, isNotFound, PlatformError } from './platform-error.ts'
 /** The parts of an `ensure` method. */
 interface Parts<T> {
   /** Name of the resource for errors, such as `group "eu"`. */
-  readonly what: string
+  readonly label: string
   readonly path: string
   readonly find: () => Promise<T>
-  readonly make: () => Promise<T>
+  readonly create: () => Promise<T>
   /** Describes how an existing resource differs from the request. */
-  readonly differencesOf: (found: T) => readonly string[]
+  readonly differencesOf: (existing: T) => readonly string[]
   readonly signal: AbortSignal | undefined
 }
 
@@ -17,10 +17,10 @@ interface Parts<T> {
  * creating it.
  * @returns `isNew`: whether it did not exist at first
  */
-export async function ensure<T>({ what, path, find, make, differencesOf, signal }: Parts<T>): Promise<{
+export async function ensure<T>({ label, path, find, create, differencesOf, signal }: Parts<T>): Promise<{
   readonly created: boolean
   readonly isNew: boolean
-  readonly found: T
+  readonly resource: T
 }> {
   const lookUp = async (): Promise<T | null> => {
     let found: T
@@ -32,18 +32,18 @@ export async function ensure<T>({ what, path, find, make, differencesOf, signal 
     }
     const differences = differencesOf(found).join(', ')
     if (differences === '') return found
-    const message = `${what} differs from the request: ${differences}`
+    const message = `${label} differs from the request: ${differences}`
     throw new PlatformError({ code: 'MISMATCH', outcome: 'not_applied', method: 'GET', path, message })
   }
   const existing = await lookUp()
-  if (existing !== null) return { created: false, isNew: false, found: existing }
+  if (existing !== null) return { created: false, isNew: false, resource: existing }
   try {
-    return { created: true, isNew: true, found: await make() }
+    return { created: true, isNew: true, resource: await create() }
   } catch (error) {
     const isTaken = isAlreadyExists(error)
     if (!isTaken && !(error instanceof PlatformError && error.outcome === 'unknown')) throw error
-    const found = signal?.aborted ? null : await lookUp()
-    if (found === null) throw error
-    return { created: !isTaken, isNew: true, found }
+    const resource = signal?.aborted ? null : await lookUp()
+    if (resource === null) throw error
+    return { created: !isTaken, isNew: true, resource }
   }
 }

@@ -7,7 +7,7 @@ export type {
 export type { DatabaseTokenOptions, DatabaseTokenProvider } from './database-token-provider.ts'
 export type * from './models.ts'
 export type { Page, Pages } from './pages.ts'
-export type { Answered, PlatformCall, PlatformResponse } from './platform-call.ts'
+export type { CallResult, PlatformCall, PlatformResponse } from './platform-call.ts'
 export { createPlatformClient, type PlatformClient, type PlatformRequestOptions } from './platform-client.ts'
 export { isAlreadyExists, isNotFound, type Outcome, PlatformError } from './platform-error.ts'
 export { databaseUrl, type WaitUntilReadyOptions } from './readiness.ts'

@@ -8,8 +8,8 @@ import {
 import { databaseUrl } from './index.ts'
 
 const database = { Name: 'db', DbId: 'id', Hostname: 'db.example.com', group: 'default', parent: null }
-const missing = { status: 404, body: { error: 'could not find database with name db: record not found' } }
-const taken = { status: 400, body: { error: 'database with same name already exists' } }
+const notFound = { status: 404, body: { error: 'could not find database with name db: record not found' } }
+const alreadyExists = { status: 400, body: { error: 'database with same name already exists' } }
 
 describe('decoding', () => {
   test('returns camel case keys at every depth, and the original object in raw', async () => {
@@ -25,8 +25,8 @@ describe('decoding', () => {
     }
     const text = `{"database":${JSON.stringify(raw).replace('}', ',"__proto__":{"polluted":true}}')}}`
     const { platform } = scriptedPlatform(() => ({ text }))
-    const found = await platform.databases.get('db')
-    expect(found).toMatchObject({
+    const result = await platform.databases.get('db')
+    expect(result).toMatchObject({
       name: 'db',
       dbId: 'id',
       blockReads: false,
@@ -37,16 +37,16 @@ describe('decoding', () => {
       id: 7,
       organizationId: 8,
     })
-    expect(found.raw).toEqual((JSON.parse(text) as { database: unknown }).database)
-    expect(Object.keys(found)).not.toContain('raw')
-    expect((found as unknown as { polluted?: boolean }).polluted).toBeUndefined()
+    expect(result.raw).toEqual((JSON.parse(text) as { database: unknown }).database)
+    expect(Object.keys(result)).not.toContain('raw')
+    expect((result as unknown as { polluted?: boolean }).polluted).toBeUndefined()
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined()
   })
 
   test('keeps both values of a key that occurs in both spellings', async () => {
-    const both = { ...database, block_reads: true, blockReads: 'odd' }
-    const { platform } = scriptedPlatform(() => ({ body: { database: both } }))
-    expect(await platform.databases.get('db')).toMatchObject({ blockReads: 'odd', raw: both })
+    const rawDatabase = { ...database, block_reads: true, blockReads: 'odd' }
+    const { platform } = scriptedPlatform(() => ({ body: { database: rawDatabase } }))
+    expect(await platform.databases.get('db')).toMatchObject({ blockReads: 'odd', raw: rawDatabase })
   })
 
   test.each([
@@ -78,7 +78,7 @@ describe('decoding', () => {
     expect(usage.total).toEqual(total)
     expect(usage.raw).toEqual(body)
     const { databases } = await platform.organizations.usage()
-    expect(databases.map((each) => each.total)).toEqual([total, null])
+    expect(databases.map(({ total }) => total)).toEqual([total, null])
   })
 
   test('does not convert user data', async () => {
@@ -247,7 +247,7 @@ describe('pages', () => {
     expect(received.at(-1)?.url).toMatch('?page=3&page_size=1')
   })
 
-  test('numbered pages end with an empty page, whatever count is reported', async () => {
+  test('numbered pages end with an empty page, regardless of the reported count', async () => {
     const { platform, received } = scriptedPlatform(() => ({
       body: { audit_logs: [], pagination: { total_pages: 1_000_000 } },
     }))
@@ -257,30 +257,30 @@ describe('pages', () => {
 })
 
 describe('ensure', () => {
-  const wantedDatabase = { name: 'db', group: 'default' }
+  const requestedDatabase = { name: 'db', group: 'default' }
   /** A service with one database, or none, whose POST responds as specified. */
-  const service = (initially: object | null, handlePost: (make: () => void) => ScriptedResponse) => {
-    let stored = initially
+  const service = (initial: object | null, handlePost: (make: () => void) => ScriptedResponse) => {
+    let stored = initial
     return scriptedPlatform(({ method }) => {
       if (method === 'POST') return handlePost(() => (stored = database))
-      return stored ? { body: { database: stored } } : missing
+      return stored ? { body: { database: stored } } : notFound
     })
   }
-  const made = (make: () => void): ScriptedResponse => {
+  const respondCreated = (make: () => void): ScriptedResponse => {
     make()
     return { body: { database } }
   }
-  const never = (): never => {
+  const failOnCreate = (): never => {
     throw new Error('nothing should be created')
   }
 
   test('creates a missing resource, and leaves an existing one unchanged', async () => {
-    const fresh = service(null, made)
-    expect(await fresh.platform.databases.ensure(wantedDatabase)).toMatchObject({
+    const fresh = service(null, respondCreated)
+    expect(await fresh.platform.databases.ensure(requestedDatabase)).toMatchObject({
       created: true,
       database: { name: 'db' },
     })
-    expect(await fresh.platform.databases.ensure(wantedDatabase)).toMatchObject({
+    expect(await fresh.platform.databases.ensure(requestedDatabase)).toMatchObject({
       created: false,
       database: { name: 'db' },
     })
@@ -290,45 +290,50 @@ describe('ensure', () => {
   test('returns the existing resource if another caller created it first', async () => {
     const race = service(null, (make) => {
       make()
-      return taken
+      return alreadyExists
     })
-    expect(await race.platform.databases.ensure(wantedDatabase)).toMatchObject({ created: false })
+    expect(await race.platform.databases.ensure(requestedDatabase)).toMatchObject({ created: false })
   })
 
   test('after a lost response, looks the resource up instead of creating it twice', async () => {
-    const lost = service(null, (make) => {
+    const lossyService = service(null, (make) => {
       make()
       return { drop: true }
     })
-    expect(await lost.platform.databases.ensure(wantedDatabase)).toMatchObject({ created: true })
-    expect(lost.received.map(({ method }) => method)).toEqual(['GET', 'POST', 'GET'])
-    const never = service(null, () => ({ drop: true }))
-    await expect(never.platform.databases.ensure(wantedDatabase)).rejects.toMatchObject({
+    expect(await lossyService.platform.databases.ensure(requestedDatabase)).toMatchObject({ created: true })
+    expect(lossyService.received.map(({ method }) => method)).toEqual(['GET', 'POST', 'GET'])
+    const failingService = service(null, () => ({ drop: true }))
+    await expect(failingService.platform.databases.ensure(requestedDatabase)).rejects.toMatchObject({
       outcome: 'unknown',
     })
   })
 
   test.each([
-    ['in another group', { ...database, group: 'eu' }, wantedDatabase, 'it is in group "eu", not "default"'],
-    ['a branch', { ...database, parent: { name: 'old' } }, wantedDatabase, 'it was branched from "old"'],
+    [
+      'in another group',
+      { ...database, group: 'eu' },
+      requestedDatabase,
+      'it is in group "eu", not "default"',
+    ],
+    ['a branch', { ...database, parent: { name: 'old' } }, requestedDatabase, 'it was branched from "old"'],
     [
       'not a branch',
       database,
-      { ...wantedDatabase, seed: { type: 'database', name: 'old' } } as const,
+      { ...requestedDatabase, seed: { type: 'database', name: 'old' } } as const,
       'it was not branched from another',
     ],
-  ])('an existing database that is %s is a mismatch', async (_, existing, wanted, words) => {
-    const { platform } = service(existing, never)
-    const call = platform.databases.ensure(wanted)
+  ])('an existing database that is %s is a mismatch', async (_, existing, requested, words) => {
+    const { platform } = service(existing, failOnCreate)
+    const call = platform.databases.ensure(requested)
     const path = '/v1/organizations/acme/databases/db'
     await expect(call).rejects.toMatchObject({ code: 'MISMATCH', outcome: 'not_applied', path })
     await expect(call).rejects.toThrow(words)
   })
 
   test('accepts a branch of the requested database', async () => {
-    const { platform } = service({ ...database, parent: { name: 'old' } }, never)
+    const { platform } = service({ ...database, parent: { name: 'old' } }, failOnCreate)
     const seed = { type: 'database', name: 'old' } as const
-    expect(await platform.databases.ensure({ ...wantedDatabase, seed })).toMatchObject({ created: false })
+    expect(await platform.databases.ensure({ ...requestedDatabase, seed })).toMatchObject({ created: false })
   })
 
   test('throws other errors', async () => {
@@ -336,13 +341,13 @@ describe('ensure', () => {
       status: 400,
       body: { error: 'group not found' },
     }))
-    await expect(platform.databases.ensure(wantedDatabase)).rejects.toThrow('group not found')
+    await expect(platform.databases.ensure(requestedDatabase)).rejects.toThrow('group not found')
     expect(received).toHaveLength(2)
     const { platform: foreign } = scriptedPlatform(() => ({
       status: 404,
       body: { error: 'organization not found' },
     }))
-    await expect(foreign.databases.ensure(wantedDatabase)).rejects.toThrow('organization not found')
+    await expect(foreign.databases.ensure(requestedDatabase)).rejects.toThrow('organization not found')
   })
 
   test('ensures a group', async () => {
@@ -385,11 +390,11 @@ describe('readiness', () => {
   })
 
   test('rejects after its timeout, and when it is aborted', async () => {
-    const always = Array.from({ length: 100 }, () => ({ status: 404 }))
-    const { platform } = newDatabase(always)
-    const late = platform.databases.waitUntilReady('db', { timeoutMs: 150 })
-    await expect(late).rejects.toThrow(/is not ready after 150 ms: HTTP 404/)
-    await expect(late).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
+    const notFoundResponses = Array.from({ length: 100 }, () => ({ status: 404 }))
+    const { platform } = newDatabase(notFoundResponses)
+    const timedOutWait = platform.databases.waitUntilReady('db', { timeoutMs: 150 })
+    await expect(timedOutWait).rejects.toThrow(/is not ready after 150 ms: HTTP 404/)
+    await expect(timedOutWait).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
     const hanging = newDatabase([{ hang: true }]).platform.databases
     await expect(hanging.waitUntilReady('db', { timeoutMs: 50 })).rejects.toThrow('no response')
     const stop = new AbortController()
@@ -414,21 +419,21 @@ describe('readiness', () => {
     const service = (response: ScriptedResponse) =>
       scriptedPlatform(({ host, method }) => {
         if (host === 'db.example.com') return { status: 200 }
-        if (method === 'GET') return isCreated ? { body: { database } } : missing
+        if (method === 'GET') return isCreated ? { body: { database } } : notFound
         isCreated = true
         return response
       })
-    const wantedDatabase = { name: 'db', group: 'default' }
+    const requestedDatabase = { name: 'db', group: 'default' }
     for (const [response, created] of [
       [{ body: { database } }, true],
       [{ drop: true }, true],
-      [taken, false],
+      [alreadyExists, false],
     ] as const) {
       isCreated = false
       const { platform, received } = service(response)
-      expect(await platform.databases.ensure(wantedDatabase, { wait: true })).toMatchObject({ created })
+      expect(await platform.databases.ensure(requestedDatabase, { wait: true })).toMatchObject({ created })
       expect(probesOf(received)).toBe(1)
-      expect(await platform.databases.ensure(wantedDatabase, { wait: true })).toMatchObject({
+      expect(await platform.databases.ensure(requestedDatabase, { wait: true })).toMatchObject({
         created: false,
       })
       expect(probesOf(received)).toBe(1)
@@ -459,11 +464,11 @@ describe('databaseToken', () => {
   afterEach(() => void vi.useRealTimers())
 
   /** A service that creates tokens with this lifetime, or fails. */
-  const tokenService = (lifeSeconds: number | null, fail: () => boolean = () => false) => {
+  const tokenService = (lifetimeSeconds: number | null, fail: () => boolean = () => false) => {
     let count = 0
     return scriptedPlatform(() => {
       if (fail()) return { status: 403, body: { error: 'no' } }
-      const exp = lifeSeconds === null ? {} : { exp: 1_000 + lifeSeconds }
+      const exp = lifetimeSeconds === null ? {} : { exp: 1_000 + lifetimeSeconds }
       return { body: { jwt: unsignedJwt({ a: 'rw', iat: 1_000, ...exp, n: (count += 1) }) } }
     })
   }

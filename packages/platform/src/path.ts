@@ -27,9 +27,9 @@ export type Query = Readonly<Record<string, string | number | boolean | null | u
 
 /** Returns the query with its question mark; empty if no value is set. */
 export function queryText(query: Query): string {
-  const given = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) if (value != null) given.append(name, String(value))
-  return given.size === 0 ? '' : `?${given.toString()}`
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value != null) parameters.append(name, String(value))
+  return parameters.size === 0 ? '' : `?${parameters.toString()}`
 }
 
 /**

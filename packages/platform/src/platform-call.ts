@@ -9,7 +9,7 @@ export interface PlatformResponse {
   readonly attempts: number
 }
 
-export interface Answered<T> {
+export interface CallResult<T> {
   readonly data: T
   readonly response: PlatformResponse
 }
@@ -17,14 +17,14 @@ export interface Answered<T> {
 /** A call in flight: a promise of its data, which also gives access to the response. */
 export interface PlatformCall<T> extends Promise<T> {
   /** Returns the data with status, headers and request id. */
-  withResponse(): Promise<Answered<T>>
+  withResponse(): Promise<CallResult<T>>
 }
 
-export function callOf<T>(answered: Promise<Answered<T>>): PlatformCall<T> {
-  const call = answered.then(({ data }) => data)
-  const withResponse = (): Promise<Answered<T>> => {
+export function toPlatformCall<T>(result: Promise<CallResult<T>>): PlatformCall<T> {
+  const call = result.then(({ data }) => data)
+  const withResponse = (): Promise<CallResult<T>> => {
     call.catch(() => {}) // reported by the promise that is returned here
-    return answered
+    return result
   }
   return Object.assign(call, { withResponse })
 }

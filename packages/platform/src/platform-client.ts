@@ -13,9 +13,9 @@ import {
 } from './database-token-provider.ts'
 import { checkPath } from './path.ts'
 import type { PlatformCall } from './platform-call.ts'
-import { routesOf } from './route.ts'
-import { type Databases, databasesOf } from './routes/databases.ts'
-import { type Groups, groupsOf } from './routes/groups.ts'
+import { buildRoutes } from './route.ts'
+import { buildDatabases, type Databases } from './routes/databases.ts'
+import { buildGroups, type Groups } from './routes/groups.ts'
 import { accountRoutes, organizationRoutes } from './routes/organizations.ts'
 
 export interface PlatformRequestOptions
@@ -57,18 +57,18 @@ const METHODS: readonly Request['method'][] = ['GET', 'POST', 'PUT', 'PATCH', 'D
 
 /** Creates a client for the platform API, without sending anything. @throws TypeError with the invalid option */
 export const createPlatformClient = (config: PlatformConfig): PlatformClient =>
-  clientOf(resolveConfig(config))
+  buildClient(resolveConfig(config))
 
-function clientOf(config: ResolvedConfig): PlatformClient {
-  const routes = routesOf(config)
-  const databases = databasesOf(config, routes)
-  const groups = groupsOf(config, routes)
+function buildClient(config: ResolvedConfig): PlatformClient {
+  const routes = buildRoutes(config)
+  const databases = buildDatabases(config, routes)
+  const groups = buildGroups(config, routes)
   return {
     databases,
     groups,
     ...organizationRoutes(routes),
     ...accountRoutes(routes),
-    forOrganization: (organization) => clientOf({ ...config, organization }),
+    forOrganization: (organization) => buildClient({ ...config, organization }),
     databaseToken: (options) => databaseTokenProvider({ databases, groups }, options),
     request<T>(method: Request['method'], path: string, options: PlatformRequestOptions = {}) {
       checkOptions(options, REQUEST_OPTIONS)

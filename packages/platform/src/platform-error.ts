@@ -31,7 +31,7 @@ export class PlatformError extends Error {
   readonly serverCode: string | null
   /** Error message of the service, without method and path; null if it sent none. */
   readonly reason: string | null
-  /** Whether the call may have taken effect: for `unknown`, check before you repeat it. */
+  /** Whether the call may have been applied: for `unknown`, check before you repeat it. */
   readonly outcome: Outcome
   /** Id of the request from the service, or from a proxy in front of it; null if there is none. */
   readonly requestId: string | null

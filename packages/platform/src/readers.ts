@@ -1,35 +1,35 @@
 import type { PlatformError } from './platform-error.ts'
-import { isObject, viewOf } from './view.ts'
+import { isObject, toView } from './view.ts'
 
 /** A successful response. */
 export interface ParsedResponse {
   /** Undefined if the body is empty. */
   readonly body: unknown
   /** Creates the error for an undocumented body. */
-  readonly fail: (what: string) => PlatformError
+  readonly fail: (problem: string) => PlatformError
 }
 
 /** Extracts the result of a method from a response. Missing data is an error, never an empty result. */
 export type Reader<T> = (response: ParsedResponse) => T
 
-export const nothing: Reader<void> = () => {}
+export const noResult: Reader<void> = () => {}
 
-/** Reads an object under `key`, or the body itself; it must have the field `own`. */
-export const one =
-  <T>(key: string, own: string): Reader<T> =>
+/** Reads an object under `key`, or the body itself; it must have `requiredField`. */
+export const object =
+  <T>(key: string, requiredField: string): Reader<T> =>
   ({ body, fail }) => {
     const inner = fieldOf(body, key)
-    const view = viewOf<object>(isObject(inner) ? inner : isObject(body) ? body : {})
-    if (!Object.hasOwn(view, own)) throw fail(`has no object "${key}" with "${own}"`)
+    const view = toView<object>(isObject(inner) ? inner : isObject(body) ? body : {})
+    if (!Object.hasOwn(view, requiredField)) throw fail(`has no object "${key}" with "${requiredField}"`)
     return view as T
   }
 
 /** Reads the body as an object. */
-export const whole =
+export const bodyObject =
   <T>(): Reader<T> =>
   ({ body, fail }) => {
     if (!isObject(body)) throw fail('is not an object')
-    return viewOf<T>(body)
+    return toView<T>(body)
   }
 
 /** Reads the objects of a list under `key`, or of a body that is a list. @param opaque fields whose content is not converted */
@@ -40,7 +40,7 @@ export const list =
     if (!Array.isArray(items)) throw fail(`has no list "${key}"`)
     return items.map((item: unknown) => {
       if (!isObject(item)) throw fail(`has an item in "${key}" that is not an object`)
-      return viewOf<T>(item, opaque)
+      return toView<T>(item, opaque)
     })
   }
 
@@ -49,9 +49,9 @@ const value =
   <T>(type: 'string' | 'number' | 'object') =>
   <V extends T = T>(key: string): Reader<V> =>
   ({ body, fail }) => {
-    const found = fieldOf(body, key)
-    if (type === 'object' ? !isObject(found) : typeof found !== type) throw fail(`has no ${type} "${key}"`)
-    return found as V
+    const field = fieldOf(body, key)
+    if (type === 'object' ? !isObject(field) : typeof field !== type) throw fail(`has no ${type} "${key}"`)
+    return field as V
   }
 
 export const text = value<string>('string')

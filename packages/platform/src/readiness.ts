@@ -6,8 +6,8 @@ import type { DatabaseToken } from './token.ts'
 
 export interface WaitUntilReadyOptions extends PlatformCallOptions {
   /**
-   * Token of the database, for servers that require one before they check whether the database exists. Without it, a response that
-   * requires one (401) counts as ready.
+   * Token of the database, for servers that require one before they check whether the database exists. Without it, a 401 response
+   * counts as ready.
    */
   readonly authToken?: DatabaseToken | (() => DatabaseToken | Promise<DatabaseToken>) | undefined
 }
@@ -34,21 +34,21 @@ export async function waitForDatabase(
   checkOptions(options, { ...CALL_OPTIONS, authToken: 'string or function' })
   const { signal, timeoutMs = 30_000, authToken } = options
   const path = `${databaseUrl(hostname)}/v2/pipeline`
-  const failure = (code: 'TIMEOUT' | 'ABORTED', message: string, more = {}): PlatformError =>
-    new PlatformError({ code, message, method: 'POST', path, outcome: 'not_applied', ...more })
-  let last = 'no response'
+  const failure = (code: 'TIMEOUT' | 'ABORTED', message: string, details = {}): PlatformError =>
+    new PlatformError({ code, message, method: 'POST', path, outcome: 'not_applied', ...details })
+  let lastStatus = 'no response'
   const onTimeout = (): PlatformError =>
-    failure('TIMEOUT', `the database at ${hostname} is not ready after ${timeoutMs} ms: ${last}`)
+    failure('TIMEOUT', `the database at ${hostname} is not ready after ${timeoutMs} ms: ${lastStatus}`)
   const onAbort = (cause: unknown): PlatformError =>
     failure('ABORTED', 'the wait for the database was aborted', { cause })
 
   const limit = new TimeLimit({ timeoutMs, signal, onTimeout, onAbort })
-  const probe = async (sending: AbortSignal): Promise<number> => {
+  const probe = async (probeSignal: AbortSignal): Promise<number> => {
     const token = typeof authToken === 'function' ? await authToken() : authToken
     const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
     const headers = { 'content-type': 'application/json', ...authorization }
-    const sent = { method: 'POST', headers, body: CLOSE, signal: sending, redirect: 'manual' } as const
-    const response = await fetch(path, sent).catch(() => null)
+    const init = { method: 'POST', headers, body: CLOSE, signal: probeSignal, redirect: 'manual' } as const
+    const response = await fetch(path, init).catch(() => null)
     await response?.text().catch(() => {}) // read completely, to release the connection
     return response?.status ?? 0
   }
@@ -56,7 +56,7 @@ export async function waitForDatabase(
     for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
       const status = await limit.within(probe)
       if (status > 0 && status !== 404 && status < 500) return
-      last = status === 0 ? 'no response' : `HTTP ${status}`
+      lastStatus = status === 0 ? 'no response' : `HTTP ${status}`
       if (waitMs >= limit.leftMs) throw onTimeout()
       await limit.wait(waitMs)
     }

@@ -6,7 +6,7 @@ import { fillPath, type Query } from './path.ts'
 import type { PlatformCall } from './platform-call.ts'
 import { isNotFound } from './platform-error.ts'
 import type { Reader } from './readers.ts'
-import { bodyOf } from './view.ts'
+import { toBody } from './view.ts'
 
 // Each method of the client is one entry in a table: `GET /path/{name}`, how its response is read, and its arguments besides the
 // parameters of its path. The types of its arguments and of its result are derived from these.
@@ -35,7 +35,7 @@ interface MethodInput<I extends readonly unknown[], O> {
 }
 
 /** For options that are not part of the request. */
-export const notSent =
+export const sendNothing =
   <O>(): ((options: O) => object) =>
   () => ({})
 
@@ -60,9 +60,9 @@ export interface PagedOptions extends PlatformCallOptions {
 }
 
 /** Creates the methods of a client, which throw a TypeError for invalid arguments before anything is sent. */
-export type Routes = ReturnType<typeof routesOf>
+export type Routes = ReturnType<typeof buildRoutes>
 
-export function routesOf(config: ResolvedConfig) {
+export function buildRoutes(config: ResolvedConfig) {
   /** Creates a method that sends one request. */
   const route = <
     const P extends Pattern,
@@ -124,10 +124,10 @@ function method<R>(
   const [verb, path] = pattern.split(' ') as [Request['method'], string]
   return (...args) => {
     const request = { method: verb, path: pathOf(path, config, args), isIdempotent }
-    const sent = body && { body: body(args.shift()) }
+    const bodyPart = body && { body: body(args.shift()) }
     const options = (args.shift() ?? {}) as PlatformCallOptions
     checkOptions(options, { ...CALL_OPTIONS, ...(rules as Rules) })
-    return start({ ...request, ...sent, ...send?.(options) }, options)
+    return start({ ...request, ...bodyPart, ...send?.(options) }, options)
   }
 }
 
@@ -138,7 +138,7 @@ export function checkedBody<T extends object>(
 ): object {
   const entries = Object.entries(rules).flatMap(([rule, names]) => names.map((name) => [name, rule] as const))
   checkOptions(input, Object.fromEntries(entries))
-  return bodyOf(input)
+  return toBody(input)
 }
 
 /** Fills a path. @param args values of its parameters, which are removed @throws TypeError without an organization */

@@ -49,7 +49,7 @@ const EXTRA_FIELDS: Readonly<Record<string, readonly string[]>> = {
 /** Returns a value for a schema, in which each string is its own path. */
 function sample(schema: Schema, name = 'it'): unknown {
   if (schema.fields)
-    return Object.fromEntries(Object.entries(schema.fields).map(([key, each]) => [key, sample(each, key)]))
+    return Object.fromEntries(Object.entries(schema.fields).map(([key, field]) => [key, sample(field, key)]))
   if (schema.items) return [sample(schema.items, name)]
   if (schema.values) return { some_key: sample(schema.values, name) }
   if (schema.type === 'object') return { some_key: name }
@@ -86,10 +86,10 @@ const { platform, received, results } = await callAll()
 
 test('each of the 49 documented routes has exactly one method', () => {
   expect(routes).toHaveLength(49)
-  const called = [...results.values()].map(({ request }) =>
+  const calledRoutes = [...results.values()].map(({ request }) =>
     nameOf(rowOf(request) ?? { method: '?', path: request.url }),
   )
-  expect(called.toSorted()).toEqual(routes.map(nameOf).toSorted())
+  expect(calledRoutes.toSorted()).toEqual(routes.map(nameOf).toSorted())
   expect(received).toHaveLength(routes.length)
 })
 
@@ -117,21 +117,21 @@ test.each([...results])(
     if (!body) expect([request.body, request.headers['content-type']]).toEqual(['', undefined])
     else {
       expect(request.headers['content-type']).toBe('application/json')
-      const sent = Object.keys(JSON.parse(request.body as string) as object)
+      const sentFields = Object.keys(JSON.parse(request.body as string) as object)
       const fields = Object.keys(body.schema.fields ?? {})
       // for an invitation, either of the two
-      expect(sent.filter((name) => !extra.includes(name)).toSorted()).toEqual(
+      expect(sentFields.filter((name) => !extra.includes(name)).toSorted()).toEqual(
         fields.filter((name) => name !== 'username' || !fields.includes('email')).toSorted(),
       )
     }
 
     // the whole response is preserved, unchanged
-    const answered = row.response.body ? sample(row.response.body) : undefined
-    const [inner] = Object.values(answered ?? {}) as unknown[]
+    const response = row.response.body ? sample(row.response.body) : undefined
+    const [inner] = Object.values(response ?? {}) as unknown[]
     const rawOf = (value: unknown): unknown => (value as { raw?: unknown }).raw
-    const given = (result as { items?: unknown } | undefined)?.items ?? result
-    if (Array.isArray(given)) expect([inner, answered]).toContainEqual(given.map(rawOf))
-    else if (typeof given === 'object' && given !== null && 'raw' in given)
-      expect([inner, answered]).toContainEqual(given.raw)
+    const returned = (result as { items?: unknown } | undefined)?.items ?? result
+    if (Array.isArray(returned)) expect([inner, response]).toContainEqual(returned.map(rawOf))
+    else if (typeof returned === 'object' && returned !== null && 'raw' in returned)
+      expect([inner, response]).toContainEqual(returned.raw)
   },
 )

@@ -36,20 +36,20 @@ export class TimeLimit {
   async within<T>(start: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { signal } = this.#controller
     signal.throwIfAborted()
-    let end = (): void => {}
-    const ended = new Promise<never>((_, reject) => (end = () => reject(signal.reason as Error)))
-    signal.addEventListener('abort', end)
+    let abort = (): void => {}
+    const aborted = new Promise<never>((_, reject) => (abort = () => reject(signal.reason as Error)))
+    signal.addEventListener('abort', abort)
     try {
-      return await Promise.race([ended, start(signal)])
+      return await Promise.race([aborted, start(signal)])
     } finally {
-      signal.removeEventListener('abort', end)
+      signal.removeEventListener('abort', abort)
     }
   }
 
-  /** Waits for the given time. */
+  /** Waits for a time in ms. */
   async wait(ms: number): Promise<void> {
     let timer: ReturnType<typeof setTimeout> | undefined
-    const pass = (): Promise<void> => new Promise((resolve) => (timer = setTimeout(resolve, ms)))
-    await this.within(pass).finally(() => clearTimeout(timer))
+    const sleep = (): Promise<void> => new Promise((resolve) => (timer = setTimeout(resolve, ms)))
+    await this.within(sleep).finally(() => clearTimeout(timer))
   }
 }

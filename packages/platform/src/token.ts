@@ -39,8 +39,8 @@ export function checkPlatformToken(token: unknown): asserts token is PlatformTok
 
 /** Replaces a token, and everything that looks like a JWT. */
 export function redact(text: string, token: string): string {
-  const inJson = JSON.stringify(token).slice(1, -1)
-  const forms = token === '' ? [] : [token, inJson, inJson.replaceAll('/', '\\/')]
-  const known = forms.reduce((remaining, form) => remaining.replaceAll(form, '[token]'), text)
-  return known.replace(/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, '[token]')
+  const escaped = JSON.stringify(token).slice(1, -1)
+  const forms = token === '' ? [] : [token, escaped, escaped.replaceAll('/', '\\/')]
+  const redacted = forms.reduce((remaining, form) => remaining.replaceAll(form, '[token]'), text)
+  return redacted.replace(/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, '[token]')
 }

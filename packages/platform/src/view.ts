@@ -17,12 +17,12 @@ export const withRaw = <T>(view: object, raw: JsonObject): T =>
  * Converts the keys of an object to camel case at all depths, and adds `raw`. Unknown fields and values are kept.
  * @param opaque keys, in camel case, of user data that is not converted
  */
-export function viewOf<T>(raw: JsonObject, opaque: readonly string[] = []): T {
+export function toView<T>(raw: JsonObject, opaque: readonly string[] = []): T {
   const names = new Set(Object.keys(raw))
   const entries: [string, unknown][] = []
   for (const [name, value] of Object.entries(raw)) {
     const key = camelCase(name)
-    // if both spellings exist, each is kept
+    // if both spellings exist, this one is only in `raw`
     if (key !== name && names.has(key)) continue
     entries.push([key, opaque.includes(key) ? value : convert(value, opaque)])
   }
@@ -31,7 +31,7 @@ export function viewOf<T>(raw: JsonObject, opaque: readonly string[] = []): T {
 
 function convert(value: unknown, opaque: readonly string[]): unknown {
   if (Array.isArray(value)) return value.map((item) => convert(item, opaque))
-  return isObject(value) ? viewOf(value, opaque) : value
+  return isObject(value) ? toView(value, opaque) : value
 }
 
 /** Converts names such as `DbId`, `block_reads`, `OrganizationID`, `ID` and `primaryRegion` to camel case. */
@@ -44,14 +44,14 @@ function camelCase(name: string): string {
 }
 
 /** Converts keys to snake case, without undefined fields. */
-export function bodyOf(input: object): Record<string, unknown> {
-  const given = Object.entries(input).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(given.map(([name, value]) => [snakeCase(name), encode(value)]))
+export function toBody(input: object): Record<string, unknown> {
+  const fields = Object.entries(input).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(fields.map(([name, value]) => [snakeCase(name), encode(value)]))
 }
 
-/** Like `bodyOf`, but returns undefined if the result is empty. */
+/** Like `toBody`, but returns undefined if the result is empty. */
 export function bodyOrNone(input: object): Record<string, unknown> | undefined {
-  const body = bodyOf(input)
+  const body = toBody(input)
   return Object.keys(body).length > 0 ? body : undefined
 }
 
@@ -59,5 +59,5 @@ const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `
 
 function encode(value: unknown): unknown {
   if (value instanceof Date) return value.toISOString()
-  return isObject(value) ? bodyOf(value) : value
+  return isObject(value) ? toBody(value) : value
 }

@@ -9,14 +9,14 @@ const RECONNECT_MS = 1_000
  */
 export class InspectorClient {
   readonly #url: string
-  readonly #ending = new AbortController()
+  readonly #controller = new AbortController()
   #model = new WireModel()
   #since = 0
   /** Why it is not connected; null while it is. */
   #problem: string | null = 'not connected yet'
 
   /** Returns null for a database on another machine, whose inspector only that machine may read. */
-  static of(url: string): InspectorClient | null {
+  static forUrl(url: string): InspectorClient | null {
     const { protocol, hostname } = new URL(url)
     const isLocal = protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
     return isLocal ? new InspectorClient(new URL('/_baton/events', url).href) : null
@@ -38,11 +38,11 @@ export class InspectorClient {
   }
 
   close(): void {
-    this.#ending.abort()
+    this.#controller.abort()
   }
 
   async #run(): Promise<void> {
-    const { signal } = this.#ending
+    const { signal } = this.#controller
     while (!signal.aborted) {
       this.#problem = await this.#follow(signal).catch((error: Error) => messageOf(error))
       await sleep(RECONNECT_MS, undefined, { signal, ref: false }).catch(() => {})
@@ -62,13 +62,13 @@ export class InspectorClient {
       text += part
       const events = text.split('\n\n')
       text = events.pop() ?? ''
-      for (const event of events) this.#take(JSON.parse(event.slice('data: '.length)))
+      for (const event of events) this.#applyEvents(JSON.parse(event.slice('data: '.length)))
       this.#problem = null
     }
     return 'the server ended the connection'
   }
 
-  #take(events: readonly { readonly type: string }[]): void {
+  #applyEvents(events: readonly { readonly type: string }[]): void {
     for (const event of events) {
       if (event.type === 'hello') this.#model = new WireModel()
       else if (event.type === 'request') this.#model.begin(event as never)

@@ -22,13 +22,13 @@ export async function runMcp({ values, operands, context }: CommandInput<typeof 
   )
   const z = await loadPeer(() => import('zod'), 'zod', MISSING_ZOD)
   const db = openDatabase(target, values, context, { intMode: 'bigint' })
-  const inspector = InspectorClient.of(urlOf(target))
+  const inspector = InspectorClient.forUrl(urlOf(target))
   const server = new McpServer({ name: 'baton', version: PACKAGE_VERSION })
   try {
     registerTools(server, { z, db, inspector, mayWrite: values.write ?? false })
-    const ended = once(input, 'end', { signal })
+    const inputEnded = once(input, 'end', { signal })
     await server.connect(new StdioServerTransport())
-    await ended
+    await inputEnded
   } finally {
     await server.close()
     inspector?.close()

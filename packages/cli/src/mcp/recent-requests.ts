@@ -16,15 +16,15 @@ export function recentRequests(
   { model, since }: { readonly model: WireModel; readonly since: number },
   { limit, contains }: RequestFilter,
 ): object {
-  const shown = [...model.requests.values()].map((request) => describeRequest(request, model))
-  const wanted = shown.filter((request) =>
+  const descriptions = [...model.requests.values()].map((request) => describeRequest(request, model))
+  const matching = descriptions.filter((request) =>
     JSON.stringify(request).toLowerCase().includes(contains.toLowerCase()),
   )
   const locks = [...model.holders.values()].map((span) => ({
     ...describeSpan(span),
     waiting: model.waiters(span.database).map(({ n }) => n),
   }))
-  return { seenSince: timeOf(since), requests: wanted.slice(-limit), writeLocks: locks }
+  return { seenSince: timeOf(since), requests: matching.slice(-limit), writeLocks: locks }
 }
 
 function describeRequest(request: WireRequest, model: WireModel): object {

@@ -38,31 +38,31 @@ export async function runQuery(
   const read = db.transaction(
     async (tx) => {
       for await (const row of readRows(tx, sql, args, { rowMode: 'array', signal })) {
-        const cells = cellsOf(row)
+        const cells = toJsonValues(row)
         characters += JSON.stringify(cells).length
         if (rows.length === maxRows) incomplete = `There are more than ${maxRows} rows.`
         else if (characters > MAX_CHARACTERS) incomplete = `Only the first ${rows.length} rows fit.`
         if (incomplete !== undefined) break
         rows.push(cells)
       }
-      throw new RolledBack()
+      throw new Rollback()
     },
     { mode: 'deferred' },
   )
   await read.catch((error: unknown) => {
-    if (!(error instanceof RolledBack)) throw error
+    if (!(error instanceof Rollback)) throw error
   })
   const names = columns.map(({ name }) => name)
   return incomplete === undefined ? { columns: names, rows } : { columns: names, rows, incomplete }
 }
 
 /** Thrown in a transaction so that it is rolled back. */
-class RolledBack extends Error {}
+class Rollback extends Error {}
 
 /** Returns the values of a row for JSON: integers beyond 2^53 and infinities as text, blobs as base64, long values truncated. */
-const cellsOf = (row: ArrayRow): unknown[] => Array.from(row, cellOf)
+const toJsonValues = (row: ArrayRow): unknown[] => Array.from(row, toJsonValue)
 
-function cellOf(value: Value): unknown {
+function toJsonValue(value: Value): unknown {
   if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value)
   if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
   if (typeof value === 'string') {

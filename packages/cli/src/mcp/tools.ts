@@ -61,7 +61,7 @@ function registerReads(server: McpServer, { z, db }: ToolContext): void {
       annotations: READS,
     },
     async ({ table = null }, { signal }) =>
-      textOf(await runQuery(db, SCHEMA, [table], { maxRows: MAX_ROWS, signal })),
+      toTextResult(await runQuery(db, SCHEMA, [table], { maxRows: MAX_ROWS, signal })),
   )
   server.registerTool(
     'query',
@@ -72,7 +72,7 @@ function registerReads(server: McpServer, { z, db }: ToolContext): void {
       annotations: READS,
     },
     async (input, { signal }) =>
-      textOf(await runQuery(db, input.sql, input.args, { maxRows: input.maxRows, signal })),
+      toTextResult(await runQuery(db, input.sql, input.args, { maxRows: input.maxRows, signal })),
   )
   server.registerTool(
     'query_plan',
@@ -84,7 +84,7 @@ function registerReads(server: McpServer, { z, db }: ToolContext): void {
     },
     async (input, { signal }) => {
       const explain = `explain query plan ${input.sql}`
-      return textOf(await runQuery(db, explain, input.args, { maxRows: MAX_ROWS, signal }))
+      return toTextResult(await runQuery(db, explain, input.args, { maxRows: MAX_ROWS, signal }))
     },
   )
 }
@@ -109,7 +109,7 @@ function registerRequests(server: McpServer, { z, inspector }: ToolContext): voi
       inputSchema: { limit, contains },
       annotations: READS,
     },
-    (filter) => textOf(recentRequests(inspector.read(), filter)),
+    (filter) => toTextResult(recentRequests(inspector.read(), filter)),
   )
 }
 
@@ -124,7 +124,7 @@ function registerWrites(server: McpServer, { z, db }: ToolContext): void {
     },
     async (input, { signal }) => {
       const results = await db.transaction((tx) => tx.batch(splitStatements(input.sql), { signal }))
-      return textOf(results.map(({ rowsAffected }) => ({ rowsAffected })))
+      return toTextResult(results.map(({ rowsAffected }) => ({ rowsAffected })))
     },
   )
 }
@@ -133,6 +133,6 @@ function registerWrites(server: McpServer, { z, db }: ToolContext): void {
 const isExact = (value: number): boolean =>
   !Number.isInteger(value) || Number.isSafeInteger(value) || Math.abs(value) > 2 ** 63
 
-const textOf = (value: object): { content: { type: 'text'; text: string }[] } => ({
+const toTextResult = (value: object): { content: { type: 'text'; text: string }[] } => ({
   content: [{ type: 'text', text: JSON.stringify(value) }],
 })

@@ -10,16 +10,16 @@ const STATEMENTS = DUMP.split('\n')
   .slice(0, -1)
   .map((line) => `${line}\n`)
 
-const all = async (source: Dump): Promise<string[]> => {
-  const found: string[] = []
-  for await (const statement of source) found.push(statement)
-  return found
+const readAll = async (source: Dump): Promise<string[]> => {
+  const statements: string[] = []
+  for await (const statement of source) statements.push(statement)
+  return statements
 }
-const bytesOf = (source: Dump): Promise<string> => new Response(source.bytes()).text()
-/** Each way to read a dump. */
+const readBytes = (source: Dump): Promise<string> => new Response(source.bytes()).text()
+/** The two ways to read a dump. */
 const READERS = [
-  ['as statements', all],
-  ['as bytes', bytesOf],
+  ['as statements', readAll],
+  ['as bytes', readBytes],
 ] as const
 
 test('headers may arrive before the body', async () => {
@@ -28,13 +28,13 @@ test('headers may arrive before the body', async () => {
     response.writeProcessing()
     response.end(DUMP)
   })
-  expect(await all(dump(db))).toEqual(STATEMENTS)
+  expect(await readAll(dump(db))).toEqual(STATEMENTS)
 })
 
 test('the statements together equal the bytes', async () => {
   const { db, received } = await scripted((_, response) => response.end(DUMP))
-  expect(await all(dump(db))).toEqual(STATEMENTS)
-  expect(await bytesOf(dump(db, { preserveRowIds: true }))).toBe(DUMP)
+  expect(await readAll(dump(db))).toEqual(STATEMENTS)
+  expect(await readBytes(dump(db, { preserveRowIds: true }))).toBe(DUMP)
   expect(received.map(({ url }) => url)).toEqual(['/dump', '/dump?preserve_row_ids=true'])
 })
 
@@ -52,10 +52,10 @@ test('reads chunks of any size, even through a custom fetch', async () => {
       () => response.end(),
     )
   })
-  expect(await all(dump(db))).toEqual(STATEMENTS)
-  const other = createClient({ url, fetch: (address, init) => fetch(address, init) })
-  cleanUp.push(() => other.close())
-  expect(await all(dump(other))).toEqual(STATEMENTS)
+  expect(await readAll(dump(db))).toEqual(STATEMENTS)
+  const withCustomFetch = createClient({ url, fetch: (address, init) => fetch(address, init) })
+  cleanUp.push(() => withCustomFetch.close())
+  expect(await readAll(dump(withCustomFetch))).toEqual(STATEMENTS)
 })
 
 test('sends nothing until it is read, and can be read only once', async () => {
@@ -65,7 +65,7 @@ test('sends nothing until it is read, and can be read only once', async () => {
   await new Promise((resolve) => setTimeout(resolve, 20))
   expect(received).toEqual([])
   await stream.cancel()
-  await all(source)
+  await readAll(source)
   expect(() => source.bytes()).toThrow('a dump can be read only once')
   expect(() => dump(db, { preserveRowids: true } as object)).toThrow('preserveRowids')
 })
@@ -166,7 +166,7 @@ test('its request is reported to `observe`', async () => {
   const { db } = await scripted((_, response) => response.end(DUMP), {
     observe: (event) => events.push(event),
   })
-  await all(dump(db))
+  await readAll(dump(db))
   expect(events).toMatchObject([
     {
       type: 'request',
@@ -179,9 +179,9 @@ test('its request is reported to `observe`', async () => {
   ])
 })
 
-test('throws the error to the reader', async () => {
+test('the stack of the error contains the caller', async () => {
   const { db } = await scripted(status(401, '{}'))
-  const error = await all(dump(db)).catch((error: unknown) => error)
+  const error = await readAll(dump(db)).catch((error: unknown) => error)
   expect((error as Error).stack).toContain('dump.test.ts')
 })
 
@@ -189,6 +189,6 @@ test('sends the token', async () => {
   const { db, received } = await scripted((_, response) => respond(response, DUMP), {
     authToken: async () => 'secret',
   })
-  await all(dump(db))
+  await readAll(dump(db))
   expect(received[0]?.headers.authorization).toBe('Bearer secret')
 })

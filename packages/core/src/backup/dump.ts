@@ -36,20 +36,20 @@ export interface Dump extends AsyncIterable<string> {
  */
 export function dump(db: Client, options: DumpOptions = {}): Dump {
   checkOptions(options, { ...CALL_OPTIONS, preserveRowIds: 'boolean' })
-  const own = { ...options }
+  const optionsCopy = { ...options }
   let wasRead = false
   const parts = (): AsyncGenerator<Uint8Array, void, undefined> => {
     if (wasRead) throw new TypeError('a dump can be read only once: call dump() again')
     wasRead = true
-    return readDump(db, own)
+    return readDump(db, optionsCopy)
   }
   return {
-    [Symbol.asyncIterator]: () => statementsOf(parts()),
-    bytes: () => streamOf(parts()),
+    [Symbol.asyncIterator]: () => toStatements(parts()),
+    bytes: () => toStream(parts()),
   }
 }
 
-async function* statementsOf(
+async function* toStatements(
   parts: AsyncGenerator<Uint8Array, void, undefined>,
 ): AsyncGenerator<string, void, undefined> {
   try {
@@ -96,7 +96,7 @@ const START = 'PRAGMA foreign_keys=OFF;'
 const isStartOfDump = (text: string): boolean =>
   START.startsWith(text.slice(0, START.length)) || text.startsWith(START)
 
-function streamOf(parts: AsyncGenerator<Uint8Array, void, undefined>): ReadableStream<Uint8Array> {
+function toStream(parts: AsyncGenerator<Uint8Array, void, undefined>): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {

@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest'
-import { batchesOf, type RestoreBatch } from './restore-batches.ts'
+import { type RestoreBatch, splitIntoBatches } from './restore-batches.ts'
 
-const batches = async (script: string): Promise<RestoreBatch[]> => {
-  const found: RestoreBatch[] = []
-  for await (const batch of batchesOf(script)) found.push(batch)
-  return found
+const readBatches = async (script: string): Promise<RestoreBatch[]> => {
+  const batches: RestoreBatch[] = []
+  for await (const batch of splitIntoBatches(script)) batches.push(batch)
+  return batches
 }
-const translated = async (script: string): Promise<string[]> =>
-  (await batches(script)).flatMap(({ statements }) => statements.map(({ sql }) => sql))
+const translate = async (script: string): Promise<string[]> =>
+  (await readBatches(script)).flatMap(({ statements }) => statements.map(({ sql }) => sql))
 
 test('statements that each batch adds itself are omitted, but counted', async () => {
   const script =
     'PRAGMA foreign_keys=OFF; BEGIN TRANSACTION; CREATE TABLE t(a); PRAGMA writable_schema=ON; CREATE TABLE u(a); COMMIT;'
-  expect(await batches(script)).toEqual([
+  expect(await readBatches(script)).toEqual([
     {
       statements: [
         { sql: 'CREATE TABLE t(a)', at: 2 },
@@ -33,7 +33,7 @@ test('virtual tables are created, and their shadow tables contain only the rows 
     CREATE TABLE IF NOT EXISTS its_data(a);
     INSERT INTO sqlite_master(type,name,tbl_name,rootpage,sql)VALUES('table','r','r',0,'CREATE VIRTUAL TABLE r USING rtree(a,b,c)');
     CREATE TABLE r_data(a);`
-  expect(await translated(script)).toEqual([
+  expect(await translate(script)).toEqual([
     `CREATE VIRTUAL TABLE "it's" USING fts5(a, tokenize='ascii')`,
     `CREATE TABLE IF NOT EXISTS 'it''s_data'(id INTEGER PRIMARY KEY, block BLOB)`,
     `delete from 'it''s_data'`,
@@ -49,7 +49,7 @@ test('virtual tables are created, and their shadow tables contain only the rows 
 test('statistics, which servers reject, are omitted; sqlite_sequence exists before it is written', async () => {
   const script = `ANALYZE sqlite_schema; INSERT INTO sqlite_stat1 VALUES('t','i','1 1'); DELETE FROM sqlite_stat4;
     INSERT INTO sqlite_statistics VALUES(1); DELETE FROM sqlite_sequence; INSERT INTO sqlite_sequence VALUES('t',1);`
-  expect(await translated(script)).toEqual([
+  expect(await translate(script)).toEqual([
     'INSERT INTO sqlite_statistics VALUES(1)',
     'create table baton_restore_sequence (n integer primary key autoincrement)',
     'drop table baton_restore_sequence',
@@ -66,23 +66,23 @@ test.each([
   ["INSERT INTO t VALUES('info');", "INSERT INTO t VALUES('info')"],
   ['CREATE TABLE t(inf);', 'CREATE TABLE t(inf)'],
   ['INSERT INTO t SELECT inf FROM u;', 'INSERT INTO t SELECT inf FROM u'],
-])('translates values that libsql-server writes but cannot parse: %j', async (script, wanted) => {
-  expect(await translated(script)).toEqual([wanted])
+])('translates values that libsql-server writes but cannot parse: %j', async (script, expected) => {
+  expect(await translate(script)).toEqual([expected])
 })
 
 test('batches end between statements, after at most a million characters or 20,000 statements', async () => {
-  const small = await batches('SELECT 1;'.repeat(50_000))
+  const small = await readBatches('SELECT 1;'.repeat(50_000))
   expect(small.map(({ end, isLast }) => [end, isLast])).toEqual([
     [20_000, false],
     [40_000, false],
     [50_000, true],
   ])
   const large = `SELECT '${'x'.repeat(400_000)}';`
-  expect((await batches(large.repeat(5))).map(({ end }) => end)).toEqual([2, 4, 5])
+  expect((await readBatches(large.repeat(5))).map(({ end }) => end)).toEqual([2, 4, 5])
   const huge = `SELECT '${'x'.repeat(1_500_000)}';`
-  expect((await batches(huge.repeat(2))).map(({ end, length }) => [end, length])).toEqual([
+  expect((await readBatches(huge.repeat(2))).map(({ end, length }) => [end, length])).toEqual([
     [1, 1_500_009],
     [2, 1_500_009],
   ])
-  expect(await batches('')).toEqual([{ statements: [], end: 0, length: 0, isLast: true }])
+  expect(await readBatches('')).toEqual([{ statements: [], end: 0, length: 0, isLast: true }])
 })

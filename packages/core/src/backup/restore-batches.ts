@@ -21,29 +21,29 @@ export interface RestoreBatch {
  * Divides a dump into batches, each a transaction, and translates its statements into ones that a server accepts from clients.
  * @throws ProtocolError for a source that is truncated or rolls back
  */
-export async function* batchesOf(source: ScriptSource): AsyncGenerator<RestoreBatch, void, undefined> {
+export async function* splitIntoBatches(source: ScriptSource): AsyncGenerator<RestoreBatch, void, undefined> {
   const translator = new DumpTranslator()
-  /** The last full batch, until it is known whether another one follows. */
-  let held: RestoreBatch | null = null
+  /** The last full batch; not yielded until it is known whether another follows. */
+  let pending: RestoreBatch | null = null
   let statements: RestoreBatch['statements'][number][] = []
   let length = 0
   let end = 0
   for await (const { sql } of readStatements(source)) {
     const isFull = length + sql.length > BATCH_LENGTH || statements.length >= BATCH_STATEMENTS
     if (isFull && statements.length > 0) {
-      if (held) yield held
-      held = { statements, end, length, isLast: false }
+      if (pending) yield pending
+      pending = { statements, end, length, isLast: false }
       statements = []
       length = 0
     }
-    for (const own of translator.translate(sql)) {
-      statements.push({ sql: own, at: end })
-      length += own.length
+    for (const translated of translator.translate(sql)) {
+      statements.push({ sql: translated, at: end })
+      length += translated.length
     }
     end += 1
   }
   if (translator.isOpen) throw new ProtocolError('the script ends before its COMMIT')
-  if (held) yield held
+  if (pending) yield pending
   yield { statements, end, length, isLast: true }
 }
 
@@ -53,7 +53,10 @@ class DumpTranslator {
   isOpen = false
   readonly #virtualTables: string[] = []
 
-  /** @returns no statements if the batch itself replaces this one @throws ProtocolError for a statement that no complete dump has */
+  /**
+   * @returns no statements if the batch itself replaces this one
+   * @throws ProtocolError for a statement that a complete dump never contains
+   */
   translate(sql: string): string[] {
     const kind = statementKind(sql)
     if (kind === 'rollback') throw new ProtocolError('the script rolls back: the dump had failed')
@@ -67,13 +70,13 @@ class DumpTranslator {
     // present if any table of the source ever used AUTOINCREMENT, even if it was dropped
     if (CLEAR_SEQUENCE.test(sql)) return [...MAKE_SEQUENCE, sql]
     // a dump inserts a virtual table into the schema, which clients may not do, and then creates its shadow tables
-    const [, name, virtual] = VIRTUAL_TABLE.exec(sql) ?? []
-    if (name !== undefined && virtual !== undefined) {
-      this.#virtualTables.push(unquoted(name))
-      return [unquoted(virtual)]
+    const [, name, definition] = VIRTUAL_TABLE.exec(sql) ?? []
+    if (name !== undefined && definition !== undefined) {
+      this.#virtualTables.push(unquote(name))
+      return [unquote(definition)]
     }
     const [, table = ''] = CREATE_TABLE.exec(sql) ?? []
-    const isShadow = this.#virtualTables.some((each) => unquoted(table).startsWith(`${each}_`))
+    const isShadow = this.#virtualTables.some((virtualTable) => unquote(table).startsWith(`${virtualTable}_`))
     // the virtual table has already created it, including rows that the dump contains as well
     return isShadow ? [sql, `delete from ${table}`] : [withReadableValues(sql)]
   }
@@ -112,16 +115,16 @@ function withReadableValues(sql: string): string {
   if (head === undefined) return sql
   const values = sql.slice(head.length).replace(VALUE, (value) => {
     if (!value.startsWith("'")) return '9e999'
-    return value.includes('\0') ? `CAST(X'${hexOf(unquoted(value))}' AS TEXT)` : value
+    return value.includes('\0') ? `CAST(X'${toHex(unquote(value))}' AS TEXT)` : value
   })
   return head + values
 }
 
-const hexOf = (text: string): string =>
+const toHex = (text: string): string =>
   Array.from(new TextEncoder().encode(text), (byte) => byte.toString(16).padStart(2, '0')).join('')
 
 /** Unquotes a string or an identifier. */
-function unquoted(written: string): string {
-  const mark = written[0] as string
-  return /['"]/.test(mark) ? written.slice(1, -1).replaceAll(mark + mark, mark) : written
+function unquote(quoted: string): string {
+  const mark = quoted[0] as string
+  return /['"]/.test(mark) ? quoted.slice(1, -1).replaceAll(mark + mark, mark) : quoted
 }

@@ -11,7 +11,7 @@ import type { Lifetime } from '../http/lifetime.ts'
 import { backoffMs } from '../http/retry.ts'
 import type { CallOptions } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
-import { batchesOf, type RestoreBatch } from './restore-batches.ts'
+import { type RestoreBatch, splitIntoBatches } from './restore-batches.ts'
 import type { ScriptSource } from './statement-reader.ts'
 
 /** Progress of a restore. */
@@ -56,20 +56,20 @@ export async function restore(
   signal?.throwIfAborted()
   const { lifetime } = httpOf(db)
   lifetime.begin()
-  const run = new Restore(db, { signal, timeoutMs })
+  const state = new Restore(db, { signal, timeoutMs })
   try {
-    if (resume) await run.resumeFromCheckpoint()
-    for await (const batch of batchesOf(source)) {
-      if (await run.apply(batch)) onProgress?.(run.progress)
+    if (resume) await state.resumeFromCheckpoint()
+    for await (const batch of splitIntoBatches(source)) {
+      if (await state.apply(batch)) onProgress?.(state.progress)
     }
-    await run.finish()
+    await state.finish()
   } catch (error) {
     const isOurs = error instanceof DatabaseError && !(error instanceof RestoreError)
-    throw withCallerStack(isOurs ? new RestoreError(run.progress.statements, error) : error)
+    throw withCallerStack(isOurs ? new RestoreError(state.progress.statements, error) : error)
   } finally {
     lifetime.end()
   }
-  return run.progress
+  return state.progress
 }
 
 /** A running restore. */
@@ -101,11 +101,11 @@ class Restore {
 
   /** Applies a batch, or the rest of it. @returns whether there was anything to apply */
   async apply(batch: RestoreBatch): Promise<boolean> {
-    const isEarlier = batch.end <= this.#statements
-    if (!isEarlier) await this.#applyOnce(batch)
+    const isAlreadyApplied = batch.end <= this.#statements
+    if (!isAlreadyApplied) await this.#applyOnce(batch)
     this.#statements = Math.max(batch.end, this.#statements)
     this.#characters += batch.length
-    return !isEarlier
+    return !isAlreadyApplied
   }
 
   /** Drops the progress table. Uses a separate request, so that a restore whose last response was lost can be recognized. */
@@ -124,18 +124,18 @@ class Restore {
 
   async #applyOnce(batch: RestoreBatch): Promise<void> {
     const { end, isLast } = batch
-    const own = batch.statements.filter(({ at }) => at >= this.#statements)
-    const { before, after } = this.#frame(batch)
-    const all = [...before, ...own.map(({ sql }) => sql), ...after]
+    const remaining = batch.statements.filter(({ at }) => at >= this.#statements)
+    const { before, after } = this.#guardsFor(batch)
+    const statements = [...before, ...remaining.map(({ sql }) => sql), ...after]
     for (let attempt = 0; ; attempt++) {
       try {
         const options = { ...this.#options, foreignKeys: 'off' } as const
-        await run(httpOf(this.#db), encodeBatch(all), 'atomic', options, null, true)
+        await run(httpOf(this.#db), encodeBatch(statements), 'atomic', options, null, true)
         break
       } catch (error) {
         if (!(error instanceof DatabaseError)) throw error
         const isRejected = error instanceof SqlError && isFailedAssertion(error) && error.statementIndex === 0
-        if (!isRejected && error.outcome !== 'unknown') throw withPlace(error, own, before.length)
+        if (!isRejected && error.outcome !== 'unknown') throw withPosition(error, remaining, before.length)
         const checkpoint = await this.#readCheckpoint().catch((failure: unknown) => {
           if (failure instanceof DatabaseError) return undefined
           throw failure
@@ -164,23 +164,23 @@ class Restore {
   }
 
   /** Returns the statements before and after a batch that make it apply exactly once. */
-  #frame({ end, isLast }: RestoreBatch): { before: string[]; after: string[] } {
-    const isUnexpected = this.#hasCheckpoint
+  #guardsFor({ end, isLast }: RestoreBatch): { before: string[]; after: string[] } {
+    const hasUnexpectedState = this.#hasCheckpoint
       ? `(select statements from ${PROGRESS}) <> ${this.#statements}`
       : HAS_TABLES
-    const before = [`select ${failWhen(isUnexpected, 'as expected')}`]
+    const before = [`select ${failWhen(hasUnexpectedState, 'as expected')}`]
     if (this.#hasCheckpoint) return { before, after: [`update ${PROGRESS} set statements = ${end}`] }
-    const count = isLast
+    const createCheckpoint = isLast
       ? []
       : [`create table ${PROGRESS} (statements integer not null)`, `insert into ${PROGRESS} values (${end})`]
-    return { before, after: count }
+    return { before, after: createCheckpoint }
   }
 
   /** Reads the number of applied statements from the database; null without a progress table. */
   async #readCheckpoint(): Promise<number | null> {
     try {
       const [row] = (await this.#execute(`select statements from ${PROGRESS}`)).rows
-      // whatever the client's `intMode`
+      // regardless of the client's `intMode`
       return row ? Number((row as ObjectRow)['statements']) : null
     } catch (error) {
       if (error instanceof SqlError && /no such table/i.test(error.message)) return null
@@ -198,9 +198,13 @@ function notEmptyError(checkpoint: number | null | undefined): TypeError {
 }
 
 /** Adds the position in the source to the error of a statement. */
-function withPlace(error: DatabaseError, own: RestoreBatch['statements'], before: number): DatabaseError {
+function withPosition(
+  error: DatabaseError,
+  statements: RestoreBatch['statements'],
+  before: number,
+): DatabaseError {
   if (!(error instanceof SqlError) || error.statementIndex === null) return error
-  const statement = own[error.statementIndex - before]
+  const statement = statements[error.statementIndex - before]
   if (!statement) return error
   const message = `statement ${statement.at + 1}: ${error.message}`
   return Object.assign(error, { message, statementIndex: statement.at })

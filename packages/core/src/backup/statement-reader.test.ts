@@ -3,9 +3,9 @@ import { ProtocolError } from '../base/errors.ts'
 import { readStatements, type ScriptSource } from './statement-reader.ts'
 
 const read = async (source: ScriptSource): Promise<string[]> => {
-  const found: string[] = []
-  for await (const { sql } of readStatements(source)) found.push(sql)
-  return found
+  const statements: string[] = []
+  for await (const { sql } of readStatements(source)) statements.push(sql)
+  return statements
 }
 
 const SCRIPT = `-- a comment; with a semicolon
@@ -31,10 +31,10 @@ test('reads the same statements regardless of where the text is split', async ()
       bytes.subarray(n * size, (n + 1) * size),
     )
     expect(await read(pieces)).toEqual(STATEMENTS)
-    // and if each chunk is scanned
+    // also if every chunk is scanned
     const padding = `SELECT '${'x'.repeat(70_000)}';`
-    const found = await read([padding, ...pieces, padding])
-    expect(found.map((sql) => sql.slice(0, 100))).toEqual([
+    const statements = await read([padding, ...pieces, padding])
+    expect(statements.map((sql) => sql.slice(0, 100))).toEqual([
       padding.slice(0, 100),
       ...STATEMENTS,
       padding.slice(0, 100),
@@ -74,12 +74,12 @@ test.each([
   'SELECT 1; CREATE TRIGGER tr AFTER INSERT ON t BEGIN SELECT 1;',
   "SELECT 1; INSERT INTO t VALUES('a;",
 ])('rejects a script that ends in the middle of a statement: %s', async (script) => {
-  const found: string[] = []
-  const all = async (): Promise<void> => {
-    for await (const { sql } of readStatements([script])) found.push(sql)
+  const statements: string[] = []
+  const readAll = async (): Promise<void> => {
+    for await (const { sql } of readStatements([script])) statements.push(sql)
   }
-  await expect(all()).rejects.toThrow(ProtocolError)
-  expect(found).toEqual(['SELECT 1'])
+  await expect(readAll()).rejects.toThrow(ProtocolError)
+  expect(statements).toEqual(['SELECT 1'])
 })
 
 test('rejects bytes that are not UTF-8, or that end within a character', async () => {

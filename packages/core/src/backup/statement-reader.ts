@@ -23,13 +23,13 @@ export async function* readStatements(
   const decoder = new TextDecoder('utf-8', { fatal: true })
   let text = ''
   /** Length at which the buffer is scanned again; otherwise a long statement would be scanned again with each chunk. */
-  let enough = CHUNK_LENGTH
-  for await (const piece of piecesOf(source)) {
+  let scanLength = CHUNK_LENGTH
+  for await (const piece of toPieces(source)) {
     text += typeof piece === 'string' ? piece : decode(decoder, piece)
-    if (text.length < enough) continue
+    if (text.length < scanLength) continue
     const end = yield* completeStatements(text)
     text = text.slice(end)
-    enough = Math.max(CHUNK_LENGTH, text.length * 2)
+    scanLength = Math.max(CHUNK_LENGTH, text.length * 2)
   }
   text += decode(decoder)
   const end = yield* completeStatements(text)
@@ -68,7 +68,7 @@ function isBlank(text: string): boolean {
   }
 }
 
-function piecesOf(source: ScriptSource): Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array> {
+function toPieces(source: ScriptSource): Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array> {
   if (typeof source === 'string') return [source]
   if (Symbol.asyncIterator in source || Symbol.iterator in source) return source
   return readStream(source)

@@ -1,6 +1,6 @@
 /**
- * Rules for the values of options, which errors show. A rule is a list of types or quoted values, joined by "or", or one of the
- * number rules below.
+ * Rules for option values, quoted in errors. A rule is a list of types or quoted values, joined by "or", or one of the number
+ * rules below.
  */
 export type OptionRules = Readonly<Record<string, string>>
 
@@ -17,7 +17,7 @@ export const TRANSACTION_OPTIONS = {
 }
 export const BATCH_OPTIONS = { ...STATEMENT_OPTIONS, mode: TRANSACTION_OPTIONS.mode }
 
-/** Checks options. @throws TypeError with the value given and the ones allowed */
+/** Checks options. @throws TypeError naming the invalid value and the allowed ones */
 export function checkOptions(options: object, rules: OptionRules): void {
   if (typeof options !== 'object' || options === null)
     throw new TypeError(`expected options { ${namesOf(rules)} }, not ${kindOf(options)}`)
@@ -53,5 +53,5 @@ function meets(value: unknown, rule: string): boolean {
     return isNumber && value >= (rule === NON_NEGATIVE_INTEGER ? 0 : 1) && !(value % 1)
   if (typeof value === rule) return value !== null
   const kinds = [typeof value, typeof value === 'string' && `'${value}'`]
-  return value !== null && rule.split(' or ').some((each) => kinds.includes(each))
+  return value !== null && rule.split(' or ').some((kind) => kinds.includes(kind))
 }

@@ -17,7 +17,7 @@ abstract class BaseError extends Error {
   /** Stable identifier; match on this, not on the message. */
   abstract readonly code: string
   /**
-   * Whether the call may have taken effect: after `unknown`, check before you repeat it. For an error inside a transaction it
+   * Whether the call may have been applied: after `unknown`, check before you repeat it. For an error inside a transaction it
    * becomes `not_applied` when the transaction is rolled back.
    */
   abstract readonly outcome: Outcome
@@ -110,7 +110,7 @@ const isUndone = (code: string): boolean => /^(SQL_|SQLITE_(?!IOERR)|ARGS_|TRANS
 
 /**
  * Whether a statement that violated a constraint may have kept earlier rows. SQLite does so for `OR FAIL` and for
- * `RAISE(FAIL)`, whose message is its author's. `ON CONFLICT FAIL` in a table or a trigger cannot be detected here.
+ * `RAISE(FAIL)`, which has a user-defined message. `ON CONFLICT FAIL` in a table or a trigger cannot be detected here.
  */
 function mayKeepRows({ constraint, message }: SqlError, sql: string | null): boolean {
   const mayStop = constraint?.kind === 'other' && !message.includes('cannot store ')
@@ -230,7 +230,7 @@ export class HttpError extends BaseError {
 export class RestoreError extends BaseError {
   override readonly name = 'RestoreError'
   readonly code = 'RESTORE_STOPPED'
-  /** Whether the batch after `applied` may have taken effect; a resumed restore checks first. */
+  /** Whether the batch after `applied` may have been applied too; a resumed restore checks first. */
   readonly outcome: Outcome
   /** Number of statements from the start of the source that were certainly applied. */
   readonly applied: number

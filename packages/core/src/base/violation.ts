@@ -3,15 +3,15 @@ import { type ConstraintViolation, DatabaseError, SqlError } from './errors.ts'
 /** Finds the client's own error inside an ORM's error, which may wrap it as `cause`; null if there is none. */
 export function findDatabaseError(error: unknown): DatabaseError | null {
   // the limit is for circular chains; others are short
-  for (let at = 0, each = error; at < 10 && each instanceof Error; at++, each = each.cause)
-    if (each instanceof DatabaseError) return each
+  for (let depth = 0, cause = error; depth < 10 && cause instanceof Error; depth++, cause = cause.cause)
+    if (cause instanceof DatabaseError) return cause
   return null
 }
 
 /** Returns the constraint that a query violated, with its table and columns, even if an ORM wraps the error; null if none. */
 export function findViolation(error: unknown): ConstraintViolation | null {
-  const found = findDatabaseError(error)
-  return found instanceof SqlError ? found.constraint : null
+  const databaseError = findDatabaseError(error)
+  return databaseError instanceof SqlError ? databaseError.constraint : null
 }
 
 /** Whether a query failed because a value that must be unique already exists. */

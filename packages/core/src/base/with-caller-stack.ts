@@ -24,8 +24,8 @@ export function withCallerStack(
   const frames = String(new Error().stack).split('\n').slice(2).join('\n')
   Error.stackTraceLimit = limit
   if (isOurs) {
-    const own = error instanceof SqlError ? error.sql : null
-    const sql = (own ?? statements.map((statement) => statement.sql).join('; ')).replace(/\s+/g, ' ')
+    const failedSql = error instanceof SqlError ? error.sql : null
+    const sql = (failedSql ?? statements.map((statement) => statement.sql).join('; ')).replace(/\s+/g, ' ')
     // one error may reject several calls
     error.stack = `${error.name}: ${error.message}\n${sql && `  SQL: ${sql.length > SQL_LENGTH ? `${sql.slice(0, SQL_LENGTH)}…` : sql}\n`}${frames}`
   } else if (!error.stack?.includes(frames)) error.stack += `\n${frames}`

@@ -76,14 +76,18 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
     () => call.batch(['select 1'], { foreignKeys: false }),
     /foreignKeys must be 'on' or 'off', not a value of type boolean/,
   ],
-  ['no array', () => call.batch('select 1'), /expected an array of statements, not a value of type string/],
+  [
+    'a string instead of an array',
+    () => call.batch('select 1'),
+    /expected an array of statements, not a value of type string/,
+  ],
   ['options of an empty batch', () => call.batch([], { timeout: 5 }), /unknown option timeout/],
   [
     'a mode and no callback',
     () => tx('write'),
     /expected a callback before the options, not a value of type string/,
   ],
-  ['nothing', () => tx(undefined), /expected a callback before the options, not undefined/],
+  ['a missing callback', () => tx(undefined), /expected a callback before the options, not undefined/],
   [
     'a mode after the callback',
     () => tx(() => {}, 'write'),
@@ -137,9 +141,14 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
 })
 
 test('undefined options are ignored', async () => {
-  const nothing = { signal: undefined, timeoutMs: undefined, readOnly: undefined, rowMode: undefined }
-  await expect(db.execute('select 1', [], nothing)).rejects.toMatchObject({ code: 'NETWORK' })
-  await expect(db.batch(['select 1'], { ...nothing, mode: undefined })).rejects.toMatchObject({
+  const undefinedOptions = {
+    signal: undefined,
+    timeoutMs: undefined,
+    readOnly: undefined,
+    rowMode: undefined,
+  }
+  await expect(db.execute('select 1', [], undefinedOptions)).rejects.toMatchObject({ code: 'NETWORK' })
+  await expect(db.batch(['select 1'], { ...undefinedOptions, mode: undefined })).rejects.toMatchObject({
     code: 'NETWORK',
   })
 })

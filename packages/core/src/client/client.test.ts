@@ -13,11 +13,11 @@ test.each(['', '<html>no such page</html>', 'not found'])(
     const { db, received } = await scripted((request, response, count) => {
       if (request.url.startsWith('/v3')) status(404, page)(request, response, count)
       else {
-        // within the transaction the probes fail
+        // inside the transaction the probes fail
         const { requests } = JSON.parse(request.body) as { requests: { batch?: { steps: ScriptedStep[] } }[] }
-        const within = { message: 'within', code: 'SQLITE_UNKNOWN' }
+        const nestedBegin = { message: 'inside a transaction', code: 'SQLITE_UNKNOWN' }
         const result = batchResponse(requests[0]?.batch?.steps ?? [], row, (sql) =>
-          sql === 'BEGIN DEFERRED' ? within : null,
+          sql === 'BEGIN DEFERRED' ? nestedBegin : null,
         )
         respond(response, {
           baton: `b${count}`,
@@ -130,7 +130,7 @@ test('a server that rejects everything is not treated as one without batches', a
   expect(received.filter(({ body }) => body.includes('insert'))).toHaveLength(1)
 })
 
-test('a 404 in JSON does not mean that there is no /v3', async () => {
+test('a 404 in JSON does not mean that /v3 is missing', async () => {
   const { db, received } = await scripted(
     status(404, '{"error":"Namespace `a` doesn\'t exist"}', 'application/json'),
   )
@@ -139,10 +139,10 @@ test('a 404 in JSON does not mean that there is no /v3', async () => {
 })
 
 test('a stream continues at the URL that the server returned, a new stream uses the configured URL, and the token is sent to no other host', async () => {
-  const other = await scripted(streams())
+  const redirectTarget = await scripted(streams())
   const { db, received } = await scripted(
-    streams(() => ({ base_url: other.url })),
-    { allowedHosts: [new URL(other.url).host], authToken: 'secret' },
+    streams(() => ({ base_url: redirectTarget.url })),
+    { allowedHosts: [new URL(redirectTarget.url).host], authToken: 'secret' },
   )
   for (let i = 0; i < 2; i++) {
     await db.transaction(async (tx) => {
@@ -150,15 +150,15 @@ test('a stream continues at the URL that the server returned, a new stream uses 
       await tx.execute('select 2')
     })
   }
-  expect([received.length, other.received.length]).toEqual([2, 4])
+  expect([received.length, redirectTarget.received.length]).toEqual([2, 4])
 
-  const otherHost = await scripted(streams())
-  const allowed = await scripted(
-    streams(() => ({ base_url: otherHost.url })),
+  const forbiddenHost = await scripted(streams())
+  const withoutAllowedHosts = await scripted(
+    streams(() => ({ base_url: forbiddenHost.url })),
     { authToken: 'secret' },
   )
-  await allowed.db.transaction((tx) => tx.execute('select 1'))
-  expect([allowed.received.length, otherHost.received.length]).toEqual([2, 0])
+  await withoutAllowedHosts.db.transaction((tx) => tx.execute('select 1'))
+  expect([withoutAllowedHosts.received.length, forbiddenHost.received.length]).toEqual([2, 0])
 })
 
 test.each([
@@ -178,12 +178,12 @@ test.each([
       else status(code, text, type)(request, response, count)
     })
     const errors: unknown[] = []
-    const given = db.transaction(async (tx) => {
+    const transaction = db.transaction(async (tx) => {
       await tx.execute('select 1')
       await tx.execute('select 2').catch((error: unknown) => errors.push(error))
       await tx.execute('select 3').catch((error: unknown) => errors.push(error))
     })
-    await expect(given).rejects.toMatchObject({ code: expected, cause: { status: code } })
+    await expect(transaction).rejects.toMatchObject({ code: expected, cause: { status: code } })
     expect(errors).toMatchObject([{ code: expected }, { code: expected }])
     expect(received).toHaveLength(2)
   },
@@ -202,29 +202,29 @@ test('a commit whose response is lost has an unknown outcome', async () => {
 
 test('a transaction that has lost a response sends nothing more, and its rollback does not reject', async () => {
   const { db, received } = await scripted((_, response) => response.destroy())
-  const ownError = new Error('own error')
-  const given = db.transaction(async (tx) => {
+  const callbackError = new Error('own error')
+  const transaction = db.transaction(async (tx) => {
     await expect(tx.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
     await expect(tx.execute('select 2')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
-    throw ownError
+    throw callbackError
   })
-  await expect(given).rejects.toBe(ownError)
+  await expect(transaction).rejects.toBe(callbackError)
   expect(received).toHaveLength(1)
 })
 
 test('a stream without a baton in the middle of a transaction is lost', async () => {
   const { db } = await scripted(streams(() => ({ baton: null })))
-  const given = db.transaction(async (tx) => {
+  const transaction = db.transaction(async (tx) => {
     await tx.execute('select 1')
     await tx.execute('select 2')
   })
-  await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
 })
 
 test('an idle transaction is closed after its time limit; later calls reject, including the commit', async () => {
   const { db, received } = await scripted(streams(), { transactionTimeoutMs: 40 })
   const swallowed: unknown[] = []
-  const given = db.transaction(async (tx) => {
+  const transaction = db.transaction(async (tx) => {
     expect([tx.expiresAt, tx.remainingMs]).toEqual([null, Infinity])
     await tx.execute('select 1')
     expect(tx.remainingMs).toBeGreaterThan(4_000)
@@ -232,7 +232,7 @@ test('an idle transaction is closed after its time limit; later calls reject, in
     await new Promise((resolve) => setTimeout(resolve, 80))
     await tx.execute('select 2').catch((error: unknown) => swallowed.push(error))
   })
-  await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
+  await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
   expect(swallowed).toMatchObject([{ code: 'TRANSACTION_EXPIRED' }])
   // the statement, and the end of the stream, which frees the write lock
   expect(received.map(({ body }) => body.includes('close'))).toEqual([false, true])
@@ -290,11 +290,11 @@ test('a transaction without its own time limit ends when the server has closed i
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
   try {
     const { db } = await scripted(streams(), { transactionTimeoutMs: Infinity })
-    const remaining = openStream(db)
-    remaining.begin()
-    await remaining.execute('insert into t values (0)')
+    const idleStream = openStream(db)
+    idleStream.begin()
+    await idleStream.execute('insert into t values (0)')
     await vi.advanceTimersByTimeAsync(10_100)
-    await expect(remaining.commit()).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
+    await expect(idleStream.commit()).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
 
     const stream = openStream(db)
     stream.begin()
@@ -313,13 +313,13 @@ test('a transaction without its own time limit ends when the server has closed i
   }
 })
 
-test('retry runs the callback again after a lost transaction, up to the given number of times', async () => {
+test('retry runs the callback again after a lost transaction, at most `retry` times', async () => {
   const { db } = await scripted((request, response, count) => {
     if (count % 2 === 1) streams()(request, response, count)
     else status(400, 'Received an invalid baton')(request, response, count)
   })
   let runs = 0
-  const given = db.transaction(
+  const transaction = db.transaction(
     async (tx) => {
       runs += 1
       await tx.execute('select 1')
@@ -327,7 +327,7 @@ test('retry runs the callback again after a lost transaction, up to the given nu
     },
     { retry: 2 },
   )
-  await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
   expect(runs).toBe(3)
 })
 
@@ -342,14 +342,14 @@ test("retry applies neither to the callback's own errors nor to lost commits", a
     { code: 'NETWORK', outcome: 'unknown' },
   )
   expect(runs).toBe(1)
-  const ownError = db.transaction(
+  const failingTransaction = db.transaction(
     () => {
       count()
       throw new Error('own error')
     },
     { retry: 5 },
   )
-  await expect(ownError).rejects.toThrow('own error')
+  await expect(failingTransaction).rejects.toThrow('own error')
   expect(runs).toBe(2)
 })
 

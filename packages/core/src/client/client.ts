@@ -18,7 +18,7 @@ export interface TransactionOptions {
   readonly mode?: TransactionMode | undefined
   /**
    * How many times the callback is run again if the transaction failed for a transient reason and kept nothing: SQLITE_BUSY,
-   * a transaction that was lost or expired, HTTP 429. Never after a commit that may have taken effect.
+   * a transaction that was lost or expired, HTTP 429. Never after a commit that may have been applied.
    * @default 0
    */
   readonly retry?: number | undefined

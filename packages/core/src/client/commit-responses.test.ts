@@ -13,7 +13,7 @@ interface Body {
   }[]
 }
 
-/** Creates the first result of the response to a request with a COMMIT, from the number of its steps. */
+/** The first result of the response to a request with a COMMIT, created from the number of its steps. */
 const RESPONSES: Record<string, (steps: number) => unknown> = {
   'no result': () => undefined,
   null: () => null,
@@ -22,28 +22,31 @@ const RESPONSES: Record<string, (steps: number) => unknown> = {
   'no response': () => ({ type: 'ok' }),
   'no step results': () => ok({ step_errors: [] }),
   'no steps at all': () => ok({ step_results: [], step_errors: [] }),
-  'too few steps': (steps) => ok(all(steps - 1, row)),
-  'too many steps': (steps) => ok(all(steps + 1, row)),
-  'every step skipped': (steps) => ok(all(steps, null)),
-  'every step executed, including mutually exclusive ones': (steps) => ok(all(steps, row)),
-  'invalid results': (steps) => ok(all(steps, {})),
-  'errors without a message': (steps) => ok(failed(steps, {})),
-  'unknown errors': (steps) => ok(failed(steps, { message: 'strange', code: 'STRANGE' })),
+  'too few steps': (steps) => ok(everyStep(steps - 1, row)),
+  'too many steps': (steps) => ok(everyStep(steps + 1, row)),
+  'every step skipped': (steps) => ok(everyStep(steps, null)),
+  'every step executed, including mutually exclusive ones': (steps) => ok(everyStep(steps, row)),
+  'invalid results': (steps) => ok(everyStep(steps, {})),
+  'errors without a message': (steps) => ok(everyStepFailed(steps, {})),
+  'unknown errors': (steps) => ok(everyStepFailed(steps, { message: 'strange', code: 'STRANGE' })),
   'both results and errors': (steps) =>
-    ok({ ...failed(steps, { message: 'busy', code: 'SQLITE_BUSY' }), step_results: Array(steps).fill(row) }),
+    ok({
+      ...everyStepFailed(steps, { message: 'busy', code: 'SQLITE_BUSY' }),
+      step_results: Array(steps).fill(row),
+    }),
   'an unknown error of the whole request': () => ({
     type: 'error',
     error: { message: 'strange', code: 'STRANGE' },
   }),
 }
 const ok = (result: unknown) => ({ type: 'ok', response: { type: 'batch', result } })
-const all = (steps: number, result: unknown) => ({
+const everyStep = (steps: number, result: unknown) => ({
   step_results: Array(steps).fill(result),
   step_errors: Array(steps).fill(null),
 })
 
-const failed = (steps: number, error: object) => ({
-  ...all(steps, null),
+const everyStepFailed = (steps: number, error: object) => ({
+  ...everyStep(steps, null),
   step_errors: Array(steps).fill(error),
 })
 
@@ -70,22 +73,22 @@ const CALLS: Record<string, (db: Client) => Promise<unknown>> = {
 describe.each(Object.entries(CALLS))('%s', (name, call) => {
   test.each(Object.entries(RESPONSES))(
     '%s: the outcome is unknown, and nothing is retried',
-    async (what, make) => {
+    async (responseName, respondWith) => {
       let commits = 0
       const { db } = await scripted(({ body }, response, count) => {
         const { requests } = JSON.parse(body) as Body
         const steps = requests[0]?.batch?.steps ?? []
         const isCommit = steps.some(({ stmt }) => stmt.sql === 'COMMIT')
         commits += isCommit ? 1 : 0
-        const result = isCommit ? make(steps.length) : ok(batchResponse(steps, row))
+        const result = isCommit ? respondWith(steps.length) : ok(batchResponse(steps, row))
         const baton = requests.at(-1)?.type === 'close' ? null : `b${count}`
         respond(response, { baton, base_url: null, results: result === undefined ? [] : [result] })
       })
       runs = 0
       const error: unknown = await call(db).catch((reason: unknown) => reason)
       // an error of the whole request that does not end a transaction comes from a statement
-      const isOfBatch = name === 'a batch' && what.startsWith('an unknown error of the whole')
-      expect(error).toMatchObject({ outcome: 'unknown', code: isOfBatch ? 'STRANGE' : 'PROTOCOL' })
+      const isStatementError = name === 'a batch' && responseName.startsWith('an unknown error of the whole')
+      expect(error).toMatchObject({ outcome: 'unknown', code: isStatementError ? 'STRANGE' : 'PROTOCOL' })
       expect(commits).toBe(1)
       expect(runs).toBe(name === 'a transaction with retry' ? 1 : 0)
     },

@@ -3,7 +3,7 @@ import { SqlError, withOutcome } from '../base/errors.ts'
 import { SCRIPT_REQUEST_LENGTH } from '../base/limits.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import type { CallOptions } from '../options.ts'
-import { partsOf, type ScriptPart, type ScriptStatement, splitStatements } from '../sql/script.ts'
+import { type ScriptPart, type ScriptStatement, splitIntoParts, splitStatements } from '../sql/script.ts'
 import { statementKind } from '../sql/statement-kind.ts'
 import { ServerStream } from '../stream/server-stream.ts'
 import { type Client, httpOf } from './client.ts'
@@ -18,10 +18,14 @@ import { Stream } from './stream.ts'
  * and COMMIT; SqlError with line and column in its message and the position in the script as `statementIndex`. The `outcome`
  * of an error is that of the whole script.
  */
-export async function executeMultiple(db: Client, script: string, given: CallOptions = {}): Promise<void> {
-  checkOptions(given, CALL_OPTIONS)
-  const options = { ...given }
-  const parts = partsOf(splitStatements(script))
+export async function executeMultiple(
+  db: Client,
+  script: string,
+  callOptions: CallOptions = {},
+): Promise<void> {
+  checkOptions(callOptions, CALL_OPTIONS)
+  const options = { ...callOptions }
+  const parts = splitIntoParts(splitStatements(script))
   const http = httpOf(db)
   http.lifetime.begin()
   const stream = new Stream(new ServerStream(http, true))
@@ -56,15 +60,15 @@ async function runEach(
   options: CallOptions,
   onApplied: (statements: readonly ScriptStatement[]) => void,
 ): Promise<void> {
-  let done = offset
-  for (const chunk of chunksOf(statements)) {
+  let position = offset
+  for (const chunk of splitIntoChunks(statements)) {
     try {
       await stream.chain(chunk, options)
     } catch (error) {
-      throw await locate(error, chunk, done, stream, options)
+      throw await locate(error, chunk, position, stream, options)
     }
     onApplied(chunk)
-    done += chunk.length
+    position += chunk.length
   }
 }
 
@@ -80,19 +84,19 @@ async function runTransaction(
   options: CallOptions,
 ): Promise<void> {
   stream.begin(begin.sql)
-  let done = offset
-  for (const chunk of chunksOf(statements)) {
+  let position = offset
+  for (const chunk of splitIntoChunks(statements)) {
     try {
       await stream.batch(chunk, options)
     } catch (error) {
-      throw await locate(error, chunk, done, stream, options)
+      throw await locate(error, chunk, position, stream, options)
     }
-    done += chunk.length
+    position += chunk.length
   }
-  const ended = stream[end](options)
+  const transactionEnded = stream[end](options)
   // in the same tick, so that both share a request
   if (isLast) void stream.close()
-  await ended
+  await transactionEnded
 }
 
 /** Adds the position in the script and the caller's stack to the error of a chunk. */
@@ -103,11 +107,11 @@ async function locate(
   stream: Stream,
   options: CallOptions,
 ): Promise<unknown> {
-  const found = await findFailingStatement(error, chunk, { batch: (batch) => stream.batch(batch, options) })
-  return withCallerStack(withPosition(found, chunk, offset), chunk)
+  const located = await findFailingStatement(error, chunk, { batch: (batch) => stream.batch(batch, options) })
+  return withCallerStack(withPosition(located, chunk, offset), chunk)
 }
 
-function* chunksOf(statements: readonly ScriptStatement[]): Generator<ScriptStatement[]> {
+function* splitIntoChunks(statements: readonly ScriptStatement[]): Generator<ScriptStatement[]> {
   let chunk: ScriptStatement[] = []
   let length = 0
   for (const statement of statements) {

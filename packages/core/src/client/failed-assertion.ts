@@ -2,10 +2,10 @@ import { SqlError } from '../base/errors.ts'
 
 /**
  * Returns SQL that fails if a condition is true, which ends a batch: `json()` rejects invalid JSON.
- * @param condition an SQL expression @param what names the assertion, in the SQL only: no quotes
+ * @param condition an SQL expression @param name of the assertion; appears only in the SQL; no quotes
  */
-export const failWhen = (condition: string, what: string): string =>
-  `case when ${condition} then json('${what}') end`
+export const failWhen = (condition: string, name: string): string =>
+  `case when ${condition} then json('${name}') end`
 
 /** Whether an error is that of {@link failWhen}. */
 export const isFailedAssertion = (error: unknown): boolean =>

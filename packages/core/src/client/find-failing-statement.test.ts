@@ -15,8 +15,8 @@ function server() {
   }
   return { attempts, batch }
 }
-const statements = (count: number, broken: readonly number[]): { sql: string }[] =>
-  Array.from({ length: count }, (_, at) => ({ sql: broken.includes(at) ? `selec ${at}` : `select ${at}` }))
+const statements = (count: number, invalid: readonly number[]): { sql: string }[] =>
+  Array.from({ length: count }, (_, at) => ({ sql: invalid.includes(at) ? `selec ${at}` : `select ${at}` }))
 
 test.each([
   [1, [0]],
@@ -25,13 +25,13 @@ test.each([
   [7, [6]],
   [100, [63]],
   [100, [20, 80]],
-])('in %i statements, finds the first invalid one (%j)', async (count, broken) => {
+])('in %i statements, finds the first invalid one (%j)', async (count, invalid) => {
   const { attempts, batch } = server()
-  const found = await findFailingStatement(rejected, statements(count, broken), { batch })
-  expect(found).toMatchObject({ statementIndex: broken[0], sql: `selec ${broken[0]}`, code: rejected.code })
-  expect((found as Error).message).toBe(rejected.message)
-  expect((found as Error).stack).toContain('find-failing-statement.test.ts')
-  expect((found as Error).stack).toContain(`SQL: selec ${broken[0]}\n`)
+  const error = await findFailingStatement(rejected, statements(count, invalid), { batch })
+  expect(error).toMatchObject({ statementIndex: invalid[0], sql: `selec ${invalid[0]}`, code: rejected.code })
+  expect((error as Error).message).toBe(rejected.message)
+  expect((error as Error).stack).toContain('find-failing-statement.test.ts')
+  expect((error as Error).stack).toContain(`SQL: selec ${invalid[0]}\n`)
   expect(attempts.length).toBeLessThanOrEqual(Math.ceil(Math.log2(count)) + 1)
 })
 

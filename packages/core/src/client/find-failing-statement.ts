@@ -3,7 +3,7 @@ import { withCallerStack } from '../base/with-caller-stack.ts'
 import { failWhen } from './failed-assertion.ts'
 
 /** Returns a statement that fails before any other of its batch runs; the server parses all statements before it runs one. */
-const failing = (): string => `select ${failWhen('true', 'parse only')}`
+const failingStatement = (): string => `select ${failWhen('true', 'parse only')}`
 
 /** Runs a batch: a client, a stream, a transaction, or an adapter's equivalent. */
 interface BatchExecutor {
@@ -14,7 +14,7 @@ interface BatchExecutor {
  * For adapters: finds the statement that does not parse. The server rejects the whole batch without naming it. Bisects the
  * batch, with one request per step, and executes none of it.
  * @param executor runs the batch, in the transaction that the failed one was part of, if any
- * @returns the error with its `statementIndex`; the same error when it is of another kind, or none is found
+ * @returns the error with its `statementIndex`; the same error if it is of another kind, or no such statement is found
  */
 export async function findFailingStatement(
   error: unknown,
@@ -23,7 +23,7 @@ export async function findFailingStatement(
 ): Promise<unknown> {
   if (!isRejection(error) || error.statementIndex !== null) return error
   const isRejected = async (from: number, to: number): Promise<boolean> => {
-    const batch = [failing(), ...statements.slice(from, to).map(({ sql }) => sql)]
+    const batch = [failingStatement(), ...statements.slice(from, to).map(({ sql }) => sql)]
     try {
       await executor.batch(batch, { mode: 'deferred' })
       return false
@@ -38,14 +38,16 @@ export async function findFailingStatement(
     if (await isRejected(low, middle)) high = middle
     else low = middle
   }
-  return (await isRejected(low, high)) ? withCallerStack(located(error, statements[low]?.sql, low)) : error
+  return (await isRejected(low, high))
+    ? withCallerStack(withPosition(error, statements[low]?.sql, low))
+    : error
 }
 
 // the parser's codes; SQLite's own begin with SQLITE_
 const isRejection = (error: unknown): error is SqlError =>
   error instanceof SqlError && error.code.startsWith('SQL_')
 
-function located(error: SqlError, sql: string | undefined, at: number): SqlError {
+function withPosition(error: SqlError, sql: string | undefined, at: number): SqlError {
   const { message, code, extendedCode } = error
   return new SqlError({ message, code, ...(extendedCode && { extended_code: extendedCode }) }, sql, at)
 }

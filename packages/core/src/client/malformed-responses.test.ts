@@ -23,8 +23,8 @@ const result = {
   last_insert_rowid: '3',
   replication_index: '7',
 }
-const executed = { type: 'ok', response: { type: 'execute', result } }
-const batched = {
+const executeResult = { type: 'ok', response: { type: 'execute', result } }
+const batchResult = {
   type: 'ok',
   response: {
     type: 'batch',
@@ -35,15 +35,18 @@ const batched = {
     },
   },
 }
-const failed = { type: 'error', error: { message: 'SQLite error: no such table: t', code: 'SQLITE_UNKNOWN' } }
-const closed = { type: 'ok', response: { type: 'close' } }
-const responses = [executed, batched, failed].map((first) => ({
+const errorResult = {
+  type: 'error',
+  error: { message: 'SQLite error: no such table: t', code: 'SQLITE_UNKNOWN' },
+}
+const closeResult = { type: 'ok', response: { type: 'close' } }
+const responses = [executeResult, batchResult, errorResult].map((first) => ({
   baton: 'b',
   base_url: 'http://127.0.0.1:1/',
-  results: [first, closed],
+  results: [first, closeResult],
 }))
 
-const WRONG = [
+const WRONG_VALUES = [
   null,
   undefined,
   0,
@@ -80,19 +83,22 @@ function replaceParts(value: unknown, replacements: readonly { at: number; by: u
   return copy
 }
 
-const malformed = fc
+const malformedBody = fc
   .tuple(
     fc.constantFrom(...responses),
-    fc.array(fc.record({ at: fc.nat(60), by: fc.constantFrom(...WRONG) }), { minLength: 0, maxLength: 3 }),
+    fc.array(fc.record({ at: fc.nat(60), by: fc.constantFrom(...WRONG_VALUES) }), {
+      minLength: 0,
+      maxLength: 3,
+    }),
   )
-  .map(([answer, replacements]) => JSON.stringify(replaceParts(answer, replacements)))
+  .map(([response, replacements]) => JSON.stringify(replaceParts(response, replacements)))
 
-const serving =
+const respondWith =
   (body: string): Fetch =>
   () =>
     Promise.resolve(new Response(body) as unknown as Awaited<ReturnType<Fetch>>)
 
-async function settles(call: () => Promise<unknown>): Promise<void> {
+async function expectToSettle(call: () => Promise<unknown>): Promise<void> {
   try {
     await call()
   } catch (error) {
@@ -118,9 +124,9 @@ describe.each([
 ] satisfies [string, (db: ReturnType<typeof createClient>) => Promise<unknown>][])('%s', (_, call) => {
   test('settles with a result or one of our errors', async () => {
     await fc.assert(
-      fc.asyncProperty(malformed, async (body) => {
-        await using db = createClient({ url: 'http://127.0.0.1:1', fetch: serving(body), maxRetries: 0 })
-        await settles(() => call(db))
+      fc.asyncProperty(malformedBody, async (body) => {
+        await using db = createClient({ url: 'http://127.0.0.1:1', fetch: respondWith(body), maxRetries: 0 })
+        await expectToSettle(() => call(db))
       }),
       { numRuns: 400 },
     )
@@ -137,13 +143,13 @@ test('reading the rows of a cursor also settles', async () => {
   ]
   await fc.assert(
     fc.asyncProperty(
-      fc.array(fc.record({ at: fc.nat(40), by: fc.constantFrom(...WRONG) }), { maxLength: 3 }),
+      fc.array(fc.record({ at: fc.nat(40), by: fc.constantFrom(...WRONG_VALUES) }), { maxLength: 3 }),
       async (replacements) => {
         const body = (replaceParts(lines, replacements) as unknown[])
           .map((line) => JSON.stringify(line))
           .join('\n')
-        await using db = createClient({ url: 'http://127.0.0.1:1', fetch: serving(body), maxRetries: 0 })
-        await settles(async () => {
+        await using db = createClient({ url: 'http://127.0.0.1:1', fetch: respondWith(body), maxRetries: 0 })
+        await expectToSettle(async () => {
           for await (const _ of readRows(db, 'select 1'));
         })
       },
@@ -156,10 +162,10 @@ test('the response of another request is not accepted', async () => {
   for (const body of responses.slice(0, 2)) {
     await using db = createClient({
       url: 'http://127.0.0.1:1',
-      fetch: serving(JSON.stringify(body)),
+      fetch: respondWith(JSON.stringify(body)),
       maxRetries: 0,
     })
-    const wrong = body === responses[0] ? db.batch(['select 1', 'select 2']) : db.execute('select 1')
-    await expect(wrong).rejects.toMatchObject({ code: 'PROTOCOL' })
+    const mismatchedCall = body === responses[0] ? db.batch(['select 1', 'select 2']) : db.execute('select 1')
+    await expect(mismatchedCall).rejects.toMatchObject({ code: 'PROTOCOL' })
   }
 })

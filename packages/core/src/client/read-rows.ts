@@ -62,8 +62,8 @@ async function* read(
   const isInside = db instanceof Transaction || (db instanceof Stream && (db.inTransaction || !db.isOpen))
   if (!isInside) rejectSavepoint(encoded)
   options.signal?.throwIfAborted()
-  const own = db instanceof Stream || db instanceof Transaction ? null : new ServerStream(httpOf(db))
-  const lifetime = own?.http.lifetime
+  const ownStream = db instanceof Stream || db instanceof Transaction ? null : new ServerStream(httpOf(db))
+  const lifetime = ownStream?.http.lifetime
   lifetime?.begin()
   let reader: RowReader | undefined
   let report: QueryReport | null = null
@@ -72,7 +72,7 @@ async function* read(
       RowReader.open(stream, db, encoded, { ...handle, options })
     if (db instanceof Transaction) reader = await actOn(db, options, open)
     else {
-      const stream = own ?? stateOf(db as Stream)
+      const stream = ownStream ?? stateOf(db as Stream)
       reader = await open(stream, { deadline: stream.http.deadline(options.timeoutMs) })
     }
     const { events } = reader.http
@@ -88,7 +88,7 @@ async function* read(
     // also if the loop is left early
     if (reader?.stoppedEarly) report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
     reader?.release()
-    await own?.close()
+    await ownStream?.close()
     lifetime?.end()
   }
 }

@@ -11,7 +11,7 @@ import {
 import type { BatchOptions, Executor, StatementOptions } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
 
-/** Runs checked statements: a single one, or those of a batch. The options are its own copy. */
+/** Runs checked statements: a single one, or those of a batch. Receives a copy of the options. */
 type Run<Options> = (
   statements: EncodedStatement[],
   scope: 'autocommit' | 'atomic',

@@ -28,7 +28,7 @@ export class Transaction extends SqlExecutor {
   /** The running savepoint inside this one. Savepoints run one after the other and delay this handle's statements. */
   #child: Transaction | null = null
   /** Settles after the last queued call has run; null when none is queued. */
-  #last: Promise<void> | null = null
+  #lastQueued: Promise<void> | null = null
   #end: 'committed' | 'rolled back' | null = null
   #resolveEnded = (): void => {}
   /** Settles when this savepoint no longer delays the handle around it. */
@@ -67,7 +67,7 @@ export class Transaction extends SqlExecutor {
    */
   #whenFree<T>({ timeoutMs, signal }: CallOptions, act: (handle: HandleCall) => Promise<T>): Promise<T> {
     const handle = { deadline: this.#stream.http.deadline(timeoutMs), cancelReason: this.#cancelReason }
-    if (this.#child || this.#last) return this.#actWhenFree(handle, signal, act)
+    if (this.#child || this.#lastQueued) return this.#actWhenFree(handle, signal, act)
     this.#checkOpen()
     return act(handle)
   }
@@ -78,26 +78,26 @@ export class Transaction extends SqlExecutor {
     signal: AbortSignal | undefined,
     act: (handle: HandleCall) => Promise<T>,
   ): Promise<T> {
-    const before = this.#last
+    const previous = this.#lastQueued
     let releaseNext = (): void => {}
-    const last = new Promise<void>((resolve) => {
+    const queued = new Promise<void>((resolve) => {
       releaseNext = () => {
-        if (this.#last === last) this.#last = null
+        if (this.#lastQueued === queued) this.#lastQueued = null
         resolve()
       }
     })
-    this.#last = last
+    this.#lastQueued = queued
     let result: Promise<T>
     try {
       // the savepoint may be waiting for the cursor, and the cursor's loop for this call
       this.#stream.queue.checkNoCursor(this)
-      if (before) await this.#waitFor(before, handle, signal)
+      if (previous) await this.#waitFor(previous, handle, signal)
       while (this.#child) await this.#waitFor(this.#child.#ended as Promise<void>, handle, signal)
       this.#checkOpen()
       result = act(handle)
     } catch (error) {
       // the calls after this one still wait for those before it
-      void Promise.resolve(before).then(releaseNext)
+      void Promise.resolve(previous).then(releaseNext)
       throw error
     }
     releaseNext()
@@ -221,8 +221,8 @@ export class Transaction extends SqlExecutor {
   }
 
   #endError(): StreamError {
-    const what = this.#parent ? 'savepoint' : 'transaction'
-    return new StreamError('STREAM_CLOSED', `the ${what} was already ${this.#end ?? 'rolled back'}`)
+    const kind = this.#parent ? 'savepoint' : 'transaction'
+    return new StreamError('STREAM_CLOSED', `the ${kind} was already ${this.#end ?? 'rolled back'}`)
   }
 
   #checkOpen(): void {

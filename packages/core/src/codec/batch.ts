@@ -31,10 +31,10 @@ export interface Guard {
   /**
    * Adds a step that proves why a COMMIT was skipped. Without it, a response without any results would look as if the server
    * had ended the transaction.
-   * @param own the steps of the call: its control statements and then the COMMIT
+   * @param callSteps the steps of the call: its control statements and then the COMMIT
    * @returns the step that succeeds only if the transaction was lost
    */
-  proveLoss(steps: string[], own: readonly number[]): number
+  proveLoss(steps: string[], callSteps: readonly number[]): number
   /** Records that step `begin` begins the transaction. */
   begun?(begin: number): void
 }
@@ -42,8 +42,8 @@ export interface Guard {
 /** For `/v3`, which has a condition for this. */
 export const V3_GUARD: Guard = {
   next: () => IN_TRANSACTION,
-  proveLoss: (steps, own) =>
-    addStep(steps, PROBE.json, ifAll([IS_AUTOCOMMIT, ifNot(ifOk(own.at(-1) as number))])),
+  proveLoss: (steps, callSteps) =>
+    addStep(steps, PROBE.json, ifAll([IS_AUTOCOMMIT, ifNot(ifOk(callSteps.at(-1) as number))])),
 }
 
 /** Reads the response to a batch of `length` steps. @throws ProtocolError if it is malformed */

@@ -17,7 +17,7 @@ export interface ControlStatement extends EncodedStatement {
 }
 
 /** Encodes SQL that core itself sends. */
-const encodeOwn = <Kind extends EncodedStatement['kind']>(
+const encodeControl = <Kind extends EncodedStatement['kind']>(
   sql: string,
   kind: Kind,
   needsWriteLock = false,
@@ -29,16 +29,16 @@ const encodeOwn = <Kind extends EncodedStatement['kind']>(
 })
 
 const BEGIN: Record<TransactionMode, ControlStatement> = {
-  immediate: encodeOwn('BEGIN IMMEDIATE', 'begin', true),
-  deferred: encodeOwn('BEGIN DEFERRED', 'begin'),
-  readonly: encodeOwn('BEGIN READONLY', 'begin'),
-  concurrent: encodeOwn('BEGIN CONCURRENT', 'begin'),
+  immediate: encodeControl('BEGIN IMMEDIATE', 'begin', true),
+  deferred: encodeControl('BEGIN DEFERRED', 'begin'),
+  readonly: encodeControl('BEGIN READONLY', 'begin'),
+  concurrent: encodeControl('BEGIN CONCURRENT', 'begin'),
 }
-export const COMMIT = encodeOwn('COMMIT', 'commit')
-export const ROLLBACK = encodeOwn('ROLLBACK', 'rollback')
-export const FOREIGN_KEYS_OFF = encodeOwn('PRAGMA foreign_keys = off', 'session')
+export const COMMIT = encodeControl('COMMIT', 'commit')
+export const ROLLBACK = encodeControl('ROLLBACK', 'rollback')
+export const FOREIGN_KEYS_OFF = encodeControl('PRAGMA foreign_keys = off', 'session')
 /** Returns one row and changes nothing. */
-export const PROBE = encodeOwn('SELECT 1', 'read')
+export const PROBE = encodeControl('SELECT 1', 'read')
 
 /** Returns the statement that begins a transaction. @throws TypeError for another mode */
 export function beginStatement(mode: TransactionMode = 'immediate'): ControlStatement {
@@ -52,14 +52,14 @@ export function parseBegin(mode?: TransactionMode | (string & {})): ControlState
   if (mode === undefined || mode in BEGIN || statementKind(mode) !== 'begin')
     return beginStatement(mode as TransactionMode | undefined)
   checkControl(mode)
-  return encodeOwn(trimStart(mode), 'begin', /immediate|exclusive/i.test(mode))
+  return encodeControl(trimStart(mode), 'begin', /immediate|exclusive/i.test(mode))
 }
 
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
 export const savepointStatement = (name: string): ControlStatement =>
-  encodeOwn(`SAVEPOINT ${quote(name)}`, 'savepoint')
+  encodeControl(`SAVEPOINT ${quote(name)}`, 'savepoint')
 export const rollbackToStatement = (name: string): ControlStatement =>
-  encodeOwn(`ROLLBACK TO ${quote(name)}`, 'release')
+  encodeControl(`ROLLBACK TO ${quote(name)}`, 'release')
 export const releaseStatement = (name: string): ControlStatement =>
-  encodeOwn(`RELEASE ${quote(name)}`, 'release')
+  encodeControl(`RELEASE ${quote(name)}`, 'release')

@@ -9,14 +9,14 @@ const UPSERT = /\bdo\s+update\b/i
  * recognized without another request; use RETURNING for such a table.
  */
 export class InsertedRowids {
-  #last: string | null | undefined = '0'
+  #lastRowid: string | null | undefined = '0'
 
   read(
     { last_insert_rowid: rowid, affected_row_count: count }: WireResult,
     { kind, sql }: EncodedStatement,
   ): bigint | null {
-    const isRepeated = rowid === this.#last
-    this.#last = rowid
+    const isRepeated = rowid === this.#lastRowid
+    this.#lastRowid = rowid
     if (rowid == null || count === 0 || kind !== 'insert') return null
     return isRepeated && UPSERT.test(sql) ? null : BigInt(rowid)
   }

@@ -27,7 +27,7 @@ export function replicationIndexOf(
   { results }: WirePipelineResponse,
   at = 0,
 ): string | number | null | undefined {
-  // read before the response is checked, so nothing is assumed about its form
-  const own = results[at] as { response?: { result?: WireResult | WireBatchResult | null } | null } | null
-  return own?.response?.result?.replication_index
+  // read before the response is validated: any part may be missing
+  const result = results[at] as { response?: { result?: WireResult | WireBatchResult | null } | null } | null
+  return result?.response?.result?.replication_index
 }

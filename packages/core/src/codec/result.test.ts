@@ -3,12 +3,12 @@ import type { WireResult, WireValue } from '../base/wire.ts'
 import { decodeResult } from './result.ts'
 
 const integer = (value: string): WireValue => ({ type: 'integer', value })
-const wire = (names: string[], rows: WireValue[][], more: Partial<WireResult> = {}): WireResult => ({
+const wire = (names: string[], rows: WireValue[][], fields: Partial<WireResult> = {}): WireResult => ({
   cols: names.map((name) => ({ name, decltype: null })),
   rows,
   affected_row_count: 0,
   last_insert_rowid: null,
-  ...more,
+  ...fields,
 })
 
 test('rows are plain objects, regardless of the column names', () => {

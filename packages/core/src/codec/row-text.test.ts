@@ -54,7 +54,7 @@ const responseOf = (results: readonly unknown[]): string =>
   JSON.stringify({
     baton: null,
     base_url: null,
-    results: results.map((each) => ({ type: 'ok', response: { type: 'execute', result: each } })),
+    results: results.map((value) => ({ type: 'ok', response: { type: 'execute', result: value } })),
   })
 
 const resultsIn = (text: string): WireResult[] =>
@@ -62,7 +62,7 @@ const resultsIn = (text: string): WireResult[] =>
     ({ response }) => response.result,
   )
 
-function outcome(run: () => unknown): unknown {
+function valueOrError(run: () => unknown): unknown {
   try {
     return run()
   } catch (error) {
@@ -80,11 +80,11 @@ test('parses long rows to the same values as JSON.parse', () => {
   fc.assert(
     fc.property(fc.array(result, { minLength: 1, maxLength: 3 }), modes, (results, { intMode, rowMode }) => {
       const decoded = resultsIn(responseOf(results))
-      for (const [at, each] of decoded.entries()) {
-        readAsText += Number(each.rows instanceof RowText)
+      for (const [at, actual] of decoded.entries()) {
+        readAsText += Number(actual.rows instanceof RowText)
         const plain = JSON.parse(JSON.stringify(results[at])) as WireResult
-        expect(outcome(() => decodeResult(each, intMode, rowMode))).toEqual(
-          outcome(() => decodeResult(plain, intMode, rowMode)),
+        expect(valueOrError(() => decodeResult(actual, intMode, rowMode))).toEqual(
+          valueOrError(() => decodeResult(plain, intMode, rowMode)),
         )
       }
     }),
@@ -93,7 +93,7 @@ test('parses long rows to the same values as JSON.parse', () => {
   expect(readAsText).toBeGreaterThan(100)
 })
 
-const long = (name: string): WireResult => ({
+const longResult = (name: string): WireResult => ({
   cols: [{ name, decltype: null }],
   rows: Array.from({ length: 100 }, (_, at) => [{ type: 'text', value: `${name} ${at}` } as const]),
   affected_row_count: 0,
@@ -113,24 +113,24 @@ test.each([
     'a different order in the cells',
     ({ rows, ...rest }: WireResult) => ({
       cols: rest.cols,
-      rows: (rows as WireValue[][]).map(([each]) =>
-        [{ ...(each as { value: string }), type: 'text' }].map(({ value, type }) => ({ value, type })),
+      rows: (rows as WireValue[][]).map(([value]) =>
+        [{ ...(value as { value: string }), type: 'text' }].map(({ value, type }) => ({ value, type })),
       ),
       affected_row_count: 0,
     }),
   ],
 ])('%s is parsed', (_, change) => {
-  const decoded = resultsIn(responseOf([change(long('a')), change(long('b')), long('c')]))
-  expect(decoded.map((each) => decodeResult(each, 'auto').rows)).toEqual(['a', 'b', 'c'].map(expected))
+  const decoded = resultsIn(responseOf([change(longResult('a')), change(longResult('b')), longResult('c')]))
+  expect(decoded.map((actual) => decodeResult(actual, 'auto').rows)).toEqual(['a', 'b', 'c'].map(expected))
 })
 
 test('white space is skipped', () => {
-  const text = JSON.stringify(JSON.parse(responseOf([long('a')])), null, 1)
-  expect(resultsIn(text).map((each) => decodeResult(each, 'auto').rows)).toEqual([expected('a')])
+  const text = JSON.stringify(JSON.parse(responseOf([longResult('a')])), null, 1)
+  expect(resultsIn(text).map((actual) => decodeResult(actual, 'auto').rows)).toEqual([expected('a')])
 })
 
 test('white space in the middle of rows is ignored', () => {
-  const text = responseOf([long('a')])
+  const text = responseOf([longResult('a')])
   const start = text.indexOf('{"type":"text"')
   const cellLength = text.indexOf('}', start) - start
   // between two tokens of the first cells
@@ -140,21 +140,21 @@ test('white space in the middle of rows is ignored', () => {
   expect(places.length).toBeGreaterThan(30)
   for (const { index } of places) {
     const changed = `${text.slice(0, start + index)} ${text.slice(start + index)}`
-    expect(resultsIn(changed).map((each) => decodeResult(each, 'auto').rows)).toEqual([expected('a')])
+    expect(resultsIn(changed).map((actual) => decodeResult(actual, 'auto').rows)).toEqual([expected('a')])
   }
 })
 
 test('truncated rows are rejected', () => {
-  const text = responseOf([long('a')])
+  const text = responseOf([longResult('a')])
   for (let length = text.indexOf('{"type":"text"'); length < text.length; length += 7)
     expect(() => resultsIn(text.slice(0, length))).toThrow(ProtocolError)
 })
 
 test('a short or empty result is not kept as text', () => {
-  const [short] = resultsIn(responseOf([{ ...long('a'), rows: [[{ type: 'null' }]] }]))
+  const [short] = resultsIn(responseOf([{ ...longResult('a'), rows: [[{ type: 'null' }]] }]))
   expect(short?.rows).toEqual([[{ type: 'null' }]])
-  const [none] = resultsIn(responseOf([{ ...long('a'), rows: [] }]))
-  expect(none?.rows).toEqual([])
+  const [empty] = resultsIn(responseOf([{ ...longResult('a'), rows: [] }]))
+  expect(empty?.rows).toEqual([])
 })
 
 test('parses a batch with long results', () => {
@@ -164,7 +164,7 @@ test('parses a batch with long results', () => {
         type: 'ok',
         response: {
           type: 'batch',
-          result: { step_results: [long('a'), null, long('b')], step_errors: [null, null, null] },
+          result: { step_results: [longResult('a'), null, longResult('b')], step_errors: [null, null, null] },
         },
       },
     ],
@@ -174,6 +174,6 @@ test('parses a batch with long results', () => {
       response: { result: { step_results: (WireResult | null)[] } }
     }
   ).response
-  const rows = batch.step_results.map((each) => each && decodeResult(each, 'auto').rows)
+  const rows = batch.step_results.map((actual) => actual && decodeResult(actual, 'auto').rows)
   expect(rows).toEqual([expected('a'), null, expected('b')])
 })

@@ -134,33 +134,33 @@ function endOfText(text: string, from: number): number {
 
 /** Parses the JSON of a response, but keeps long rows as text. @throws SyntaxError if it is not JSON */
 export function parseResponse(text: string): WirePipelineResponse | null {
-  const found: RowText[] = []
-  let rest = ''
+  const longRows: RowText[] = []
+  let json = ''
   let from = 0
   for (let start = text.indexOf(ROWS); start !== -1; start = text.indexOf(ROWS, start + 1)) {
     const rows = start + ROWS.length - 2
     const end = text.indexOf(END, rows)
     if (end === -1) break
-    // the end found may belong to another result, if a server orders the parts differently
-    const next = text.indexOf(COLUMNS, rows)
-    if (end - rows < MIN_LENGTH || (next !== -1 && next < end)) continue
-    rest += `${text.slice(from, rows)}${found.length}`
+    // this end may belong to another result, if a server orders the parts differently
+    const nextColumns = text.indexOf(COLUMNS, rows)
+    if (end - rows < MIN_LENGTH || (nextColumns !== -1 && nextColumns < end)) continue
+    json += `${text.slice(from, rows)}${longRows.length}`
     from = end + 2
     start = end
-    found.push(new RowText(text, rows, from))
+    longRows.push(new RowText(text, rows, from))
   }
-  if (found.length === 0) return JSON.parse(text) as WirePipelineResponse | null
-  const response = JSON.parse(rest + text.slice(from)) as WirePipelineResponse | null
-  for (const each of response?.results ?? []) {
-    const result = (each as { response?: { result?: unknown } | null } | null)?.response?.result
+  if (longRows.length === 0) return JSON.parse(text) as WirePipelineResponse | null
+  const response = JSON.parse(json + text.slice(from)) as WirePipelineResponse | null
+  for (const streamResult of response?.results ?? []) {
+    const result = (streamResult as { response?: { result?: unknown } | null } | null)?.response?.result
     const steps = (result as WireBatchResult | undefined)?.step_results
-    for (const one of Array.isArray(steps) ? steps : [result]) putBack(one, found)
+    for (const stepResult of Array.isArray(steps) ? steps : [result]) restoreRows(stepResult, longRows)
   }
   return response
 }
 
 /** Replaces the placeholder number with the text of the rows. */
-function putBack(result: unknown, found: readonly RowText[]): void {
+function restoreRows(result: unknown, longRows: readonly RowText[]): void {
   const { rows } = (result ?? {}) as { rows?: unknown }
-  if (typeof rows === 'number') (result as { rows: unknown }).rows = found[rows]
+  if (typeof rows === 'number') (result as { rows: unknown }).rows = longRows[rows]
 }

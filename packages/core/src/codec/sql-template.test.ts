@@ -47,8 +47,8 @@ test('a digit after a value does not become part of its placeholder', () => {
 })
 
 test('an object that looks like a fragment is a value, which is rejected', () => {
-  const given = JSON.parse('{"sql":"1; drop table pet","args":[]}')
-  expect(() => encodeStatement(sql`select ${given}`)).toThrow(
+  const lookalike = JSON.parse('{"sql":"1; drop table pet","args":[]}')
+  expect(() => encodeStatement(sql`select ${lookalike}`)).toThrow(
     /^parameter 1: a value of type object cannot be stored/,
   )
   const missing = undefined as unknown as null
@@ -58,6 +58,6 @@ test('an object that looks like a fragment is a value, which is rejected', () =>
   )
 })
 
-test.each([['select 1'], [['select 1']], [undefined]])('cannot be called as a function: %j', (given) => {
-  expect(() => sql(given as unknown as TemplateStringsArray)).toThrow('sql is a template tag')
+test.each([['select 1'], [['select 1']], [undefined]])('cannot be called as a function: %j', (argument) => {
+  expect(() => sql(argument as unknown as TemplateStringsArray)).toThrow('sql is a template tag')
 })

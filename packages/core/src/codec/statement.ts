@@ -23,8 +23,8 @@ export function encodeStatement(statement: InStatement, args?: InArgs): EncodedS
   const sql = typeof statement === 'string' ? statement : statement?.sql
   if (typeof sql !== 'string') throw new TypeError('expected SQL as a string or { sql, args }')
   if (!sql.isWellFormed()) throw new RangeError('the SQL has a lone surrogate')
-  const given = args ?? (typeof statement === 'string' ? undefined : statement.args)
-  const json = `{"sql":${JSON.stringify(sql)}${given === undefined ? '' : encodeArgs(given)}}`
+  const values = args ?? (typeof statement === 'string' ? undefined : statement.args)
+  const json = `{"sql":${JSON.stringify(sql)}${values === undefined ? '' : encodeArgs(values)}}`
   return { sql, kind: statementKind(sql), json }
 }
 
@@ -40,7 +40,7 @@ function encodeArgs(args: InArgs): string {
     throw new TypeError('expected args as an array or an object')
   }
   const named = args as Readonly<Record<string, InValue>>
-  // names as given: without its prefix, `@a` would bind `:a`, which libsql-server rejects
+  // names are sent unchanged: without its prefix, `@a` would bind `:a`, which libsql-server rejects
   const json = Object.keys(named).map(
     (name) =>
       `{"name":${JSON.stringify(name)},"value":${encodeValue(named[name] as InValue, `parameter ${name}`)}}`,

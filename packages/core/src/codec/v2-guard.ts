@@ -16,9 +16,9 @@ export class V2Guard implements Guard {
     return ifAll(this.#inTransaction)
   }
 
-  proveLoss(_: string[], own: readonly number[]): number {
+  proveLoss(_: string[], callSteps: readonly number[]): number {
     // the BEGIN that was tried before these steps, followed by its ROLLBACK
-    return (own[0] as number) - 2
+    return (callSteps[0] as number) - 2
   }
 
   begun(begin: number): void {

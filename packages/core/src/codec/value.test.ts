@@ -68,12 +68,12 @@ test('every value is returned unchanged', () => {
     fc.uint8Array({ maxLength: 70 }),
   )
   fc.assert(
-    fc.property(value, (given) => {
+    fc.property(value, (input) => {
       const expected =
-        typeof given === 'bigint' && given >= Number.MIN_SAFE_INTEGER && given <= Number.MAX_SAFE_INTEGER
-          ? Number(given)
-          : given
-      expect(roundTrip(given)).toEqual(expected)
+        typeof input === 'bigint' && input >= Number.MIN_SAFE_INTEGER && input <= Number.MAX_SAFE_INTEGER
+          ? Number(input)
+          : input
+      expect(roundTrip(input)).toEqual(expected)
     }),
   )
 })
@@ -138,9 +138,9 @@ test.each([
   ['a buffer', (buffer: ArrayBuffer) => buffer],
   ['a view', (buffer: ArrayBuffer) => new Uint8Array(buffer, 1, 2)],
   ['a DataView', (buffer: ArrayBuffer) => new DataView(buffer)],
-])('a transferred %s is rejected, and the error names the parameter', (_, of) => {
+])('a transferred %s is rejected, and the error names the parameter', (_, toValue) => {
   const buffer = new ArrayBuffer(8)
-  const value = of(buffer)
+  const value = toValue(buffer)
   structuredClone(buffer, { transfer: [buffer] })
   expect(() => encodeValue(value, 'parameter 3')).toThrow('parameter 3: the buffer is detached')
 })

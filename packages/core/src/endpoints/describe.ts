@@ -4,7 +4,7 @@ import type { WireError } from '../base/wire.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, httpOf } from '../client/client.ts'
 import { CLOSE, decodePipeline, pipelineBody } from '../codec/pipeline.ts'
-import { valueOf } from '../http/http.ts'
+import { unwrap } from '../http/http.ts'
 import { READ } from '../http/policies.ts'
 import type { CallOptions } from '../options.ts'
 import { splitStatements } from '../sql/script.ts'
@@ -51,7 +51,7 @@ export async function describe(
     const body = pipelineBody([`{"type":"describe","sql":${JSON.stringify(sql)}}`, CLOSE])
     const { signal, timeoutMs } = options
     const call = { signal, deadline: http.deadline(timeoutMs), limiter: http.reads, policy: READ }
-    return valueOf(
+    return unwrap(
       await http.exchange(
         '/v2/pipeline',
         () => body,

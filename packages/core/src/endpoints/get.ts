@@ -1,6 +1,6 @@
 import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
-import { type Http, valueOf } from '../http/http.ts'
+import { type Http, unwrap } from '../http/http.ts'
 import { READ } from '../http/policies.ts'
 import type { CallOptions } from '../options.ts'
 
@@ -20,7 +20,7 @@ export async function get(
   const rules = { signal, deadline: http.deadline(timeoutMs), limiter: http.reads, policy: READ }
   http.lifetime.begin(hasBegun)
   try {
-    return valueOf(await http.exchange(path, null, rules, (text) => text))
+    return unwrap(await http.exchange(path, null, rules, (text) => text))
   } catch (error) {
     throw withCallerStack(error)
   } finally {

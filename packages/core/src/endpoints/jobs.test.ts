@@ -4,11 +4,11 @@ import { HttpError, ProtocolError, SqlError } from '../base/errors.ts'
 import { describe as describeStatement } from './describe.ts'
 import { type Job, jobs } from './jobs.ts'
 
-const job = (state: string, more: object = {}): object => ({
+const job = (state: string, fields: object = {}): object => ({
   job_id: 2,
   status: state,
   progress: [],
-  ...more,
+  ...fields,
 })
 
 test('lists jobs, newest first', async () => {
@@ -38,7 +38,7 @@ test("reads jobs in the server's format and in the documented one", async () => 
     ['DryRunFailure', 'DryRunFailure'],
     ['Tomorrow', 'Tomorrow'],
   ]
-  const both = states.flat()
+  const allStates = states.flat()
   const { db } = await scripted(({ url }, response) =>
     respond(
       response,
@@ -46,7 +46,7 @@ test("reads jobs in the server's format and in the documented one", async () => 
         ? job('RunSuccess')
         : job('RunFailure', {
             error: 'task 3 failed',
-            progress: both.map((state) => ({ namespace: 'n', status: state, error: 'aborted' })),
+            progress: allStates.map((state) => ({ namespace: 'n', status: state, error: 'aborted' })),
           }),
     ),
   )
@@ -61,10 +61,10 @@ test('waits until a job has finished, and reports its progress', async () => {
   const states = ['WaitingDryRun', 'DryRunSuccess', 'WaitingRun', 'RunSuccess']
   const { db } = await scripted((_, response, count) => respond(response, job(states[count - 1] as string)))
   const seen: Job[] = []
-  expect(await jobs.wait(db, 2, { pollMs: 5, onProgress: (each) => seen.push(each) })).toMatchObject({
+  expect(await jobs.wait(db, 2, { pollMs: 5, onProgress: (job) => seen.push(job) })).toMatchObject({
     id: 2,
   })
-  expect(seen.map((each) => each.status)).toEqual(states)
+  expect(seen.map((job) => job.status)).toEqual(states)
 })
 
 test('a failed job rejects with the error of its statement; a failed dry run is not final', async () => {

@@ -86,11 +86,11 @@ export const jobs = {
     const { signal, timeoutMs = Infinity, pollMs = 500, onProgress } = options
     const http = httpOf(db)
     const deadline = http.deadline(timeoutMs)
-    const timedOut = (): Error => timeoutError(timeoutMs, http.config.address.origin, true)
+    const createTimeoutError = (): Error => timeoutError(timeoutMs, http.config.address.origin, true)
     http.lifetime.begin()
     try {
       for (;;) {
-        if (deadline.leftMs <= 0) throw timedOut()
+        if (deadline.leftMs <= 0) throw createTimeoutError()
         const limitMs = Math.min(deadline.leftMs, http.config.requestTimeoutMs)
         const job = await getJob(http, id, { signal, timeoutMs: limitMs }, true)
         onProgress?.(job)
@@ -110,7 +110,7 @@ async function getJob(http: Http, id: number, options?: CallOptions, hasBegun = 
     throw new TypeError(`the id of a job must be a whole number, not ${id}`)
   return read(await get(http, `/v1/jobs/${id}`, options, hasBegun), (job) => ({
     id: idOf(job as unknown as WireJob),
-    status: text(job['status']),
+    status: readStatus(job['status']),
     error: (job['error'] as string | null | undefined) ?? null,
     progress: ((job['progress'] ?? []) as readonly WireTask[]).map(({ namespace, status, error }) => ({
       database: namespace,
@@ -144,7 +144,7 @@ function idOf({ job_id: id }: WireJob): number {
   return id
 }
 
-function text(status: unknown): string {
+function readStatus(status: unknown): string {
   if (typeof status !== 'string') throw new ProtocolError('a job has no status')
   return status
 }

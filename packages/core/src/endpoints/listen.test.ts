@@ -14,7 +14,7 @@ const begin = (response: ServerResponse, text = ''): void => {
   response.flushHeaders()
   if (text) response.write(text)
 }
-const NONE = { insert: 0, update: 0, delete: 0, unknown: 0 }
+const NO_CHANGES = { insert: 0, update: 0, delete: 0, unknown: 0 }
 
 /** Returns the first events of a listener, and the error that it then throws. */
 async function collect(
@@ -38,7 +38,7 @@ async function collect(
 }
 
 /** A listener whose time and responses the test controls. */
-function listenByHand(options: { readonly timeoutMs?: number } = {}) {
+function controlledListener(options: { readonly timeoutMs?: number } = {}) {
   const clock = new ManualClock()
   const bodies: ReadableStreamDefaultController<Uint8Array>[] = []
   const observed: ClientEvent[] = []
@@ -72,9 +72,9 @@ test('reports the counts of each transaction, regardless of white space and of w
   }, 4)
   expect(events).toEqual([
     { type: 'ready' },
-    { type: 'changes', ...NONE, insert: 2 },
-    { type: 'changes', ...NONE, delete: 1, update: 3 },
-    { type: 'changes', ...NONE, unknown: 4 },
+    { type: 'changes', ...NO_CHANGES, insert: 2 },
+    { type: 'changes', ...NO_CHANGES, delete: 1, update: 3 },
+    { type: 'changes', ...NO_CHANGES, unknown: 4 },
   ])
 })
 
@@ -89,11 +89,11 @@ test('requests a table and actions', async () => {
 
 test('rejects invalid options before anything is sent', async () => {
   const { db, received } = await scripted((_, response) => begin(response))
-  const failing = async (options: object): Promise<unknown> => listen(db, options as ListenOptions).next()
-  await expect(failing({})).rejects.toThrow('name of a table')
-  await expect(failing({ table: 't', actions: ['upsert'] })).rejects.toThrow("not 'upsert'")
-  await expect(failing({ table: 't', action: 'insert' })).rejects.toThrow('unknown option action')
-  await expect(failing({ table: 't', timeoutMs: 0 })).rejects.toThrow(TypeError)
+  const listenWith = async (options: object): Promise<unknown> => listen(db, options as ListenOptions).next()
+  await expect(listenWith({})).rejects.toThrow('name of a table')
+  await expect(listenWith({ table: 't', actions: ['upsert'] })).rejects.toThrow("not 'upsert'")
+  await expect(listenWith({ table: 't', action: 'insert' })).rejects.toThrow('unknown option action')
+  await expect(listenWith({ table: 't', timeoutMs: 0 })).rejects.toThrow(TypeError)
   expect(received).toEqual([])
 })
 
@@ -134,7 +134,7 @@ describe('reconnects', () => {
   })
 
   test('if the server is unresponsive for too long', async () => {
-    const { clock, events, bodies, observed } = listenByHand({ timeoutMs: 150 })
+    const { clock, events, bodies, observed } = controlledListener({ timeoutMs: 150 })
     expect(await events.next()).toMatchObject({ value: { type: 'ready' } })
     const next = events.next()
     await clock.advance(149)
@@ -148,7 +148,7 @@ describe('reconnects', () => {
   })
 
   test('not while keep-alives arrive', async () => {
-    const { clock, events, bodies, observed } = listenByHand({ timeoutMs: 150 })
+    const { clock, events, bodies, observed } = controlledListener({ timeoutMs: 150 })
     expect(await events.next()).toMatchObject({ value: { type: 'ready' } })
     const next = events.next()
     const [body] = bodies as [ReadableStreamDefaultController<Uint8Array>]
@@ -164,7 +164,7 @@ describe('reconnects', () => {
     await events.return()
   })
 
-  test('until the server is reachable and responds itself, not through a proxy error', async () => {
+  test('until the server itself responds, after network failures and proxy errors', async () => {
     const { events, urls } = await collect((_, response, count) => {
       if (count === 1) {
         begin(response, changes('{"insert":1}'))

@@ -29,8 +29,8 @@ test.each([
 
 test.each([
   ['HTML with status 200', '<html></html>'],
-  ['nothing', ''],
-  ['another JSON', '{"hello":1}'],
+  ['an empty body', ''],
+  ['other JSON', '{"hello":1}'],
   ['null', 'null'],
   ['results of another kind', '{"results":5}'],
   ['no result', '{"baton":null,"results":[]}'],
@@ -319,9 +319,9 @@ test('an invalid token is rejected without being shown', () => {
 
 test('adds the base path to every route', async () => {
   const { url } = await scripted((_, response) => respond(response, executed))
-  const { received, url: other } = await scripted((_, response) => respond(response, executed))
-  expect(url).not.toBe(other)
-  await using db = createClient({ url: `${other}/some/where/` })
+  const { received, url: otherUrl } = await scripted((_, response) => respond(response, executed))
+  expect(url).not.toBe(otherUrl)
+  await using db = createClient({ url: `${otherUrl}/some/where/` })
   await db.execute('select 1')
   await isHealthy(db)
   expect(received.map((request) => request.url)).toEqual(['/some/where/v2/pipeline', '/some/where/health'])
@@ -360,12 +360,12 @@ test('a custom fetch sends all requests', async () => {
     request.body.includes('batch') ? streams()(request, response, count) : respond(response, executed),
   )
   const seen: string[] = []
-  const own: Fetch = async (to, init) => {
+  const customFetch: Fetch = async (to, init) => {
     seen.push(`${init.method} ${to}`)
     expect(init).toMatchObject({ redirect: 'manual', headers: { authorization: 'Bearer t' } })
     return fetch(to, init)
   }
-  await using db = createClient({ url, fetch: own, authToken: 't' })
+  await using db = createClient({ url, fetch: customFetch, authToken: 't' })
   expect((await db.execute('select 1')).rows).toEqual([{ a: 1 }])
   await db.transaction((tx) => tx.execute('select 1'))
   expect(await isHealthy(db)).toBe(true)

@@ -20,7 +20,7 @@ import type {
 } from '../transport/transport.ts'
 import { Lifetime } from './lifetime.ts'
 import { Limiter, type Permit } from './limiter.ts'
-import { type Message, type NoResponse, notSent, type RequestOptions, type Sent } from './message.ts'
+import { type Message, type NoResponse, notSent, type RequestOptions, type SendResult } from './message.ts'
 import { CONTINUE } from './policies.ts'
 import { ReplicaIndex } from './replica-index.ts'
 import { RetryPolicy } from './retry.ts'
@@ -62,11 +62,11 @@ export class Http {
     this.replica = new ReplicaIndex(clock, () => this.#fetchIndex(), minReplicationIndex, readYourWrites)
     this.events = new Events(config.observe)
     this.lifetime = new Lifetime(clock, config.address.origin)
-    const limiter = (limit: number): Limiter => new Limiter(this.lifetime, limit, queueLimit)
-    this.reads = limiter(concurrency)
-    this.writes = limiter(concurrency)
-    this.coalescedWrites = limiter(1)
-    this.writeLock = new WriteLock(clock, limiter(WRITE_TRANSACTIONS), config.writeLockTimeoutMs)
+    const createLimiter = (limit: number): Limiter => new Limiter(this.lifetime, limit, queueLimit)
+    this.reads = createLimiter(concurrency)
+    this.writes = createLimiter(concurrency)
+    this.coalescedWrites = createLimiter(1)
+    this.writeLock = new WriteLock(clock, createLimiter(WRITE_TRANSACTIONS), config.writeLockTimeoutMs)
     this.#retries = new RetryPolicy(config.maxRetries)
     this.transport = config.fetch ? new FetchTransport(config.fetch) : createTransport()
     this.#headers = { 'content-type': 'application/json', ...config.headers }
@@ -76,7 +76,7 @@ export class Http {
   /** Whether a write or a transaction of this client may be waiting for the one that holds the write lock. */
   get hasPendingWrites(): boolean | undefined {
     return (
-      this.writes.taken + this.coalescedWrites.taken > 0 ||
+      this.writes.used + this.coalescedWrites.used > 0 ||
       this.writeLock.isContended ||
       this.tursodb?.isContended
     )
@@ -98,12 +98,12 @@ export class Http {
     options: RequestOptions,
     read: (text: string) => R,
     address: Address = this.config.address,
-  ): Promise<Sent<R>> {
+  ): Promise<SendResult<R>> {
     const message: Message<TransportResponse, R> = {
       path,
       body,
       address,
-      send: this.#observed,
+      send: this.#sendObserved,
       read: ({ status, text, retryAfter }) => {
         if (status < 200 || status > 299) throw new HttpError(status, urlOf(address, path), text, retryAfter)
         return UNUSUAL_ERROR.test(text)
@@ -119,7 +119,7 @@ export class Http {
     message: Message<T, R>,
     options: RequestOptions,
     attempt = 0,
-  ): Promise<Sent<R>> {
+  ): Promise<SendResult<R>> {
     const { signal, deadline, limiter, policy } = options
     const { path, address } = message
     const { origin, basePath } = address
@@ -167,8 +167,8 @@ export class Http {
           waiter.reject(error)
         },
       )
-      const read = message.read(await waiter.promise)
-      const value = read instanceof Promise ? await read : read
+      const result = message.read(await waiter.promise)
+      const value = result instanceof Promise ? await result : result
       this.#retries.succeeded()
       return { isOk: true, value }
     } catch (error) {
@@ -194,7 +194,7 @@ export class Http {
     attempt: number,
     failure: NoResponse<R>,
     index: string | null,
-  ): Promise<Sent<R>> {
+  ): Promise<SendResult<R>> {
     const { error } = failure
     if (error === INDEX_RESET) return await this.send(message, options, attempt)
     if ((error as Partial<Rejection<R>> | null)?.sendAgain)
@@ -219,7 +219,7 @@ export class Http {
     const probe = pipelineBody([`{"type":"execute","stmt":${PROBE.json}}`, CLOSE])
     const options = { deadline: this.deadline(REPLICA_WAIT_MS), limiter: null, policy: CONTINUE }
     return replicationIndexOf(
-      valueOf(await this.exchange('/v2/pipeline', () => probe, options, decodePipeline)),
+      unwrap(await this.exchange('/v2/pipeline', () => probe, options, decodePipeline)),
     )
   }
 
@@ -234,7 +234,7 @@ export class Http {
   }
 
   /** Sends a request and reports it to the observer. */
-  readonly #observed = (request: TransportRequest): Exchange => {
+  readonly #sendObserved = (request: TransportRequest): Exchange => {
     const exchange = this.transport.request(request)
     if (!this.events.isWatched) return exchange
     const started = this.clock.now()
@@ -257,11 +257,11 @@ export class Http {
     options: RequestOptions,
   ): Promise<Record<string, string>> {
     const { signal, deadline, policy } = options
-    const token = (): Promise<string> => new Promise((resolve) => resolve(authToken()))
+    const requestToken = (): Promise<string> => new Promise((resolve) => resolve(authToken()))
     const { outlivesClient } = policy
     return {
       ...this.#headers,
-      ...authorization(await this.lifetime.until(token, { signal, deadline, outlivesClient })),
+      ...authorization(await this.lifetime.until(requestToken, { signal, deadline, outlivesClient })),
     }
   }
 
@@ -279,9 +279,9 @@ const INDEX_RESET = Symbol('index reset')
 export const UNUSUAL_ERROR = /"message":"(?!SQL(?!.+`conc)|Re|Transaction t|Op|Ar)/i
 
 /** Returns the value of a request. @throws its error */
-export function valueOf<R>(sent: Sent<R>): R {
-  if (!sent.isOk) throw sent.error
-  return sent.value
+export function unwrap<R>(result: SendResult<R>): R {
+  if (!result.isOk) throw result.error
+  return result.value
 }
 
 /** Returns the URL of a path, for errors. */

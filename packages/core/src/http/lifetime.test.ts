@@ -3,7 +3,7 @@ import { ManualClock, settle } from '../../test-support/manual-clock.ts'
 import { CLOSE_TIMEOUT_MS } from '../base/limits.ts'
 import { Lifetime, type OpenStream } from './lifetime.ts'
 
-const start = () => {
+const createLifetime = () => {
   const clock = new ManualClock()
   return { clock, lifetime: new Lifetime(clock, 'http://x') }
 }
@@ -18,7 +18,7 @@ const observe = (promise: Promise<unknown>) => {
 const stream: OpenStream = { abandon: () => Promise.reject(new Error('abandoned')) }
 
 test('closes at once without calls in flight, even with drainMs and on the second call', async () => {
-  const { lifetime } = start()
+  const { lifetime } = createLifetime()
   await lifetime.close(60_000)
   await lifetime.close(60_000)
   await lifetime.close(0)
@@ -26,7 +26,7 @@ test('closes at once without calls in flight, even with drainMs and on the secon
 })
 
 test('with drainMs, close waits for calls and open streams, and rejects new ones', async () => {
-  const { lifetime } = start()
+  const { lifetime } = createLifetime()
   lifetime.begin()
   lifetime.trackStream(stream, true)
   const closed = observe(lifetime.close(60_000))
@@ -42,7 +42,7 @@ test('with drainMs, close waits for calls and open streams, and rejects new ones
 })
 
 test('close waits for a stream that the last response has opened', async () => {
-  const { lifetime } = start()
+  const { lifetime } = createLifetime()
   lifetime.begin()
   const closed = observe(lifetime.close(60_000))
   lifetime.end()
@@ -56,7 +56,7 @@ test('close waits for a stream that the last response has opened', async () => {
 })
 
 test('after drainMs, pending calls are aborted with the outcome that is known', async () => {
-  const { lifetime, clock } = start()
+  const { lifetime, clock } = createLifetime()
   lifetime.begin()
   const sent = expect(lifetime.wait({ mayHaveRun: () => true }).promise).rejects.toMatchObject({
     code: 'CLOSED',
@@ -72,7 +72,7 @@ test('after drainMs, pending calls are aborted with the outcome that is known', 
 })
 
 test('open streams are closed once, at the end, even if close is called again with a smaller drainMs', async () => {
-  const { lifetime } = start()
+  const { lifetime } = createLifetime()
   let abandoned = 0
   lifetime.begin()
   lifetime.trackStream({ abandon: async () => void (abandoned += 1) }, true)
@@ -83,7 +83,7 @@ test('open streams are closed once, at the end, even if close is called again wi
 })
 
 test('close waits for aborted requests for a limited time, and then drops them', async () => {
-  const { lifetime, clock } = start()
+  const { lifetime, clock } = createLifetime()
   let aborted = 0
   const quick = Promise.withResolvers<void>()
   lifetime.addBackground(quick.promise, () => (aborted += 1))
@@ -98,10 +98,10 @@ test('close waits for aborted requests for a limited time, and then drops them',
 })
 
 test('a wait between two attempts ends with the time limit or signal of its call, or when the client is closed', async () => {
-  const { lifetime, clock } = start()
-  const passed = observe(lifetime.sleep(50))
+  const { lifetime, clock } = createLifetime()
+  const sleep = observe(lifetime.sleep(50))
   await clock.advance(50)
-  expect(passed.isSettled).toBe(true)
+  expect(sleep.isSettled).toBe(true)
   const reason = new Error('changed my mind')
   await expect(lifetime.sleep(50, AbortSignal.abort(reason))).rejects.toBe(reason)
   const canceled = expect(lifetime.sleep(50)).rejects.toThrow('the client is closed')

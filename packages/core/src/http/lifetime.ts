@@ -24,7 +24,7 @@ export class Lifetime {
   readonly clock: Clock
   readonly #origin: string
   readonly #streams = new Set<OpenStream>()
-  /** Pending waits: for a free slot, a token, a response or a retry. */
+  /** Pending waits: for a permit, a token, a response or a retry. */
   readonly #pending = new Map<{ reject(reason: unknown): void }, (() => boolean) | undefined>()
   /** Aborted requests that are left running, and the functions that end them. */
   readonly #background = new Map<Promise<unknown>, () => void>()
@@ -92,9 +92,9 @@ export class Lifetime {
 
   /** Registers background work that `close` waits for. */
   addBackground(work: Promise<unknown>, abort: () => void = () => {}): void {
-    const remove = (): unknown => this.#background.delete(done)
-    const done: Promise<unknown> = work.then(remove, remove)
-    this.#background.set(done, abort)
+    const remove = (): unknown => this.#background.delete(settled)
+    const settled: Promise<unknown> = work.then(remove, remove)
+    this.#background.set(settled, abort)
   }
 
   /** Registers a stream that was opened on the server, or removes one that was closed. */

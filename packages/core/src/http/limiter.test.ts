@@ -4,14 +4,14 @@ import { Lifetime } from './lifetime.ts'
 import { Limiter } from './limiter.ts'
 
 const onTimeout = (): Error => new Error('late')
-const open = (limit: number, queueLimit: number) => {
+const createLimiter = (limit: number, queueLimit: number) => {
   const clock = new ManualClock()
   const lifetime = new Lifetime(clock, 'http://x')
   return { clock, lifetime, limiter: new Limiter(lifetime, limit, queueLimit) }
 }
 
-test('admits as many calls as it has slots, then the others in order of arrival', async () => {
-  const { limiter } = open(2, 10)
+test('admits as many calls as it has permits, then the others in order of arrival', async () => {
+  const { limiter } = createLimiter(2, 10)
   const first = limiter.acquire({ onTimeout })
   const second = limiter.acquire({ onTimeout })
   expect([first.waiter, second.waiter]).toEqual([null, null])
@@ -31,24 +31,24 @@ test('admits as many calls as it has slots, then the others in order of arrival'
   expect(order).toEqual([3, 4])
   fourth.release()
   third.release()
-  expect(limiter.taken).toBe(0)
+  expect(limiter.used).toBe(0)
   expect(limiter.acquire({ onTimeout }).waiter).toBe(null)
 })
 
-test('releasing a slot that is still awaited ends the wait and frees no slot', async () => {
-  const { limiter } = open(1, 10)
+test('releasing a permit that is still awaited ends the wait and frees no other permit', async () => {
+  const { limiter } = createLimiter(1, 10)
   const first = limiter.acquire({ onTimeout })
   const second = limiter.acquire({ onTimeout })
   const waiting = expect(second.waiter?.promise).rejects.toBe(undefined)
   second.release()
   await waiting
-  expect([limiter.queued, limiter.taken]).toEqual([0, 1])
+  expect([limiter.queued, limiter.used]).toEqual([0, 1])
   first.release()
-  expect(limiter.taken).toBe(0)
+  expect(limiter.used).toBe(0)
 })
 
 test('a full queue rejects', () => {
-  const { limiter } = open(1, 1)
+  const { limiter } = createLimiter(1, 1)
   void limiter.acquire({ onTimeout })
   void limiter.acquire({ onTimeout })
   expect(() => limiter.acquire({ onTimeout })).toThrow(
@@ -56,8 +56,8 @@ test('a full queue rejects', () => {
   )
 })
 
-test('a call that waits too long, or is aborted, leaves the queue and takes no slot', async () => {
-  const { limiter, clock } = open(1, 10)
+test('a call that waits too long, or is aborted, leaves the queue and acquires no permit', async () => {
+  const { limiter, clock } = createLimiter(1, 10)
   const first = limiter.acquire({ onTimeout })
   const slow = expect(
     limiter.acquire({ deadline: { leftMs: 1_000, timeoutMs: 1_000 }, onTimeout }).waiter?.promise,
@@ -79,7 +79,7 @@ test('a call that waits too long, or is aborted, leaves the queue and takes no s
 })
 
 test.each([null, false, 0, ''])('an abort with %j rejects with exactly that value', async (reason) => {
-  const { limiter } = open(1, 10)
+  const { limiter } = createLimiter(1, 10)
   void limiter.acquire({ onTimeout })
   const controller = new AbortController()
   const waiting = limiter.acquire({ onTimeout, signal: controller.signal }).waiter?.promise
@@ -88,7 +88,7 @@ test.each([null, false, 0, ''])('an abort with %j rejects with exactly that valu
 })
 
 test('closing at once rejects queued calls as not applied', async () => {
-  const { limiter, lifetime } = open(1, 10)
+  const { limiter, lifetime } = createLimiter(1, 10)
   void limiter.acquire({ onTimeout })
   const waiting = limiter.acquire({ onTimeout }).waiter?.promise
   await lifetime.close(0)

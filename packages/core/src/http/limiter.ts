@@ -9,7 +9,7 @@ export class Limiter {
   readonly #waiting = new Set<Deferred>()
   readonly #limit: number
   /** Number of calls that hold a permit. */
-  taken = 0
+  used = 0
 
   constructor(lifetime: Lifetime, limit: number, queueLimit: number) {
     this.#lifetime = lifetime
@@ -29,7 +29,7 @@ export class Limiter {
   acquire(options: Omit<WaitOptions, 'onEnd'>): Permit {
     options.signal?.throwIfAborted()
     let waiter: Deferred | null = null
-    if (this.taken < this.#limit) this.taken += 1
+    if (this.used < this.#limit) this.used += 1
     else {
       if (this.queued >= this.#queueLimit) throw queueFull(this.#queueLimit)
       waiter = this.#lifetime.wait({ ...options, onEnd: () => this.#waiting.delete(waiter as Deferred) })
@@ -39,13 +39,13 @@ export class Limiter {
       const [next] = this.#waiting
       if (waiter && !waiter.isResolved) waiter.reject(undefined)
       else if (next) next.resolve()
-      else this.taken -= 1
+      else this.used -= 1
     }
     return { waiter, release, deadline: options.deadline }
   }
 }
 
-/** A permit of a limiter, held or queued for. */
+/** A permit of a limiter, held or still awaited. */
 export interface Permit {
   /** The wait for it; null if one was free. */
   readonly waiter: Deferred | null

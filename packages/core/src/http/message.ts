@@ -27,7 +27,7 @@ export interface RequestOptions {
 }
 
 /** The outcome of a request. */
-export type Sent<R> = { readonly isOk: true; readonly value: R } | NoResponse<R>
+export type SendResult<R> = { readonly isOk: true; readonly value: R } | NoResponse<R>
 
 /** A request without a usable response. */
 export interface NoResponse<R> {
@@ -40,7 +40,7 @@ export interface NoResponse<R> {
 }
 
 /** A request that was not sent. */
-export const notSent = (error: unknown): Sent<never> => ({ isOk: false, error, isSent: false })
+export const notSent = (error: unknown): SendResult<never> => ({ isOk: false, error, isSent: false })
 
 /** A request, and how its response is read. */
 export interface Message<T extends TransportHead, R> {
@@ -59,5 +59,5 @@ export interface Sender {
   readonly events: Events
   readonly lifetime: Lifetime
   /** Sends a request, and retries where the policy allows it. Never rejects. */
-  send<T extends TransportHead, R>(message: Message<T, R>, options: RequestOptions): Promise<Sent<R>>
+  send<T extends TransportHead, R>(message: Message<T, R>, options: RequestOptions): Promise<SendResult<R>>
 }

@@ -24,7 +24,7 @@ export function openObservedBody(http: Http, request: TransportRequest): Exchang
       durationMs: clock.now() - startedAt,
     })
   }
-  async function* counted(parts: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+  async function* countBytes(parts: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
     try {
       for await (const part of parts) {
         responseBytes += part.byteLength
@@ -37,7 +37,7 @@ export function openObservedBody(http: Http, request: TransportRequest): Exchang
   const response = exchange.response.then(
     (head) => {
       status = head.status
-      return { ...head, parts: counted(head.parts) }
+      return { ...head, parts: countBytes(head.parts) }
     },
     (error: unknown) => {
       report()

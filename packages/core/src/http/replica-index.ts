@@ -40,8 +40,8 @@ export class ReplicaIndex {
   /** Records the index of a response. */
   record(index: WireIndex): void {
     if (index == null || !this.#isUsed || !/^\d+$/.test(String(index))) return
-    const seen = BigInt(index)
-    if (this.#index === null || seen > this.#index) this.#index = seen
+    const received = BigInt(index)
+    if (this.#index === null || received > this.#index) this.#index = received
   }
 
   /**
@@ -67,7 +67,7 @@ export class ReplicaIndex {
     const clock = this.#clock
     if (this.#probe?.index === index && clock.now() < this.#probe.until) return this.#probe.isBehind
     const isBehind = this.#fetchIndex()
-      .then((seen) => seen != null && BigInt(seen) < BigInt(index))
+      .then((serverIndex) => serverIndex != null && BigInt(serverIndex) < BigInt(index))
       // a server that fails, or sends no valid index, may have reached it
       .catch(() => false)
     const probe = { index, isBehind, until: Infinity }

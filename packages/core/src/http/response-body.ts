@@ -1,7 +1,7 @@
 import { HttpError } from '../base/errors.ts'
 import { ERROR_TEXT_LENGTH } from '../base/limits.ts'
 import type { Exchange, TransportBody } from '../transport/transport.ts'
-import { type Http, urlOf, valueOf } from './http.ts'
+import { type Http, unwrap, urlOf } from './http.ts'
 import { openObservedBody } from './observed-body.ts'
 import { READ } from './policies.ts'
 
@@ -49,8 +49,8 @@ export class ResponseBody implements AsyncIterable<Uint8Array> {
       path,
       body: null,
       address,
-      send: (sent) => {
-        exchange = openObservedBody(http, sent)
+      send: (transportRequest) => {
+        exchange = openObservedBody(http, transportRequest)
         return exchange
       },
       read: async (response) => {
@@ -59,13 +59,13 @@ export class ResponseBody implements AsyncIterable<Uint8Array> {
         throw new HttpError(
           response.status,
           urlOf(address, path),
-          await errorTextOf(body),
+          await readErrorText(body),
           response.retryAfter,
         )
       },
     } satisfies Parameters<typeof http.send<TransportBody, ResponseBody>>[0]
     const options = { signal, deadline: http.deadline(timeoutMs), limiter: http.reads, policy: READ }
-    return valueOf(await http.send<TransportBody, ResponseBody>(message, options))
+    return unwrap(await http.send<TransportBody, ResponseBody>(message, options))
   }
 
   /** Yields its parts. @throws TransportError `TIMEOUT` after too long a pause */
@@ -95,7 +95,7 @@ export class ResponseBody implements AsyncIterable<Uint8Array> {
 }
 
 /** Reads the beginning of the body of an error response. */
-export async function errorTextOf(parts: AsyncIterable<Uint8Array>): Promise<string> {
+export async function readErrorText(parts: AsyncIterable<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
   try {

@@ -5,24 +5,24 @@ import { encodeBatch } from '../codec/statement.ts'
 import { resolveConfig } from '../config.ts'
 import { Http } from './http.ts'
 import type { Permit } from './limiter.ts'
-import type { Sent } from './message.ts'
+import type { SendResult } from './message.ts'
 import { WRITE } from './policies.ts'
 import { Tursodb } from './tursodb.ts'
 
-const locked = { message: 'database is locked' }
+const lockedError = { message: 'database is locked' }
 
-/** Rejects everything because the write lock is taken, on streams with batons. */
+/** Rejects everything because the write lock is held, on streams with batons. */
 function lockedServer(clock: ManualClock): { http: Http; bodies: string[] } {
   const bodies: string[] = []
   const fetch = async (_: string, { body }: { body: string }): Promise<Response> => {
     bodies.push(body)
     const { requests } = JSON.parse(body) as { requests: { type: string; batch?: { steps: unknown[] } }[] }
     const results = requests.map(({ type, batch }) => {
-      if (type === 'execute') return { type: 'error', error: locked }
+      if (type === 'execute') return { type: 'error', error: lockedError }
       const skipped = batch?.steps.map(() => null) ?? []
       // the batch ends with a ROLLBACK
       const noTransaction = { message: 'Transaction error: cannot rollback - no transaction is active' }
-      const result = { step_results: skipped, step_errors: [locked, ...skipped.slice(2), noTransaction] }
+      const result = { step_results: skipped, step_errors: [lockedError, ...skipped.slice(2), noTransaction] }
       return { type: 'ok', response: { type, ...(batch && { result }) } }
     })
     return Response.json({ baton: null, base_url: null, results })
@@ -47,11 +47,11 @@ test.each(['autocommit', 'atomic'] as const)('a write is retried until its deadl
     .toBeGreaterThan(40)
   await clock.advance(10_000)
   expect(await outcome).toMatchObject({ code: 'SQLITE_BUSY', outcome: 'not_applied' })
-  const sent = bodies.length
+  const attempts = bodies.length
   // delays grow to a quarter of a second
-  expect(sent).toBeLessThan(90)
+  expect(attempts).toBeLessThan(90)
   await clock.advance(10_000)
-  expect(bodies).toHaveLength(sent)
+  expect(bodies).toHaveLength(attempts)
 })
 
 test('a transaction waits for its permit and then for the write lock with one timeout for both', async () => {
@@ -64,7 +64,7 @@ test('a transaction waits for its permit and then for the write lock with one ti
   })
   const http = new Http(config, clock)
   http.tursodb = new Tursodb(http)
-  const begin = (permit: Permit): Promise<Sent<string>> => {
+  const begin = (permit: Permit): Promise<SendResult<string>> => {
     const options = { deadline: http.deadline(), limiter: http.writes, policy: WRITE, permit }
     return http.exchange(
       '/',
@@ -75,11 +75,11 @@ test('a transaction waits for its permit and then for the write lock with one ti
   }
   const [first, holder] = [http.writeLock.acquirePermit(), http.writeLock.acquirePermit()]
   expect(await begin(holder)).toMatchObject({ isOk: true })
-  const last = http.writeLock.acquirePermit()
+  const queuedPermit = http.writeLock.acquirePermit()
   await clock.advance(40_000)
   first.release()
-  await last.waiter?.promise
-  const rejected = begin(last)
+  await queuedPermit.waiter?.promise
+  const rejected = begin(queuedPermit)
   await clock.advance(19_999)
   expect(clock.pending).toBe(1)
   await clock.advance(1)

@@ -5,7 +5,7 @@ import type { Address } from '../config.ts'
 import { timeoutError } from '../transport/failure.ts'
 import type { TransportHead } from '../transport/transport.ts'
 import { Limiter, type Permit } from './limiter.ts'
-import { type Message, notSent, type RequestOptions, type Sender, type Sent } from './message.ts'
+import { type Message, notSent, type RequestOptions, type Sender, type SendResult } from './message.ts'
 import { WRITE } from './policies.ts'
 import { backoffMs } from './retry.ts'
 import { lockHint } from './write-lock.ts'
@@ -35,7 +35,7 @@ const outcomesOf = ({ error, response }: OperationResult): readonly Outcome[] =>
   if (error) return [{ error }]
   const { step_errors: errors, step_results: results } = response?.result ?? {}
   if (!errors || !results) return response?.type === 'close' ? [] : [{}]
-  return errors.flatMap((each, at) => (each ? [{ error: each }] : results[at] ? [{}] : []))
+  return errors.flatMap((stepError, at) => (stepError ? [{ error: stepError }] : results[at] ? [{}] : []))
 }
 
 /** Returns the error of a write that waited for a transaction of its client. */
@@ -65,7 +65,10 @@ export class Rejection<R> {
   }
 
   /** Sends the request again. */
-  sendAgain<T extends TransportHead>(message: Message<T, R>, options: RequestOptions): Promise<Sent<R>> {
+  sendAgain<T extends TransportHead>(
+    message: Message<T, R>,
+    options: RequestOptions,
+  ): Promise<SendResult<R>> {
     return this.#engine.send(message, options, this)
   }
 }
@@ -112,7 +115,7 @@ export class Tursodb {
     message: Message<T, R>,
     options: RequestOptions,
     rejection: Rejection<R> | null = null,
-  ): Promise<Sent<R>> {
+  ): Promise<SendResult<R>> {
     const { deadline, limiter, permit, policy, signal } = options
     const acquiresLock = policy === WRITE && limiter !== null
     if (!acquiresLock || (permit && this.#holders.has(permit)))
@@ -126,8 +129,8 @@ export class Tursodb {
       if (permit) this.#holdWith(permit, lockPermit)
       await lockPermit.waiter?.promise
       if (permit && lockPermit.waiter) deadline.restart()
-      const sent = this.#sendUntilAccepted(message, options, rejection)
-      return await (permit ? sent : sent.finally(() => lockPermit.release()))
+      const result = this.#sendUntilAccepted(message, options, rejection)
+      return await (permit ? result : result.finally(() => lockPermit.release()))
     } catch (error) {
       if (permit) {
         this.#holders.delete(permit)
@@ -163,11 +166,11 @@ export class Tursodb {
   async #sendUntilAccepted<T extends TransportHead, R>(
     message: Message<T, R>,
     options: RequestOptions,
-    last: Rejection<R> | null,
-  ): Promise<Sent<R>> {
+    previousRejection: Rejection<R> | null,
+  ): Promise<SendResult<R>> {
     const { events, lifetime } = this.#http
     const { deadline, signal, onRetry } = options
-    let rejection = last
+    let rejection = previousRejection
     for (let attempt = 0; ; attempt++) {
       if (rejection) {
         const { error, value } = rejection
@@ -181,15 +184,15 @@ export class Tursodb {
         }
         onRetry?.()
       }
-      const sent = await this.#http.send(this.#adapt(message, rejection), options)
+      const result = await this.#http.send(this.#adapt(message, rejection), options)
       // its deadline passed before it could be sent again
-      if (rejection?.isLocked && !sent.isOk && !sent.isSent && deadline.leftMs <= 0)
+      if (rejection?.isLocked && !result.isOk && !result.isSent && deadline.leftMs <= 0)
         return { isOk: true, value: rejection.value }
-      if (!sent.isOk || !(sent.value instanceof Rejection)) return sent as Sent<R>
+      if (!result.isOk || !(result.value instanceof Rejection)) return result as SendResult<R>
       // the adapted text was rejected as well
-      if (rejection && !rejection.isLocked && !sent.value.isLocked)
-        return { isOk: true, value: sent.value.value }
-      rejection = sent.value
+      if (rejection && !rejection.isLocked && !result.value.isLocked)
+        return { isOk: true, value: result.value.value }
+      rejection = result.value
     }
   }
 

@@ -49,16 +49,16 @@ test.each<[message: string, text: string, code: string, extendedCode?: string]>(
 })
 
 test("codes from the engine's server are unchanged", () => {
-  const coded = { code: 'SQLITE_CONSTRAINT', extended_code: 'SQLITE_CONSTRAINT_PRIMARYKEY' }
-  expect(translate({ message: 'Runtime error: UNIQUE constraint failed: t.a (19)', ...coded })).toEqual({
-    error: { message: 'UNIQUE constraint failed: t.a', ...coded },
+  const codes = { code: 'SQLITE_CONSTRAINT', extended_code: 'SQLITE_CONSTRAINT_PRIMARYKEY' }
+  expect(translate({ message: 'Runtime error: UNIQUE constraint failed: t.a (19)', ...codes })).toEqual({
+    error: { message: 'UNIQUE constraint failed: t.a', ...codes },
     isTursodb: true,
   })
-  const bare = { message: 'UNIQUE constraint failed: t.a', ...coded }
-  expect(translate(bare)).toEqual({ error: bare, isTursodb: false })
+  const unprefixed = { message: 'UNIQUE constraint failed: t.a', ...codes }
+  expect(translate(unprefixed)).toEqual({ error: unprefixed, isTursodb: false })
 })
 
-test.each<[message: string, given: string, text: string, code: string]>([
+test.each<[message: string, originalCode: string, text: string, code: string]>([
   [
     'error executing a request on the primary: UNIQUE constraint failed: t.a',
     'PROXY_ERROR',
@@ -89,9 +89,12 @@ test.each<[message: string, given: string, text: string, code: string]>([
     'transport error',
     'PROXY_ERROR',
   ],
-])('a replica: %s', (message, given, text, code) => {
+])('a replica: %s', (message, originalCode, text, code) => {
   expect(UNUSUAL_ERROR.test(JSON.stringify({ message }))).toBe(true)
-  expect(translate({ message, code: given })).toEqual({ error: { message: text, code }, isTursodb: false })
+  expect(translate({ message, code: originalCode })).toEqual({
+    error: { message: text, code },
+    isTursodb: false,
+  })
 })
 
 test.each([

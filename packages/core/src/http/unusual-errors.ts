@@ -2,8 +2,8 @@ import type { WireError } from '../base/wire.ts'
 import type { Sender } from './message.ts'
 import { Tursodb } from './tursodb.ts'
 
-// Translates errors that do not look like libsql-server's into its own, so that the rest of the client handles only those: a
-// primary's errors that a replica passes on, and those of Turso's engine ("tursodb"). Loaded when the first of them arrives.
+// Translates errors that do not look like libsql-server's into its format, the only one that the rest of the client handles: a
+// primary's errors that a replica passes on, and those of Turso's engine ("tursodb"). Loaded when the first such error arrives.
 
 /** A wire error in the text of a response: in a value, its quotes would be escaped. */
 const STRING = '"(?:[^"\\\\]|\\\\.)*"'
@@ -37,8 +37,8 @@ const CODES: readonly (readonly [RegExp, code: string, extendedCode?: string])[]
 /** Translates an error of the engine; returns null for one of another server. */
 function translateTursodb({
   message,
-  code: given,
-  extended_code: givenExtended,
+  code: wireCode,
+  extended_code: wireExtendedCode,
 }: WireError): WireError | null {
   const [prefix = '', kind] = PREFIX.exec(message) ?? []
   const text = message
@@ -49,20 +49,20 @@ function translateTursodb({
     .replace(/^(UNIQUE .*: )(.*)\.\((.*)\)$/, (_, start: string, table: string, columns: string) => {
       return start + columns.replaceAll(/(^|, )/g, `$1${table}.`)
     })
-  const known = CODES.find(
+  const rule = CODES.find(
     ([pattern]) => pattern.test(text) && !(kind === 'Runtime error: ' && IS_LOCKED.test(text)),
   )
   // the server that runs the engine may already have set a code
-  const isCoded = /^SQLITE_(?!UNKNOWN)/.test(given ?? '')
-  if (prefix === '' && (!known || (isCoded && known[1] !== 'SQLITE_BUSY'))) return null
+  const hasCode = /^SQLITE_(?!UNKNOWN)/.test(wireCode ?? '')
+  if (prefix === '' && (!rule || (hasCode && rule[1] !== 'SQLITE_BUSY'))) return null
   // any other runtime error is the text of RAISE()
   const [, code, extendedCode = null] =
-    known ?? ([null, kind === 'Runtime error: ' ? 'SQLITE_CONSTRAINT' : 'SQLITE_UNKNOWN'] as const)
+    rule ?? ([null, kind === 'Runtime error: ' ? 'SQLITE_CONSTRAINT' : 'SQLITE_UNKNOWN'] as const)
   const hint = text.startsWith('Concurrent transaction mode') ? ': run PRAGMA journal_mode = mvcc' : ''
   return {
     message: text + hint,
-    code: (isCoded && given) || code,
-    extended_code: givenExtended ?? extendedCode,
+    code: (hasCode && wireCode) || code,
+    extended_code: wireExtendedCode ?? extendedCode,
   }
 }
 
@@ -78,8 +78,8 @@ const PRIMARY_ERRORS = [
 /** Restores the code of a primary's error: a replica passes on only the message. */
 function restoreCode(error: WireError): WireError {
   const message = error.message.replace('error executing a request on the primary: ', '')
-  const known = PRIMARY_ERRORS.find(([words]) => message.includes(words))
-  return { message, code: known?.[1] ?? 'PROXY_ERROR' }
+  const rule = PRIMARY_ERRORS.find(([words]) => message.includes(words))
+  return { message, code: rule?.[1] ?? 'PROXY_ERROR' }
 }
 
 /** Adds the reason when libsql-server rejects a transaction mode as a syntax error. */

@@ -4,8 +4,8 @@ import { TransportError } from '../base/errors.ts'
 import type { Limiter, Permit } from './limiter.ts'
 
 /** Returns a hint for a timeout: a call and a transaction of the same client may have waited for each other. */
-export const lockHint = (other: string): string =>
-  `; another ${other} the write lock. If the transaction's callback awaits that call, make it with the transaction's own handle`
+export const lockHint = (blocker: string): string =>
+  `; another ${blocker} the write lock. If the transaction's callback awaits that call, make it with the transaction's own handle`
 
 /**
  * Queues the write transactions of one client. Queued on the server instead, they would wait in requests that time out, and
@@ -24,7 +24,7 @@ export class WriteLock {
 
   /** Whether more than one transaction has a permit. */
   get isContended(): boolean {
-    return this.#permits.taken > 1
+    return this.#permits.used > 1
   }
 
   /**
@@ -32,17 +32,17 @@ export class WriteLock {
    * @param permit of the transaction that the write belongs to
    */
   hint(permit?: Permit | null): string {
-    return this.#permits.taken > (permit ? 1 : 0) ? lockHint('transaction of this client held') : ''
+    return this.#permits.used > (permit ? 1 : 0) ? lockHint('transaction of this client held') : ''
   }
 
   /** Acquires a write permit, or queues for one. @throws TransportError `QUEUE_FULL` */
   acquirePermit(): Permit {
     const timeoutMs = this.#timeoutMs
-    const ahead = this.#permits.queued
+    const queuedAhead = this.#permits.queued
     const onTimeout = (): Error =>
       new TransportError(
         'TIMEOUT',
-        `waited ${timeoutMs / 1_000} s for the write lock behind ${ahead + 2} transactions of this client (writeLockTimeoutMs)`,
+        `waited ${timeoutMs / 1_000} s for the write lock behind ${queuedAhead + 2} transactions of this client (writeLockTimeoutMs)`,
         'not_applied',
       )
     return this.#permits.acquire({ deadline: new Deadline(this.#clock, timeoutMs), onTimeout })

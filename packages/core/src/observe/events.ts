@@ -3,7 +3,7 @@ import type { DatabaseError } from '../base/errors.ts'
 import type { ResultSet } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 
-/** Events passed to `observe`. Statements are given as text without arguments; no event contains a token. Times are in ms. */
+/** Events passed to `observe`. Statements are included as text without arguments; no event contains a token. Times are in ms. */
 export type ClientEvent =
   | {
       readonly type: 'query:start'
@@ -94,8 +94,8 @@ export class Events {
     if (!this.isWatched) return run()
     const report = this.begin(statements, transaction)
     // called at once, so that calls keep their order; an error thrown synchronously is reported too
-    const running = (async () => run())()
-    return running.then(
+    const result = (async () => run())()
+    return result.then(
       (results) => {
         const counts = { rows: 0, rowsRead: 0, rowsWritten: 0 }
         for (const { rows, rowsRead, rowsWritten } of results) {

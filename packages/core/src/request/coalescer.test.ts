@@ -3,7 +3,7 @@ import { respond, row, type Script, scripted, status, streams } from '../../test
 import { coalesce } from './coalescer.ts'
 
 /** The statements of each request. */
-const sent = (received: readonly { readonly body: string }[]): string[][] =>
+const sentStatements = (received: readonly { readonly body: string }[]): string[][] =>
   received.map(({ body }) =>
     (JSON.parse(body) as { requests: { stmt?: { sql: string } }[] }).requests.flatMap(
       ({ stmt }) => stmt?.sql ?? [],
@@ -18,7 +18,7 @@ test('statements issued in the same tick share a request, reads with reads and w
     Promise.resolve().then(() => db.execute('insert into t values (2)')),
   ])
   await db.execute('select 3')
-  expect(sent(received).toSorted()).toEqual([
+  expect(sentStatements(received).toSorted()).toEqual([
     ['insert into t values (1)', 'insert into t values (2)'],
     ['select 1'],
     ['select 3'],
@@ -41,7 +41,9 @@ test('batches and transactions are not coalesced', async () => {
     db.transaction((tx) => tx.execute('select 3')),
     db.execute('select 4'),
   ])
-  expect(sent(received).filter((each) => each.length > 0)).toEqual([['select 1', 'select 4']])
+  expect(sentStatements(received).filter((statements) => statements.length > 0)).toEqual([
+    ['select 1', 'select 4'],
+  ])
 })
 
 test('a request has at most 16 statements, and a long statement has its own request', async () => {
@@ -49,7 +51,7 @@ test('a request has at most 16 statements, and a long statement has its own requ
   const long = `select '${'x'.repeat(262_144)}'`
   const short = Array.from({ length: 18 }, (_, n) => `select ${n}`)
   await Promise.all([...short.slice(0, 17), long, ...short.slice(17)].map((sql) => db.execute(sql)))
-  expect(sent(received).toSorted((a, b) => b.length - a.length)).toEqual([
+  expect(sentStatements(received).toSorted((a, b) => b.length - a.length)).toEqual([
     short.slice(0, 16),
     short.slice(16, 17),
     [long],
@@ -62,9 +64,11 @@ test.each([
   [['delete from t', 'insert into t values (1)'], 1],
 ])('%j after HTTP 503: sent %i times, because writes are not repeated', async (statements, times) => {
   const { db, received } = await scripted(status(503, ''), { coalesce })
-  const ended = await Promise.allSettled(statements.map((sql) => db.execute(sql)))
+  const outcomes = await Promise.allSettled(statements.map((sql) => db.execute(sql)))
   expect(received).toHaveLength(times)
-  const reasons = ended.map((each) => (each.status === 'rejected' ? (each.reason as Error) : null))
+  const reasons = outcomes.map((outcome) =>
+    outcome.status === 'rejected' ? (outcome.reason as Error) : null,
+  )
   for (const [at, reason] of reasons.entries()) {
     expect(reason).toMatchObject({ code: 'HTTP_STATUS', status: 503 })
     // each error shows its own statement
@@ -72,14 +76,16 @@ test.each([
   }
 })
 
-/** Responds with HTTP 500 if a statement says so, like a server that cannot encode a result as JSON. */
+/** Responds with HTTP 500 if a statement contains `bad`, like a server that cannot encode a result as JSON. */
 const failing: Script = (request, response, count) =>
   (request.body.includes('bad') ? status(500, 'invalid utf-8 sequence') : streams())(request, response, count)
 
 test('if reads share a request, only the read whose result cannot be encoded fails', async () => {
   const { db, received } = await scripted(failing, { coalesce })
-  const ended = await Promise.allSettled(['select 1', 'select bad', 'select 2'].map((sql) => db.execute(sql)))
-  expect(ended).toMatchObject([
+  const outcomes = await Promise.allSettled(
+    ['select 1', 'select bad', 'select 2'].map((sql) => db.execute(sql)),
+  )
+  expect(outcomes).toMatchObject([
     { status: 'fulfilled' },
     { reason: { code: 'HTTP_STATUS', status: 500, outcome: 'not_applied' } },
     { status: 'fulfilled' },
@@ -97,11 +103,15 @@ test('writes that return rows do not share a request with other writes', async (
     'insert into t values (3) RETURNING a',
     'insert into t values (4)',
   ]
-  const ended = await Promise.allSettled(statements.map((sql) => db.execute(sql)))
-  expect(sent(received)).toEqual([statements.slice(0, 2), statements.slice(2, 4), statements.slice(4)])
+  const outcomes = await Promise.allSettled(statements.map((sql) => db.execute(sql)))
+  expect(sentStatements(received)).toEqual([
+    statements.slice(0, 2),
+    statements.slice(2, 4),
+    statements.slice(4),
+  ])
   const unknown = { reason: { status: 500, outcome: 'unknown' } }
-  const done = { status: 'fulfilled' }
-  expect(ended).toMatchObject([done, done, unknown, unknown, done])
+  const fulfilled = { status: 'fulfilled' }
+  expect(outcomes).toMatchObject([fulfilled, fulfilled, unknown, unknown, fulfilled])
 })
 
 test('a missing result fails only its own call', async () => {
@@ -113,8 +123,8 @@ test('a missing result fails only its own call', async () => {
     respond(response, { baton: null, base_url: null, results })
   }
   const { db } = await scripted(script, { coalesce })
-  const ended = await Promise.allSettled([1, 2, 3].map((n) => db.execute(`delete from t where a = ${n}`)))
-  expect(ended).toMatchObject([
+  const outcomes = await Promise.allSettled([1, 2, 3].map((n) => db.execute(`delete from t where a = ${n}`)))
+  expect(outcomes).toMatchObject([
     { status: 'fulfilled' },
     { reason: { code: 'PROTOCOL', outcome: 'unknown' } },
     { status: 'fulfilled' },
@@ -129,44 +139,47 @@ test('a read that times out has changed nothing', async () => {
   await outcome
 })
 
-/** Responds when the test calls `answerAll`. */
-function delayed(): { script: Script; respondAll: () => void } {
-  const waiting: (() => void)[] = []
+/** Responds when the test calls `respondAll`. */
+function delayedServer(): { script: Script; respondAll: () => void } {
+  const pending: (() => void)[] = []
   return {
-    script: (...args) => void waiting.push(() => streams()(...args)),
+    script: (...args) => void pending.push(() => streams()(...args)),
     respondAll: () => {
-      for (const go of waiting.splice(0)) go()
+      for (const sendResponse of pending.splice(0)) sendResponse()
     },
   }
 }
 
 test('an aborted call does not affect the results of the others', async () => {
-  const { script, respondAll } = delayed()
+  const { script, respondAll } = delayedServer()
   const { db, received } = await scripted(script, { coalesce })
   const controller = new AbortController()
-  const given = db.execute('select 1', [], { signal: controller.signal })
-  const late = db.execute('select 2', [], { timeoutMs: 100 })
-  const kept = db.execute('select 3')
+  const abortedCall = db.execute('select 1', [], { signal: controller.signal })
+  const timedOutCall = db.execute('select 2', [], { timeoutMs: 100 })
+  const pendingCall = db.execute('select 3')
   await expect.poll(() => received.length).toBe(1)
   controller.abort(new Error('no longer wanted'))
-  await expect(given).rejects.toThrow('no longer wanted')
-  await expect(late).rejects.toMatchObject({ code: 'TIMEOUT', message: expect.stringContaining('100 ms') })
+  await expect(abortedCall).rejects.toThrow('no longer wanted')
+  await expect(timedOutCall).rejects.toMatchObject({
+    code: 'TIMEOUT',
+    message: expect.stringContaining('100 ms'),
+  })
   respondAll()
-  expect((await kept).rows).toEqual([{ a: 1 }])
+  expect((await pendingCall).rows).toEqual([{ a: 1 }])
 })
 
 test('a call that times out while its request is queued is not applied', async () => {
   const { db, received } = await scripted(() => {}, { coalesce })
   // only one request with writes is in flight at a time
   const call = db.execute('insert into t values (1)', [], { timeoutMs: 500 })
-  const ahead = expect(call).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
+  const earlierCall = expect(call).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
   await expect.poll(() => received.length).toBe(1)
   await expect(db.execute('insert into t values (5)', [], { timeoutMs: 50 })).rejects.toMatchObject({
     code: 'TIMEOUT',
     outcome: 'not_applied',
   })
-  await ahead
-  expect(sent(received).flat()).not.toContain('insert into t values (5)')
+  await earlierCall
+  expect(sentStatements(received).flat()).not.toContain('insert into t values (5)')
 })
 
 test('a call that is aborted while it is queued is not sent', async () => {
@@ -178,7 +191,7 @@ test('a call that is aborted while it is queued is not sent', async () => {
   ]
   await expect(calls[0]).rejects.toBe(reason)
   await calls[1]
-  expect(sent(received)).toEqual([['select 2']])
+  expect(sentStatements(received)).toEqual([['select 2']])
 })
 
 test('when all calls are aborted, the connection is dropped', async () => {
@@ -188,7 +201,7 @@ test('when all calls are aborted, the connection is dropped', async () => {
     { coalesce },
   )
   const calls = [1, 2].map((n) => db.execute(`select ${n}`, [], { timeoutMs: 50 * n }))
-  expect((await Promise.allSettled(calls)).map(({ status: ended }) => ended)).toEqual([
+  expect((await Promise.allSettled(calls)).map(({ status: outcome }) => outcome)).toEqual([
     'rejected',
     'rejected',
   ])
@@ -212,12 +225,12 @@ test('closing a client rejects queued calls, or waits for them with drainMs', as
   const { db, received } = await scripted(streams(), { coalesce })
   const call = db.execute('select 1')
   await Promise.all([db.close({ drainMs: 1_000 }), expect(call).resolves.toBeDefined()])
-  const other = await scripted(streams(), { coalesce })
-  const canceled = other.db.execute('insert into t values (1)')
-  const ended = expect(canceled).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
-  await other.db.close()
-  await ended
-  expect([received.length, other.received.length]).toEqual([1, 0])
+  const otherServer = await scripted(streams(), { coalesce })
+  const canceled = otherServer.db.execute('insert into t values (1)')
+  const rejection = expect(canceled).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
+  await otherServer.db.close()
+  await rejection
+  expect([received.length, otherServer.received.length]).toEqual([1, 0])
 })
 
 test.each([{}, 'yes', 1])('coalesce: %j is rejected', async (coalesce) => {

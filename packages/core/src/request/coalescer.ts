@@ -56,24 +56,24 @@ export class Coalescer {
     this.#waiting = []
     const writes = waiting.filter(({ operation }) => operation.needsWriteLock)
     const reads = waiting.filter(({ operation }) => !operation.needsWriteLock)
-    for (const entries of [...this.#requests(reads), ...this.#requests(writes)]) void this.#send(entries)
+    for (const entries of [...this.#divide(reads), ...this.#divide(writes)]) void this.#send(entries)
   }
 
   /**
    * Divides calls among requests. Writes that return rows are sent in separate requests: if a row cannot be encoded as JSON, the
    * server rejects the whole request, and the outcome of the other writes in it would be unknown.
    */
-  #requests(entries: readonly Entry[]): Entry[][] {
+  #divide(entries: readonly Entry[]): Entry[][] {
     const requests: Entry[][] = []
-    let room = 0
+    let remaining = 0
     for (const entry of entries) {
-      const last = requests.at(-1)
-      room -= entry.characters
-      const isSameKind = last?.[0] && returnsRows(last[0]) === returnsRows(entry)
-      if (isSameKind && last.length < COALESCED_STATEMENTS && room >= 0) last.push(entry)
+      const lastRequest = requests.at(-1)
+      remaining -= entry.characters
+      const isSameKind = lastRequest?.[0] && returnsRows(lastRequest[0]) === returnsRows(entry)
+      if (isSameKind && lastRequest.length < COALESCED_STATEMENTS && remaining >= 0) lastRequest.push(entry)
       else {
         requests.push([entry])
-        room = COALESCED_CHARACTERS - entry.characters
+        remaining = COALESCED_CHARACTERS - entry.characters
       }
     }
     return requests
@@ -83,24 +83,24 @@ export class Coalescer {
     const operations = entries.map(({ operation }) => operation)
     const calls = operations.flatMap(({ calls: [call] }) => call ?? [])
     const { deadline } = calls.reduce((a, b) => (b.deadline.endsAt > a.deadline.endsAt ? b : a))
-    const aborted = new AbortController()
+    const controller = new AbortController()
     for (const entry of entries) {
       const onAbort = (reason: unknown): void => {
         // removed from the request, unless that was already sent
         if (!entry.operation.isEncoded) operations.splice(operations.indexOf(entry.operation), 1)
-        if (entries.every(({ waiter }) => waiter.isSettled)) aborted.abort(reason)
+        if (entries.every(({ waiter }) => waiter.isSettled)) controller.abort(reason)
       }
       entry.onAbort = onAbort
     }
     try {
       const { coalescedWrites } = this.#http
-      await sendStateless(this.#http, operations, { deadline, signal: aborted.signal }, coalescedWrites)
+      await sendStateless(this.#http, operations, { deadline, signal: controller.signal }, coalescedWrites)
     } catch (error) {
-      const open = entries.filter(({ waiter }) => !waiter.isSettled)
-      const canSendAlone = operations.every(({ isReadOnly }) => isReadOnly) && mayConcernOneResult(error)
-      // not the number of open calls: an aborted one may have caused the error
-      if (operations.length > 1 && canSendAlone) for (const entry of open) void this.#send([entry])
-      else for (const call of calls) call.reject(copyOf(error))
+      const pending = entries.filter(({ waiter }) => !waiter.isSettled)
+      const canSendAlone = operations.every(({ isReadOnly }) => isReadOnly) && mayComeFromOneResult(error)
+      // not the number of pending calls: an aborted one may have caused the error
+      if (operations.length > 1 && canSendAlone) for (const entry of pending) void this.#send([entry])
+      else for (const call of calls) call.reject(copyError(error))
     }
   }
 }
@@ -113,7 +113,7 @@ const returnsRows = ({ operation }: Entry): boolean =>
   operation.needsWriteLock && /\breturning\b/i.test(operation.calls[0]?.statements[0]?.sql ?? '')
 
 /** Whether the result of one statement may have failed the whole request. */
-const mayConcernOneResult = (error: unknown): boolean =>
+const mayComeFromOneResult = (error: unknown): boolean =>
   error instanceof ProtocolError || (error instanceof HttpError && error.status === 500)
 
 /** Calls back after this tick of the event loop. */
@@ -123,7 +123,7 @@ function afterThisTick(callback: () => void): void {
 }
 
 /** Copies an error for each call, so that its stack can show the caller. */
-function copyOf(error: unknown): unknown {
+function copyError(error: unknown): unknown {
   if (!(error instanceof Error)) return error
   const copy = new Error(error.message, 'cause' in error ? { cause: error.cause } : {})
   Object.setPrototypeOf(copy, Object.getPrototypeOf(error) as object)

@@ -14,8 +14,8 @@ export interface Cursor {
   readonly isStopped: boolean
   /** Whether its statement is read-only. */
   readonly isReadOnly: boolean
-  /** Ends it early. @param isOver whether the stream ends too @param reason the error that the loop over the rows throws */
-  stop(isOver: boolean, reason: unknown): void
+  /** Ends it early. @param endsStream whether the stream ends too @param reason the error that the loop over the rows throws */
+  stop(endsStream: boolean, reason: unknown): void
 }
 
 /** The work of one call until it is settled: statements, the end of a transaction, or a cursor. */
@@ -41,7 +41,7 @@ export interface QueuedCall {
   readonly deadline: Deadline
   /** Returns why it must no longer run, such as the end of its savepoint; null if it may. */
   readonly cancelReason?: (() => Error | null) | undefined
-  /** Stops watching its deadline and signal; from then on the request does. */
+  /** Stops watching its deadline and signal, which the request watches instead. */
   stopWatch?: (() => void) | undefined
   readonly resolve: (results: Results) => void
   readonly reject: (error: unknown) => void

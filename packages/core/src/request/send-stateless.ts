@@ -10,13 +10,13 @@ import type { SqlRequest } from './sql-request.ts'
 
 /**
  * Sends single statements in order in one request, on a stream that ends with it, and settles each with its own result.
- * @param writing limits the requests that may wait for the write lock @throws the error of a request without a response
+ * @param writeLimiter limits the requests that may wait for the write lock @throws the error of a request without a response
  */
 export async function sendStateless(
   http: Http,
   operations: readonly SqlRequest[],
   call: Pick<RequestOptions, 'deadline' | 'signal'>,
-  writing: Limiter = http.writes,
+  writeLimiter: Limiter = http.writes,
 ): Promise<void> {
   const isReadOnly = operations.every((operation) => operation.isReadOnly)
   // later operations see at least what the first one sees
@@ -27,16 +27,16 @@ export async function sendStateless(
     ])
   const options = {
     ...call,
-    limiter: isReadOnly ? http.reads : writing,
+    limiter: isReadOnly ? http.reads : writeLimiter,
     needsIndex: true,
     policy: isReadOnly ? READ : WRITE,
     onRetry: () => {
       for (const operation of operations) operation.isEncoded = false
     },
   }
-  const sent = await http.exchange('/v2/pipeline', encode, options, decodePipeline)
-  if (!sent.isOk) throw isReadOnly ? asNotApplied(sent.error) : sent.error
-  const response = sent.value
+  const result = await http.exchange('/v2/pipeline', encode, options, decodePipeline)
+  if (!result.isOk) throw isReadOnly ? asNotApplied(result.error) : result.error
+  const response = result.value
   const context = { intMode: http.config.intMode, rowids: new InsertedRowids() }
   for (const [at, operation] of operations.entries()) {
     http.replica.record(replicationIndexOf(response, at))

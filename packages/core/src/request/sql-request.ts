@@ -10,9 +10,9 @@ import type { IntMode } from '../codec/value.ts'
 import { needsWriteLock, type QueuedCall, type Results } from './queued-call.ts'
 
 /** The effect of the response on the stream. */
-export interface Settled {
+export interface SettleResult {
   /** Calls to be sent again, because nothing ran. */
-  readonly again?: readonly QueuedCall[]
+  readonly retry?: readonly QueuedCall[]
   /** Control statements that did not run and are still to be sent. */
   readonly prefix?: readonly ControlStatement[]
   /** Whether none of the request was executed. */
@@ -73,42 +73,42 @@ export class SqlRequest {
   encodeSteps(guard: Guard): string[] {
     const steps: string[] = []
     this.#steps = this.calls.map(({ prefix, statements, scope, transactionEnd }) => {
-      const own: number[] = []
+      const callSteps: number[] = []
       // each step depends on the previous one: the server continues a batch whose client has disconnected
       const condition = (): string => {
-        if (own.length > 0) return ifOk(own.at(-1) as number)
+        if (callSteps.length > 0) return ifOk(callSteps.at(-1) as number)
         return scope === 'transaction' ? guard.next(steps) : ''
       }
       for (const { json, kind } of prefix) {
         const begins = kind === 'begin'
-        own.push(addStep(steps, json, begins && scope === 'transaction' ? '' : condition()))
-        if (begins) guard.begun?.(own.at(-1) as number)
+        callSteps.push(addStep(steps, json, begins && scope === 'transaction' ? '' : condition()))
+        if (begins) guard.begun?.(callSteps.at(-1) as number)
       }
-      for (const { json } of statements) own.push(addStep(steps, json, condition()))
+      for (const { json } of statements) callSteps.push(addStep(steps, json, condition()))
       if (scope === 'atomic') {
-        own.push(addStep(steps, COMMIT.json, condition()))
-        addStep(steps, ROLLBACK.json, ifNot(ifOk(own.at(-1) as number)))
+        callSteps.push(addStep(steps, COMMIT.json, condition()))
+        addStep(steps, ROLLBACK.json, ifNot(ifOk(callSteps.at(-1) as number)))
       }
-      if (transactionEnd === 'commit') this.#lossProof = guard.proveLoss(steps, own)
-      return own
+      if (transactionEnd === 'commit') this.#lossProof = guard.proveLoss(steps, callSteps)
+      return callSteps
     })
     this.#length = steps.length
     return steps
   }
 
   /** Settles the calls with their results. @throws ProtocolError if the response does not show what was executed */
-  settle(result: WireStreamResult | undefined, context: SettleContext): Settled {
-    const [call] = this.calls as [QueuedCall]
+  settle(result: WireStreamResult | undefined, context: SettleContext): SettleResult {
+    const [firstCall] = this.calls as [QueuedCall]
     try {
-      if (result?.type === 'error') return this.#rejected(result.error, context)
-      if (call.scope === 'autocommit')
-        settle(call, () => [decode(result?.response.result as WireResult, call, 0, context)])
+      if (result?.type === 'error') return this.#handleError(result.error, context)
+      if (firstCall.scope === 'autocommit')
+        settle(firstCall, () => [decode(result?.response.result as WireResult, firstCall, 0, context)])
       else {
         const batch = decodeBatch(result?.response.result, this.#length)
         this.#checkCommit(batch)
-        for (const [at, own] of this.#steps.entries()) {
-          const each = this.calls[at] as QueuedCall
-          settle(each, () => readSteps(own, each, batch, context))
+        for (const [at, callSteps] of this.#steps.entries()) {
+          const call = this.calls[at] as QueuedCall
+          settle(call, () => readSteps(callSteps, call, batch, context))
         }
       }
       return {}
@@ -122,51 +122,51 @@ export class SqlRequest {
     const [{ scope, transactionEnd }] = this.calls as [QueuedCall]
     const isAtomic = scope === 'atomic'
     if (!isAtomic && transactionEnd !== 'commit') return
-    const own = this.#steps[0] ?? []
-    const commit = own.at(-1) as number
+    const callSteps = this.#steps[0] ?? []
+    const commit = callSteps.at(-1) as number
     const rejected = errors[commit] && new SqlError(errors[commit], COMMIT.sql)
-    if (rejected?.outcome === 'unknown') throw unclearCommit(rejected)
+    if (rejected?.outcome === 'unknown') throw unclearCommitError(rejected)
     // the ROLLBACK of an atomic batch runs unless the COMMIT succeeded
     const proof = isAtomic ? commit + 1 : this.#lossProof
     const isProven = results[proof] !== null || (isAtomic && errors[proof] !== null)
     const isClear =
       results[commit] !== null
-        ? !isProven && own.every((step) => results[step] !== null)
-        : isProven || (!isAtomic && own.some((step) => errors[step] !== null))
-    if (!isClear) throw unclearCommit()
+        ? !isProven && callSteps.every((step) => results[step] !== null)
+        : isProven || (!isAtomic && callSteps.some((step) => errors[step] !== null))
+    if (!isClear) throw unclearCommitError()
   }
 
   /** Handles an error of the whole operation. */
-  #rejected(wireError: WireError, { markLost }: SettleContext): Settled {
+  #handleError(wireError: WireError, { markLost }: SettleContext): SettleResult {
     if (!isWireError(wireError)) throw new ProtocolError('the response has an error without a message')
-    const [call, ...others] = this.calls as [QueuedCall, ...QueuedCall[]]
-    const { statements, prefix, scope } = call
+    const [firstCall, ...others] = this.calls as [QueuedCall, ...QueuedCall[]]
+    const { statements, prefix, scope } = firstCall
     const sql = statements.length === 1 ? statements[0]?.sql : null
     const error = new SqlError(wireError, sql, null, [], this.isReadOnly ? 'not_applied' : undefined)
     // COMMIT is valid SQL: a response that rejects it as a whole does not come from the server
-    if (call.transactionEnd === 'commit') throw unclearCommit(error)
+    if (firstCall.transactionEnd === 'commit') throw unclearCommitError(error)
     // statements that the server's parser rejects have not run
     const ranNothing = /^(SQL|ARGS)_/.test(error.code)
     // Otherwise, as for a response that is too large, the server does not report what ran. All that is certain is that reads
     // changed nothing, and that the control statements before the first call ran, since they have no rows.
-    const isHarmless = ranNothing || (this.isReadOnly && others.every((each) => each.prefix.length === 0))
+    const isHarmless = ranNothing || (this.isReadOnly && others.every((other) => other.prefix.length === 0))
     if (isHarmless && others.length > 0) {
       // one call made the whole request fail: each is sent alone
-      for (const each of this.calls) each.canCoalesce = false
-      if (!ranNothing) call.prefix = []
-      return { again: this.calls, ranNothing }
+      for (const call of this.calls) call.canCoalesce = false
+      if (!ranNothing) firstCall.prefix = []
+      return { retry: this.calls, ranNothing }
     }
     const message = 'the server did not report what was executed'
-    const lost = scope === 'transaction' && !isHarmless && markLost?.('TRANSACTION_LOST', message, error)
-    for (const each of this.calls) each.reject(lost || error)
+    const lossError = scope === 'transaction' && !isHarmless && markLost?.('TRANSACTION_LOST', message, error)
+    for (const call of this.calls) call.reject(lossError || error)
     // COMMIT and ROLLBACK may not have run: later statements would join the batch's transaction
     if (scope === 'atomic' && !ranNothing) markLost?.('STREAM_LOST', message, error)
     return ranNothing && scope === 'transaction' ? { prefix, ranNothing } : {}
   }
 }
 
-const unclearCommit = (cause?: SqlError): ProtocolError =>
-  new ProtocolError('the response does not say whether the COMMIT took effect', cause && { cause })
+const unclearCommitError = (cause?: SqlError): ProtocolError =>
+  new ProtocolError('the response does not show whether the COMMIT took effect', cause && { cause })
 
 function settle(call: QueuedCall, read: () => Results): void {
   try {
@@ -193,18 +193,18 @@ function decode(
 
 /** @throws SqlError with the earlier results, for the first step that failed; the error of a transaction that was lost */
 function readSteps(
-  own: readonly number[],
+  callSteps: readonly number[],
   call: QueuedCall,
   batch: WireBatchResult,
   context: SettleContext,
 ): Results {
   const { prefix, statements, scope, transactionEnd } = call
-  if (context.markLost && scope === 'transaction') checkTransaction(own, call, batch, context.markLost)
+  if (context.markLost && scope === 'transaction') checkTransaction(callSteps, call, batch, context.markLost)
   const isAtomic = scope === 'atomic'
   const isBatch = scope !== 'transaction' || statements.length > 1
   const results: Results = []
-  for (let at = 0; at < own.length; at++) {
-    const step = own[at] as number
+  for (let at = 0; at < callSteps.length; at++) {
+    const step = callSteps[at] as number
     const index = at - prefix.length
     const statement = statements[index]
     const error = batch.step_errors[step]
@@ -224,13 +224,13 @@ function readSteps(
 
 /** @throws the error of the transaction if it was lost; SqlError if it was not begun */
 function checkTransaction(
-  own: readonly number[],
+  callSteps: readonly number[],
   { prefix }: QueuedCall,
   batch: WireBatchResult,
   markLost: MarkLost,
 ): void {
   for (let at = 0; at <= prefix.length; at++) {
-    const step = own[at] as number
+    const step = callSteps[at] as number
     const rejected = batch.step_errors[step]
     if (rejected) {
       const sql = prefix[at]?.sql

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { partsOf, splitStatements } from './script.ts'
+import { splitIntoParts, splitStatements } from './script.ts'
 
 const textsOf = (script: string): string[] => splitStatements(script).map(({ sql }) => sql)
 
@@ -101,8 +101,8 @@ describe('splitStatements', () => {
     ['comment', (text) => `/*${text}*/ 1`],
     ['comment of lines', (text) => `1 --${text}\n`],
     ['word', (text) => text],
-  ])('a long %s', (_, write) => {
-    const sql = `select ${write('a'.repeat(10_000_000))}`
+  ])('a long %s', (_, quote) => {
+    const sql = `select ${quote('a'.repeat(10_000_000))}`
     expect(textsOf(`${sql}; select 2`).map(({ length }) => length)).toEqual([sql.trimEnd().length, 8])
   })
 
@@ -113,9 +113,9 @@ describe('splitStatements', () => {
   })
 })
 
-describe('partsOf', () => {
+describe('splitIntoParts', () => {
   const shape = (script: string) =>
-    partsOf(splitStatements(script)).map(({ transaction, statements, offset }) => [
+    splitIntoParts(splitStatements(script)).map(({ transaction, statements, offset }) => [
       transaction?.end ?? null,
       statements.map(({ sql }) => sql).join(),
       offset,

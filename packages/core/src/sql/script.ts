@@ -25,7 +25,7 @@ const TOKEN = /* @__PURE__ */ (() =>
     'gy',
   ))()
 
-/** More characters than `EXPLAIN QUERY PLAN CREATE TEMPORARY TRIGGER` has. */
+/** Longer than `EXPLAIN QUERY PLAN CREATE TEMPORARY TRIGGER`. */
 const HEAD_LENGTH = 50
 const TRIGGER = /^(?:EXPLAIN (?:QUERY PLAN )?)?CREATE (?:TEMP |TEMPORARY )?TRIGGER\b/
 
@@ -42,10 +42,10 @@ export function splitStatements(script: string): ScriptStatement[] {
 export function* scanStatements(
   script: string,
 ): Generator<{ readonly statement: ScriptStatement; readonly end: number }, void, undefined> {
-  let begun: { index: number; line: number; column: number } | null = null
+  let start: { index: number; line: number; column: number } | null = null
   /** The first words, which identify a trigger, and the last two tokens, which end its body. */
   let head = ''
-  let last: [string, string] = ['', '']
+  let lastTokens: [string, string] = ['', '']
   let line = 1
   let lineStart = 0
   for (const { index, groups, 0: text } of script.matchAll(TOKEN)) {
@@ -55,20 +55,20 @@ export function* scanStatements(
       lineStart = index + text.lastIndexOf('\n') + 1
     }
     if (groups?.['blank'] !== undefined) continue
-    if (groups?.['open'] !== undefined) throw notEnded(position, text === '/*' ? 'comment' : 'quote')
-    const isInBody = TRIGGER.test(head) && last.join(' ') !== '; END'
+    if (groups?.['open'] !== undefined) throw unterminatedError(position, text === '/*' ? 'comment' : 'quote')
+    const isInBody = TRIGGER.test(head) && lastTokens.join(' ') !== '; END'
     if (groups?.['end'] !== undefined && !isInBody) {
-      if (begun) yield { statement: statementOf(script, begun, index), end: index + 1 }
-      begun = null
+      if (start) yield { statement: statementOf(script, start, index), end: index + 1 }
+      start = null
       head = ''
     } else {
-      begun ??= { index, ...position }
+      start ??= { index, ...position }
       if (head.length < HEAD_LENGTH) head += `${text.toUpperCase()} `
     }
-    last = [last[1], text.toUpperCase()]
+    lastTokens = [lastTokens[1], text.toUpperCase()]
   }
-  if (begun && TRIGGER.test(head) && last[1] !== 'END') throw notEnded(begun, 'trigger')
-  if (begun) yield { statement: statementOf(script, begun, script.length), end: script.length }
+  if (start && TRIGGER.test(head) && lastTokens[1] !== 'END') throw unterminatedError(start, 'trigger')
+  if (start) yield { statement: statementOf(script, start, script.length), end: script.length }
 }
 
 function statementOf(
@@ -79,13 +79,13 @@ function statementOf(
   return { sql: script.slice(index, end).trimEnd(), line, column }
 }
 
-function notEnded({ line, column }: { line: number; column: number }, what: string): SyntaxError {
-  return new SyntaxError(`line ${line}, column ${column}: unterminated ${what}`)
+function unterminatedError({ line, column }: { line: number; column: number }, kind: string): SyntaxError {
+  return new SyntaxError(`line ${line}, column ${column}: unterminated ${kind}`)
 }
 
 /** Consecutive statements of a script that belong together. */
 export interface ScriptPart {
-  /** BEGIN and the end of a transaction; null for statements that take effect individually. */
+  /** BEGIN and the end of a transaction; null for statements that are committed individually. */
   readonly transaction: { readonly begin: ScriptStatement; readonly end: 'commit' | 'rollback' } | null
   readonly statements: readonly ScriptStatement[]
   /** Number of its first statement in the script. */
@@ -93,33 +93,33 @@ export interface ScriptPart {
 }
 
 /** Divides a script into transactions and other statements. @throws SyntaxError if BEGIN and its end do not match */
-export function partsOf(statements: readonly ScriptStatement[]): ScriptPart[] {
+export function splitIntoParts(statements: readonly ScriptStatement[]): ScriptPart[] {
   const parts: ScriptPart[] = []
-  let open: ScriptStatement | null = null
+  let openBegin: ScriptStatement | null = null
   let from = 0
   const cut = (to: number, transaction: ScriptPart['transaction']): void => {
     if (to > from || transaction)
       parts.push({ transaction, statements: statements.slice(from, to), offset: from })
     from = to + 1
   }
-  const reject = ({ line, column }: ScriptStatement, what: string): never => {
-    throw new SyntaxError(`line ${line}, column ${column}: ${what}`)
+  const reject = ({ line, column }: ScriptStatement, message: string): never => {
+    throw new SyntaxError(`line ${line}, column ${column}: ${message}`)
   }
   for (const [at, statement] of statements.entries()) {
     const kind = statementKind(statement.sql)
     if (!isControl(kind)) {
       // SQLite would begin a transaction that never ends
-      if (!open && (kind === 'savepoint' || kind === 'release'))
+      if (!openBegin && (kind === 'savepoint' || kind === 'release'))
         reject(statement, 'a savepoint outside a transaction: put BEGIN and COMMIT around it')
       continue
     }
-    if ((kind === 'begin') !== (open === null))
-      reject(statement, open ? 'a transaction is already open' : 'no transaction is open')
+    if ((kind === 'begin') !== (openBegin === null))
+      reject(statement, openBegin ? 'a transaction is already open' : 'no transaction is open')
     checkControl(statement.sql, `line ${statement.line}, column ${statement.column}: `)
-    cut(at, open && kind !== 'begin' ? { begin: open, end: kind } : null)
-    open = kind === 'begin' ? statement : null
+    cut(at, openBegin && kind !== 'begin' ? { begin: openBegin, end: kind } : null)
+    openBegin = kind === 'begin' ? statement : null
   }
-  if (open) reject(open, 'the transaction is never committed')
+  if (openBegin) reject(openBegin, 'the transaction is never committed')
   cut(statements.length, null)
   return parts
 }

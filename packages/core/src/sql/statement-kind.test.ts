@@ -79,8 +79,8 @@ test.each([
   ["attach 'a' as b", false],
   ['create temp table t (a)', false],
   ['', false],
-])('%j can share its connection with other statements: %j', (sql, may) => {
-  expect(canShareConnection(statementKind(sql))).toBe(may)
+])('%j can share its connection with other statements: %j', (sql, canShare) => {
+  expect(canShareConnection(statementKind(sql))).toBe(canShare)
 })
 
 test('the verb is the first word after white space and comments, in lower case', () => {

@@ -68,11 +68,11 @@ export const isControl = (kind: StatementKind): kind is 'begin' | 'commit' | 'ro
 export function checkControl(sql: string, place = ''): void {
   const gap = `(?:${BLANK})+`
   // made here, so that bundles without this function omit it; SQLite allows a name after TRANSACTION
-  const whole = new RegExp(
+  const pattern = new RegExp(
     `${START}(?:begin(?:${gap}(?:deferred|immediate|exclusive|readonly|concurrent))?|commit|end|rollback)(?:${gap}transaction(?:${gap}(?!transaction)(["']?)\\w+\\1)?)?(?:;|${BLANK})*$`,
     'i',
   )
-  if (!whole.test(sql)) throw new SyntaxError(`${place}unexpected text after ${verbOf(sql).toUpperCase()}`)
+  if (!pattern.test(sql)) throw new SyntaxError(`${place}unexpected text after ${verbOf(sql).toUpperCase()}`)
 }
 
 /**

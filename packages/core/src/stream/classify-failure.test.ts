@@ -15,19 +15,19 @@ const malformed = new ProtocolError('no JSON')
 const callerAbort = new Error('aborted by the caller')
 const lost = new StreamError('TRANSACTION_LOST', 'lost')
 
-const request = (error: unknown, more: Partial<FailedRequest> = {}): FailedRequest => ({
+const request = (error: unknown, overrides: Partial<FailedRequest> = {}): FailedRequest => ({
   error,
   durationMs: 10,
   continuesStream: true,
   inTransaction: true,
   commits: false,
-  ...more,
+  ...overrides,
 })
-const call = (more: Partial<FailedCall> = {}): FailedCall => ({
+const call = (overrides: Partial<FailedCall> = {}): FailedCall => ({
   scope: 'transaction',
   isReadOnly: false,
   options: {},
-  ...more,
+  ...overrides,
 })
 const commit = { transactionEnd: 'commit' } as const
 const aborted = { options: { signal: AbortSignal.abort(callerAbort) } }
@@ -59,18 +59,18 @@ test.each([
   ['a COMMIT and a connection reset', connectionReset, { commits: true }, 'STREAM_CLOSED', false],
   ['a COMMIT that was never sent', connectionRefused, { commits: true }, 'TRANSACTION_LOST', false],
   ['an abort with null', null, {}, 'TRANSACTION_LOST', false],
-] as const)('the stream after %s', (_, error, more, code, isUnknownStream) => {
-  expect(classifyFailure(request(error, more))).toMatchObject({ code, isUnknownStream })
+] as const)('the stream after %s', (_, error, overrides, code, isUnknownStream) => {
+  expect(classifyFailure(request(error, overrides))).toMatchObject({ code, isUnknownStream })
 })
 
 describe('the error of', () => {
   const errorOf = (
     error: unknown,
-    given: Partial<FailedCall>,
-    more: Partial<FailedRequest> = {},
+    callFields: Partial<FailedCall>,
+    overrides: Partial<FailedRequest> = {},
   ): unknown => {
-    const failed = request(error, { commits: given.transactionEnd === 'commit', ...more })
-    return callError(call(given), failed, classifyFailure(failed), lost)
+    const failedRequest = request(error, { commits: callFields.transactionEnd === 'commit', ...overrides })
+    return callError(call(callFields), failedRequest, classifyFailure(failedRequest), lost)
   }
 
   test.each([
@@ -102,8 +102,8 @@ describe('the error of', () => {
       { scope: 'atomic' },
       connectionReset,
     ],
-  ] as const)('%s', (_, error, given, expected) => {
-    expect(errorOf(error, given)).toBe(expected)
+  ] as const)('%s', (_, error, callFields, expected) => {
+    expect(errorOf(error, callFields)).toBe(expected)
   })
 
   test.each([
@@ -115,8 +115,8 @@ describe('the error of', () => {
     ['a batch outside a transaction', { scope: 'atomic' }, invalidBaton],
   ] as const)(
     '%s has an unknown outcome after a 4xx status, because a first copy may have arrived',
-    (_, given, error) => {
-      const reason = errorOf(error, given) as DatabaseError
+    (_, callFields, error) => {
+      const reason = errorOf(error, callFields) as DatabaseError
       expect(reason).toBeInstanceOf(HttpError)
       expect(reason).toMatchObject({ outcome: 'unknown', status: error.status, message: error.message })
     },

@@ -63,11 +63,11 @@ export function callError(
   // aborted by its own signal
   if (signal?.aborted && error === signal.reason) return error
   if (call.isReadOnly && failure.isUnknownStream) return streamError
-  // without a COMMIT, no change is kept, whatever the request did
+  // without a COMMIT no change is kept, regardless of what the request did
   const isNotApplied = failure.notExecuted || (call.scope === 'transaction' && !commits)
   if (isNotApplied) {
-    const isKnown = error instanceof DatabaseError && error.outcome === 'not_applied'
-    return isKnown && !failure.isUnknownStream ? error : streamError
+    const provesNotApplied = error instanceof DatabaseError && error.outcome === 'not_applied'
+    return provesNotApplied && !failure.isUnknownStream ? error : streamError
   }
   if (call.isReadOnly) return asNotApplied(error)
   // a proxy may have sent it twice, and the second copy was rejected

@@ -1,5 +1,5 @@
 import { HttpError, SqlError } from '../base/errors.ts'
-import { errorTextOf } from '../http/response-body.ts'
+import { readErrorText } from '../http/response-body.ts'
 import type { Exchange, TransportBody, TransportHead } from '../transport/transport.ts'
 
 export type Line = IteratorResult<string, void>
@@ -20,14 +20,14 @@ export interface CursorExchange extends Exchange<Opening> {
 
 /** Reads the first lines of a response. */
 export function openCursor(exchange: Exchange<TransportBody>): CursorExchange {
-  const begin = async ({ parts, ...head }: TransportBody): Promise<Opening> => {
-    if (head.status !== 200) return { ...head, lines: null, first: [], text: await errorTextOf(parts) }
-    const lines = linesOf(parts)
+  const readOpening = async ({ parts, ...head }: TransportBody): Promise<Opening> => {
+    if (head.status !== 200) return { ...head, lines: null, first: [], text: await readErrorText(parts) }
+    const lines = readLines(parts)
     return { ...head, lines, first: [await lines.next()], text: '' }
   }
-  const head = exchange.response.then(begin)
-  const response = head.then(async (begun) =>
-    begun.lines ? { ...begun, first: [...begun.first, await begun.lines.next()] } : begun,
+  const head = exchange.response.then(readOpening)
+  const response = head.then(async (opening) =>
+    opening.lines ? { ...opening, first: [...opening.first, await opening.lines.next()] } : opening,
   )
   return {
     head,
@@ -53,18 +53,18 @@ export function rejectionError(
   return new HttpError(status, url, text, retryAfter)
 }
 
-async function* linesOf(parts: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
+async function* readLines(parts: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder()
   // a row may arrive in many parts; each part is searched only once
-  let begun: string[] = []
+  let partialLine: string[] = []
   for await (const part of parts) {
     const [first = '', ...lines] = decoder.decode(part, { stream: true }).split('\n')
-    begun.push(first)
+    partialLine.push(first)
     if (lines.length === 0) continue
-    yield begun.join('')
-    begun = [lines.pop() as string]
+    yield partialLine.join('')
+    partialLine = [lines.pop() as string]
     yield* lines
   }
-  const rest = begun.join('')
-  if (rest !== '') yield rest
+  const lastLine = partialLine.join('')
+  if (lastLine !== '') yield lastLine
 }

@@ -14,7 +14,7 @@ import { CLOSE, decodePipeline, pipelineBody } from '../codec/pipeline.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import { V2Guard } from '../codec/v2-guard.ts'
 import { type Http } from '../http/http.ts'
-import { notSent, type RequestOptions, type Sent } from '../http/message.ts'
+import { notSent, type RequestOptions, type SendResult } from '../http/message.ts'
 import { READ } from '../http/policies.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
 import type { Sending, SendingStream, StreamResults } from './sending.ts'
@@ -38,32 +38,32 @@ const LAYOUT: Guard = {
 }
 
 /** Streams on which a statement failed and may have ended the transaction. */
-const unproven = new WeakSet<SendingStream>()
+const unprovenStreams = new WeakSet<SendingStream>()
 /** When BEGIN was sent on a stream. */
-const begunAt = new WeakMap<SendingStream, number>()
+const beginTimes = new WeakMap<SendingStream, number>()
 /** Streams whose transaction was lost. */
-const lost = new WeakSet<SendingStream>()
+const lostStreams = new WeakSet<SendingStream>()
 
 /** Detects whether the server rejects every batch, but supports `execute`. @returns the failure of a request; otherwise null */
 async function detect(
   http: Http,
   options: Pick<RequestOptions, 'deadline' | 'signal'>,
-): Promise<Sent<never> | null> {
-  const probe = (operation: string): Promise<Sent<StreamResults>> =>
+): Promise<SendResult<never> | null> {
+  const probe = (operation: string): Promise<SendResult<StreamResults>> =>
     http.exchange(
       '/v2/pipeline',
       () => pipelineBody([operation, CLOSE]),
       { ...options, limiter: null, policy: READ },
       (text) => decodePipeline(text).results,
     )
-  const isRejected = (sent: Sent<StreamResults>): boolean =>
-    !sent.isOk && sent.error instanceof HttpError && sent.error.status === 400
+  const isRejected = (response: SendResult<StreamResults>): boolean =>
+    !response.isOk && response.error instanceof HttpError && response.error.status === 400
   const batch = await probe(`{"type":"batch","batch":{"steps":[{"stmt":${PROBE.json}}]}}`)
   if (batch.isOk && batch.value[0]?.type === 'ok' && batch.value[0].response?.type === 'batch')
     http.isExecuteOnly = false
   if (!isRejected(batch)) return batch.isOk ? null : notSent(batch.error)
-  const executed = await probe(`{"type":"execute","stmt":${PROBE.json}}`)
-  if (!executed.isOk) return isRejected(executed) ? null : notSent(executed.error)
+  const execute = await probe(`{"type":"execute","stmt":${PROBE.json}}`)
+  if (!execute.isOk) return isRejected(execute) ? null : notSent(execute.error)
   http.isExecuteOnly = true
   // the statements are sent to `/v2`, where this was detected
   http.V2Guard = V2Guard
@@ -72,19 +72,19 @@ async function detect(
 
 /**
  * Sends a request as single statements and returns the response that the server would have sent to its batch.
- * @param rejected the response to the batch; null if the server is known not to support batches
+ * @param batchResponse the response to the batch; null if the server is known not to support batches
  */
 export async function sendExecutes(
   stream: SendingStream,
   sending: Sending,
-  rejected: Sent<StreamResults> | null,
-): Promise<Sent<StreamResults>> {
+  batchResponse: SendResult<StreamResults> | null,
+): Promise<SendResult<StreamResults>> {
   const { http, baton } = stream
   const { deadline, request, signal } = sending
-  if (rejected && !http.isExecuteOnly) {
-    const failed = await detect(http, { deadline, signal })
+  if (batchResponse && !http.isExecuteOnly) {
+    const failure = await detect(http, { deadline, signal })
     // if this is not proven, the server rejected the baton
-    if (failed || !http.isExecuteOnly) return (baton === null && failed) || rejected
+    if (failure || !http.isExecuteOnly) return (baton === null && failure) || batchResponse
   }
   const execution = new Execution(stream, sending)
   for (const [at, call] of request.calls.entries()) {
@@ -100,8 +100,8 @@ class Execution {
   readonly #sending: Sending
   readonly #results: (WireResult | null)[]
   readonly #errors: (WireError | null)[]
-  /** The first step of the call. */
-  #at = 0
+  /** The first step of the next call. */
+  #nextStep = 0
   #isFirst = true
   #isLost = false
 
@@ -117,38 +117,38 @@ class Execution {
   }
 
   /** Executes a call; does nothing once the transaction is lost. @returns the failure of a request; otherwise null */
-  async run(call: QueuedCall, close: boolean): Promise<Sent<StreamResults> | null> {
+  async run(call: QueuedCall, close: boolean): Promise<SendResult<StreamResults> | null> {
     const { prefix, scope, statements, transactionEnd } = call
     const commands = [...prefix, ...statements]
-    const at = this.#at
-    this.#at += commands.length + (scope === 'atomic' ? 2 : transactionEnd === 'commit' ? 1 : 0)
-    if (scope === 'chain') return await this.#each(commands, at, close, call)
-    if (scope === 'atomic') return await this.#atomic(call, commands, at, close)
+    const at = this.#nextStep
+    this.#nextStep += commands.length + (scope === 'atomic' ? 2 : transactionEnd === 'commit' ? 1 : 0)
+    if (scope === 'chain') return await this.#executeEach(commands, at, close, call)
+    if (scope === 'atomic') return await this.#executeAtomic(call, commands, at, close)
     if (prefix.some(({ kind }) => kind === 'begin')) {
-      // nothing is known about the new transaction
-      unproven.delete(this.#stream)
-      lost.delete(this.#stream)
+      // they describe the previous transaction
+      unprovenStreams.delete(this.#stream)
+      lostStreams.delete(this.#stream)
     }
-    this.#isLost ||= lost.has(this.#stream)
-    const failure = this.#isLost ? null : await this.#prove()
+    this.#isLost ||= lostStreams.has(this.#stream)
+    const failure = this.#isLost ? null : await this.#proveTransaction()
     if (failure || (this.#isLost && transactionEnd !== 'commit')) return failure
-    if (transactionEnd !== 'commit') return await this.#group(call, commands, at, close)
+    if (transactionEnd !== 'commit') return await this.#executeGroup(call, commands, at, close)
     return await this.#commit(call, at, close)
   }
 
-  async #commit(call: QueuedCall, at: number, close: boolean): Promise<Sent<StreamResults> | null> {
+  async #commit(call: QueuedCall, at: number, close: boolean): Promise<SendResult<StreamResults> | null> {
     const { prefix } = call
     const commit = at + prefix.length
-    const failed =
+    const failure =
       this.#isLost || prefix.length === 0
         ? null
-        : await this.#group({ ...call, statements: [] }, prefix, at, false)
+        : await this.#executeGroup({ ...call, statements: [] }, prefix, at, false)
     // proves why the COMMIT was skipped
     if (this.#isLost) this.#results[commit + 1] = NO_ROWS
-    if (failed || this.#isLost || this.#hasFailed(at, prefix.length)) return failed
-    const sent = await this.#send([COMMIT.json], close)
-    if (!sent.isOk) return sent
-    this.#record(commit, sent.value[0])
+    if (failure || this.#isLost || this.#hasFailed(at, prefix.length)) return failure
+    const response = await this.#send([COMMIT.json], close)
+    if (!response.isOk) return response
+    this.#record(commit, response.value[0])
     if (NO_TRANSACTION.test(this.#errors[commit]?.message ?? '')) {
       this.#errors[commit] = null
       this.#results[commit + 1] = NO_ROWS
@@ -157,20 +157,20 @@ class Execution {
   }
 
   /** Executes statements one by one, until one fails; those of a chain are kept. */
-  async #each(
+  async #executeEach(
     commands: readonly EncodedStatement[],
     at: number,
     close: boolean,
     chain?: QueuedCall,
-  ): Promise<Sent<StreamResults> | null> {
+  ): Promise<SendResult<StreamResults> | null> {
     for (const [index, { json, sql }] of commands.entries()) {
-      const sent = await this.#send([json], close && index === commands.length - 1)
-      if (!sent.isOk) return sent
-      this.#record(at + index, sent.value[0])
-      const rejected = this.#errors[at + index]
-      if (!rejected) continue
-      unproven.add(this.#stream)
-      const error = new SqlError(rejected, sql)
+      const response = await this.#send([json], close && index === commands.length - 1)
+      if (!response.isOk) return response
+      this.#record(at + index, response.value[0])
+      const wireError = this.#errors[at + index]
+      if (!wireError) continue
+      unprovenStreams.add(this.#stream)
+      const error = new SqlError(wireError, sql)
       // An error that is not the database's may come from a proxy: the statement may have run, although its index would imply that
       // it has not.
       if (error.outcome === 'unknown' && error.constraint === null) chain?.reject(error)
@@ -179,21 +179,21 @@ class Execution {
     return null
   }
 
-  /** Executes a transaction, whose COMMIT is sent when the results of its statements are known. */
-  async #atomic(
+  /** Executes a transaction. Its COMMIT is sent after the results of its statements have arrived. */
+  async #executeAtomic(
     call: QueuedCall,
     commands: readonly EncodedStatement[],
     at: number,
     close: boolean,
-  ): Promise<Sent<StreamResults> | null> {
-    const failure = await this.#group(call, commands, at, false)
+  ): Promise<SendResult<StreamResults> | null> {
+    const failure = await this.#executeGroup(call, commands, at, false)
     if (failure) return failure
     const commit = at + commands.length
-    const isDone = !this.#isLost && !this.#hasFailed(at, commands.length)
-    if (isDone) {
-      const sent = await this.#send([COMMIT.json], close)
-      if (!sent.isOk) return sent
-      this.#record(commit, sent.value[0])
+    const hasSucceeded = !this.#isLost && !this.#hasFailed(at, commands.length)
+    if (hasSucceeded) {
+      const response = await this.#send([COMMIT.json], close)
+      if (!response.isOk) return response
+      this.#record(commit, response.value[0])
       if (this.#results[commit]) return null
     }
     if (close) {
@@ -201,9 +201,9 @@ class Execution {
       this.#results[commit + 1] = NO_ROWS
       return null
     }
-    const sent = await this.#send([ROLLBACK.json], close)
-    if (!sent.isOk) return sent
-    this.#record(commit + 1, sent.value[0])
+    const response = await this.#send([ROLLBACK.json], close)
+    if (!response.isOk) return response
+    this.#record(commit + 1, response.value[0])
     return null
   }
 
@@ -211,17 +211,17 @@ class Execution {
    * Executes statements in one request, each after a BEGIN that must fail. Once the server could take the lock away between a
    * BEGIN and its statement, they are sent one by one: the first statement after a loss is not executed.
    */
-  async #group(
+  async #executeGroup(
     call: QueuedCall,
     commands: readonly EncodedStatement[],
     at: number,
     close: boolean,
-  ): Promise<Sent<StreamResults> | null> {
+  ): Promise<SendResult<StreamResults> | null> {
     const { prefix, scope, statements } = call
     const now = this.#stream.http.clock.now()
-    if (prefix.some(({ kind }) => kind === 'begin')) begunAt.set(this.#stream, now)
-    if (now - (begunAt.get(this.#stream) ?? 0) > TRANSACTION_WINDOW_MS / 2)
-      return await this.#each(commands, at, close)
+    if (prefix.some(({ kind }) => kind === 'begin')) beginTimes.set(this.#stream, now)
+    if (now - (beginTimes.get(this.#stream) ?? 0) > TRANSACTION_WINDOW_MS / 2)
+      return await this.#executeEach(commands, at, close)
     const savesBatch = scope === 'transaction' && statements.length > 1
     /** The step of each operation; `test` for a BEGIN that must fail. */
     const steps: (number | 'test' | 'savepoint')[] = []
@@ -240,11 +240,11 @@ class Execution {
       if (savesBatch && index === prefix.length) add(BATCH_SAVEPOINT.json, 'savepoint')
       add(json, at + index)
     }
-    const sent = await this.#send(operations, close)
-    if (!sent.isOk) return sent
+    const response = await this.#send(operations, close)
+    if (!response.isOk) return response
     let hasFailed = false
     for (const [index, step] of steps.entries()) {
-      const result = sent.value[index]
+      const result = response.value[index]
       if (step === 'test') {
         if (provesTransaction(result)) continue
         this.#isLost = true
@@ -261,38 +261,41 @@ class Execution {
       }
     }
     if (scope !== 'transaction') return null
-    if (this.#isLost) lost.add(this.#stream)
+    if (this.#isLost) lostStreams.add(this.#stream)
     else if (hasFailed) {
-      unproven.add(this.#stream)
+      unprovenStreams.add(this.#stream)
       if (savesBatch) return await this.#redo(statements, at + prefix.length)
     }
     return null
   }
 
   /** Undoes a batch, and re-executes the statements before the one that failed. */
-  async #redo(statements: readonly EncodedStatement[], at: number): Promise<Sent<StreamResults> | null> {
-    const sent = await this.#send([UNDO_BATCH.json], false)
-    if (!sent.isOk) return sent
-    if (sent.value[0]?.type !== 'ok') {
-      lost.add(this.#stream)
+  async #redo(
+    statements: readonly EncodedStatement[],
+    at: number,
+  ): Promise<SendResult<StreamResults> | null> {
+    const response = await this.#send([UNDO_BATCH.json], false)
+    if (!response.isOk) return response
+    if (response.value[0]?.type !== 'ok') {
+      lostStreams.add(this.#stream)
       return null
     }
-    const executed = statements.filter((_, index) => this.#results[at + index])
-    const failure = await this.#each(executed, at, false)
-    // the results do not describe the transaction
-    if (failure || this.#errors.slice(at, at + executed.length).some((error) => error !== null))
-      lost.add(this.#stream)
+    const repeated = statements.filter((_, index) => this.#results[at + index])
+    const failure = await this.#executeEach(repeated, at, false)
+    // the recorded results no longer match the transaction
+    if (failure || this.#errors.slice(at, at + repeated.length).some((error) => error !== null))
+      lostStreams.add(this.#stream)
     return failure
   }
 
   /** Proves that the transaction exists, if a statement that failed may have ended it. */
-  async #prove(): Promise<Sent<StreamResults> | null> {
-    if (!unproven.has(this.#stream)) return null
-    const sent = await this.#send([TEST_BEGIN.json], false)
-    if (!sent.isOk) return sent
-    unproven.delete(this.#stream)
-    this.#isLost = !provesTransaction(sent.value[0])
-    if (this.#isLost) lost.add(this.#stream)
+  async #proveTransaction(): Promise<SendResult<StreamResults> | null> {
+    if (!unprovenStreams.has(this.#stream)) return null
+    const response = await this.#send([TEST_BEGIN.json], false)
+    if (!response.isOk) return response
+    unprovenStreams.delete(this.#stream)
+    this.#isLost = !provesTransaction(response.value[0])
+    if (this.#isLost) lostStreams.add(this.#stream)
     return null
   }
 
@@ -305,28 +308,28 @@ class Execution {
     else this.#results[step] = result?.response.result as WireResult
   }
 
-  async #send(statements: readonly string[], close: boolean): Promise<Sent<StreamResults>> {
+  async #send(statements: readonly string[], close: boolean): Promise<SendResult<StreamResults>> {
     const isFirst = this.#isFirst
     this.#isFirst = false
     // a new stream would not be in the transaction
-    if (!isFirst && this.#stream.baton === null) return invalid('no baton in the middle of a stream')
+    if (!isFirst && this.#stream.baton === null) return invalidResponse('no baton in the middle of a stream')
     const encode = (index: string | null): string[] =>
       statements.map((json, at) => `{"type":"execute","stmt":${withIndex(json, at === 0 ? index : null)}}`)
-    const sent = await this.#stream.post({ ...this.#sending, close }, encode)
+    const response = await this.#stream.post({ ...this.#sending, close }, encode)
     // it must not be retried as a whole: an earlier part of it was executed
-    if (!sent.isOk) {
-      if (isFirst) return sent
+    if (!response.isOk) {
+      if (isFirst) return response
       // a proxy may have sent it twice, and the second copy was rejected
-      if (sent.error instanceof HttpError) withOutcome(sent.error, 'unknown')
-      return { ...sent, isSent: true }
+      if (response.error instanceof HttpError) withOutcome(response.error, 'unknown')
+      return { ...response, isSent: true }
     }
     const isComplete =
-      sent.value.length >= statements.length && sent.value.slice(0, statements.length).every(isResult)
-    return isComplete ? sent : invalid('the response omits a result')
+      response.value.length >= statements.length && response.value.slice(0, statements.length).every(isResult)
+    return isComplete ? response : invalidResponse('the response omits a result')
   }
 }
 
-const invalid = (message: string): Sent<never> => ({
+const invalidResponse = (message: string): SendResult<never> => ({
   isOk: false,
   isSent: true,
   error: new ProtocolError(message),

@@ -9,13 +9,13 @@ const SAVEPOINT = savepointStatement('a')
 const cursor = {} as QueuedCall['cursor']
 
 /** A write in a transaction, unless overridden. */
-const call = (given: Partial<QueuedCall> = {}): QueuedCall =>
+const call = (overrides: Partial<QueuedCall> = {}): QueuedCall =>
   ({
     statements: [encodeStatement('insert into t values (1)')],
     scope: 'transaction',
     prefix: [],
     isReadOnly: false,
-    ...given,
+    ...overrides,
   }) as QueuedCall
 const commit = { statements: [COMMIT], transactionEnd: 'commit' } as const
 const rollback = { statements: [ROLLBACK], transactionEnd: 'rollback' } as const

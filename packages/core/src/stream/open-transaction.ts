@@ -27,7 +27,7 @@ export class OpenTransaction {
   #idleSince = 0
   #isWarned = false
   /** Errors of statements whose outcome is unknown. */
-  readonly #unclear: unknown[] = []
+  readonly #unknownFailures: unknown[] = []
   /**
    * Cancels the timer; null when none is set. One timer outlives several requests: setting one for each statement would cost more
    * than encoding the statement.
@@ -61,7 +61,7 @@ export class OpenTransaction {
 
   /** Keeps the error of a statement with unknown outcome until the transaction ends. */
   addFailure(error: unknown): void {
-    if (error instanceof DatabaseError && error.outcome === 'unknown') this.#unclear.push(error)
+    if (error instanceof DatabaseError && error.outcome === 'unknown') this.#unknownFailures.push(error)
   }
 
   /** Ends it on the client's side. */
@@ -69,11 +69,15 @@ export class OpenTransaction {
     this.stopTimer()
     // no timer is set after this
     this.#lockedSince = null
-    if (type === 'transaction:rollback') for (const each of this.#unclear) withOutcome(each, 'not_applied')
+    if (type === 'transaction:rollback')
+      for (const failure of this.#unknownFailures) withOutcome(failure, 'not_applied')
     this.#http.events.emit({ type, id: this.id, ...(error && { error }) } as ClientEvent)
   }
 
-  /** Called whenever the stream becomes idle. A statement that follows at once is sent before the timer fires, however late it is. */
+  /**
+   * Called whenever the stream becomes idle. A statement that follows at once is sent before the timer fires, even if the timer is
+   * overdue.
+   */
   startTimer(): void {
     this.#idleSince = this.#http.clock.now()
     this.#setTimer()
@@ -83,7 +87,7 @@ export class OpenTransaction {
     const since = this.#lockedSince
     if (since === null || this.#cancelTimer) return
     const { transactionTimeoutMs } = this.#http.config
-    // until then no other writer takes over the write lock
+    // no other writer can take over the write lock during this time
     const windowMs = Math.min(transactionTimeoutMs, TRANSACTION_WINDOW_MS)
     if (!this.#isWarned) this.#wakeAt(since + windowMs * EXPIRING_AT, () => this.#warn(since + windowMs))
     else if (transactionTimeoutMs !== Infinity)

@@ -1,7 +1,7 @@
 import { ROLLBACK } from '../codec/control.ts'
 import type { CallOptions } from '../options.ts'
 import type { ServerStream } from './server-stream.ts'
-import { rolledBack } from './statement-queue.ts'
+import { rolledBackError } from './statement-queue.ts'
 
 /**
  * Rolls back the transaction of a stream. Does not reject if the transaction no longer exists. Not a method, so that bundles
@@ -21,7 +21,7 @@ export async function rollback(stream: ServerStream, options: CallOptions = {}):
   }
   // closing rolls back
   if (!transaction || transaction !== control.current || !stream.isOpen) return
-  stream.queue.stopCursors(rolledBack)
+  stream.queue.stopCursors(rolledBackError)
   try {
     await control.end(ROLLBACK, options)
   } catch (error) {

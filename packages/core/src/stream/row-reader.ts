@@ -3,7 +3,7 @@ import type { WireColumn, WireError, WireValue } from '../base/wire.ts'
 import { V3_GUARD } from '../codec/batch.ts'
 import { type ArrayRow, type ObjectRow, rowDecoder } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
-import { type Http, UNUSUAL_ERROR, urlOf, valueOf } from '../http/http.ts'
+import { type Http, UNUSUAL_ERROR, unwrap, urlOf } from '../http/http.ts'
 import { openObservedBody } from '../http/observed-body.ts'
 import type { StatementOptions } from '../options.ts'
 import { areReadOnly, type Cursor, type QueuedCall } from '../request/queued-call.ts'
@@ -59,9 +59,9 @@ export class RowReader implements Cursor {
   readonly #inTransaction: boolean
   readonly #request: SqlRequest
   /** Aborted when no more rows are wanted: the handle that reads them has ended, and the stream can continue. */
-  readonly #stopped = new AbortController()
-  /** Aborted too if the stream ends. */
-  readonly #ended = new AbortController()
+  readonly #stopController = new AbortController()
+  /** Aborted if the stream ends too. */
+  readonly #endController = new AbortController()
   /** Whether the request was sent. */
   #isSent = false
   /** The error that ended the cursor, and the one that the loop throws for it. */
@@ -71,10 +71,10 @@ export class RowReader implements Cursor {
   #exchange: CursorExchange | null = null
   #lines: Lines | null = null
   /** The pending line; it is kept when its wait is aborted. */
-  #pending: Promise<Line> | null = null
-  #finished: Promise<void> | null = null
+  #pendingLine: Promise<Line> | null = null
+  #finishing: Promise<void> | null = null
   #decode: ((cells: readonly WireValue[]) => Row) | null = null
-  #isDone = false
+  #isComplete = false
   /** All rows, from a server without cursors. */
   #allRows: readonly Row[] | null = null
 
@@ -127,10 +127,10 @@ export class RowReader implements Cursor {
     return this.#stream.transaction.current?.id ?? null
   }
 
-  stop(isOver: boolean, reason: unknown): void {
+  stop(endsStream: boolean, reason: unknown): void {
     this.isStopped = true
-    if (isOver) this.#ended.abort(reason)
-    this.#stopped.abort(reason)
+    if (endsStream) this.#endController.abort(reason)
+    this.#stopController.abort(reason)
     void this.#finish()
       .catch((error: unknown) => this.fail(error))
       .then(() => this.release())
@@ -146,20 +146,20 @@ export class RowReader implements Cursor {
     if (!this.#isSent) return error
     // already reported when the cursor was stopped
     if (this.#failure && this.#failure.error === error) return this.#failure.reason
-    const reason = this.#reasonOf(error)
+    const reason = this.#loopErrorFor(error)
     this.#failure = { error, reason }
     return reason
   }
 
-  #reasonOf(error: unknown): unknown {
+  #loopErrorFor(error: unknown): unknown {
     let reason: unknown = error
     const [call] = this.#request.calls as [QueuedCall]
     const reject = (callError: unknown): void => {
       reason = callError
     }
     // a failed statement leaves the stream unchanged; a failed stream was already handled
-    const isKnown = error instanceof SqlError || error instanceof StreamError
-    if (this.#stream.queue.cursor === this && !isKnown) this.#stream.fail([{ ...call, reject }], error)
+    const isHandled = error instanceof SqlError || error instanceof StreamError
+    if (this.#stream.queue.cursor === this && !isHandled) this.#stream.fail([{ ...call, reject }], error)
     if (this.#request.isReadOnly) return asNotApplied(reason)
     // outside of a transaction the end of the stream undoes nothing
     if (this.#inTransaction || !(reason instanceof StreamError)) return reason
@@ -167,31 +167,31 @@ export class RowReader implements Cursor {
   }
 
   async *rows(): AsyncGenerator<Row, void, undefined> {
-    const [stopped, ended] = [this.#stopped, this.#ended]
+    const [stopController, endController] = [this.#stopController, this.#endController]
     const { signal } = this.#call.options
     // the user's signal ends the stream too
     const abortAll = (): void => {
-      ended.abort(signal?.reason)
-      stopped.abort(signal?.reason)
+      endController.abort(signal?.reason)
+      stopController.abort(signal?.reason)
     }
     signal?.addEventListener('abort', abortAll)
     // also between two rows
     const abort = (): void => this.#exchange?.abort()
-    ended.signal.addEventListener('abort', abort)
+    endController.signal.addEventListener('abort', abort)
     let isFinished = false
     try {
       if (signal?.aborted) abortAll()
-      stopped.signal.throwIfAborted()
+      stopController.signal.throwIfAborted()
       this.#opening = this.#open()
-      const first = [...(await this.#opening)]
+      const firstLines = [...(await this.#opening)]
       for (const row of this.#allRows ?? []) {
-        stopped.signal.throwIfAborted()
+        stopController.signal.throwIfAborted()
         this.count += 1
         yield row
       }
       while (!this.#allRows) {
-        stopped.signal.throwIfAborted()
-        const line = first.shift() ?? (await this.#next(stopped.signal))
+        stopController.signal.throwIfAborted()
+        const line = firstLines.shift() ?? (await this.#next(stopController.signal))
         if (line.done) break
         const text = isUnusual(line.value) ? await translate(line.value) : line.value
         for (const row of this.#read(text)) {
@@ -204,39 +204,39 @@ export class RowReader implements Cursor {
     } catch (error) {
       isFinished = true
       // the stream can continue
-      if (stopped.signal.aborted) await this.#finish().catch((reason: unknown) => this.fail(reason))
+      if (stopController.signal.aborted) await this.#finish().catch((reason: unknown) => this.fail(reason))
       else this.#exchange?.abort()
       throw error
     } finally {
       try {
-        if (!isFinished) await this.#leave()
+        if (!isFinished) await this.#leaveEarly()
       } finally {
-        ended.signal.removeEventListener('abort', abort)
+        endController.signal.removeEventListener('abort', abort)
         signal?.removeEventListener('abort', abortAll)
       }
     }
   }
 
-  async #leave(): Promise<void> {
+  async #leaveEarly(): Promise<void> {
     this.stoppedEarly = true
     if (this.#allRows) return
     await this.#finish()
     if (this.#request.isReadOnly) return
-    this.#ended.signal.throwIfAborted()
+    this.#endController.signal.throwIfAborted()
     this.#checkEnd()
   }
 
   /** Ends the cursor early, so that the stream can continue. */
   #finish(): Promise<void> {
-    this.#finished ??= this.#finishNow()
-    return this.#finished
+    this.#finishing ??= this.#finishNow()
+    return this.#finishing
   }
 
   async #finishNow(): Promise<void> {
     // the baton in the response continues the stream
     await this.#opening
     // a write is read to its end: aborted in the middle, it would end the transaction
-    const { signal } = this.#ended
+    const { signal } = this.#endController
     if (this.#request.isReadOnly || signal.aborted) {
       this.#exchange?.abort()
       return
@@ -262,7 +262,7 @@ export class RowReader implements Cursor {
     const deadline = http.deadline(this.#call.options.timeoutMs)
     const path = '/v3/cursor'
     let exchange: CursorExchange | undefined
-    const sent = await http.send<Opening, readonly Line[]>(
+    const result = await http.send<Opening, readonly Line[]>(
       {
         path,
         body: (index) => {
@@ -272,8 +272,8 @@ export class RowReader implements Cursor {
           return `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${request.encodeBatch(V3_GUARD, index)}}`
         },
         address,
-        send: (head) => {
-          exchange = openCursor(openObservedBody(http, head))
+        send: (transportRequest) => {
+          exchange = openCursor(openObservedBody(http, transportRequest))
           return exchange
         },
         read: ({ status, retryAfter, lines, first, text }) => {
@@ -282,35 +282,35 @@ export class RowReader implements Cursor {
           this.#exchange = exchange ?? null
           this.#lines = lines
           if (request.needsWriteLock) this.#stream.transaction.current?.gotLock()
-          const [head, ...rest] = first
+          const [head, ...remaining] = first
           // the baton continues the stream, even if no more rows are wanted
           if (head && !head.done) this.#read(head.value)
-          return rest
+          return remaining
         },
       },
       {
         deadline,
-        signal: this.#ended.signal,
+        signal: this.#endController.signal,
         limiter: null,
         // a transaction already has its snapshot
         needsIndex: request.isFirst,
         policy: policyOf(request, baton, holdsLock),
       },
     )
-    if (!sent.isOk && isMissing(sent.error)) {
+    if (!result.isOk && isMissing(result.error)) {
       withoutCursors.add(http)
       return await this.#readAll()
     }
-    this.#isSent = sent.isOk || sent.isSent
-    if (!sent.isOk && sent.readLateResponse && exchange)
+    this.#isSent = result.isOk || result.isSent
+    if (!result.isOk && result.readLateResponse && exchange)
       connection.closeAfterLateResponse(this.#readBaton(exchange))
-    if (!sent.isOk && sent.error instanceof SqlError && baton !== null) {
+    if (!result.isOk && result.error instanceof SqlError && baton !== null) {
       // the server drops the stream of a statement that it cannot parse
       connection.setBaton(null)
       const code = this.#inTransaction ? 'TRANSACTION_LOST' : 'STREAM_LOST'
-      this.#stream.markLost(code, 'the server dropped the stream', sent.error)
+      this.#stream.markLost(code, 'the server dropped the stream', result.error)
     }
-    return valueOf(sent)
+    return unwrap(result)
   }
 
   /** Executes the statement and reads its whole result, from a server without cursors. */
@@ -332,7 +332,7 @@ export class RowReader implements Cursor {
     ])
     this.#isSent = true
     const mayHoldLock = request.needsWriteLock || transaction.holdsLock
-    const [streamResult] = valueOf(
+    const [streamResult] = unwrap(
       await connection.send(request, false, { mayHoldLock, permit: transaction.permit }),
     )
     request.settle(streamResult, { intMode: http.config.intMode, rowids: connection.rowids, markLost })
@@ -357,9 +357,9 @@ export class RowReader implements Cursor {
     const { http } = this.#stream
     const { timeoutMs = http.config.requestTimeoutMs } = this.#call.options
     const deadline = { leftMs: timeoutMs, timeoutMs }
-    const next = (): Promise<Line> => (this.#pending ??= lines.next())
+    const next = (): Promise<Line> => (this.#pendingLine ??= lines.next())
     const line = await http.lifetime.until(next, { deadline, signal, mayHaveRun: () => true })
-    this.#pending = null
+    this.#pendingLine = null
     return line
   }
 
@@ -380,7 +380,7 @@ export class RowReader implements Cursor {
     else if (entry.type === 'step_begin')
       this.#decode = rowDecoder(entry.cols, config.intMode, this.#call.options.rowMode)
     else if (entry.type === 'row' && this.#decode) return [this.#decode(entry.row)]
-    else if (entry.type === 'step_end') this.#isDone = true
+    else if (entry.type === 'step_end') this.#isComplete = true
     else if (entry.type === 'step_error' || entry.type === 'error') {
       const error = new SqlError(entry.error, this.#statement.sql)
       throw error.code === 'TRANSACTION_TIMEOUT' ? writeLockTakenOver(error, markLost) : error
@@ -391,6 +391,6 @@ export class RowReader implements Cursor {
   #checkEnd(): void {
     if (this.#inTransaction && this.#decode === null)
       throw this.#stream.markLost('TRANSACTION_LOST', 'the server had ended the transaction')
-    if (!this.#isDone) throw new ProtocolError('the rows were truncated')
+    if (!this.#isComplete) throw new ProtocolError('the rows were truncated')
   }
 }

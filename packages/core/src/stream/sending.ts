@@ -2,7 +2,7 @@ import type { Deadline } from '../base/deadline.ts'
 import type { WireStreamResult } from '../base/wire.ts'
 import { type Http } from '../http/http.ts'
 import type { Permit } from '../http/limiter.ts'
-import { type Sent } from '../http/message.ts'
+import { type SendResult } from '../http/message.ts'
 import type { SqlRequest } from '../request/sql-request.ts'
 
 /** The results of the operations of a request. */
@@ -35,5 +35,5 @@ export interface SendingStream {
   /** Continues the stream; null while the server has none, as far as the client knows. */
   readonly baton: string | null
   /** Sends operations on the stream. @param encode encodes them; by default those of the request */
-  post(sending: Sending, encode?: Encode): Promise<Sent<StreamResults>>
+  post(sending: Sending, encode?: Encode): Promise<SendResult<StreamResults>>
 }

@@ -38,7 +38,7 @@ export class ServerStream implements OpenStream, TransactionStream {
   /** Whether the last request got no usable response, so that `close` does not wait for another. */
   #isUnresponsive = false
   /** Resolves the pending calls of `close`. */
-  #closings: (() => void)[] = []
+  #closeResolvers: (() => void)[] = []
   #resolveEnded!: () => void
   /** Settles when it no longer accepts calls. */
   readonly ended = new Promise<void>((resolve) => (this.#resolveEnded = resolve))
@@ -70,13 +70,13 @@ export class ServerStream implements OpenStream, TransactionStream {
     this.#resolveEnded()
     this.resume()
     if (this.#isUnresponsive || this.#phase === 'closed') return Promise.resolve()
-    return new Promise((resolve) => this.#closings.push(resolve))
+    return new Promise((resolve) => this.#closeResolvers.push(resolve))
   }
 
   /** Ends the stream because the client is closed. */
   async abandon(): Promise<void> {
     this.markLost(this.transaction.current ? 'TRANSACTION_LOST' : 'STREAM_CLOSED', 'the client was closed')
-    while (this.#phase !== 'closed') await new Promise<void>((resolve) => this.#closings.push(resolve))
+    while (this.#phase !== 'closed') await new Promise<void>((resolve) => this.#closeResolvers.push(resolve))
   }
 
   checkOpen(): void {
@@ -106,7 +106,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     if (this.#phase === 'idle') this.#proceed()
   }
 
-  /** Takes the next action, after what was in flight. */
+  /** Takes the next action once nothing is in flight. */
   readonly #proceed = (): void => {
     this.#phase = 'idle'
     const { http, isOpen, queue, transaction } = this
@@ -140,42 +140,44 @@ export class ServerStream implements OpenStream, TransactionStream {
     const { connection, transaction } = this
     this.#phase = 'sending'
     const request = new SqlRequest(calls)
-    const closes = !this.isOpen && this.queue.calls.length === 0
+    const closesStream = !this.isOpen && this.queue.calls.length === 0
     this.#lastSql = calls.at(-1)?.statements.at(-1)?.sql
     const lock = {
       mayHoldLock: request.needsWriteLock || transaction.holdsLock,
       permit: transaction.permit,
     }
-    const sent = await connection.send(request, closes, lock)
+    const result = await connection.send(request, closesStream, lock)
     try {
-      if (sent.isOk) this.#settle(request, sent.value, closes)
-      else if (sent.isSent) throw sent.error
-      else this.#notSent(calls, sent.error)
+      if (result.isOk) this.#settle(request, result.value, closesStream)
+      else if (result.isSent) throw result.error
+      else this.#handleNotSent(calls, result.error)
     } catch (error) {
       this.fail(calls, error)
     }
     this.#proceed()
   }
 
-  #settle(request: SqlRequest, [result]: StreamResults, closes: boolean): void {
+  #settle(request: SqlRequest, [result]: StreamResults, closesStream: boolean): void {
     const { connection, markLost, transaction } = this
     const context = { intMode: this.http.config.intMode, rowids: connection.rowids, markLost }
-    const { again, prefix, ranNothing } = request.settle(result, context)
+    const { retry, prefix, ranNothing } = request.settle(result, context)
     if (request.calls[0]?.scope !== 'autocommit') this.http.isExecuteOnly ??= false
-    if (again) this.queue.calls.unshift(...again)
+    if (retry) this.queue.calls.unshift(...retry)
     if (prefix) this.queue.passPrefix(prefix)
     if (!ranNothing && request.needsWriteLock) transaction.current?.gotLock()
-    if (!connection.baton && !closes && transaction.current)
+    if (!connection.baton && !closesStream && transaction.current)
       throw new ProtocolError('no baton in the middle of a transaction')
   }
 
   /** Handles a request that was not sent: rejects the calls that prevented it; the stream is unchanged. */
-  #notSent(calls: readonly QueuedCall[], error: unknown): void {
+  #handleNotSent(calls: readonly QueuedCall[], error: unknown): void {
     const { address, baton } = this.connection
     if (!baton) this.transaction.releasePermit()
     this.queue.calls.unshift(...calls)
-    const ended = calls.filter(({ options, deadline }) => options.signal?.aborted || deadline.leftMs <= 0)
-    for (const call of ended.length > 0 ? ended : calls) {
+    const endedCalls = calls.filter(
+      ({ options, deadline }) => options.signal?.aborted || deadline.leftMs <= 0,
+    )
+    for (const call of endedCalls.length > 0 ? endedCalls : calls) {
       const { options, deadline } = call
       const reason = deadline.leftMs <= 0 ? timeoutError(deadline.timeoutMs, address.origin, false) : error
       this.queue.remove(call, options.signal?.aborted ? options.signal.reason : reason)
@@ -185,22 +187,22 @@ export class ServerStream implements OpenStream, TransactionStream {
   /** Handles a request without a usable response: the stream and its transaction are lost. */
   fail(calls: readonly QueuedCall[], error: unknown): void {
     const { sentAt, continuesStream } = this.connection
-    const failed = {
+    const failedRequest = {
       error,
       continuesStream,
       durationMs: this.http.clock.now() - sentAt,
       inTransaction: calls.some(({ scope }) => scope === 'transaction') || this.transaction.current !== null,
       commits: calls[0]?.transactionEnd === 'commit',
     }
-    const failure = classifyFailure(failed)
+    const failure = classifyFailure(failedRequest)
     // unless the server has rejected the baton, the stream can still be closed, which releases the write lock
     if (failure.isUnknownStream) this.connection.setBaton(null)
     else {
       this.#isUnresponsive = true
-      this.#endClosings()
+      this.#resolveClose()
     }
-    const lost = this.markLost(failure.code, failure.message, error)
-    for (const call of calls) call.reject(callError(call, failed, failure, lost))
+    const streamError = this.markLost(failure.code, failure.message, error)
+    for (const call of calls) call.reject(callError(call, failedRequest, failure, streamError))
   }
 
   /** Closes the stream on the server, if it may exist there. */
@@ -208,33 +210,33 @@ export class ServerStream implements OpenStream, TransactionStream {
     const { connection, http, transaction } = this
     this.#phase = 'closing'
     if (connection.mayBeOpen) {
-      // by then the server has closed the stream itself: other writers need not wait for a response that may never arrive
+      // after this time the server closes the stream itself: other writers need not wait for a response that may never arrive
       const cancel = http.clock.after(STREAM_IDLE_MS, () => transaction.releasePermit())
       await connection.end()
       cancel()
     }
     this.#phase = 'closed'
     transaction.drop('transaction:rollback')
-    this.#endClosings()
+    this.#resolveClose()
   }
 
-  #endClosings(): void {
-    for (const resolve of this.#closings.splice(0)) resolve()
+  #resolveClose(): void {
+    for (const resolve of this.#closeResolvers.splice(0)) resolve()
   }
 
   readonly markLost: MarkLost = (code, message, cause) => {
     if (this.#lossError) return this.#lossError
     const { transaction } = this
-    const lost = new StreamError(code, message, cause, transaction.current?.elapsedMs, this.#lastSql)
-    this.#lossError = lost
+    const streamError = new StreamError(code, message, cause, transaction.current?.elapsedMs, this.#lastSql)
+    this.#lossError = streamError
     this.isOpen = false
-    transaction.drop('transaction:lost', lost)
-    this.queue.rejectAll(lost)
+    transaction.drop('transaction:lost', streamError)
+    this.queue.rejectAll(streamError)
     this.queue.prefix = []
     this.#resolveEnded()
-    this.queue.cursor?.stop(true, lost)
+    this.queue.cursor?.stop(true, streamError)
     this.resume()
-    return lost
+    return streamError
   }
 
   /** Resumes after a cursor. */

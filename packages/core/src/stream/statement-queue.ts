@@ -5,7 +5,7 @@ import type { Cursor, QueuedCall } from '../request/queued-call.ts'
 import { queueFull } from '../transport/failure.ts'
 
 /** Returns the error of calls that were queued when their transaction was rolled back. */
-export const rolledBack = (): StreamError =>
+export const rolledBackError = (): StreamError =>
   new StreamError('STREAM_CLOSED', 'the transaction was rolled back')
 
 /**
@@ -49,7 +49,7 @@ export class StatementQueue {
   /** Rejects the calls before a ROLLBACK, if there is one; for a transaction that the server has not begun. */
   skipToRollback(): void {
     const end = this.calls.findIndex(({ transactionEnd }) => transactionEnd === 'rollback')
-    for (const call of this.calls.slice(0, Math.max(0, end))) this.remove(call, rolledBack())
+    for (const call of this.calls.slice(0, Math.max(0, end))) this.remove(call, rolledBackError())
   }
 
   /** Rejects the calls whose handle has ended. @returns the next call */
@@ -62,9 +62,9 @@ export class StatementQueue {
   }
 
   /** Removes the calls of the next request: those of one transaction that can be coalesced, or a single one. */
-  take(most: number): QueuedCall[] {
+  take(limit: number): QueuedCall[] {
     let count = 1
-    if (this.calls[0]?.canCoalesce) while (count < most && this.calls[count]?.canCoalesce) count += 1
+    if (this.calls[0]?.canCoalesce) while (count < limit && this.calls[count]?.canCoalesce) count += 1
     const calls = this.calls.splice(0, count)
     for (const call of calls) call.stopWatch?.()
     // the others wait for this request

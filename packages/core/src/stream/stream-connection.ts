@@ -12,7 +12,7 @@ import {
 import { type Address, followBaseUrl } from '../config.ts'
 import { type Http } from '../http/http.ts'
 import type { OpenStream } from '../http/lifetime.ts'
-import { notSent, type Sent } from '../http/message.ts'
+import { notSent, type SendResult } from '../http/message.ts'
 import { CLOSE, CONCURRENT, CONTINUE, READ, type RequestPolicy, WRITE } from '../http/policies.ts'
 import type { SqlRequest } from '../request/sql-request.ts'
 import type { Encode, LockUse, Sending, SendingStream, StreamResults } from './sending.ts'
@@ -26,7 +26,7 @@ export class StreamConnection implements SendingStream {
   /** Continues the stream; null while the server has none, as far as the client knows. */
   baton: string | null = null
   readonly rowids = new InsertedRowids()
-  /** When the last request was sent, for the last time if it was repeated. */
+  /** When the last request was sent; if it was repeated, when it was last sent. */
   sentAt = 0
   /** Whether that request continued a stream. A repeated one may continue the stream that its first response opened. */
   continuesStream = false
@@ -59,7 +59,7 @@ export class StreamConnection implements SendingStream {
    * Sends one request. Never rejects.
    * @param lock how it uses the write lock
    */
-  async send(request: SqlRequest, close: boolean, lock: LockUse): Promise<Sent<StreamResults>> {
+  async send(request: SqlRequest, close: boolean, lock: LockUse): Promise<SendResult<StreamResults>> {
     const { http } = this
     const { lifetime } = http
     const isNew = this.baton === null
@@ -74,30 +74,30 @@ export class StreamConnection implements SendingStream {
     const { calls } = request
     const { deadline } = calls.reduce((a, b) => (b.deadline.endsAt < a.deadline.endsAt ? b : a))
     const signals = calls.flatMap(({ options }) => options.signal ?? [])
-    const joined = signals.length > 1 ? joinSignals(signals) : null
-    const signal = joined?.signal ?? signals[0]
+    const joinedSignals = signals.length > 1 ? joinSignals(signals) : null
+    const signal = joinedSignals?.signal ?? signals[0]
     const sending = { request, close, lock, deadline, signal }
     const isBatch = calls[0]?.scope !== 'autocommit'
-    let sent = http.isExecuteOnly && isBatch ? null : await this.post(sending)
+    let result = http.isExecuteOnly && isBatch ? null : await this.post(sending)
     // another call may have detected `/v3` in the meantime
-    if (isNew && sent && !sent.isOk && isMissing(sent.error) && !http.hasV3) {
+    if (isNew && result && !result.isOk && isMissing(result.error) && !http.hasV3) {
       this.#V2Guard = (await import('../codec/v2-guard.ts')).V2Guard
-      sent = await this.post(sending)
+      result = await this.post(sending)
     }
     if (
-      !sent ||
+      !result ||
       (isBatch &&
-        !sent.isOk &&
+        !result.isOk &&
         http.isExecuteOnly !== false &&
-        (sent.error as Partial<HttpError>).status === 400)
+        (result.error as Partial<HttpError>).status === 400)
     ) {
       const { sendExecutes } = await import('./execute-only.ts')
-      sent = await sendExecutes(this, sending, sent)
+      result = await sendExecutes(this, sending, result)
     }
-    joined?.stop()
-    if (!sent.isOk && sent.readLateResponse) this.closeAfterLateResponse(sent.readLateResponse())
+    joinedSignals?.stop()
+    if (!result.isOk && result.readLateResponse) this.closeAfterLateResponse(result.readLateResponse())
     if (isCounted) lifetime.end()
-    return sent
+    return result
   }
 
   get #path(): string {
@@ -108,7 +108,7 @@ export class StreamConnection implements SendingStream {
   post(
     { close, deadline, lock: { mayHoldLock, permit }, request, signal }: Sending,
     encode?: Encode,
-  ): Promise<Sent<StreamResults>> {
+  ): Promise<SendResult<StreamResults>> {
     const { http, baton } = this
     if (baton === null) this.#V2Guard ??= http.V2Guard
     const V2Guard = this.#V2Guard
@@ -116,8 +116,8 @@ export class StreamConnection implements SendingStream {
       this.#path,
       (index) => {
         this.recordSend()
-        const own = encode?.(index) ?? [request.encode(V2Guard ? new V2Guard() : V3_GUARD, index)]
-        return pipelineBody(close ? [...own, CLOSE_REQUEST] : own, baton)
+        const operations = encode?.(index) ?? [request.encode(V2Guard ? new V2Guard() : V3_GUARD, index)]
+        return pipelineBody(close ? [...operations, CLOSE_REQUEST] : operations, baton)
       },
       {
         deadline,
@@ -167,16 +167,16 @@ export class StreamConnection implements SendingStream {
     const controller = new AbortController()
     const { signal } = controller
     const options = { deadline: http.deadline(timeoutMs), signal, limiter: null, policy: CLOSE }
-    const done = http.exchange(
+    const response = http.exchange(
       this.#path,
       () => body,
       options,
       () => {},
       this.address,
     )
-    http.lifetime.addBackground(done, () => controller.abort())
+    http.lifetime.addBackground(response, () => controller.abort())
     // not retried, with or without a response
-    await done
+    await response
     this.setBaton(null)
   }
 
@@ -186,11 +186,11 @@ export class StreamConnection implements SendingStream {
    */
   closeAfterLateResponse(response: Promise<unknown>): void {
     // meanwhile no other request may continue the stream
-    const last = this.baton
+    const previousBaton = this.baton
     this.setBaton(null)
     const close = async (): Promise<void> => {
       await response.catch(() => {
-        this.setBaton(this.baton ?? last)
+        this.setBaton(this.baton ?? previousBaton)
       })
       await this.#close()
     }

@@ -26,9 +26,9 @@ interface Request {
   status(code: number, text: string): Promise<void>
 }
 
-const opened: { readonly http: Http; readonly clock: ManualClock }[] = []
+const openedClients: { readonly http: Http; readonly clock: ManualClock }[] = []
 afterEach(async () => {
-  for (const { http, clock } of opened.splice(0)) {
+  for (const { http, clock } of openedClients.splice(0)) {
     const closed = http.close(0)
     await clock.advance(10_000)
     await closed
@@ -46,8 +46,8 @@ function start(config: Partial<ClientConfig> = {}) {
       fetch: (_, { body = '' }) =>
         new Promise((resolve) => {
           requests.push(
-            scripted(body, requests.length, (status, text, end = Promise.resolve()) =>
-              resolve({ status, text: async () => text, body: bodyOf(text, end) }),
+            scriptedRequest(body, requests.length, (status, text, end = Promise.resolve()) =>
+              resolve({ status, text: async () => text, body: createBody(text, end) }),
             ),
           )
         }),
@@ -55,7 +55,7 @@ function start(config: Partial<ClientConfig> = {}) {
     }),
     clock,
   )
-  opened.push({ http, clock })
+  openedClients.push({ http, clock })
   const stream = new Stream(new ServerStream(http))
   /** The request that was just sent. */
   const next = async (): Promise<Request> => {
@@ -64,21 +64,21 @@ function start(config: Partial<ClientConfig> = {}) {
     if (!request) throw new Error('nothing was sent')
     return request
   }
-  const ends = () =>
+  const transactionEvents = () =>
     events.flatMap((event) =>
       event.type.startsWith('transaction:') ? [`${event.type} ${'id' in event ? event.id : ''}`] : [],
     )
-  return { clock, http, stream, next, requests, ends, events }
+  return { clock, http, stream, next, requests, transactionEvents, events }
 }
 
 /** Starts a transaction that has written, so that it holds the write lock. */
-async function startWritten(config?: Partial<ClientConfig>) {
-  const started = start(config)
-  started.stream.begin()
-  const write = started.stream.execute('insert into t values (1)')
-  await (await started.next()).respond()
+async function startWithWrite(config?: Partial<ClientConfig>) {
+  const context = start(config)
+  context.stream.begin()
+  const write = context.stream.execute('insert into t values (1)')
+  await (await context.next()).respond()
   await write
-  return started
+  return context
 }
 
 async function* linesUntil(text: string, end: Promise<string | void>): AsyncGenerator<Uint8Array> {
@@ -87,10 +87,10 @@ async function* linesUntil(text: string, end: Promise<string | void>): AsyncGene
   yield encoder.encode((await end) ?? '')
 }
 
-const bodyOf = (text: string, end: Promise<string | void>): ReadableStream<Uint8Array> =>
+const createBody = (text: string, end: Promise<string | void>): ReadableStream<Uint8Array> =>
   ReadableStream.from(linesUntil(text, end))
 
-function scripted(
+function scriptedRequest(
   body: string,
   count: number,
   send: (status: number, text: string, end?: Promise<string | void>) => void,
@@ -155,17 +155,17 @@ function scripted(
 }
 
 const streamClosed = { code: 'STREAM_CLOSED' }
-const aborted = new Error('changed my mind')
+const abortReason = new Error('changed my mind')
 
 describe('an aborted commit', () => {
   test('that is in flight rejects later calls, and closes its stream when the response arrives', async () => {
-    const { stream, next, requests } = await startWritten()
+    const { stream, next, requests } = await startWithWrite()
     const controller = new AbortController()
     const commit = stream.commit({ signal: controller.signal })
     const request = await next()
     expect(request.sql).toEqual(['COMMIT'])
-    controller.abort(aborted)
-    await expect(commit).rejects.toBe(aborted)
+    controller.abort(abortReason)
+    await expect(commit).rejects.toBe(abortReason)
     // otherwise it would be acknowledged in a transaction that is never committed
     await expect(stream.execute('insert into t values (2)')).rejects.toMatchObject(streamClosed)
     expect(() => stream.begin()).toThrow(/COMMIT/)
@@ -195,11 +195,11 @@ describe('an aborted commit', () => {
     expect(stream.inTransaction).toBe(true)
     await first.respond()
     await slow
-    const again = stream.execute('insert into t values (2)')
+    const insert = stream.execute('insert into t values (2)')
     const second = await next()
     expect(second.sql).toEqual(['insert into t values (2)'])
     await second.respond()
-    await again
+    await insert
     const committed = stream.commit()
     await (await next()).respond()
     await committed
@@ -210,7 +210,7 @@ describe('an aborted commit', () => {
     const { stream } = start()
     stream.begin()
     await expect(stream.commit({ timeoutMs: 0 })).rejects.toThrow(TypeError)
-    await expect(stream.commit({ signal: AbortSignal.abort(aborted) })).rejects.toBe(aborted)
+    await expect(stream.commit({ signal: AbortSignal.abort(abortReason) })).rejects.toBe(abortReason)
     expect(stream.inTransaction).toBe(true)
   })
 })
@@ -223,7 +223,7 @@ describe('a COMMIT that may have been duplicated in transit', () => {
     [401, 'token expired'],
     [429, ''],
   ])('has an unknown outcome if its second copy gets %i %s', async (status, text) => {
-    const { stream, next } = await startWritten({ maxRetries: 0 })
+    const { stream, next } = await startWithWrite({ maxRetries: 0 })
     const commit = expect(stream.commit()).rejects.toMatchObject({
       name: 'HttpError',
       status,
@@ -235,7 +235,7 @@ describe('a COMMIT that may have been duplicated in transit', () => {
   })
 
   test('was not applied if its stream had certainly expired before it was sent', async () => {
-    const { stream, next } = await startWritten()
+    const { stream, next } = await startWithWrite()
     const commit = expect(stream.commit()).rejects.toMatchObject({
       code: 'TRANSACTION_EXPIRED',
       outcome: 'not_applied',
@@ -246,7 +246,7 @@ describe('a COMMIT that may have been duplicated in transit', () => {
 })
 
 test('the time limit of a transaction no longer applies once it has ended', async () => {
-  const { stream, next } = await startWritten()
+  const { stream, next } = await startWithWrite()
   expect(stream.expiresAt).toEqual(expect.any(Number))
   const commit = stream.commit()
   await (await next()).respond()
@@ -262,7 +262,7 @@ test('the time limit of a transaction no longer applies once it has ended', asyn
 })
 
 test('no transaction begins until the previous one has ended', async () => {
-  const { stream, next, ends } = await startWritten()
+  const { stream, next, transactionEvents } = await startWithWrite()
   const commit = expect(stream.commit()).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT' })
   expect(() => stream.begin()).toThrow(/still ending/)
   await (await next()).respond('COMMIT')
@@ -272,8 +272,8 @@ test('no transaction begins until the previous one has ended', async () => {
   await (await next()).respond()
   await retried
   stream.begin()
-  const id = (at: number): string => ends()[at]?.split(' ')[1] ?? ''
-  expect(ends()).toEqual([
+  const id = (at: number): string => transactionEvents()[at]?.split(' ')[1] ?? ''
+  expect(transactionEvents()).toEqual([
     `transaction:begin ${id(0)}`,
     `transaction:commit ${id(0)}`,
     `transaction:begin ${id(2)}`,
@@ -282,7 +282,7 @@ test('no transaction begins until the previous one has ended', async () => {
 })
 
 test('a rollback while the COMMIT is in flight waits for its response, and rolls back if the COMMIT was rejected', async () => {
-  const { stream, next, ends } = await startWritten()
+  const { stream, next, transactionEvents } = await startWithWrite()
   const commit = expect(stream.commit()).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT' })
   const rollback = stream.rollback()
   await (await next()).respond('COMMIT')
@@ -291,29 +291,29 @@ test('a rollback while the COMMIT is in flight waits for its response, and rolls
   expect(request.sql).toEqual(['ROLLBACK'])
   await request.respond()
   await rollback
-  expect(ends().at(-1)).toMatch('transaction:rollback')
+  expect(transactionEvents().at(-1)).toMatch('transaction:rollback')
 })
 
 test('the close of a stream that has lost its transaction is sent separately', async () => {
-  const { stream, next, clock, ends } = await startWritten({ transactionTimeoutMs: 1_000 })
+  const { stream, next, clock, transactionEvents } = await startWithWrite({ transactionTimeoutMs: 1_000 })
   await clock.advance(799)
-  expect(ends()).toHaveLength(1)
+  expect(transactionEvents()).toHaveLength(1)
   await clock.advance(1)
-  expect(ends().at(-1)).toMatch('transaction:expiring')
+  expect(transactionEvents().at(-1)).toMatch('transaction:expiring')
   await clock.advance(200)
-  expect(ends().at(-1)).toMatch('transaction:lost')
+  expect(transactionEvents().at(-1)).toMatch('transaction:lost')
   expect(await next()).toMatchObject({ sql: [], closes: true })
   await expect(stream.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
 })
 
 test('a transaction that waits for the write lock sends nothing, and its timeout has not started', async () => {
   const { http, next, requests, clock } = start({ requestTimeoutMs: 100 })
-  const open = (): Stream => {
+  const openTransaction = (): Stream => {
     const stream = new Stream(new ServerStream(http))
     stream.begin()
     return stream
   }
-  const [first, second, third] = [open(), open(), open()]
+  const [first, second, third] = [openTransaction(), openTransaction(), openTransaction()]
   const calls = [first, second, third].map((stream) => stream.execute('insert into t values (1)'))
   await (await next()).respond()
   await (await next()).respond()
@@ -323,10 +323,10 @@ test('a transaction that waits for the write lock sends nothing, and its timeout
   const rollback = first?.rollback()
   await (await next()).respond()
   await rollback
-  const last = await next()
-  expect(last.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (1)'])
+  const lastRequest = await next()
+  expect(lastRequest.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (1)'])
   await clock.advance(99)
-  await last.respond()
+  await lastRequest.respond()
   await calls[2]
 })
 
@@ -342,7 +342,7 @@ test('calls queued after a request without a response end with their own timeout
   const abortedCall = expect(stream.execute('select 3', [], { signal: controller.signal })).rejects.toBe(
     'enough',
   )
-  const last = stream.execute('select 4')
+  const lastCall = stream.execute('select 4')
   const request = await next()
   await clock.advance(200)
   await timedOut
@@ -350,21 +350,21 @@ test('calls queued after a request without a response end with their own timeout
   await abortedCall
   await request.respond()
   await first
-  const after = await next()
-  expect(after.sql).toEqual(['select 4'])
-  await after.respond()
-  await last
+  const nextRequest = await next()
+  expect(nextRequest.sql).toEqual(['select 4'])
+  await nextRequest.respond()
+  await lastCall
   expect(requests).toEqual([])
 })
 
-test('calls queued while a transaction waits for the write lock have their own timeout from then on', async () => {
+test('the time limits of calls queued while a transaction waits for the write lock start when it acquires the lock', async () => {
   const { http, next, clock } = start({ requestTimeoutMs: 300 })
-  const open = (): Stream => {
+  const openTransaction = (): Stream => {
     const stream = new Stream(new ServerStream(http))
     stream.begin()
     return stream
   }
-  const [first, second, third] = [open(), open(), open()]
+  const [first, second, third] = [openTransaction(), openTransaction(), openTransaction()]
   const calls = [first, second].map((stream) => stream.execute('insert into t values (1)'))
   const controller = new AbortController()
   const waiting = [
@@ -398,12 +398,12 @@ test('a transaction that stopped waiting does not affect the next one of its str
   const { http, stream, next, clock } = start({ requestTimeoutMs: 300 })
   // they use up the two write permits
   const holders = [1, 2].map(() => new Stream(new ServerStream(http)))
-  const begun = holders.map((holder) => {
+  const writes = holders.map((holder) => {
     holder.begin()
     return holder.execute('insert into t values (1)')
   })
   for (const _ of holders) await (await next()).respond()
-  await Promise.all(begun)
+  await Promise.all(writes)
   const controller = new AbortController()
   stream.begin()
   const abortedCall = expect(
@@ -428,22 +428,22 @@ test('a transaction that stopped waiting does not affect the next one of its str
 
 /** Two streams that hold the write permits, and two more that have begun. */
 async function openFour(config?: Partial<ClientConfig>) {
-  const started = start(config)
+  const context = start(config)
   const [first, second, third, fourth] = Array.from({ length: 4 }, () => {
-    const stream = new Stream(new ServerStream(started.http))
+    const stream = new Stream(new ServerStream(context.http))
     stream.begin()
     return stream
   }) as [Stream, Stream, Stream, Stream]
   const calls = [first, second].map((stream) => stream.execute('insert into t values (1)'))
-  for (const _ of calls) await (await started.next()).respond()
+  for (const _ of calls) await (await context.next()).respond()
   await Promise.all(calls)
   /** Lets the next stream write. */
   const endFirst = async (): Promise<void> => {
     const rollback = first.rollback()
-    await (await started.next()).respond()
+    await (await context.next()).respond()
     await rollback
   }
-  return { ...started, third, fourth, endFirst }
+  return { ...context, third, fourth, endFirst }
 }
 
 test('a transaction that is rolled back while it waits lets the next one write, and its stream stays open', async () => {
@@ -516,11 +516,11 @@ test('a transaction that no longer needs the write lock stops waiting for it, an
   await request.respond()
   await read
   // its place in the queue is free
-  const writes = [third, fourth].map((each) => each.execute('insert into t values (3)'))
+  const writes = [third, fourth].map((waiting) => waiting.execute('insert into t values (3)'))
   await endFirst()
-  const written = await next()
-  expect(written.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (3)'])
-  await written.respond()
+  const writeRequest = await next()
+  expect(writeRequest.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (3)'])
+  await writeRequest.respond()
   await writes[0]
   void writes[1]?.catch(() => {})
 })
@@ -555,9 +555,9 @@ test('a transaction whose first call was aborted while it was queued lets others
     await clock.advance(50)
     await timedOut
   }
-  const other = newStream()
-  other.begin()
-  const call = other.execute('insert into t values (2)')
+  const nextStream = newStream()
+  nextStream.begin()
+  const call = nextStream.execute('insert into t values (2)')
   const request = await next()
   expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)'])
   await request.respond()
@@ -574,9 +574,9 @@ test('if a response never arrives, the call ends at its timeout, and the request
   const request = await next()
   await clock.advance(1_000)
   await insert
-  const other = new Stream(new ServerStream(http))
-  other.begin()
-  const write = other.execute('insert into t values (2)')
+  const nextStream = new Stream(new ServerStream(http))
+  nextStream.begin()
+  const write = nextStream.execute('insert into t values (2)')
   await (await next()).respond()
   await write
   // the first one still holds its write permit, one of two
@@ -587,11 +587,11 @@ test('if a response never arrives, the call ends at its timeout, and the request
 describe('a response that does not show what ran', () => {
   const tooLarge = { message: 'Response is too large', code: 'RESPONSE_TOO_LARGE' }
   /** A transaction that has written, or has not begun yet. */
-  const begun = async ({ hasWritten }: { hasWritten: boolean }) => {
-    if (hasWritten) return await startWritten()
-    const started = start()
-    started.stream.begin()
-    return started
+  const startTransaction = async ({ hasWritten }: { hasWritten: boolean }) => {
+    if (hasWritten) return await startWithWrite()
+    const context = start()
+    context.stream.begin()
+    return context
   }
 
   test.each([
@@ -601,7 +601,7 @@ describe('a response that does not show what ran', () => {
   ])(
     'to a single read rejects the read, and the transaction continues (%o)',
     async ({ hasWritten, savepoint }) => {
-      const { stream, next } = await begun({ hasWritten })
+      const { stream, next } = await startTransaction({ hasWritten })
       if (savepoint) stream.savepoint('a')
       const read = expect(stream.execute('select 1')).rejects.toMatchObject({ code: 'RESPONSE_TOO_LARGE' })
       await (await next()).reject(tooLarge)
@@ -620,7 +620,7 @@ describe('a response that does not show what ran', () => {
   test.each([true, false])(
     'to several reads sends each of them again, separately (after a write: %s)',
     async (hasWritten) => {
-      const { stream, next } = await begun({ hasWritten })
+      const { stream, next } = await startTransaction({ hasWritten })
       const calls = Promise.allSettled([1, 2, 3].map((n) => stream.execute(`select ${n}`)))
       const shared = await next()
       expect(shared.sql).toEqual([
@@ -656,7 +656,7 @@ describe('a response that does not show what ran', () => {
       },
     ],
   ])('to several calls with %s ends the transaction', async (_, issue) => {
-    const { stream, next } = await begun({ hasWritten: true })
+    const { stream, next } = await startTransaction({ hasWritten: true })
     const calls = Promise.allSettled(issue(stream))
     await (await next()).reject(tooLarge)
     for (const outcome of await calls) expect(outcome).toMatchObject({ reason: { code: 'TRANSACTION_LOST' } })
@@ -675,9 +675,9 @@ test('a transaction whose first statement cannot be parsed does not block other 
     await rejected
     expect(stream.inTransaction).toBe(true)
   }
-  const other = newStream()
-  other.begin()
-  const call = other.execute('insert into t values (2)')
+  const nextStream = newStream()
+  nextStream.begin()
+  const call = nextStream.execute('insert into t values (2)')
   const request = await next()
   expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)'])
   await request.respond()
@@ -730,12 +730,12 @@ test('if fetch ignores its signal, the next transaction writes once two aborted 
     const controller = new AbortController()
     const write = stream.execute('insert into t values (1)', [], { signal: controller.signal })
     await next()
-    controller.abort(aborted)
-    await expect(write).rejects.toBe(aborted)
+    controller.abort(abortReason)
+    await expect(write).rejects.toBe(abortReason)
   }
-  const other = newStream()
-  other.begin()
-  const call = other.execute('insert into t values (2)')
+  const nextStream = newStream()
+  nextStream.begin()
+  const call = nextStream.execute('insert into t values (2)')
   await clock.advance(1_000)
   const request = await next()
   expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)'])
@@ -752,9 +752,9 @@ test('a savepoint without statements is not sent', async () => {
     stream.release('a')
   }
   const insert = stream.execute('insert')
-  const sent = await next()
-  expect(sent.sql).toEqual(['BEGIN IMMEDIATE', 'insert'])
-  await sent.respond()
+  const request = await next()
+  expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert'])
+  await request.respond()
   await insert
 })
 
@@ -774,23 +774,23 @@ test('a request that was rejected, and aborted before its retry, was not applied
   const controller = new AbortController()
   const read = stream.execute('select 1', [], { signal: controller.signal })
   await (await next()).status(429, '')
-  controller.abort(aborted)
-  await expect(read).rejects.toBe(aborted)
+  controller.abort(abortReason)
+  await expect(read).rejects.toBe(abortReason)
   await clock.advance(1_000)
   expect(requests).toEqual([])
   // none of it was started, so nothing is lost
-  const again = stream.execute('select 2')
+  const nextRead = stream.execute('select 2')
   const request = await next()
   expect(request.sql).toEqual(['BEGIN READONLY', 'select 2'])
   await request.respond()
-  await again
+  await nextRead
 })
 
 describe('a cursor whose handle ends before the response has begun', () => {
   /** A transaction that has written, with a savepoint that reads rows and is aborted. */
   const readAndStop = async (sql: string) => {
-    const started = await startWritten()
-    const { stream, next } = started
+    const context = await startWithWrite()
+    const { stream, next } = context
     const rows = readRows(stream, sql).next()
     const request = await next()
     const ended = expect(rows).rejects.toMatchObject(streamClosed)
@@ -800,17 +800,17 @@ describe('a cursor whose handle ends before the response has begun', () => {
     const write = stream.execute('insert into t values (2)')
     await settle()
     // it would continue the stream with a used baton
-    expect(started.requests).toEqual([])
-    return { ...started, request, ended, write }
+    expect(context.requests).toEqual([])
+    return { ...context, request, ended, write }
   }
 
   test('a read is dropped as soon as its baton has arrived, and the stream continues', async () => {
     const { request, ended, write, next } = await readAndStop('select 1')
     await request.lines()
     await ended
-    const other = await next()
-    expect(other.sql).toEqual(['insert into t values (2)'])
-    await other.respond()
+    const writeRequest = await next()
+    expect(writeRequest.sql).toEqual(['insert into t values (2)'])
+    await writeRequest.respond()
     await write
   })
 
@@ -823,9 +823,9 @@ describe('a cursor whose handle ends before the response has begun', () => {
     expect(requests).toEqual([])
     request.endLines()
     await ended
-    const other = await next()
-    expect(other.sql).toEqual(['insert into t values (2)'])
-    await other.respond()
+    const writeRequest = await next()
+    expect(writeRequest.sql).toEqual(['insert into t values (2)'])
+    await writeRequest.respond()
     await write
   })
 })
@@ -833,12 +833,12 @@ describe('a cursor whose handle ends before the response has begun', () => {
 test('a savepoint that fails while its rows are read stops the cursor, and the transaction continues', async () => {
   const { stream, next } = start()
   stream.begin()
-  const done = Transaction.run(stateOf(stream), async (tx) => {
-    const failed = tx.savepoint(async (inner) => {
+  const transaction = Transaction.run(stateOf(stream), async (tx) => {
+    const savepoint = tx.savepoint(async (inner) => {
       await readRows(inner, 'select 1').next()
       throw new Error('aborted')
     })
-    await expect(failed).rejects.toThrow('aborted')
+    await expect(savepoint).rejects.toThrow('aborted')
     await tx.execute('insert')
   })
   await (await next()).respond()
@@ -847,7 +847,7 @@ test('a savepoint that fails while its rows are read stops the cursor, and the t
   expect(insert.sql.slice(-1)).toEqual(['insert'])
   await insert.respond()
   await (await next()).respond()
-  await done
+  await transaction
 })
 
 test('the first read of a readonly transaction is sent again', async () => {
@@ -890,7 +890,7 @@ test('a stream that is closed while its cursor waits for the write lock does not
   await rows
 })
 
-test('an aborted write keeps its single slot until its response arrives', async () => {
+test('an aborted write keeps the only permit until its response arrives', async () => {
   const { http, clock, next, requests } = start({ concurrency: 1 })
   const write = (timeoutMs?: number) =>
     new Stream(new ServerStream(http)).execute('insert into t values (1)', [], { timeoutMs })
@@ -898,22 +898,22 @@ test('an aborted write keeps its single slot until its response arrives', async 
   const request = await next()
   await clock.advance(50)
   await timedOut
-  const others = [write(), write()]
+  const writes = [write(), write()]
   await settle()
   expect(requests).toEqual([])
   await request.respond()
   // one of them, and the request that closes the aborted stream
-  const both = [await next(), await next()]
-  expect(both.map(({ closes }) => closes).toSorted()).toEqual([false, true])
+  const followUps = [await next(), await next()]
+  expect(followUps.map(({ closes }) => closes).toSorted()).toEqual([false, true])
   expect(requests).toEqual([])
-  for (const each of both) await each.respond()
-  await others[0]
+  for (const request of followUps) await request.respond()
+  await writes[0]
   await (await next()).respond()
-  await others[1]
+  await writes[1]
 })
 
 test('closing a client closes its open streams, and waits for that', async () => {
-  const { http, next } = await startWritten()
+  const { http, next } = await startWithWrite()
   let isClosed = false
   const closed = http.close(0).then(() => (isClosed = true))
   const end = await next()
@@ -935,7 +935,7 @@ test('closing a client does not wait for a closed stream', async () => {
 })
 
 test('the connection of a cursor that is aborted between rows is dropped at once', async () => {
-  let sent: AbortSignal | undefined
+  let fetchSignal: AbortSignal | undefined
   const lines = [
     '{"baton":"b","base_url":null}',
     '{"type":"step_begin","step":0,"cols":[{"name":"a"}]}',
@@ -943,20 +943,20 @@ test('the connection of a cursor that is aborted between rows is dropped at once
   ]
   const { stream } = start({
     fetch: async (_, { signal }) => {
-      sent = signal
+      fetchSignal = signal
       return {
         status: 200,
         text: async () => '',
-        body: bodyOf(lines.map((line) => `${line}\n`).join(''), new Promise(() => {})),
+        body: createBody(lines.map((line) => `${line}\n`).join(''), new Promise(() => {})),
       }
     },
   })
   const controller = new AbortController()
   const rows = readRows(stream, 'select 1', [], { signal: controller.signal })
   expect(await rows.next()).toMatchObject({ value: { a: 1 } })
-  expect(sent?.aborted).toBe(false)
+  expect(fetchSignal?.aborted).toBe(false)
   controller.abort(new Error('enough'))
-  expect(sent?.aborted).toBe(true)
+  expect(fetchSignal?.aborted).toBe(true)
   await expect(rows.next()).rejects.toThrow('enough')
 })
 
@@ -996,7 +996,7 @@ test('the timeout of a call covers the token and the response together', async (
 })
 
 test('calls that share a request have the earliest of their time limits', async () => {
-  const { clock, stream, next } = await startWritten()
+  const { clock, stream, next } = await startWithWrite()
   const errors: unknown[] = []
   const calls = [900, 100, 500].map((timeoutMs) =>
     stream.execute('select 1', [], { timeoutMs }).catch((error: unknown) => errors.push(error)),
@@ -1010,12 +1010,12 @@ test('calls that share a request have the earliest of their time limits', async 
 })
 
 test('rows of a statement that does not parse end the stream, and its transaction with it', async () => {
-  const { stream, next, requests, ends } = await startWritten()
+  const { stream, next, requests, transactionEvents } = await startWithWrite()
   const rows = expect(readRows(stream, 'selec 1').next()).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
   await (await next()).status(500, '{"error":"SQL string could not be parsed: near SELEC: syntax error"}')
   await rows
   expect(stream.isOpen).toBe(false)
-  expect(ends().at(-1)).toMatch('transaction:lost')
+  expect(transactionEvents().at(-1)).toMatch('transaction:lost')
   await expect(stream.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
   await settle()
   // the server has already dropped it
@@ -1023,7 +1023,7 @@ test('rows of a statement that does not parse end the stream, and its transactio
 })
 
 test('a failed request for rows closes the stream on the server, which releases the write lock', async () => {
-  const { stream, next } = await startWritten()
+  const { stream, next } = await startWithWrite()
   const rows = expect(readRows(stream, 'select 1').next()).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
   await (await next()).status(503, 'gone')
   await rows

@@ -161,7 +161,7 @@ export class TransactionControl {
 
   /**
    * Acquires a write permit, or queues for one. If there is none, the queued calls are rejected.
-   * @returns whether it is held; if not, the stream is resumed later, or was
+   * @returns whether it is held; if not, the stream has been resumed or will be
    */
   acquirePermit(): boolean {
     if (this.queuedPermit) {

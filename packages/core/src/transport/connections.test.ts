@@ -61,11 +61,11 @@ test('a request made right after a response reuses its connection', async () => 
 
 test('a request made right after a response and aborted at once is not sent', async () => {
   await get()
-  const given = send('/later')
-  expect(given.isSent).toBe(false)
-  given.abort()
+  const exchange = send('/later')
+  expect(exchange.isSent).toBe(false)
+  exchange.abort()
   expect(await get()).toBe(1)
-  expect([given.isSent, delayed.length]).toEqual([false, 0])
+  expect([exchange.isSent, delayed.length]).toEqual([false, 0])
 })
 
 test('a request made right after a response when the client is closed is rejected, and was not sent', async () => {
@@ -104,7 +104,7 @@ test('a response counts as use', async () => {
   expect(await get()).toBe(1)
 })
 
-test('a response that took long does not count as use, because the process may have been frozen', async () => {
+test('a slow response does not count as use, because the process may have been frozen', async () => {
   // one idle connection, and one with the request
   const first = send('/')
   const { response } = await sendLater()

@@ -43,7 +43,7 @@ function exchange<T extends TransportHead>(
   const controller = new AbortController()
   const { signal } = controller
   let abort = (): void => {}
-  const responded = new Promise<T>((resolve, reject) => {
+  const result = new Promise<T>((resolve, reject) => {
     const fail = (error: unknown): void =>
       reject(error instanceof ProtocolError ? error : networkError(error, origin, true))
     abort = () => {
@@ -63,7 +63,7 @@ function exchange<T extends TransportHead>(
       )
       .then(resolve, fail)
   })
-  return { response: responded, isSent: true, abort }
+  return { response: result, isSent: true, abort }
 }
 
 /** Settles as `work` does, or rejects if the signal is aborted first. */

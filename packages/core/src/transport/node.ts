@@ -46,7 +46,7 @@ class NodeTransport implements Transport {
     const { origin } = exchange.request
     const connections = this.#connections.get(origin)
     if (connections && isFresh(connections)) exchange.dispatchSoon(connections)
-    else this.#open(origin).then((opened) => exchange.dispatch(opened), exchange.reject)
+    else this.#open(origin).then((connections) => exchange.dispatch(connections), exchange.reject)
     return exchange
   }
 
@@ -55,9 +55,9 @@ class NodeTransport implements Transport {
     loading ??= import('#undici-pool')
     const { Pool } = await loading
     if (this.#isClosed) throw closedError()
-    const held = this.#connections.get(origin)
-    if (held && isFresh(held)) return held
-    if (held) this.#retire(held.pool)
+    const existing = this.#connections.get(origin)
+    if (existing && isFresh(existing)) return existing
+    if (existing) this.#retire(existing.pool)
     // The caller limits the number and duration of requests. Each connection carries one at a time, so that a slow request does
     // not delay another.
     const pool = new Pool(origin, {
@@ -68,9 +68,9 @@ class NodeTransport implements Transport {
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
     })
-    const opened = { pool, usedAt: Date.now(), isBeingFreed: false }
-    this.#connections.set(origin, opened)
-    return opened
+    const connections = { pool, usedAt: Date.now(), isBeingFreed: false }
+    this.#connections.set(origin, connections)
+    return connections
   }
 
   #retire(pool: Pool): void {
@@ -145,7 +145,7 @@ abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dis
   }
 
   /** Called at the end of the response: its connection can soon be reused. */
-  ended(): void {
+  onEnd(): void {
     const connections = this.#connections
     if (!connections) return
     // after a slow response the process may have been frozen, and its connections dropped
@@ -200,7 +200,7 @@ class TextExchange extends NodeExchange<TransportResponse> {
   }
 
   onResponseEnd(): void {
-    this.ended()
+    this.onEnd()
     const chunks = this.#chunks
     const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
     this.resolve({ status: this.#status, text: body.toString(), retryAfter: this.#retryAfter })
@@ -242,7 +242,7 @@ class BodyExchange extends NodeExchange<TransportBody> {
   }
 
   onResponseEnd(): void {
-    this.ended()
+    this.onEnd()
     this.#hasEnded = true
     this.#wake()
   }

@@ -9,15 +9,15 @@ import { createTransport } from './node.ts'
 import type { Fetch, TransportRequest } from './transport.ts'
 
 const never = <T>(): Promise<T> => new Promise<T>(() => {})
-const ownError = new Error('own error')
-const isLate = { name: 'TransportError', code: 'TIMEOUT', outcome: 'not_applied' }
-const isClosed = { name: 'TransportError', code: 'CLOSED', message: 'the client is closed' }
+const abortReason = new Error('own error')
+const timeoutFailure = { name: 'TransportError', code: 'TIMEOUT', outcome: 'not_applied' }
+const closedFailure = { name: 'TransportError', code: 'CLOSED', message: 'the client is closed' }
 const encoder = new TextEncoder()
 const COLUMN = '{"type":"step_begin","step":0,"cols":[{"name":"a","decltype":null}]}\n'
 const row = (value: number): string => `{"type":"row","row":[{"type":"integer","value":"${value}"}]}\n`
 
 /** Sends a body with this many rows, then nothing more, and ignores the signal. */
-const serving =
+const sendRows =
   (count: number, onCancel = (): void | Promise<void> => {}): Fetch =>
   async () => {
     let at = -1
@@ -35,28 +35,28 @@ const serving =
     )
     return { status: 200, text: () => never(), body }
   }
-const clientOf = (fetch: Fetch, requestTimeoutMs = 100) =>
+const clientWith = (fetch: Fetch, requestTimeoutMs = 100) =>
   createClient({ url: 'http://x', fetch, requestTimeoutMs })
 
 describe.each<[string, Fetch]>([
   ['a fetch that never responds', never],
-  ['a fetch whose body never arrives', serving(0)],
+  ['a fetch whose body never arrives', sendRows(0)],
 ])('%s, ignoring the signal', (_, unresponsive) => {
   test('rejects at its deadline', async () => {
-    await expect(clientOf(unresponsive).execute('select 1')).rejects.toMatchObject(isLate)
+    await expect(clientWith(unresponsive).execute('select 1')).rejects.toMatchObject(timeoutFailure)
   })
 
   test('rejects when the signal is aborted, and when the client is closed', async () => {
     const controller = new AbortController()
-    const db = clientOf(unresponsive, 2_000)
+    const db = clientWith(unresponsive, 2_000)
     const aborted = db.execute('select 1', [], { signal: controller.signal })
     const closed = db.execute('select 1')
     const ends = Promise.all([
-      expect(aborted).rejects.toBe(ownError),
-      expect(closed).rejects.toMatchObject(isClosed),
+      expect(aborted).rejects.toBe(abortReason),
+      expect(closed).rejects.toMatchObject(closedFailure),
     ])
     await pause(10)
-    controller.abort(ownError)
+    controller.abort(abortReason)
     await db.close()
     await ends
   })
@@ -67,7 +67,7 @@ test.each([
   ['with null', null, 'no response from http://x: null'],
   ['with a string', 'no way', 'no response from http://x: no way'],
 ])('a fetch that rejects %s', async (_, reason, message) => {
-  const db = clientOf(() => Promise.reject(reason))
+  const db = clientWith(() => Promise.reject(reason))
   await expect(db.execute('insert into t values (1)')).rejects.toMatchObject({ code: 'NETWORK', message })
 })
 
@@ -75,7 +75,7 @@ test('a fetch that rejects with an error that is its own cause', async () => {
   const cyclic = new Error('circular cause')
   cyclic.cause = cyclic
   await expect(
-    clientOf(() => Promise.reject(cyclic)).execute('insert into t values (1)'),
+    clientWith(() => Promise.reject(cyclic)).execute('insert into t values (1)'),
   ).rejects.toMatchObject({
     code: 'NETWORK',
     message: expect.stringContaining('circular cause'),
@@ -83,18 +83,18 @@ test('a fetch that rejects with an error that is its own cause', async () => {
 })
 
 test.each<unknown>([undefined, null, 5, {}])('a fetch whose text is %j', async (text) => {
-  const db = clientOf(async () => ({ status: 200, text: async () => text as string }))
+  const db = clientWith(async () => ({ status: 200, text: async () => text as string }))
   await expect(db.execute('insert into t values (1)')).rejects.toMatchObject({ code: 'PROTOCOL' })
 })
 
 test.each([null, false])('an abort with %j', async (reason) => {
   const controller = new AbortController()
-  const call = clientOf(never, 2_000).execute('select 1', [], { signal: controller.signal })
+  const call = clientWith(never, 2_000).execute('select 1', [], { signal: controller.signal })
   setTimeout(() => controller.abort(reason), 10)
   await expect(call).rejects.toBe(reason)
 })
 
-test('aborted writes with a fetch that ignores its signal do not keep their slots', async () => {
+test('aborted writes with a fetch that ignores its signal do not keep their permits', async () => {
   let ignoresRequests = true
   const db = createClient({
     url: 'http://x',
@@ -103,7 +103,7 @@ test('aborted writes with a fetch that ignores its signal do not keep their slot
     fetch: async () => (ignoresRequests ? never() : { status: 500, text: async () => 'the next one' }),
   })
   const write = db.execute('insert into t values (1)', [], { timeoutMs: 20 })
-  await expect(write).rejects.toMatchObject({ ...isLate, outcome: 'unknown' })
+  await expect(write).rejects.toMatchObject({ ...timeoutFailure, outcome: 'unknown' })
   ignoresRequests = false
   await expect(db.execute('insert into t values (2)')).rejects.toMatchObject({ body: 'the next one' })
 })
@@ -112,9 +112,9 @@ describe('rows over fetch', () => {
   test('slow consumption does not time out', async () => {
     let signal: AbortSignal | undefined
     const rows = readRows(
-      clientOf((url, init) => {
+      clientWith((url, init) => {
         signal = init.signal
-        return serving(3)(url, init)
+        return sendRows(3)(url, init)
       }),
       'select a',
     )
@@ -129,53 +129,55 @@ describe('rows over fetch', () => {
   test.each([0, 1])('rejects at the deadline if the rows stop after %j of them', async (count) => {
     let isCanceled = false
     const rows = readRows(
-      clientOf(
-        serving(count, () => {
+      clientWith(
+        sendRows(count, () => {
           isCanceled = true
         }),
       ),
       'select a',
     )
     for (let at = 0; at < count; at++) await rows.next()
-    await expect(rows.next()).rejects.toMatchObject(isLate)
+    await expect(rows.next()).rejects.toMatchObject(timeoutFailure)
     await expect.poll(() => isCanceled, { timeout: 60_000 }).toBe(true)
   })
 
   test('rejects at the deadline if the rows never begin', async () => {
-    await expect(readRows(clientOf(never), 'select a').next()).rejects.toMatchObject(isLate)
+    await expect(readRows(clientWith(never), 'select a').next()).rejects.toMatchObject(timeoutFailure)
   })
 
   test('rejects at the deadline even if the stream cannot be canceled', async () => {
-    await expect(readRows(clientOf(serving(0, never)), 'select a').next()).rejects.toMatchObject(isLate)
+    await expect(readRows(clientWith(sendRows(0, never)), 'select a').next()).rejects.toMatchObject(
+      timeoutFailure,
+    )
   })
 
   test.each([1, 5])('ends after %j rows when the client is closed', async (count) => {
-    const db = clientOf(serving(count), 10_000)
+    const db = clientWith(sendRows(count), 10_000)
     const rows = readRows(db, 'select a')
     await rows.next()
     const next = count === 1 ? rows.next() : null
     await Promise.all([
       db.close(),
-      expect(next ?? pause(10).then(() => rows.next())).rejects.toMatchObject(isClosed),
+      expect(next ?? pause(10).then(() => rows.next())).rejects.toMatchObject(closedFailure),
     ])
     await expect(readRows(db, 'select a').next()).rejects.toThrow('the client is closed')
   })
 
   test('ends when the signal is aborted while no part is being read', async () => {
     const controller = new AbortController()
-    const rows = readRows(clientOf(serving(5)), 'select a', [], { signal: controller.signal })
+    const rows = readRows(clientWith(sendRows(5)), 'select a', [], { signal: controller.signal })
     await rows.next()
-    controller.abort(ownError)
-    await expect(rows.next()).rejects.toBe(ownError)
+    controller.abort(abortReason)
+    await expect(rows.next()).rejects.toBe(abortReason)
   })
 })
 
 test('a cursor that was rejected with 429 is retried, because nothing was executed', async () => {
   let requestCount = 0
-  const db = clientOf(async (url, init) => {
+  const db = clientWith(async (url, init) => {
     requestCount += 1
     if (requestCount < 3) return { status: 429, text: async () => '', body: null }
-    return await serving(1)(url, init)
+    return await sendRows(1)(url, init)
   }, 2_000)
   expect(await readRows(db, 'insert into t values (1) returning a').next()).toEqual({
     done: false,

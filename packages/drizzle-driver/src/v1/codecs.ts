@@ -9,7 +9,7 @@ import {
   type SQLiteCodecs,
   type SQLiteType,
 } from 'drizzle-orm/sqlite-core'
-import { exactNumber, inexact } from '../exact-integer.ts'
+import { exactNumber, inexactError } from '../exact-integer.ts'
 import { codecNameOf } from '../internals.ts'
 
 /** Converts the server's values to those of columns. */
@@ -34,20 +34,20 @@ export class ExactCodecs extends CodecsCollection<SQLiteType> {
 
   override get: CodecsCollection<SQLiteType>['get'] = (column, kind, override) => {
     const codec = super.get(column, kind, override)
-    const read = kind === 'normalize' ? exact : kind === 'normalizeInJson' ? exactInJson : null
+    const read = kind === 'normalize' ? requireExact : kind === 'normalizeInJson' ? requireExactInJson : null
     if (read === null || !NUMBER_COLUMNS.has(override ?? codecNameOf(column))) return codec
     const normalize = (codec ?? ((value: unknown) => value)) as NormalizeCodec
     return (value: unknown) => normalize(read(value, column))
   }
 }
 
-const exact = (value: unknown, column: Column): unknown =>
+const requireExact = (value: unknown, column: Column): unknown =>
   typeof value === 'bigint' ? exactNumber(value, column) : value
 
 /** In JSON, numeric() values are text, and integers are already rounded. Values beyond 2^63 cannot have been integers. */
-function exactInJson(value: unknown, column: Column): unknown {
+function requireExactInJson(value: unknown, column: Column): unknown {
   if (typeof value === 'string') return /^-?\d+$/.test(value) ? exactNumber(BigInt(value), column) : value
   if (typeof value !== 'number' || !Number.isInteger(value) || Number.isSafeInteger(value)) return value
   if (Math.abs(value) > 2 ** 63) return value
-  throw inexact(`about ${value}`, column)
+  throw inexactError(`about ${value}`, column)
 }

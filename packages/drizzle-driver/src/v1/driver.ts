@@ -88,10 +88,10 @@ export function drizzle<TRelations extends AnyRelations = EmptyRelations>(
   config: BatonDrizzleConfig<TRelations>,
 ): BatonDatabase<TRelations>
 export function drizzle<TRelations extends AnyRelations>(
-  first: string | URL | Client | BatonDrizzleConfig<TRelations>,
+  source: string | URL | Client | BatonDrizzleConfig<TRelations>,
   config?: DrizzleSQLiteConfig<TRelations>,
 ): BatonDatabase<TRelations> {
-  return construct(...openClient(first, config))
+  return construct(...openClient(source, config))
 }
 
 /** Returns a database that builds queries and runs none. */

@@ -18,7 +18,7 @@ export const journalLayout: JournalLayout = {
 function pending(migrations: readonly Migration[], journal: JournalRows): Migration[] {
   const applied = new Set(
     journal.layout === 'unnamed'
-      ? journal.rows.map((row) => match(row, migrations).tag)
+      ? journal.rows.map((row) => findMigration(row, migrations).tag)
       : journal.rows.map(([, , name]) => name),
   )
   return migrations.filter(({ tag }) => !applied.has(tag))
@@ -32,7 +32,7 @@ function upgrade(table: string, migrations: readonly Migration[], journal: Journ
     `ALTER TABLE ${table} ADD COLUMN "applied_at" TEXT`,
     ...journal.rows.map((row) => ({
       sql: `UPDATE ${table} SET "name" = ? WHERE hash = ? AND created_at = ?`,
-      args: [match(row, migrations).tag, row[0] as string, row[1] as number],
+      args: [findMigration(row, migrations).tag, row[0] as string, row[1] as number],
     })),
   ]
 }
@@ -41,12 +41,12 @@ function upgrade(table: string, migrations: readonly Migration[], journal: Journ
  * Finds the migration of a row without a name: by its time, in seconds, or, if that is ambiguous, by its text.
  * @throws Error if there is none
  */
-function match([hash, createdAt]: ArrayRow, migrations: readonly Migration[]): Migration {
+function findMigration([hash, createdAt]: ArrayRow, migrations: readonly Migration[]): Migration {
   const second = Math.floor(Number(createdAt) / 1_000)
   const sameSecond = migrations.filter(({ when }) => Math.floor(when / 1_000) === second)
-  const found =
-    sameSecond.length === 1 ? sameSecond[0] : migrations.find((migration) => migration.hash === hash)
-  if (found) return found
+  const migration =
+    sameSecond.length === 1 ? sameSecond[0] : migrations.find((candidate) => candidate.hash === hash)
+  if (migration) return migration
   throw new Error(
     `the database has a migration from ${new Date(Number(createdAt)).toISOString()} (hash ${String(hash)}) that is not among yours`,
   )

@@ -64,5 +64,5 @@ export async function pendingMigrations(
   return await findPending(db.$client, journalLayout, { ...config, sources })
 }
 
-const findSources = async (at: MigrationsAt<MigrationSource>): Promise<Pre1MigrationSource[]> =>
-  (await findMigrations(at, readMigrations)).map(toMigration)
+const findSources = async (location: MigrationsAt<MigrationSource>): Promise<Pre1MigrationSource[]> =>
+  (await findMigrations(location, readMigrations)).map(toMigration)

@@ -145,8 +145,8 @@ export class EmbeddedBackend implements DatabaseBackend {
     })
   }
 
-  async quarantineUnknown(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
-    return await moveToQuarantine(this.#directory, known)
+  async quarantineUnknown(registeredIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
+    return await moveToQuarantine(this.#directory, registeredIds)
   }
 
   async start(): Promise<string> {
@@ -234,10 +234,10 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   /** Aborts the requests to other databases that have this one attached, and closes their streams. */
   async #endAttachedRequests(id: DatabaseId): Promise<void> {
-    const ended = this.#running.abortAttaching(id)
+    const requestsEnded = this.#running.abortAttaching(id)
     for (const { database, stream } of this.#streams.closeAttaching(id))
       this.#workers.find(database)?.closeStream(stream)
-    await ended
+    await requestsEnded
   }
 
   async endRequests(): Promise<void> {
@@ -330,13 +330,13 @@ export class EmbeddedBackend implements DatabaseBackend {
       // the worker may not have detected yet that the client has disconnected
       if (isClosed && !outcome.isClosed) worker.closeStream(lease.stream)
       const baton = isClosed ? null : this.#streams.release(lease)
-      return jsonResponse(concat(`{${head(baton)},"results":`, outcome.text, '}'), worker)
+      return jsonResponse(concat(`{${responseHead(baton)},"results":`, outcome.text, '}'), worker)
     })
   }
 
   async #cursor(call: ClientCall, body: CursorBody): Promise<ServiceResponse> {
     const lease = await this.#lease(call, body.baton)
-    const lines = new CursorBodyStream(() => `{${head(this.#streams.release(lease))}}\n`)
+    const lines = new CursorBodyStream(() => `{${responseHead(this.#streams.release(lease))}}\n`)
     return await this.#closeOnError(lease, async () => {
       const worker = await this.#workerFor(call.id, lease)
       const cursor = worker.stream({ ...call, ...lease }, { type: 'cursor', steps: body.steps }, lines)
@@ -360,7 +360,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     })
   }
 
-  /** Closes the stream of a call that fails, as when its database was deleted, so that the stream does not occupy a slot. */
+  /** Closes the stream of a call that fails, for example because its database was deleted, so that the slot becomes free. */
   async #closeOnError<T>(lease: StreamLease, work: () => Promise<T>): Promise<T> {
     try {
       return await work()
@@ -456,7 +456,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   /** Responds with the output of a worker once it has begun. */
   async #streamResponse(
-    { call, lease, cursor, lines }: Streaming,
+    { call, lease, cursor, lines }: StreamedResponse,
     headers: ServiceResponse['headers'],
   ): Promise<ServiceResponse> {
     lines.source = cursor
@@ -464,8 +464,8 @@ export class EmbeddedBackend implements DatabaseBackend {
     const end = (): void => call.running.release()
     call.running.hold()
     void cursor.outcome.then(end, end)
-    const first = await Promise.race([cursor.outcome, lines.begun])
-    if (first?.type === 'failure') return this.#closeAndReport(lease, first)
+    const firstOutcome = await Promise.race([cursor.outcome, lines.begun])
+    if (firstOutcome?.type === 'failure') return this.#closeAndReport(lease, firstOutcome)
     void cursor.outcome.then(
       (outcome) => {
         if (outcome.type !== 'failure') return lines.end()
@@ -496,10 +496,10 @@ export class EmbeddedBackend implements DatabaseBackend {
     { id, permissions: { write, attach }, running }: ClientCall,
     baton: string | null,
   ): Promise<StreamLease> {
-    const mayAttach = (other: DatabaseId): boolean =>
-      (attach === 'all' || attach.includes(other)) &&
-      this.#idOf(id, other) === other &&
-      this.#isAttachable(other)
+    const mayAttach = (target: DatabaseId): boolean =>
+      (attach === 'all' || attach.includes(target)) &&
+      this.#idOf(id, target) === target &&
+      this.#isAttachable(target)
     const lease =
       baton === null ? await this.#streams.open(id, write) : this.#streams.resume(baton, id, write, mayAttach)
     running.attached = this.#streams.attachedOf(lease)
@@ -558,7 +558,7 @@ interface ClientCall extends Omit<DatabaseCall, 'stream'> {
 }
 
 /** A response that a worker writes. */
-interface Streaming {
+interface StreamedResponse {
   readonly call: ClientCall
   readonly lease: StreamLease
   readonly cursor: RunningCursor
@@ -584,7 +584,7 @@ function checkCloseIsLast({ requests }: PipelineBody): void {
     throw PipelineFailure.service(400, 'close must be the last request of a pipeline')
 }
 
-function head(baton: string | null): string {
+function responseHead(baton: string | null): string {
   return `"baton":${baton === null ? 'null' : `"${baton}"`},"base_url":null`
 }
 

@@ -8,7 +8,7 @@ test('only the signer that created a baton accepts it, and no digit can be chang
   expect(signer.verify(baton)).toEqual(content)
   expect(new BatonSigner().verify(baton)).toBeNull()
   for (let at = 0; at < baton.length; at++) {
-    const other = baton[at] === 'A' ? 'B' : 'A'
-    expect(signer.verify(baton.slice(0, at) + other + baton.slice(at + 1))).toBeNull()
+    const replacement = baton[at] === 'A' ? 'B' : 'A'
+    expect(signer.verify(baton.slice(0, at) + replacement + baton.slice(at + 1))).toBeNull()
   }
 })

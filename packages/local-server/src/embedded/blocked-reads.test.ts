@@ -58,10 +58,10 @@ test('blocked reads are rejected on every route, and work again once the block i
   const operations: Record<string, () => Promise<string>> = {
     execute: () => run(backend, { type: 'execute', stmt: { sql: 'select secret from t' } }),
     describe: () => run(backend, { type: 'describe', sql: 'select secret from t' }),
-    fork: () => backend.create(COPY, { type: 'fork', from: ID }, OPEN).then(() => 'made', String),
-    dump: async () => ((await send(backend, '/dump')).status === 200 ? 'given' : 'Operation was blocked'),
+    fork: () => backend.create(COPY, { type: 'fork', from: ID }, OPEN).then(() => 'created', String),
+    dump: async () => ((await send(backend, '/dump')).status === 200 ? 'returned' : 'Operation was blocked'),
     export: async () =>
-      (await send(backend, '/export/1')).status === 200 ? 'given' : 'Operation was blocked',
+      (await send(backend, '/export/1')).status === 200 ? 'returned' : 'Operation was blocked',
   }
   await backend.applySettings(ID, BLOCKED)
   await backend.revokeAccess(ID, 'all')

@@ -15,7 +15,7 @@ export interface Subscription {
 const KEEP_ALIVE_MS = 15_000
 /** Maximum number of pending events; beyond it a slow listener loses the oldest. */
 const MAX_PENDING = 1_024
-const LOST = 'event:error\ndata:some changes were lost\n\n'
+const LOSS_EVENT = 'event:error\ndata:some changes were lost\n\n'
 
 /** Sends committed changes of one database to its listeners as server-sent events. */
 export class ChangeFeed {
@@ -66,7 +66,7 @@ class Listener extends Readable {
   readonly #pending: string[] = []
   readonly #keepAlive: NodeJS.Timeout
   #isReading = false
-  #hasLost = false
+  #hasLostChanges = false
   #hasEnded = false
 
   constructor(subscription: Subscription) {
@@ -76,21 +76,22 @@ class Listener extends Readable {
   }
 
   report({ table, ...counts }: TableChanges): void {
-    const { table: wanted, actions } = this.#subscription
-    if (table !== wanted || !ACTIONS.some((action) => counts[action] > 0 && actions.has(action))) return
+    const { table: subscribedTable, actions } = this.#subscription
+    if (table !== subscribedTable || !ACTIONS.some((action) => counts[action] > 0 && actions.has(action)))
+      return
     const members = ACTIONS.filter((action) => counts[action] > 0).map(
       (action) => `"${action}":${counts[action]}`,
     )
     this.#pending.push(`event:changes\ndata:{${members.join()}}\n\n`)
     if (this.#pending.length > MAX_PENDING) {
       this.#pending.shift()
-      this.#hasLost = true
+      this.#hasLostChanges = true
     }
     this.#pushPending()
   }
 
   reportLoss(): void {
-    this.#hasLost = true
+    this.#hasLostChanges = true
     this.#pushPending()
   }
 
@@ -119,9 +120,9 @@ class Listener extends Readable {
 
   #pushPending(): void {
     while (this.#isReading && !this.#hasEnded) {
-      const text = this.#hasLost ? LOST : this.#pending.shift()
+      const text = this.#hasLostChanges ? LOSS_EVENT : this.#pending.shift()
       if (text === undefined) return
-      this.#hasLost = false
+      this.#hasLostChanges = false
       this.#keepAlive.refresh()
       this.#isReading = this.push(text)
     }

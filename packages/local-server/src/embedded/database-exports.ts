@@ -6,7 +6,7 @@ import type { WorkerPool } from './worker-pool.ts'
 
 /** Dependencies of {@link DatabaseExports}. */
 export interface ExportParts {
-  /** Directory of the exports. Files that a killed process has left here are removed at the start. */
+  /** Directory of the exports. Files that a killed process has left here are removed at startup. */
   readonly directory: string
   readonly workers: WorkerPool
   /** Copies a database and its WAL to a file. */
@@ -16,7 +16,7 @@ export interface ExportParts {
 /** Creates complete copies of databases, while requests and transactions continue. */
 export class DatabaseExports {
   readonly #parts: ExportParts
-  #last = 0
+  #lastNumber = 0
 
   constructor(parts: ExportParts) {
     this.#parts = parts
@@ -30,8 +30,8 @@ export class DatabaseExports {
   async make(id: DatabaseId, signal: AbortSignal): Promise<ExportedFile> {
     const { directory, workers, snapshot } = this.#parts
     await mkdir(directory, { recursive: true })
-    this.#last += 1
-    const path = join(directory, `${this.#last}.db`)
+    this.#lastNumber += 1
+    const path = join(directory, `${this.#lastNumber}.db`)
     const remove = async (): Promise<void> => {
       for (const suffix of ['', '-wal', '.wal']) await rm(`${path}${suffix}`, { force: true })
     }

@@ -45,8 +45,8 @@ function send(
 
 test('streams, cursors and dumps of deleted databases free their slots', async () => {
   const backend = await openBackend()
-  const kept = 'kept' as DatabaseId
-  await backend.create(kept, { type: 'empty' }, DEFAULT_SETTINGS)
+  const otherDatabase = 'other' as DatabaseId
+  await backend.create(otherDatabase, { type: 'empty' }, DEFAULT_SETTINGS)
   for (let round = 0; round < 40; round += 1) {
     const id = `d${round}` as DatabaseId
     await backend.create(id, { type: 'empty' }, DEFAULT_SETTINGS)
@@ -55,18 +55,18 @@ test('streams, cursors and dumps of deleted databases free their slots', async (
       send(backend, id, '/dump', {}),
       send(backend, id, '/v3/pipeline', { baton: null, requests: [{ type: 'execute', stmt: SELECT }] }),
     ]
-    const before = requests()
-    if (round % 2 === 0) await before[0]
+    const earlier = requests()
+    if (round % 2 === 0) await earlier[0]
     const removed = backend.remove(id)
-    await Promise.allSettled([...before, ...requests(), removed, ...requests()])
-    for (const response of await Promise.allSettled([...before, ...requests()])) {
+    await Promise.allSettled([...earlier, ...requests(), removed, ...requests()])
+    for (const response of await Promise.allSettled([...earlier, ...requests()])) {
       const body = response.status === 'fulfilled' ? (response.value as ServiceResponse).body : ''
       if (body instanceof Readable) await text(body).catch(() => {})
     }
   }
   const responses = await Promise.all(
     Array.from({ length: MAX_STREAMS }, () =>
-      send(backend, kept, '/v3/pipeline', {
+      send(backend, otherDatabase, '/v3/pipeline', {
         baton: null,
         requests: [{ type: 'execute', stmt: { sql: 'select 1' } }],
       }),

@@ -7,7 +7,7 @@ const MARK = 'every-database-has-a-file'
 const PAGE_BYTES = 4096
 const HEADER_BYTES = 100
 
-/** Creates the file of a new database, unless it exists: from then on a missing file means that it was lost. */
+/** Creates the file of a new database, unless it exists: afterwards, a missing file means that it was lost. */
 export async function ensureDatabaseFile(path: string, isDurable: boolean): Promise<void> {
   if (await hasDatabaseFile(path)) return
   const file = await open(path, 'w', 0o600)
@@ -24,7 +24,9 @@ export async function completeDirectory(directory: string, isDurable: boolean): 
   await mkdir(directory, { recursive: true })
   const entries = await readdir(directory, { withFileTypes: true })
   if (entries.some(({ name }) => name === MARK)) return
-  for (const entry of entries.filter((each) => each.isDirectory() && /^[0-9a-f-]{36}$/.test(each.name)))
+  for (const entry of entries.filter(
+    (candidate) => candidate.isDirectory() && /^[0-9a-f-]{36}$/.test(candidate.name),
+  ))
     await ensureDatabaseFile(join(directory, entry.name, 'data.db'), isDurable)
   await writeFile(join(directory, MARK), '')
 }

@@ -44,26 +44,29 @@ async function send(
 
 test('every database responds repeatedly, and keeps its data', async () => {
   const backend = await openBackend()
-  const everywhere = async (sql: string): Promise<string[]> =>
+  const runEverywhere = async (sql: string): Promise<string[]> =>
     await Promise.all(
       DATABASES.map(async (id) => JSON.stringify(await send(backend, id, [execute(sql), close]))),
     )
-  await everywhere('CREATE TABLE t (a)')
-  for (let count = 1; count <= 2; count += 1) await everywhere('INSERT INTO t VALUES (1)')
-  for (const response of await everywhere('SELECT count(*) FROM t')) expect(response).toContain('"value":"2"')
+  await runEverywhere('CREATE TABLE t (a)')
+  for (let count = 1; count <= 2; count += 1) await runEverywhere('INSERT INTO t VALUES (1)')
+  for (const response of await runEverywhere('SELECT count(*) FROM t'))
+    expect(response).toContain('"value":"2"')
 })
 
 test('open transactions keep their databases open, and do not block other databases', {
   timeout: 180_000,
 }, async () => {
   const backend = await openBackend()
-  const held = DATABASES.slice(0, -1)
-  const opened = await Promise.all(held.map((id) => send(backend, id, [execute('BEGIN IMMEDIATE')])))
-  const last = DATABASES.at(-1) as DatabaseId
-  expect((await send(backend, last, [execute('SELECT 1'), close])).results[0]?.type).toBe('ok')
-  for (const [at, { baton }] of opened.entries()) {
-    const ended = await send(backend, held[at] as DatabaseId, [execute('COMMIT'), close], baton)
-    expect(ended.results.map(({ type }) => type)).toEqual(['ok', 'ok'])
+  const databases = DATABASES.slice(0, -1)
+  const transactions = await Promise.all(
+    databases.map((id) => send(backend, id, [execute('BEGIN IMMEDIATE')])),
+  )
+  const lastDatabase = DATABASES.at(-1) as DatabaseId
+  expect((await send(backend, lastDatabase, [execute('SELECT 1'), close])).results[0]?.type).toBe('ok')
+  for (const [at, { baton }] of transactions.entries()) {
+    const commit = await send(backend, databases[at] as DatabaseId, [execute('COMMIT'), close], baton)
+    expect(commit.results.map(({ type }) => type)).toEqual(['ok', 'ok'])
   }
 })
 

@@ -46,8 +46,8 @@ test.each([
 })
 
 test('stored SQL, and SQL that is too long to be parsed, count as writes', () => {
-  const long = `SELECT '${'x'.repeat(200_000)}'`
+  const longSql = `SELECT '${'x'.repeat(200_000)}'`
   expect(mayWrite([{ type: 'execute', statement: statement(null, 1) }], false)).toBe(true)
-  expect(mayWrite([{ type: 'sequence', sql: long, sqlId: null }], false)).toBe(true)
+  expect(mayWrite([{ type: 'sequence', sql: longSql, sqlId: null }], false)).toBe(true)
   expect(mayWrite([{ type: 'describe', sql: 'DROP TABLE t', sqlId: null }], false)).toBe(false)
 })

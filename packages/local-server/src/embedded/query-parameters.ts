@@ -3,7 +3,7 @@ import { ACTIONS, type Action, type Subscription } from './change-feed.ts'
 
 /** Whether `GET /dump` includes row ids. @throws PipelineFailure with 400, as worded by the service */
 export function readDumpQuery(query: string): { readonly preserveRowIds: boolean } {
-  const value = single(new URLSearchParams(query), 'preserve_row_ids')
+  const value = readSingle(new URLSearchParams(query), 'preserve_row_ids')
   if (value !== null && value !== 'true' && value !== 'false') {
     throw PipelineFailure.query('provided string was not `true` or `false`')
   }
@@ -14,19 +14,19 @@ export function readDumpQuery(query: string): { readonly preserveRowIds: boolean
 export function readListenQuery(query: string): Subscription {
   const parameters = new URLSearchParams(query)
   const actions = parameters.getAll('action').map((name) => {
-    const action = ACTIONS.find((known) => known === name)
+    const action = ACTIONS.find((candidate) => candidate === name)
     if (action === undefined) {
-      const known = ACTIONS.map((each) => `\`${each}\``).join(', ')
-      throw PipelineFailure.query(`unknown variant \`${name}\`, expected one of ${known}`)
+      const variants = ACTIONS.map((variant) => `\`${variant}\``).join(', ')
+      throw PipelineFailure.query(`unknown variant \`${name}\`, expected one of ${variants}`)
     }
     return action
   })
-  const table = single(parameters, 'table')
+  const table = readSingle(parameters, 'table')
   if (table === null) throw PipelineFailure.query('missing field `table`')
   return { table, actions: new Set<Action>(actions.length === 0 ? ACTIONS : actions) }
 }
 
-function single(parameters: URLSearchParams, name: string): string | null {
+function readSingle(parameters: URLSearchParams, name: string): string | null {
   const values = parameters.getAll(name)
   if (values.length > 1) throw PipelineFailure.query(`duplicate field \`${name}\``)
   return values[0] ?? null

@@ -72,7 +72,7 @@ async function run(backend: EmbeddedBackend, id: string, request: object): Promi
   return result?.error ?? result?.response.result?.rows?.map((row) => row.map(({ value }) => value)) ?? 'ok'
 }
 
-async function job(backend: EmbeddedBackend, number?: number): Promise<unknown> {
+async function readJob(backend: EmbeddedBackend, number?: number): Promise<unknown> {
   const { body } = await send(backend, PARENT, number === undefined ? '/v1/jobs' : `/v1/jobs/${number}`)
   return JSON.parse(body)
 }
@@ -80,17 +80,17 @@ async function job(backend: EmbeddedBackend, number?: number): Promise<unknown> 
 async function createFamily(
   children: readonly string[],
 ): Promise<{ backend: EmbeddedBackend; directory: string }> {
-  const opened = await openBackend()
-  await opened.backend.create(PARENT, { type: 'schema' }, DEFAULT_SETTINGS)
-  for (const child of children) await opened.backend.create(child as DatabaseId, CHILD, DEFAULT_SETTINGS)
-  return opened
+  const family = await openBackend()
+  await family.backend.create(PARENT, { type: 'schema' }, DEFAULT_SETTINGS)
+  for (const child of children) await family.backend.create(child as DatabaseId, CHILD, DEFAULT_SETTINGS)
+  return family
 }
 
 test('a change of a schema database is applied to its children', async () => {
   const { backend } = await createFamily(['kid', 'kid2'])
-  expect(await job(backend)).toEqual({ schema_version: 4, migrations: [] })
+  expect(await readJob(backend)).toEqual({ schema_version: 4, migrations: [] })
   expect(await run(backend, PARENT, execute('CREATE TABLE t(a)'))).toEqual([])
-  expect(await job(backend, 1)).toEqual({
+  expect(await readJob(backend, 1)).toEqual({
     job_id: 1,
     status: 'RunSuccess',
     error: null,
@@ -114,7 +114,7 @@ test('a change of a schema database is applied to its children', async () => {
     ['9007199254740993', '312E35'],
   ])
   expect(await run(backend, PARENT, execute('SELECT count(*) FROM t'))).toEqual([['2']])
-  expect(await job(backend)).toMatchObject({
+  expect(await readJob(backend)).toMatchObject({
     migrations: [4, 3, 2, 1].map((number) => ({ job_id: number, status: 'RunSuccess' })),
   })
   // a child that is created later starts with its parent's schema
@@ -124,7 +124,7 @@ test('a change of a schema database is applied to its children', async () => {
 
 test('children created or removed during a migration do not miss a change, and do not stop the migration', async () => {
   const { backend } = await createFamily(['kid'])
-  const kept = ['kid']
+  const remaining = ['kid']
   const migrations = async (): Promise<void> => {
     for (let at = 0; at < 8; at += 1)
       expect(await run(backend, PARENT, execute(`CREATE TABLE t${at}(a)`))).toEqual([])
@@ -133,12 +133,12 @@ test('children created or removed during a migration do not miss a change, and d
     for (let at = 0; at < 8; at += 1) {
       const child = `${worker}-${at}`
       await backend.create(child as DatabaseId, CHILD, DEFAULT_SETTINGS)
-      if (at % 2 === 0) kept.push(child)
+      if (at % 2 === 0) remaining.push(child)
       else await backend.remove(child as DatabaseId)
     }
   }
   await Promise.all([migrations(), changes('one'), changes('two')])
-  for (const child of kept)
+  for (const child of remaining)
     expect(
       await run(backend, child, execute("SELECT count(*) FROM sqlite_schema WHERE name LIKE 't_'")),
       child,
@@ -174,7 +174,7 @@ test('if a change fails in one child, no child is changed', async () => {
     message: `SQLite error: migration dry run failed: ${reason}`,
     code: 'SQLITE_UNKNOWN',
   })
-  expect(await job(backend, 2)).toMatchObject({
+  expect(await readJob(backend, 2)).toMatchObject({
     status: 'RunFailure',
     error: reason,
     progress: children.map((namespace) => ({ namespace, status: 'RunFailure', error: 'aborted' })),
@@ -209,7 +209,7 @@ test('a statement that fails in the schema database itself creates no job', asyn
     code: 'SCHEMA_MIGRATION_ERROR',
     message: expect.stringContaining('transaction items'),
   })
-  expect(await job(backend)).toMatchObject({ migrations: [{ job_id: 1 }] })
+  expect(await readJob(backend)).toMatchObject({ migrations: [{ job_id: 1 }] })
 })
 
 test('a transaction cannot be opened on a schema database', async () => {
@@ -238,7 +238,7 @@ test('a cursor reads a schema database, and cannot change it', async () => {
   for (const sql of ['CREATE TABLE z(a)', 'INSERT INTO t VALUES (1)', 'BEGIN'])
     expect(await cursor(sql)).toMatchObject({ status: 400, body: expect.stringContaining('cannot change') })
   expect((await cursor('SELECT count(*) FROM t')).body).toContain('"value":"0"')
-  expect(await job(backend)).toMatchObject({ migrations: [{ job_id: 1 }] })
+  expect(await readJob(backend)).toMatchObject({ migrations: [{ job_id: 1 }] })
 })
 
 test('a blocked schema database is not changed', async () => {
@@ -252,9 +252,9 @@ test('a blocked schema database is not changed', async () => {
 
 test('a child can be removed while its schema database is being migrated', async () => {
   const { backend } = await createFamily(['kid', 'kid2'])
-  const migrating = run(backend, PARENT, execute('CREATE TABLE t(a)'))
+  const migration = run(backend, PARENT, execute('CREATE TABLE t(a)'))
   await backend.remove('kid' as DatabaseId)
-  expect(await migrating).toEqual([])
+  expect(await migration).toEqual([])
   expect(await run(backend, 'kid2', execute('SELECT count(*) FROM t'))).toEqual([['0']])
 })
 
@@ -283,13 +283,13 @@ test('the other routes of a schema database respond as recorded', async () => {
 test('a schema database and its children cannot be separated', async () => {
   const { backend } = await createFamily(['kid'])
   await expect(backend.remove(PARENT)).rejects.toThrow('databases are still refering to it')
-  const ofChild = { type: 'schema-child', parent: 'kid' as DatabaseId } as const
-  await expect(backend.create('kid2' as DatabaseId, ofChild, DEFAULT_SETTINGS)).rejects.toThrow(
+  const childSource = { type: 'schema-child', parent: 'kid' as DatabaseId } as const
+  await expect(backend.create('kid2' as DatabaseId, childSource, DEFAULT_SETTINGS)).rejects.toThrow(
     'is not a schema database',
   )
-  const migrating = run(backend, PARENT, execute('CREATE TABLE t(a)'))
+  const migration = run(backend, PARENT, execute('CREATE TABLE t(a)'))
   await expect.poll(async () => (await send(backend, PARENT, '/v1/jobs')).body).toContain('"job_id":1')
-  await migrating
+  await migration
   await backend.remove('kid' as DatabaseId)
   await backend.remove(PARENT)
 })
@@ -301,7 +301,7 @@ test('roles and jobs survive a restart', async () => {
   const { backend: reopened } = await openBackend(directory)
   for (const id of [PARENT, 'kid']) await reopened.applySettings(id as DatabaseId, DEFAULT_SETTINGS)
   reopened.resume()
-  expect(await job(reopened)).toMatchObject({ migrations: [{ job_id: 1, status: 'RunSuccess' }] })
+  expect(await readJob(reopened)).toMatchObject({ migrations: [{ job_id: 1, status: 'RunSuccess' }] })
   expect(await run(reopened, PARENT, execute('CREATE TABLE u(a)'))).toEqual([])
   expect(await run(reopened, 'kid', execute('SELECT count(*) FROM u'))).toEqual([['0']])
 })

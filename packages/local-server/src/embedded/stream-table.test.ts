@@ -13,7 +13,7 @@ function setUp() {
   return { clock, expired, table: new StreamTable(clock, (_, stream) => expired.push(stream)) }
 }
 
-function failure(run: () => unknown): string {
+function failureOf(run: () => unknown): string {
   try {
     run()
   } catch (error) {
@@ -29,7 +29,7 @@ test('a baton has 64 characters, changes each time and is valid once', async () 
   expect(first).toMatch(/^[A-Za-z0-9+/]{64}$/)
   const second = table.release(table.resume(first, A)) as string
   expect(second).not.toBe(first)
-  expect(failure(() => table.resume(first, A))).toBe('400 Received a baton that has already been used')
+  expect(failureOf(() => table.resume(first, A))).toBe('400 Received a baton that has already been used')
   expect(table.release(table.resume(second, A))).not.toBeNull()
 })
 
@@ -37,26 +37,26 @@ test('a baton is not valid while a request is using its stream', async () => {
   const { table } = setUp()
   const baton = table.release(await table.open(A)) as string
   table.resume(baton, A)
-  expect(failure(() => table.resume(baton, A))).toBe('400 Received a baton that has already been used')
+  expect(failureOf(() => table.resume(baton, A))).toBe('400 Received a baton that has already been used')
 })
 
 test('rejects malformed batons, batons of another server or database, and batons of closed streams', async () => {
   const { table } = setUp()
-  const foreign = setUp().table
+  const otherTable = setUp().table
   const lease = await table.open(A)
   const baton = table.release(lease) as string
-  const others = [
+  const invalidBatons = [
     '',
     'x',
     baton.slice(1),
     `${baton.slice(0, 63)}!`,
-    foreign.release(await foreign.open(A)) as string,
+    otherTable.release(await otherTable.open(A)) as string,
   ]
-  for (const other of others)
-    expect(failure(() => table.resume(other, A))).toBe('400 Received an invalid baton')
-  expect(failure(() => table.resume(baton, B))).toBe('400 Received an invalid baton')
+  for (const invalidBaton of invalidBatons)
+    expect(failureOf(() => table.resume(invalidBaton, A))).toBe('400 Received an invalid baton')
+  expect(failureOf(() => table.resume(baton, B))).toBe('400 Received an invalid baton')
   table.close(lease)
-  expect(failure(() => table.resume(baton, A))).toBe('400 Received an invalid baton')
+  expect(failureOf(() => table.resume(baton, A))).toBe('400 Received an invalid baton')
 })
 
 test('an idle stream expires after 10 s, is reported as expired for 300 s, and is then unknown', async () => {
@@ -68,9 +68,9 @@ test('an idle stream expires after 10 s, is reported as expired for 300 s, and i
   clock.advance(750) // the next whole second
   expect(expired).toEqual([1])
   const body = '{"message":"The stream has expired due to inactivity","code":"STREAM_EXPIRED"}'
-  expect(failure(() => table.resume(baton, A))).toBe(`400 ${body}`)
+  expect(failureOf(() => table.resume(baton, A))).toBe(`400 ${body}`)
   clock.advance(300_000)
-  expect(failure(() => table.resume(baton, A))).toBe('400 Received an invalid baton')
+  expect(failureOf(() => table.resume(baton, A))).toBe('400 Received an invalid baton')
 })
 
 test('a stream does not expire while a request is in flight', async () => {
@@ -103,12 +103,12 @@ test('opens at most 128 streams; a free slot goes to the request that has waited
 
 test('after its database is closed, an expired stream is still reported as expired, and an open one is unknown', async () => {
   const { clock, table } = setUp()
-  const expired = table.release(await table.open(A)) as string
+  const expiredBaton = table.release(await table.open(A)) as string
   clock.advance(11_000)
-  const open = table.release(await table.open(A)) as string
+  const openBaton = table.release(await table.open(A)) as string
   table.closeAll(A)
-  expect(failure(() => table.resume(expired, A))).toContain('STREAM_EXPIRED')
-  expect(failure(() => table.resume(open, A))).toBe('400 Received an invalid baton')
+  expect(failureOf(() => table.resume(expiredBaton, A))).toContain('STREAM_EXPIRED')
+  expect(failureOf(() => table.resume(openBaton, A))).toBe('400 Received an invalid baton')
 })
 
 test('only a sender who may attach all databases that a stream has attached can continue it', async () => {
@@ -116,20 +116,22 @@ test('only a sender who may attach all databases that a stream has attached can 
   const lease = await table.open(A)
   table.attach(lease, B)
   const baton = table.release(lease) as string
-  expect(failure(() => table.resume(baton, A, true, (id) => id !== B))).toBe('400 Received an invalid baton')
+  expect(failureOf(() => table.resume(baton, A, true, (id) => id !== B))).toBe(
+    '400 Received an invalid baton',
+  )
   // the rejection has not used up the baton
   expect(table.resume(baton, A, true, (id) => id === B)).toEqual(lease)
 })
 
 test('closes only the streams that have a database attached', async () => {
   const { table } = setUp()
-  const [attaching, other] = [await table.open(A), await table.open(A)]
-  const attached = table.attachedOf(attaching)
-  table.attach(attaching, B)
+  const [attachingLease, otherLease] = [await table.open(A), await table.open(A)]
+  const attached = table.attachedOf(attachingLease)
+  table.attach(attachingLease, B)
   expect(attached).toEqual([B])
-  expect(table.closeAttaching(B)).toEqual([{ database: A, stream: attaching.stream }])
-  expect([table.has(attaching), table.has(other)]).toEqual([false, true])
+  expect(table.closeAttaching(B)).toEqual([{ database: A, stream: attachingLease.stream }])
+  expect([table.has(attachingLease), table.has(otherLease)]).toEqual([false, true])
   expect(table.closeAttaching(B)).toEqual([])
   // a request of a closed stream may still request a copy
-  expect(() => table.attach(attaching, B)).not.toThrow()
+  expect(() => table.attach(attachingLease, B)).not.toThrow()
 })

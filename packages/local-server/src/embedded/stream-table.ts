@@ -101,8 +101,8 @@ export class StreamTable {
     if (stream === undefined) return null
     // the service rounds up to the next whole second
     const now = this.#clock.now()
-    const due = Math.ceil((now + IDLE_MS) / SECOND_MS) * SECOND_MS
-    stream.cancelTimer = this.#clock.after(due - now, () => this.#expire(stream))
+    const expiresAt = Math.ceil((now + IDLE_MS) / SECOND_MS) * SECOND_MS
+    stream.cancelTimer = this.#clock.after(expiresAt - now, () => this.#expire(stream))
     return this.#signer.sign({ stream: BigInt(number), sequence: stream.sequence })
   }
 
@@ -126,11 +126,11 @@ export class StreamTable {
    * @returns the numbers of the removed streams
    */
   closeAll(database: DatabaseId, access: RevokedAccess = 'all'): readonly number[] {
-    const open = [...this.#streams.values()].filter(
+    const openStreams = [...this.#streams.values()].filter(
       (stream) => stream.database === database && !stream.isExpired && (access === 'all' || stream.mayWrite),
     )
-    for (const { number } of open) this.close({ stream: number })
-    return open.map(({ number }) => number)
+    for (const { number } of openStreams) this.close({ stream: number })
+    return openStreams.map(({ number }) => number)
   }
 
   /** Records that a stream attaches a database. Streams that are not in the table are ignored. */
@@ -145,11 +145,11 @@ export class StreamTable {
 
   /** Removes the open streams that have a database attached. @returns the database and the number of each */
   closeAttaching(id: DatabaseId): readonly { readonly database: DatabaseId; readonly stream: number }[] {
-    const open = [...this.#streams.values()].filter(
+    const openStreams = [...this.#streams.values()].filter(
       ({ attached, isExpired }) => attached.includes(id) && !isExpired,
     )
-    for (const { number } of open) this.close({ stream: number })
-    return open.map(({ database, number }) => ({ database, stream: number }))
+    for (const { number } of openStreams) this.close({ stream: number })
+    return openStreams.map(({ database, number }) => ({ database, stream: number }))
   }
 
   countOf(database: DatabaseId): number {
@@ -180,24 +180,24 @@ export class StreamTable {
 
   #freeSlot(): void {
     // passed directly to the next waiting request, so that no other request can take it
-    const granted = this.#waiting.shift()
-    if (granted === undefined) this.#open -= 1
-    else granted()
+    const grant = this.#waiting.shift()
+    if (grant === undefined) this.#open -= 1
+    else grant()
   }
 
   async #waitForSlot(): Promise<void> {
     if (this.#waiting.length >= MAX_WAITING)
       throw PipelineFailure.service(429, 'Too many concurrent requests')
     await new Promise<void>((resolve, reject) => {
-      const granted = (): void => {
+      const grant = (): void => {
         cancel()
         resolve()
       }
       const cancel = this.#clock.after(MAX_WAIT_MS, () => {
-        this.#waiting.splice(this.#waiting.indexOf(granted), 1)
+        this.#waiting.splice(this.#waiting.indexOf(grant), 1)
         reject(PipelineFailure.service(429, 'Timed out while opening database connection'))
       })
-      this.#waiting.push(granted)
+      this.#waiting.push(grant)
     })
   }
 }

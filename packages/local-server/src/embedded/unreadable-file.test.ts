@@ -35,12 +35,12 @@ test('requests are rejected without new workers, and succeed once the file can b
   })
   await backend.create(ID, { type: 'empty' }, DEFAULT_SETTINGS)
   const file = join(directory, ID, 'data.db')
-  const moved = `${file}-aside`
-  renameSync(file, moved)
+  const movedFile = `${file}-aside`
+  renameSync(file, movedFile)
   mkdirSync(file)
-  let started = 0
+  let workersStarted = 0
   const count = (): void => {
-    started += 1
+    workersStarted += 1
   }
   subscribe('worker_threads', count)
   onTestFinished(() => {
@@ -53,9 +53,9 @@ test('requests are rejected without new workers, and succeed once the file can b
   for (const { status, body } of rejected) {
     expect([status, body]).toEqual([500, expect.stringContaining('the database file cannot be opened')])
   }
-  // a worker that is kept for the next database
-  expect(started).toBeLessThanOrEqual(1)
+  // a spare worker is kept for the next database
+  expect(workersStarted).toBeLessThanOrEqual(1)
   rmSync(file, { recursive: true })
-  renameSync(moved, file)
+  renameSync(movedFile, file)
   expect((await send(backend, 'create table t(a)')).status).toBe(200)
 })

@@ -25,15 +25,15 @@ export class UsageCounters {
     for (const { query, rowsRead, rowsWritten } of usage) {
       count.rowsRead += rowsRead
       count.rowsWritten += rowsWritten
-      const before = count.queries.get(query)
+      const previous = count.queries.get(query)
       count.queries.set(query, {
         query,
-        rowsRead: rowsRead + (before?.rowsRead ?? 0),
-        rowsWritten: rowsWritten + (before?.rowsWritten ?? 0),
+        rowsRead: rowsRead + (previous?.rowsRead ?? 0),
+        rowsWritten: rowsWritten + (previous?.rowsWritten ?? 0),
       })
     }
     if (count.queries.size > MAX_QUERIES) {
-      for (const { query } of byUsage(count).slice(MAX_QUERIES / 2)) count.queries.delete(query)
+      for (const { query } of sortByUsage(count).slice(MAX_QUERIES / 2)) count.queries.delete(query)
     }
   }
 
@@ -45,7 +45,7 @@ export class UsageCounters {
   /** Returns the queries with the highest usage first. */
   topQueriesOf(id: DatabaseId): readonly QueryUsage[] {
     const count = this.#counts.get(id)
-    return count === undefined ? [] : byUsage(count).slice(0, MAX_SHOWN)
+    return count === undefined ? [] : sortByUsage(count).slice(0, MAX_SHOWN)
   }
 
   forget(id: DatabaseId): void {
@@ -53,7 +53,7 @@ export class UsageCounters {
   }
 }
 
-function byUsage({ queries }: Count): readonly QueryUsage[] {
+function sortByUsage({ queries }: Count): readonly QueryUsage[] {
   const weight = ({ rowsRead, rowsWritten }: QueryUsage): number => rowsRead + rowsWritten
   return [...queries.values()].sort((a, b) => weight(b) - weight(a))
 }

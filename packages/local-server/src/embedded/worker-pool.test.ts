@@ -39,21 +39,21 @@ async function openPool(ids: readonly DatabaseId[]): Promise<WorkerPool> {
 }
 
 test('databases in repeated use stay open while hundreds of others are used once', async () => {
-  const [used, first, second] = [idsOf('used', 10), idsOf('first', 20), idsOf('second', 20)]
-  const pool = await openPool([...used, ...first, ...second])
-  for (const id of [...used, ...first, ...used, ...second]) await pool.get(id)
-  expect(used.filter((id) => pool.find(id) === undefined)).toEqual([])
-  const open = [...used, ...first, ...second].filter((id) => pool.find(id) !== undefined)
-  expect(open.length).toBeLessThanOrEqual(16)
+  const [frequentIds, firstIds, secondIds] = [idsOf('used', 10), idsOf('first', 20), idsOf('second', 20)]
+  const pool = await openPool([...frequentIds, ...firstIds, ...secondIds])
+  for (const id of [...frequentIds, ...firstIds, ...frequentIds, ...secondIds]) await pool.get(id)
+  expect(frequentIds.filter((id) => pool.find(id) === undefined)).toEqual([])
+  const openIds = [...frequentIds, ...firstIds, ...secondIds].filter((id) => pool.find(id) !== undefined)
+  expect(openIds.length).toBeLessThanOrEqual(16)
 })
 
 test('a database that was removed and created again counts as new', async () => {
-  const [removed, others] = [idsOf('removed', 1), idsOf('other', 40)]
-  const pool = await openPool([...removed, ...others])
-  const [id] = removed as [DatabaseId]
-  for (const each of [id, ...others.slice(0, 20)]) await pool.get(each)
+  const [removedIds, otherIds] = [idsOf('removed', 1), idsOf('other', 40)]
+  const pool = await openPool([...removedIds, ...otherIds])
+  const [id] = removedIds as [DatabaseId]
+  for (const otherId of [id, ...otherIds.slice(0, 20)]) await pool.get(otherId)
   await pool.forget(id)
   pool.configure(id, DEFAULT_SETTINGS)
-  for (const each of [id, ...others.slice(20)]) await pool.get(each)
+  for (const otherId of [id, ...otherIds.slice(20)]) await pool.get(otherId)
   expect(pool.find(id)).toBeUndefined()
 })

@@ -57,18 +57,18 @@ export interface WorkerPoolOptions {
 export class WorkerPool {
   readonly #options: WorkerPoolOptions
   /** Least recently used first. */
-  readonly #open = new Map<DatabaseId, DatabaseWorker>()
+  readonly #workers = new Map<DatabaseId, DatabaseWorker>()
   /** Open databases that have not been used repeatedly so far. */
-  readonly #new = new Set<DatabaseId>()
+  readonly #newIds = new Set<DatabaseId>()
   /** Databases that were closed to make room for others, oldest first. */
-  readonly #evicted = new Set<DatabaseId>()
+  readonly #evictedIds = new Set<DatabaseId>()
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
   readonly #feeds = new Map<DatabaseId, ChangeFeed>()
   /** Databases that are being migrated. */
   readonly #migrating = new Set<DatabaseId>()
   #module: WebAssembly.Module | null = null
   #spares: DatabaseWorker[] = []
-  /** The last opening of a database that waits for room; they proceed one at a time. */
+  /** The last queued opening of a database. Openings that wait for room proceed one at a time. */
   #opening: Promise<unknown> = Promise.resolve()
   #waiting = 0
   #sweeper: NodeJS.Timeout | null = null
@@ -81,9 +81,9 @@ export class WorkerPool {
   /** Starts a spare worker, to check that the engine works. @returns the version of the engine */
   async prepare(): Promise<string> {
     this.#module = await engineModule()
-    const first = this.#start()
-    this.#spares = [first]
-    return await first.ready
+    const worker = this.#start()
+    this.#spares = [worker]
+    return await worker.ready
   }
 
   configure(id: DatabaseId, settings: DatabaseSettings): void {
@@ -103,17 +103,17 @@ export class WorkerPool {
   }
 
   find(id: DatabaseId): DatabaseWorker | undefined {
-    return this.#open.get(id)
+    return this.#workers.get(id)
   }
 
   /** Returns the worker of a database, and opens the database if necessary, which may have to wait until another one is closed. */
   get(id: DatabaseId): DatabaseWorker | Promise<DatabaseWorker> {
     if (this.#isClosed) throw new Error('the server is closed')
-    const worker = this.#open.get(id)
+    const worker = this.#workers.get(id)
     if (worker === undefined)
       return this.#waiting === 0 && this.#hasRoom(id) ? this.#openNow(id) : this.#openLater(id)
-    this.#open.delete(id)
-    this.#open.set(id, worker)
+    this.#workers.delete(id)
+    this.#workers.set(id, worker)
     worker.lastUse = performance.now()
     return worker
   }
@@ -125,8 +125,8 @@ export class WorkerPool {
     const [path, role] = [this.#options.pathOf(id), this.#options.roleOf(id)]
     if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) throw new MissingFileError()
     const worker = this.#openWith({ id, path, role, dialect, isDurable, settings })
-    this.#open.set(id, worker)
-    if (!this.#evicted.delete(id)) this.#new.add(id)
+    this.#workers.set(id, worker)
+    if (!this.#evictedIds.delete(id)) this.#newIds.add(id)
     worker.lastUse = performance.now()
     if (this.#feeds.get(id)?.isWatched) worker.watch(true)
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref()
@@ -139,7 +139,7 @@ export class WorkerPool {
       await this.#makeRoom(id)
       if (this.#isClosed) throw new Error('the server is closed')
       // another request may have opened the same database
-      return this.#open.get(id) ?? this.#openNow(id)
+      return this.#workers.get(id) ?? this.#openNow(id)
     })
     this.#opening = opening.catch(() => {})
     return await opening.finally(() => {
@@ -148,17 +148,17 @@ export class WorkerPool {
   }
 
   #hasRoom(id: DatabaseId): boolean {
-    return this.#open.size < MAX_OPEN && (this.#evicted.has(id) || this.#new.size < MAX_NEW)
+    return this.#workers.size < MAX_OPEN && (this.#evictedIds.has(id) || this.#newIds.size < MAX_NEW)
   }
 
   /** Closes the least recently used database, preferably a new one. Closes none if all are in use. */
   async #makeRoom(id: DatabaseId): Promise<void> {
-    const due = performance.now() + (this.#open.size < MAX_OPEN ? SHORT_WAIT_MS : MAX_WAIT_MS)
+    const due = performance.now() + (this.#workers.size < MAX_OPEN ? SHORT_WAIT_MS : MAX_WAIT_MS)
     while (!this.#hasRoom(id) && performance.now() < due && !this.#isClosed) {
-      const workers = [...this.#open]
-      const unused = workers.filter(([each, worker]) => !this.#isInUse(each, worker))
-      const [closed] = unused.find(([each]) => this.#new.has(each)) ?? unused[0] ?? []
-      if (closed !== undefined) await this.#evict(closed)
+      const workers = [...this.#workers]
+      const unused = workers.filter(([openId, worker]) => !this.#isInUse(openId, worker))
+      const [unusedId] = unused.find(([openId]) => this.#newIds.has(openId)) ?? unused[0] ?? []
+      if (unusedId !== undefined) await this.#evict(unusedId)
       else if (workers.some(([, worker]) => worker.isBusy))
         await new Promise((resolve) => setTimeout(resolve, WAIT_STEP_MS))
       else return
@@ -166,10 +166,10 @@ export class WorkerPool {
   }
 
   async #evict(id: DatabaseId): Promise<void> {
-    this.#evicted.add(id)
-    const [oldest] = this.#evicted
-    if (this.#evicted.size > MAX_EVICTED && oldest !== undefined) this.#evicted.delete(oldest)
-    await this.#open.get(id)?.release({ keep: true })
+    this.#evictedIds.add(id)
+    const [oldest] = this.#evictedIds
+    if (this.#evictedIds.size > MAX_EVICTED && oldest !== undefined) this.#evictedIds.delete(oldest)
+    await this.#workers.get(id)?.release({ keep: true })
   }
 
   /** Returns the change feed of a database. */
@@ -177,7 +177,7 @@ export class WorkerPool {
     let feed = this.#feeds.get(id)
     if (feed === undefined) {
       feed = new ChangeFeed((isWatched) => {
-        this.#open.get(id)?.watch(isWatched)
+        this.#workers.get(id)?.watch(isWatched)
         if (!isWatched) this.#feeds.delete(id)
       })
       this.#feeds.set(id, feed)
@@ -193,9 +193,9 @@ export class WorkerPool {
   /** Closes a database whose files are about to be removed. */
   async forget(id: DatabaseId): Promise<void> {
     this.#settings.delete(id)
-    this.#evicted.delete(id)
+    this.#evictedIds.delete(id)
     this.endFeed(id)
-    await this.#open.get(id)?.release({ keep: false })
+    await this.#workers.get(id)?.release({ keep: false })
   }
 
   /** Opens and closes a copy of a database, so that its file is complete and readable by all programs. */
@@ -212,7 +212,7 @@ export class WorkerPool {
     this.#isClosed = true
     for (const feed of this.#feeds.values()) feed.end()
     if (this.#sweeper !== null) clearInterval(this.#sweeper)
-    await Promise.all([...this.#open.values(), ...this.#spares].map((worker) => worker.end()))
+    await Promise.all([...this.#workers.values(), ...this.#spares].map((worker) => worker.end()))
   }
 
   #effectiveSettings(id: DatabaseId): DatabaseSettings | undefined {
@@ -224,7 +224,7 @@ export class WorkerPool {
 
   #apply(id: DatabaseId): void {
     const settings = this.#effectiveSettings(id)
-    if (settings !== undefined) this.#open.get(id)?.applySettings(settings)
+    if (settings !== undefined) this.#workers.get(id)?.applySettings(settings)
   }
 
   #openWith(database: DatabaseToOpen): DatabaseWorker {
@@ -232,8 +232,8 @@ export class WorkerPool {
     worker.open(database)
     // a server with one database needs none; delayed, so that starting it does not compete with the current request
     setTimeout(() => {
-      const isUsed = this.#open.size > 1 && this.#open.size < MAX_OPEN
-      if (!this.#isClosed && this.#spares.length === 0 && isUsed) this.#spares.push(this.#start())
+      const needsSpare = this.#workers.size > 1 && this.#workers.size < MAX_OPEN
+      if (!this.#isClosed && this.#spares.length === 0 && needsSpare) this.#spares.push(this.#start())
     }, SPARE_DELAY_MS).unref()
     return worker
   }
@@ -244,30 +244,30 @@ export class WorkerPool {
       onChanges: (id, changes) => this.#feeds.get(id)?.publish(changes),
       onRequest: (id, request) => this.#options.onRequest(id, request),
       onUsage: (id, usage) => this.#options.onUsage(id, usage),
-      onClosed: (worker, id) => this.#closed(worker, id),
+      onClosed: (worker, id) => this.#onWorkerClosed(worker, id),
     })
   }
 
-  #closed(worker: DatabaseWorker, id: DatabaseId | null): void {
+  #onWorkerClosed(worker: DatabaseWorker, id: DatabaseId | null): void {
     if (worker.isDead) this.#spares = this.#spares.filter((spare) => spare !== worker)
     else if (this.#isClosed || this.#spares.length >= MAX_SPARES) void worker.end()
     else this.#spares.push(worker)
     // a copy is not in the map
-    if (id === null || this.#open.get(id) !== worker) return
+    if (id === null || this.#workers.get(id) !== worker) return
     // its last commit may not have been reported
     if (worker.isDead) this.#feeds.get(id)?.reportLoss()
-    this.#open.delete(id)
-    this.#new.delete(id)
+    this.#workers.delete(id)
+    this.#newIds.delete(id)
     this.#options.onClosed(id)
   }
 
   #sweep(): void {
     const due = performance.now() - IDLE_MS
-    for (const [id, worker] of this.#open) {
+    for (const [id, worker] of this.#workers) {
       if (worker.lastUse > due) break
       if (!this.#isInUse(id, worker)) void worker.release({ keep: true })
     }
-    if (this.#open.size > 0 || this.#sweeper === null) return
+    if (this.#workers.size > 0 || this.#sweeper === null) return
     clearInterval(this.#sweeper)
     this.#sweeper = null
   }

@@ -61,7 +61,7 @@ export function createBackend(
   }
   if (backend === 'sqld') {
     const onNotice = (id: DatabaseId, text: string): void => void notices.emit('notice', id, text)
-    const own = {
+    const commonOptions = {
       directory: join(directory, 'sqld'),
       isOpen,
       controlKey,
@@ -72,9 +72,9 @@ export function createBackend(
       conditions,
     }
     // one server, given by URL, holds the databases of all groups
-    if (sqld !== undefined) return new SqldBackend({ ...own, remote: sqld })
+    if (sqld !== undefined) return new SqldBackend({ ...commonOptions, remote: sqld })
     return new SqldGroups({
-      ...own,
+      ...commonOptions,
       groupOf: (id) => registry.databases.get(id)?.group,
       hasGroup: (group) => registry.groups.get(group) !== undefined,
       replicasOf: (group) => replicaLocationsOfGroup(registry, group),

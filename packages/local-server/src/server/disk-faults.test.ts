@@ -27,9 +27,9 @@ test.each([
   expect(
     (await read(Array.from({ length: response.length }, (_, at) => response.charAt(at)))).faults,
   ).toContain(fault)
-  const whole: string[] = []
-  expect(watchDiskFaults(response, (each) => whole.push(each))).toBe(response)
-  expect(whole).toEqual([fault])
+  const reported: string[] = []
+  expect(watchDiskFaults(response, (code) => reported.push(code))).toBe(response)
+  expect(reported).toEqual([fault])
 })
 
 test('does not report other errors, or a value with the same text', async () => {
@@ -49,8 +49,8 @@ test('a response that is no longer read is aborted', async () => {
 
 test('a body whose reader stops before it has begun is closed', async () => {
   const body = new Readable({ read() {} })
-  const passedOn = watchDiskFaults(body, () => {}) as Readable
-  passedOn.destroy()
+  const watchedBody = watchDiskFaults(body, () => {}) as Readable
+  watchedBody.destroy()
   await new Promise((resolve) => body.once('close', resolve))
   expect(body.destroyed).toBe(true)
 })

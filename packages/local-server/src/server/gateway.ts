@@ -125,7 +125,7 @@ export class Gateway {
   }
 
   async #route(request: ServiceRequest): Promise<ServiceResponse> {
-    const address = this.#address(request)
+    const address = this.#resolveAddress(request)
     if ('status' in address) return address
     const { name, path } = address
     const { row: record, location = null } = this.#options.controlPlane.addresses.resolve(name) ?? {}
@@ -194,9 +194,9 @@ export class Gateway {
   #forwardObserved(target: Target, request: ServiceRequest): Promise<ServiceResponse> {
     const feed = this.#feed
     // otherwise, the page's own requests would clutter the list
-    const isOfPage = request.headers['x-baton-inspector'] !== undefined
-    if (feed === null || !feed.isWatched || isOfPage) return this.#forward(target, request)
-    return feed.watch(target.name, request, (observed) => this.#forward(target, observed))
+    const isFromInspector = request.headers['x-baton-inspector'] !== undefined
+    if (feed === null || !feed.isWatched || isFromInspector) return this.#forward(target, request)
+    return feed.watch(target.name, request, (observedRequest) => this.#forward(target, observedRequest))
   }
 
   async #forward({ name, record, location }: Target, request: ServiceRequest): Promise<ServiceResponse> {
@@ -207,15 +207,15 @@ export class Gateway {
     if (record === undefined || !databases.isReady(record)) return notFound(name)
     const rejection = this.#rejectionOf(name, record, request)
     if (rejection !== null) return rejection
-    const exchanged = await externalTokens
+    const authorizedRequest = await externalTokens
       .exchange(record, request, backend.hasTablePermissions)
       .catch(rejectionResponse)
-    if ('status' in exchanged) return exchanged
+    if ('status' in authorizedRequest) return authorizedRequest
     // checks again: access may have been revoked while keys were fetched
-    const lateRejection = this.#rejectionOf(name, record, request)
-    if (lateRejection !== null) return lateRejection
+    const secondRejection = this.#rejectionOf(name, record, request)
+    if (secondRejection !== null) return secondRejection
     usage.touch(record.id)
-    const response = await backend.handle(record.id, exchanged, location).catch((error: unknown) => {
+    const response = await backend.handle(record.id, authorizedRequest, location).catch((error: unknown) => {
       if (!(error instanceof MissingFileError)) throw error
       this.#noticeOnce(record.id, `${error.message}; it responds with 404, and the file is not created again`)
       return notFound(name)
@@ -223,8 +223,8 @@ export class Gateway {
     usage.onResponse(record.id, response.body)
     if (isExportRoute(request.path))
       usage.addBytesSynced(record.id, Number(response.headers['content-length'] ?? 0))
-    const isOfStatements = request.method === 'POST'
-    const body = isOfStatements
+    const runsStatements = request.method === 'POST'
+    const body = runsStatements
       ? watchDiskFaults(response.body, (fault) => this.#noticeFault(record, fault))
       : response.body
     // back ends use ids; users see names
@@ -243,7 +243,7 @@ export class Gateway {
     return errorResponse(403, `\`${name}\` cannot be reached from this address`)
   }
 
-  /** Also reports a full or failing disk on the server. */
+  /** Reports a full or failing disk on the server, at most once a minute per database. */
   #noticeFault({ id, configuration }: DatabaseRow, fault: DiskFault): void {
     // reaching a configured size limit is not a disk fault
     if (fault === 'SQLITE_FULL' && configuration.sizeLimitBytes !== null) return
@@ -257,19 +257,22 @@ export class Gateway {
     this.notice(id, fault)
   }
 
-  #address(request: ServiceRequest): { name: string; path: string } | ServiceResponse {
+  #resolveAddress(request: ServiceRequest): { name: string; path: string } | ServiceResponse {
     const { path, headers } = request
     const segment = /^\/([^/]+)\/(.*)$/.exec(path)
     if (segment?.[1] !== undefined && !RESERVED_NAMES.has(segment[1])) {
       return { name: safeDecode(segment[1]), path: `/${segment[2]}` }
     }
-    const named = namespaceHeader(headers)
-    if (named !== null && typeof named === 'object') return named
-    return { name: named ?? this.#byHost(request) ?? this.#byToken(request) ?? DEFAULT_DATABASE, path }
+    const namespace = namespaceHeader(headers)
+    if (namespace !== null && typeof namespace === 'object') return namespace
+    return {
+      name: namespace ?? this.#nameFromHost(request) ?? this.#nameFromToken(request) ?? DEFAULT_DATABASE,
+      path,
+    }
   }
 
-  /** The vendor's CLI exports from the bare host, whatever the path of the database. */
-  #byToken(request: ServiceRequest): string | null {
+  /** Returns the database that the token of an export names: the vendor's CLI exports from the bare host. */
+  #nameFromToken(request: ServiceRequest): string | null {
     if (!isExportRoute(request.path)) return null
     const id = claimedDatabase(request)
     const { registry, addresses } = this.#options.controlPlane
@@ -281,7 +284,7 @@ export class Gateway {
     return this.#options.controlPlane.addresses.find(name)
   }
 
-  #byHost(request: ServiceRequest): string | null {
+  #nameFromHost(request: ServiceRequest): string | null {
     const host = hostName(request) ?? ''
     if (Object.hasOwn(this.#options.domains, host)) return this.#options.domains[host] ?? null
     const label = this.#options.controlPlane.addresses.labelOfHost(host)
@@ -304,7 +307,7 @@ function rejectionOfBody({ method, headers }: ServiceRequest): ServiceResponse |
   // other methods are rejected by the route
   const isRead = ['GET', 'HEAD', 'OPTIONS'].includes(method)
   if (!isRead || (length === '0' && headers['transfer-encoding'] === undefined)) return null
-  const { body } = errorResponse(400, `A ${method} request has no body here`)
+  const { body } = errorResponse(400, `A ${method} request must not have a body`)
   return { status: 400, headers: { 'content-type': 'application/json', connection: 'close' }, body }
 }
 

@@ -22,45 +22,45 @@ export function metricsText(
       database: addresses.pathOf(row),
       group: registry.groups.get(row.group)?.name ?? '',
     })
-    const used = usage.getDatabaseUsage(row.id, { from: 0, to: Date.now() })
-    return { label, requests, failed, seconds, ...used }
+    const figures = usage.getDatabaseUsage(row.id, { from: 0, to: Date.now() })
+    return { label, requests, failed, seconds, ...figures }
   })
   const perDatabase = (
     name: string,
     type: 'counter' | 'gauge',
     help: string,
-    of: (each: (typeof databases)[number]) => number,
+    valueOf: (database: (typeof databases)[number]) => number,
   ): string =>
     metric(
       name,
       type,
       help,
-      databases.map((each) => `${each.label} ${of(each)}`),
+      databases.map((database) => `${database.label} ${valueOf(database)}`),
     )
   const { user, system } = process.cpuUsage()
   return [
     metric('baton_info', 'gauge', 'The server.', [`${labels({ version, backend: backend.kind })} 1`]),
-    perDatabase('baton_requests_total', 'counter', 'Requests to the database.', (each) => each.requests),
+    perDatabase('baton_requests_total', 'counter', 'Requests to the database.', ({ requests }) => requests),
     perDatabase(
       'baton_requests_failed_total',
       'counter',
       'Responses with status 500 or above.',
-      (each) => each.failed,
+      ({ failed }) => failed,
     ),
     perDatabase(
       'baton_request_seconds_total',
       'counter',
       'Total time until responses began.',
-      (each) => each.seconds,
+      ({ seconds }) => seconds,
     ),
     perDatabase(
       'baton_rows_read_total',
       'counter',
       'Rows read, as reported by usage.',
-      (each) => each.rowsRead,
+      ({ rowsRead }) => rowsRead,
     ),
-    perDatabase('baton_rows_written_total', 'counter', 'Rows written.', (each) => each.rowsWritten),
-    perDatabase('baton_storage_bytes', 'gauge', 'Size of the database.', (each) => each.storageBytes),
+    perDatabase('baton_rows_written_total', 'counter', 'Rows written.', ({ rowsWritten }) => rowsWritten),
+    perDatabase('baton_storage_bytes', 'gauge', 'Size of the database.', ({ storageBytes }) => storageBytes),
     metric('process_cpu_seconds_total', 'counter', 'CPU time of the process.', [` ${(user + system) / 1e6}`]),
     metric('process_resident_memory_bytes', 'gauge', 'Memory of the process.', [
       ` ${process.memoryUsage.rss()}`,

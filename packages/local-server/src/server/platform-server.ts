@@ -35,7 +35,7 @@ export interface PlatformOptions {
    * TLS proxy. By default databases are at `127.0.0.1:PORT/<database>`.
    */
   readonly domain?: string
-  /** How long a database created through the API first responds with 404, in ms, as in the cloud. @default 0 */
+  /** How long a database created through the API initially responds with 404, in ms, as in the cloud. @default 0 */
   readonly readyDelayMs?: number
   /** Status for a name that is taken: 409 is documented, 400 was observed. @default 409 */
   readonly takenNameStatus?: 400 | 409
@@ -106,7 +106,7 @@ export class PlatformServer {
       (request, { incoming }) => handle(handler, request, incoming as IncomingMessage),
       { overrideGlobalObjects: false, errorHandler: failureResponse },
     )
-    http.on('request', (from, to) => void listener(from, to))
+    http.on('request', (incoming, outgoing) => void listener(incoming, outgoing))
     log.watch(http, 'platform')
     await listen(http, options.port ?? 0, host)
     return server
@@ -128,19 +128,19 @@ interface Handler extends Pick<PlatformParts, 'access' | 'controlPlane' | 'metri
   readonly api: (request: Request) => Promise<Response>
 }
 
-async function handle(handler: Handler, request: Request, from: IncomingMessage): Promise<Response> {
-  const rejection = handler.access.rejectionOf(from) ?? rejectionOfTarget(from.url ?? '/')
-  const response = rejection === null ? await route(handler, request, from) : toResponse(rejection)
+async function handle(handler: Handler, request: Request, incoming: IncomingMessage): Promise<Response> {
+  const rejection = handler.access.rejectionOf(incoming) ?? rejectionOfTarget(incoming.url ?? '/')
+  const response = rejection === null ? await route(handler, request, incoming) : toResponse(rejection)
   // the rest of a rejected upload is not read
-  if (!from.complete) response.headers.set('connection', 'close')
+  if (!incoming.complete) response.headers.set('connection', 'close')
   return response
 }
 
-async function route(handler: Handler, request: Request, from: IncomingMessage): Promise<Response> {
+async function route(handler: Handler, request: Request, incoming: IncomingMessage): Promise<Response> {
   const { access, api } = handler
-  const cors = access.corsHeaders(from)
+  const cors = access.corsHeaders(incoming)
   if (request.method === 'OPTIONS') {
-    const headers = { ...cors, ...access.preflightHeaders(from, 'GET, POST, PUT, PATCH, DELETE') }
+    const headers = { ...cors, ...access.preflightHeaders(incoming, 'GET, POST, PUT, PATCH, DELETE') }
     return new Response(null, { status: 204, headers })
   }
   const { pathname } = new URL(request.url)
@@ -148,7 +148,7 @@ async function route(handler: Handler, request: Request, from: IncomingMessage):
   if (pathname === '/metrics') return toResponse(metricsResponse(handler, request))
   // the vendor's CLI sends a body with this GET request, which a `Request` cannot have
   const isTemplate = request.method === 'GET' && pathname.endsWith('/jwks-template')
-  const response = await api(isTemplate ? asPost(request, from) : request)
+  const response = await api(isTemplate ? toPostRequest(request, incoming) : request)
   for (const [name, value] of Object.entries(cors)) response.headers.set(name, value)
   return response
 }
@@ -209,7 +209,7 @@ function isPlainSegment(segment: string): boolean {
   }
 }
 
-function asPost(request: Request, from: IncomingMessage): Request {
-  const body = Readable.toWeb(from) as ReadableStream<Uint8Array>
+function toPostRequest(request: Request, incoming: IncomingMessage): Request {
+  const body = Readable.toWeb(incoming) as ReadableStream<Uint8Array>
   return new Request(request.url, { method: 'POST', headers: request.headers, body, duplex: 'half' })
 }

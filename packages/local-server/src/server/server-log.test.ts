@@ -68,8 +68,8 @@ test('level requests logs all requests, starts and stops, without tokens', async
 test('an absolute request target is logged as its path, without host and password', async () => {
   const sendRequest = (url: string, path: string) =>
     new Promise<void>((resolve, reject) => {
-      const sent = request(url, { path }, (response) => response.resume().on('end', resolve))
-      sent.on('error', reject).end()
+      const clientRequest = request(url, { path }, (response) => response.resume().on('end', resolve))
+      clientRequest.on('error', reject).end()
     })
   const lines = await logOf('requests', async ({ url, token }) => {
     await sendRequest(url, `${url}/version?token=${token}`)
@@ -101,10 +101,10 @@ test('level none, the default, logs nothing', async () => {
 test('logs a server failure as an error, marks a disconnected client as aborted, and escapes line breaks in paths', async () => {
   const lines: string[] = []
   const log = new ServerLog('errors', (line) => lines.push(line))
-  const http = createServer((_, to) => {
-    to.statusCode = 503
-    to.write('x')
-    setImmediate(() => to.destroy())
+  const http = createServer((_, outgoing) => {
+    outgoing.statusCode = 503
+    outgoing.write('x')
+    setImmediate(() => outgoing.destroy())
   })
   onTestFinished(() => void http.close())
   log.watch(http, 'databases')

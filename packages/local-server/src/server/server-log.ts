@@ -29,21 +29,21 @@ export class ServerLog {
   /** Logs the requests of a server. @param listener name of the server in the log */
   watch(server: Server, listener: 'databases' | 'platform'): void {
     if (!this.isOn) return
-    server.on('request', (from, to) => {
+    server.on('request', (incoming, outgoing) => {
       const startedAt = performance.now()
-      to.once('close', () => {
-        const { statusCode: status } = to
+      outgoing.once('close', () => {
+        const { statusCode: status } = outgoing
         const level = status >= 500 ? 'error' : status === 401 || status === 403 ? 'warn' : 'info'
         if (level === 'info' && this.#level === 'errors') return
         this.event(level, 'request', {
           listener,
-          method: from.method,
-          host: from.headers.host,
-          path: pathOf(from.url ?? '/'),
+          method: incoming.method,
+          host: incoming.headers.host,
+          path: pathOf(incoming.url ?? '/'),
           status,
           durationMs: Math.round((performance.now() - startedAt) * 10) / 10,
-          remoteAddress: from.socket.remoteAddress,
-          ...(!to.writableFinished && { isCutOff: true }),
+          remoteAddress: incoming.socket.remoteAddress,
+          ...(!outgoing.writableFinished && { isCutOff: true }),
         })
       })
     })

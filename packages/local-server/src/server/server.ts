@@ -128,8 +128,11 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
   const service = await Service.start(serviceOptions({ ...options, backend, host }, log))
   let server: LocalServer | null = null
   try {
-    const strict = { insecureHTTPParser: false, requireHostHeader: true }
-    const http = createServer({ requestTimeout: 0, ...strict }, (from, to) => void serve(service, from, to))
+    const strictOptions = { insecureHTTPParser: false, requireHostHeader: true }
+    const http = createServer(
+      { requestTimeout: 0, ...strictOptions },
+      (incoming, outgoing) => void serve(service, incoming, outgoing),
+    )
     log.watch(http, 'databases')
     await listen(http, port, host)
     server = new LocalServer(service, http, host, options.inspector === true, log)
@@ -152,8 +155,8 @@ function checkReplicas({ backend, sqld, replicas, replicaLagMs = 0 }: LocalServe
   const isUsed = replicas !== undefined || replicaLagMs !== 0
   if (isUsed && (backend !== 'sqld' || sqld !== undefined))
     throw new TypeError('startLocalServer: replicas need the back end "sqld" without a URL')
-  const all = typeof replicaLagMs === 'number' ? [replicaLagMs] : Object.values(replicaLagMs)
-  for (const lagMs of all) checkCondition('startLocalServer', { lagMs })
+  const lags = typeof replicaLagMs === 'number' ? [replicaLagMs] : Object.values(replicaLagMs)
+  for (const lagMs of lags) checkCondition('startLocalServer', { lagMs })
 }
 
 function checkCondition(subject: string, condition: ReplicaCondition): void {
@@ -290,7 +293,7 @@ export class LocalServer implements AsyncDisposable {
   }
 
   /**
-   * Makes the replicas in a location lag, stops them, or brings them back; conditions that are not given stay unchanged. A new lag
+   * Makes the replicas in a location lag, stops them, or brings them back; omitted conditions stay unchanged. A new lag
    * applies to changes that have not been replicated yet. Needs the back end `sqld` without a URL.
    */
   async setReplica(location: string, condition: ReplicaCondition): Promise<void> {
@@ -346,41 +349,41 @@ export class LocalServer implements AsyncDisposable {
   }
 }
 
-async function serve(service: Service, from: IncomingMessage, to: ServerResponse): Promise<void> {
+async function serve(service: Service, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
   const disconnected = new AbortController()
-  to.once('close', () => {
-    if (!to.writableFinished) disconnected.abort()
+  outgoing.once('close', () => {
+    if (!outgoing.writableFinished) disconnected.abort()
   })
   try {
-    const target = readTarget(from)
+    const target = readTarget(incoming)
     const response =
       target === null
         ? errorResponse(400, 'Invalid request target or host')
         : await service.handle({
             ...target,
-            method: from.method ?? 'GET',
-            headers: from.headers,
-            body: from,
-            remoteAddress: from.socket.remoteAddress,
+            method: incoming.method ?? 'GET',
+            headers: incoming.headers,
+            body: incoming,
+            remoteAddress: incoming.socket.remoteAddress,
             signal: disconnected.signal,
           })
-    await respond(to, response, from.method === 'HEAD')
+    await respond(outgoing, response, incoming.method === 'HEAD')
   } catch (error) {
-    if (to.headersSent || to.destroyed) to.destroy()
+    if (outgoing.headersSent || outgoing.destroyed) outgoing.destroy()
     else {
       const response = errorResponse(500, `Internal Error: \`${String(error)}\``)
-      await respond(to, response, from.method === 'HEAD')
+      await respond(outgoing, response, incoming.method === 'HEAD')
     }
   }
 }
 
 /** Parses the request target. Null if it and the headers name different hosts. */
-function readTarget(from: IncomingMessage): { path: string; query: string } | null {
-  if (hasSeveralHosts(from.rawHeaders)) return null
-  const target = from.url ?? '/'
+function readTarget(incoming: IncomingMessage): { path: string; query: string } | null {
+  if (hasSeveralHosts(incoming.rawHeaders)) return null
+  const target = incoming.url ?? '/'
   // absolute form, which is meant for proxies but which every server must accept
   const absolute = /^https?:\/\/([^/?#]*)(.*)$/i.exec(target)
-  if (absolute !== null && absolute[1]?.toLowerCase() !== from.headers.host?.toLowerCase()) return null
+  if (absolute !== null && absolute[1]?.toLowerCase() !== incoming.headers.host?.toLowerCase()) return null
   const relative = absolute?.[2] ?? target
   const queryStart = relative.indexOf('?')
   const path = queryStart < 0 ? relative : relative.slice(0, queryStart)
@@ -388,21 +391,21 @@ function readTarget(from: IncomingMessage): { path: string; query: string } | nu
 }
 
 /** Sends a body until it ends or the client disconnects. Rejects if the body fails. */
-function send(body: Readable, to: ServerResponse): Promise<void> {
+function send(body: Readable, outgoing: ServerResponse): Promise<void> {
   return new Promise((resolve, reject) => {
     body.once('error', reject)
     body.once('close', () => {
-      if (!body.readableEnded) to.destroy()
+      if (!body.readableEnded) outgoing.destroy()
     })
     const stop = (): void => {
       body.destroy()
       resolve()
     }
-    if (to.destroyed) return stop()
-    to.once('close', stop)
-    // for a part that was written when the client had just disconnected
-    to.on('error', reject)
-    body.pipe(to)
+    if (outgoing.destroyed) return stop()
+    outgoing.once('close', stop)
+    // writing a part fails if the client has just disconnected
+    outgoing.on('error', reject)
+    body.pipe(outgoing)
   })
 }
 
@@ -416,20 +419,20 @@ function hasSeveralHosts(headers: readonly string[]): boolean {
   return count > 1
 }
 
-async function respond(to: ServerResponse, response: ServiceResponse, isHead: boolean): Promise<void> {
+async function respond(outgoing: ServerResponse, response: ServiceResponse, isHead: boolean): Promise<void> {
   const { status, headers, body } = response
   if (!(body instanceof Readable)) {
-    to.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) })
-    to.end(isHead ? undefined : body)
+    outgoing.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) })
+    outgoing.end(isHead ? undefined : body)
     return
   }
-  to.writeHead(status, headers)
-  to.flushHeaders()
+  outgoing.writeHead(status, headers)
+  outgoing.flushHeaders()
   if (isHead) {
     body.destroy()
-    to.end()
+    outgoing.end()
     return
   }
-  await send(body, to)
-  if (to.writableFinished) response.recycle?.()
+  await send(body, outgoing)
+  if (outgoing.writableFinished) response.recycle?.()
 }

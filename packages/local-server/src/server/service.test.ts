@@ -73,20 +73,20 @@ test('reports a full disk once per database, but not a value with that text or a
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   const service = await Service.start(optionsFor(directory))
   onTestFinished(() => service.close())
-  const printed = vi.spyOn(console, 'error').mockReturnValue()
-  onTestFinished(() => printed.mockRestore())
-  const response = vi.spyOn(service.controlPlane.backend, 'handle')
-  const responses = async (body: string): Promise<unknown> => {
-    response.mockResolvedValue({ status: 200, headers: {}, body })
+  const consoleError = vi.spyOn(console, 'error').mockReturnValue()
+  onTestFinished(() => consoleError.mockRestore())
+  const handle = vi.spyOn(service.controlPlane.backend, 'handle')
+  const linesAfter = async (body: string): Promise<unknown> => {
+    handle.mockResolvedValue({ status: 200, headers: {}, body })
     await insertRow(service)
-    return printed.mock.calls.map(([line]) => line as unknown)
+    return consoleError.mock.calls.map(([line]) => line as unknown)
   }
   const full = '{"error":{"message":"database or disk is full","code":"SQLITE_FULL"}}'
   const line = 'default: a statement failed because the disk is full (SQLITE_FULL)'
-  expect(await responses(JSON.stringify({ value: full }))).toEqual([])
+  expect(await linesAfter(JSON.stringify({ value: full }))).toEqual([])
   await service.updateDatabase('default', { sizeLimitBytes: 4_096_000 })
-  expect(await responses(full)).toEqual([])
+  expect(await linesAfter(full)).toEqual([])
   await service.updateDatabase('default', { sizeLimitBytes: null })
-  expect(await responses(full)).toEqual([line])
-  expect(await responses(full)).toEqual([line])
+  expect(await linesAfter(full)).toEqual([line])
+  expect(await linesAfter(full)).toEqual([line])
 })

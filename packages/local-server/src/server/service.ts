@@ -93,7 +93,7 @@ export interface TokenOptions {
 }
 
 const SETTING_NAMES = ['sizeLimitBytes', 'blockReads', 'blockWrites', 'blockReason', 'allowAttach'] as const
-const LOST =
+const LOST_NOTICE =
   'its file is missing or empty: the database responds with 404 until it is deleted and created again'
 /** Default slug of the server's organization. */
 export const DEFAULT_ORGANIZATION = 'local'
@@ -148,7 +148,7 @@ export class Service implements AsyncDisposable {
         version,
       )
       for (const { id, state } of controlPlane.registry.databases.rows)
-        if (state === 'lost') service.#gateway.notice(id, LOST)
+        if (state === 'lost') service.#gateway.notice(id, LOST_NOTICE)
       // afterwards, a missing database or group is deliberate
       if (service.databaseNames.length === 0 && service.#canHaveDefault())
         await service.createDatabase(DEFAULT_DATABASE)
@@ -192,17 +192,17 @@ export class Service implements AsyncDisposable {
   /** Databases of the operator's organization. */
   get databaseNames(): readonly string[] {
     const { registry, operator } = this.controlPlane
-    const own = registry.databases.rows.filter(
+    const rows = registry.databases.rows.filter(
       ({ organization }) => organization === operator.organization.id,
     )
-    return own.filter(({ state }) => state === 'ready').map(({ name }) => name)
+    return rows.filter(({ state }) => state === 'ready').map(({ name }) => name)
   }
 
   async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<void> {
     this.#checkOpen()
     checkDatabaseName(name)
-    const { fromFile, isSchema = false, schema, ...rest } = options
-    const configuration = mergeSettings('createDatabase', NEW_CONFIGURATION, rest)
+    const { fromFile, isSchema = false, schema, ...settings } = options
+    const configuration = mergeSettings('createDatabase', NEW_CONFIGURATION, settings)
     const { operator, registry, addresses, databases } = this.controlPlane
     if (addresses.isTaken(operator.organization, name)) throw new Error(`database "${name}" already exists`)
     const group = registry.findGroup(operator.organization.id, DEFAULT_GROUP)
@@ -217,14 +217,15 @@ export class Service implements AsyncDisposable {
     })
   }
 
-  /** @throws TypeError if more than one source is given */
+  /** @throws TypeError for more than one source */
   #sourceOf({ fromFile, isSchema, schema }: SourceOptions): DatabaseSource {
-    const given: DatabaseSource[] = []
-    if (fromFile !== undefined) given.push({ type: 'file', file: fromFile })
-    if (isSchema) given.push({ type: 'schema' })
-    if (schema !== undefined) given.push({ type: 'schema-child', parent: this.#database(schema).id })
-    if (given.length > 1) throw new TypeError('createDatabase: use only one of fromFile, isSchema and schema')
-    return given[0] ?? { type: 'empty' }
+    const sources: DatabaseSource[] = []
+    if (fromFile !== undefined) sources.push({ type: 'file', file: fromFile })
+    if (isSchema) sources.push({ type: 'schema' })
+    if (schema !== undefined) sources.push({ type: 'schema-child', parent: this.#database(schema).id })
+    if (sources.length > 1)
+      throw new TypeError('createDatabase: use only one of fromFile, isSchema and schema')
+    return sources[0] ?? { type: 'empty' }
   }
 
   /** Returns the id of a database, as used in tokens and jobs. */
@@ -272,10 +273,10 @@ export class Service implements AsyncDisposable {
     if (access !== 'full-access' && access !== 'read-only')
       throw new TypeError(`createToken: unknown access ${String(access)}`)
     const database = this.#database(name)
-    const attach = names.map((other) => this.#database(other))
-    const foreign = attach.find(({ group }) => group !== database.group)
-    if (foreign !== undefined)
-      throw new Error(`database "${foreign.name}" is in another group and cannot be attached`)
+    const attach = names.map((attachedName) => this.#database(attachedName))
+    const otherGroupDatabase = attach.find(({ group }) => group !== database.group)
+    if (otherGroupDatabase !== undefined)
+      throw new Error(`database "${otherGroupDatabase.name}" is in another group and cannot be attached`)
     return mintDatabaseToken(database, { access, expiresInSeconds, attach, tables: [] })
   }
 
@@ -372,8 +373,8 @@ function addReplicas({ registry, operator }: ControlPlane, locations: readonly s
   if (unknown !== undefined) throw new TypeError(`startLocalServer: unknown location ${unknown}`)
   const group = registry.findGroup(operator.organization.id, DEFAULT_GROUP)
   if (group === undefined || locations.length === 0) return
-  const changed = { ...group, locations: [...new Set([...group.locations, ...locations])] }
-  registry.transaction(() => registry.groups.put(changed))
+  const updatedGroup = { ...group, locations: [...new Set([...group.locations, ...locations])] }
+  registry.transaction(() => registry.groups.put(updatedGroup))
 }
 
 function checkDatabaseName(name: string): void {
@@ -390,10 +391,10 @@ function mergeSettings(
   options: DatabaseOptions,
 ): DatabaseConfiguration {
   checkOptionNames(subject, options, SETTING_NAMES)
-  const merged = { ...current, ...options }
-  const { sizeLimitBytes } = merged
+  const configuration = { ...current, ...options }
+  const { sizeLimitBytes } = configuration
   if (sizeLimitBytes !== null && !(Number.isInteger(sizeLimitBytes) && sizeLimitBytes > 0)) {
     throw new RangeError(`${subject}: sizeLimitBytes must be a positive whole number or null`)
   }
-  return merged
+  return configuration
 }

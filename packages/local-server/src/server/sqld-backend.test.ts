@@ -86,9 +86,9 @@ test.skipIf(isSqldMissing)(
       const acknowledged = statuses.filter((status) => status === 200).length
       expect(new Set(statuses.filter((status) => status !== 200)).difference(new Set([502])).size).toBe(0)
       // the server may be starting
-      let counted = await run('SELECT count(*) FROM t')
-      while (counted.status !== 200) counted = await run('SELECT count(*) FROM t')
-      const [, count] = /"value":"(\d+)"/.exec(counted.text) ?? []
+      let countResponse = await run('SELECT count(*) FROM t')
+      while (countResponse.status !== 200) countResponse = await run('SELECT count(*) FROM t')
+      const [, count] = /"value":"(\d+)"/.exec(countResponse.text) ?? []
       expect(Number(count)).toBeGreaterThanOrEqual(acknowledged)
       expect(Number(count)).toBeLessThanOrEqual(statuses.length)
     } finally {
@@ -101,10 +101,10 @@ test.skipIf(isSqldMissing)(
   'rejects a data directory of a version with one server for all groups, and leaves it unchanged',
   async () => {
     const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-    const old = join(dataDirectory, 'sqld', 'sqld', 'dbs', 'some-database')
-    await mkdir(old, { recursive: true })
+    const oldDatabase = join(dataDirectory, 'sqld', 'sqld', 'dbs', 'some-database')
+    await mkdir(oldDatabase, { recursive: true })
     await expect(startLocalServer({ backend: 'sqld', dataDirectory })).rejects.toThrow('of an older version')
-    expect(await readdir(join(old, '..'))).toEqual(['some-database'])
+    expect(await readdir(join(oldDatabase, '..'))).toEqual(['some-database'])
     await rm(dataDirectory, { recursive: true })
   },
 )
@@ -118,8 +118,8 @@ test.skipIf(isSqldMissing)('a database of an unresponsive server is not healthy'
     expect([await health('/health'), await health('/default/health')]).toEqual([200, 200])
     await signal('SIGSTOP')
     // a signal takes a moment, in which the process may still respond
-    const both = () => Promise.all([health('/health'), health('/default/health')])
-    await expect.poll(both, { timeout: 60_000 }).toEqual([503, 503])
+    const readHealth = () => Promise.all([health('/health'), health('/default/health')])
+    await expect.poll(readHealth, { timeout: 60_000 }).toEqual([503, 503])
     await signal('SIGCONT')
     await expect.poll(() => health('/health'), { timeout: 60_000 }).toBe(200)
     // the health check starts it again
@@ -181,13 +181,13 @@ describe.skipIf(isSqldMissing)(
       ]
       for (const id of [changed, removed])
         await backend.create(id, { type: 'schema-child', parent: schema }, DEFAULT_SETTINGS)
-      const file = join(directory, 'given.db')
+      const file = join(directory, 'source.db')
       await backend.exportTo(schema, file)
       sources.set(newDatabaseId(), { type: 'schema-child', parent: schema })
       sources.set(newDatabaseId(), { type: 'fork', from: plain })
       sources.set(newDatabaseId(), { type: 'file', file })
-      const own = new DatabaseSync(join(directory, 'sqld/metastore/data'))
-      own.exec(begin)
+      const metastore = new DatabaseSync(join(directory, 'sqld/metastore/data'))
+      metastore.exec(begin)
       const changes = Promise.all([
         ...[...sources].map(([id, source]) => backend.create(id, source, DEFAULT_SETTINGS)),
         backend.applySettings(changed, { ...DEFAULT_SETTINGS, blockWrites: true }),
@@ -195,8 +195,8 @@ describe.skipIf(isSqldMissing)(
       ])
       // the server rejects them within a tenth of a second
       await sleep(heldMs)
-      own.exec(end)
-      own.close()
+      metastore.exec(end)
+      metastore.close()
       await changes
       for (const id of sources.keys())
         expect(await run(id, 'SELECT count(*) FROM t'), sources.get(id)?.type).toContain('"value":"0"')

@@ -10,29 +10,29 @@ class Connections {
   /** Data from clients is delayed until this resolves. */
   #released: Promise<void> = Promise.resolve()
   #release = (): void => {}
-  #wanted = 0
+  #requiredCount = 0
 
-  add(from: net.Socket, to: net.Socket): void {
-    this.open.add(from)
-    if (this.open.size >= this.#wanted) this.#release()
-    from.on('data', (chunk) => void this.#released.then(() => to.write(chunk)))
-    to.pipe(from)
-    for (const socket of [from, to]) socket.on('error', () => {})
-    from.once('close', () => {
-      this.open.delete(from)
-      to.destroy()
+  add(client: net.Socket, upstream: net.Socket): void {
+    this.open.add(client)
+    if (this.open.size >= this.#requiredCount) this.#release()
+    client.on('data', (chunk) => void this.#released.then(() => upstream.write(chunk)))
+    upstream.pipe(client)
+    for (const socket of [client, upstream]) socket.on('error', () => {})
+    client.once('close', () => {
+      this.open.delete(client)
+      upstream.destroy()
     })
   }
 
   /** Delays all data until this many connections are open. */
   holdUntil(count: number): void {
-    this.#wanted = count
+    this.#requiredCount = count
     this.#released = new Promise((resolve) => (this.#release = resolve))
   }
 }
 
 async function listenFor(connections: Connections, port: number): Promise<string> {
-  const server = net.createServer((from) => connections.add(from, net.connect(port, '127.0.0.1')))
+  const server = net.createServer((client) => connections.add(client, net.connect(port, '127.0.0.1')))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   onTestFinished(async () => {

@@ -86,25 +86,25 @@ class SeededServer {
   }
 }
 
-let running: Promise<SeededServer> | null = null
-let users = 0
+let runningServer: Promise<SeededServer> | null = null
+let userCount = 0
 
 /**
  * Returns the server of this process, which is started for its first user. Each call must be followed by a call of
  * `releaseServer`.
  */
 export function acquireServer(): Promise<SeededServer> {
-  users += 1
-  running ??= SeededServer.start()
-  return running
+  userCount += 1
+  runningServer ??= SeededServer.start()
+  return runningServer
 }
 
 /** Closes the server of this process when its last user has released it. */
 export async function releaseServer(): Promise<void> {
-  users -= 1
-  if (users > 0) return
-  const ended = running
-  running = null
-  const server = await ended?.catch(() => null) // the error has already been reported to its users
+  userCount -= 1
+  if (userCount > 0) return
+  const stopping = runningServer
+  runningServer = null
+  const server = await stopping?.catch(() => null) // the error has already been reported to its users
   await server?.close()
 }

@@ -134,9 +134,9 @@ class DatabaseSequence {
 
   async #discard() {
     const server = await this.#server
-    const before = this.#current
+    const previous = this.#current
     this.#current = null
-    if (before !== null) server?.discard(before)
+    if (previous !== null) server?.discard(previous)
     return server
   }
 }

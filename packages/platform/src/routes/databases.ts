@@ -1,12 +1,12 @@
 import type { PlatformCallOptions, ResolvedConfig } from '../config.ts'
 import { ensure } from '../ensure.ts'
 import type * as models from '../models.ts'
-import { callOf } from '../platform-call.ts'
-import { fieldOf, list, nothing, one, type ParsedResponse, text, whole } from '../readers.ts'
+import { toPlatformCall } from '../platform-call.ts'
+import { bodyObject, fieldOf, list, noResult, object, type ParsedResponse, text } from '../readers.ts'
 import { type WaitUntilReadyOptions, waitForDatabase } from '../readiness.ts'
-import { checkedBody, notSent, type PagedOptions, pathOf, type Routes } from '../route.ts'
+import { checkedBody, type PagedOptions, pathOf, type Routes, sendNothing } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
-import { bodyOrNone, isObject, viewOf, withRaw } from '../view.ts'
+import { bodyOrNone, isObject, toView, withRaw } from '../view.ts'
 
 /** Source of the rows of a new database. */
 export interface DatabaseSeed {
@@ -69,7 +69,7 @@ export interface CreateTokenOptions extends PlatformCallOptions {
   readonly expiration?: string | undefined
   /** @default 'full-access' */
   readonly authorization?: 'full-access' | 'read-only' | undefined
-  /** Databases that it may attach for reading. Sent only if given, because some engines reject any. */
+  /** Databases that it may attach for reading. Sent only if set, because some engines reject any. */
   readonly readAttach?: readonly string[] | undefined
   /** Permissions for tables; `tables: null` means all. Supported by the service, but not documented. */
   readonly permissions?:
@@ -102,7 +102,7 @@ export const TOKEN_INPUT = {
 export function withTotal(usage: models.DatabaseUsage): models.DatabaseUsage {
   const { raw } = usage
   const total = raw['total'] ?? raw['usage']
-  return withRaw({ ...usage, total: isObject(total) ? viewOf(total) : null }, raw)
+  return withRaw({ ...usage, total: isObject(total) ? toView(total) : null }, raw)
 }
 
 const formatTime = (time: Date | string | undefined): string | undefined =>
@@ -138,42 +138,49 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
    * `ensure` for a call that can be repeated.
    * @throws PlatformError with status 409 or 400 if the name is taken (`isAlreadyExists`), 400 if the group does not exist
    */
-  create: route(`POST ${DATABASES_PATH}`, one<models.CreatedDatabase>('database', 'hostname'), {
+  create: route(`POST ${DATABASES_PATH}`, object<models.CreatedDatabase>('database', 'hostname'), {
     body: bodyOfDatabase,
     rules: { wait: 'boolean or object' },
-    send: notSent<CreateDatabaseOptions>(),
+    send: sendNothing<CreateDatabaseOptions>(),
   }),
   /** Returns a database by its name. @throws PlatformError with status 404 if it does not exist (`isNotFound`) */
-  get: route(`GET ${DATABASE_PATH}`, one<models.Database>('database', 'hostname')),
+  get: route(`GET ${DATABASE_PATH}`, object<models.Database>('database', 'hostname')),
   /** Deletes a database and its data. */
   delete: removal(`DELETE ${DATABASE_PATH}`),
   /** Returns the configuration: limits, blocks and protection. */
-  getConfiguration: route(`GET ${DATABASE_PATH}/configuration`, whole<models.DatabaseConfiguration>()),
+  getConfiguration: route(`GET ${DATABASE_PATH}/configuration`, bodyObject<models.DatabaseConfiguration>()),
   /** Changes part of the configuration. @returns the whole configuration */
-  updateConfiguration: route(`PATCH ${DATABASE_PATH}/configuration`, whole<models.DatabaseConfiguration>(), {
-    body: (configuration: DatabaseConfigurationInput) =>
-      checkedBody(configuration, {
-        string: ['sizeLimit'],
-        boolean: ['blockReads', 'blockWrites', 'deleteProtection', 'allowAttach'],
-        object: ['allowedIps', 'allowedAwsVpcIds'],
-      }),
-    isIdempotent: true,
-  }),
+  updateConfiguration: route(
+    `PATCH ${DATABASE_PATH}/configuration`,
+    bodyObject<models.DatabaseConfiguration>(),
+    {
+      body: (configuration: DatabaseConfigurationInput) =>
+        checkedBody(configuration, {
+          string: ['sizeLimit'],
+          boolean: ['blockReads', 'blockWrites', 'deleteProtection', 'allowAttach'],
+          object: ['allowedIps', 'allowedAwsVpcIds'],
+        }),
+      isIdempotent: true,
+    },
+  ),
   /** Lists the primary of the database and its replicas. */
   listInstances: route(`GET ${DATABASE_PATH}/instances`, list<models.Instance>('instances')),
   /** Returns an instance by its name. */
-  getInstance: route(`GET ${DATABASE_PATH}/instances/{instance}`, one<models.Instance>('instance', 'uuid')),
+  getInstance: route(
+    `GET ${DATABASE_PATH}/instances/{instance}`,
+    object<models.Instance>('instance', 'uuid'),
+  ),
   /**
    * Creates a token for the database. Individual tokens can be neither listed nor revoked: use a short lifetime (`databaseToken`), or
    * rotate. Never retried if the request may have arrived.
    */
   createToken: route(`POST ${DATABASE_PATH}/auth/tokens`, text<DatabaseToken>('jwt'), TOKEN_INPUT),
   /** Invalidates all tokens of the database by rotating its key. Never retried if the request may have arrived. */
-  rotateTokens: route(`POST ${DATABASE_PATH}/auth/rotate`, nothing),
+  rotateTokens: route(`POST ${DATABASE_PATH}/auth/rotate`, noResult),
   /** Returns the usage of the database in the current month, or in the given period. */
   usage: route(
     `GET ${DATABASE_PATH}/usage`,
-    (response) => withTotal(one<models.DatabaseUsage>('database', 'uuid')(response)),
+    (response) => withTotal(object<models.DatabaseUsage>('database', 'uuid')(response)),
     {
       rules: { from: 'string or object', to: 'string or object' },
       send: ({ from, to }: UsageOptions) => ({ query: { from: formatTime(from), to: formatTime(to) } }),
@@ -206,32 +213,37 @@ export interface Databases extends ReturnType<typeof databaseRoutes> {
   waitUntilReady(database: string | models.CreatedDatabase, options?: WaitUntilReadyOptions): Promise<void>
 }
 
-export function databasesOf(config: ResolvedConfig, routes: Routes): Databases {
+export function buildDatabases(config: ResolvedConfig, routes: Routes): Databases {
   const methods = databaseRoutes(routes)
   const { create, get } = methods
-  const ready = async (hostname: string, { wait = false, signal }: CreateDatabaseOptions): Promise<void> => {
+  const waitIfRequested = async (
+    hostname: string,
+    { wait = false, signal }: CreateDatabaseOptions,
+  ): Promise<void> => {
     if (wait !== false) await waitForDatabase(config, hostname, { signal, ...(wait === true ? {} : wait) })
   }
   return {
     ...methods,
     create(database, options = {}) {
-      const created = create(database, options).withResponse()
-      return callOf(created.then((result) => ready(result.data.hostname, options).then(() => result)))
+      const creation = create(database, options).withResponse()
+      return toPlatformCall(
+        creation.then((result) => waitIfRequested(result.data.hostname, options).then(() => result)),
+      )
     },
     async ensure(database, options = {}) {
       bodyOfDatabase(database) // checked even if there is nothing to create
       const { name } = database
       const { wait: _, ...callOptions } = options
-      const { created, isNew, found } = await ensure({
-        what: `database "${name}"`,
+      const { created, isNew, resource } = await ensure({
+        label: `database "${name}"`,
         path: pathOf(DATABASE_PATH, config, [name]),
         find: () => get(name, callOptions),
-        make: () => create(database, options).then(() => get(name, callOptions)),
+        create: () => create(database, options).then(() => get(name, callOptions)),
         differencesOf: (existing) => differencesOf(existing, database),
         signal: options.signal,
       })
-      if (isNew) await ready(found.hostname, options)
-      return { created, database: found }
+      if (isNew) await waitIfRequested(resource.hostname, options)
+      return { created, database: resource }
     },
     async waitUntilReady(database, options = {}) {
       const { signal } = options
@@ -245,9 +257,9 @@ function differencesOf({ group, parent }: models.Database, requested: NewDatabas
   const differences: string[] = []
   if (group !== requested.group) differences.push(`it is in group "${group}", not "${requested.group}"`)
   const { seed } = requested
-  const wanted = seed?.type === 'database' ? (seed.name ?? null) : null
-  const isKnown = parent !== undefined && (seed === undefined || wanted !== null)
-  if (isKnown && (parent?.name ?? null) !== wanted)
+  const requestedParent = seed?.type === 'database' ? (seed.name ?? null) : null
+  const canCompare = parent !== undefined && (seed === undefined || requestedParent !== null)
+  if (canCompare && (parent?.name ?? null) !== requestedParent)
     differences.push(parent ? `it was branched from "${parent.name}"` : 'it was not branched from another')
   return differences
 }

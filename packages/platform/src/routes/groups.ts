@@ -1,9 +1,9 @@
 import type { PlatformCallOptions, ResolvedConfig } from '../config.ts'
 import { ensure } from '../ensure.ts'
 import type { Group, GroupConfiguration, Optional } from '../models.ts'
-import { callOf } from '../platform-call.ts'
-import { list, nothing, one, text, whole } from '../readers.ts'
-import { checkedBody, notSent, pathOf, type Routes } from '../route.ts'
+import { toPlatformCall } from '../platform-call.ts'
+import { bodyObject, list, noResult, object, text } from '../readers.ts'
+import { checkedBody, pathOf, type Routes, sendNothing } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
 import { TOKEN_INPUT } from './databases.ts'
 
@@ -25,7 +25,7 @@ export interface AddLocationOptions extends PlatformCallOptions {
 
 const GROUPS_PATH = '/v1/organizations/{organization}/groups'
 const GROUP_PATH = `${GROUPS_PATH}/{name}` as const
-const readOne = one<Group>('group', 'name')
+const readOne = object<Group>('group', 'name')
 
 const bodyOfGroup = (group: NewGroup): object =>
   checkedBody(group, { string: ['name', 'location'], "'all' or object": ['extensions'] })
@@ -45,9 +45,9 @@ const groupRoutes = ({ route, removal }: Routes) => ({
   /** Deletes a group with all of its databases and API tokens. */
   delete: removal(`DELETE ${GROUP_PATH}`),
   /** Returns the configuration: whether the group is protected. */
-  getConfiguration: route(`GET ${GROUP_PATH}/configuration`, whole<GroupConfiguration>()),
+  getConfiguration: route(`GET ${GROUP_PATH}/configuration`, bodyObject<GroupConfiguration>()),
   /** Changes the configuration. @returns the whole configuration */
-  updateConfiguration: route(`PATCH ${GROUP_PATH}/configuration`, whole<GroupConfiguration>(), {
+  updateConfiguration: route(`PATCH ${GROUP_PATH}/configuration`, bodyObject<GroupConfiguration>(), {
     body: (configuration: GroupConfigurationInput) =>
       checkedBody(configuration, { boolean: ['deleteProtection'] }),
     isIdempotent: true,
@@ -61,16 +61,16 @@ const groupRoutes = ({ route, removal }: Routes) => ({
   /** Adds a location. */
   addLocation: route(`POST ${GROUP_PATH}/locations/{location}`, readOne, {
     rules: { wait: 'boolean' },
-    send: notSent<AddLocationOptions>(),
+    send: sendNothing<AddLocationOptions>(),
   }),
   /** Removes a location and its replicas. @returns the group */
   removeLocation: route(`DELETE ${GROUP_PATH}/locations/{location}`, readOne),
   /** Updates the databases of the group to the newest version. Withdrawn by the service in 2026. */
-  update: route(`POST ${GROUP_PATH}/update`, nothing),
+  update: route(`POST ${GROUP_PATH}/update`, noResult),
   /** Creates a token for all databases of the group. Never retried if the request may have arrived. */
   createToken: route(`POST ${GROUP_PATH}/auth/tokens`, text<DatabaseToken>('jwt'), TOKEN_INPUT),
   /** Invalidates all tokens of the group and its databases by rotating the key. Never retried if the request may have arrived. */
-  rotateTokens: route(`POST ${GROUP_PATH}/auth/rotate`, nothing),
+  rotateTokens: route(`POST ${GROUP_PATH}/auth/rotate`, noResult),
 })
 
 /** Groups of the organization. Methods with a name reject with a PlatformError with status 404 if it does not exist. */
@@ -86,32 +86,32 @@ export interface Groups extends ReturnType<typeof groupRoutes> {
   ): Promise<{ readonly created: boolean; readonly group: Group }>
 }
 
-export function groupsOf(config: ResolvedConfig, routes: Routes): Groups {
+export function buildGroups(config: ResolvedConfig, routes: Routes): Groups {
   const methods = groupRoutes(routes)
   // the service responds when a new location is ready
-  const waitForLocation = routes.route(`GET ${GROUP_PATH}/locations/{location}/wait`, nothing)
+  const waitForLocation = routes.route(`GET ${GROUP_PATH}/locations/{location}/wait`, noResult)
   return {
     ...methods,
     addLocation(name, location, options = {}) {
-      const added = methods.addLocation(name, location, options)
+      const call = methods.addLocation(name, location, options)
       const { wait, ...callOptions } = options
-      if (!wait) return added
-      const ready = async (): Promise<void> => await waitForLocation(name, location, callOptions)
-      return callOf(added.withResponse().then((result) => ready().then(() => result)))
+      if (!wait) return call
+      const waitUntilReady = async (): Promise<void> => await waitForLocation(name, location, callOptions)
+      return toPlatformCall(call.withResponse().then((result) => waitUntilReady().then(() => result)))
     },
     async ensure(group, options = {}) {
       bodyOfGroup(group) // checked even if there is nothing to create
       const { name, location } = group
-      const { created, found } = await ensure({
-        what: `group "${name}"`,
+      const { created, resource } = await ensure({
+        label: `group "${name}"`,
         path: pathOf(GROUP_PATH, config, [name]),
         find: () => methods.get(name, options),
-        make: () => methods.create(group, options),
+        create: () => methods.create(group, options),
         differencesOf: ({ primary }) =>
           primary === location ? [] : [`its primary is in "${primary}", not "${location}"`],
         signal: options.signal,
       })
-      return { created, group: found }
+      return { created, group: resource }
     },
   }
 }

@@ -1,6 +1,6 @@
 import type { PlatformCallOptions } from '../config.ts'
 import type * as models from '../models.ts'
-import { fieldOf, list, map, number, one, type ParsedResponse, text } from '../readers.ts'
+import { fieldOf, list, map, number, object, type ParsedResponse, text } from '../readers.ts'
 import { checkedBody, type Routes } from '../route.ts'
 import { bodyOrNone, withRaw } from '../view.ts'
 import { withTotal } from './databases.ts'
@@ -41,8 +41,8 @@ export interface ApiTokenOptions extends PlatformCallOptions {
 
 const ORGANIZATION_PATH = '/v1/organizations/{organization}'
 const INVITES_PATH = '/v2/organizations/{organization}/invites'
-const readOrganization = one<models.Organization>('organization', 'slug')
-const readMember = one<models.Member>('member', 'username')
+const readOrganization = object<models.Organization>('organization', 'slug')
+const readMember = object<models.Member>('member', 'username')
 
 export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
   /** The organization of the client, and all organizations of the caller. */
@@ -54,7 +54,7 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
      * have arrived.
      * @throws PlatformError with status 409 if the name is taken (`isAlreadyExists`)
      */
-    create: route('POST /v1/organizations', one<models.Organization>('org', 'slug'), {
+    create: route('POST /v1/organizations', object<models.Organization>('org', 'slug'), {
       body: (organization: NewOrganization) => checkedBody(organization, { string: ['name'] }),
     }),
     /** Returns the organization of the client. */
@@ -65,7 +65,7 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
     }),
     /** Returns the usage of the organization in this period, and of each of its databases. */
     usage: route(`GET ${ORGANIZATION_PATH}/usage`, (response: ParsedResponse): models.OrganizationUsage => {
-      const usage = one<models.OrganizationUsage>('organization', 'uuid')(response)
+      const usage = object<models.OrganizationUsage>('organization', 'uuid')(response)
       const databases = list<models.DatabaseUsage>('databases')({ ...response, body: usage.raw }).map(
         withTotal,
       )
@@ -81,7 +81,7 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
     /** Returns the current plan of the organization. */
     subscription: route(
       `GET ${ORGANIZATION_PATH}/subscription`,
-      one<models.Subscription>('subscription', 'plan'),
+      object<models.Subscription>('subscription', 'plan'),
     ),
   },
   /** Members of the organization. */
@@ -114,7 +114,7 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
     /** Lists pending invitations. */
     list: route(`GET ${INVITES_PATH}`, list<models.Invite>('invites')),
     /** Invites a person, replacing a pending invitation. */
-    create: route(`POST ${INVITES_PATH}`, one<models.InvitedMember>('invited', 'email'), {
+    create: route(`POST ${INVITES_PATH}`, object<models.InvitedMember>('invited', 'email'), {
       body(invite: NewInvite) {
         if ((invite.email === undefined) === (invite.username === undefined))
           throw new TypeError('an invite needs either email or username')
@@ -157,7 +157,7 @@ export const accountRoutes = ({ route, removal }: Routes) => ({
     /** Lists the tokens that the caller has created. */
     list: route('GET /v1/auth/api-tokens', list<models.ApiToken>('tokens')),
     /** Creates a token. Only this response contains its secret. Never retried if the request may have arrived. */
-    create: route('POST /v1/auth/api-tokens/{name}', one<models.CreatedApiToken>('token', 'token'), {
+    create: route('POST /v1/auth/api-tokens/{name}', object<models.CreatedApiToken>('token', 'token'), {
       rules: { organization: 'string', group: 'string', scopes: 'object' },
       send: ({ organization, group, scopes }: ApiTokenOptions) => ({
         body: bodyOrNone({ organization, group, scopes }),
@@ -165,7 +165,7 @@ export const accountRoutes = ({ route, removal }: Routes) => ({
     }),
     /** Revokes a token that the caller has created. */
     revoke: removal('DELETE /v1/auth/api-tokens/{name}'),
-    /** Lists the tokens for the organization: all tokens for admins and owners, for others only their own. */
+    /** Lists the tokens for the organization: all tokens for admins and owners; only their own for others. */
     listOfOrganization: route(
       `GET ${ORGANIZATION_PATH}/api-tokens`,
       list<models.OrganizationApiToken>('tokens'),
@@ -184,6 +184,6 @@ export const accountRoutes = ({ route, removal }: Routes) => ({
   /** The user of the token. */
   users: {
     /** Returns the user of the token. */
-    current: route('GET /v1/user', one<models.User>('user', 'username')),
+    current: route('GET /v1/user', object<models.User>('user', 'username')),
   },
 })

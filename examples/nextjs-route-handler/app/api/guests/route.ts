@@ -14,8 +14,8 @@ export async function GET(): Promise<Response> {
 export async function POST(request: Request): Promise<Response> {
   const { name } = (await request.json()) as { name: string }
   try {
-    const [added] = await database().insert(guest).values({ name }).returning()
-    return Response.json(added, { status: 201 })
+    const [newGuest] = await database().insert(guest).values({ name }).returning()
+    return Response.json(newGuest, { status: 201 })
   } catch (error) {
     if (!isUniqueViolation(error)) throw error
     return Response.json({ error: 'that name is taken' }, { status: 409 })

@@ -19,8 +19,8 @@ export function connectionAttributes(
     throw new TypeError('observeWithOpenTelemetry: url must be the URL of the client, such as libsql://…')
   const { protocol, hostname, port, searchParams } = new URL(text)
   const isPlain = protocol === 'http:' || searchParams.get('tls') === '0'
-  const usual = isPlain ? 80 : 443
-  return { ...database, 'server.address': hostname, 'server.port': port === '' ? usual : Number(port) }
+  const defaultPort = isPlain ? 80 : 443
+  return { ...database, 'server.address': hostname, 'server.port': port === '' ? defaultPort : Number(port) }
 }
 
 /**
@@ -35,14 +35,14 @@ export function operationAttributes(sql: readonly string[]): Attributes {
   const [table] = tables
   const isBatch = sql.length > 1
   return {
-    'db.operation.name': nameOfAll(operations, isBatch),
-    'db.query.summary': nameOfAll(texts, isBatch),
+    'db.operation.name': combineNames(operations, isBatch),
+    'db.query.summary': combineNames(texts, isBatch),
     ...(tables.size === 1 && table && { 'db.collection.name': table }),
     ...(isBatch && { 'db.operation.batch.size': sql.length }),
   }
 }
 
-function nameOfAll(names: ReadonlySet<string>, isBatch: boolean): string {
+function combineNames(names: ReadonlySet<string>, isBatch: boolean): string {
   const [name = ''] = names
   if (!isBatch) return name
   return names.size === 1 ? `BATCH ${name}` : 'BATCH'

@@ -108,8 +108,8 @@ class Reporter {
   }
 
   #start({ id, sql, transaction }: EventOf<'query:start'>): void {
-    const active = context.active()
-    const around = transaction === null ? undefined : this.#transactions.get(transaction)
+    const activeContext = context.active()
+    const transactionSpan = transaction === null ? undefined : this.#transactions.get(transaction)
     const attributes = { ...this.#connection, ...operationAttributes(sql) }
     const text = new Set(sql).size === 1 ? sql[0] : sql.join('; ')
     const span = this.#tracer.startSpan(
@@ -118,10 +118,10 @@ class Reporter {
         kind: SpanKind.CLIENT,
         attributes: { ...attributes, ...(this.#hasText && { 'db.query.text': text }) },
       },
-      around === undefined ? active : trace.setSpan(active, around),
+      transactionSpan === undefined ? activeContext : trace.setSpan(activeContext, transactionSpan),
     )
-    const { 'db.operation.batch.size': _, ...measured } = attributes
-    this.#operations.set(id, { span, context: active, attributes: measured })
+    const { 'db.operation.batch.size': _, ...measurementAttributes } = attributes
+    this.#operations.set(id, { span, context: activeContext, attributes: measurementAttributes })
   }
 
   #end(event: EventOf<'query:end' | 'query:error'>): void {
@@ -134,7 +134,7 @@ class Reporter {
       span.setAttribute('db.response.returned_rows', event.rows)
       this.#measurements.succeeded(seconds, event.rows, attributes)
     } else {
-      fail(span, event.error)
+      recordError(span, event.error)
       this.#measurements.failed(seconds, { ...attributes, ...errorAttributes(event.error) })
     }
     span.end()
@@ -152,16 +152,18 @@ class Reporter {
     if (span === undefined) return
     this.#transactions.delete(event.id)
     span.setAttribute('baton.transaction.end', event.type.replace('transaction:', ''))
-    if (event.type === 'transaction:lost') fail(span, event.error)
+    if (event.type === 'transaction:lost') recordError(span, event.error)
     span.end()
   }
 
   /** Adds an event to the span of its call or, if several began in the same context, to their parent span. */
   #retry({ attempt, delayMs, error }: EventOf<'retry'>): void {
-    const active = context.active()
-    const own = [...this.#operations.values()].filter((operation) => operation.context === active)
-    const [first] = own
-    const span = own.length === 1 && first ? first.span : trace.getSpan(active)
+    const activeContext = context.active()
+    const operations = [...this.#operations.values()].filter(
+      (operation) => operation.context === activeContext,
+    )
+    const [operation] = operations
+    const span = operations.length === 1 && operation ? operation.span : trace.getSpan(activeContext)
     span?.addEvent('retry', {
       'baton.retry.attempt': attempt,
       'baton.retry.delay_ms': delayMs,
@@ -170,8 +172,8 @@ class Reporter {
   }
 }
 
-/** Omits the message, which may contain values. */
-function fail(span: Span, error: unknown): void {
+/** Marks a span as failed. Omits the message of the error, which may contain values. */
+function recordError(span: Span, error: unknown): void {
   span.setAttributes(errorAttributes(error))
   span.setStatus({ code: SpanStatusCode.ERROR })
 }

@@ -75,6 +75,6 @@ test.each([
   ['insert into pet values ([it came from secret', 'INSERT pet'],
   [`insert into pet values ('${'it came from secret, '.repeat(1_000)}')`, 'INSERT pet'],
   ['insert into pet values (1) /* it came from secret', 'INSERT pet'],
-])('no value is in the summary of %s', (sql, text) => {
+])('the summary of %s contains no value', (sql, text) => {
   expect(summarize(sql).text).toBe(text)
 })

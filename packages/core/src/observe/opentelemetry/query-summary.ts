@@ -45,16 +45,16 @@ const ENDS_LIST = /^(?:WHERE|ON|GROUP|WINDOW|ORDER|LIMIT|VALUES|RETURNING|[()])$
 export function summarize(sql: string): QuerySummary {
   const words: string[] = []
   const tables = new Set<string>()
-  let first = ''
-  let previous = ''
+  let firstWord = ''
+  let previousWord = ''
   let expectsName = false
   let isList = false
   for (const { groups } of sql.slice(0, MAX_LENGTH).matchAll(TOKEN)) {
     const { name, mark = name } = groups ?? {}
     if (mark === undefined) continue
     const word = mark.toUpperCase()
-    const isFirst = first === '' && name !== undefined
-    if (isFirst) first = word
+    const isFirst = firstWord === '' && name !== undefined
+    if (isFirst) firstWord = word
     if (expectsName && SKIPPED.test(word)) continue
     if (expectsName && name !== undefined) {
       words.push(name)
@@ -62,24 +62,24 @@ export function summarize(sql: string): QuerySummary {
       expectsName = false
     } else if (
       DATA.test(word) &&
-      !BEFORE_CLAUSE.test(previous) &&
+      !BEFORE_CLAUSE.test(previousWord) &&
       !(word === 'REPLACE' && words.length > 0)
     ) {
       words.push(word)
       isList = false
       expectsName = word === 'UPDATE'
-    } else if (SCHEMA.test(first) && OBJECT.test(word) && words.length === 0) {
-      words.push(`${first} ${word}`)
+    } else if (SCHEMA.test(firstWord) && OBJECT.test(word) && words.length === 0) {
+      words.push(`${firstWord} ${word}`)
       expectsName = true
     } else {
       if (isFirst && !SCHEMA.test(word) && word !== 'WITH') words.push(word)
       expectsName =
-        (BEFORE_TABLE.test(word) && previous !== 'DISTINCT') ||
+        (BEFORE_TABLE.test(word) && previousWord !== 'DISTINCT') ||
         (isFirst && word === 'PRAGMA') ||
         (isList && word === ',')
       isList = expectsName || (isList && !ENDS_LIST.test(word))
     }
-    previous = word
+    previousWord = word
   }
   let text = words[0] ?? 'SQL'
   for (const word of words.slice(1)) {
@@ -87,6 +87,6 @@ export function summarize(sql: string): QuerySummary {
     text += ` ${word}`
   }
   const [table = null] = tables
-  const isWhole = sql.length <= MAX_LENGTH
-  return { text, table: DATA.test(first) && tables.size === 1 && isWhole ? table : null }
+  const isComplete = sql.length <= MAX_LENGTH
+  return { text, table: DATA.test(firstWord) && tables.size === 1 && isComplete ? table : null }
 }

@@ -20,9 +20,9 @@ export interface MigrationHost {
 export class SchemaMigrations {
   readonly #store: SchemaStore
   readonly #host: MigrationHost
-  #last: Promise<unknown> = Promise.resolve()
+  #lastWork: Promise<unknown> = Promise.resolve()
   /** Schema databases with a queued migration. */
-  readonly #waiting = new Set<DatabaseId>()
+  readonly #queued = new Set<DatabaseId>()
   #isClosed = false
 
   constructor(store: SchemaStore, host: MigrationHost) {
@@ -32,11 +32,11 @@ export class SchemaMigrations {
 
   /** Runs a migration after its dry run in the schema database. @returns its error; null on success */
   async migrate(schema: DatabaseId, program: string): Promise<string | null> {
-    if (this.#waiting.has(schema) || this.#store.activeJobOf(schema))
+    if (this.#queued.has(schema) || this.#store.activeJobOf(schema))
       return `A migration job is already in progress for \`${schema}\``
-    this.#waiting.add(schema)
+    this.#queued.add(schema)
     return await this.enqueue(async () => {
-      this.#waiting.delete(schema)
+      this.#queued.delete(schema)
       return await this.#run(await this.#store.addJob(schema, program))
     })
   }
@@ -59,12 +59,12 @@ export class SchemaMigrations {
    * migration, and none misses one.
    */
   async enqueue<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#last.then(async () => {
+    const result = this.#lastWork.then(async () => {
       if (this.#isClosed) throw new Error('the server is closed')
       return await work()
     })
-    this.#last = done.catch(() => {})
-    return await done
+    this.#lastWork = result.catch(() => {})
+    return await result
   }
 
   async #run(job: Job): Promise<string | null> {
@@ -83,8 +83,8 @@ export class SchemaMigrations {
   }
 
   async #dryRun(job: Job): Promise<void> {
-    const waiting = job.tasks.filter(({ status }) => status === 'WaitingDryRun')
-    await this.#each(waiting, async (task) => {
+    const pending = job.tasks.filter(({ status }) => status === 'WaitingDryRun')
+    await this.#forEachTask(pending, async (task) => {
       if (job.error !== null) return // already failed
       const error = await this.#host.run(task.database, job, true)
       if (this.#isClosed) return
@@ -103,10 +103,10 @@ export class SchemaMigrations {
     await this.#store.save()
   }
 
-  /** Applies a migration whose dry run succeeded in all databases. Their writes have been blocked since then. */
+  /** Applies a migration whose dry run succeeded in all databases. Their writes have been blocked since the dry run. */
   async #apply(job: Job): Promise<string | null> {
     job.error = null
-    await this.#each(
+    await this.#forEachTask(
       job.tasks.filter(({ status }) => status !== 'RunSuccess'),
       async (task) => {
         const error = await this.#host.run(task.database, job, false)
@@ -125,7 +125,7 @@ export class SchemaMigrations {
     return job.error
   }
 
-  async #each(tasks: readonly Task[], act: (task: Task) => Promise<void>): Promise<void> {
+  async #forEachTask(tasks: readonly Task[], act: (task: Task) => Promise<void>): Promise<void> {
     let next = 0
     const actOnNext = async (): Promise<void> => {
       for (let task = tasks[next++]; task !== undefined && !this.#isClosed; task = tasks[next++])

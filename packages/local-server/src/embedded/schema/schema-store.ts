@@ -30,7 +30,7 @@ export interface Job {
   error: string | null
 }
 
-interface Stored {
+interface StoredState {
   readonly schemas: readonly DatabaseId[]
   readonly parents: Readonly<Record<string, DatabaseId>>
   readonly jobs: readonly Job[]
@@ -61,7 +61,7 @@ export class SchemaStore {
   async load(): Promise<void> {
     const path = fileIn(this.#directory)
     try {
-      const { schemas, parents, jobs, lastTask } = JSON.parse(await readFile(path, 'utf8')) as Stored
+      const { schemas, parents, jobs, lastTask } = JSON.parse(await readFile(path, 'utf8')) as StoredState
       this.#schemas = new Set(schemas)
       this.#parents = new Map(Object.entries(parents)) as Map<DatabaseId, DatabaseId>
       this.#jobs = [...jobs]
@@ -122,13 +122,13 @@ export class SchemaStore {
     })
     const number = Math.max(0, ...this.#jobs.map((job) => job.number)) + 1
     const job: Job = { number, schema, program, tasks, status: 'WaitingDryRun', error: null }
-    const ended = this.#jobs.filter((each) => !isUnfinished(each))
-    const discarded = new Set(ended.slice(0, Math.max(0, ended.length - MAX_JOBS)))
-    this.#jobs = [...this.#jobs.filter((each) => !discarded.has(each)), job]
+    const endedJobs = this.#jobs.filter((other) => !isUnfinished(other))
+    const discarded = new Set(endedJobs.slice(0, Math.max(0, endedJobs.length - MAX_JOBS)))
+    this.#jobs = [...this.#jobs.filter((other) => !discarded.has(other)), job]
     try {
       await this.save()
     } catch (error) {
-      this.#jobs = this.#jobs.filter((each) => each !== job)
+      this.#jobs = this.#jobs.filter((other) => other !== job)
       throw error
     }
     return job
@@ -143,7 +143,7 @@ export class SchemaStore {
         const scratch = `${fileIn(this.#directory)}.new`
         const file = await open(scratch, 'w')
         try {
-          await file.writeFile(`${JSON.stringify(this.#stored(), null, 2)}\n`)
+          await file.writeFile(`${JSON.stringify(this.#storedState(), null, 2)}\n`)
           await file.sync()
         } finally {
           await file.close()
@@ -153,7 +153,7 @@ export class SchemaStore {
     return this.#saving
   }
 
-  #stored(): Stored {
+  #storedState(): StoredState {
     return {
       schemas: [...this.#schemas],
       parents: Object.fromEntries(this.#parents),
