@@ -1,13 +1,14 @@
 import type { DatabaseId, DatabaseSettings, SchemaRole } from '@batonsql/server-common/backend'
 import type {
   BatchStep,
+  Condition,
   Dialect,
   FailureContentType,
   Permissions,
   PipelineRequest,
+  StatementRequest,
 } from '@batonsql/server-common/hrana'
 import type { JsonText } from './json-text.ts'
-import type { PackedWork } from './packed-work.ts'
 
 /** Start parameters of a worker. */
 export interface WorkerStart {
@@ -62,6 +63,30 @@ export type CallWork =
     }
   /** Copies the current state of the database to a file and its WAL. */
   | { readonly type: 'snapshot'; readonly path: string }
+
+/**
+ * A step of a batch as a tuple. Objects take more than twice as long to send to a thread, because their keys are sent with each of
+ * them. The condition is the number of a step if that step must have succeeded.
+ */
+export type PackedStep = readonly [
+  sql: StatementRequest['sql'],
+  sqlId: StatementRequest['sqlId'],
+  args: StatementRequest['args'],
+  namedArgs: StatementRequest['namedArgs'],
+  wantRows: StatementRequest['wantRows'],
+  condition: Condition | number | null,
+]
+
+/** A request of a pipeline whose steps are packed. */
+export type PackedRequest =
+  | Exclude<PipelineRequest, { readonly type: 'batch' }>
+  | { readonly type: 'batch'; readonly steps: readonly PackedStep[] }
+
+/** The work of a call, as it is sent to a worker. */
+export type PackedWork =
+  | Exclude<CallWork, { readonly type: 'pipeline' | 'cursor' }>
+  | { readonly type: 'pipeline'; readonly requests: readonly PackedRequest[]; readonly version: 2 | 3 }
+  | { readonly type: 'cursor'; readonly steps: readonly PackedStep[] }
 
 /** A call on a stream. */
 export type StreamCall = PackedWork & {
