@@ -222,14 +222,18 @@ test('a stream without a baton in the middle of a transaction is lost', async ()
 })
 
 test('an idle transaction is closed after its time limit; later calls reject, including the commit', async () => {
-  const { db, received } = await scripted(streams(), { transactionTimeoutMs: 40 })
+  const lost = Promise.withResolvers<void>()
+  const { db, received } = await scripted(streams(), {
+    transactionTimeoutMs: 40,
+    observe: ({ type }) => void (type === 'transaction:lost' && lost.resolve()),
+  })
   const swallowed: unknown[] = []
   const transaction = db.transaction(async (tx) => {
     expect([tx.expiresAt, tx.remainingMs]).toEqual([null, Infinity])
     await tx.execute('select 1')
     expect(tx.remainingMs).toBeGreaterThan(4_000)
     expect(tx.remainingMs).toBeLessThanOrEqual(5_000)
-    await new Promise((resolve) => setTimeout(resolve, 80))
+    await lost.promise
     await tx.execute('select 2').catch((error: unknown) => swallowed.push(error))
   })
   await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
