@@ -107,8 +107,10 @@ async function locate(
   stream: Stream,
   options: CallOptions,
 ): Promise<unknown> {
-  const located = await findFailingStatement(error, chunk, { batch: (batch) => stream.batch(batch, options) })
-  return withCallerStack(withPosition(located, chunk, offset), chunk)
+  const locatedError = await findFailingStatement(error, chunk, {
+    batch: (batch) => stream.batch(batch, options),
+  })
+  return withCallerStack(withPosition(locatedError, chunk, offset), chunk)
 }
 
 function* splitIntoChunks(statements: readonly ScriptStatement[]): Generator<ScriptStatement[]> {
