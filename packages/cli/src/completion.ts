@@ -112,14 +112,18 @@ function fishScript(commands: Commands): string {
     lines.push(`complete -c baton -n __fish_use_subcommand -a ${word}${description}`)
   }
   for (const command of commands) {
-    const [first, second] = command.words as [string, string?]
-    const afterFirst = `__fish_seen_subcommand_from ${first}`
-    if (second !== undefined)
-      lines.push(`complete -c baton -f -n '${afterFirst}' -a ${second} -d ${quoteForFish(command.summary)}`)
+    const [firstWord, secondWord] = command.words as [string, string?]
+    const afterFirstWord = `__fish_seen_subcommand_from ${firstWord}`
+    if (secondWord !== undefined)
+      lines.push(
+        `complete -c baton -f -n '${afterFirstWord}' -a ${secondWord} -d ${quoteForFish(command.summary)}`,
+      )
     for (const choice of choicesOf(command))
-      lines.push(`complete -c baton -f -n '${afterFirst}' -a ${choice}`)
+      lines.push(`complete -c baton -f -n '${afterFirstWord}' -a ${choice}`)
     const condition =
-      second === undefined ? afterFirst : `${afterFirst}; and __fish_seen_subcommand_from ${second}`
+      secondWord === undefined
+        ? afterFirstWord
+        : `${afterFirstWord}; and __fish_seen_subcommand_from ${secondWord}`
     for (const [name, { short, type, choices, help }] of Object.entries(command.options)) {
       const letter = short === undefined ? '' : ` -s ${short}`
       const value = type === 'boolean' ? '' : choices ? ` -x -a '${choices.join(' ')}'` : ' -r'

@@ -143,8 +143,8 @@ function readLag(texts: readonly string[]): NonNullable<LocalServerOptions['repl
       throw new UsageError(`baton dev: --replica-lag must be MS or LOCATION=MS, not ${text}`)
     return { location, ms: Number(ms) }
   })
-  const [first] = parts
-  if (first !== undefined && first.location === undefined && parts.length === 1) return first.ms
+  const [firstPart] = parts
+  if (firstPart !== undefined && firstPart.location === undefined && parts.length === 1) return firstPart.ms
   if (parts.some(({ location }) => location === undefined))
     throw new UsageError('baton dev: with several --replica-lag options, each must be LOCATION=MS')
   return Object.fromEntries(parts.map(({ location, ms }) => [location, ms]))

@@ -41,12 +41,12 @@ export async function main(args: readonly string[]): Promise<number> {
 
 async function run(args: readonly string[], context: CommandContext): Promise<void> {
   const { output } = context
-  const [first] = args
-  if (first === '--version' || first === '-v') return void output.write(`${PACKAGE_VERSION}\n`)
-  if (first === '--help' || first === '-h' || first === 'help') return void output.write(overview())
-  if (first === undefined) throw new UsageError(`${overview()}\nbaton: missing command`)
+  const [firstArg] = args
+  if (firstArg === '--version' || firstArg === '-v') return void output.write(`${PACKAGE_VERSION}\n`)
+  if (firstArg === '--help' || firstArg === '-h' || firstArg === 'help') return void output.write(overview())
+  if (firstArg === undefined) throw new UsageError(`${overview()}\nbaton: missing command`)
   if (args.length === 2 && isHelp(args[1])) {
-    const group = COMMANDS.filter(({ words }) => words[0] === first)
+    const group = COMMANDS.filter(({ words }) => words[0] === firstArg)
     if (group.length > 0) return void output.write(group.map(formatHelp).join('\n'))
   }
   const command = findCommand(args)
@@ -65,14 +65,14 @@ function firstCause(error: unknown): unknown {
 }
 
 function findCommand(args: readonly string[]): Command {
-  const [first = '', second] = args
-  const group = COMMANDS.filter(({ words }) => words[0] === first)
-  if (group.length === 0) throw new UsageError(`unknown command "${first}"; see \`baton --help\``)
-  const command = group.find(({ words }) => words.length === 1 || words[1] === second)
+  const [firstWord = '', secondWord] = args
+  const group = COMMANDS.filter(({ words }) => words[0] === firstWord)
+  if (group.length === 0) throw new UsageError(`unknown command "${firstWord}"; see \`baton --help\``)
+  const command = group.find(({ words }) => words.length === 1 || words[1] === secondWord)
   if (command) return command
   const usages = group.map((candidate) => `  ${formatUsage(candidate)}`)
   throw new UsageError(
-    `baton ${first}: ${second === undefined ? 'missing command' : `unknown command "${second}"`}\n\n${usages.join('\n')}`,
+    `baton ${firstWord}: ${secondWord === undefined ? 'missing command' : `unknown command "${secondWord}"`}\n\n${usages.join('\n')}`,
   )
 }
 
@@ -81,15 +81,16 @@ function parse(command: Command, args: readonly string[]): Omit<CommandInput, 'c
   const { options } = command
   try {
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true })
-    const required = command.operands.filter((operand) => !operand.startsWith('['))
-    const missing = required.slice(positionals.length)
-    if (missing.length > 0) throw new UsageError(`missing ${missing.join(' and ')}`)
-    const extra = positionals.slice(command.operands.length)
-    if (extra.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(extra[0])}`)
+    const requiredOperands = command.operands.filter((operand) => !operand.startsWith('['))
+    const missingOperands = requiredOperands.slice(positionals.length)
+    if (missingOperands.length > 0) throw new UsageError(`missing ${missingOperands.join(' and ')}`)
+    const extraOperands = positionals.slice(command.operands.length)
+    if (extraOperands.length > 0)
+      throw new UsageError(`unexpected argument ${JSON.stringify(extraOperands[0])}`)
     return { values, operands: positionals }
   } catch (error) {
-    const unknown = /^Unknown option '(--?[^']+)'/.exec((error as Error).message)?.[1]
-    const message = unknown === undefined ? (error as Error).message : unknownOption(unknown, options)
+    const unknownName = /^Unknown option '(--?[^']+)'/.exec((error as Error).message)?.[1]
+    const message = unknownName === undefined ? (error as Error).message : unknownOption(unknownName, options)
     throw new UsageError(`  ${formatUsage(command)}\n\n${name}: ${message}`)
   }
 }

@@ -24,8 +24,8 @@ import { UsageError } from './usage-error.ts'
 /** Runs statements from the command line, a file or standard input; if that is a terminal, opens a prompt. */
 export async function runSql({ values, operands, context }: CommandInput<typeof SQL_OPTIONS>): Promise<void> {
   const [firstOperand] = operands
-  const following = operands.length === 1 && firstOperand !== undefined && isTarget(firstOperand) ? 0 : 1
-  const { target, remaining } = readTarget(operands, following, context)
+  const followingCount = operands.length === 1 && firstOperand !== undefined && isTarget(firstOperand) ? 0 : 1
+  const { target, remaining } = readTarget(operands, followingCount, context)
   const [statements] = remaining
   const { file, json = false } = values
   if (statements !== undefined && file !== undefined)

@@ -4,14 +4,14 @@ import { oldNodeProblem } from './supported-node.ts'
 
 const manifest = new URL('../package.json', import.meta.url)
 const { engines } = JSON.parse(readFileSync(manifest, 'utf8')) as { engines: { node: string } }
-const oldest = engines.node.replace('>=', '')
+const oldestVersion = engines.node.replace('>=', '')
 
-test.each([`${oldest}.0`, '22.20.1', '24.0.0'])('accepts node %s', (version) => {
+test.each([`${oldestVersion}.0`, '22.20.1', '24.0.0'])('accepts node %s', (version) => {
   expect(oldNodeProblem(version)).toBeNull()
 })
 
 test.each(['22.18.0', '20.19.5', '8.17.0'])('rejects node %s', (version) => {
   expect(oldNodeProblem(version)).toBe(
-    `@batonsql/cli requires node ${oldest} or newer, but this is node ${version}`,
+    `@batonsql/cli requires node ${oldestVersion} or newer, but this is node ${version}`,
   )
 })

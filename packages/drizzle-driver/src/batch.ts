@@ -92,7 +92,7 @@ function prepareBatch(queries: readonly BatchQuery[]): PreparedBatchQuery[] {
 }
 
 /**
- * Returns the `batch` method of a database or a transaction, which runs queries in one request: all of them take effect, or none.
+ * Returns the `batch` method of a database or a transaction, which runs queries in one request: all are applied, or none.
  * @param wrap turns the client's error into Drizzle's
  */
 export const batchMethod = (runner: QueryRunner, logger: Logger, wrap: WrapError): BatchMethod =>

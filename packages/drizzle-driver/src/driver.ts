@@ -32,7 +32,7 @@ export class BatonDatabase<TSchema extends Schema = Record<string, never>> exten
   static override readonly [entityKind]: string = 'BatonDatabase'
 
   /**
-   * Runs queries in one request as a transaction: all of them take effect, or none.
+   * Runs queries in one request as a transaction: all of them are applied, or none.
    * @throws DrizzleQueryError whose cause has a `statementIndex`
    */
   // an own property, because withReplicas() copies nothing else

@@ -25,8 +25,8 @@ export async function initJournal(
   const journal = new MigrationJournal(client, layout, { name, timeoutMs })
   const { prepareTable, appliedCount } = await journal.read(migrations)
   if (appliedCount > 0) return { exitCode: 'databaseMigrations' }
-  const [first, second] = migrations
-  const record = first && !second ? [journal.record(first)] : []
+  const [firstMigration, secondMigration] = migrations
+  const record = firstMigration && !secondMigration ? [journal.record(firstMigration)] : []
   try {
     await client.batch([...prepareTable, journal.failUnlessCount(0), ...record], { timeoutMs })
   } catch (error) {
@@ -34,5 +34,5 @@ export async function initJournal(
     if (isFailedAssertion(error)) return { exitCode: 'databaseMigrations' }
     throw error
   }
-  return second ? { exitCode: 'localMigrations' } : undefined
+  return secondMigration ? { exitCode: 'localMigrations' } : undefined
 }

@@ -74,7 +74,7 @@ export class QueryRunner {
   }
 
   /**
-   * Runs queries in one request: all of them take effect, or none.
+   * Runs queries in one request: all of them are applied, or none.
    * @param wrap turns the client's error, and the failed query if it is known, into Drizzle's error
    */
   async batch(

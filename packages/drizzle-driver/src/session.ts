@@ -37,7 +37,7 @@ export class BatonSession<
   TSchema extends TablesRelationalConfig,
 > extends SQLiteSession<'async', RunResult, TFullSchema, TSchema> {
   static override readonly [entityKind]: string = 'BatonSession'
-  /** Runs queries in one request: all of them take effect, or none. */
+  /** Runs queries in one request: all of them are applied, or none. */
   readonly batch: BatchMethod
   readonly #runner: QueryRunner
   readonly #context: SessionContext<TSchema>

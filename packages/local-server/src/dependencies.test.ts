@@ -12,16 +12,23 @@ const ROOT = new URL('../../../', import.meta.url)
 const manifestOf = (folder: string): Manifest =>
   JSON.parse(readFileSync(new URL(`${folder}/package.json`, ROOT), 'utf8')) as Manifest
 const ownManifest = manifestOf('packages/local-server')
-const internal = readdirSync(new URL('internal/', ROOT)).map((name) => manifestOf(`internal/${name}`))
+const internalManifests = readdirSync(new URL('internal/', ROOT)).map((name) =>
+  manifestOf(`internal/${name}`),
+)
 
-test.each(internal)('the dependencies of $name are also dependencies of this package', (manifest) => {
-  const needed = Object.entries(manifest.dependencies).filter(([name]) => !name.startsWith('@batonsql/'))
-  expect(ownManifest.dependencies).toMatchObject(Object.fromEntries(needed))
-})
+test.each(internalManifests)(
+  'the dependencies of $name are also dependencies of this package',
+  (manifest) => {
+    const externalDependencies = Object.entries(manifest.dependencies).filter(
+      ([name]) => !name.startsWith('@batonsql/'),
+    )
+    expect(ownManifest.dependencies).toMatchObject(Object.fromEntries(externalDependencies))
+  },
+)
 
 test('does not depend on an unpublished package', () => {
   expect(ownManifest.devDependencies).toEqual(
-    Object.fromEntries(internal.map(({ name, version }) => [name, version])),
+    Object.fromEntries(internalManifests.map(({ name, version }) => [name, version])),
   )
   expect(Object.keys(ownManifest.dependencies).filter((name) => name.startsWith('@batonsql/'))).toEqual([])
 })

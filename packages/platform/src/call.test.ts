@@ -562,12 +562,14 @@ describe('timeouts and signals', () => {
     vi.useFakeTimers()
     onTestFinished(() => void vi.useRealTimers())
     const { signal } = new AbortController()
-    const added = vi.spyOn(signal, 'addEventListener')
-    const removed = vi.spyOn(signal, 'removeEventListener')
+    const addListener = vi.spyOn(signal, 'addEventListener')
+    const removeListener = vi.spyOn(signal, 'removeEventListener')
     const { platform } = scriptedPlatform(respondInOrder({ body: { groups: [] } }, { status: 403 }))
     await platform.groups.list({ signal })
     await rejectionOf(platform.groups.list({ signal }))
-    expect([added.mock.calls.length, removed.mock.calls.length, vi.getTimerCount()]).toEqual([2, 2, 0])
+    expect([addListener.mock.calls.length, removeListener.mock.calls.length, vi.getTimerCount()]).toEqual([
+      2, 2, 0,
+    ])
   })
 })
 

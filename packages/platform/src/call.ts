@@ -110,7 +110,7 @@ class Call {
     checkPlatformToken(currentToken)
     this.#token = currentToken
     this.#emit({ type: 'request:start' })
-    const started = performance.now()
+    const startedAt = performance.now()
     let response: PlatformResponse | null = null
     try {
       const received = await this.#limit.within((signal) => this.#exchange(signal))
@@ -119,7 +119,7 @@ class Call {
       return received
     } finally {
       const { status, requestId } = response ?? { status: null, requestId: null }
-      this.#emit({ type: 'request', status, requestId, durationMs: performance.now() - started })
+      this.#emit({ type: 'request', status, requestId, durationMs: performance.now() - startedAt })
     }
   }
 

@@ -80,7 +80,7 @@ export function databaseTokenProvider(
   return Object.assign(provide, { forget: () => void (state = freshState()) })
 }
 
-/** Measures time in ms with both the monotonic and the wall clock, because the former stops while a machine sleeps. */
+/** Measures time in ms with both the monotonic and the wall clock, because the monotonic one stops while a machine sleeps. */
 function stopwatch(): () => number {
   const startedAt = performance.now()
   const begunAt = Date.now()

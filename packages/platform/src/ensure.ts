@@ -23,15 +23,15 @@ export async function ensure<T>({ label, path, find, create, differencesOf, sign
   readonly resource: T
 }> {
   const lookUp = async (): Promise<T | null> => {
-    let found: T
+    let resource: T
     try {
-      found = await find()
+      resource = await find()
     } catch (error) {
       if (isNotFound(error)) return null
       throw error
     }
-    const differences = differencesOf(found).join(', ')
-    if (differences === '') return found
+    const differences = differencesOf(resource).join(', ')
+    if (differences === '') return resource
     const message = `${label} differs from the request: ${differences}`
     throw new PlatformError({ code: 'MISMATCH', outcome: 'not_applied', method: 'GET', path, message })
   }

@@ -24,15 +24,15 @@ export interface RestoreBatch {
 export async function* splitIntoBatches(source: ScriptSource): AsyncGenerator<RestoreBatch, void, undefined> {
   const translator = new DumpTranslator()
   /** The last full batch; not yielded until it is known whether another follows. */
-  let pending: RestoreBatch | null = null
+  let pendingBatch: RestoreBatch | null = null
   let statements: RestoreBatch['statements'][number][] = []
   let length = 0
   let end = 0
   for await (const { sql } of readStatements(source)) {
     const isFull = length + sql.length > BATCH_LENGTH || statements.length >= BATCH_STATEMENTS
     if (isFull && statements.length > 0) {
-      if (pending) yield pending
-      pending = { statements, end, length, isLast: false }
+      if (pendingBatch) yield pendingBatch
+      pendingBatch = { statements, end, length, isLast: false }
       statements = []
       length = 0
     }
@@ -43,7 +43,7 @@ export async function* splitIntoBatches(source: ScriptSource): AsyncGenerator<Re
     end += 1
   }
   if (translator.isOpen) throw new ProtocolError('the script ends before its COMMIT')
-  if (pending) yield pending
+  if (pendingBatch) yield pendingBatch
   yield { statements, end, length, isLast: true }
 }
 

@@ -109,7 +109,7 @@ export class SqlError extends BaseError {
 const isUndone = (code: string): boolean => /^(SQL_|SQLITE_(?!IOERR)|ARGS_|TRANSACTION_|BLOCKED$)/.test(code)
 
 /**
- * Whether a statement that violated a constraint may have kept earlier rows. SQLite does so for `OR FAIL` and for
+ * Whether a statement that violated a constraint may have kept earlier rows. SQLite keeps them for `OR FAIL` and for
  * `RAISE(FAIL)`, which has a user-defined message. `ON CONFLICT FAIL` in a table or a trigger cannot be detected here.
  */
 function mayKeepRows({ constraint, message }: SqlError, sql: string | null): boolean {

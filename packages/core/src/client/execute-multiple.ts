@@ -12,7 +12,7 @@ import { Stream } from './stream.ts'
 
 /**
  * Runs a script: statements separated by semicolons, such as a dump or a migration file, in as few requests as its length
- * allows. Statements between `BEGIN` and `COMMIT` are a transaction; others take effect individually. Stops at the first
+ * allows. Statements between `BEGIN` and `COMMIT` are a transaction; others are committed individually. Stops at the first
  * failure. (To run a whole script as one transaction: `db.batch(splitStatements(text))`.) `timeoutMs` applies to each request.
  * @throws SyntaxError with line and column, before anything is sent, for unterminated text and for a savepoint outside of BEGIN
  * and COMMIT; SqlError with line and column in its message and the position in the script as `statementIndex`. The `outcome`
@@ -53,7 +53,7 @@ export async function executeMultiple(
 /** Matches the PRAGMA at the beginning of a dump, which changes only the connection. */
 const FOREIGN_KEYS = /^pragma\s+foreign_keys\b/i
 
-/** Runs statements that take effect individually. */
+/** Runs statements that are committed individually. */
 async function runEach(
   stream: Stream,
   { statements, offset }: ScriptPart,
@@ -107,8 +107,10 @@ async function locate(
   stream: Stream,
   options: CallOptions,
 ): Promise<unknown> {
-  const located = await findFailingStatement(error, chunk, { batch: (batch) => stream.batch(batch, options) })
-  return withCallerStack(withPosition(located, chunk, offset), chunk)
+  const locatedError = await findFailingStatement(error, chunk, {
+    batch: (batch) => stream.batch(batch, options),
+  })
+  return withCallerStack(withPosition(locatedError, chunk, offset), chunk)
 }
 
 function* splitIntoChunks(statements: readonly ScriptStatement[]): Generator<ScriptStatement[]> {

@@ -242,12 +242,12 @@ export class Transaction extends SqlExecutor {
     }
     if (tx.#end === 'committed') {
       // in this order and in one tick: COMMIT and the stream's end share a request
-      const committed = stream.transaction.commit()
-      const closed = stream.close()
+      const commit = stream.transaction.commit()
+      const closing = stream.close()
       try {
-        await committed
+        await commit
       } finally {
-        await closed
+        await closing
       }
     }
     return result

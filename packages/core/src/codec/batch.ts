@@ -23,7 +23,7 @@ export const ifAll = (conditions: readonly string[]): string =>
 
 /**
  * Keeps the statements of a transaction inside it. The server may have ended the transaction (write lock taken over, disk full,
- * OR ROLLBACK, …); later statements would then run, and take effect, on their own.
+ * OR ROLLBACK, …); later statements would then run and be committed on their own.
  */
 export interface Guard {
   /** Returns the condition under which the next statement may run. */

@@ -82,9 +82,9 @@ test('parses long rows to the same values as JSON.parse', () => {
       const decoded = resultsIn(responseOf(results))
       for (const [at, actual] of decoded.entries()) {
         readAsText += Number(actual.rows instanceof RowText)
-        const plain = JSON.parse(JSON.stringify(results[at])) as WireResult
+        const parsedResult = JSON.parse(JSON.stringify(results[at])) as WireResult
         expect(valueOrError(() => decodeResult(actual, intMode, rowMode))).toEqual(
-          valueOrError(() => decodeResult(plain, intMode, rowMode)),
+          valueOrError(() => decodeResult(parsedResult, intMode, rowMode)),
         )
       }
     }),
@@ -99,7 +99,7 @@ const longResult = (name: string): WireResult => ({
   affected_row_count: 0,
   last_insert_rowid: null,
 })
-const expected = (name: string): unknown =>
+const expectedRows = (name: string): unknown =>
   Array.from({ length: 100 }, (_, at) => ({ [name]: `${name} ${at}` }))
 
 test.each([
@@ -121,12 +121,14 @@ test.each([
   ],
 ])('%s is parsed', (_, change) => {
   const decoded = resultsIn(responseOf([change(longResult('a')), change(longResult('b')), longResult('c')]))
-  expect(decoded.map((actual) => decodeResult(actual, 'auto').rows)).toEqual(['a', 'b', 'c'].map(expected))
+  expect(decoded.map((actual) => decodeResult(actual, 'auto').rows)).toEqual(
+    ['a', 'b', 'c'].map(expectedRows),
+  )
 })
 
 test('white space is skipped', () => {
   const text = JSON.stringify(JSON.parse(responseOf([longResult('a')])), null, 1)
-  expect(resultsIn(text).map((actual) => decodeResult(actual, 'auto').rows)).toEqual([expected('a')])
+  expect(resultsIn(text).map((actual) => decodeResult(actual, 'auto').rows)).toEqual([expectedRows('a')])
 })
 
 test('white space in the middle of rows is ignored', () => {
@@ -139,8 +141,10 @@ test('white space in the middle of rows is ignored', () => {
   ]
   expect(places.length).toBeGreaterThan(30)
   for (const { index } of places) {
-    const changed = `${text.slice(0, start + index)} ${text.slice(start + index)}`
-    expect(resultsIn(changed).map((actual) => decodeResult(actual, 'auto').rows)).toEqual([expected('a')])
+    const changedText = `${text.slice(0, start + index)} ${text.slice(start + index)}`
+    expect(resultsIn(changedText).map((actual) => decodeResult(actual, 'auto').rows)).toEqual([
+      expectedRows('a'),
+    ])
   }
 })
 
@@ -175,5 +179,5 @@ test('parses a batch with long results', () => {
     }
   ).response
   const rows = batch.step_results.map((actual) => actual && decodeResult(actual, 'auto').rows)
-  expect(rows).toEqual([expected('a'), null, expected('b')])
+  expect(rows).toEqual([expectedRows('a'), null, expectedRows('b')])
 })

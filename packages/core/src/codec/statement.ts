@@ -39,11 +39,11 @@ function encodeArgs(args: InArgs): string {
   if (typeof args !== 'object' || args === null || ArrayBuffer.isView(args)) {
     throw new TypeError('expected args as an array or an object')
   }
-  const named = args as Readonly<Record<string, InValue>>
+  const namedArgs = args as Readonly<Record<string, InValue>>
   // names are sent unchanged: without its prefix, `@a` would bind `:a`, which libsql-server rejects
-  const json = Object.keys(named).map(
+  const json = Object.keys(namedArgs).map(
     (name) =>
-      `{"name":${JSON.stringify(name)},"value":${encodeValue(named[name] as InValue, `parameter ${name}`)}}`,
+      `{"name":${JSON.stringify(name)},"value":${encodeValue(namedArgs[name] as InValue, `parameter ${name}`)}}`,
   )
   return json.length === 0 ? '' : `,"named_args":[${json.join()}]`
 }

@@ -60,11 +60,11 @@ test("reads jobs in the server's format and in the documented one", async () => 
 test('waits until a job has finished, and reports its progress', async () => {
   const states = ['WaitingDryRun', 'DryRunSuccess', 'WaitingRun', 'RunSuccess']
   const { db } = await scripted((_, response, count) => respond(response, job(states[count - 1] as string)))
-  const seen: Job[] = []
-  expect(await jobs.wait(db, 2, { pollMs: 5, onProgress: (job) => seen.push(job) })).toMatchObject({
+  const reportedJobs: Job[] = []
+  expect(await jobs.wait(db, 2, { pollMs: 5, onProgress: (job) => reportedJobs.push(job) })).toMatchObject({
     id: 2,
   })
-  expect(seen.map((job) => job.status)).toEqual(states)
+  expect(reportedJobs.map((job) => job.status)).toEqual(states)
 })
 
 test('a failed job rejects with the error of its statement; a failed dry run is not final', async () => {

@@ -112,7 +112,7 @@ describe('reconnects', () => {
     { type: 'lost', reason: 'reconnected' },
     { type: 'changes', insert: 2 },
   ]
-  const once =
+  const endFirstResponse =
     (end: (response: ServerResponse) => void): Script =>
     (_, response, count) => {
       begin(response, changes(`{"insert":${count}}`))
@@ -124,7 +124,7 @@ describe('reconnects', () => {
     ['was broken', (response: ServerResponse) => response.destroy()],
   ])('because it %s', async (_, end) => {
     const { events, observed } = await collect(
-      once((response) => void end(response)),
+      endFirstResponse((response) => void end(response)),
       4,
     )
     expect(events).toMatchObject(reconnected)

@@ -85,7 +85,7 @@ export async function* readEvents(
   let attempt = 0
   try {
     for (;;) {
-      const started = http.clock.now()
+      const startedAt = http.clock.now()
       try {
         const events = connectionEvents(http, request)
         for await (const event of events) {
@@ -95,7 +95,7 @@ export async function* readEvents(
         }
       } catch (error) {
         if (isFirst || !isTransient(error) || signal?.aborted) throw error
-        if (http.clock.now() - started > STABLE_AFTER_MS) attempt = 0
+        if (http.clock.now() - startedAt > STABLE_AFTER_MS) attempt = 0
         const delayMs = backoffMs(attempt, FIRST_WAIT_MS, LONGEST_WAIT_MS)
         attempt += 1
         http.events.emit({ type: 'retry', attempt, delayMs, error })

@@ -361,24 +361,24 @@ test('a custom fetch sends all requests', async () => {
   const { url, received } = await scripted((request, response, count) =>
     request.body.includes('batch') ? streams()(request, response, count) : respond(response, executed),
   )
-  const seen: string[] = []
-  const customFetch: Fetch = async (to, init) => {
-    seen.push(`${init.method} ${to}`)
+  const fetchedUrls: string[] = []
+  const customFetch: Fetch = async (input, init) => {
+    fetchedUrls.push(`${init.method} ${input}`)
     expect(init).toMatchObject({ redirect: 'manual', headers: { authorization: 'Bearer t' } })
-    return fetch(to, init)
+    return fetch(input, init)
   }
   await using db = createClient({ url, fetch: customFetch, authToken: 't' })
   expect((await db.execute('select 1')).rows).toEqual([{ a: 1 }])
   await db.transaction((tx) => tx.execute('select 1'))
   expect(await isHealthy(db)).toBe(true)
-  expect(seen).toHaveLength(received.length)
+  expect(fetchedUrls).toHaveLength(received.length)
 })
 
 test('with a custom fetch, a deadline, an abort, a broken connection and close reject the call', async () => {
   const { url } = await scripted((request, response) => {
     if (request.body.includes('break')) response.destroy()
   })
-  const db = createClient({ url, fetch: (to, init) => fetch(to, init) })
+  const db = createClient({ url, fetch: (input, init) => fetch(input, init) })
   await expect(db.execute('select 1', [], { timeoutMs: 30 })).rejects.toMatchObject({ code: 'TIMEOUT' })
   const reason = new Error('own error')
   await expect(db.execute('select 1', [], { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)

@@ -237,7 +237,7 @@ export class Http {
   readonly #sendObserved = (request: TransportRequest): Exchange => {
     const exchange = this.transport.request(request)
     if (!this.events.isWatched) return exchange
-    const started = this.clock.now()
+    const startedAt = this.clock.now()
     const report = (response: TransportResponse | null): void =>
       this.events.emit({
         type: 'request',
@@ -246,7 +246,7 @@ export class Http {
         status: response?.status ?? null,
         requestBytes: byteLength(request.body),
         responseBytes: byteLength(response?.text),
-        durationMs: this.clock.now() - started,
+        durationMs: this.clock.now() - startedAt,
       })
     exchange.response.then(report, () => report(null))
     return exchange

@@ -73,13 +73,13 @@ test('after drainMs, pending calls are aborted with the outcome that is known', 
 
 test('open streams are closed once, at the end, even if close is called again with a smaller drainMs', async () => {
   const { lifetime } = createLifetime()
-  let abandoned = 0
+  let abandonCount = 0
   lifetime.begin()
-  lifetime.trackStream({ abandon: async () => void (abandoned += 1) }, true)
+  lifetime.trackStream({ abandon: async () => void (abandonCount += 1) }, true)
   const firstClose = lifetime.close(60_000)
   await lifetime.close(0)
   await firstClose
-  expect(abandoned).toBe(1)
+  expect(abandonCount).toBe(1)
 })
 
 test('close waits for aborted requests for a limited time, and then drops them', async () => {

@@ -116,8 +116,8 @@ export class Events {
   /** Reports the beginning of a call. @param transaction the id of its transaction @returns functions that report its end */
   begin(statements: readonly EncodedStatement[], transaction: number | null): QueryReport {
     const id = nextId()
-    const started = performance.now()
-    const durationMs = (): number => performance.now() - started
+    const startedAt = performance.now()
+    const durationMs = (): number => performance.now() - startedAt
     const sql = statements.map((statement) => statement.sql)
     this.emit({ type: 'query:start', id, sql, inTransaction: transaction !== null, transaction })
     return {

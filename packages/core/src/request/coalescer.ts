@@ -52,10 +52,10 @@ export class Coalescer {
   }
 
   readonly #flush = (): void => {
-    const waiting = this.#waiting.filter(({ waiter }) => !waiter.isSettled)
+    const unsettledEntries = this.#waiting.filter(({ waiter }) => !waiter.isSettled)
     this.#waiting = []
-    const writes = waiting.filter(({ operation }) => operation.needsWriteLock)
-    const reads = waiting.filter(({ operation }) => !operation.needsWriteLock)
+    const writes = unsettledEntries.filter(({ operation }) => operation.needsWriteLock)
+    const reads = unsettledEntries.filter(({ operation }) => !operation.needsWriteLock)
     for (const entries of [...this.#divide(reads), ...this.#divide(writes)]) void this.#send(entries)
   }
 
@@ -96,10 +96,11 @@ export class Coalescer {
       const { coalescedWrites } = this.#http
       await sendStateless(this.#http, operations, { deadline, signal: controller.signal }, coalescedWrites)
     } catch (error) {
-      const pending = entries.filter(({ waiter }) => !waiter.isSettled)
+      const unsettledEntries = entries.filter(({ waiter }) => !waiter.isSettled)
       const canSendAlone = operations.every(({ isReadOnly }) => isReadOnly) && mayComeFromOneResult(error)
       // not the number of pending calls: an aborted one may have caused the error
-      if (operations.length > 1 && canSendAlone) for (const entry of pending) void this.#send([entry])
+      if (operations.length > 1 && canSendAlone)
+        for (const entry of unsettledEntries) void this.#send([entry])
       else for (const call of calls) call.reject(copyError(error))
     }
   }

@@ -58,8 +58,8 @@ async function* readLines(parts: AsyncIterable<Uint8Array>): AsyncGenerator<stri
   // a row may arrive in many parts; each part is searched only once
   let partialLine: string[] = []
   for await (const part of parts) {
-    const [first = '', ...lines] = decoder.decode(part, { stream: true }).split('\n')
-    partialLine.push(first)
+    const [lineEnd = '', ...lines] = decoder.decode(part, { stream: true }).split('\n')
+    partialLine.push(lineEnd)
     if (lines.length === 0) continue
     yield partialLine.join('')
     partialLine = [lines.pop() as string]

@@ -280,10 +280,10 @@ class Execution {
       lostStreams.add(this.#stream)
       return null
     }
-    const repeated = statements.filter((_, index) => this.#results[at + index])
-    const failure = await this.#executeEach(repeated, at, false)
+    const repeatedStatements = statements.filter((_, index) => this.#results[at + index])
+    const failure = await this.#executeEach(repeatedStatements, at, false)
     // the recorded results no longer match the transaction
-    if (failure || this.#errors.slice(at, at + repeated.length).some((error) => error !== null))
+    if (failure || this.#errors.slice(at, at + repeatedStatements.length).some((error) => error !== null))
       lostStreams.add(this.#stream)
     return failure
   }

@@ -86,10 +86,10 @@ export class RowReader implements Cursor {
     this.#inTransaction = stream.transaction.isOpen
     const ignore = (): void => {}
     const scope = this.#inTransaction ? 'transaction' : 'autocommit'
-    const queued = { ...call, statements: [statement], scope } as const
+    const queuedCall = { ...call, statements: [statement], scope } as const
     this.#request = new SqlRequest([
       {
-        ...queued,
+        ...queuedCall,
         prefix: [],
         isReadOnly: areReadOnly([statement], call.options),
         resolve: ignore,
@@ -108,8 +108,8 @@ export class RowReader implements Cursor {
     const reader = new RowReader(stream, owner, statement, call)
     await new Promise((resolve, reject) => {
       const scope = stream.transaction.isOpen ? 'transaction' : 'autocommit'
-      const queued = { ...call, statements: [statement], scope, cursor: reader } as const
-      stream.enqueue({ ...queued, prefix: [], isReadOnly: reader.isReadOnly, resolve, reject })
+      const queuedCall = { ...call, statements: [statement], scope, cursor: reader } as const
+      stream.enqueue({ ...queuedCall, prefix: [], isReadOnly: reader.isReadOnly, resolve, reject })
     })
     return reader
   }

@@ -185,7 +185,7 @@ export class StreamConnection implements SendingStream {
    * @param response sets the baton that continues the stream; rejects if there is no response
    */
   closeAfterLateResponse(response: Promise<unknown>): void {
-    // meanwhile no other request may continue the stream
+    // until then, no other request may continue the stream
     const previousBaton = this.baton
     this.setBaton(null)
     const close = async (): Promise<void> => {

@@ -10,7 +10,7 @@ import { Http } from '../http/http.ts'
 import type { ClientEvent } from '../observe/events.ts'
 import { ServerStream } from './server-stream.ts'
 
-// The states of a stream, with a server that responds when the test tells it to.
+// The states of a stream, with a server whose responses are sent by the test.
 
 interface Request {
   readonly sql: readonly string[]

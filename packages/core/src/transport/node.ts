@@ -88,8 +88,8 @@ class NodeTransport implements Transport {
 
 /**
  * Whether the connections may still be open. Their own timers close them after this time, but not while the process is frozen,
- * as serverless functions are between two calls; by then a gateway may have silently dropped them. undici also checks a clock,
- * but one that stops while the machine sleeps.
+ * as serverless functions are between calls; a gateway may then silently drop them. undici also checks a clock, but that clock
+ * stops while the machine sleeps.
  */
 function isFresh({ usedAt }: Connections): boolean {
   const idleMs = Date.now() - usedAt

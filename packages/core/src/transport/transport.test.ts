@@ -49,11 +49,11 @@ describe.each<[string, Fetch]>([
   test('rejects when the signal is aborted, and when the client is closed', async () => {
     const controller = new AbortController()
     const db = clientWith(unresponsive, 2_000)
-    const aborted = db.execute('select 1', [], { signal: controller.signal })
-    const closed = db.execute('select 1')
+    const abortedCall = db.execute('select 1', [], { signal: controller.signal })
+    const closedCall = db.execute('select 1')
     const ends = Promise.all([
-      expect(aborted).rejects.toBe(abortReason),
-      expect(closed).rejects.toMatchObject(closedFailure),
+      expect(abortedCall).rejects.toBe(abortReason),
+      expect(closedCall).rejects.toMatchObject(closedFailure),
     ])
     await pause(10)
     controller.abort(abortReason)

@@ -25,7 +25,7 @@ export class BatonDatabase<TRelations extends AnyRelations = EmptyRelations> ext
   static override readonly [entityKind]: string = 'BatonDatabase'
 
   /**
-   * Runs queries in one request as a transaction: all of them take effect, or none.
+   * Runs queries in one request as a transaction: all of them are applied, or none.
    * @throws DrizzleQueryError whose cause has a `statementIndex`
    */
   readonly batch: BatchMethod

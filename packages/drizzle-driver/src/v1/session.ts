@@ -30,7 +30,7 @@ export class BatonSession<TRelations extends AnyRelations> extends SQLiteAsyncSe
   TRelations
 > {
   static override readonly [entityKind]: string = 'BatonSession'
-  /** Runs queries in one request: all of them take effect, or none. */
+  /** Runs queries in one request: all of them are applied, or none. */
   readonly batch: BatchMethod
   readonly #runner: QueryRunner
   readonly #context: SessionContext<TRelations>

@@ -217,10 +217,10 @@ export class EmbeddedBackend implements DatabaseBackend {
       })
     this.#tokens.forget(id)
     this.#running.abort(id)
-    const closed = this.#workers.forget(id)
+    const closing = this.#workers.forget(id)
     // without its settings, the database cannot be attached
     await this.#endAttachedRequests(id)
-    await closed
+    await closing
     this.#usage.forget(id)
     await rm(this.#folderOf(id), { recursive: true, force: true })
   }

@@ -57,8 +57,8 @@ test('streams, cursors and dumps of deleted databases free their slots', async (
     ]
     const earlier = requests()
     if (round % 2 === 0) await earlier[0]
-    const removed = backend.remove(id)
-    await Promise.allSettled([...earlier, ...requests(), removed, ...requests()])
+    const removal = backend.remove(id)
+    await Promise.allSettled([...earlier, ...requests(), removal, ...requests()])
     for (const response of await Promise.allSettled([...earlier, ...requests()])) {
       const body = response.status === 'fulfilled' ? (response.value as ServiceResponse).body : ''
       if (body instanceof Readable) await text(body).catch(() => {})

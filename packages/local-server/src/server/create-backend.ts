@@ -52,12 +52,12 @@ export function createBackend(
   // `allowed_ips` also applies to ATTACH
   const reachable: ReachableDatabases = (from, attach, address) => {
     const group = databases.get(from)?.group
-    const denied = databases.rows.filter(
+    const deniedDatabases = databases.rows.filter(
       (row) => row.group === group && !isAddressAllowed(row.configuration.allowedIps, address),
     )
-    if (denied.length === 0) return attach
+    if (deniedDatabases.length === 0) return attach
     const ids = attach === 'all' ? databases.rows.map(({ id }): string => id) : attach
-    return ids.filter((id) => !denied.some((row) => row.id === id))
+    return ids.filter((id) => !deniedDatabases.some((row) => row.id === id))
   }
   if (backend === 'sqld') {
     const onNotice = (id: DatabaseId, text: string): void => void notices.emit('notice', id, text)

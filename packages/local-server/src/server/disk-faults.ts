@@ -25,13 +25,13 @@ export function watchDiskFaults(
     reportFault(body, report)
     return body
   }
-  let end: Buffer = Buffer.alloc(0)
+  let tail: Buffer = Buffer.alloc(0)
   const onPart = (part: Buffer): void => {
     // few responses match, and searching bytes is much cheaper than decoding them
     if (part.includes(PREFIX)) reportFault(part.toString('latin1'), report)
-    const overlap = Buffer.concat([end, part.subarray(0, OVERLAP)])
-    if (end.length > 0 && overlap.includes(PREFIX)) reportFault(overlap.toString('latin1'), report)
-    end = Buffer.concat([end, part.subarray(-OVERLAP)]).subarray(-OVERLAP)
+    const overlap = Buffer.concat([tail, part.subarray(0, OVERLAP)])
+    if (tail.length > 0 && overlap.includes(PREFIX)) reportFault(overlap.toString('latin1'), report)
+    tail = Buffer.concat([tail, part.subarray(-OVERLAP)]).subarray(-OVERLAP)
   }
   return watchBody(body, [{ onPart }])
 }

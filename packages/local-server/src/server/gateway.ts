@@ -82,8 +82,8 @@ export class Gateway {
 
   #databaseNames(): readonly string[] {
     const { addresses, registry } = this.#options.controlPlane
-    const ready = registry.databases.rows.filter(({ state }) => state === 'ready')
-    return ready.map((row) => addresses.pathOf(row)).sort()
+    const readyDatabases = registry.databases.rows.filter(({ state }) => state === 'ready')
+    return readyDatabases.map((row) => addresses.pathOf(row)).sort()
   }
 
   /** Returns the number of requests to one database, or to all. */
@@ -337,8 +337,8 @@ function namespaceHeader(headers: ServiceRequest['headers']): string | ServiceRe
     const text = `Invalid byte ${binary.charCodeAt(offset)}, offset ${offset}.`
     return errorResponse(400, `Invalid namespace bytes: \`${text}\``)
   }
-  const plain = headers['x-namespace']
-  return typeof plain === 'string' && plain !== '' ? plain : null
+  const name = headers['x-namespace']
+  return typeof name === 'string' && name !== '' ? name : null
 }
 
 /** Closes the connection, because the rest of the body is still on it. */

@@ -117,9 +117,9 @@ export class PlatformServer {
   }
 
   async close(): Promise<void> {
-    const closed = new Promise((resolve) => this.#http.close(resolve))
+    const closing = new Promise((resolve) => this.#http.close(resolve))
     this.#http.closeAllConnections()
-    await closed
+    await closing
     await this.#dumps.close()
   }
 }

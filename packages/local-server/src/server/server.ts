@@ -339,9 +339,9 @@ export class LocalServer implements AsyncDisposable {
     await endAll([
       () => this.#platform?.server.close(),
       async () => {
-        const closed = new Promise((resolve) => this.#http.close(resolve))
+        const closing = new Promise((resolve) => this.#http.close(resolve))
         this.#http.closeAllConnections()
-        await closed
+        await closing
       },
       () => this.#service.close(),
     ])

@@ -174,12 +174,12 @@ describe.skipIf(isSqldMissing)(
       await backend.create(schema, { type: 'schema' }, DEFAULT_SETTINGS)
       await backend.create(plain, { type: 'empty' }, DEFAULT_SETTINGS)
       for (const id of [schema, plain]) await run(id, 'CREATE TABLE t(a)')
-      const [changed, removed, sources] = [
+      const [changedChild, removedChild, sources] = [
         newDatabaseId(),
         newDatabaseId(),
         new Map<DatabaseId, DatabaseSource>(),
       ]
-      for (const id of [changed, removed])
+      for (const id of [changedChild, removedChild])
         await backend.create(id, { type: 'schema-child', parent: schema }, DEFAULT_SETTINGS)
       const file = join(directory, 'source.db')
       await backend.exportTo(schema, file)
@@ -190,8 +190,8 @@ describe.skipIf(isSqldMissing)(
       metastore.exec(begin)
       const changes = Promise.all([
         ...[...sources].map(([id, source]) => backend.create(id, source, DEFAULT_SETTINGS)),
-        backend.applySettings(changed, { ...DEFAULT_SETTINGS, blockWrites: true }),
-        backend.remove(removed),
+        backend.applySettings(changedChild, { ...DEFAULT_SETTINGS, blockWrites: true }),
+        backend.remove(removedChild),
       ])
       // the server rejects them within a tenth of a second
       await sleep(heldMs)
@@ -200,8 +200,8 @@ describe.skipIf(isSqldMissing)(
       await changes
       for (const id of sources.keys())
         expect(await run(id, 'SELECT count(*) FROM t'), sources.get(id)?.type).toContain('"value":"0"')
-      expect(await run(changed, 'INSERT INTO t VALUES (1)')).toContain('BLOCKED')
-      expect(await readdir(join(directory, 'sqld/dbs'))).not.toContain(removed)
+      expect(await run(changedChild, 'INSERT INTO t VALUES (1)')).toContain('BLOCKED')
+      expect(await readdir(join(directory, 'sqld/dbs'))).not.toContain(removedChild)
       // the databases that were created now belong to the schema
       await run(schema, 'CREATE TABLE later(a)')
       const [child] = sources.keys()

@@ -4,9 +4,9 @@ import { oldNodeProblem } from './supported-node.ts'
 
 const manifest = new URL('../../package.json', import.meta.url)
 const { engines } = JSON.parse(readFileSync(manifest, 'utf8')) as { engines: { node: string } }
-const oldest = `${engines.node.replace('>=', '')}.0`
+const oldestVersion = `${engines.node.replace('>=', '')}.0`
 
-test.each([oldest, '22.20.1', '24.0.0', '100.1.0'])('node %s is supported', (version) => {
+test.each([oldestVersion, '22.20.1', '24.0.0', '100.1.0'])('node %s is supported', (version) => {
   expect(oldNodeProblem(version)).toBeNull()
 })
 

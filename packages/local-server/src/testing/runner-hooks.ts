@@ -47,21 +47,21 @@ function runnerWithoutGlobals(): string | null {
 function hooksOfNode(): TestHooks {
   const { before, beforeEach, afterEach, after } = process.getBuiltinModule('node:test')
   // hooks are also called for subtests, which share the database of their parent
-  const running = new Set<string>()
+  const runningTests = new Set<string>()
   const isInside = ({ fullName }: NamedTest): boolean =>
-    [...running].some((outer) => fullName.startsWith(`${outer} > `))
+    [...runningTests].some((outer) => fullName.startsWith(`${outer} > `))
   return {
     beforeAll: (work) => before(work),
     beforeEach: (work) =>
       beforeEach(async (test: NamedTest) => {
         if (isInside(test)) return
-        running.add(test.fullName)
+        runningTests.add(test.fullName)
         await work()
       }),
     afterEach: (work) =>
       afterEach(async (test: NamedTest) => {
         if (isInside(test)) return
-        running.delete(test.fullName)
+        runningTests.delete(test.fullName)
         await work()
       }),
     afterAll: (work) => after(work),

@@ -124,9 +124,9 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
     `GET ${DATABASES_PATH}`,
     (cursor, limit) => ({ limit, cursor }),
     () => (response) => {
-      const next = fieldOf(fieldOf(response.body, 'pagination'), 'next')
-      const isLast = typeof next !== 'string' || next === ''
-      return { items: list<models.Database>('databases')(response), next: isLast ? null : next }
+      const nextCursor = fieldOf(fieldOf(response.body, 'pagination'), 'next')
+      const isLast = typeof nextCursor !== 'string' || nextCursor === ''
+      return { items: list<models.Database>('databases')(response), next: isLast ? null : nextCursor }
     },
     {
       rules: { group: 'string', parent: 'string', schema: 'string' },

@@ -40,7 +40,7 @@ const ENDS_LIST = /^(?:WHERE|ON|GROUP|WINDOW|ORDER|LIMIT|VALUES|RETURNING|[()])$
 
 /**
  * Summarizes a statement by its words, without parsing it. Keywords are in upper case, names as written. Text in single quotes is
- * never treated as a name, although SQLite sometimes does so, because it may be a value that must not be recorded.
+ * never treated as a name, although SQLite sometimes treats it as one, because it may be a value that must not be recorded.
  */
 export function summarize(sql: string): QuerySummary {
   const words: string[] = []

@@ -83,8 +83,8 @@ export class SchemaMigrations {
   }
 
   async #dryRun(job: Job): Promise<void> {
-    const pending = job.tasks.filter(({ status }) => status === 'WaitingDryRun')
-    await this.#forEachTask(pending, async (task) => {
+    const pendingTasks = job.tasks.filter(({ status }) => status === 'WaitingDryRun')
+    await this.#forEachTask(pendingTasks, async (task) => {
       if (job.error !== null) return // already failed
       const error = await this.#host.run(task.database, job, true)
       if (this.#isClosed) return
