@@ -129,7 +129,7 @@ interface Handler extends Pick<PlatformParts, 'access' | 'controlPlane' | 'metri
 }
 
 async function handle(handler: Handler, request: Request, from: IncomingMessage): Promise<Response> {
-  const rejection = handler.access.rejectionOf(from) ?? rejectionOfTarget(from.url ?? '/')
+  const rejection = handler.access.findRejection(from) ?? rejectionOfTarget(from.url ?? '/')
   const response = rejection === null ? await route(handler, request, from) : toResponse(rejection)
   // the rest of a rejected upload is not read
   if (!from.complete) response.headers.set('connection', 'close')
