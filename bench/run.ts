@@ -48,8 +48,8 @@ for (const url of Object.values(servers)) await prepare(url)
 await using db = createClient({ url: sqld.url })
 const server = await serverVersion(db)
 
-const compare = (suite: string, about: Omit<Comparison, 'suite' | 'rounds'>): Promise<Measurement[]> =>
-  takeTurns({ suite, rounds, ...about })
+const compare = (suite: string, comparison: Omit<Comparison, 'suite' | 'rounds'>): Promise<Measurement[]> =>
+  takeTurns({ suite, rounds, ...comparison })
 const client = (): Promise<Measurement[]> =>
   compare('client', { subjects: CLIENTS, servers, operations: CLIENT_OPERATIONS })
 

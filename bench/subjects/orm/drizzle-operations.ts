@@ -27,10 +27,10 @@ export function openWithDatabase(
             .select({ cents: account.cents })
             .from(account)
             .where(eq(account.id, toId(at)))
-          for (const by of [-1, 1]) {
+          for (const amount of [-1, 1]) {
             await tx
               .update(account)
-              .set({ cents: sql`cents + ${by}` })
+              .set({ cents: sql`cents + ${amount}` })
               .where(eq(account.id, toId(at)))
           }
         }),

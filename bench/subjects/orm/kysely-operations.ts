@@ -21,10 +21,10 @@ export async function openWithDialect(dialect: Dialect): Promise<Subject> {
       ormTransaction: (at) =>
         db.transaction().execute(async (tx) => {
           await tx.selectFrom('account').select('cents').where('id', '=', toId(at)).execute()
-          for (const by of [-1, 1]) {
+          for (const amount of [-1, 1]) {
             await tx
               .updateTable('account')
-              .set({ cents: sql`cents + ${by}` })
+              .set({ cents: sql`cents + ${amount}` })
               .where('id', '=', toId(at))
               .execute()
           }

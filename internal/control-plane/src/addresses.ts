@@ -81,7 +81,7 @@ export class Addresses {
    * Returns the part of a URL after `http://`: a host name if there is a domain, otherwise `origin/<path>`.
    * @param location location of a replica; null for the primary
    */
-  hostnameOf(row: DatabaseRow, origin: string, location: string | null = null): string {
+  getHostname(row: DatabaseRow, origin: string, location: string | null = null): string {
     return this.#domain === null
       ? `${origin}/${this.pathOf(row, location)}`
       : `${replicaPrefix(location)}${this.#getLabel(row)}.${this.#domain}`

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { DatabaseId, DatabaseSettings } from '@batonsql/server-common/backend'
 import { type Permissions, PipelineFailure } from '@batonsql/server-common/hrana'
-import { buffersOf, type JsonText } from './protocol/json-text.ts'
+import { getBuffers, type JsonText } from './protocol/json-text.ts'
 import { packWork } from './protocol/packed-work.ts'
 import { SharedCallState } from './protocol/shared-call-state.ts'
 import type {
@@ -166,7 +166,7 @@ export class DatabaseWorker {
 
   /** Returns the memory of a text that is no longer needed to the worker. */
   recycle(text: JsonText): void {
-    const buffers = buffersOf(text)
+    const buffers = getBuffers(text)
     if (!this.#hasExited) this.#worker.postMessage({ type: 'recycle', buffers } satisfies ToWorker, buffers)
   }
 

@@ -113,7 +113,7 @@ export class SqldBackend implements DatabaseBackend {
     this.#internal = new InternalRequests(this.#upstream)
     const { remote, onNotice, stallTimes } = options
     this.#writes = new WriteService(this.#upstream, this.#internal, {
-      fileOf: remote === undefined ? (id) => this.#getDataFile(id) : null,
+      getFile: remote === undefined ? (id) => this.#getDataFile(id) : null,
       onNotice,
       stallTimes,
     })
@@ -438,7 +438,7 @@ export class SqldBackend implements DatabaseBackend {
     running: RunningRequest,
     location: string | null,
   ): Promise<ServiceResponse> {
-    const permissions = this.#tokens.permissionsOf(request, id)
+    const permissions = this.#tokens.getPermissions(request, id)
     const getRules = () => this.#getRules(id, request)
     // only the primary serves migration jobs, dumps and change streams; replicas apply blocks late
     if (location !== null && request.method === 'POST' && this.#settings.get(id)?.blockReads !== true) {
@@ -467,7 +467,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   #getRules(id: DatabaseId, request: ServiceRequest): StreamRules {
-    const permissions = this.#tokens.permissionsOf(request, id)
+    const permissions = this.#tokens.getPermissions(request, id)
     const settings = this.#settings.get(id) ?? DEFAULT_SETTINGS
     const { isSchema = false, blockReads, blockWrites } = settings
     return {

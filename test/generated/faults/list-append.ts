@@ -149,8 +149,8 @@ export async function runListAppend(
     const { list, client } = clients[session % clients.length]!
     for (let id = next++; id < count; id = next++) {
       if (interlude && interludes > 0 && id % Math.ceil(count / interludes) === 1) await interlude()
-      const first = Math.floor(id / PART) * KEYS
-      const keys = Array.from({ length: KEYS }, (_, at) => first + at)
+      const firstKey = Math.floor(id / PART) * KEYS
+      const keys = Array.from({ length: KEYS }, (_, at) => firstKey + at)
       let record = new Progress()
       const isSingle = random() < 0.3
       const isReadOnly = !isSingle && random() < 0.15

@@ -46,10 +46,12 @@ function getMaxRequests({ operation, inner, plan, sql }: Call): number {
  * COMMIT.
  */
 function getMaxScriptRequests(length: number, [from, to]: readonly [number, number] = [0, 0]): number {
-  const before = from > 0 ? 1 : 0
-  const inside = to > from ? 2 : 0
-  const after = to < length ? 1 : 0
-  return before + inside + after + (inside > 0 && after === 0 ? 0 : 1)
+  const leadingRuns = from > 0 ? 1 : 0
+  const transactionRequests = to > from ? 2 : 0
+  const trailingRuns = to < length ? 1 : 0
+  return (
+    leadingRuns + transactionRequests + trailingRuns + (transactionRequests > 0 && trailingRuns === 0 ? 0 : 1)
+  )
 }
 
 /** Counts the requests saved because calls of one tick in a transaction share one. */

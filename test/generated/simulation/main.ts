@@ -90,15 +90,15 @@ const seed = Number(values.seed ?? Math.floor(Number(process.hrtime.bigint() % 2
 const count = values.report ? 1 : Number(values.histories)
 for (const { title, history } of values.report ? [] : REGRESSIONS)
   await check(`regression: ${title}`, history)
-let done = 0
-for (; done < count && realNow() - startedAt < Number(values.minutes) * 60_000; done++)
-  await check(`seed ${seed + done}`, generateHistory(seed + done), seed + done)
+let completed = 0
+for (; completed < count && realNow() - startedAt < Number(values.minutes) * 60_000; completed++)
+  await check(`seed ${seed + completed}`, generateHistory(seed + completed), seed + completed)
 if (values.report) console.log(await getReport(generateHistory(seed)))
 const seconds = (realNow() - startedAt) / 1_000
 for (const [kind, { count: times, seeds }] of [...failures].slice(0, MAX_KINDS))
   console.log(`${times} times, seeds ${seeds.slice(0, 3).join()}: ${kind}`)
 const failed = [...failures.values()].reduce((sum, { count: times }) => sum + times, 0)
 console.log(
-  `simulation: ${done} histories from seed ${seed}, ${failed} failed, ${Math.round(done / seconds)} per second`,
+  `simulation: ${completed} histories from seed ${seed}, ${failed} failed, ${Math.round(completed / seconds)} per second`,
 )
 process.exit(failed > 0 ? 1 : 0)

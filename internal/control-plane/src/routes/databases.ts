@@ -13,7 +13,7 @@ import { MAX_DUMP_BYTES } from './dump-store.ts'
 import { Database } from './models.ts'
 import { limitBytes } from './read-body.ts'
 import { DATABASE, documented, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
-import { databaseView, hostnameOf } from './views.ts'
+import { databaseView, getHostname } from './views.ts'
 
 /** Default and maximum `limit` of a list, as in the service. */
 const MAX_LISTED = 1_000
@@ -64,7 +64,7 @@ export const databaseRoutes: readonly Route[] = [
   documented('GET', `${ORGANIZATION}/databases`, scoped('read'), LIST, listDatabases),
   documented('POST', `${ORGANIZATION}/databases`, scoped('db:create'), CREATE, async (call) => {
     const row = await createDatabase(call)
-    return { database: { DbId: row.id, Hostname: hostnameOf(call, row), Name: row.name } }
+    return { database: { DbId: row.id, Hostname: getHostname(call, row), Name: row.name } }
   }),
   undocumented('POST', `${ORGANIZATION}/databases/dumps`, scoped('db:create'), UPLOAD, uploadDump),
   documented('GET', DATABASE, scoped('read'), { response: v.object({ database: Database }) }, (call) => ({

@@ -8,7 +8,7 @@ import { scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { Instance } from './models.ts'
 import { DATABASE, documented, type Route, type RouteSchemas, undocumented } from './route.ts'
-import { databaseView, hostnameOf } from './views.ts'
+import { databaseView, getHostname } from './views.ts'
 
 const NewInstanceBody = v.object({ location: v.string() })
 const INSTANCE_RESPONSE: RouteSchemas = { response: v.object({ instance: Instance }) }
@@ -85,7 +85,7 @@ async function removeInstance(call: Call) {
 
 function primaryView(call: Call, row: DatabaseRow) {
   const region = databaseView(call, row).primaryRegion
-  return { uuid: row.id, name: region, type: 'primary', region, hostname: hostnameOf(call, row) }
+  return { uuid: row.id, name: region, type: 'primary', region, hostname: getHostname(call, row) }
 }
 
 function listInstances(call: Call, row: DatabaseRow) {
@@ -100,7 +100,7 @@ function replicaView(call: Call, row: DatabaseRow, location: string) {
     name: location,
     type: 'replica',
     region: location,
-    hostname: hostnameOf(call, row, location),
+    hostname: getHostname(call, row, location),
   }
 }
 

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { Rejection } from '../rejection.ts'
-import { isLocation, LOCATIONS, providerOf } from '../rules/locations.ts'
+import { getProvider, isLocation, LOCATIONS } from '../rules/locations.ts'
 import { ANY_READER, scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { documented, ORGANIZATION_2, type Route, type RouteSchemas, undocumented } from './route.ts'
@@ -39,7 +39,7 @@ function describeLocation(call: Call) {
 function locationsByProvider() {
   const locations: Record<string, Record<string, string>> = {}
   for (const [code, description] of Object.entries(LOCATIONS)) {
-    const provider = providerOf(code)
+    const provider = getProvider(code)
     locations[provider] = { ...locations[provider], [code]: description }
   }
   return { locations }

@@ -11,12 +11,12 @@ export function formatTime(ms: number): string {
 }
 
 /** Returns the part after `http://` in the URL of a database's primary, or of its replica in a location. */
-export function hostnameOf(
+export function getHostname(
   { platform, plane }: Call,
   row: DatabaseRow,
   location: string | null = null,
 ): string {
-  return plane.addresses.hostnameOf(row, platform.databaseOrigin(), location)
+  return plane.addresses.getHostname(row, platform.databaseOrigin(), location)
 }
 
 export function databaseView(call: Call, row: DatabaseRow) {
@@ -26,7 +26,7 @@ export function databaseView(call: Call, row: DatabaseRow) {
   return {
     Name: row.name,
     DbId: row.id,
-    Hostname: hostnameOf(call, row),
+    Hostname: getHostname(call, row),
     block_reads: row.configuration.blockReads,
     block_writes: row.configuration.blockWrites,
     allow_attach: row.configuration.allowAttach,

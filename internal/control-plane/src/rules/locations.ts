@@ -32,6 +32,6 @@ export function checkLocation(code: string): void {
 }
 
 /** Returns the provider of a location. */
-export function providerOf(code: string): string {
+export function getProvider(code: string): string {
   return code.startsWith('aws-') ? 'aws' : 'local'
 }

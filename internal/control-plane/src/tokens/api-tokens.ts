@@ -1,5 +1,5 @@
 import { createPublicKey, randomBytes } from 'node:crypto'
-import { claimsOf, type KeyPair, mintToken, readToken } from '@batonsql/server-common/auth'
+import { decodeClaims, type KeyPair, mintToken, readToken } from '@batonsql/server-common/auth'
 import type { Registry } from '../registry/registry.ts'
 import type { ApiTokenRow, UserRow } from '../registry/rows.ts'
 import { Rejection } from '../rejection.ts'
@@ -63,7 +63,7 @@ export class ApiTokens {
 
 /** Whether a token has the claims of a database token, without verifying it. */
 function hasDatabaseClaims(token: string): boolean {
-  const claims = claimsOf(token) ?? {}
+  const claims = decodeClaims(token) ?? {}
   return !('jti' in claims) && ['a', 'id', 'gid', 'p'].some((name) => name in claims)
 }
 

@@ -3,7 +3,7 @@
  * engine has failed irrecoverably.
  */
 import { parentPort, workerData } from 'node:worker_threads'
-import { buffersOf } from '../protocol/json-text.ts'
+import { getBuffers } from '../protocol/json-text.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
 import type {
   DatabaseToOpen,
@@ -32,9 +32,9 @@ function send(message: FromWorker): void {
 
 /** Returns the buffers of a message that are transferred instead of copied. */
 function buffersIn(message: FromWorker): ArrayBuffer[] {
-  if (message.type === 'cursor-lines') return buffersOf(message.text)
+  if (message.type === 'cursor-lines') return getBuffers(message.text)
   return message.type === 'outcome' && message.outcome.type === 'results'
-    ? buffersOf(message.outcome.text)
+    ? getBuffers(message.outcome.text)
     : []
 }
 

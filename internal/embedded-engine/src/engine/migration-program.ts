@@ -39,7 +39,7 @@ export function toMigration(steps: readonly ProgramStep[], wantRows: boolean): M
     wantRows,
     steps: steps.map(({ statement, args, namedArgs, condition }, at) => {
       const { kind, verb, sql } = statement
-      const step = { args, namedArgs, condition, sql, kind: kindOf(statement) }
+      const step = { args, namedArgs, condition, sql, kind: getKind(statement) }
       if (kind === 'begin' && at === first) return { ...step, sql: "SELECT 'neutralized txn begin'" }
       if (at === last && ['COMMIT', 'END', 'ROLLBACK'].includes(verb))
         return { ...step, sql: "SELECT 'neutralized txn component'" }
@@ -134,7 +134,7 @@ function decodeValue(value: EncodedValue): EngineValue {
   return Real ?? Text ?? null
 }
 
-function kindOf({ kind }: Statement): StatementKind {
+function getKind({ kind }: Statement): StatementKind {
   switch (kind) {
     case 'schema':
       return 'DDL'

@@ -31,7 +31,7 @@ export function join(texts: readonly JsonText[]): JsonText {
 }
 
 /** Returns the bytes of long texts, which can be transferred to another thread. */
-export function buffersOf(text: JsonText): ArrayBuffer[] {
+export function getBuffers(text: JsonText): ArrayBuffer[] {
   if (typeof text === 'string') return []
   return text.flatMap((piece) => (typeof piece === 'string' ? [] : [piece.buffer]))
 }

@@ -36,7 +36,7 @@ export class AccessPolicy {
   }
 
   /** Returns the error for a request that is not allowed, or null. */
-  rejectionOf(request: Headers): ServiceResponse | null {
+  findRejection(request: Headers): ServiceResponse | null {
     const name = hostName(request)
     if (name === null) return errorResponse(400, 'Invalid host header')
     if (!this.#allowsHost(name)) {

@@ -41,7 +41,7 @@ export function readToken(token: string, keys: readonly KeyObject[]): Claims | n
 }
 
 /** Returns the claims of a token without verifying its signature. */
-export function claimsOf(token: string): Claims | null {
+export function decodeClaims(token: string): Claims | null {
   return decodePart(token.split('.')[1])
 }
 

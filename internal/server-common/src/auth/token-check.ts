@@ -5,7 +5,7 @@ import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import type { Permissions, TablePermission } from '../hrana/pipeline-types.ts'
 import { TABLE_ACTIONS, type TableAction } from '../hrana/table-actions.ts'
 import type { ServiceRequest } from '../http/service-request.ts'
-import { type Claims, claimsOf, readToken } from './jwt.ts'
+import { type Claims, decodeClaims, readToken } from './jwt.ts'
 
 const LEEWAY_SECONDS = 60
 /** Permissions of a token without tables. Changing a shared schema requires an explicit permission at every level. */
@@ -52,7 +52,7 @@ export class TokenCheck {
   }
 
   /** @throws PipelineFailure 401 for an invalid token, 404 for a token of another database */
-  permissionsOf(request: ServiceRequest, database: DatabaseId): Permissions {
+  getPermissions(request: ServiceRequest, database: DatabaseId): Permissions {
     if (this.#isOpen) return OWNER
     const claims = readClaims(bearerToken(request), this.#keys.get(database) ?? NO_KEYS)
     const permissions = permissionsFrom(claims, database)
@@ -89,7 +89,7 @@ export function claimedToken({ headers }: Pick<ServiceRequest, 'headers'>): stri
 
 /** Returns the database in the claims of a token, without verifying it. */
 export function claimedDatabase(request: Pick<ServiceRequest, 'headers'>): string | null {
-  const id = claimsOf(claimedToken(request) ?? '')?.['id']
+  const id = decodeClaims(claimedToken(request) ?? '')?.['id']
   return typeof id === 'string' ? id : null
 }
 

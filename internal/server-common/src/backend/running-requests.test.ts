@@ -121,7 +121,8 @@ test('a response that arrives after the abort is not sent', async () => {
   const text = beginRead(running)
   const aborted = running.abortAll()
   expect(text.respond({ status: 200, headers: {}, body: 'rows' }).body).not.toBe('rows')
-  for (const each of [request, text]) each.release()
+  request.release()
+  text.release()
   await aborted
 })
 

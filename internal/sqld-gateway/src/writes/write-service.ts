@@ -13,7 +13,7 @@ import { WriteTicket } from './write-ticket.ts'
 /** Options of a {@link WriteService}. */
 export interface WriteServiceOptions {
   /** Returns the file of a database; null for a remote server, which manages its WALs itself and is never restarted. */
-  readonly fileOf: ((id: DatabaseId) => string) | null
+  readonly getFile: ((id: DatabaseId) => string) | null
   /** Receives notices. */
   readonly onNotice: (id: DatabaseId, text: string) => void
   readonly stallTimes: StallTimes | undefined
@@ -49,14 +49,14 @@ export class WriteService {
     this.#internal = internal
     this.#options = options
     this.#times = options.stallTimes ?? STALL_TIMES
-    const { fileOf } = options
+    const { getFile } = options
     this.#detector = new StallDetector(
       {
         stalledMs: () => new Map([...this.#databases].map(([id, { gate }]) => [id, gate.stalledMs])),
         probe: (id) => this.#probe(id),
         responds: () => upstream.responds(RESPONSE_MS),
         // on a remote server, another client's statement may hold the lock; it is never restarted
-        isLockFree: async (id) => (fileOf === null ? true : isWriteLockFree(fileOf(id))),
+        isLockFree: async (id) => (getFile === null ? true : isWriteLockFree(getFile(id))),
         onStall: (id, stalledMs) => this.#onStall(id, stalledMs),
       },
       this.#times,
@@ -66,8 +66,8 @@ export class WriteService {
   /** Describes what is wrong with the server of a database; null if it is healthy. */
   async healthProblem(id: DatabaseId): Promise<string | null> {
     const stalledMs = this.#databases.get(id)?.gate.stalledMs ?? 0
-    const { fileOf } = this.#options
-    const isWriting = fileOf !== null && isWriteLockFree(fileOf(id)) === false
+    const { getFile } = this.#options
+    const isWriting = getFile !== null && isWriteLockFree(getFile(id)) === false
     if (stalledMs > this.#times.stallAfterMs && !isWriting)
       return `libsql-server has not responded to a write for ${seconds(stalledMs)}`
     return (await this.#upstream.responds(RESPONSE_MS)) ? null : 'libsql-server does not respond'
@@ -118,7 +118,7 @@ export class WriteService {
     const existing = this.#databases.get(id)
     if (existing !== undefined) return existing
     const gate = new WriteGate()
-    const file = this.#options.fileOf?.(id)
+    const file = this.#options.getFile?.(id)
     const wal = {
       bytes: async () => (await stat(`${file}-wal`).catch(() => null))?.size ?? 0,
       checkpoint: () => this.#upstream.withAdmin((admin) => admin.checkpoint(id)),
@@ -138,7 +138,7 @@ export class WriteService {
 
   async #onStall(id: DatabaseId, stalledMs: number): Promise<void> {
     const problem = `libsql-server has not responded to a write for ${seconds(stalledMs)} and is not executing one (${DEFECT})`
-    if (this.#options.fileOf === null) {
+    if (this.#options.getFile === null) {
       if (!this.#reportedStalls.has(id)) this.#options.onNotice(id, `${problem}: restart the server`)
       this.#reportedStalls.add(id)
       return

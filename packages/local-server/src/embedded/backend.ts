@@ -271,7 +271,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async #respond(id: DatabaseId, request: ServiceRequest, running: RunningRequest): Promise<ServiceResponse> {
-    const permissions = this.#tokens.permissionsOf(request, id)
+    const permissions = this.#tokens.getPermissions(request, id)
     if (request.path.startsWith('/v1/jobs')) {
       if (!permissions.read) throw PipelineFailure.service(403, 'Authorization forbidden')
       return jobResponse(this.#schemas, id, request.path)
@@ -291,7 +291,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     const text = await readText(request.body)
     running.isReceiving = false
     // checked again: the token may have been revoked while the body was read
-    call = { ...call, permissions: this.#tokens.permissionsOf(request, id) }
+    call = { ...call, permissions: this.#tokens.getPermissions(request, id) }
     if (running.isRevoked) return accessRevokedBeforeStart()
     if (request.path === '/v3/cursor') {
       const body = decodeCursorBody(text)

@@ -116,7 +116,7 @@ export class Gateway {
 
   async handle(request: ServiceRequest): Promise<ServiceResponse> {
     const { access } = this.#options
-    const rejection = access.rejectionOf(request) ?? rejectionOfBody(request)
+    const rejection = access.findRejection(request) ?? rejectionOfBody(request)
     if (rejection !== null) return rejection
     if (this.#inspector !== null && InspectorPage.owns(request.path))
       return await this.#inspector.handle(request)

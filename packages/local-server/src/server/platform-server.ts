@@ -129,7 +129,7 @@ interface Handler extends Pick<PlatformParts, 'access' | 'controlPlane' | 'metri
 }
 
 async function handle(handler: Handler, request: Request, incoming: IncomingMessage): Promise<Response> {
-  const rejection = handler.access.rejectionOf(incoming) ?? rejectionOfTarget(incoming.url ?? '/')
+  const rejection = handler.access.findRejection(incoming) ?? rejectionOfTarget(incoming.url ?? '/')
   const response = rejection === null ? await route(handler, request, incoming) : toResponse(rejection)
   // the rest of a rejected upload is not read
   if (!incoming.complete) response.headers.set('connection', 'close')
