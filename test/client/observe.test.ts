@@ -9,7 +9,7 @@ import {
   openStream,
   readRows,
 } from '@batonsql/core'
-import { afterAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, beforeEach, expect, test } from 'vitest'
 import { collect } from '../support/fixtures.ts'
 import { openTestServer } from '../support/test-server.ts'
 
@@ -160,7 +160,7 @@ test('reports a transaction that is about to expire', async () => {
   })
   const late = impatientClient.transaction(async (tx) => {
     await tx.execute('insert into t values (1)')
-    await vi.waitUntil(() => types().includes('transaction:lost'), { timeout: 60_000 })
+    await expect.poll(types).toContain('transaction:lost')
   })
   await expect(late).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
   expect(types().filter((type) => /expiring|lost/.test(type))).toEqual([

@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
-import { afterAll, expect, test, vi } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { collectOutput, startBaton } from '../support/baton-command.ts'
 import { stablePort } from '../support/stable-port.ts'
+import { waitFor } from '../support/wait-for.ts'
 import { connectAgent, startAgent } from './mcp-agent.ts'
 
 // The parts of `baton mcp` that do not depend on the server, and those that only a local server supports.
@@ -27,7 +28,7 @@ interface Listed {
 
 /** Polls until the inspector has reported the requests and their responses. */
 async function requestsWith(contains: string, count: number): Promise<readonly Listed[]> {
-  return await vi.waitFor(async () => {
+  return await waitFor(async () => {
     const { value, error } = await agent.call('recent_requests', { contains })
     expect(error).toBeUndefined()
     expect(value.requests).toHaveLength(count)
@@ -38,7 +39,7 @@ async function requestsWith(contains: string, count: number): Promise<readonly L
 
 test('shows which transaction another one waited for, and since when it had held the write lock', async () => {
   const [first, second] = [createClient({ url: server.url }), createClient({ url: server.url })]
-  await vi.waitFor(async () => expect((await agent.call('recent_requests')).error).toBeUndefined())
+  await waitFor(async () => expect((await agent.call('recent_requests')).error).toBeUndefined())
   await first.execute('create table note (text)')
   let waiting: Promise<void> | undefined
   await first.transaction(async (tx) => {
@@ -46,7 +47,7 @@ test('shows which transaction another one waited for, and since when it had held
     waiting = second.transaction(
       async (own) => void (await own.execute("insert into note values ('second')")),
     )
-    await vi.waitFor(async () => {
+    await waitFor(async () => {
       const { value } = await agent.call('recent_requests')
       expect(value.writeLocks).toEqual([
         expect.objectContaining({ database: 'default', state: 'open', waiting: [expect.any(Number)] }),
@@ -74,7 +75,7 @@ test('shows which transaction another one waited for, and since when it had held
 })
 
 test('reports that a server has no inspector; the other tools still work', async () => {
-  await vi.waitFor(async () => expect((await other.call('recent_requests')).error).toContain('HTTP 404'))
+  await waitFor(async () => expect((await other.call('recent_requests')).error).toContain('HTTP 404'))
   expect((await other.call('query', { sql: 'select 1 as one' })).value.rows).toEqual([[1]])
 })
 
@@ -82,17 +83,14 @@ test('can be started before the server, and reconnects to a restarted one', asyn
   const port = await stablePort()
   const early = await connectAgent([`http://127.0.0.1:${port}`])
   expect((await early.call('query', { sql: 'select 1' })).error).toContain('ECONNREFUSED')
-  await vi.waitFor(async () => expect((await early.call('recent_requests')).error).toContain('ECONNREFUSED'))
+  await waitFor(async () => expect((await early.call('recent_requests')).error).toContain('ECONNREFUSED'))
   for (const response of [1, 2]) {
     await using late = await startLocalServer({ port, inspector: true })
-    await vi.waitFor(
-      async () => {
-        expect((await early.call('query', { sql: `select ${response}` })).value.rows).toEqual([[response]])
-        const { value } = await early.call('recent_requests', { contains: `select ${response}` })
-        expect(value.requests.length).toBeGreaterThan(0)
-      },
-      { timeout: 15_000 },
-    )
+    await waitFor(async () => {
+      expect((await early.call('query', { sql: `select ${response}` })).value.rows).toEqual([[response]])
+      const { value } = await early.call('recent_requests', { contains: `select ${response}` })
+      expect(value.requests.length).toBeGreaterThan(0)
+    })
     expect(late.requestCount('default')).toBeGreaterThan(0)
   }
   await early.client.close()

@@ -5,10 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { startLocalServer } from '@batonsql/local-server'
-import { afterAll, expect, test, vi } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { batonCommand, batonEnv, endWithTests, runBaton, startBaton } from '../support/baton-command.ts'
 import { ENDLESS_READ } from '../support/fixtures.ts'
 import { Terminal, terminalProblem } from '../support/terminal.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 // The parts of `baton sql` that do not depend on the server.
 
@@ -21,7 +22,7 @@ afterAll(() => server.close())
 test.concurrent('Ctrl-C exits with code 130', async () => {
   const before = server.requestCount('default')
   const child = startBaton(['sql', url, ENDLESS_READ])
-  await vi.waitFor(() => expect(server.requestCount('default')).toBeGreaterThan(before), { timeout: 60_000 })
+  await waitFor(() => expect(server.requestCount('default')).toBeGreaterThan(before))
   child.kill('SIGINT')
   expect(await once(child, 'close')).toEqual([130, null])
 })

@@ -9,6 +9,7 @@ import { type LocalServerOptions, startLocalServer } from '@batonsql/local-serve
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { runAccounting } from '../generated/faults/accounting.ts'
 import { seeded } from '../support/random.ts'
+import { waitFor } from '../support/wait-for.ts'
 import { groupFolders, Scene, sql } from './platform-scene.ts'
 
 const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
@@ -31,7 +32,7 @@ async function killReplica(directory: string, location: string): Promise<void> {
 async function killServer(folder: string): Promise<void> {
   const { pid } = JSON.parse(await readFile(join(folder, 'sqld.pid'), 'utf8'))
   process.kill(pid, 'SIGKILL')
-  await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow())
+  await waitFor(() => expect(() => process.kill(pid, 0)).toThrow())
 }
 
 async function onlyGroup(directory: string): Promise<string> {
@@ -152,7 +153,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     const withoutIndex = clientOf(at, token, { readYourWrites: false })
     let written = 1
     // until the replica has caught up after its start, the primary responds
-    await vi.waitFor(async () => {
+    await waitFor(async () => {
       await scene.server.setReplica('fra', { lagMs: NEVER_MS })
       await replica.execute('INSERT INTO t VALUES (2)')
       written += 1
@@ -218,7 +219,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     await db.execute('INSERT INTO t VALUES (2)')
     await scene.server.setReplica('fra', { isDown: false })
     expect(await health()).toBe(200)
-    await vi.waitFor(async () => expect(await count(replica)).toBe(2))
+    await waitFor(async () => expect(await count(replica)).toBe(2))
   })
 
   test('loses no acknowledged write when it and its primary are killed', async () => {

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { killServer, startDevServer, temporaryDirectory } from './dev-server.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
@@ -114,7 +114,7 @@ describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
       let acknowledged = 0
       const killing = sleep(400).then(async () => {
         // the disk may be slow if it is busy
-        await vi.waitUntil(() => acknowledged >= 20, { timeout: 60_000, interval: 10 })
+        await expect.poll(() => acknowledged, { interval: 10 }).toBeGreaterThanOrEqual(20)
         await killServer(first)
       })
       try {

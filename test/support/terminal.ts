@@ -1,7 +1,8 @@
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { expect, vi } from 'vitest'
+import { expect } from 'vitest'
 import { batonCommand, batonEnv, endWithTests } from './baton-command.ts'
+import { waitFor } from './wait-for.ts'
 
 /** Why this machine has no terminal; null if it has one. */
 export const terminalProblem: string | null =
@@ -31,7 +32,7 @@ export class Terminal {
 
   /** Waits until a text is shown; returns and discards all output up to and including it. */
   async waitForText(text: string): Promise<string> {
-    await vi.waitFor(() => expect(this.#output).toContain(text), { timeout: 60_000 })
+    await waitFor(() => expect(this.#output).toContain(text))
     const end = this.#output.indexOf(text) + text.length
     const before = this.#output.slice(0, end)
     this.#output = this.#output.slice(end)

@@ -3,6 +3,7 @@ import { Kysely, sql } from 'kysely'
 import { type Migration, type MigrationResultSet, Migrator, type MigratorProps } from 'kysely/migration'
 import { afterAll, beforeEach, expect, inject, test, vi } from 'vitest'
 import { openTestServer, type TestDatabase, type TestServer } from '../../support/test-server.ts'
+import { waitFor } from '../../support/wait-for.ts'
 
 let server: TestServer
 let database: TestDatabase
@@ -86,7 +87,7 @@ test('a migrator that waits for the migration lock does not take the write lock,
   const waiter = migratorOf(db, { '1': createTable('b') }).migrateToLatest()
   const before = database.requestCount()
   // an update that changes nothing would hang until the owner's transaction has ended
-  await vi.waitFor(() => expect(database.requestCount() - before).toBeGreaterThan(8), 4000)
+  await waitFor(() => expect(database.requestCount() - before).toBeGreaterThan(8))
   await owner.commit().execute()
   await sql`update kysely_migration_lock set is_locked = 0`.execute(db)
   expect(await waiter).not.toHaveProperty('error')

@@ -1,7 +1,8 @@
 import { BatonDialect, batch } from '@batonsql/kysely-dialect'
 import { type ControlledTransaction, type Generated, Kysely, sql } from 'kysely'
-import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { openTestServer } from '../../support/test-server.ts'
+import { waitFor } from '../../support/wait-for.ts'
 
 // Queries of a transaction that are not awaited, and are still in Kysely's own queue when the transaction ends.
 
@@ -143,7 +144,7 @@ test('a query after a cursor that is read beyond the end of its transaction is r
     mayContinue.resolve()
     const [read, behind] = await Promise.allSettled(given)
     expect([read?.status, behind?.status]).toEqual(['fulfilled', 'rejected'])
-    await vi.waitFor(() => insertion(connection, 'after').execute())
+    await waitFor(() => insertion(connection, 'after').execute())
   })
   const rows = await db.selectFrom('item').select('name').execute()
   expect(rows.map(({ name }) => name)).toEqual(['first', 'after'])

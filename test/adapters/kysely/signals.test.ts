@@ -2,6 +2,7 @@ import { BatonDialect } from '@batonsql/kysely-dialect'
 import { type AbortableQueryOptions, Kysely, type RawBuilder, sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, inject, test, vi } from 'vitest'
 import { openTestServer, type TestDatabase, type TestServer } from '../../support/test-server.ts'
+import { waitFor } from '../../support/wait-for.ts'
 
 interface Tables {
   item: { name: string }
@@ -59,7 +60,7 @@ if (inject('kysely') === '0.28') {
         name: 'TimeoutError',
       })
       // the embedded server interrupts a statement by restarting the engine
-      await vi.waitFor(() => sql`select 1`.execute(db), 5000)
+      await waitFor(() => sql`select 1`.execute(db))
     })
 
     test('does not affect its transaction by default', async () => {
@@ -90,7 +91,7 @@ if (inject('kysely') === '0.28') {
           await insert(trx, 'c')
         })
         await expect(attempt).rejects.toMatchObject({ name: 'StreamError' })
-        expect(await vi.waitFor(names, 5000)).toEqual([])
+        expect(await waitFor(names)).toEqual([])
       },
     )
   })
@@ -126,7 +127,7 @@ if (inject('kysely') === '0.28') {
       const printed = vi.spyOn(console, 'error').mockImplementation(() => {})
       try {
         expect((await read(db, rows)).length).toBeLessThan(100)
-        await vi.waitFor(() => insert(db, 'a'), 5000)
+        await waitFor(() => insert(db, 'a'))
         expect(printed).not.toHaveBeenCalled()
       } finally {
         printed.mockRestore()
@@ -150,7 +151,7 @@ if (inject('kysely') === '0.28') {
         await insert(trx, 'b')
       })
       await expect(attempt).rejects.toMatchObject({ name: 'StreamError' })
-      expect(await vi.waitFor(names, 5000)).toEqual([])
+      expect(await waitFor(names)).toEqual([])
     })
   })
 }

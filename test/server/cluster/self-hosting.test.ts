@@ -11,6 +11,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { sql } from '../../platform/platform-scene.ts'
 import { ObjectStore } from '../../support/object-store.ts'
 import { stablePort } from '../../support/stable-port.ts'
+import { waitFor } from '../../support/wait-for.ts'
 
 // Tests the recipes of docs/self-hosting.md.
 
@@ -191,13 +192,10 @@ test('backs up to a bucket, and restores after the disk was lost', async () => {
   await read('CREATE TABLE t (a)')
   await read('INSERT INTO t VALUES (1), (2), (3)')
   // writes reach the bucket within the interval
-  await vi.waitFor(
-    () => {
-      expect(store.keys.filter((key) => key.includes(created.dbId) && /-\d+\.\w+$/.test(key))).not.toEqual([])
-      expect(store.keys.filter((key) => key.startsWith('one-list-'))).not.toEqual([])
-    },
-    { timeout: 60_000, interval: 100 },
-  )
+  await waitFor(() => {
+    expect(store.keys.filter((key) => key.includes(created.dbId) && /-\d+\.\w+$/.test(key))).not.toEqual([])
+    expect(store.keys.filter((key) => key.startsWith('one-list-'))).not.toEqual([])
+  })
   await sleep(1_500)
   const loseDisk = async (): Promise<void> => {
     await server.close()
@@ -235,7 +233,7 @@ test('backs up to a bucket, and restores after the disk was lost', async () => {
   expect(listed.map(({ name }) => name)).toEqual(['default', 'app'])
   await platformOf(server).databases.delete('app')
   // its backup is removed shortly afterwards
-  await vi.waitFor(() => expect(store.keys.filter((key) => key.includes(created.dbId))).toEqual([]), 10_000)
+  await waitFor(() => expect(store.keys.filter((key) => key.includes(created.dbId))).toEqual([]))
   await server.close()
 })
 

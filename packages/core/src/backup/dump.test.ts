@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { cleanUp, respond, scripted, status } from '../../test-support/scripted-server.ts'
 import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
 import { createClient } from '../client/client.ts'
@@ -113,11 +113,22 @@ describe.each(READERS)('%s', (_, read) => {
   })
 
   test('waits for a slow server', async () => {
-    const { db } = await scripted((_, response) => {
-      for (const [at, line] of STATEMENTS.entries()) setTimeout(() => response.write(line), at * 150)
-      setTimeout(() => response.end(), STATEMENTS.length * 150)
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const { readable, writable } = new TransformStream<string, string>()
+    const body = readable.pipeThrough(new TextEncoderStream())
+    const db = createClient({
+      url: 'http://x',
+      fetch: async () => ({ status: 200, text: async () => '', body }),
     })
-    await read(dump(db, { timeoutMs: 600 }))
+    const result = read(dump(db, { timeoutMs: 600 }))
+    const writer = writable.getWriter()
+    for (const line of STATEMENTS) {
+      await writer.write(line)
+      await vi.advanceTimersByTimeAsync(500)
+    }
+    await writer.close()
+    expect([await result].flat().join('')).toBe(DUMP)
   })
 
   test('rejects when the signal is aborted or the client is closed', async () => {

@@ -46,7 +46,7 @@ const get = async (): Promise<number> => {
 }
 const sendLater = async (): Promise<Exchange> => {
   const exchange = send('/later')
-  await vi.waitUntil(() => delayed.length > 0, { interval: 5, timeout: 60_000 })
+  await expect.poll(() => delayed.length).toBeGreaterThan(0)
   return exchange
 }
 

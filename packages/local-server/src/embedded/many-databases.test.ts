@@ -59,6 +59,8 @@ test('open transactions keep their databases open, and do not block other databa
 }, async () => {
   const backend = await openBackend()
   const databases = DATABASES.slice(0, -1)
+  // starts the threads, which could take longer than streams may be idle
+  await Promise.all(databases.map((id) => send(backend, id, [execute('SELECT 1'), close])))
   const transactions = await Promise.all(
     databases.map((id) => send(backend, id, [execute('BEGIN IMMEDIATE')])),
   )

@@ -15,7 +15,7 @@ import {
 import { toResponse } from '@batonsql/server-common/http'
 import { SqldBackend, SqldGroups } from '@batonsql/sqld-gateway'
 import { findSqld } from '@batonsql/sqld-gateway/process'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { startLocalServer } from './server.ts'
 
 const isSqldMissing = await findSqld().then(
@@ -36,10 +36,12 @@ async function startKillable(dataDirectory: string) {
   const file = join(dataDirectory, 'sqld', group, 'sqld.pid')
   // the file exists as soon as the process runs again
   const signal = (name: NodeJS.Signals) =>
-    vi.waitFor(async () => {
-      const { pid } = JSON.parse(await readFile(file, 'utf8')) as { pid: number }
-      process.kill(pid, name)
-    })
+    expect
+      .poll(async () => {
+        const { pid } = JSON.parse(await readFile(file, 'utf8')) as { pid: number }
+        return process.kill(pid, name)
+      })
+      .toBe(true)
   return { server, run, signal, kill: () => signal('SIGKILL') }
 }
 
@@ -187,6 +189,7 @@ describe.skipIf(isSqldMissing)(
       sources.set(newDatabaseId(), { type: 'fork', from: plain })
       sources.set(newDatabaseId(), { type: 'file', file })
       const metastore = new DatabaseSync(join(directory, 'sqld/metastore/data'))
+      metastore.exec('PRAGMA busy_timeout = 60000')
       metastore.exec(begin)
       const changes = Promise.all([
         ...[...sources].map(([id, source]) => backend.create(id, source, DEFAULT_SETTINGS)),
