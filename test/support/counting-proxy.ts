@@ -20,7 +20,8 @@ export class CountingProxy {
     const { request } = upstream.protocol === 'https:' ? https : http
     const agent = new (upstream.protocol === 'https:' ? https : http).Agent({ keepAlive: true })
     const base = upstream.pathname.replace(/\/$/, '')
-    const server = http.createServer((from, to) => {
+    // longer than a test may block this process, in which the client is too
+    const server = http.createServer({ keepAliveTimeout: 300_000 }, (from, to) => {
       proxy.#requestCount += 1
       const forwarded = request(
         new URL(base + from.url, upstream),

@@ -38,7 +38,8 @@ export class FaultProxy {
   hidesV3 = false
 
   private constructor(upstream: URL) {
-    this.#server = http.createServer((from, to) => {
+    // longer than a test may block this process, in which the client is too
+    this.#server = http.createServer({ keepAliveTimeout: 300_000 }, (from, to) => {
       const chunks: Buffer[] = []
       from.on('data', (chunk: Buffer) => chunks.push(chunk))
       from.on('end', () => {
