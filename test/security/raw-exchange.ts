@@ -1,26 +1,26 @@
 import { connect } from 'node:net'
 
+/** How long to wait for a response, and how long for more than the expected responses. */
+const RESPONSE_MS = 60_000
 const QUIET_MS = 250
 
-/** Sends raw bytes and returns everything received until the server closes the connection or sends nothing for a while. */
-export async function sendRaw(port: number, bytes: string): Promise<string> {
+/**
+ * Sends raw bytes and returns everything received until the server closes the connection, or sends nothing for a while after the
+ * expected number of responses.
+ */
+export async function sendRaw(port: number, bytes: string, expected = 1): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   let received = ''
   await new Promise<void>((resolve) => {
-    let quiet: NodeJS.Timeout | undefined
-    const waitOn = (ms: number): void => {
-      clearTimeout(quiet)
-      quiet = setTimeout(resolve, ms)
-    }
-    // wait longer for the first byte
-    waitOn(QUIET_MS * 8)
+    let timer = setTimeout(resolve, RESPONSE_MS)
     socket.on('data', (chunk) => {
       received += chunk.toString('latin1')
-      waitOn(QUIET_MS)
+      clearTimeout(timer)
+      timer = setTimeout(resolve, statuses(received).length < expected ? RESPONSE_MS : QUIET_MS)
     })
     socket.on('error', () => {}) // a reset also counts as a response
     socket.on('close', () => {
-      clearTimeout(quiet)
+      clearTimeout(timer)
       resolve()
     })
     socket.write(bytes)

@@ -132,7 +132,7 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
 
   test('pipelined requests get their responses in order', async () => {
     const many = Array.from({ length: 20 }, (_, n) => post(`select ${1000 + n} as a`)).join('')
-    const received = await sendRaw(port, many)
+    const received = await sendRaw(port, many, 20)
     const values = [...received.matchAll(/"value":"(\d{4})"/g)].map(([, value]) => Number(value))
     expect(values).toEqual(Array.from({ length: 20 }, (_, n) => 1000 + n))
   })
