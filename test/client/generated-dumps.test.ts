@@ -76,7 +76,7 @@ function generate(random: () => number): string[] {
     const columns = NAMES.toSorted(() => random() - 0.5).slice(0, 1 + Math.floor(random() * 4))
     const [first = ''] = columns
     const key = pick(['none', 'none', 'rowid', 'auto', 'without'])
-    const defined = columns.map((name, n) => {
+    const definitions = columns.map((name, n) => {
       if (n === 0 && key === 'rowid') return `${quoted(name)} integer primary key`
       if (n === 0 && key === 'auto') return `${quoted(name)} integer primary key autoincrement`
       const rule = pick([
@@ -88,7 +88,7 @@ function generate(random: () => number): string[] {
       return `${quoted(name)}${n === 0 && key === 'without' ? ' text' : pick(TYPES)}${rule}`
     })
     const end = key === 'without' ? `, primary key (${quoted(first)})) without rowid` : ')'
-    statements.push(`create table ${table} (${defined.join(', ')}${end}`)
+    statements.push(`create table ${table} (${definitions.join(', ')}${end}`)
     const rows = Math.floor(random() * 12)
     for (let row = 0; row < rows; row++) {
       const values = columns.map((_, n) => {
@@ -136,7 +136,7 @@ test(`${ROUNDS} databases are restored unchanged (seed ${SEED})`, async () => {
     const statements = generate(random)
     await source.batch(statements)
     const target = createClient(await embedded.createDatabase(`round-${round}`))
-    const again = createClient(await embedded.createDatabase(`again-${round}`))
+    const secondTarget = createClient(await embedded.createDatabase(`again-${round}`))
     try {
       await restore(target, dump(source, { preserveRowIds: random() < 0.5 }))
       expect([round, statements, await contentsOf(target)]).toEqual([
@@ -144,10 +144,10 @@ test(`${ROUNDS} databases are restored unchanged (seed ${SEED})`, async () => {
         statements,
         await contentsOf(source),
       ])
-      await restore(again, dump(target))
-      expect(await contentsOf(again)).toEqual(await contentsOf(target))
+      await restore(secondTarget, dump(target))
+      expect(await contentsOf(secondTarget)).toEqual(await contentsOf(target))
     } finally {
-      await Promise.all([target.close(), again.close()])
+      await Promise.all([target.close(), secondTarget.close()])
     }
   }
 })

@@ -16,7 +16,7 @@ export interface TestResponse {
 }
 
 /** The options of a request. */
-export interface Sending {
+export interface RequestOptions {
   readonly token?: string | null
   readonly body?: unknown
 }
@@ -61,7 +61,11 @@ export class Scene implements AsyncDisposable {
     return `/v1/organizations/${this.platform.organization}`
   }
 
-  async sendRequest(method: string, path: string, { token, body }: Sending = {}): Promise<TestResponse> {
+  async sendRequest(
+    method: string,
+    path: string,
+    { token, body }: RequestOptions = {},
+  ): Promise<TestResponse> {
     const bearer = token === undefined ? this.platform.token : token
     const response = await fetch(this.platform.url + path, {
       method,
@@ -73,8 +77,8 @@ export class Scene implements AsyncDisposable {
   }
 
   /** The same, but throws if the request fails. */
-  async done(method: string, path: string, sending: Sending = {}): Promise<TestResponse['body']> {
-    const { status, body } = await this.sendRequest(method, path, sending)
+  async done(method: string, path: string, options: RequestOptions = {}): Promise<TestResponse['body']> {
+    const { status, body } = await this.sendRequest(method, path, options)
     if (status !== 200) throw new Error(`${method} ${path}: ${status} ${JSON.stringify(body)}`)
     return body
   }

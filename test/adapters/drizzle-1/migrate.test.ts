@@ -113,7 +113,7 @@ test('the error names the failing statement, and no part of any migration is kep
 test('two migrations from the same second are distinct; concurrent deployments apply each once', async () => {
   await migrate(db, { migrations: [one] })
   const applied = await Promise.all(Array.from({ length: 5 }, () => migrate(db, { migrations: [one, two] })))
-  expect(applied.filter((each) => each.length > 0)).toEqual([[two.name]])
+  expect(applied.filter((names) => names.length > 0)).toEqual([[two.name]])
 })
 
 test('folders with another layout, and names without a timestamp, are rejected', async () => {

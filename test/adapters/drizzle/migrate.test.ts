@@ -266,9 +266,12 @@ describe('which migrations are pending', () => {
 
   test('two migrations with the same SQL are distinct', async () => {
     await db.run(sql`create table log (n integer)`)
-    const same = [migration(1, 'insert into log values (1)'), migration(2, 'insert into log values (1)')]
-    await migrate(db, { migrations: same.slice(0, 1) })
-    expect(await migrate(db, { migrations: same })).toEqual(['0002_test'])
+    const migrations = [
+      migration(1, 'insert into log values (1)'),
+      migration(2, 'insert into log values (1)'),
+    ]
+    await migrate(db, { migrations: migrations.slice(0, 1) })
+    expect(await migrate(db, { migrations: migrations })).toEqual(['0002_test'])
     expect(await db.values(sql`select count(*) from log`)).toEqual([[2]])
   })
 })
