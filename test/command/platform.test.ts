@@ -136,7 +136,7 @@ test('baton groups, databases show, usage and database-tokens rotate work', asyn
     branchOf: null,
   })
   const missing = await api('databases', 'show', 'nosuch')
-  expect([missing.code, missing.errors]).toEqual([1, expect.stringMatching(/HTTP 404: .*missing.*\n$/)])
+  expect([missing.code, missing.errors]).toEqual([1, expect.stringMatching(/HTTP 404: .*nosuch.*\n$/)])
   expect(missing.errors).not.toContain('Is the name')
 
   const token = (await api('database-tokens', 'create', 'ledger')).output.trim()

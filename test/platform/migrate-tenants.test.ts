@@ -2,7 +2,7 @@ import { createClient } from '@batonsql/core'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { createPlatformClient, databaseUrl } from '@batonsql/platform'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { type Ended, endOf, type Program, startExample } from '../docs/examples/program.ts'
+import { endOf, type Program, type ProgramResult, startExample } from '../docs/examples/program.ts'
 
 // Tests what the README of examples/migrate-tenants promises.
 
@@ -53,7 +53,7 @@ const APPLIED = 'select count(*) from __drizzle_migrations'
 
 const startTenants = (group: string, ...args: string[]): Program =>
   startExample('migrate-tenants', 'migrate-tenants.ts', ['--group', group, ...args], environment)
-const linesWith = ({ output }: Ended, text: string): number => output.split(text).length - 1
+const linesWith = ({ output }: ProgramResult, text: string): number => output.split(text).length - 1
 
 test(`${TENANTS} tenants: lists pending migrations, resumes after it was killed, and then has nothing to do`, {
   timeout: 180_000,

@@ -7,10 +7,10 @@ export async function sendRaw(port: number, bytes: string): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   let received = ''
   await new Promise<void>((resolve) => {
-    let quiet: NodeJS.Timeout | undefined
+    let timer: NodeJS.Timeout | undefined
     const waitOn = (ms: number): void => {
-      clearTimeout(quiet)
-      quiet = setTimeout(resolve, ms)
+      clearTimeout(timer)
+      timer = setTimeout(resolve, ms)
     }
     // wait longer for the first byte
     waitOn(QUIET_MS * 8)
@@ -20,7 +20,7 @@ export async function sendRaw(port: number, bytes: string): Promise<string> {
     })
     socket.on('error', () => {}) // a reset also counts as a response
     socket.on('close', () => {
-      clearTimeout(quiet)
+      clearTimeout(timer)
       resolve()
     })
     socket.write(bytes)

@@ -169,7 +169,7 @@ test('baton api-tokens create --group creates a token that permits only its scop
     await create('maker', '--group', 'team', '--scope', 'db:mint-token', '--scope', 'read')
   ).output.trim()
   expect((await asOwner('api-tokens', 'list')).output).toMatch(
-    /^readerToken +\S+ +\S+ +local\/team +read\nmaker +\S+ +\S+ +local\/team +read db:mint-token$/m,
+    /^reader +\S+ +\S+ +local\/team +read\nmaker +\S+ +\S+ +local\/team +read db:mint-token$/m,
   )
   expect((await api(readerToken, 'databases', 'list')).output).toMatch(/^app +team +\S+\n$/)
   const rejected = await api(readerToken, 'database-tokens', 'create', 'app')
