@@ -31,9 +31,9 @@ describe('close', () => {
     const query = expect(db.execute(SLOW)).rejects.toThrow('the client is closed')
     await db.close()
     await Promise.all([rejected, query])
-    const closed = { code: 'CLOSED', outcome: 'not_applied', message: 'the client is closed' }
-    await expect(db.execute('select 1')).rejects.toMatchObject(closed)
-    await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject(closed)
+    const closedError = { code: 'CLOSED', outcome: 'not_applied', message: 'the client is closed' }
+    await expect(db.execute('select 1')).rejects.toMatchObject(closedError)
+    await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject(closedError)
     await db.close()
     await expectNoStall(() => direct.execute('insert into t values (3)'))
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 3 }])

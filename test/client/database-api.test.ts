@@ -549,13 +549,13 @@ test('jobs report a schema change that is being applied to the children, and one
   // a change that the parent accepts and a child rejects
   await children[0]?.batch(['insert into t (b) values (1)', 'insert into t (b) values (1)'])
   await expect(parent.execute('create unique index u on t (b)')).rejects.toThrow()
-  const failed = (await jobs.list(parent)).jobs[0]?.id as number
-  expect(failed).toBeGreaterThan(id)
-  await expect(jobs.wait(parent, failed)).rejects.toMatchObject({
+  const failedId = (await jobs.list(parent)).jobs[0]?.id as number
+  expect(failedId).toBeGreaterThan(id)
+  await expect(jobs.wait(parent, failedId)).rejects.toMatchObject({
     name: 'SqlError',
     code: 'SCHEMA_MIGRATION_ERROR',
   })
-  const { status, error, progress } = await jobs.get(parent, failed)
+  const { status, error, progress } = await jobs.get(parent, failedId)
   expect([status, new Set(progress.map((task) => task.status))]).toEqual(['RunFailure', new Set(['Failure'])])
   expect(error).toContain('UNIQUE constraint failed')
   await expect(jobs.get(parent, 999)).rejects.toMatchObject({ status: 404 })

@@ -20,14 +20,14 @@ async function insertedBy(
   const listeners = ['t', 'u'].map((table) => ({ table, events: listen(db, { table }) }))
   for (const { events } of listeners) expect((await events.next()).value).toEqual({ type: 'ready' })
   const counts = listeners.map(async ({ table, events }) => {
-    const inserted: number[] = []
+    const insertCounts: number[] = []
     for await (const event of events) {
       if (event.type !== 'changes') throw new Error(event.type)
       if (event.insert === LAST_COUNT) break
       expect(event).toEqual({ type: 'changes', insert: event.insert, update: 0, delete: 0, unknown: 0 })
-      inserted.push(event.insert)
+      insertCounts.push(event.insert)
     }
-    return [table, inserted] as const
+    return [table, insertCounts] as const
   })
   await pipeline(url, [...statements.map((sql) => execute(sql)), close], {
     ...(config.authToken !== undefined && { token: config.authToken }),
@@ -38,11 +38,11 @@ async function insertedBy(
     `insert into t values ${lastValues}`,
     `insert into u values ${lastValues}`,
   ])
-  const entries = (await Promise.all(counts)).filter(([, inserted]) => inserted.length > 0)
+  const entries = (await Promise.all(counts)).filter(([, insertCounts]) => insertCounts.length > 0)
   return Object.fromEntries(
-    entries.map(([table, inserted]) => {
-      expect(inserted).toHaveLength(1)
-      return [table, inserted[0] as number]
+    entries.map(([table, insertCounts]) => {
+      expect(insertCounts).toHaveLength(1)
+      return [table, insertCounts[0] as number]
     }),
   )
 }

@@ -28,7 +28,7 @@ interface Row {
   readonly response: { readonly body: Schema | null }
 }
 const file = new URL('../fixtures/platform-routes.json', import.meta.url)
-const documented = (JSON.parse(readFileSync(file, 'utf8')) as Row[]).filter(
+const documentedRows = (JSON.parse(readFileSync(file, 'utf8')) as Row[]).filter(
   ({ api, status }) => api === 'platform' && status === 'documented',
 )
 
@@ -252,12 +252,12 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     // embedded databases have no replicas
     const isOfServer = ({ path }: Row): boolean =>
       target === 'sqld' || !path.includes('{groupName}/locations/')
-    const missing = documented.filter(isOfServer).filter((row) => !responses.some(isResponseTo(row)))
+    const missing = documentedRows.filter(isOfServer).filter((row) => !responses.some(isResponseTo(row)))
     expect(missing.map(({ method, path }) => `${method} ${path}`)).toEqual([])
     const faults = responses
       .filter(({ status }) => status === 200)
       .flatMap(({ method, path, text }) => {
-        const row = documented.find((candidate) => candidate.method === method && isPathOf(path, candidate))
+        const row = documentedRows.find((candidate) => candidate.method === method && isPathOf(path, candidate))
         const schema = row?.response.body
         if (!schema) return text === '' || !row ? [] : [`${method} ${path} has a body`]
         return differences(JSON.parse(text), schema, `${method} ${row.path}:`)

@@ -127,9 +127,9 @@ test.each<[string, InValue]>([
 })
 
 test('accepts named arguments with and without prefix, and numbered arguments', async () => {
-  const named = 'select :a as a, @b as b, $c as c'
-  expect((await db.execute(named, { a: 1, b: 2, c: 3 })).rows).toEqual([{ a: 1, b: 2, c: 3 }])
-  expect((await db.execute(named, { ':a': 1, '@b': 2, $c: 3 })).rows).toEqual([{ a: 1, b: 2, c: 3 }])
+  const query = 'select :a as a, @b as b, $c as c'
+  expect((await db.execute(query, { a: 1, b: 2, c: 3 })).rows).toEqual([{ a: 1, b: 2, c: 3 }])
+  expect((await db.execute(query, { ':a': 1, '@b': 2, $c: 3 })).rows).toEqual([{ a: 1, b: 2, c: 3 }])
   expect((await db.execute('select ?2 as a, ?1 as b', ['x', 'y'])).rows).toEqual([{ a: 'y', b: 'x' }])
   expect((await db.execute('select :a as x, :a as y', { a: 'once' })).rows).toEqual([
     { x: 'once', y: 'once' },

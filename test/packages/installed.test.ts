@@ -106,7 +106,7 @@ beforeAll(async () => {
   runtimes.push(await downloadModule(JEST_NAME, JEST_NAME.replace(' ', '@')))
 }, 180_000)
 
-/** How a runtime is started. If this machine cannot run it, the test is skipped, and the summary says so. */
+/** How a runtime is started. If this machine cannot run it, the test is skipped, and the summary reports it. */
 function commandOf(name: string, { skip }: TestContext): readonly string[] {
   const { command, unavailable } = runtimes.find((runtime) => runtime.name === name) as Runtime
   if (command === null) skip(`${name}: ${unavailable}`)

@@ -51,7 +51,7 @@ beforeAll(async () => {
 }, 180_000)
 afterAll(() => scene[Symbol.asyncDispose]())
 
-/** A row, with the existing value of the page for the other back end. */
+/** A row of the table. The cell of the other back end keeps its value from the page. */
 function rowOf(route: Route, existing: ReadonlyMap<string, string>): string {
   const name = nameOf(route)
   const cells = existing.get(name)?.split(' | ') ?? []
@@ -59,8 +59,8 @@ function rowOf(route: Route, existing: ReadonlyMap<string, string>): string {
     inject('target') === backend ? (outcomes.get(name) ?? '') : (cells[at] ?? '?')
   const method = methods.get(name)
   const client = `\`${method ?? 'request'}\``
-  const documented = route.isDocumented ? 'yes' : '–'
-  const common = [`\`${name}\``, describeAccess(route.access), documented, client]
+  const documentedCell = route.isDocumented ? 'yes' : '–'
+  const common = [`\`${name}\``, describeAccess(route.access), documentedCell, client]
   return `| ${[...common, column('embedded', 4), column('sqld', 5)].join(' | ')} |`
 }
 
@@ -68,7 +68,7 @@ function rowOf(route: Route, existing: ReadonlyMap<string, string>): string {
 function summary(rows: readonly string[]): string {
   const cells = rows.map((row) => row.slice(2, -2).split(' | '))
   const count = (at: number, value: string): number => cells.filter((row) => row[at] === value).length
-  const documented = count(2, 'yes')
+  const documentedCount = count(2, 'yes')
   const outcomesOf = (at: number): string => `${count(at, 'yes')} work, ${count(at, '501')} return 501`
   const sentBy = (program: string, requests: readonly string[]): string => {
     const rows = cells.filter(([name]) => requests.includes(name?.slice(1, -1) ?? ''))
@@ -76,7 +76,7 @@ function summary(rows: readonly string[]): string {
     return `${program} sends ${requests.length} of these requests; served: ${countServed(4)} by embedded, ${countServed(5)} by sqld.`
   }
   return [
-    `${rows.length} routes, ${documented} of them documented. Embedded: ${outcomesOf(4)}. sqld: ${outcomesOf(5)}.`,
+    `${rows.length} routes, ${documentedCount} of them documented. Embedded: ${outcomesOf(4)}. sqld: ${outcomesOf(5)}.`,
     sentBy("The vendor's CLI (June 2026)", COMMAND_LINE_REQUESTS),
     sentBy('`@tursodatabase/api` 2.0.5', CLIENT_REQUESTS),
   ].join('\n')

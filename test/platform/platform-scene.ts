@@ -143,12 +143,12 @@ export async function sql(
   if (response.status !== 200) return { status: response.status, rows: [], error: text, baton: null }
   const reply = JSON.parse(text)
   const results = reply.results.slice(0, requests.length)
-  const failed = results.find((result: { type: string }) => result.type === 'error')
+  const failure = results.find((result: { type: string }) => result.type === 'error')
   const cells = results.at(-1)?.response?.result?.rows ?? []
   return {
     status: 200,
     rows: cells.map((row: { value?: string }[]) => row.map(({ value }) => String(value))),
-    error: failed === undefined ? null : (failed.error.code ?? failed.error.message),
+    error: failure === undefined ? null : (failure.error.code ?? failure.error.message),
     baton: reply.baton,
   }
 }

@@ -147,7 +147,7 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
         typeof rows === 'bigint' ? { type: 'integer', value: String(rows) } : { type: 'float', value: rows }
       const positional = { sql: call('?'), args: [value] }
       const withName = { sql: call(':k'), named_args: [{ name: 'k', value }] }
-      const stored = { sql_id: 1, args: [value] }
+      const withId = { sql_id: 1, args: [value] }
       await checkTransaction(async () => {
         for (const stmt of [positional, withName]) {
           await sendRequest('app', [{ type: 'execute', stmt }, close])
@@ -155,7 +155,7 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
           await attacked.post('/app/v3/cursor', { batch: { steps: [{ stmt }] } })
         }
         const storeSql = { type: 'store_sql', sql_id: 1, sql: call('?') }
-        await sendRequest('app', [storeSql, { type: 'execute', stmt: stored }, close])
+        await sendRequest('app', [storeSql, { type: 'execute', stmt: withId }, close])
       })
     })
 

@@ -88,8 +88,8 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
     test('rejects a token for another database: as invalid if signed with its own key, with not found if signed with the key of the group', async () => {
       const foreign = await server.createToken('other')
       expect(await sendWith(`Bearer ${foreign}`)).toEqual([401, unauthorized('The JWT is invalid')])
-      const named = await signHeader({ id: databaseIdOf(foreign) })
-      expect(await sendWith(named)).toEqual([404, `{"error":"Namespace \`app\` doesn't exist"}`])
+      const header = await signHeader({ id: databaseIdOf(foreign) })
+      expect(await sendWith(header)).toEqual([404, `{"error":"Namespace \`app\` doesn't exist"}`])
       expect(await sendWith(null, `${server.url}/nobody/`)).toEqual([
         404,
         `{"error":"Namespace \`nobody\` doesn't exist"}`,

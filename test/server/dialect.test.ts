@@ -65,8 +65,8 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
   })
 
   test('prefixes are part of parameter names', async () => {
-    const named = [{ name: '@a', value: { type: 'null' } }]
-    expect(await firstResult(dialect, statement({ sql: 'SELECT :a', named_args: named }))).toMatchObject({
+    const namedArgs = [{ name: '@a', value: { type: 'null' } }]
+    expect(await firstResult(dialect, statement({ sql: 'SELECT :a', named_args: namedArgs }))).toMatchObject({
       code: 'ARGS_INVALID',
     })
     expect(await firstResult(dialect, { type: 'describe', sql: 'SELECT :a, @b, $c, ?' })).toMatchObject({
@@ -170,8 +170,8 @@ describe('cloud', () => {
 
   test('prefixes are not part of parameter names', async () => {
     for (const name of ['a', ':a', '@a', '$a']) {
-      const named = [{ name, value: { type: 'text', value: 'x' } }]
-      const bound = await firstResult('cloud', statement({ sql: 'SELECT :a, @a, $a', named_args: named }))
+      const namedArgs = [{ name, value: { type: 'text', value: 'x' } }]
+      const bound = await firstResult('cloud', statement({ sql: 'SELECT :a, @a, $a', named_args: namedArgs }))
       const cell = { type: 'text', value: 'x' }
       expect(bound).toMatchObject({ result: { rows: [[cell, cell, cell]] } })
     }

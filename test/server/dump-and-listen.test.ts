@@ -211,8 +211,8 @@ describe('a listener', () => {
       execute('INSERT OR ROLLBACK INTO t VALUES (5), (4)'),
       close,
     ])
-    const failed = 'SQLITE_CONSTRAINT'
-    expect(codes(reply)).toEqual([failed, failed, 'ok', 'ok', failed, 'ok'])
+    const constraintError = 'SQLITE_CONSTRAINT'
+    expect(codes(reply)).toEqual([constraintError, constraintError, 'ok', 'ok', constraintError, 'ok'])
     expect(Number(await readIndex())).toBe(before + 1)
     await query(server.url, 'DELETE FROM t WHERE a = 2')
     expect(await events).toEqual(['event:changes\ndata:{"insert":2}', 'event:changes\ndata:{"delete":1}'])

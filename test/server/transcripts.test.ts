@@ -14,7 +14,7 @@ import { type Mismatch, replay, replayInTime } from './replay.ts'
 import { TokenForge } from './token-forge.ts'
 import { readTranscripts, type Transcript, waitingTimeMs } from './transcript.ts'
 
-/** Maximum number of concurrent cases that mostly wait, in addition to the others. */
+/** Maximum number of concurrent cases that mostly wait. They run in addition to the other cases. */
 const SLOW_WORKERS = 12
 const SLOW_FROM_MS = 1_000
 /** The name that the recorded server uses for itself. */

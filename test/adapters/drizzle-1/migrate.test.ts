@@ -137,14 +137,14 @@ test('foreign keys are checked, except for a table whose key cannot be checked',
   const warnings: string[] = []
   const onWarning = (message: string): void => void warnings.push(message)
   const init = 'create table p (id integer primary key); create table c (p integer references p)'
-  const orphaning = { name: '20260102000000_orphan', sql: 'delete from p' }
+  const deletion = { name: '20260102000000_orphan', sql: 'delete from p' }
   await migrate(db, { migrations: [{ ...one, sql: init }] })
   await db.batch([db.run(sql`insert into p values (1)`), db.run(sql`insert into c values (1)`)])
   await db.$client.batch([
     'create table odd (id integer)',
     'create table broken (odd integer references odd (id))',
   ])
-  await expect(migrate(db, { migrations: [{ ...one, sql: init }, orphaning], onWarning })).rejects.toThrow(
+  await expect(migrate(db, { migrations: [{ ...one, sql: init }, deletion], onWarning })).rejects.toThrow(
     'violate a foreign key',
   )
   expect(warnings).toEqual([expect.stringContaining('broken')])

@@ -102,8 +102,8 @@ test('decodes vectors in nested rows', async () => {
 
 test('generated mappers return the same rows', async () => {
   const jit = drizzle({ client: db.$client, relations, jit: true })
-  for (const created of [db, jit]) {
-    expect(await created.select().from(users)).toEqual([ada])
-    expect(await created.query.users.findMany({ with: { posts: true } })).toEqual([{ ...ada, posts: [] }])
+  for (const orm of [db, jit]) {
+    expect(await orm.select().from(users)).toEqual([ada])
+    expect(await orm.query.users.findMany({ with: { posts: true } })).toEqual([{ ...ada, posts: [] }])
   }
 })

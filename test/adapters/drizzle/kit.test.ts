@@ -111,7 +111,7 @@ test('pull writes the existing schema to a file', async () => {
 
 test('drizzle-kit migrate and our migrate() can be used alternately on one database', async () => {
   const db = drizzle({ connection: database.config })
-  const applied = async (): Promise<unknown[]> =>
+  const readJournal = async (): Promise<unknown[]> =>
     await db.values(sql`select hash, created_at from __drizzle_migrations order by created_at`)
   await kit('generate', '--name', 'first')
   await kit('migrate')
@@ -120,15 +120,15 @@ test('drizzle-kit migrate and our migrate() can be used alternately on one datab
   const second = readdirSync(out).find((name) => name.endsWith('_second.sql')) as string
   writeFileSync(join(out, second), "insert into author (id, name) values (1, 'Ada');")
   expect(await migrate(db, { migrationsFolder: out })).toEqual(['0001_second'])
-  const journal = await applied()
+  const journal = await readJournal()
   await kit('migrate')
-  expect(await applied()).toEqual(journal)
+  expect(await readJournal()).toEqual(journal)
   await kit('generate', '--name', 'third', '--custom')
   const third = readdirSync(out).find((name) => name.endsWith('_third.sql')) as string
   writeFileSync(join(out, third), "insert into author (id, name) values (2, 'Grace');")
   await kit('migrate')
   expect(await migrate(db, { migrationsFolder: out })).toEqual([])
-  expect(await applied()).toHaveLength(3)
+  expect(await readJournal()).toHaveLength(3)
   expect(await db.values(sql`select name from author order by id`)).toEqual([['Ada'], ['Grace']])
   await db.$client.close()
 })

@@ -391,27 +391,27 @@ describe('drizzle()', () => {
   test('accepts a URL, a client or a configuration with either', async () => {
     await using client = createClient({ url: database.url, authToken: database.authToken })
     const { url } = database
-    for (const created of [
+    for (const orm of [
       drizzle(client),
       drizzle(client, {}),
       drizzle({ client }),
       drizzle({ client, logger: false }),
     ]) {
-      expect(created.$client).toBe(client)
-      expect(await created.get(sql`select 1 as one`)).toEqual({ one: 1 })
+      expect(orm.$client).toBe(client)
+      expect(await orm.get(sql`select 1 as one`)).toEqual({ one: 1 })
     }
     if (database.authToken === undefined) {
-      for (const created of [
+      for (const orm of [
         drizzle(url),
         drizzle(new URL(url)),
         drizzle(url, {}),
         drizzle({ connection: url }),
         drizzle({ connection: { url, intMode: 'bigint' } }),
       ]) {
-        expect(await created.values(sql`select 1`)).toEqual([
+        expect(await orm.values(sql`select 1`)).toEqual([
           [expect.toSatisfy((value) => Number(value) === 1)],
         ])
-        await created.$client.close()
+        await orm.$client.close()
       }
     }
     // @ts-expect-error neither client nor connection

@@ -307,17 +307,17 @@ describe('batch', () => {
   })
 
   test('reports which query is invalid SQL, outside and inside a transaction, which continues', async () => {
-    const broken = (on: Pick<typeof db, 'insert' | 'all' | 'select'>) =>
+    const invalidBatch = (on: Pick<typeof db, 'insert' | 'all' | 'select'>) =>
       [on.insert(items).values({ name: 'lost' }), on.all(sql`selec ${1}`), on.select().from(items)] as const
     const rejection = {
       query: 'selec ?',
       params: [1],
       cause: { statementIndex: 1, code: 'SQL_PARSE_ERROR' },
     }
-    await expect(db.batch(broken(db))).rejects.toMatchObject(rejection)
+    await expect(db.batch(invalidBatch(db))).rejects.toMatchObject(rejection)
     await db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'kept' })
-      await expect(tx.batch(broken(tx))).rejects.toMatchObject(rejection)
+      await expect(tx.batch(invalidBatch(tx))).rejects.toMatchObject(rejection)
     })
     expect(await names()).toEqual(['kept'])
   })

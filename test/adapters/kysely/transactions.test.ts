@@ -159,21 +159,21 @@ describe('a commit that the database rejects', () => {
     await sql`create table part (item integer references item (id) deferrable initially deferred)`.execute(db)
   })
   const orphan = sql`insert into part values (-1)`
-  const rejected = { extendedCode: 'SQLITE_CONSTRAINT_FOREIGNKEY' }
+  const violation = { extendedCode: 'SQLITE_CONSTRAINT_FOREIGNKEY' }
 
   test('rolls back, with the database’s error', async () => {
     const attempt = db.transaction().execute(async (trx) => {
       await insert(trx, 'a')
       await orphan.execute(trx)
     })
-    await expect(attempt).rejects.toMatchObject(rejected)
+    await expect(attempt).rejects.toMatchObject(violation)
     expect(await names()).toEqual([])
   })
 
   test('cannot be repaired: later queries are rejected until the rollback', async () => {
     const trx = await db.startTransaction().execute()
     await orphan.execute(trx)
-    await expect(trx.commit().execute()).rejects.toMatchObject(rejected)
+    await expect(trx.commit().execute()).rejects.toMatchObject(violation)
     await expect(insert(trx, 'a')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
     await trx.rollback().execute()
     expect(trx.isRolledBack).toBe(true)
@@ -183,7 +183,7 @@ describe('a commit that the database rejects', () => {
   test('leaves the connection usable', async () => {
     await db.connection().execute(async (connection) => {
       await expect(connection.transaction().execute((trx) => orphan.execute(trx))).rejects.toMatchObject(
-        rejected,
+        violation,
       )
       await insert(connection, 'a')
       await connection.transaction().execute((trx) => insert(trx, 'b'))

@@ -112,12 +112,12 @@ test('baton databases configure and groups configure change individual settings,
   )
   expect((await sql(host, token, 'CREATE TABLE t (a)')).error).toBeNull()
 
-  const rejected = [
+  const invalidOptions = [
     { args: ['--block-reads', 'yes'], code: 2, error: '--block-reads must be one of on, off, not yes' },
     { args: ['--size-limit', 'huge'], code: 1, error: 'HTTP 400: invalid size_limit' },
     { args: ['--allowed-ips', 'nowhere'], code: 1, error: 'HTTP 400' },
   ]
-  for (const { args, code, error } of rejected)
+  for (const { args, code, error } of invalidOptions)
     expect(await configure(...args)).toEqual({ code, output: '', errors: expect.stringContaining(error) })
 
   const destroy = () => api('databases', 'destroy', 'app', '--yes')
