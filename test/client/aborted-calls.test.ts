@@ -20,11 +20,11 @@ beforeEach(async () => {
   proxy.next = () => ({ kind: 'none' })
   await direct.batch(['drop table if exists t', 'create table t (a)'])
 })
-/** A write of another client, which must not have to wait for the lock. */
+/** A write by another client, which must not have to wait for the lock. */
 const nextWrite = (): Promise<unknown> => expectNoStall(() => direct.execute('insert into t values (0)'))
 
 /** A client whose responses to statements are delayed until the test releases them. */
-function holding() {
+function clientWithHeldResponses() {
   const { promise: until, resolve: releaseResponse } = Promise.withResolvers<void>()
   const arrived = Promise.withResolvers<void>()
   proxy.next = (body) => {
@@ -43,14 +43,17 @@ describe('a call that is aborted while its response is in flight', () => {
   test.each(['by a signal', 'by its time'])(
     '%s: rejects at once, and its write lock is released',
     async (how) => {
-      const { db, releaseResponse, arrived } = holding()
+      const { db, releaseResponse, arrived } = clientWithHeldResponses()
       const controller = new AbortController()
       const options = how === 'by a signal' ? { signal: controller.signal } : { timeoutMs: 200 }
-      const given = db.transaction((tx) => tx.execute('insert into t values (1)', [], options))
+      const transaction = db.transaction((tx) => tx.execute('insert into t values (1)', [], options))
       const rejected =
         how === 'by a signal'
-          ? expect(given).rejects.toThrow('aborted')
-          : expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST', cause: { code: 'TIMEOUT' } })
+          ? expect(transaction).rejects.toThrow('aborted')
+          : expect(transaction).rejects.toMatchObject({
+              code: 'TRANSACTION_LOST',
+              cause: { code: 'TIMEOUT' },
+            })
       await arrived
       controller.abort(new Error('aborted'))
       // while the response is delayed
@@ -90,14 +93,14 @@ describe('a call that is aborted while its response is in flight', () => {
 describe('close', () => {
   test('during a write rejects the call at once, with an unknown outcome', async () => {
     const db = createClient(database.config)
-    const sent = database.requestCount()
+    const requestsBefore = database.requestCount()
     const call = db.execute(ENDLESS_WRITE)
     const rejected = expect(call).rejects.toMatchObject({
       name: 'TransportError',
       code: 'CLOSED',
       outcome: 'unknown',
     })
-    await expect.poll(() => database.requestCount() - sent).toBe(1)
+    await expect.poll(() => database.requestCount() - requestsBefore).toBe(1)
     const closed = db.close()
     expect(await settlesBefore(call, closed)).toBe(true)
     await rejected
@@ -107,14 +110,14 @@ describe('close', () => {
 
   test('during a transaction applies none of it', async () => {
     const db = createClient(database.config)
-    let sent = Infinity
-    const given = db.transaction(async (tx) => {
+    let requestsBefore = Infinity
+    const transaction = db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')
-      sent = database.requestCount()
+      requestsBefore = database.requestCount()
       await tx.execute(ENDLESS_WRITE)
     })
-    const rejected = expect(given).rejects.toMatchObject({ outcome: 'not_applied' })
-    await expect.poll(() => database.requestCount() - sent).toBe(1)
+    const rejected = expect(transaction).rejects.toMatchObject({ outcome: 'not_applied' })
+    await expect.poll(() => database.requestCount() - requestsBefore).toBe(1)
     await db.close()
     await rejected
     await nextWrite()
@@ -145,10 +148,10 @@ describe('before a request is sent', () => {
       const reason = new Error('changed my mind')
       const controller = new AbortController()
       const aborted = tx.execute('insert into t values (2)', [], { signal: controller.signal })
-      const beside = tx.execute('insert into t values (3)')
+      const concurrent = tx.execute('insert into t values (3)')
       setTimeout(() => controller.abort(reason), 20)
       await expect(aborted).rejects.toBe(reason)
-      await beside
+      await concurrent
     })
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 3 }])
   })
@@ -171,27 +174,27 @@ describe('before a request is sent', () => {
 
 describe('many transactions at once', () => {
   test('are queued in the client, which sends at most two of them to the server at a time', async () => {
-    let open = 0
-    let most = 0
+    let openTransactions = 0
+    let maxOpen = 0
     proxy.next = (body) => {
-      if (body.includes('BEGIN IMMEDIATE')) most = Math.max(most, (open += 1))
-      if (body.includes('"close"')) open -= 1
+      if (body.includes('BEGIN IMMEDIATE')) maxOpen = Math.max(maxOpen, (openTransactions += 1))
+      if (body.includes('"close"')) openTransactions -= 1
       return { kind: 'none' }
     }
     await using db = createClient({ ...database.config, url: proxy.url })
     const run = (i: number) => db.transaction((tx) => tx.execute('insert into t values (?)', [i]))
     await Promise.all(Array.from({ length: 24 }, (_, i) => run(i)))
-    expect(most).toBe(2)
+    expect(maxOpen).toBe(2)
     expect((await direct.execute('select count(*) as n from t')).rows).toEqual([{ n: 24 }])
   })
 
   test('wait in the queue until they time out with an error that states what they waited for', async () => {
     await using db = createClient({ ...database.config, writeLockTimeoutMs: 120 })
-    const { promise: ended, resolve: end } = Promise.withResolvers<void>()
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const hold = () =>
       db.transaction(async (tx) => {
         await tx.execute('insert into t values (1)')
-        await ended
+        await released
       })
     const [first, second, third] = [hold(), hold(), hold()]
     await expect(third).rejects.toMatchObject({
@@ -199,26 +202,27 @@ describe('many transactions at once', () => {
       outcome: 'not_applied',
       message: 'waited 0.12 s for the write lock behind 2 transactions of this client (writeLockTimeoutMs)',
     })
-    end()
+    release()
     await Promise.all([first, second])
   })
 
   test('have no effect if they are aborted while they are queued', async () => {
     await using db = createClient(database.config)
     const isHeld = Promise.withResolvers<void>()
-    const ended = Promise.withResolvers<void>()
-    const holding = db.transaction(async (tx) => {
+    const released = Promise.withResolvers<void>()
+    const holder = db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')
       isHeld.resolve()
-      await ended.promise
+      await released.promise
     })
     await isHeld.promise
-    const waiting = Array.from({ length: 10 }, () =>
+    const queued = Array.from({ length: 10 }, () =>
       db.transaction((tx) => tx.execute('insert into t values (2)', [], { signal: AbortSignal.timeout(30) })),
     )
-    for (const each of waiting) await expect(each).rejects.toMatchObject({ name: 'TimeoutError' })
-    ended.resolve()
-    await holding
+    for (const transaction of queued)
+      await expect(transaction).rejects.toMatchObject({ name: 'TimeoutError' })
+    released.resolve()
+    await holder
     await db.transaction((tx) => tx.execute('insert into t values (3)'))
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 3 }])
   })
@@ -233,11 +237,11 @@ describe.runIf(inject('target') !== 'url')('a call inside a transaction without 
     '%s: the transaction expires, the error names it, and only the other write was applied',
     async (_, call) => {
       await using db = createClient({ ...database.config, transactionTimeoutMs: 300 })
-      const given = db.transaction(async (tx) => {
+      const transaction = db.transaction(async (tx) => {
         await tx.execute('insert into t values (1)')
         await call(db)
       })
-      await expect(given).rejects.toMatchObject({
+      await expect(transaction).rejects.toMatchObject({
         code: 'TRANSACTION_EXPIRED',
         outcome: 'not_applied',
         message: expect.stringMatching(/another call of this client waited for the write lock.*own handle/),
@@ -246,22 +250,22 @@ describe.runIf(inject('target') !== 'url')('a call inside a transaction without 
     },
   )
 
-  const OWN = { timeoutMs: 300 }
+  const SHORT_TIMEOUT = { timeoutMs: 300 }
   test.each([
     [
       'a transaction',
-      (db: Client) => db.transaction((tx) => tx.execute('insert into t values (2)', [], OWN)),
+      (db: Client) => db.transaction((tx) => tx.execute('insert into t values (2)', [], SHORT_TIMEOUT)),
     ],
-    ['a statement', (db: Client) => db.execute('insert into t values (2)', [], OWN)],
-    ['a batch', (db: Client) => db.batch(['insert into t values (2)'], OWN)],
+    ['a statement', (db: Client) => db.execute('insert into t values (2)', [], SHORT_TIMEOUT)],
+    ['a batch', (db: Client) => db.batch(['insert into t values (2)'], SHORT_TIMEOUT)],
   ])('%s with its own, shorter timeout: its error says so', async (_, call) => {
-    for (const each of [undefined, coalesce]) {
-      await using db = createClient({ ...database.config, coalesce: each })
-      const given = db.transaction(async (tx) => {
+    for (const coalesceOption of [undefined, coalesce]) {
+      await using db = createClient({ ...database.config, coalesce: coalesceOption })
+      const transaction = db.transaction(async (tx) => {
         await tx.execute('insert into t values (1)')
         await call(db)
       })
-      await expect(given).rejects.toThrow(
+      await expect(transaction).rejects.toThrow(
         /within 300 ms; another transaction of this client held the write lock.*own handle/,
       )
     }
@@ -283,16 +287,16 @@ describe.runIf(inject('target') !== 'url')('a call inside a transaction without 
 
   test('a write that a callback does not await is applied after the transaction', async () => {
     await using db = createClient(database.config)
-    let behind: Promise<unknown> | undefined
+    let write: Promise<unknown> | undefined
     await db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')
-      behind = db.execute('insert into t values (2)')
+      write = db.execute('insert into t values (2)')
       for (const a of [3, 4, 5]) {
         await pause(30)
         await tx.execute('insert into t values (?)', [a])
       }
     })
-    await behind
+    await write
     expect((await direct.execute('select a from t')).rows.map(({ a }) => a)).toEqual([1, 3, 4, 5, 2])
   })
 

@@ -16,24 +16,24 @@ const SLOW = slowRead(400000, 'max(i) as n')
 describe('close', () => {
   test('at once: calls in flight are aborted, and the write lock is released', async () => {
     const db = createClient(database.config)
-    let started = (): void => {}
+    let resolveOpen = (): void => {}
     const isOpen = new Promise<void>((resolve) => {
-      started = resolve
+      resolveOpen = resolve
     })
     const transaction = db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')
-      started()
+      resolveOpen()
       await pause(30)
       await tx.execute('insert into t values (2)')
     })
-    const cut = expect(transaction).rejects.toThrow()
+    const rejected = expect(transaction).rejects.toThrow()
     await isOpen
     const query = expect(db.execute(SLOW)).rejects.toThrow('the client is closed')
     await db.close()
-    await Promise.all([cut, query])
-    const closed = { code: 'CLOSED', outcome: 'not_applied', message: 'the client is closed' }
-    await expect(db.execute('select 1')).rejects.toMatchObject(closed)
-    await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject(closed)
+    await Promise.all([rejected, query])
+    const closedError = { code: 'CLOSED', outcome: 'not_applied', message: 'the client is closed' }
+    await expect(db.execute('select 1')).rejects.toMatchObject(closedError)
+    await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject(closedError)
     await db.close()
     await expectNoStall(() => direct.execute('insert into t values (3)'))
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 3 }])
@@ -69,11 +69,11 @@ describe('close', () => {
       await isClosed.promise
       await tx.execute('insert into t values (2)')
     })
-    const cut = expect(transaction).rejects.toThrow()
+    const rejected = expect(transaction).rejects.toThrow()
     await isOpen.promise
     await db.close({ drainMs: 60 })
     isClosed.resolve()
-    await cut
+    await rejected
   })
 
   test('without calls in flight, it closes at once', async () => {
@@ -232,10 +232,10 @@ describe('more calls than the concurrency limit', () => {
       calls.map((call) => (call.status === 'rejected' ? (call.reason as { code: string }).code : 'done')),
     ).toEqual(['done', 'done', 'done', 'QUEUE_FULL', 'QUEUE_FULL'])
     await db.transaction(async (tx) => {
-      const inside = await Promise.allSettled(
+      const results = await Promise.allSettled(
         [11, 12, 13].map((i) => tx.execute('insert into t values (?)', [i])),
       )
-      expect(inside.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected'])
+      expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected'])
     })
     expect((await direct.execute('select a from t order by a')).rows.map((row) => row['a'])).toEqual([
       1, 2, 3, 11, 12,
@@ -270,13 +270,13 @@ test('close with drainMs waits for a loop over rows, and rejects a new one', asy
 
 test('a stream that is idle when the client is closed rejects later calls', async () => {
   const db = createClient(database.config)
-  const [plain, within] = [openStream(db), openStream(db)]
-  await plain.execute('select 1')
-  within.begin()
-  await within.execute('insert into t values (1)')
+  const [idle, inTransaction] = [openStream(db), openStream(db)]
+  await idle.execute('select 1')
+  inTransaction.begin()
+  await inTransaction.execute('insert into t values (1)')
   await db.close()
-  await expect(plain.execute('select 1')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
-  await expect(within.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  await expect(idle.execute('select 1')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+  await expect(inTransaction.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
 })
 
 test('a script in flight when the client is closed finishes', async () => {

@@ -31,21 +31,23 @@ test('statements in one request each have their own result', async () => {
 })
 
 test('a failing statement does not affect the others', async () => {
-  const ended = await Promise.allSettled([
+  const settled = await Promise.allSettled([
     db.execute("insert into t (a) values ('x')"),
     db.execute("insert into t (a) values ('x')"),
     db.execute('this is no SQL'),
     db.execute('select ?1, ?2', ['too few']),
     db.execute("insert into t (a) values ('y')"),
   ])
-  expect(ended.map((each) => each.status)).toEqual([
+  expect(settled.map((result) => result.status)).toEqual([
     'fulfilled',
     'rejected',
     'rejected',
     'rejected',
     'fulfilled',
   ])
-  const reasons = ended.flatMap((each) => (each.status === 'rejected' ? [each.reason as SqlError] : []))
+  const reasons = settled.flatMap((result) =>
+    result.status === 'rejected' ? [result.reason as SqlError] : [],
+  )
   for (const reason of reasons) expect(reason).toBeInstanceOf(SqlError)
   expect(reasons[0]).toMatchObject({
     code: 'SQLITE_CONSTRAINT',
@@ -69,22 +71,22 @@ test.each(['pragma foreign_keys = off', 'create temp table t (a)', 'pragma query
   '%s does not affect the statements in the same request',
   async (sql) => {
     await db.execute('create table if not exists child (a references t (id))')
-    const ended = await Promise.allSettled([
+    const settled = await Promise.allSettled([
       db.execute("insert into t (a) values ('before')"),
       db.execute(sql),
       db.execute("insert into t (a) values ('after')"),
       db.execute('insert into child values (99)'),
     ])
-    expect(ended[0].status).toBe('fulfilled')
-    expect(ended[2].status).toBe('fulfilled')
-    const first = createClient(database.config)
-    const without = await Promise.allSettled([
-      first.execute('insert into child values (99)'),
-      first.execute("select a from t where a in ('before', 'after') order by id"),
+    expect(settled[0].status).toBe('fulfilled')
+    expect(settled[2].status).toBe('fulfilled')
+    const withoutCoalescing = createClient(database.config)
+    const separately = await Promise.allSettled([
+      withoutCoalescing.execute('insert into child values (99)'),
+      withoutCoalescing.execute("select a from t where a in ('before', 'after') order by id"),
     ])
-    expect(ended[3].status).toBe(without[0].status)
-    expect(without[1]).toMatchObject({ value: { rows: [{ a: 'before' }, { a: 'after' }] } })
-    await first.close()
+    expect(settled[3].status).toBe(separately[0].status)
+    expect(separately[1]).toMatchObject({ value: { rows: [{ a: 'before' }, { a: 'after' }] } })
+    await withoutCoalescing.close()
     await db.execute('drop table child')
   },
 )
@@ -148,10 +150,13 @@ test('a read is retried even if another call in its request was aborted after it
     },
   })
   const { signal } = controller
-  const ended = await Promise.allSettled([
+  const settled = await Promise.allSettled([
     client.execute("select cast(x'ff' as text)", [], { signal }),
     client.execute('select 1 as a'),
   ])
-  expect(ended).toMatchObject([{ reason: { message: 'no longer wanted' } }, { value: { rows: [{ a: 1 }] } }])
+  expect(settled).toMatchObject([
+    { reason: { message: 'no longer wanted' } },
+    { value: { rows: [{ a: 1 }] } },
+  ])
   expect(requests).toBe(2)
 })

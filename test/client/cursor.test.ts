@@ -77,10 +77,10 @@ describe.each([
       ])
     }
     const ownError = new Error('own error')
-    const given = (async () => {
+    const reading = (async () => {
       for await (const row of readRows(db, many)) if (row) throw ownError
     })()
-    await expect(given).rejects.toBe(ownError)
+    await expect(reading).rejects.toBe(ownError)
     expect((await db.execute('select count(*) as n from left_early')).rows).toEqual([{ n: 120_000 }])
   })
 
@@ -122,9 +122,9 @@ describe.each([
     await db.transaction(async (tx) => {
       await tx.execute('insert into c values (1), (2), (3)')
       before = database.requestCount()
-      const seen = []
-      for await (const { a } of readRows(tx, 'select a from c order by a')) seen.push(a)
-      expect([seen, cost()]).toEqual([[1, 2, 3], 1])
+      const values = []
+      for await (const { a } of readRows(tx, 'select a from c order by a')) values.push(a)
+      expect([values, cost()]).toEqual([[1, 2, 3], 1])
       for await (const { a } of readRows(tx, 'select a from c')) if (a === 2) break
       await tx.execute('insert into c values (4)')
     })
@@ -152,12 +152,12 @@ describe.each([
   test('an abandoned iterator does not prevent the transaction from ending', async () => {
     await db.batch(['drop table if exists c', 'create table c (a)'])
     const ownError = new Error('own error')
-    const given = db.transaction(async (tx) => {
+    const transaction = db.transaction(async (tx) => {
       await tx.execute('insert into c values (1)')
       await readRows(tx, count(1_000_000)).next()
       throw ownError
     })
-    await expect(given).rejects.toBe(ownError)
+    await expect(transaction).rejects.toBe(ownError)
     const unfinished = db.transaction(async (tx) => {
       await tx.execute('insert into c values (2)')
       await readRows(tx, count(1_000_000)).next()
@@ -181,25 +181,25 @@ describe.each([
 
   test('does not read outside the transaction after the transaction was lost', async () => {
     await db.batch(['drop table if exists c', 'create table c (a unique)', 'insert into c values (1)'])
-    const given = db.transaction(async (tx) => {
+    const transaction = db.transaction(async (tx) => {
       await tx.execute('insert into c values (2)')
       await tx.execute('insert or rollback into c values (1)').catch(() => {})
       for await (const row of readRows(tx, 'select a from c')) expect.unreachable(JSON.stringify(row))
     })
-    await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+    await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
   })
 })
 
 describe('a cursor that is queued with other statements of a transaction', () => {
   const db = createClient(database.config)
   afterAll(() => db.close())
-  const table = async (): Promise<void> => {
+  const createTable = async (): Promise<void> => {
     await db.batch(['drop table if exists beside', 'create table beside (a unique)'])
   }
   const collect = async (rows: AsyncIterable<unknown>): Promise<unknown[]> => {
-    const all = []
-    for await (const row of rows) all.push(row)
-    return all
+    const collected = []
+    for await (const row of rows) collected.push(row)
+    return collected
   }
 
   test.each([
@@ -207,7 +207,7 @@ describe('a cursor that is queued with other statements of a transaction', () =>
     ['before a write', ['rows', 'write']],
     ['between others', ['rows', 'write', 'rows', 'rows', 'write']],
   ])('%s', async (_, calls) => {
-    await table()
+    await createTable()
     let written = 0
     const results = await db.transaction((tx) =>
       Promise.all(
@@ -225,7 +225,7 @@ describe('a cursor that is queued with other statements of a transaction', () =>
   })
 
   test('works while two other transactions write', async () => {
-    await table()
+    await createTable()
     const others = [10, 11].map((a) =>
       db.transaction(async (tx) => {
         await tx.execute('insert into beside values (?)', [a])
@@ -244,7 +244,7 @@ describe('a cursor that is queued with other statements of a transaction', () =>
   })
 
   test('a savepoint that is rolled back ends its cursors', async () => {
-    await table()
+    await createTable()
     await db.transaction(async (tx) => {
       let rows: Promise<unknown> | undefined
       const failed = tx.savepoint(async (inner) => {
@@ -261,16 +261,16 @@ describe('a cursor that is queued with other statements of a transaction', () =>
   })
 
   test('a cursor that is not awaited makes the transaction fail, whether or not it has begun', async () => {
-    await table()
-    for (const waits of [false, true]) {
-      const given = db.transaction(async (tx) => {
+    await createTable()
+    for (const awaitsRow of [false, true]) {
+      const transaction = db.transaction(async (tx) => {
         await tx.execute('insert into beside values (1)')
         const rows = readRows(tx, count(100_000))
         const first = rows.next()
         first.catch(() => {})
-        if (waits) await first
+        if (awaitsRow) await first
       })
-      await expect(given).rejects.toThrow(/missing await/)
+      await expect(transaction).rejects.toThrow(/missing await/)
     }
     expect((await db.execute('select a from beside')).rows).toEqual([])
   })
@@ -281,18 +281,18 @@ test.each([0, 1, 2, 3])(
   async (ms) => {
     await using db = createClient(database.config)
     await using other = createClient(database.config)
-    await db.batch(['drop table if exists given', 'create table given (a)'])
+    await db.batch(['drop table if exists aborted', 'create table aborted (a)'])
     for (let at = 0; at < 5; at++) {
       const controller = new AbortController()
-      const given = db.transaction(async (tx) => {
-        await tx.execute('insert into given values (1)')
+      const transaction = db.transaction(async (tx) => {
+        await tx.execute('insert into aborted values (1)')
         setTimeout(() => controller.abort(new Error('aborted')), ms)
         for await (const _ of readRows(tx, ENDLESS_READ, [], { signal: controller.signal }));
       })
-      await expect(given).rejects.toThrow('aborted')
-      await expectNoStall(() => other.execute('insert into given values (2)'))
+      await expect(transaction).rejects.toThrow('aborted')
+      await expectNoStall(() => other.execute('insert into aborted values (2)'))
     }
-    expect((await db.execute('select distinct a from given')).rows).toEqual([{ a: 2 }])
+    expect((await db.execute('select distinct a from aborted')).rows).toEqual([{ a: 2 }])
   },
 )
 

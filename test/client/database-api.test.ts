@@ -28,11 +28,11 @@ const embedded = await startLocalServer()
 afterAll(() => embedded.close())
 let count = 0
 const openOn = async (
-  on: LocalServer,
+  localServer: LocalServer,
   name: string,
   options?: Parameters<LocalServer['createDatabase']>[1],
 ): Promise<Client> => {
-  return open(await on.createDatabase(name, options))
+  return open(await localServer.createDatabase(name, options))
 }
 /** An empty database on the server under test, or on an embedded one. */
 const databases = {
@@ -89,14 +89,14 @@ async function contentsOf(db: Client): Promise<unknown> {
     })
   return {
     schema: schema.rows.map(({ type, name, sql }) => [type, name, sql]),
-    rows: rows.map((each) => each.rows),
+    rows: rows.map((result) => result.rows),
   }
 }
 const textOf = (source: Dump): Promise<string> => new Response(source.bytes()).text()
 const statementsOf = async (source: Dump): Promise<string[]> => {
-  const found: string[] = []
-  for await (const statement of source) found.push(statement)
-  return found
+  const statements: string[] = []
+  for await (const statement of source) statements.push(statement)
+  return statements
 }
 
 describe.each<[Place, Place]>([
@@ -113,11 +113,11 @@ describe.each<[Place, Place]>([
   test('a restored database equals the original, and its dump is the same', async () => {
     for (const preserveRowIds of [false, true]) {
       const target = await databases[to]()
-      const seen: number[] = []
+      const progressCounts: number[] = []
       const { statements } = await restore(target, dump(source, { preserveRowIds }), {
-        onProgress: (progress) => seen.push(progress.statements),
+        onProgress: (progress) => progressCounts.push(progress.statements),
       })
-      expect(seen).toEqual([statements])
+      expect(progressCounts).toEqual([statements])
       expect(await contentsOf(target)).toEqual(await contentsOf(source))
       const search = "select body from words where words match 'hello'"
       expect((await target.execute(search)).rows).toEqual([{ body: 'hello world' }])
@@ -144,12 +144,12 @@ describe.each<[Place, Place]>([
       'insert into large values (0, hex(zeroblob(800000)))',
     ])
     const target = await databases[to]()
-    const seen: number[] = []
+    const progressCounts: number[] = []
     const { statements } = await restore(target, dump(source), {
-      onProgress: (progress) => seen.push(progress.statements),
+      onProgress: (progress) => progressCounts.push(progress.statements),
     })
-    expect(seen.length).toBeGreaterThan(3)
-    expect(seen.at(-1)).toBe(statements)
+    expect(progressCounts.length).toBeGreaterThan(3)
+    expect(progressCounts.at(-1)).toBe(statements)
     expect(await contentsOf(target)).toEqual(await contentsOf(source))
     await source.execute('drop table large')
   })
@@ -164,7 +164,7 @@ describe('restore', () => {
     ...Array.from({ length: ROWS }, (_, n) => `INSERT INTO t VALUES(${n},'${'x'.repeat(220)}');\n`),
     'COMMIT;\n',
   ]
-  const fresh = async (): Promise<void> => {
+  const createEmptyDatabase = async (): Promise<void> => {
     database = await server.createDatabase()
     db = open(database.config)
   }
@@ -176,12 +176,12 @@ describe('restore', () => {
         { rowMode: 'array' },
       )
     ).rows.flat()
-  const total = async (): Promise<unknown> =>
+  const countAndSum = async (): Promise<unknown> =>
     (await db.execute('select count(*), sum(n) from t', [], { rowMode: 'array' })).rows[0]
-  const ALL = [ROWS, (ROWS * (ROWS - 1)) / 2]
+  const EXPECTED = [ROWS, (ROWS * (ROWS - 1)) / 2]
 
   /** A client that loses responses: the n-th batch is applied, or not even sent. */
-  const losing = (
+  const clientThatLoses = (
     lost: ReadonlyMap<number, 'response' | 'request'>,
     intMode: ClientConfig['intMode'] = 'auto',
   ): Client => {
@@ -191,10 +191,10 @@ describe('restore', () => {
       maxRetries: 0,
       intMode,
       fetch: async (url, init) => {
-        const how = init.body?.includes('"batch"') ? lost.get((batches += 1)) : undefined
-        if (how === 'request') throw new TypeError('lost on the way')
+        const loss = init.body?.includes('"batch"') ? lost.get((batches += 1)) : undefined
+        if (loss === 'request') throw new TypeError('lost on the way')
         const response = await fetch(url, init)
-        if (how === undefined) return response
+        if (loss === undefined) return response
         await response.text()
         throw new TypeError('lost on the way back')
       },
@@ -204,36 +204,36 @@ describe('restore', () => {
   test.each(['auto', 'number', 'bigint', 'string'] as const)(
     'the number of applied statements is read with each intMode: %s',
     async (intMode) => {
-      await fresh()
-      const { statements } = await restore(losing(new Map([[2, 'response']]), intMode), LARGE)
+      await createEmptyDatabase()
+      const { statements } = await restore(clientThatLoses(new Map([[2, 'response']]), intMode), LARGE)
       expect(statements).toBe(LARGE.length + 2)
-      expect(await total()).toEqual(ALL)
-      await fresh()
-      const stopping = losing(new Map([2, 3, 4, 5, 6].map((at) => [at, 'request'])), intMode)
-      await expect(restore(stopping, LARGE)).rejects.toMatchObject({ code: 'RESTORE_STOPPED' })
+      expect(await countAndSum()).toEqual(EXPECTED)
+      await createEmptyDatabase()
+      const losingClient = clientThatLoses(new Map([2, 3, 4, 5, 6].map((at) => [at, 'request'])), intMode)
+      await expect(restore(losingClient, LARGE)).rejects.toMatchObject({ code: 'RESTORE_STOPPED' })
       await restore(open({ ...database.config, intMode }), LARGE, { resume: true })
-      expect(await total()).toEqual(ALL)
+      expect(await countAndSum()).toEqual(EXPECTED)
     },
   )
 
   test('a restore in progress when the client is closed finishes', async () => {
-    await fresh()
-    const closing = open(database.config)
+    await createEmptyDatabase()
+    const client = open(database.config)
     let closed: Promise<void> | undefined
-    const { statements } = await restore(closing, LARGE, {
+    const { statements } = await restore(client, LARGE, {
       onProgress: () => {
-        closed ??= closing.close({ drainMs: 60_000 })
+        closed ??= client.close({ drainMs: 60_000 })
       },
     })
     expect(statements).toBe(LARGE.length + 2)
     await closed
-    expect(await total()).toEqual(ALL)
-    await expect(restore(closing, LARGE)).rejects.toThrow('the client is closed')
+    expect(await countAndSum()).toEqual(EXPECTED)
+    await expect(restore(client, LARGE)).rejects.toThrow('the client is closed')
   })
 
   test('each batch is applied once, whichever request or response is lost', async () => {
-    await fresh()
-    const unreliable = losing(
+    await createEmptyDatabase()
+    const unreliable = clientThatLoses(
       new Map([
         [1, 'response'],
         [2, 'request'],
@@ -244,12 +244,12 @@ describe('restore', () => {
     )
     const { statements } = await restore(unreliable, LARGE)
     expect(statements).toBe(LARGE.length + 2)
-    expect(await total()).toEqual(ALL)
+    expect(await countAndSum()).toEqual(EXPECTED)
     expect(await tables()).toEqual(['t'])
   })
 
   test('a script of 12,000 short statements is one request, and atomic', async () => {
-    await fresh()
+    await createEmptyDatabase()
     const short = LARGE.map((statement) => statement.replace(/x+/, ''))
     expect(short.join('').length).toBeGreaterThan(300_000)
     await expect(restore(db, short.with(ROWS, 'INSERT INTO missing VALUES(1);\n'))).rejects.toMatchObject({
@@ -260,11 +260,11 @@ describe('restore', () => {
     await restore(db, short)
     // the existing objects are read first
     expect(database.requestCount() - before).toBeLessThanOrEqual(2)
-    expect(await total()).toEqual(ALL)
+    expect(await countAndSum()).toEqual(EXPECTED)
   })
 
   test('an interrupted restore reports its progress, and resumes from there', async () => {
-    await fresh()
+    await createEmptyDatabase()
     const bad = LARGE.with(9_000, "INSERT INTO missing VALUES('x');\n")
     const stopped = restore(db, bad)
     await expect(stopped).rejects.toMatchObject({
@@ -282,33 +282,36 @@ describe('restore', () => {
     expect(applied).toBeLessThan(9_002)
     expect(await tables()).toEqual(['baton_restore_progress', 't'])
     await expect(restore(db, LARGE)).rejects.toThrow(`a restore stopped here after ${applied} statements`)
-    const seen: number[] = []
-    await restore(db, LARGE, { resume: true, onProgress: ({ statements }) => seen.push(statements) })
-    expect(seen[0]).toBeGreaterThan(applied)
-    expect(await total()).toEqual(ALL)
+    const progressCounts: number[] = []
+    await restore(db, LARGE, {
+      resume: true,
+      onProgress: ({ statements }) => progressCounts.push(statements),
+    })
+    expect(progressCounts[0]).toBeGreaterThan(applied)
+    expect(await countAndSum()).toEqual(EXPECTED)
     expect(await tables()).toEqual(['t'])
   })
 
   test('another process can resume an aborted restore', async () => {
-    await fresh()
+    await createEmptyDatabase()
     const stop = new AbortController()
     const stopped = restore(db, LARGE, { signal: stop.signal, onProgress: () => stop.abort('enough') })
     await expect(stopped).rejects.toBe('enough')
-    const other = open(database.config)
-    await restore(other, LARGE, { resume: true })
-    expect(await total()).toEqual(ALL)
+    const secondClient = open(database.config)
+    await restore(secondClient, LARGE, { resume: true })
+    expect(await countAndSum()).toEqual(EXPECTED)
   })
 
   test('resumes after the server was repeatedly stopped', async ({ skip }) => {
     const restartable = await openRestartableServer(inject('target'), 100_000_000)
     if (restartable === null) skip('a server that is not ours to stop')
-    await using own = restartable as RestartableServer
-    const db = open({ ...own.config, maxRetries: 0 })
+    await using testServer = restartable as RestartableServer
+    const db = open({ ...testServer.config, maxRetries: 0 })
     const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
     // long enough for several batches, and at a different position each time
     for (let attempt = 0; ; attempt++) {
       const run = restore(db, LARGE, { resume: attempt > 0, timeoutMs: 5_000 })
-      const stop = attempt < 4 ? pause(60 + attempt * 90).then(() => own.restart()) : null
+      const stop = attempt < 4 ? pause(60 + attempt * 90).then(() => testServer.restart()) : null
       const result = await run.catch((error: unknown) => error)
       await stop
       if (!(result instanceof Error)) break
@@ -316,7 +319,7 @@ describe('restore', () => {
       expect(attempt).toBeLessThan(8)
     }
     const { rows } = await db.execute('select count(*), sum(n) from t', [], { rowMode: 'array' })
-    expect(rows).toEqual([ALL])
+    expect(rows).toEqual([EXPECTED])
     const { rows: names } = await db.execute(
       "select name from sqlite_schema where type = 'table' and name not like 'libsql%'",
     )
@@ -324,15 +327,15 @@ describe('restore', () => {
   })
 
   test('a truncated source is an error, and can be resumed', async () => {
-    await fresh()
+    await createEmptyDatabase()
     await expect(restore(db, LARGE.slice(0, -1))).rejects.toMatchObject({ cause: { name: 'ProtocolError' } })
     await expect(restore(db, LARGE.join('').slice(0, -1_000), { resume: true })).rejects.toThrow(/ends/)
     await restore(db, LARGE, { resume: true })
-    expect(await total()).toEqual(ALL)
+    expect(await countAndSum()).toEqual(EXPECTED)
   })
 
   test('a small restore is atomic', async () => {
-    await fresh()
+    await createEmptyDatabase()
     const script =
       'begin; create table t (n unique); insert into t values (1); insert into t values (1); commit;'
     await expect(restore(db, script)).rejects.toMatchObject({ applied: 0, cause: { statementIndex: 3 } })
@@ -344,7 +347,7 @@ describe('restore', () => {
   })
 
   test('rejects a database with tables', async () => {
-    await fresh()
+    await createEmptyDatabase()
     await db.execute('create table mine (a)')
     await expect(restore(db, LARGE)).rejects.toThrow('the database already has tables')
     await expect(restore(db, LARGE, { resume: true })).rejects.toThrow('the database already has tables')
@@ -388,7 +391,7 @@ describe('dump', () => {
     await reader.read()
     await reader.cancel()
     await db.execute('insert into z values (2)')
-    expect((await statementsOf(dump(db))).filter((each) => /INTO z /.test(each))).toHaveLength(2)
+    expect((await statementsOf(dump(db))).filter((statement) => /INTO z /.test(statement))).toHaveLength(2)
   })
 
   test('a server failure is an error, never a partial dump', async () => {
@@ -428,18 +431,18 @@ test('describes a statement', async () => {
 
 describe('listen', () => {
   /** Listens until the table has changed this many times, or until a timeout. */
-  async function total(
+  async function collectInserts(
     db: Client,
-    wanted: number,
-    begun: () => void,
+    expectedInserts: number,
+    onReady: () => void,
   ): Promise<{ events: ChangeEvent[]; inserted: number }> {
     const events: ChangeEvent[] = []
     let inserted = 0
     for await (const event of listen(db, { table: 't' })) {
       events.push(event)
-      if (event.type === 'ready') begun()
+      if (event.type === 'ready') onReady()
       if (event.type === 'changes') inserted += event.insert
-      if (inserted >= wanted) break
+      if (inserted >= expectedInserts) break
     }
     return { events, inserted }
   }
@@ -449,7 +452,7 @@ describe('listen', () => {
     const db = open(config)
     await db.execute('create table t (a)')
     const { promise, resolve } = Promise.withResolvers<void>()
-    const rowCount = total(db, 301, resolve)
+    const rowCount = collectInserts(db, 301, resolve)
     await promise
     // libsql-server clears its counts only after it releases the write lock, so a rollback can clear another writer's
     const writers = inject('target') === 'embedded' ? 4 : 1
@@ -500,8 +503,8 @@ describe('listen', () => {
   test('continues after a restart of the server, and reports that changes may be lost', async ({ skip }) => {
     const restartable = await openRestartableServer(inject('target'), 10_000_000)
     if (restartable === null) skip('a server that is not ours to stop')
-    await using own = restartable as RestartableServer
-    const db = open(own.config)
+    await using testServer = restartable as RestartableServer
+    const db = open(testServer.config)
     await db.execute('create table t (a)')
     const listener = listen(db, { table: 't' })
     expect((await listener.next()).value).toEqual({ type: 'ready' })
@@ -509,7 +512,7 @@ describe('listen', () => {
     await db.execute('insert into t values (1)')
     expect((await first).value).toMatchObject({ type: 'changes', insert: 1 })
     const lost = listener.next()
-    await own.restart()
+    await testServer.restart()
     expect((await lost).value).toEqual({ type: 'lost', reason: 'reconnected' })
     const next = listener.next()
     await db.execute('insert into t values (2)')
@@ -530,12 +533,12 @@ test('jobs report a schema change that is being applied to the children, and one
     ['one', 'two'].map((name) => openOn(schemas, name, { schema: 'parent' })),
   )
   await parent.execute('alter table t add column c')
-  const { jobs: found } = await jobs.list(parent)
-  expect(found[0]).toMatchObject({ status: 'RunSuccess' })
-  const id = found[0]?.id as number
-  const seen: JobStatus[] = []
-  const job = await jobs.wait(parent, id, { onProgress: ({ status }) => seen.push(status) })
-  expect(seen).toEqual(['RunSuccess'])
+  const { jobs: jobList } = await jobs.list(parent)
+  expect(jobList[0]).toMatchObject({ status: 'RunSuccess' })
+  const id = jobList[0]?.id as number
+  const statuses: JobStatus[] = []
+  const job = await jobs.wait(parent, id, { onProgress: ({ status }) => statuses.push(status) })
+  expect(statuses).toEqual(['RunSuccess'])
   expect(job).toMatchObject({ id, error: null })
   expect(job.progress.map(({ status, error }) => [status, error])).toEqual([
     ['Success', null],
@@ -546,13 +549,13 @@ test('jobs report a schema change that is being applied to the children, and one
   // a change that the parent accepts and a child rejects
   await children[0]?.batch(['insert into t (b) values (1)', 'insert into t (b) values (1)'])
   await expect(parent.execute('create unique index u on t (b)')).rejects.toThrow()
-  const failed = (await jobs.list(parent)).jobs[0]?.id as number
-  expect(failed).toBeGreaterThan(id)
-  await expect(jobs.wait(parent, failed)).rejects.toMatchObject({
+  const failedId = (await jobs.list(parent)).jobs[0]?.id as number
+  expect(failedId).toBeGreaterThan(id)
+  await expect(jobs.wait(parent, failedId)).rejects.toMatchObject({
     name: 'SqlError',
     code: 'SCHEMA_MIGRATION_ERROR',
   })
-  const { status, error, progress } = await jobs.get(parent, failed)
+  const { status, error, progress } = await jobs.get(parent, failedId)
   expect([status, new Set(progress.map((task) => task.status))]).toEqual(['RunFailure', new Set(['Failure'])])
   expect(error).toContain('UNIQUE constraint failed')
   await expect(jobs.get(parent, 999)).rejects.toMatchObject({ status: 404 })

@@ -16,7 +16,7 @@ const interludes = Number(process.env['FAULT_INTERLUDES'] ?? 1)
 const timeout = Number(process.env['FAULT_TIMEOUT_MS'] ?? 60_000)
 const isOurs = ['embedded', 'sqld'].includes(inject('target'))
 
-const THROUGH: readonly (readonly [string, (client: Client) => Tearable])[] = [
+const CLIENTS: readonly (readonly [string, (client: Client) => Tearable])[] = [
   ['core', (client) => client],
   ['Kysely', kyselyTransactions],
   ['Drizzle', drizzleTransactions],
@@ -35,18 +35,25 @@ const PROTOCOLS = [
   { protocol: '/v3', hidesV3: false },
   { protocol: '/v2', hidesV3: true },
 ]
-const ways = PROTOCOLS.flatMap(({ protocol, hidesV3 }) =>
-  (isLong || !hidesV3 ? THROUGH : THROUGH.slice(0, 1)).map(([name, of]) => ({ protocol, hidesV3, name, of })),
+const variants = PROTOCOLS.flatMap(({ protocol, hidesV3 }) =>
+  (isLong || !hidesV3 ? CLIENTS : CLIENTS.slice(0, 1)).map(([name, wrap]) => ({
+    protocol,
+    hidesV3,
+    name,
+    wrap,
+  })),
 )
-const cases = Object.entries(CAUSES).flatMap(([cause, act]) => ways.map((way) => ({ ...way, cause, act })))
+const cases = Object.entries(CAUSES).flatMap(([cause, act]) =>
+  variants.map((variant) => ({ ...variant, cause, act })),
+)
 
 describe.runIf(isOurs)('no transaction is torn', () => {
-  test.concurrent.each(ways)(
+  test.concurrent.each(variants)(
     `not even on a full disk: $protocol through $name (seed ${seed})`,
     { timeout },
-    async ({ name, of, hidesV3 }) => {
-      await using server = await start(hidesV3)
-      const account = await tearTransactions(of(server.db), server.direct, transactions, seeded(seed), {
+    async ({ name, wrap, hidesV3 }) => {
+      await using server = await startServer(hidesV3)
+      const account = await tearTransactions(wrap(server.db), server.direct, transactions, seeded(seed), {
         isLimited: true,
       })
       console.log(
@@ -61,9 +68,9 @@ describe.runIf(isOurs)('no transaction is torn', () => {
   test.concurrent.each(cases)(
     `when $cause: $protocol through $name (seed ${seed})`,
     { timeout },
-    async ({ of, hidesV3, act }) => {
-      await using server = await start(hidesV3)
-      const account = await tearTransactions(of(server.db), server.direct, interludes, seeded(seed), {
+    async ({ wrap, hidesV3, act }) => {
+      await using server = await startServer(hidesV3)
+      const account = await tearTransactions(wrap(server.db), server.direct, interludes, seeded(seed), {
         interlude: () => act(server.server, server.direct),
       })
       expect(account.leaks).toEqual([])
@@ -73,7 +80,7 @@ describe.runIf(isOurs)('no transaction is torn', () => {
 })
 
 /** A separate server, and a client that never ends a transaction on its own. */
-async function start(hidesV3: boolean) {
+async function startServer(hidesV3: boolean) {
   const server = (await openRestartableServer(inject('target'), SIZE_LIMIT_BYTES)) as RestartableServer
   const proxy = await FaultProxy.start(server.config.url)
   proxy.hidesV3 = hidesV3

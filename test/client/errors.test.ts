@@ -118,16 +118,16 @@ describe('the stack shows the caller', () => {
 
   test('of each call, even if several get the same error', async () => {
     await onStream(async (stream) => {
-      const first = await failureOf(async () => {
+      const firstError = await failureOf(async () => {
         await stream.close()
         await stream.execute('select 1')
       })
-      expect(first).toBeInstanceOf(StreamError)
+      expect(firstError).toBeInstanceOf(StreamError)
       async function secondCaller(): Promise<void> {
         await stream.execute('select 2')
       }
-      const second: unknown = await secondCaller().catch((error: unknown) => error)
-      expect((second as Error).stack).toContain('secondCaller')
+      const secondError: unknown = await secondCaller().catch((error: unknown) => error)
+      expect((secondError as Error).stack).toContain('secondCaller')
     })
   })
 
@@ -209,9 +209,9 @@ describe('a printed error shows the statement, but nothing that may be secret', 
 
 describe('invalid configuration that only a request can reveal', () => {
   test('the error for libsql:// on a server without TLS names the URL to use instead', async () => {
-    const plain = createServer((_, response) => response.end()).listen(0, '127.0.0.1')
-    await new Promise((resolve) => plain.once('listening', resolve))
-    const { port } = plain.address() as AddressInfo
+    const httpServer = createServer((_, response) => response.end()).listen(0, '127.0.0.1')
+    await new Promise((resolve) => httpServer.once('listening', resolve))
+    const { port } = httpServer.address() as AddressInfo
     await using client = createClient({ url: `libsql://127.0.0.1:${port}`, maxRetries: 0 })
     for (const work of [
       () => client.execute('select 1'),
@@ -221,7 +221,7 @@ describe('invalid configuration that only a request can reveal', () => {
         code: 'NETWORK',
         message: expect.stringMatching(/does not use TLS: use http:.*tls=0/) as string,
       })
-    plain.close()
+    httpServer.close()
     // a port without a server is not a TLS problem
     await expect(unreachable.execute('select 1')).rejects.toThrow(/^(?!.*TLS)/)
   })
@@ -230,12 +230,12 @@ describe('invalid configuration that only a request can reveal', () => {
     ['undefined', () => undefined as never],
     ['a promise of undefined', async () => undefined as never],
     ['number', () => 5 as never],
-  ])('a token function that returns %s', async (what, authToken) => {
+  ])('a token function that returns %s', async (returned, authToken) => {
     await using client = createClient({ ...database.config, authToken })
     const error = await failureOf(() => client.execute('select 1'))
     expect(error).toBeInstanceOf(TypeError)
     expect(error.message).toBe(
-      `authToken() must return a string, not ${what.includes('undefined') ? 'undefined' : 'a value of type number'}`,
+      `authToken() must return a string, not ${returned.includes('undefined') ? 'undefined' : 'a value of type number'}`,
     )
     expect(error.stack).toMatch(/at (async )?caller/)
   })

@@ -49,11 +49,11 @@ test('the server is probed once for what it supports', async () => {
 })
 
 test('a transaction whose callback throws is rolled back', async () => {
-  const given = db.transaction(async (tx) => {
+  const transaction = db.transaction(async (tx) => {
     await tx.execute(insert(1))
     throw new Error('own error')
   })
-  await expect(given).rejects.toThrow('own error')
+  await expect(transaction).rejects.toThrow('own error')
   expect(await rows()).toEqual([])
 })
 
@@ -109,21 +109,21 @@ test.each<[string, (tx: Parameters<Parameters<Client['transaction']>[0]>[0]) => 
   ],
   ['in a batch', (tx) => tx.batch(['insert or rollback into t values (1)', insert(5)])],
 ])('nothing runs outside of a transaction that a statement ended: %s', async (_, end) => {
-  const given = db.transaction(async (tx) => {
+  const transaction = db.transaction(async (tx) => {
     await tx.execute(insert(1))
     await end(tx).catch(() => {})
     await tx.execute(insert(6))
   })
-  await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST', outcome: 'not_applied' })
+  await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_LOST', outcome: 'not_applied' })
   expect(await rows()).toEqual([])
 })
 
 test('a lost transaction is not committed', async () => {
-  const given = db.transaction(async (tx) => {
+  const transaction = db.transaction(async (tx) => {
     await tx.execute(insert(1))
     await tx.execute('insert or rollback into t values (1)').catch(() => {})
   })
-  await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
   expect(await rows()).toEqual([])
 })
 
@@ -146,18 +146,18 @@ test('scripts run with and without a transaction', async () => {
 
 test('readRows reads the whole result', async () => {
   await direct.batch([insert(1), insert(2), insert(3)])
-  const seen: unknown[] = []
-  for await (const { a } of readRows<{ a: number }>(db, 'select a from t')) seen.push(a)
+  const values: unknown[] = []
+  for await (const { a } of readRows<{ a: number }>(db, 'select a from t')) values.push(a)
   for await (const { a } of readRows<{ a: number }>(db, 'select a from t')) {
-    seen.push(a)
+    values.push(a)
     break
   }
   await db.transaction(async (tx) => {
     await tx.execute(insert(4))
-    for await (const { a } of readRows<{ a: number }>(tx, 'select a from t where a > 2')) seen.push(a)
+    for await (const { a } of readRows<{ a: number }>(tx, 'select a from t where a > 2')) values.push(a)
     await tx.execute(insert(5))
   })
-  expect(seen).toEqual([1, 2, 3, 1, 3, 4])
+  expect(values).toEqual([1, 2, 3, 1, 3, 4])
   expect(await rows()).toEqual([1, 2, 3, 4, 5])
 })
 

@@ -62,7 +62,7 @@ const REALS = ['0.1', '-2.5', '1e-300', '9e999', '-9e999', '1.5e300']
 const BLOBS = ["x''", "x'00'", "x'27ff'", 'zeroblob(300)', "x'3b2d2d'"]
 const TYPES = ['', ' integer', ' text', ' real', ' blob', ' numeric', ' any_type']
 
-const quoted = (name: string): string => `"${name}"`
+const quote = (name: string): string => `"${name}"`
 
 /** Statements of a database. No view ends in a `--` comment, because servers would write the semicolon into the comment. */
 function generate(random: () => number): string[] {
@@ -72,23 +72,23 @@ function generate(random: () => number): string[] {
   const statements: string[] = []
   const count = 1 + Math.floor(random() * 4)
   for (let at = 0; at < count; at++) {
-    const table = quoted(names[at] as string)
+    const table = quote(names[at] as string)
     const columns = NAMES.toSorted(() => random() - 0.5).slice(0, 1 + Math.floor(random() * 4))
     const [first = ''] = columns
     const key = pick(['none', 'none', 'rowid', 'auto', 'without'])
-    const defined = columns.map((name, n) => {
-      if (n === 0 && key === 'rowid') return `${quoted(name)} integer primary key`
-      if (n === 0 && key === 'auto') return `${quoted(name)} integer primary key autoincrement`
+    const definitions = columns.map((name, n) => {
+      if (n === 0 && key === 'rowid') return `${quote(name)} integer primary key`
+      if (n === 0 && key === 'auto') return `${quote(name)} integer primary key autoincrement`
       const rule = pick([
         '',
         '',
         ` default ${pick(["';'", "'--'", '-1', "x'00'", '(1 + 1)'])}`,
-        ` check (${quoted(name)} is not ';x')`,
+        ` check (${quote(name)} is not ';x')`,
       ])
-      return `${quoted(name)}${n === 0 && key === 'without' ? ' text' : pick(TYPES)}${rule}`
+      return `${quote(name)}${n === 0 && key === 'without' ? ' text' : pick(TYPES)}${rule}`
     })
-    const end = key === 'without' ? `, primary key (${quoted(first)})) without rowid` : ')'
-    statements.push(`create table ${table} (${defined.join(', ')}${end}`)
+    const end = key === 'without' ? `, primary key (${quote(first)})) without rowid` : ')'
+    statements.push(`create table ${table} (${definitions.join(', ')}${end}`)
     const rows = Math.floor(random() * 12)
     for (let row = 0; row < rows; row++) {
       const values = columns.map((_, n) => {
@@ -97,17 +97,17 @@ function generate(random: () => number): string[] {
       })
       statements.push(`insert into ${table} values (${values.join(', ')})`)
     }
-    if (random() < 0.4) statements.push(`delete from ${table} where ${quoted(first)} > 0`)
+    if (random() < 0.4) statements.push(`delete from ${table} where ${quote(first)} > 0`)
     if (random() < 0.4)
       statements.push(
-        `create index ${quoted(`index ${at};`)} on ${table} (${quoted(first)} desc) where ${quoted(first)} is not ';'`,
+        `create index ${quote(`index ${at};`)} on ${table} (${quote(first)} desc) where ${quote(first)} is not ';'`,
       )
     if (random() < 0.3)
       statements.push(
-        `create trigger ${quoted(`on ${at}`)} after update on ${table} begin select ';'; select case when 1 then 'end;' end; /* ; */ end`,
+        `create trigger ${quote(`on ${at}`)} after update on ${table} begin select ';'; select case when 1 then 'end;' end; /* ; */ end`,
       )
     if (random() < 0.3)
-      statements.push(`create view ${quoted(`view ${at}`)} as select *, ';' as "x;" from ${table} /* ; */`)
+      statements.push(`create view ${quote(`view ${at}`)} as select *, ';' as "x;" from ${table} /* ; */`)
   }
   return statements
 }
@@ -119,9 +119,9 @@ async function contentsOf(db: Client): Promise<unknown> {
   const contents: unknown[] = rows.map(({ name, type, sql }) => [name, type, sql])
   for (const { name, type } of rows) {
     if (type !== 'table') continue
-    const { columns } = await db.execute(`select * from ${quoted(name)} limit 0`)
-    const cells = columns.map((column) => `typeof(${quoted(column)}), hex(${quoted(column)})`)
-    const result = await db.execute(`select ${cells.join()} from ${quoted(name)} order by 1, 2`, [], {
+    const { columns } = await db.execute(`select * from ${quote(name)} limit 0`)
+    const cells = columns.map((column) => `typeof(${quote(column)}), hex(${quote(column)})`)
+    const result = await db.execute(`select ${cells.join()} from ${quote(name)} order by 1, 2`, [], {
       rowMode: 'array',
     })
     contents.push([name, result.rows.map((row) => JSON.stringify(row)).toSorted()])
@@ -136,7 +136,7 @@ test(`${ROUNDS} databases are restored unchanged (seed ${SEED})`, async () => {
     const statements = generate(random)
     await source.batch(statements)
     const target = createClient(await embedded.createDatabase(`round-${round}`))
-    const again = createClient(await embedded.createDatabase(`again-${round}`))
+    const secondTarget = createClient(await embedded.createDatabase(`again-${round}`))
     try {
       await restore(target, dump(source, { preserveRowIds: random() < 0.5 }))
       expect([round, statements, await contentsOf(target)]).toEqual([
@@ -144,10 +144,10 @@ test(`${ROUNDS} databases are restored unchanged (seed ${SEED})`, async () => {
         statements,
         await contentsOf(source),
       ])
-      await restore(again, dump(target))
-      expect(await contentsOf(again)).toEqual(await contentsOf(target))
+      await restore(secondTarget, dump(target))
+      expect(await contentsOf(secondTarget)).toEqual(await contentsOf(target))
     } finally {
-      await Promise.all([target.close(), again.close()])
+      await Promise.all([target.close(), secondTarget.close()])
     }
   }
 })

@@ -19,15 +19,15 @@ test.each([
 ])(
   `appends to lists: a history without cycles, through %s (seed ${seed})`,
   { timeout },
-  async (through, of) => {
+  async (library, listOf) => {
     const random = seeded(seed)
     proxy.next = (body) => randomFault(random, body, true)
     await using first = createClient({ ...database.config, url: proxy.url })
     await using second = createClient({ ...database.config, url: proxy.url })
-    const clients = [first, second].map((client) => ({ client, list: of(client) }))
+    const clients = [first, second].map((client) => ({ client, list: listOf(client) }))
     const report = await runListAppend(clients, direct, appends, seeded(seed))
     console.log(
-      `lists through ${through}: ${JSON.stringify({ ...report, violations: report.violations.length, seed })}`,
+      `lists through ${library}: ${JSON.stringify({ ...report, violations: report.violations.length, seed })}`,
     )
     expect(report.violations).toEqual([])
     expect(report.cycles).toBe(0)

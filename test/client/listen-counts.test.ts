@@ -7,8 +7,8 @@ import { openTestServer, type TestDatabase } from '../support/test-server.ts'
 
 const server = await openTestServer()
 
-/** Number of rows inserted last, which tells the listener that everything before was reported. */
-const LAST = 50
+/** Number of rows in the last insert. When a listener receives it, all earlier changes have been reported. */
+const LAST_COUNT = 50
 
 /** Runs the statements on one stream. @returns the number of inserted rows reported for each table */
 async function insertedBy(
@@ -20,29 +20,29 @@ async function insertedBy(
   const listeners = ['t', 'u'].map((table) => ({ table, events: listen(db, { table }) }))
   for (const { events } of listeners) expect((await events.next()).value).toEqual({ type: 'ready' })
   const counts = listeners.map(async ({ table, events }) => {
-    const inserted: number[] = []
+    const insertCounts: number[] = []
     for await (const event of events) {
       if (event.type !== 'changes') throw new Error(event.type)
-      if (event.insert === LAST) break
+      if (event.insert === LAST_COUNT) break
       expect(event).toEqual({ type: 'changes', insert: event.insert, update: 0, delete: 0, unknown: 0 })
-      inserted.push(event.insert)
+      insertCounts.push(event.insert)
     }
-    return [table, inserted] as const
+    return [table, insertCounts] as const
   })
   await pipeline(url, [...statements.map((sql) => execute(sql)), close], {
     ...(config.authToken !== undefined && { token: config.authToken }),
   })
-  const last = `(${Array.from({ length: LAST }, (_, row) => row + 100).join('), (')})`
+  const lastValues = `(${Array.from({ length: LAST_COUNT }, (_, row) => row + 100).join('), (')})`
   await db.batch([
     'drop trigger if exists tr',
-    `insert into t values ${last}`,
-    `insert into u values ${last}`,
+    `insert into t values ${lastValues}`,
+    `insert into u values ${lastValues}`,
   ])
-  const entries = (await Promise.all(counts)).filter(([, inserted]) => inserted.length > 0)
+  const entries = (await Promise.all(counts)).filter(([, insertCounts]) => insertCounts.length > 0)
   return Object.fromEntries(
-    entries.map(([table, inserted]) => {
-      expect(inserted).toHaveLength(1)
-      return [table, inserted[0] as number]
+    entries.map(([table, insertCounts]) => {
+      expect(insertCounts).toHaveLength(1)
+      return [table, insertCounts[0] as number]
     }),
   )
 }

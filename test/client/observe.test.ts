@@ -158,11 +158,11 @@ test('reports a transaction that is about to expire', async () => {
     transactionTimeoutMs: 200,
     observe: (event) => events.push(event),
   })
-  const late = impatientClient.transaction(async (tx) => {
+  const transaction = impatientClient.transaction(async (tx) => {
     await tx.execute('insert into t values (1)')
     await expect.poll(types).toContain('transaction:lost')
   })
-  await expect(late).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
+  await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
   expect(types().filter((type) => /expiring|lost/.test(type))).toEqual([
     'transaction:expiring',
     'transaction:lost',
@@ -187,10 +187,10 @@ test('the diagnostics channel of node receives the same events', async () => {
   const listen = (event: unknown): unknown => received.push(event)
   const baton = channel('baton')
   baton.subscribe(listen)
-  await using quiet = createClient(database.config)
-  await quiet.execute('select 1')
+  await using client = createClient(database.config)
+  await client.execute('select 1')
   baton.unsubscribe(listen)
-  await quiet.execute('select 2')
+  await client.execute('select 2')
   expect(received).toMatchObject([
     { type: 'query:start', sql: ['select 1'] },
     { type: 'request' },
@@ -200,32 +200,32 @@ test('the diagnostics channel of node receives the same events', async () => {
 
 test('an observer that throws does not affect the call', async () => {
   const uncaught: unknown[] = []
-  const keep = (error: unknown): unknown => uncaught.push(error)
-  const others = process.listeners('uncaughtException')
+  const record = (error: unknown): unknown => uncaught.push(error)
+  const existingListeners = process.listeners('uncaughtException')
   process.removeAllListeners('uncaughtException')
-  process.on('uncaughtException', keep)
-  await using clumsy = createClient({
+  process.on('uncaughtException', record)
+  await using client = createClient({
     ...database.config,
     observe: () => {
       throw new Error('clumsy')
     },
   })
-  expect((await clumsy.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
+  expect((await client.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
   await pause(10)
-  process.off('uncaughtException', keep)
-  for (const listener of others) process.on('uncaughtException', listener)
+  process.off('uncaughtException', record)
+  for (const listener of existingListeners) process.on('uncaughtException', listener)
   expect(uncaught).toMatchObject([{ message: 'clumsy' }, { message: 'clumsy' }, { message: 'clumsy' }])
 })
 
 test('no event contains an argument or a token', async () => {
-  await using other = createClient({
+  await using client = createClient({
     ...database.config,
     authToken: database.authToken ?? 'a-token',
     observe: (event) => events.push(event),
   })
-  await other.execute('select ?', [SECRET])
-  await other.batch([{ sql: 'insert into t values (?)', args: [SECRET] }])
-  await other.transaction((tx) => tx.execute('insert into t values (?)', [SECRET])).catch(() => {})
+  await client.execute('select ?', [SECRET])
+  await client.batch([{ sql: 'insert into t values (?)', args: [SECRET] }])
+  await client.transaction((tx) => tx.execute('insert into t values (?)', [SECRET])).catch(() => {})
   expect(events.length).toBeGreaterThan(8)
   const text = JSON.stringify(events, (_, value: unknown) =>
     value instanceof Error ? `${value.message} ${value.stack}` : value,

@@ -61,11 +61,11 @@ describe('the outcome of a call with several statements is that of the whole cal
   })
 
   test('a batch in a transaction: unknown, until the transaction is rolled back', async () => {
-    let failed: unknown
+    let batchError: unknown
     await db.transaction(async (tx) => {
-      failed = await tx.batch([INSERT, MISSING]).catch((error: unknown) => error)
+      batchError = await tx.batch([INSERT, MISSING]).catch((error: unknown) => error)
     })
-    expect(failed).toMatchObject({ outcome: 'unknown' })
+    expect(batchError).toMatchObject({ outcome: 'unknown' })
     expect(await rows()).toEqual([1])
     const rolledBack = db.transaction((tx) => tx.batch(['insert into t values (2)', MISSING]))
     await expect(rolledBack).rejects.toMatchObject({ outcome: 'not_applied' })

@@ -28,7 +28,7 @@ interface Row {
   readonly response: { readonly body: Schema | null }
 }
 const file = new URL('../fixtures/platform-routes.json', import.meta.url)
-const documented = (JSON.parse(readFileSync(file, 'utf8')) as Row[]).filter(
+const documentedRows = (JSON.parse(readFileSync(file, 'utf8')) as Row[]).filter(
   ({ api, status }) => api === 'platform' && status === 'documented',
 )
 
@@ -60,21 +60,21 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
   const responses: { method: string; path: string; status: number; text: string }[] = []
   let server: LocalServer
   let platform: PlatformClient
-  const recording: PlatformFetch = async (url, init) => {
+  const recordingFetch: PlatformFetch = async (url, init) => {
     const reply = await fetch(url, init)
     const text = await reply.text()
     const { pathname } = new URL(url)
     responses.push({ method: init.method, path: pathname, status: reply.status, text })
     return { status: reply.status, headers: reply.headers, text: async () => text }
   }
-  const clientOf = (token: string): PlatformClient => {
+  const clientFor = (token: string): PlatformClient => {
     const { url, organization } = server.platform as NonNullable<LocalServer['platform']>
-    return createPlatformClient({ organization, token, url, fetch: recording })
+    return createPlatformClient({ organization, token, url, fetch: recordingFetch })
   }
   beforeAll(async () => {
     const backend = target === 'sqld' ? 'sqld' : 'embedded'
     server = await startLocalServer({ backend, platform: { readyDelayMs: 300 } })
-    platform = clientOf(server.platform?.token as string)
+    platform = clientFor(server.platform?.token as string)
   }, 180_000)
   afterAll(() => server.close())
 
@@ -82,13 +82,13 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     const group = { name: 'eu', location: 'local' }
     expect(await platform.groups.ensure(group)).toMatchObject({ created: true, group: { name: 'eu' } })
     expect(await platform.groups.ensure(group)).toMatchObject({ created: false })
-    const taken = await platform.groups.create(group).catch((error: unknown) => error)
-    expect(isAlreadyExists(taken)).toBe(true)
+    const error = await platform.groups.create(group).catch((error: unknown) => error)
+    expect(isAlreadyExists(error)).toBe(true)
 
     const { hostname } = await platform.databases.create({ name: 'db', group: 'eu' })
-    const early = createClient({ url: databaseUrl(hostname), maxRetries: 0 })
-    await expect(early.execute('select 1')).rejects.toThrow(HttpError)
-    await early.close()
+    const client = createClient({ url: databaseUrl(hostname), maxRetries: 0 })
+    await expect(client.execute('select 1')).rejects.toThrow(HttpError)
+    await client.close()
     await platform.databases.waitUntilReady('db')
     const branch = { name: 'branch', group: 'eu', seed: { type: 'database', name: 'db' } } as const
     const ensured = await platform.databases.ensure(branch, { wait: true })
@@ -131,9 +131,9 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
   test('tokens are renewed automatically, and become invalid after a rotation', async () => {
     const { hostname } = await platform.databases.get('db')
     const authToken = platform.databaseToken({ database: 'db', ttl: '2s' })
-    const ofGroup = platform.databaseToken({ group: 'eu', ttl: '1h', authorization: 'read-only' })
+    const groupToken = platform.databaseToken({ group: 'eu', ttl: '1h', authorization: 'read-only' })
     const db = createClient({ url: databaseUrl(hostname), authToken })
-    const reader = createClient({ url: databaseUrl(hostname), authToken: ofGroup })
+    const reader = createClient({ url: databaseUrl(hostname), authToken: groupToken })
     await db.batch(['create table t (a)', 'insert into t values (1)'])
     const before = responses.filter(({ path }) => path.endsWith('/auth/tokens')).length
     // longer than the lifetime of a token
@@ -152,7 +152,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     await platform.groups.rotateTokens('eu')
     await expect(reader.execute('select a from t')).rejects.toMatchObject({ status: 401 })
     authToken.forget()
-    ofGroup.forget()
+    groupToken.forget()
     expect((await db.execute('select a from t')).rows).toEqual([{ a: 1 }])
     expect((await reader.execute('select a from t')).rows).toEqual([{ a: 1 }])
     await Promise.all([db.close(), reader.close()])
@@ -194,7 +194,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     })
 
     const { slug } = await platform.organizations.get()
-    expect((await platform.organizations.list()).map((each) => each.slug)).toContain(slug)
+    expect((await platform.organizations.list()).map((organization) => organization.slug)).toContain(slug)
     expect(await platform.organizations.update({ overages: true })).toMatchObject({ overages: true })
     expect(await platform.organizations.subscription()).toHaveProperty('plan')
     expect((await platform.organizations.plans()).length).toBeGreaterThan(0)
@@ -210,9 +210,9 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
   test('creates API tokens with permissions', async () => {
     expect(await platform.apiTokens.validate()).toEqual({ expiresAt: null })
     const organization = platform.apiTokens.validate().then(() => server.platform?.organization as string)
-    const reach = { organization: await organization, group: 'eu', scopes: ['read-only'] } as const
-    const { token } = await platform.apiTokens.create('reader', reach)
-    const reader = clientOf(token)
+    const permissions = { organization: await organization, group: 'eu', scopes: ['read-only'] } as const
+    const { token } = await platform.apiTokens.create('reader', permissions)
+    const reader = clientFor(token)
     expect(await reader.databases.get('db')).toMatchObject({ name: 'db' })
     await expect(reader.databases.delete('db')).rejects.toMatchObject({ status: 403 })
     const isReader = ({ name }: ApiToken): boolean => name === 'reader'
@@ -240,10 +240,10 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     await platform.request('POST', '/v1/organizations', { body: { name: 'other' } })
     expect(await platform.groups.transfer('eu', 'other')).toMatchObject({ name: 'eu' })
     await expect(platform.databases.get('db')).rejects.toMatchObject({ status: 404 })
-    const other = platform.forOrganization('other')
-    expect(await other.databases.get('db')).toMatchObject({ name: 'db' })
-    expect(await other.groups.delete('eu')).toMatchObject({ deleted: true })
-    await expect(other.databases.get('db')).rejects.toMatchObject({ status: 404 })
+    const newOwner = platform.forOrganization('other')
+    expect(await newOwner.databases.get('db')).toMatchObject({ name: 'db' })
+    expect(await newOwner.groups.delete('eu')).toMatchObject({ deleted: true })
+    await expect(newOwner.databases.get('db')).rejects.toMatchObject({ status: 404 })
   })
 
   test('every documented route was called, succeeded, and responded as documented', () => {
@@ -252,16 +252,18 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     // embedded databases have no replicas
     const isOfServer = ({ path }: Row): boolean =>
       target === 'sqld' || !path.includes('{groupName}/locations/')
-    const missing = documented.filter(isOfServer).filter((row) => !responses.some(isResponseTo(row)))
+    const missing = documentedRows.filter(isOfServer).filter((row) => !responses.some(isResponseTo(row)))
     expect(missing.map(({ method, path }) => `${method} ${path}`)).toEqual([])
-    const wrong = responses
+    const faults = responses
       .filter(({ status }) => status === 200)
       .flatMap(({ method, path, text }) => {
-        const row = documented.find((each) => each.method === method && isPathOf(path, each))
+        const row = documentedRows.find(
+          (candidate) => candidate.method === method && isPathOf(path, candidate),
+        )
         const schema = row?.response.body
         if (!schema) return text === '' || !row ? [] : [`${method} ${path} has a body`]
         return differences(JSON.parse(text), schema, `${method} ${row.path}:`)
       })
-    expect([...new Set(wrong)]).toEqual([])
+    expect([...new Set(faults)]).toEqual([])
   })
 })

@@ -80,11 +80,11 @@ test('a batch in a transaction: 2', async () => {
 })
 
 test('an aborted transaction: 1 more than it had sent', async () => {
-  const given = db.transaction(async (tx) => {
+  const transaction = db.transaction(async (tx) => {
     await tx.execute('insert into t (b) values (1)')
     throw new Error('no')
   })
-  await expect(given).rejects.toThrow('no')
+  await expect(transaction).rejects.toThrow('no')
   expect(cost()).toBe(2)
 })
 

@@ -40,13 +40,13 @@ describe('executeMultiple', () => {
   })
 
   test('statements between BEGIN and COMMIT are atomic', async () => {
-    const good =
+    const valid =
       'insert into t values (0); begin; insert into t values (1); insert into t values (2); commit;'
-    await executeMultiple(db, good)
+    await executeMultiple(db, valid)
     expect(await rows()).toEqual([0, 1, 2])
-    const bad =
+    const invalid =
       'insert into t values (10);\nbegin immediate;\ninsert into t values (11); insert into t values (1);\nend;\ninsert into t values (12);'
-    await expect(executeMultiple(db, bad)).rejects.toMatchObject({
+    await expect(executeMultiple(db, invalid)).rejects.toMatchObject({
       code: 'SQLITE_CONSTRAINT',
       statementIndex: 3,
       message: expect.stringMatching(/^line 3, column 28: /),
@@ -63,7 +63,7 @@ describe('executeMultiple', () => {
     expect(await rows()).toEqual([2])
   })
 
-  // recordings 62, 230, 251: the server runs the statements before it, and silently drops the rest
+  // recordings 62, 230, 251: the server runs the statements before the invalid one, and silently drops the rest
   test.each([
     ['insert into t values (1); selec', 'line 1, column 27', 1],
     ['insert into t values (1); SELECT', 'line 1, column 27', 1],

@@ -67,10 +67,10 @@ test('all names and values arrive unchanged', async () => {
       fc.uniqueArray(fc.tuple(names, values), { minLength: 1, maxLength: 8, selector: ([name]) => name }),
       async (pairs) => {
         const columns: SqlPart[] = pairs.map(([name, value]) => sql`${value} as ${sql.identifier(name)}`)
-        const { columns: found, rows } = await db.execute(sql`select ${sql.join(columns)}`, undefined, {
+        const { columns: names, rows } = await db.execute(sql`select ${sql.join(columns)}`, undefined, {
           rowMode: 'array',
         })
-        expect(found).toEqual(pairs.map(([name]) => name))
+        expect(names).toEqual(pairs.map(([name]) => name))
         expect(rows).toEqual([pairs.map(([, value]) => value)])
       },
     ),

@@ -17,7 +17,7 @@ const failure = new Error('boom')
 
 describe('a savepoint that fails', () => {
   test('undoes a nested savepoint that is not awaited, and the transaction continues', async () => {
-    const inner: unknown[] = []
+    const errors: unknown[] = []
     await db.transaction(async (tx) => {
       await tx
         .savepoint((sp) =>
@@ -27,7 +27,7 @@ describe('a savepoint that fails', () => {
                 await insert(i, 'debit')
                 await insert(i, 'credit')
               })
-              .catch((error: unknown) => inner.push(error)),
+              .catch((error: unknown) => errors.push(error)),
             Promise.reject(failure),
           ]),
         )
@@ -36,15 +36,15 @@ describe('a savepoint that fails', () => {
     })
     expect(await values()).toEqual(['audit'])
     await pause(10)
-    expect(inner).toMatchObject([{ code: 'STREAM_CLOSED', outcome: 'not_applied' }])
+    expect(errors).toMatchObject([{ code: 'STREAM_CLOSED', outcome: 'not_applied' }])
   })
 
   test('rejects calls that are queued inside it, and later calls', async () => {
-    const late = Promise.withResolvers<Transaction>()
+    const savepointHandle = Promise.withResolvers<Transaction>()
     const queued: Promise<unknown>[] = []
     await db.transaction(async (tx) => {
       const failed = tx.savepoint(async (sp) => {
-        late.resolve(sp)
+        savepointHandle.resolve(sp)
         await insert(sp, 'one')
         queued.push(insert(sp, 'two').catch((error: unknown) => error))
         await Promise.resolve()
@@ -52,8 +52,12 @@ describe('a savepoint that fails', () => {
         throw failure
       })
       await expect(failed).rejects.toBe(failure)
-      await expect(insert(await late.promise, 'four')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
-      await expect((await late.promise).savepoint(() => {})).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+      await expect(insert(await savepointHandle.promise, 'four')).rejects.toMatchObject({
+        code: 'STREAM_CLOSED',
+      })
+      await expect((await savepointHandle.promise).savepoint(() => {})).rejects.toMatchObject({
+        code: 'STREAM_CLOSED',
+      })
       await insert(tx, 'five')
     })
     expect(await values()).toEqual(['five'])
@@ -132,18 +136,18 @@ describe('a callback that returns', () => {
 
   test('a savepoint that ends after its transaction rejects, because it was undone', async () => {
     const finish = Promise.withResolvers<void>()
-    let late: Promise<unknown> = Promise.resolve()
+    let savepoint: Promise<unknown> = Promise.resolve()
     const outcome = db.transaction(async (tx) => {
-      late = tx.savepoint(async () => {
+      savepoint = tx.savepoint(async () => {
         await finish.promise
         return 'value'
       })
-      late.catch(() => {})
+      savepoint.catch(() => {})
       throw failure
     })
     await expect(outcome).rejects.toBe(failure)
     finish.resolve()
-    await expect(late).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+    await expect(savepoint).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
   })
 })
 
@@ -171,12 +175,12 @@ describe('deadlines inside a transaction', () => {
   test('a savepoint waits for parallel savepoints no longer than its timeout, however many there are', async () => {
     await db.transaction(async (tx) => {
       const others = [0, 1, 2, 3].map(() => tx.savepoint(() => pause(40)))
-      const late = expect(tx.savepoint(() => {}, { timeoutMs: 70 })).rejects.toMatchObject({
+      const timedOut = expect(tx.savepoint(() => {}, { timeoutMs: 70 })).rejects.toMatchObject({
         code: 'TIMEOUT',
         outcome: 'not_applied',
       })
-      expect(await settlesBefore(late, Promise.all(others))).toBe(true)
-      await late
+      expect(await settlesBefore(timedOut, Promise.all(others))).toBe(true)
+      await timedOut
       await Promise.all(others)
     })
   })

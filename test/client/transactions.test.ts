@@ -33,11 +33,11 @@ test('commits the changes of the callback and returns its value', async () => {
 
 test("rolls back when the callback throws, and throws the callback's own error", async () => {
   const ownError = new Error('own error')
-  const given = db.transaction(async (tx) => {
+  const transaction = db.transaction(async (tx) => {
     await tx.execute(insert('one'))
     throw ownError
   })
-  await expect(given).rejects.toBe(ownError)
+  await expect(transaction).rejects.toBe(ownError)
   expect(await values()).toEqual([])
 })
 
@@ -99,13 +99,13 @@ test.each([
     "create trigger no before insert on t when new.b = 'forbidden' begin select raise(rollback, 'no'); end",
   )
   const caught: unknown[] = []
-  const given = db.transaction(async (tx) => {
+  const transaction = db.transaction(async (tx) => {
     await tx.execute(insert('one'))
     await tx.execute(cause).catch((error: unknown) => caught.push(error))
     await tx.execute(insert('two')).catch((error: unknown) => caught.push(error))
     await tx.execute(insert('three')).catch((error: unknown) => caught.push(error))
   })
-  await expect(given).rejects.toMatchObject({ name: 'StreamError', code: 'TRANSACTION_LOST' })
+  await expect(transaction).rejects.toMatchObject({ name: 'StreamError', code: 'TRANSACTION_LOST' })
   expect(caught.map((error) => (error as SqlError).code)).toEqual([
     'SQLITE_CONSTRAINT',
     'TRANSACTION_LOST',
@@ -116,32 +116,32 @@ test.each([
 
 test('a transaction is not torn if a statement that rolls back is queued together with others', async () => {
   await db.execute(insert('one'))
-  const given = db.transaction((tx) =>
+  const transaction = db.transaction((tx) =>
     Promise.allSettled([
       tx.execute(insert('two')),
       tx.execute("insert or rollback into t (b) values ('one')"),
       tx.execute(insert('three')),
     ]),
   )
-  await expect(given).rejects.toBeInstanceOf(StreamError)
+  await expect(transaction).rejects.toBeInstanceOf(StreamError)
   expect(await values()).toEqual(['one'])
 })
 
 test("the loss of a transaction does not replace the callback's own error", async () => {
-  const given = db.transaction(async (tx) => {
+  const transaction = db.transaction(async (tx) => {
     await tx.execute(insert('one'))
     await tx.execute("insert or rollback into t (b) values ('one')").catch(() => {})
     throw new Error('own error')
   })
-  await expect(given).rejects.toThrow('own error')
+  await expect(transaction).rejects.toThrow('own error')
 })
 
 test('a commit that a deferred foreign key rejects leaves nothing behind', async () => {
-  const given = db.transaction(async (tx) => {
+  const transaction = db.transaction(async (tx) => {
     await tx.execute(insert('one'))
     await tx.execute('insert into child values (99)')
   })
-  await expect(given).rejects.toMatchObject({
+  await expect(transaction).rejects.toMatchObject({
     code: 'SQLITE_CONSTRAINT',
     constraint: { kind: 'foreign_key' },
   })
@@ -149,21 +149,21 @@ test('a commit that a deferred foreign key rejects leaves nothing behind', async
 })
 
 test('rollback() ends a transaction without an error', async () => {
-  const given = db.transaction(async (tx) => {
+  const transaction = db.transaction(async (tx) => {
     await tx.execute(insert('one'))
     await tx.rollback()
     await expect(tx.execute(insert('two'))).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
     return 'value'
   })
-  expect(await given).toBe('value')
+  expect(await transaction).toBe('value')
   expect(await values()).toEqual([])
 })
 
 test('a transaction cannot be used after its callback', async () => {
-  const kept = await db.transaction((tx) => ({ tx }))
-  await expect(kept.tx.execute('select 1')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
-  await expect(kept.tx.batch(['select 1'])).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
-  await expect(kept.tx.savepoint(() => 1)).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+  const { tx } = await db.transaction((handle) => ({ tx: handle }))
+  await expect(tx.execute('select 1')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+  await expect(tx.batch(['select 1'])).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+  await expect(tx.savepoint(() => 1)).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
 })
 
 test.each(['begin', 'COMMIT;', '/* x */ rollback', 'end transaction'])(
@@ -343,11 +343,11 @@ test('SAVEPOINT outside of a transaction is rejected, because it would begin a t
 const LARGE = "select printf('%.*c', 4900000, 'x') as a union all select 'y'"
 
 test('a write in the same request as a response that is too large is not repeated, and none of the transaction is kept', async () => {
-  const given = db.transaction(async (tx) => {
+  const transaction = db.transaction(async (tx) => {
     await tx.execute('select 1')
     await Promise.all([tx.execute(insert('once')), ...[1, 2, 3].map(() => tx.execute(LARGE))])
   })
-  await expect(given).rejects.toMatchObject({
+  await expect(transaction).rejects.toMatchObject({
     code: 'TRANSACTION_LOST',
     outcome: 'not_applied',
     cause: { code: 'RESPONSE_TOO_LARGE' },
@@ -367,12 +367,12 @@ test('a read whose response is too large does not affect the transaction', async
 
 test('a savepoint whose response is too large is not applied in part', async () => {
   const tooLarge = Array.from({ length: 3 }, () => "select printf('%.*c', 4900000, 'x')").join(' union all ')
-  const given = db.transaction(async (tx) => {
+  const transaction = db.transaction(async (tx) => {
     await tx.execute(insert('one'))
     await tx.savepoint((inner) => inner.batch([insert('undone'), tooLarge])).catch(() => {})
     await tx.execute(insert('two'))
   })
-  await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
   expect(await values()).toEqual([])
 })
 
@@ -401,18 +401,18 @@ test('a queued statement rejects at its timeout, or when its signal is aborted',
     await new Promise((resolve) => setTimeout(resolve, 5))
     const reason = new Error('changed my mind')
     const controller = new AbortController()
-    const late = expect(tx.execute(insert('late'), undefined, { timeoutMs: 20 })).rejects.toMatchObject({
+    const timedOut = expect(tx.execute(insert('late'), undefined, { timeoutMs: 20 })).rejects.toMatchObject({
       code: 'TIMEOUT',
       outcome: 'not_applied',
     })
     const aborted = expect(
       tx.execute(insert('aborted'), undefined, { signal: controller.signal }),
     ).rejects.toBe(reason)
-    const waiting = tx.execute(insert('patient'))
+    const patient = tx.execute(insert('patient'))
     controller.abort(reason)
-    expect(await settlesBefore(Promise.all([late, aborted]), running)).toBe(true)
-    await Promise.all([late, aborted])
-    await Promise.all([running, waiting])
+    expect(await settlesBefore(Promise.all([timedOut, aborted]), running)).toBe(true)
+    await Promise.all([timedOut, aborted])
+    await Promise.all([running, patient])
   })
   expect(await values()).toEqual(['patient'])
 })
@@ -424,8 +424,8 @@ test('a call on the outer handle inside a savepoint waits only until its timeout
         code: 'TIMEOUT',
       })
       const reason = new Error('changed my mind')
-      const given = tx.execute(insert('one'), undefined, { signal: AbortSignal.abort(reason) })
-      await expect(given).rejects.toBe(reason)
+      const call = tx.execute(insert('one'), undefined, { signal: AbortSignal.abort(reason) })
+      await expect(call).rejects.toBe(reason)
     })
   })
   await using impatientClient = createClient({ ...database.config, transactionTimeoutMs: 80 })
@@ -434,17 +434,17 @@ test('a call on the outer handle inside a savepoint waits only until its timeout
     await tx.savepoint(() => tx.execute(insert('two')))
   })
   await expect(stuck).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
-  const closed = createClient(database.config)
+  const client = createClient(database.config)
   const isOpen = Promise.withResolvers<void>()
-  const hanging = closed.transaction(async (tx) => {
+  const hanging = client.transaction(async (tx) => {
     await tx.execute('select 1')
     isOpen.resolve()
     await tx.savepoint(() => tx.execute(insert('two')))
   })
-  const ended = expect(hanging).rejects.toThrow()
+  const rejected = expect(hanging).rejects.toThrow()
   await isOpen.promise
-  await closed.close()
-  await ended
+  await client.close()
+  await rejected
 })
 
 test("a failing token or a closed client does not replace the user's error", async () => {
@@ -458,18 +458,18 @@ test("a failing token or a closed client does not replace the user's error", asy
       return database.authToken ?? ''
     },
   })
-  const given = flaky.transaction(async (tx) => {
+  const transaction = flaky.transaction(async (tx) => {
     await tx.execute(insert('one'))
     throw ownError
   })
-  await expect(given).rejects.toBe(ownError)
-  const closing = createClient(database.config)
-  const closedWithin = closing.transaction(async (tx) => {
+  await expect(transaction).rejects.toBe(ownError)
+  const client = createClient(database.config)
+  const interrupted = client.transaction(async (tx) => {
     await tx.execute(insert('one'))
-    await closing.close()
+    await client.close()
     throw ownError
   })
-  await expect(closedWithin).rejects.toBe(ownError)
+  await expect(interrupted).rejects.toBe(ownError)
 })
 
 test('no transaction can begin on a lost or closed stream', async () => {
@@ -491,8 +491,8 @@ test('an aborted call also ends its siblings, each with its own error', async ()
     controller.abort(reason)
     return { kind: 'hold-response', until: released.promise }
   }
-  await using held = createClient({ ...database.config, url: proxy.url })
-  const given = held.transaction(async (tx) => {
+  await using client = createClient({ ...database.config, url: proxy.url })
+  const transaction = client.transaction(async (tx) => {
     await tx.execute('select 1')
     const first = tx.execute('select 1 as held', [], { signal: controller.signal })
     const second = tx.execute('select 2')
@@ -501,7 +501,7 @@ test('an aborted call also ends its siblings, each with its own error', async ()
     expect(two).toMatchObject({ status: 'rejected', reason: { code: 'TRANSACTION_LOST', cause: reason } })
     released.resolve()
   })
-  await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
 })
 
 test("an error in one call's options affects only that call", async () => {
@@ -521,12 +521,12 @@ test('statements queued after a rejected COMMIT do not run inside the transactio
   stream.begin()
   await stream.execute(insert('one'))
   await stream.execute('insert into child values (99)')
-  const [committed, behind] = await Promise.allSettled([stream.commit(), stream.execute(insert('log'))])
+  const [committed, queued] = await Promise.allSettled([stream.commit(), stream.execute(insert('log'))])
   expect(committed).toMatchObject({
     status: 'rejected',
     reason: { extendedCode: 'SQLITE_CONSTRAINT_FOREIGNKEY' },
   })
-  expect(behind).toMatchObject({ status: 'rejected', reason: { outcome: 'not_applied' } })
+  expect(queued).toMatchObject({ status: 'rejected', reason: { outcome: 'not_applied' } })
   expect(stream.inTransaction).toBe(true)
   await stream.execute('delete from child')
   await stream.commit()
@@ -556,12 +556,12 @@ test('a read-only batch does not wait for the write lock, unless its mode is imm
   await using other = createClient(database.config)
   await db.transaction(async (tx) => {
     await tx.execute(insert('held'))
-    const read = await other.batch(['select count(*) as n from t', 'values (1)'], { timeoutMs: 2_000 })
-    expect(read[0]?.rows).toEqual([{ n: 0 }])
-    const late = { code: 'TIMEOUT' }
-    await expect(other.batch(['select 1', insert('late')], { timeoutMs: 150 })).rejects.toMatchObject(late)
+    const results = await other.batch(['select count(*) as n from t', 'values (1)'], { timeoutMs: 2_000 })
+    expect(results[0]?.rows).toEqual([{ n: 0 }])
+    const timeout = { code: 'TIMEOUT' }
+    await expect(other.batch(['select 1', insert('late')], { timeoutMs: 150 })).rejects.toMatchObject(timeout)
     const blocked = other.batch(['select 1'], { mode: 'immediate', timeoutMs: 150 })
-    await expect(blocked).rejects.toMatchObject(late)
+    await expect(blocked).rejects.toMatchObject(timeout)
   })
 })
 
@@ -612,10 +612,10 @@ test('if the results of a batch on a stream are too large, the stream is lost, a
 })
 
 test('a concurrent transaction is rejected with a reason, and nothing in it is kept', async () => {
-  const begun = db.transaction((tx) => tx.execute('select 1'), { mode: 'concurrent', retry: 2 })
-  const rejected = { name: 'SqlError', code: 'SQL_PARSE_ERROR', outcome: 'not_applied' }
+  const transaction = db.transaction((tx) => tx.execute('select 1'), { mode: 'concurrent', retry: 2 })
+  const rejection = { name: 'SqlError', code: 'SQL_PARSE_ERROR', outcome: 'not_applied' }
   const reason = /^mode 'concurrent' needs Turso's engine: SQL string could not be parsed/
-  await expect(begun).rejects.toMatchObject({ ...rejected, message: expect.stringMatching(reason) })
+  await expect(transaction).rejects.toMatchObject({ ...rejection, message: expect.stringMatching(reason) })
   const batch = db.batch(['select 1'], { mode: 'concurrent' })
-  await expect(batch).rejects.toMatchObject({ ...rejected, message: expect.stringMatching(reason) })
+  await expect(batch).rejects.toMatchObject({ ...rejection, message: expect.stringMatching(reason) })
 })

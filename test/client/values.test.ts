@@ -10,11 +10,11 @@ const db = createClient(database.config)
 await db.execute('create table t (a)')
 afterAll(() => db.close())
 
-const returned = (given: InValue): Value => {
-  if (typeof given === 'boolean') return given ? 1 : 0
-  if (typeof given === 'bigint' && given >= Number.MIN_SAFE_INTEGER && given <= Number.MAX_SAFE_INTEGER)
-    return Number(given)
-  return given as Value
+const asReturned = (value: InValue): Value => {
+  if (typeof value === 'boolean') return value ? 1 : 0
+  if (typeof value === 'bigint' && value >= Number.MIN_SAFE_INTEGER && value <= Number.MAX_SAFE_INTEGER)
+    return Number(value)
+  return value as Value
 }
 
 const integers = fc.oneof(
@@ -51,15 +51,15 @@ test.each<[string, fc.Arbitrary<InValue>]>([
   ['booleans', fc.boolean()],
 ])('%s round-trip, bound and stored', async (_, arbitrary) => {
   await fc.assert(
-    fc.asyncProperty(fc.array(arbitrary, { minLength: 1, maxLength: 20 }), async (given) => {
-      const marks = given.map(() => '?').join()
-      const { rows } = await db.execute(`select ${marks}`, given, { rowMode: 'array' })
-      expect(rows[0]).toEqual(given.map(returned))
+    fc.asyncProperty(fc.array(arbitrary, { minLength: 1, maxLength: 20 }), async (values) => {
+      const marks = values.map(() => '?').join()
+      const { rows } = await db.execute(`select ${marks}`, values, { rowMode: 'array' })
+      expect(rows[0]).toEqual(values.map(asReturned))
 
       const stored = await db.batch(
         [
           'delete from t',
-          ...given.map((value) => ({ sql: 'insert into t values (?)', args: [value] })),
+          ...values.map((value) => ({ sql: 'insert into t values (?)', args: [value] })),
           'select a from t order by rowid',
         ],
         { rowMode: 'array' },
@@ -67,7 +67,7 @@ test.each<[string, fc.Arbitrary<InValue>]>([
       // a table keeps the sign of zero in some columns but not in others
       const unsigned = (value: unknown): unknown => (value === 0 ? 0 : value)
       expect(stored.at(-1)?.rows.map(([value]) => unsigned(value))).toEqual(
-        given.map((value) => unsigned(returned(value))),
+        values.map((value) => unsigned(asReturned(value))),
       )
     }),
     { numRuns: 40 },
@@ -76,13 +76,13 @@ test.each<[string, fc.Arbitrary<InValue>]>([
 
 test('RETURNING returns values unchanged', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.oneof(integers, floats, texts, blobs), async (given) => {
+    fc.asyncProperty(fc.oneof(integers, floats, texts, blobs), async (argument) => {
       const { rows } = await db.execute(
         'insert into t values (?) returning a, typeof(a) as type, a as again',
-        [given],
+        [argument],
       )
-      const value = returned(given)
-      expect(rows[0]?.['a'] === 0 ? 0 : rows[0]?.['a']).toEqual(value === 0 ? 0 : value)
+      const expected = asReturned(argument)
+      expect(rows[0]?.['a'] === 0 ? 0 : rows[0]?.['a']).toEqual(expected === 0 ? 0 : expected)
       expect(rows[0]?.['again']).toEqual(rows[0]?.['a'])
     }),
     { numRuns: 60 },
@@ -127,9 +127,9 @@ test.each<[string, InValue]>([
 })
 
 test('accepts named arguments with and without prefix, and numbered arguments', async () => {
-  const named = 'select :a as a, @b as b, $c as c'
-  expect((await db.execute(named, { a: 1, b: 2, c: 3 })).rows).toEqual([{ a: 1, b: 2, c: 3 }])
-  expect((await db.execute(named, { ':a': 1, '@b': 2, $c: 3 })).rows).toEqual([{ a: 1, b: 2, c: 3 }])
+  const query = 'select :a as a, @b as b, $c as c'
+  expect((await db.execute(query, { a: 1, b: 2, c: 3 })).rows).toEqual([{ a: 1, b: 2, c: 3 }])
+  expect((await db.execute(query, { ':a': 1, '@b': 2, $c: 3 })).rows).toEqual([{ a: 1, b: 2, c: 3 }])
   expect((await db.execute('select ?2 as a, ?1 as b', ['x', 'y'])).rows).toEqual([{ a: 'y', b: 'x' }])
   expect((await db.execute('select :a as x, :a as y', { a: 'once' })).rows).toEqual([
     { x: 'once', y: 'once' },

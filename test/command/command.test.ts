@@ -72,8 +72,8 @@ test('--json and --token-file print everything a program needs, with the secrets
   const { url: appUrl, token } = databases.app
   expect(await query(appUrl, 'SELECT 1', { token })).toEqual([['1']])
   const headers = { authorization: `Bearer ${platform.token}` }
-  const listed = await fetch(`${platform.url}/v1/organizations/local/databases/app`, { headers })
-  expect(await listed.json()).toMatchObject({ database: { Name: 'app', Hostname: 'app-local.db.test' } })
+  const response = await fetch(`${platform.url}/v1/organizations/local/databases/app`, { headers })
+  expect(await response.json()).toMatchObject({ database: { Name: 'app', Hostname: 'app-local.db.test' } })
   child.kill('SIGTERM')
   expect(await end).toMatchObject({ code: 0, errors: '' })
   expect(output.split('\n')).toHaveLength(2)
@@ -109,7 +109,7 @@ test.skipIf(terminalProblem !== null)(
 )
 
 test('reports a port in use, and passes --host, --domain and --allow-origin to the server', async () => {
-  const first = startBaton([
+  const server = startBaton([
     'dev',
     '--port',
     '0',
@@ -120,34 +120,42 @@ test('reports a port in use, and passes --host, --domain and --allow-origin to t
     '--allow-origin',
     'https://a.b',
   ])
-  const end = collectOutput(first)
+  const end = collectOutput(server)
   let output = ''
-  for await (const chunk of first.stdout as AsyncIterable<Buffer>) {
+  for await (const chunk of server.stdout as AsyncIterable<Buffer>) {
     output += chunk.toString()
     if (output.includes('--auth requires tokens')) break
   }
   const port = /^database: http:\/\/127\.0\.0\.1:(\d+)$/m.exec(output)?.[1] as string
-  const second = await runBaton(['dev', '--port', port, '--host', '0.0.0.0'])
-  expect([second.code, second.errors]).toEqual([
+  const usedPort = await runBaton(['dev', '--port', port, '--host', '0.0.0.0'])
+  expect([usedPort.code, usedPort.errors]).toEqual([
     1,
     `baton: port ${port} on 0.0.0.0 is in use by another program; use port 0 to select a free one\n`,
   ])
-  const third = await runBaton(['dev', '--port', '0', '--platform-port', port, '--host', '0.0.0.0'])
-  expect([third.code, third.errors]).toEqual([second.code, second.errors])
+  const usedPlatformPort = await runBaton([
+    'dev',
+    '--port',
+    '0',
+    '--platform-port',
+    port,
+    '--host',
+    '0.0.0.0',
+  ])
+  expect([usedPlatformPort.code, usedPlatformPort.errors]).toEqual([usedPort.code, usedPort.errors])
   const page = await fetch(`http://127.0.0.1:${port}/version`, { headers: { origin: 'https://a.b' } })
   expect([page.status, page.headers.get('access-control-allow-origin')]).toEqual([200, 'https://a.b'])
-  const named = await new Promise((resolve, reject) => {
-    const sendRequest = get(
+  const domainStatus = await new Promise((resolve, reject) => {
+    const outgoing = get(
       { host: '127.0.0.1', port, path: '/version', headers: { host: 'db.test' } },
       (response) => {
         response.resume()
         resolve(response.statusCode)
       },
     )
-    sendRequest.on('error', reject)
+    outgoing.on('error', reject)
   })
-  expect(named).toBe(200)
-  first.kill('SIGTERM')
+  expect(domainStatus).toBe(200)
+  server.kill('SIGTERM')
   expect((await end).code).toBe(0)
 })
 

@@ -31,13 +31,13 @@ export async function connectAgent(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<Agent> {
-  const [command, ...rest] = batonCommand(['mcp', ...args]) as [string, ...string[]]
+  const [command, ...commandArgs] = batonCommand(['mcp', ...args]) as [string, ...string[]]
   const client = new Client({ name: 'test', version: '1' })
   const environment = Object.entries(batonEnv(env)).filter(
     (entry): entry is [string, string] => entry[1] !== undefined,
   )
   await client.connect(
-    new StdioClientTransport({ command, args: rest, env: Object.fromEntries(environment) }),
+    new StdioClientTransport({ command, args: commandArgs, env: Object.fromEntries(environment) }),
   )
   return {
     client,

@@ -11,14 +11,14 @@ import { connectAgent, startAgent } from './mcp-agent.ts'
 
 const server = await startLocalServer({ inspector: true })
 afterAll(() => server.close())
-const guarded = await startLocalServer({ auth: true })
-afterAll(() => guarded.close())
+const serverWithAuth = await startLocalServer({ auth: true })
+afterAll(() => serverWithAuth.close())
 const agent = await startAgent([server.url])
-const other = await startAgent([guarded.url], {
-  BATON_AUTH_TOKEN: await guarded.createToken('default', { access: 'read-only' }),
+const agentWithAuth = await startAgent([serverWithAuth.url], {
+  BATON_AUTH_TOKEN: await serverWithAuth.createToken('default', { access: 'read-only' }),
 })
 
-interface Listed {
+interface ListedRequest {
   readonly statements?: readonly string[]
   readonly stream?: number
   readonly tookMs: number | null
@@ -27,13 +27,13 @@ interface Listed {
 }
 
 /** Polls until the inspector has reported the requests and their responses. */
-async function requestsWith(contains: string, count: number): Promise<readonly Listed[]> {
+async function waitForRequests(contains: string, count: number): Promise<readonly ListedRequest[]> {
   return await waitFor(async () => {
     const { value, error } = await agent.call('recent_requests', { contains })
     expect(error).toBeUndefined()
     expect(value.requests).toHaveLength(count)
     for (const { tookMs } of value.requests) expect(tookMs).not.toBeNull()
-    return value.requests as Listed[]
+    return value.requests as ListedRequest[]
   })
 }
 
@@ -41,11 +41,11 @@ test('shows which transaction another one waited for, and since when it had held
   const [first, second] = [createClient({ url: server.url }), createClient({ url: server.url })]
   await waitFor(async () => expect((await agent.call('recent_requests')).error).toBeUndefined())
   await first.execute('create table note (text)')
-  let waiting: Promise<void> | undefined
+  let secondTransaction: Promise<void> | undefined
   await first.transaction(async (tx) => {
     await tx.execute("insert into note values ('first')")
-    waiting = second.transaction(
-      async (own) => void (await own.execute("insert into note values ('second')")),
+    secondTransaction = second.transaction(
+      async (tx2) => void (await tx2.execute("insert into note values ('second')")),
     )
     await waitFor(async () => {
       const { value } = await agent.call('recent_requests')
@@ -54,8 +54,8 @@ test('shows which transaction another one waited for, and since when it had held
       ])
     })
   })
-  await waiting
-  const [request] = await requestsWith("values ('second')", 1)
+  await secondTransaction
+  const [request] = await waitForRequests("values ('second')", 1)
   expect(request?.statements?.[0]).toMatch(/^BEGIN/)
   expect(request?.waitedForWriteLockMs).toBeGreaterThan(0)
   expect(request?.heldBy).toEqual([
@@ -65,9 +65,9 @@ test('shows which transaction another one waited for, and since when it had held
       heldWriteLockMs: expect.any(Number),
     }),
   ])
-  expect((await requestsWith("values ('first')", 1))[0]).not.toHaveProperty('waitedForWriteLockMs')
+  expect((await waitForRequests("values ('first')", 1))[0]).not.toHaveProperty('waitedForWriteLockMs')
   await first.execute('select missing').catch(() => {})
-  expect(await requestsWith('select missing', 1)).toEqual([
+  expect(await waitForRequests('select missing', 1)).toEqual([
     expect.objectContaining({ error: expect.stringContaining('no such column: missing') }),
   ])
   expect((await agent.call('recent_requests', { limit: 1 })).value.requests).toHaveLength(1)
@@ -75,31 +75,35 @@ test('shows which transaction another one waited for, and since when it had held
 })
 
 test('reports that a server has no inspector; the other tools still work', async () => {
-  await waitFor(async () => expect((await other.call('recent_requests')).error).toContain('HTTP 404'))
-  expect((await other.call('query', { sql: 'select 1 as one' })).value.rows).toEqual([[1]])
+  await waitFor(async () => expect((await agentWithAuth.call('recent_requests')).error).toContain('HTTP 404'))
+  expect((await agentWithAuth.call('query', { sql: 'select 1 as one' })).value.rows).toEqual([[1]])
 })
 
 test('can be started before the server, and reconnects to a restarted one', async () => {
   const port = await stablePort()
-  const early = await connectAgent([`http://127.0.0.1:${port}`])
-  expect((await early.call('query', { sql: 'select 1' })).error).toContain('ECONNREFUSED')
-  await waitFor(async () => expect((await early.call('recent_requests')).error).toContain('ECONNREFUSED'))
+  const agentBeforeServer = await connectAgent([`http://127.0.0.1:${port}`])
+  expect((await agentBeforeServer.call('query', { sql: 'select 1' })).error).toContain('ECONNREFUSED')
+  await waitFor(async () =>
+    expect((await agentBeforeServer.call('recent_requests')).error).toContain('ECONNREFUSED'),
+  )
   for (const response of [1, 2]) {
-    await using late = await startLocalServer({ port, inspector: true })
+    await using lateServer = await startLocalServer({ port, inspector: true })
     await waitFor(async () => {
-      expect((await early.call('query', { sql: `select ${response}` })).value.rows).toEqual([[response]])
-      const { value } = await early.call('recent_requests', { contains: `select ${response}` })
+      expect((await agentBeforeServer.call('query', { sql: `select ${response}` })).value.rows).toEqual([
+        [response],
+      ])
+      const { value } = await agentBeforeServer.call('recent_requests', { contains: `select ${response}` })
       expect(value.requests.length).toBeGreaterThan(0)
     })
-    expect(late.requestCount('default')).toBeGreaterThan(0)
+    expect(lateServer.requestCount('default')).toBeGreaterThan(0)
   }
-  await early.client.close()
+  await agentBeforeServer.client.close()
 })
 
 test('exits at the end of its input, and on Ctrl-C', async () => {
-  const ended = startBaton(['mcp', server.url])
-  ended.stdin.end()
-  expect(await collectOutput(ended)).toEqual({ code: 0, output: '', errors: '' })
+  const withoutInput = startBaton(['mcp', server.url])
+  withoutInput.stdin.end()
+  expect(await collectOutput(withoutInput)).toEqual({ code: 0, output: '', errors: '' })
   const interrupted = startBaton(['mcp', server.url])
   interrupted.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })}\n`)
   await once(interrupted.stdout, 'data')

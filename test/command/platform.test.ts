@@ -18,8 +18,8 @@ test('baton databases and baton database-tokens use the platform API', async () 
   const created = await api('databases', 'create', 'app')
   expect([created.code, created.errors]).toEqual([0, ''])
   const url = created.output.trim()
-  const listed = await api('databases', 'list', '--json')
-  expect(JSON.parse(listed.output)).toContainEqual({ name: 'app', group: 'default', url })
+  const list = await api('databases', 'list', '--json')
+  expect(JSON.parse(list.output)).toContainEqual({ name: 'app', group: 'default', url })
   expect((await api('databases', 'list')).output).toMatch(new RegExp(`^app +default +${url}$`, 'm'))
 
   const { output: token } = await api('database-tokens', 'create', 'app', '--read-only', '--expiration', '1h')
@@ -33,8 +33,8 @@ test('baton databases and baton database-tokens use the platform API', async () 
   const unknown = await api('database-tokens', 'create', 'app', '--expiration', 'tomorrow')
   expect([unknown.code, unknown.errors]).toEqual([2, expect.stringContaining('2w1d30m or 1h, or never')])
 
-  const unsure = await api('databases', 'destroy', 'app')
-  expect([unsure.code, unsure.errors]).toEqual([2, expect.stringContaining('--yes')])
+  const unconfirmed = await api('databases', 'destroy', 'app')
+  expect([unconfirmed.code, unconfirmed.errors]).toEqual([2, expect.stringContaining('--yes')])
   expect(await api('databases', 'destroy', 'app', '--yes')).toEqual({
     code: 0,
     output: 'deleted app\n',
@@ -66,11 +66,11 @@ test('baton api-tokens and organizations work for a user with one organization, 
 
   const created = await api('api-tokens', 'create', 'ci')
   expect([created.code, created.errors]).toEqual([0, ''])
-  const elsewhere = await api('api-tokens', 'create', 'other', '--organization', 'no-such')
-  expect([elsewhere.code, elsewhere.output]).toEqual([1, ''])
-  const asCi = { env: { ...env, BATON_API_TOKEN: created.output.trim() } }
-  const listed = await runBaton(['api-tokens', 'list'], asCi)
-  expect([listed.code, listed.output]).toEqual([
+  const otherOrganization = await api('api-tokens', 'create', 'other', '--organization', 'no-such')
+  expect([otherOrganization.code, otherOrganization.output]).toEqual([1, ''])
+  const ciEnv = { env: { ...env, BATON_API_TOKEN: created.output.trim() } }
+  const list = await runBaton(['api-tokens', 'list'], ciEnv)
+  expect([list.code, list.output]).toEqual([
     0,
     expect.stringMatching(/^ci +\S+ +\d{4}-\d\d-\d\d +all organizations$/m),
   ])
@@ -78,19 +78,23 @@ test('baton api-tokens and organizations work for a user with one organization, 
   // an unrestricted token also gives access to organizations that are created later, and a user with several can revoke it
   expect((await api('organizations', 'create', 'Second One')).output).toBe('created second-one\n')
   expect((await api('organizations', 'create', 'Second One')).errors).toContain('409')
-  expect((await runBaton(['organizations', 'list'], asCi)).output).toMatch(
+  expect((await runBaton(['organizations', 'list'], ciEnv)).output).toMatch(
     /^local +personal +\S.*\nsecond-one +team +Second One\n$/,
   )
-  const several = await api('groups', 'list')
-  expect([several.code, several.errors]).toEqual([
+  const ambiguous = await api('groups', 'list')
+  expect([ambiguous.code, ambiguous.errors]).toEqual([
     2,
     expect.stringContaining('choose an organization with --organization: local, second-one'),
   ])
   const second = await api('api-tokens', 'create', 'second', '--organization', 'second-one', '--json')
-  const asSecond = { env: { ...env, BATON_API_TOKEN: JSON.parse(second.output).token } }
-  expect((await runBaton(['organizations', 'list'], asSecond)).output).toMatch(/^second-one .*\n$/)
-  const limited = await runBaton(['api-tokens', 'create', 'third'], asSecond)
-  expect([limited.code, limited.output, limited.errors]).toEqual([1, '', expect.stringContaining('403')])
+  const secondEnv = { env: { ...env, BATON_API_TOKEN: JSON.parse(second.output).token } }
+  expect((await runBaton(['organizations', 'list'], secondEnv)).output).toMatch(/^second-one .*\n$/)
+  const rejectedToken = await runBaton(['api-tokens', 'create', 'third'], secondEnv)
+  expect([rejectedToken.code, rejectedToken.output, rejectedToken.errors]).toEqual([
+    1,
+    '',
+    expect.stringContaining('403'),
+  ])
 
   const unknown = await api('api-tokens', 'list', '--organization', 'local')
   expect([unknown.code, unknown.errors]).toEqual([
@@ -98,7 +102,7 @@ test('baton api-tokens and organizations work for a user with one organization, 
     expect.stringContaining('unknown option --organization'),
   ])
   expect((await api('api-tokens', 'revoke', 'ci')).output).toBe('revoked ci\n')
-  const rejected = await runBaton(['api-tokens', 'list'], asCi)
+  const rejected = await runBaton(['api-tokens', 'list'], ciEnv)
   expect([rejected.code, rejected.errors]).toEqual([1, expect.stringContaining('401')])
   expect((await api('api-tokens', 'revoke', 'ci')).code).toBe(1)
   await deleteOrganization('second-one')
@@ -115,8 +119,12 @@ test('baton groups, databases show, usage and database-tokens rotate work', asyn
   const env = { BATON_API_URL: platform.url, BATON_API_TOKEN: platform.token }
   const api = (...args: string[]) => runBaton(args, { env })
   expect((await api('groups', 'create', 'team')).output).toBe('created team in local\n')
-  const taken = await api('groups', 'create', 'team')
-  expect([taken.code, taken.output, taken.errors]).toEqual([1, '', expect.stringContaining('409')])
+  const duplicate = await api('groups', 'create', 'team')
+  expect([duplicate.code, duplicate.output, duplicate.errors]).toEqual([
+    1,
+    '',
+    expect.stringContaining('409'),
+  ])
   expect((await api('groups', 'create', 'far', '--location', 'nowhere')).code).toBe(1)
   expect((await api('groups', 'list')).output).toBe('default  local\nteam     local\n')
   const url = (await api('databases', 'create', 'ledger', '--group', 'team')).output.trim()
@@ -127,9 +135,9 @@ test('baton groups, databases show, usage and database-tokens rotate work', asyn
     url,
     branchOf: null,
   })
-  const nosuch = await api('databases', 'show', 'nosuch')
-  expect([nosuch.code, nosuch.errors]).toEqual([1, expect.stringMatching(/HTTP 404: .*nosuch.*\n$/)])
-  expect(nosuch.errors).not.toContain('Is the name')
+  const missing = await api('databases', 'show', 'nosuch')
+  expect([missing.code, missing.errors]).toEqual([1, expect.stringMatching(/HTTP 404: .*nosuch.*\n$/)])
+  expect(missing.errors).not.toContain('Is the name')
 
   const token = (await api('database-tokens', 'create', 'ledger')).output.trim()
   const write = () =>
@@ -137,9 +145,9 @@ test('baton groups, databases show, usage and database-tokens rotate work', asyn
       env: { BATON_AUTH_TOKEN: token },
     })
   expect((await write()).code).toBe(0)
-  const used = JSON.parse((await api('usage', 'ledger', '--json')).output)
-  expect(used).toMatchObject({ name: 'ledger', rowsWritten: expect.any(Number) })
-  expect(used.rowsWritten).toBeGreaterThan(0)
+  const usage = JSON.parse((await api('usage', 'ledger', '--json')).output)
+  expect(usage).toMatchObject({ name: 'ledger', rowsWritten: expect.any(Number) })
+  expect(usage.rowsWritten).toBeGreaterThan(0)
   expect((await api('usage')).output).toMatch(/^ +rows read +rows written .*^ledger +\d.*^total +\d/ms)
   expect((await api('usage', 'nosuch')).code).toBe(1)
 

@@ -30,30 +30,30 @@ test.concurrent('Ctrl-C exits with code 130', async () => {
 test.concurrent('neither more rows than fit in one response nor a reader that stops early is an error', {
   timeout: 180_000,
 }, async () => {
-  const many = `with recursive n(i) as (select 1 union all select i + 1 from n where i < 150000) select i, '${'x'.repeat(80)}' as x from n`
-  const child = startBaton(['sql', url, '--json', many])
+  const query = `with recursive n(i) as (select 1 union all select i + 1 from n where i < 150000) select i, '${'x'.repeat(80)}' as x from n`
+  const child = startBaton(['sql', url, '--json', query])
   let [length, errors] = [0, '']
   child.stdout.on('data', (part: Buffer) => (length += part.length))
   child.stderr.on('data', (part) => (errors += part))
   const [code] = (await once(child, 'close')) as [number]
   expect([code, errors]).toEqual([0, ''])
   expect(length).toBeGreaterThan(12_000_000)
-  const [node, ...args] = batonCommand(['sql', url, '--json', many]).map(
+  const [node, ...args] = batonCommand(['sql', url, '--json', query]).map(
     (word) => `'${word.replaceAll("'", "'\\''")}'`,
   )
   const piped = spawn('bash', ['-c', `${[node, ...args].join(' ')} | head -n 1; echo "\${PIPESTATUS[0]}"`], {
     env: batonEnv(),
   })
-  let outputOfBoth = ''
-  for (const stream of [piped.stdout, piped.stderr]) stream.on('data', (part) => (outputOfBoth += part))
+  let pipedOutput = ''
+  for (const stream of [piped.stdout, piped.stderr]) stream.on('data', (part) => (pipedOutput += part))
   await once(piped, 'close')
-  expect(outputOfBoth).toBe(`{"i":1,"x":"${'x'.repeat(80)}"}\n0\n`)
+  expect(pipedOutput).toBe(`{"i":1,"x":"${'x'.repeat(80)}"}\n0\n`)
 })
 
 test.concurrent('the prompt reports when a transaction has expired', async ({ skip }) => {
   if (terminalProblem !== null) skip(terminalProblem)
-  const { url: own } = await server.createDatabase('prompt')
-  const terminal = new Terminal(['sql', own], folder)
+  const { url: promptUrl } = await server.createDatabase('prompt')
+  const terminal = new Terminal(['sql', promptUrl], folder)
   await terminal.waitForText('baton> ')
   await terminal.run('create table t (a); insert into t values (1);')
   await terminal.run('begin;', 'baton*> ')
@@ -68,11 +68,11 @@ test.concurrent('the prompt reports when a transaction has expired', async ({ sk
 
 test.concurrent('a dump and a restore show their progress in a terminal', async ({ skip }) => {
   if (terminalProblem !== null) skip(terminalProblem)
-  const { url: own } = await server.createDatabase('measured')
+  const { url: sourceUrl } = await server.createDatabase('measured')
   const target = await server.createDatabase('again')
-  await runBaton(['sql', own, 'create table t (a); insert into t values (1), (2)'])
+  await runBaton(['sql', sourceUrl, 'create table t (a); insert into t values (1), (2)'])
   const file = join(folder, 'measured.sql')
-  const dumping = new Terminal(['dump', own, '-o', file], folder)
+  const dumping = new Terminal(['dump', sourceUrl, '-o', file], folder)
   await dumping.waitForText(' bytes')
   expect(await dumping.end()).toBe(0)
   // there is no transaction to continue, so a new one begins
@@ -84,24 +84,24 @@ test.concurrent('a dump and a restore show their progress in a terminal', async 
   )
 })
 
-/** A database whose dump is longer than 1 kB, and its dump. */
-async function dumped(name: string): Promise<{ own: string; dump: string }> {
-  const { url: own } = await server.createDatabase(name)
+/** Creates a database whose dump is longer than 1 kB. @returns its URL and its dump */
+async function createDumpedDatabase(name: string): Promise<{ sourceUrl: string; dump: string }> {
+  const { url: sourceUrl } = await server.createDatabase(name)
   const rows = Array.from({ length: 20 }, () => `('${'x'.repeat(80)}')`).join(', ')
-  await runBaton(['sql', own, `create table t (a); insert into t values ${rows}`])
-  const { output: dump } = await runBaton(['dump', own])
+  await runBaton(['sql', sourceUrl, `create table t (a); insert into t values ${rows}`])
+  const { output: dump } = await runBaton(['dump', sourceUrl])
   expect(dump.length).toBeGreaterThan(1_024)
-  return { own, dump }
+  return { sourceUrl, dump }
 }
 
 test.concurrent('a dump that does not fit on the disk leaves the previous one unchanged', {
   timeout: 180_000,
 }, async () => {
-  const { own } = await dumped('full')
-  const inner = await mkdtemp(join(folder, 'full-'))
-  const file = join(inner, 'app.sql')
+  const { sourceUrl } = await createDumpedDatabase('full')
+  const subfolder = await mkdtemp(join(folder, 'full-'))
+  const file = join(subfolder, 'app.sql')
   await writeFile(file, 'before')
-  const words = batonCommand(['dump', own, '-o', file]).map((word) => `'${word}'`)
+  const words = batonCommand(['dump', sourceUrl, '-o', file]).map((word) => `'${word}'`)
   // the last part is truncated at 1 kB, and only the next write fails
   const limited = spawn('bash', ['-c', `trap '' XFSZ; ulimit -f 1; exec ${words.join(' ')}`], {
     env: { ...batonEnv(), NODE_COMPILE_CACHE: '' },
@@ -111,15 +111,15 @@ test.concurrent('a dump that does not fit on the disk leaves the previous one un
   expect(await once(limited, 'close')).toEqual([1, null])
   expect(errors).toMatch(/^baton: EFBIG/)
   expect(await readFile(file, 'utf8')).toBe('before')
-  expect(await readdir(inner)).toEqual(['app.sql'])
+  expect(await readdir(subfolder)).toEqual(['app.sql'])
 })
 
 test.concurrent('a dump replaces the target of a link and keeps its permissions, and can be written to a pipe', {
   timeout: 180_000,
 }, async () => {
-  const { own, dump } = await dumped('linked')
-  const inner = await mkdtemp(join(folder, 'linked-'))
-  const [file, link, pipe] = ['app.sql', 'link.sql', 'pipe'].map((name) => join(inner, name)) as [
+  const { sourceUrl, dump } = await createDumpedDatabase('linked')
+  const subfolder = await mkdtemp(join(folder, 'linked-'))
+  const [file, link, pipe] = ['app.sql', 'link.sql', 'pipe'].map((name) => join(subfolder, name)) as [
     string,
     string,
     string,
@@ -127,14 +127,14 @@ test.concurrent('a dump replaces the target of a link and keeps its permissions,
   await writeFile(file, 'before')
   await chmod(file, 0o600)
   await symlink(file, link)
-  expect((await runBaton(['dump', own, '-o', link])).code).toBe(0)
+  expect((await runBaton(['dump', sourceUrl, '-o', link])).code).toBe(0)
   expect(await readFile(file, 'utf8')).toBe(dump)
   expect((await stat(file)).mode & 0o777).toBe(0o600)
   await once(spawn('mkfifo', [pipe]), 'close')
   const reader = spawn('cat', [pipe])
   endWithTests(reader)
-  const reading = text(reader.stdout)
-  expect((await runBaton(['dump', own, '-o', pipe])).code).toBe(0)
+  const pipedDump = text(reader.stdout)
+  expect((await runBaton(['dump', sourceUrl, '-o', pipe])).code).toBe(0)
   expect((await stat(pipe)).isFIFO()).toBe(true)
-  expect(await reading).toBe(dump)
+  expect(await pipedDump).toBe(dump)
 })

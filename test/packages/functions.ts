@@ -75,13 +75,13 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       expect(await migrate()).toBe('applied 0000_guests\n')
       expect(await migrate()).toBe('nothing to do\n')
       writeFileSync(join(folder, '.dev.vars'), `DATABASE_URL=${server.url}\nDATABASE_TOKEN=\n`)
-      // what miniflare would otherwise fetch from Cloudflare
+      // otherwise, miniflare would fetch this from Cloudflare
       mkdirSync(join(folder, 'node_modules/.mf'), { recursive: true })
       writeFileSync(join(folder, 'node_modules/.mf/cf.json'), '{}')
-      const temporary = join(folder, 'temporary')
-      mkdirSync(temporary)
-      // where it records when it last checked for a newer version
-      const env = { WRANGLER_SEND_METRICS: 'false', WRANGLER_LOG_PATH: folder, TMPDIR: temporary }
+      const temporaryFolder = join(folder, 'temporary')
+      mkdirSync(temporaryFolder)
+      // TMPDIR: where it records when it last checked for a newer version
+      const env = { WRANGLER_SEND_METRICS: 'false', WRANGLER_LOG_PATH: folder, TMPDIR: temporaryFolder }
       const command = [
         join(bin, 'wrangler'),
         'dev',
@@ -94,8 +94,8 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       onTestFinished(async () => void (await worker.interrupt()))
       const post = await fetch(worker.url, { method: 'POST', body: JSON.stringify({ name: 'Ada' }) })
       expect([post.status, await post.json()]).toEqual([201, { id: 1, name: 'Ada' }])
-      const read = await fetch(worker.url)
-      expect([read.status, await read.json()]).toEqual([200, [{ id: 1, name: 'Ada' }]])
+      const list = await fetch(worker.url)
+      expect([list.status, await list.json()]).toEqual([200, [{ id: 1, name: 'Ada' }]])
     })
   })
 
@@ -109,17 +109,17 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
         cwd: folder,
       })
       // outside the folders with installed packages
-      const deployed = join(project, '../lambda')
-      mkdirSync(deployed)
-      cpSync(join(folder, 'dist/handler.mjs'), join(deployed, 'handler.mjs'))
+      const deployFolder = join(project, '../lambda')
+      mkdirSync(deployFolder)
+      cpSync(join(folder, 'dist/handler.mjs'), join(deployFolder, 'handler.mjs'))
       await using database = await openDatabase()
-      await using lambda = new Lambda(deployed, database.server.config)
+      await using lambda = new Lambda(deployFolder, database.server.config)
       expect(await lambda.call('POST', { name: 'Ada' })).toEqual([201, { id: 1, name: 'Ada' }])
       lambda.freeze()
       await database.server.restart()
-      const second = lambda.call('POST', { name: 'Grace' })
+      const secondCall = lambda.call('POST', { name: 'Grace' })
       lambda.thaw()
-      expect(await second).toEqual([201, { id: 2, name: 'Grace' }])
+      expect(await secondCall).toEqual([201, { id: 2, name: 'Grace' }])
       expect(await lambda.call('POST', { name: 'Grace' })).toEqual([409, { error: 'that name is taken' }])
       expect(await lambda.call('GET')).toEqual([
         200,

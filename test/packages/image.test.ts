@@ -39,12 +39,12 @@ test('the image of the local server requires its token, and keeps databases acro
   const token = async (): Promise<string> =>
     JSON.parse((await container.exec(['cat', '/data/tokens.json'])).output).databases.default.token
 
-  const outsider = connect()
-  await expect(outsider.execute('select 1')).rejects.toMatchObject({ status: 401 })
+  const withoutToken = connect()
+  await expect(withoutToken.execute('select 1')).rejects.toMatchObject({ status: 401 })
   const before = connect(await token())
   await before.batch(['create table note (text)', "insert into note values ('kept')"])
   await container.restart()
   const after = connect(await token())
   expect((await after.execute('select text from note')).rows).toEqual([{ text: 'kept' }])
-  await Promise.all([outsider, before, after].map((db) => db.close()))
+  await Promise.all([withoutToken, before, after].map((db) => db.close()))
 })

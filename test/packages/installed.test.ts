@@ -30,7 +30,7 @@ import {
   WRANGLER,
 } from './runtimes.ts'
 import { ScopedRegistry } from './scoped-registry.ts'
-import { type Served, serve } from './served.ts'
+import { type ServerProcess, serve } from './served.ts'
 import { FOLDERS, manifestOf, openTarball } from './tarballs.ts'
 
 // Installs the packages like a new user: as published, in an empty project, on the oldest and the newest Node.js, on Bun, Deno
@@ -106,7 +106,7 @@ beforeAll(async () => {
   runtimes.push(await downloadModule(JEST_NAME, JEST_NAME.replace(' ', '@')))
 }, 180_000)
 
-/** How a runtime is started. If this machine cannot run it, the test is skipped, and the summary says so. */
+/** How a runtime is started. If this machine cannot run it, the test is skipped, and the summary reports it. */
 function commandOf(name: string, { skip }: TestContext): readonly string[] {
   const { command, unavailable } = runtimes.find((runtime) => runtime.name === name) as Runtime
   if (command === null) skip(`${name}: ${unavailable}`)
@@ -134,9 +134,9 @@ describe('the README, from its first line', () => {
   /** Bun and Deno have their own commands for tests. */
   const isForNode = (program: string): boolean => program.includes("from 'node:test'")
   const project = join(folder, 'readme')
-  let served: Served | null = null
+  let server: ServerProcess | null = null
   const env: Record<string, string> = {}
-  afterAll(() => served?.interrupt())
+  afterAll(() => server?.interrupt())
 
   beforeAll(async () => {
     if (problem !== null) return
@@ -148,8 +148,8 @@ describe('the README, from its first line', () => {
         await run([...words, '--prefer-offline', '--no-audit', '--no-fund'], { cwd: project })
       else if (words[0] === 'npx')
         // the port in the README may be in use on this machine
-        served = await serve([...words, '--port', '0'], { cwd: project, env: npx })
-      else if (words[0] === 'export') env['DATABASE_URL'] = served?.url ?? 'no server yet'
+        server = await serve([...words, '--port', '0'], { cwd: project, env: npx })
+      else if (words[0] === 'export') env['DATABASE_URL'] = server?.url ?? 'no server yet'
       else if (words[1] === 'init') await run(words, { cwd: project })
       // the rest requires a checkout of the repository, and is tested separately
       else expect(line).toMatch(/^npm (run demo|test)$/)
@@ -212,7 +212,7 @@ describe('the README, from its first line', () => {
   testRunners({ project, programs: RUNTIMES, commandOf })
 
   test('Ctrl-C ends the server without an error', async () => {
-    const { url, interrupt } = served as unknown as Served
+    const { url, interrupt } = server as unknown as ServerProcess
     expect(await interrupt()).toBe('')
     await expect(fetch(`${url}/health`)).rejects.toThrow('fetch failed')
   })
@@ -221,20 +221,20 @@ describe('the README, from its first line', () => {
 describe('npx with nothing installed', () => {
   test('runs the client without the server, and explains how to add the server', async () => {
     const cwd = projectFolder('npx')
-    const server = await startLocalServer()
+    const database = await startLocalServer()
     const cli = ['npx', '@batonsql/cli']
-    expect(await run([...cli, 'sql', server.url, 'select 1 as one'], { cwd, env: npx })).toBe(
+    expect(await run([...cli, 'sql', database.url, 'select 1 as one'], { cwd, env: npx })).toBe(
       'one\n---\n  1\n',
     )
-    await server.close()
+    await database.close()
     const diagnostics = await run([...cli, 'dev', '--port', '0'], { cwd, env: npx }).catch(String)
-    const [, add = '', once = ''] =
+    const [, installCommand = '', runCommand = ''] =
       /^baton: the local server is not installed: add it with `(.+)`, or run `(.+)`$/m.exec(diagnostics) ?? []
-    expect(add).toMatch(/^npm install .*@batonsql\/local-server/)
-    const served = await serve([...once.split(' '), 'dev', '--port', '0'], { cwd, env: npx })
-    expect(await (await fetch(`${served.url}/version`)).text()).toMatch(/^baton/i)
-    expect(await served.interrupt()).toBe('')
-    await expect(fetch(`${served.url}/health`)).rejects.toThrow('fetch failed')
+    expect(installCommand).toMatch(/^npm install .*@batonsql\/local-server/)
+    const server = await serve([...runCommand.split(' '), 'dev', '--port', '0'], { cwd, env: npx })
+    expect(await (await fetch(`${server.url}/version`)).text()).toMatch(/^baton/i)
+    expect(await server.interrupt()).toBe('')
+    await expect(fetch(`${server.url}/health`)).rejects.toThrow('fetch failed')
   })
 
   test('baton mcp explains how to add the SDK, and serves an agent once it is installed', async () => {
@@ -243,10 +243,10 @@ describe('npx with nothing installed', () => {
     const diagnostics = await run(['npx', '@batonsql/cli', 'mcp', server.url], { cwd, env: npx }).catch(
       String,
     )
-    const [, add = '', once = ''] =
+    const [, installCommand = '', runCommand = ''] =
       /^baton: the MCP SDK is not installed: add it with `(.+)`, or run `(.+)`$/m.exec(diagnostics) ?? []
-    expect(add).toMatch(/^npm install .*@modelcontextprotocol\/sdk zod$/)
-    const [command = '', ...args] = once.split(' ')
+    expect(installCommand).toMatch(/^npm install .*@modelcontextprotocol\/sdk zod$/)
+    const [command = '', ...args] = runCommand.split(' ')
     const agent = new McpClient({ name: 'test', version: '1' })
     const env = { ...(process.env as Record<string, string>), ...npx, NODE_OPTIONS: '' }
     await agent.connect(new StdioClientTransport({ command, args: [...args, server.url], cwd, env }))
@@ -369,22 +369,22 @@ import { findSqld } from '@batonsql/local-server/sqld'
   })
 
   test('the command runs until Ctrl-C', async (context) => {
-    const served = await serve([...commandOf(name, context), cli, 'dev', '--port', '0'], { cwd: project })
+    const server = await serve([...commandOf(name, context), cli, 'dev', '--port', '0'], { cwd: project })
     for (const path of ['health', '_baton', '_baton/page.css', '_baton/page.js'])
-      expect((await fetch(`${served.url}/${path}`)).status).toBe(200)
-    expect(await served.interrupt()).toBe('')
+      expect((await fetch(`${server.url}/${path}`)).status).toBe(200)
+    expect(await server.interrupt()).toBe('')
   })
 })
 
 describe.each(TOO_OLD)('on node %s, which is too old', (version) => {
   const project = join(folder, 'readme')
-  const sentence = (name: string): string =>
+  const expectedError = (name: string): string =>
     `${name} requires node ${OLDEST.replace(/\.0$/, '')} or newer, but this is node ${version}`
 
   test('the command reports it in one sentence', async (context) => {
     const cli = join(project, 'node_modules/@batonsql/cli/dist/cli.js')
-    const failed = run([...commandOf(`node ${version}`, context), cli, 'dev'], { cwd: project })
-    expect(await failed.catch(String)).toMatch(new RegExp(`\n\n${sentence('@batonsql/cli')}\n$`))
+    const output = run([...commandOf(`node ${version}`, context), cli, 'dev'], { cwd: project })
+    expect(await output.catch(String)).toMatch(new RegExp(`\n\n${expectedError('@batonsql/cli')}\n$`))
   })
 
   test.for([
@@ -396,13 +396,13 @@ describe.each(TOO_OLD)('on node %s, which is too old', (version) => {
   ] as const)('so does importing %s', async ([entry, name], context) => {
     const command = commandOf(`node ${version}`, context)
     const program = `import('${entry}').then(() => 'imported', (error) => error.message).then(console.log)`
-    expect(await run([...command, '-e', program], { cwd: project })).toBe(`${sentence(name)}\n`)
+    expect(await run([...command, '-e', program], { cwd: project })).toBe(`${expectedError(name)}\n`)
   })
 })
 
 test('npm run … of the repository on a platform without a downloadable node reports it in one sentence', async (context) => {
-  const failed = run([...commandOf('node 18.20.8', context), 'scripts/task.mjs', 'test'], { cwd: ROOT })
-  expect(await failed.catch(String)).toMatch(
+  const output = run([...commandOf('node 18.20.8', context), 'scripts/task.mjs', 'test'], { cwd: ROOT })
+  expect(await output.catch(String)).toMatch(
     /\n\nBaton's tools need node 20\.19 or newer, and this is node 18\.20\.8\.\n$/,
   )
 })

@@ -33,7 +33,7 @@ beforeAll(async () => {
   registry = await ScopedRegistry.start(tarballs)
 }, 180_000)
 
-function projectOf(name: string, manifest: object): string {
+function createProject(name: string, manifest: object): string {
   const project = join(folder, name)
   mkdirSync(project)
   registry?.configure(project)
@@ -71,7 +71,7 @@ describe.each([
   },
 ] as const)('$tool, $manifest', ({ tool, manifest }) => {
   test('the program runs and type-checks unchanged', async () => {
-    const project = projectOf(`${tool}-${Object.keys(manifest).join('-')}`, manifest)
+    const project = createProject(`${tool}-${Object.keys(manifest).join('-')}`, manifest)
     if ('pnpm' in manifest) writeFileSync(join(project, 'pnpm-workspace.yaml'), JSON.stringify(manifest.pnpm))
     await INSTALL[tool]?.(project)
     const { name } = JSON.parse(
@@ -101,7 +101,7 @@ describe.each([
 describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsql/client inside', () => {
   let project = ''
   beforeAll(async () => {
-    project = projectOf('libraries', {
+    project = createProject('libraries', {
       dependencies: { '@libsql/client': CLIENT, '@batonsql/cli': 'latest', ...LIBRARIES },
       overrides: { '@libsql/client': CLIENT },
     })
@@ -169,9 +169,9 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
       await db.close()
       return output
     }
-    const pushed = await kit('pushed', 'push --force', 'push --force')
-    expect(pushed).toContain('Changes applied')
-    expect(pushed).toContain('No changes detected')
+    const output = await kit('pushed', 'push --force', 'push --force')
+    expect(output).toContain('Changes applied')
+    expect(output).toContain('No changes detected')
     expect(await kit('migrated', 'generate', 'migrate', 'pull')).toContain('Your schema file is ready')
   })
 })
@@ -179,7 +179,7 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
 describe.runIf(process.env['TEST_RELEASE'] !== undefined)('drizzle-orm 1.0', () => {
   test('its driver for @libsql/client', { timeout: 300_000 }, async () => {
     const dependencies = { '@libsql/client': CLIENT, 'drizzle-orm': '1.0.0-rc.5' }
-    const project = projectOf('drizzle-1', { dependencies, overrides: { '@libsql/client': CLIENT } })
+    const project = createProject('drizzle-1', { dependencies, overrides: { '@libsql/client': CLIENT } })
     await INSTALL['npm']?.(project)
     copyTo(project, 'drizzle-1.mjs')
     const { url } = await server.createDatabase('drizzle-1')

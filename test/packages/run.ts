@@ -13,11 +13,11 @@ const { packageManager } = JSON.parse(
 }
 
 /** The environment of a user, without the variables set by the npm, pnpm and node processes that run the tests. */
-export function cleanEnvironment(more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
+export function cleanEnvironment(variables: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
   const entries = Object.entries(withoutNpm(process.env))
   return {
     ...Object.fromEntries(entries.filter(([name]) => !/^(?:NODE_OPTIONS$|VITEST)/i.test(name))),
-    ...more,
+    ...variables,
   }
 }
 
@@ -66,10 +66,10 @@ export interface Runtime {
 
 /** Downloads a version of node from the npm registry into npm's cache. */
 export async function downloadNode(version: string): Promise<Runtime> {
-  const from = nodePackage(version)
-  if (from === null)
+  const packageName = nodePackage(version)
+  if (packageName === null)
     return { name: `node ${version}`, command: null, unavailable: 'npm has no build for this platform' }
-  return await download(`node ${version}`, from, 'node -p process.execPath')
+  return await download(`node ${version}`, packageName, 'node -p process.execPath')
 }
 
 export const downloadBun = (version: string): Promise<Runtime> =>
@@ -85,14 +85,14 @@ export async function downloadDeno(version: string): Promise<Runtime> {
 }
 
 /** Downloads a package that runs JavaScript when it is imported. It is located next to the file of its command. */
-export async function downloadModule(name: string, from: string): Promise<Runtime> {
+export async function downloadModule(name: string, packageName: string): Promise<Runtime> {
   // npx puts its folder first on the path
-  return await download(name, from, 'node -p "process.env.PATH.split(path.delimiter)[0]"')
+  return await download(name, packageName, 'node -p "process.env.PATH.split(path.delimiter)[0]"')
 }
 
-async function download(name: string, from: string, printPath: string): Promise<Runtime> {
+async function download(name: string, packageName: string, printPath: string): Promise<Runtime> {
   try {
-    const path = await run([...NPX, '--package', from, '--call', printPath], { cwd: ROOT })
+    const path = await run([...NPX, '--package', packageName, '--call', printPath], { cwd: ROOT })
     return { name, command: [path.trim()], unavailable: null }
   } catch (error) {
     // if the other packages could be installed, this failure must not count as a skip

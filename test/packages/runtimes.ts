@@ -33,7 +33,7 @@ export function testRuntimes({ project, programs, commandOf }: RuntimeTests): vo
     })
     afterAll(() => server.close())
 
-    const newSettings = async (): Promise<Settings> => {
+    const createSettings = async (): Promise<Settings> => {
       const database = `scenario-${(count += 1)}`
       const { url, authToken = '' } = await server.createDatabase(database)
       const platform = server.platform as NonNullable<typeof server.platform>
@@ -50,24 +50,24 @@ export function testRuntimes({ project, programs, commandOf }: RuntimeTests): vo
     const OK = 'core, Kysely, Drizzle, platform: ok'
 
     test.for(programs)('on %s', async (name, context) => {
-      const env = { SETTINGS: JSON.stringify(await newSettings()) }
+      const env = { SETTINGS: JSON.stringify(await createSettings()) }
       const command = [...commandOf(name, context), 'scenario/program.ts']
       expect(await run(command, { cwd: project, env })).toBe(`${OK}\n`)
     })
 
-    /** Its output for a new database, and for one whose tables exist. */
-    const responsesOf = async (served: EdgeServer, body?: string): Promise<string[]> => {
-      await using edge = served
+    /** Runs the scenario twice. @returns its output for a new database, and for one whose tables exist */
+    const runTwice = async (server: EdgeServer, body?: string): Promise<string[]> => {
+      await using edge = server
       const init = { method: 'POST', body: body ?? '' }
       return [await (await edge.fetch('/', init)).text(), await (await edge.fetch('/', init)).text()]
     }
-    const BOTH = [OK, expect.stringContaining('table value already exists')]
+    const EXPECTED = [OK, expect.stringContaining('table value already exists')]
 
     test(`on ${WORKERD_NAME}`, async (context) => {
       const [entry = ''] = commandOf(WORKERD_NAME, context)
       const bundle = await bundleForEdge(project, 'scenario/worker.ts', EDGE_CONDITIONS.workerd)
-      expect(await responsesOf(await serveWorker(entry, bundle, { SETTINGS: await newSettings() }))).toEqual(
-        BOTH,
+      expect(await runTwice(await serveWorker(entry, bundle, { SETTINGS: await createSettings() }))).toEqual(
+        EXPECTED,
       )
     })
 
@@ -75,8 +75,8 @@ export function testRuntimes({ project, programs, commandOf }: RuntimeTests): vo
       const [entry = ''] = commandOf(EDGE_RUNTIME_NAME, context)
       const conditions = EDGE_CONDITIONS['edge-light']
       const bundle = await bundleForEdge(project, 'scenario/edge-function.ts', conditions, 'iife')
-      const body = JSON.stringify(await newSettings())
-      expect(await responsesOf(await serveEdgeFunction(entry, bundle), body)).toEqual(BOTH)
+      const body = JSON.stringify(await createSettings())
+      expect(await runTwice(await serveEdgeFunction(entry, bundle), body)).toEqual(EXPECTED)
     })
 
     test.for(Object.entries(EDGE_CONDITIONS))(

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { cleanEnvironment, type RunOptions } from './run.ts'
 
 /** A server that was started by a command. */
-export interface Served {
+export interface ServerProcess {
   readonly url: string
   /** Sends Ctrl-C, waits until all of its processes have exited, and returns its stderr without npm's warnings. */
   interrupt(): Promise<string>
@@ -17,7 +17,7 @@ export async function serve(
   command: readonly string[],
   { cwd, env = {} }: RunOptions,
   ready = READY,
-): Promise<Served> {
+): Promise<ServerProcess> {
   const [program, ...args] = command as [string, ...string[]]
   // in its own process group: a terminal sends Ctrl-C to npx and to the command it runs
   const child = spawn(program, args, {

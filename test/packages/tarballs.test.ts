@@ -14,10 +14,12 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const ORIGINAL = 'libsql-client-original'
 
 /** Returns the files named in a field of package.json at any depth, except under the condition that only the workspace sets. */
-function targets(value: unknown): string[] {
+function listTargets(value: unknown): string[] {
   if (typeof value === 'string') return value.startsWith('./') ? [value.slice(2)] : []
   if (typeof value !== 'object' || value === null) return []
-  return Object.entries(value).flatMap(([name, each]) => (name === '@batonsql/source' ? [] : targets(each)))
+  return Object.entries(value).flatMap(([name, target]) =>
+    name === '@batonsql/source' ? [] : listTargets(target),
+  )
 }
 
 describe.each(FOLDERS)('%s', (name) => {
@@ -31,8 +33,8 @@ describe.each(FOLDERS)('%s', (name) => {
   test('is packed identically by npm and pnpm', () => {
     expect(byPnpm.files).toEqual(byNpm.files)
     const { scripts: _, ...manifest } = byNpm.manifest
-    const { scripts: __, ...other } = byPnpm.manifest
-    expect(other).toEqual(manifest)
+    const { scripts: __, ...pnpmManifest } = byPnpm.manifest
+    expect(pnpmManifest).toEqual(manifest)
   })
 
   test('is built before it is packed', () => {
@@ -41,9 +43,13 @@ describe.each(FOLDERS)('%s', (name) => {
 
   test('depends on plain registry versions', () => {
     expect(JSON.stringify(byNpm.manifest)).not.toMatch(/"(workspace|catalog|file|link):/)
-    for (const own of FOLDERS.map(manifestOf)) {
-      const range = byNpm.manifest.dependencies?.[own.name]
-      if (range !== undefined) expect([own.name, range]).toEqual([own.name, `^${own.version}`])
+    for (const workspacePackage of FOLDERS.map(manifestOf)) {
+      const range = byNpm.manifest.dependencies?.[workspacePackage.name]
+      if (range !== undefined)
+        expect([workspacePackage.name, range]).toEqual([
+          workspacePackage.name,
+          `^${workspacePackage.version}`,
+        ])
     }
   })
 
@@ -58,9 +64,9 @@ describe.each(FOLDERS)('%s', (name) => {
 
   test('refers only to files in the tarball', () => {
     const { exports, imports, bin } = byNpm.manifest
-    const named = targets([exports, imports, bin])
-    expect(named.length).toBeGreaterThan(0)
-    expect(named.filter((file) => !byNpm.files.includes(file))).toEqual([])
+    const files = listTargets([exports, imports, bin])
+    expect(files.length).toBeGreaterThan(0)
+    expect(files.filter((file) => !byNpm.files.includes(file))).toEqual([])
   })
 
   test('imports only packages listed in its manifest', async () => {
@@ -79,9 +85,9 @@ describe.each(FOLDERS)('%s', (name) => {
     })
     const imported = Object.values(metafile.inputs).flatMap(({ imports }) => imports.map(({ path }) => path))
     const { name: ownName, dependencies, peerDependencies, imports } = byNpm.manifest
-    const named = [ownName, ORIGINAL, ...Object.keys({ ...dependencies, ...peerDependencies, ...imports })]
+    const packages = [ownName, ORIGINAL, ...Object.keys({ ...dependencies, ...peerDependencies, ...imports })]
     const isNamed = (path: string): boolean =>
-      named.some((each) => path === each || path.startsWith(`${each}/`))
+      packages.some((name) => path === name || path.startsWith(`${name}/`))
     expect(imported.filter((path) => !isBuiltin(path) && !scripts.includes(path) && !isNamed(path))).toEqual(
       [],
     )

@@ -47,7 +47,7 @@ export async function openTarball(folder: string, packed: string): Promise<Tarba
   const file = join(packed, `${name.replace('@', '').replace('/', '-')}-${version}.tgz`)
   const read = (path: string): Promise<string> =>
     run(['tar', '-xzOf', file, `package/${path}`], { cwd: ROOT })
-  const listed = (await run(['tar', '-tzf', file], { cwd: ROOT })).trim().split('\n')
-  const files = listed.map((path) => path.replace(/^package\//, '')).sort()
+  const paths = (await run(['tar', '-tzf', file], { cwd: ROOT })).trim().split('\n')
+  const files = paths.map((path) => path.replace(/^package\//, '')).sort()
   return { file, files, read, manifest: JSON.parse(await read('package.json')) as Manifest }
 }

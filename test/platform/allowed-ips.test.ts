@@ -4,7 +4,7 @@ import { Scene, sql } from './platform-scene.ts'
 const ELSEWHERE = { allowed_ips: ['10.0.0.1'] }
 const HERE = { allowed_ips: ['127.0.0.0/8', '::1'] }
 
-async function limited() {
+async function createDatabases() {
   const scene = await Scene.forTest()
   const app = await scene.create('app')
   const other = await scene.create('other')
@@ -15,7 +15,7 @@ async function limited() {
 }
 
 test('a database can be attached only by clients whose address is allowed', async () => {
-  const { scene, app, configure } = await limited()
+  const { scene, app, configure } = await createDatabases()
   await configure({ allow_attach: true })
   const token = await scene.tokenFor('app', '', { permissions: { read_attach: { databases: ['other'] } } })
   const read = async () => (await sql(app.host, token, ['ATTACH "other" AS x', 'SELECT a FROM x.t'])).rows
@@ -27,7 +27,7 @@ test('a database can be attached only by clients whose address is allowed', asyn
 })
 
 test('a copy has the allowed addresses of its source', async () => {
-  const { scene, configure } = await limited()
+  const { scene, configure } = await createDatabases()
   await configure(ELSEWHERE)
   const copy = await scene.create('copy', { seed: { type: 'database', name: 'other' } })
   const token = await scene.tokenFor('copy')

@@ -150,7 +150,7 @@ function isAllowed(route: KnownRoute, caller: Caller): boolean {
 }
 
 /**
- * Whether a caller is allowed: always if no token is needed, never with an invalid token, otherwise by permissions. For callers
+ * Whether a caller is allowed: yes if no token is needed, no if the token is invalid, otherwise by permissions. For callers
  * who do not belong to an organization, the organization does not exist.
  */
 function expectation(route: KnownRoute, caller: Caller): 'let in' | 401 | 403 | 404 {
@@ -165,8 +165,8 @@ function isAboutOrganization({ path }: KnownRoute): boolean {
 }
 
 /** Returns the problem with a route's response to a caller; null if there is none. */
-async function difference(route: KnownRoute, caller: Caller): Promise<string | null> {
-  const wanted = expectation(route, caller)
+async function findDifference(route: KnownRoute, caller: Caller): Promise<string | null> {
+  const expected = expectation(route, caller)
   const { organization } = scene.platform
   const path = fill(route.path, {
     ...MISSING_ID,
@@ -182,33 +182,33 @@ async function difference(route: KnownRoute, caller: Caller): Promise<string | n
   })
   const isHidden = status === 404 && reply?.error === 'organization not found'
   const isRejected = status === 401 || status === 403 || isHidden
-  const found = isRejected ? status : status < 500 || status === 501 ? 'let in' : status
-  const asked = `${caller.name}: ${route.method} ${path}`
-  if (wanted !== found) return `${asked}: ${found}, not ${wanted} ${JSON.stringify(reply)}`
-  return isRejected && typeof reply?.error !== 'string' ? `${asked}: ${status} without an error` : null
+  const actual = isRejected ? status : status < 500 || status === 501 ? 'let in' : status
+  const call = `${caller.name}: ${route.method} ${path}`
+  if (expected !== actual) return `${call}: ${actual}, not ${expected} ${JSON.stringify(reply)}`
+  return isRejected && typeof reply?.error !== 'string' ? `${call}: ${status} without an error` : null
 }
 
 test('each route allows or rejects each kind of token as documented', {
   timeout: 240_000,
 }, async () => {
   const differences: string[] = []
-  let [asked, remaining] = [0, 0]
+  let [requestCount, skipped] = [0, 0]
   for (const route of ROUTES) {
     for (const caller of callers) {
       if (LAST_ACTIONS.includes(`${route.method} ${route.path}`) && expectation(route, caller) === 'let in') {
-        remaining += 1
+        skipped += 1
         continue
       }
-      const found = await difference(route, caller)
-      if (found !== null) differences.push(found)
-      asked += 1
+      const difference = await findDifference(route, caller)
+      if (difference !== null) differences.push(difference)
+      requestCount += 1
     }
   }
   expect(differences).toEqual([])
   expect(callers).toHaveLength(23)
-  expect(asked).toBe(ROUTES.length * callers.length - remaining)
+  expect(requestCount).toBe(ROUTES.length * callers.length - skipped)
   // the three owners of the organization, and callers with an unrestricted token
-  expect(remaining).toBe(7)
+  expect(skipped).toBe(7)
 })
 
 test('rejections have the documented messages', async () => {
@@ -234,29 +234,32 @@ test('rejections have the documented messages', async () => {
 test('admins can list and revoke all tokens of the organization, members only their own, and nobody the tokens of another organization', async () => {
   const { own, platform } = scene
   const { organization } = platform
-  const tokenOf = (name: string): string => callers.find((caller) => caller.name === name)?.token ?? ''
-  const memberToken = await scene.mint('by-member', { organization }, tokenOf('member'))
+  const tokenFor = (name: string): string => callers.find((caller) => caller.name === name)?.token ?? ''
+  const memberToken = await scene.mint('by-member', { organization }, tokenFor('member'))
   expect((await scene.sendRequest('GET', own, { token: memberToken })).status).toBe(200)
-  const listed = async (who: string): Promise<{ name: string; id: string }[]> =>
-    (await scene.done('GET', `${own}/api-tokens`, { token: tokenOf(who) })).tokens
-  expect((await listed('member')).map(({ name }) => name)).toEqual(['by-member'])
-  expect(await listed('viewer')).toEqual([])
-  const all = await listed('admin')
-  expect(all.map(({ name }) => name)).toEqual(
+  const listTokens = async (caller: string): Promise<{ name: string; id: string }[]> =>
+    (await scene.done('GET', `${own}/api-tokens`, { token: tokenFor(caller) })).tokens
+  expect((await listTokens('member')).map(({ name }) => name)).toEqual(['by-member'])
+  expect(await listTokens('viewer')).toEqual([])
+  const tokens = await listTokens('admin')
+  expect(tokens.map(({ name }) => name)).toEqual(
     expect.arrayContaining(['organization', 'by-member', 'group-read']),
   )
-  expect(all.map(({ name }) => name)).not.toContain('foreign')
-  const idOf = (name: string): string => all.find((token) => token.name === name)?.id ?? ''
-  const revoke = (id: string, who: string) =>
-    scene.sendRequest('DELETE', `${own}/api-tokens/${id}`, { token: tokenOf(who) })
+  expect(tokens.map(({ name }) => name)).not.toContain('foreign')
+  const idOf = (name: string): string => tokens.find((token) => token.name === name)?.id ?? ''
+  const revoke = (id: string, caller: string) =>
+    scene.sendRequest('DELETE', `${own}/api-tokens/${id}`, { token: tokenFor(caller) })
   // not 403, which would reveal that it exists
   expect((await revoke(idOf('organization'), 'member')).status).toBe(404)
-  const foreign = (await scene.done('GET', '/v1/auth/api-tokens', { token: tokenOf('stranger') })).tokens
+  const foreign = (await scene.done('GET', '/v1/auth/api-tokens', { token: tokenFor('stranger') })).tokens
   const foreignId = foreign.find(({ name }: { name: string }) => name === 'foreign').id
   expect((await revoke(foreignId, 'admin')).status).toBe(404)
   expect(
-    (await scene.sendRequest('GET', '/v1/organizations/other', { token: tokenOf('of another organization') }))
-      .status,
+    (
+      await scene.sendRequest('GET', '/v1/organizations/other', {
+        token: tokenFor('of another organization'),
+      })
+    ).status,
   ).toBe(200)
   expect(await revoke(idOf('by-member'), 'admin')).toEqual({
     status: 200,
@@ -264,9 +267,9 @@ test('admins can list and revoke all tokens of the organization, members only th
   })
   expect((await scene.sendRequest('GET', own, { token: memberToken })).status).toBe(401)
   // a token for one organization does not reveal the tokens of another
-  const other = `/v1/organizations/other/api-tokens/${foreignId}`
-  const alone = tokenOf('organization')
-  expect(await scene.sendRequest('DELETE', other, { token: alone })).toEqual({
+  const path = `/v1/organizations/other/api-tokens/${foreignId}`
+  const organizationToken = tokenFor('organization')
+  expect(await scene.sendRequest('DELETE', path, { token: organizationToken })).toEqual({
     status: 404,
     body: { error: 'organization not found' },
   })

@@ -26,7 +26,7 @@ test('a copy of the data directory of a stopped server is a complete backup', as
   expect((await sql(database.Hostname, token, 'SELECT a FROM t')).rows).toEqual([['1']])
 })
 
-/** Operations on a database in a folder. */
+/** Ways to lose a database. */
 const LOSSES: Readonly<Record<string, (folder: string, file: string) => Promise<void>>> = {
   folder: (folder) => rm(folder, { recursive: true }),
   file: (_, file) => rm(file),
@@ -36,13 +36,13 @@ const LOSSES: Readonly<Record<string, (folder: string, file: string) => Promise<
 async function fileOf(data: string, id: string): Promise<[folder: string, file: string]> {
   const name = inject('target') === 'embedded' ? 'data.db' : 'data'
   const folders = (await databaseFolders(data)).map((folder) => join(folder, id))
-  const folder = folders.find((each) => existsSync(join(each, name))) ?? ''
+  const folder = folders.find((path) => existsSync(join(path, name))) ?? ''
   return [folder, join(folder, name)]
 }
 
 test.each(Object.keys(LOSSES))(
   'a database without its %s responds with 404, and is not created again',
-  async (what) => {
+  async (loss) => {
     const data = await mkdtemp(join(tmpdir(), 'baton-backup-'))
     onTestFinished(() => rm(data, { recursive: true, force: true }))
     const ids = new Map<string, string>()
@@ -56,14 +56,14 @@ test.each(Object.keys(LOSSES))(
     }
     const lose = async (name: string): Promise<string> => {
       const [folder, file] = await fileOf(data, ids.get(name) ?? '')
-      await (LOSSES[what] as (typeof LOSSES)[string])(folder, file)
+      await (LOSSES[loss] as (typeof LOSSES)[string])(folder, file)
       return file
     }
     const files = [await lose('stopped')]
-    const printed = vi.spyOn(console, 'error').mockReturnValue()
-    onTestFinished(() => printed.mockRestore())
+    const consoleError = vi.spyOn(console, 'error').mockReturnValue()
+    onTestFinished(() => consoleError.mockRestore())
     await using scene = await Scene.start({}, data)
-    expect(printed.mock.calls.flat()).toEqual([
+    expect(consoleError.mock.calls.flat()).toEqual([
       expect.stringMatching(/stopped: its file is missing or empty/),
     ])
     files.push(await lose('running'))
@@ -74,7 +74,7 @@ test.each(Object.keys(LOSSES))(
       for (const text of ['SELECT 1', 'CREATE TABLE t (a)'])
         expect([name, await sendRequest(name, text)]).toEqual([name, 404])
     // once, not with each request
-    expect(printed.mock.calls.flat().slice(1)).toEqual([
+    expect(consoleError.mock.calls.flat().slice(1)).toEqual([
       expect.stringMatching(/running: the file of this database is missing or empty; it responds with 404/),
     ])
     for (const file of files) expect((await stat(file).catch(() => ({ size: 0 }))).size).toBe(0)
@@ -83,8 +83,8 @@ test.each(Object.keys(LOSSES))(
     expect([await sendRequest('kept', 'SELECT * FROM t'), await sendRequest('never', 'SELECT 1')]).toEqual([
       200, 200,
     ])
-    const taken = { body: { name: 'stopped', group: 'default' } }
-    expect((await scene.sendRequest('POST', `${scene.own}/databases`, taken)).status).toBe(409)
+    const existing = { body: { name: 'stopped', group: 'default' } }
+    expect((await scene.sendRequest('POST', `${scene.own}/databases`, existing)).status).toBe(409)
     for (const name of ['stopped', 'running']) await scene.done('DELETE', `${scene.own}/databases/${name}`)
     await scene.create('running')
     expect(await sendRequest('running', 'SELECT 1')).toBe(200)
@@ -113,8 +113,8 @@ test('a damaged file affects only its own database, which works again when the f
   // otherwise libsql-server recreates the file from its logs
   for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true })
   await writeFile(file, Buffer.alloc(8_192, 'x'))
-  const printed = vi.spyOn(console, 'error').mockReturnValue()
-  onTestFinished(() => printed.mockRestore())
+  const consoleError = vi.spyOn(console, 'error').mockReturnValue()
+  onTestFinished(() => consoleError.mockRestore())
   await using scene = await Scene.start({}, data)
   const sendRequest = async (name: string) => {
     const { database } = await scene.done('GET', `${scene.own}/databases/${name}`)
@@ -123,7 +123,7 @@ test('a damaged file affects only its own database, which works again when the f
   for (let round = 0; round < 3; round += 1)
     expect([(await sendRequest('damaged')).status, (await sendRequest('kept')).rows]).toEqual([500, [['1']]])
   if (inject('target') === 'sqld')
-    expect(printed.mock.calls.flat()).toEqual([
+    expect(consoleError.mock.calls.flat()).toEqual([
       expect.stringMatching(/^damaged: libsql-server cannot use this database: /),
     ])
   await rm(folder, { recursive: true })
@@ -134,17 +134,17 @@ test('a damaged file affects only its own database, which works again when the f
 test('close() while calls are in flight keeps acknowledged changes, and applies none partially', async () => {
   const data = await mkdtemp(join(tmpdir(), 'baton-backup-'))
   onTestFinished(() => rm(data, { recursive: true, force: true }))
-  const first = await Scene.start({}, data)
-  await first.create('doomed')
+  const firstScene = await Scene.start({}, data)
+  await firstScene.create('doomed')
   const acknowledged: string[] = []
   const calls = Array.from({ length: 12 }, async (_, at) => {
-    await first.create(`db-${at}`)
+    await firstScene.create(`db-${at}`)
     acknowledged.push(`db-${at}`)
   })
-  const deletion = first.done('DELETE', `${first.own}/databases/doomed`)
+  const deletion = firstScene.done('DELETE', `${firstScene.own}/databases/doomed`)
   const settled = Promise.allSettled([deletion, ...calls])
   await Promise.race(calls)
-  await first[Symbol.asyncDispose]()
+  await firstScene[Symbol.asyncDispose]()
   const isDeleted = (await settled)[0].status === 'fulfilled'
 
   await using scene = await Scene.start({}, data)

@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => scene[Symbol.asyncDispose]())
 
 /** Everything that the API returns about the organization. */
-async function everything(): Promise<unknown> {
+async function readEverything(): Promise<unknown> {
   const paths = ['databases', 'databases/app/configuration', 'groups', 'members', 'api-tokens', 'audit-logs']
   return await Promise.all(paths.map((path) => scene.done('GET', `${own}/${path}`)))
 }
@@ -28,13 +28,13 @@ function sendRaw(method: string, path: string, body = ''): Promise<TestResponse>
       authorization: `Bearer ${scene.platform.token}`,
       'content-length': Buffer.byteLength(body),
     }
-    const sent = request({ hostname, port, method, path, headers }, (response) => {
+    const outgoing = request({ hostname, port, method, path, headers }, (response) => {
       let text = ''
       response.setEncoding('utf8').on('data', (part) => (text += part))
       response.on('end', () => resolve({ status: response.statusCode ?? 0, body: JSON.parse(text) }))
     })
-    sent.on('error', reject)
-    sent.end(body)
+    outgoing.on('error', reject)
+    outgoing.end(body)
   })
 }
 
@@ -160,12 +160,12 @@ const MISTAKES: readonly (readonly [method: string, path: string, body: unknown]
 
 test('routes of the service that this server does not support are rejected with the same code', async () => {
   const database = { name: 'x', group: 'default' }
-  const from = (more: object) => ({ ...database, seed: { type: 'database', name: 'app', ...more } })
+  const withSeed = (seed: object) => ({ ...database, seed: { type: 'database', name: 'app', ...seed } })
   for (const body of [
     { ...database, use_tursodb: true },
     { ...database, remote_encryption: { encryption_key: 'k', encryption_cipher: 'aes256gcm' } },
     { ...database, seed: { type: 'database_upload' } },
-    from({ timestamp: '2024-01-01T00:00:00Z' }),
+    withSeed({ timestamp: '2024-01-01T00:00:00Z' }),
   ])
     expect(await scene.sendRequest('POST', `${own}/databases`, { body })).toMatchObject({
       status: 400,
@@ -182,18 +182,18 @@ test('routes of the service that this server does not support are rejected with 
 })
 
 test('an invalid request is rejected with a reason, and changes nothing', async () => {
-  const before = await everything()
+  const before = await readEverything()
   for (const [method, path, body] of MISTAKES) {
     const { status, body: response } = await scene.sendRequest(
       method,
       own + path,
       body === undefined ? {} : { body },
     )
-    const what = `${method} ${path} ${JSON.stringify(body)?.slice(0, 200)}`
-    expect([what, status >= 400 && status < 500, typeof response?.error]).toEqual([what, true, 'string'])
+    const call = `${method} ${path} ${JSON.stringify(body)?.slice(0, 200)}`
+    expect([call, status >= 400 && status < 500, typeof response?.error]).toEqual([call, true, 'string'])
     // 401 and 403 would concern the caller, who is the owner
-    expect([what, status]).not.toEqual([what, 401])
-    expect([what, status]).not.toEqual([what, 403])
+    expect([call, status]).not.toEqual([call, 401])
+    expect([call, status]).not.toEqual([call, 403])
     expect(response.error.length).toBeLessThan(400)
   }
   for (const [path, body] of [
@@ -217,7 +217,7 @@ test('an invalid request is rejected with a reason, and changes nothing', async 
       'string',
     ])
   }
-  expect(await everything()).toEqual(before)
+  expect(await readEverything()).toEqual(before)
 })
 
 test.each([
@@ -296,13 +296,13 @@ test('requests of web pages from other sites and hosts are rejected', async () =
   const sendRequest = (headers: Record<string, string>) =>
     new Promise<number>((resolve, reject) => {
       const { hostname, port } = new URL(scene.platform.url)
-      const all = { authorization: `Bearer ${scene.platform.token}`, ...headers }
-      const sent = request({ hostname, port, path: '/v1/user', headers: all }, (response) => {
+      const allHeaders = { authorization: `Bearer ${scene.platform.token}`, ...headers }
+      const outgoing = request({ hostname, port, path: '/v1/user', headers: allHeaders }, (response) => {
         response.resume()
         resolve(response.statusCode ?? 0)
       })
-      sent.on('error', reject)
-      sent.end()
+      outgoing.on('error', reject)
+      outgoing.end()
     })
   expect(await sendRequest({})).toBe(200)
   expect(await sendRequest({ origin: 'http://localhost:3000' })).toBe(200)

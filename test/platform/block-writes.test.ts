@@ -34,7 +34,7 @@ test('a read transaction of a read-only token continues', async () => {
   expect(await sql(host, reader, 'COMMIT', { baton: next })).toMatchObject({ status: 200, error: null })
 })
 
-async function sharedSchema() {
+async function createSharedSchema() {
   const scene = await Scene.forTest()
   const parent = await scene.create('parent', { is_schema: true })
   const child = await scene.create('child', { schema: 'parent' })
@@ -56,7 +56,7 @@ async function sharedSchema() {
 }
 
 test('a migration of a shared schema changes a child whose writes are blocked', async () => {
-  const { scene, change, inChild } = await sharedSchema()
+  const { scene, change, inChild } = await createSharedSchema()
   await blockWrites(scene, 'child')
   expect(await change('CREATE TABLE t (a)')).toMatchObject({ error: null })
   expect(await inChild('SELECT count(*) FROM t')).toMatchObject({ error: null, rows: [['0']] })
@@ -67,7 +67,7 @@ test('a migration of a shared schema changes a child whose writes are blocked', 
 test.each(['block_writes', 'block_reads'])(
   '%s of a schema database stops its migrations',
   async (setting) => {
-    const { scene, change, send, inChild } = await sharedSchema()
+    const { scene, change, send, inChild } = await createSharedSchema()
     await change('CREATE TABLE t (a)')
     await configure(scene, 'parent', { [setting]: true })
     const stmt = { sql: 'CREATE TABLE u (a)' }
@@ -80,7 +80,7 @@ test.each(['block_writes', 'block_reads'])(
         { type: 'execute', stmt: { sql_id: 1 } },
       ],
     ]
-    for (const each of requests) expect(await send(each)).toContain('Operation was blocked')
+    for (const pipeline of requests) expect(await send(pipeline)).toContain('Operation was blocked')
     expect((await inChild("SELECT name FROM sqlite_schema WHERE name = 'u'")).rows).toEqual([])
     expect((await inChild('SELECT count(*) FROM t')).rows).toEqual([['0']])
     expect((await inChild('INSERT INTO t VALUES (1)')).error).toBeNull()

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Scene, sql } from './platform-scene.ts'
 
 /** A database whose reads are blocked, with a row that must not be readable. */
-async function blocked() {
+async function createDatabase() {
   const scene = await Scene.forTest()
   const { host, id } = await scene.create('app')
   const token = await scene.tokenFor('app')
@@ -16,7 +16,7 @@ async function blocked() {
 
 describe('block_reads', () => {
   test('a blocked database cannot be copied', async () => {
-    const { scene, block } = await blocked()
+    const { scene, block } = await createDatabase()
     await block(true)
     const copy = (name: string) =>
       scene.sendRequest('POST', `${scene.own}/databases`, {
@@ -28,45 +28,45 @@ describe('block_reads', () => {
   })
 
   test('no statement can be described', async () => {
-    const { host, token, block } = await blocked()
-    const describeIt = async (requests: readonly object[]): Promise<string> => {
+    const { host, token, block } = await createDatabase()
+    const describeStatement = async (requests: readonly object[]): Promise<string> => {
       const body = JSON.stringify({ requests: [...requests, { type: 'close' }] })
       const headers = { authorization: `Bearer ${token}` }
       return await (await fetch(`http://${host}/v3/pipeline`, { method: 'POST', headers, body })).text()
     }
-    const texts = [
+    const pipelines = [
       [{ type: 'describe', sql: 'SELECT * FROM t' }],
       [
         { type: 'store_sql', sql_id: 1, sql: 'SELECT * FROM t' },
         { type: 'describe', sql_id: 1 },
       ],
     ]
-    for (const requests of texts) expect(await describeIt(requests)).toContain('"secret"')
+    for (const requests of pipelines) expect(await describeStatement(requests)).toContain('"secret"')
     await block(true)
-    for (const requests of texts) {
-      const response = await describeIt(requests)
+    for (const requests of pipelines) {
+      const response = await describeStatement(requests)
       expect(response).toContain('"BLOCKED"')
       expect(response).not.toContain('"secret"')
     }
   })
 
   test('change streams end, and no new ones can be opened', async () => {
-    const { host, token, block } = await blocked()
+    const { host, token, block } = await createDatabase()
     const listen = () =>
       fetch(`http://${host}/beta/listen?table=t`, { headers: { authorization: `Bearer ${token}` } })
-    const open = await listen()
+    const stream = await listen()
     await block(true)
     // libsql-server aborts it, the embedded server ends it
-    await open.text().catch(() => {})
+    await stream.text().catch(() => {})
     expect((await listen()).status).toBe(403)
     await block(false)
-    const again = await listen()
-    expect(again.status).toBe(200)
-    await again.body?.cancel()
+    const reopened = await listen()
+    expect(reopened.status).toBe(200)
+    await reopened.body?.cancel()
   })
 
   test('it cannot be read with ATTACH', async () => {
-    const { scene, id, block } = await blocked()
+    const { scene, id, block } = await createDatabase()
     const { host } = await scene.create('other')
     await block(false)
     const token = await scene.tokenFor('other', '', { permissions: { read_attach: { databases: ['app'] } } })

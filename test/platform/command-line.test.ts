@@ -40,16 +40,16 @@ class CommandLine {
       'content-length': Buffer.byteLength(text),
     }
     return await new Promise<{ status: number; reply: JsonBody }>((resolve, reject) => {
-      const sent = request(this.#scene.platform.url + path, { method, headers }, (response) => {
-        let received = ''
-        response.setEncoding('utf8').on('data', (part) => (received += part))
+      const outgoing = request(this.#scene.platform.url + path, { method, headers }, (response) => {
+        let text = ''
+        response.setEncoding('utf8').on('data', (part) => (text += part))
         response.on('end', () => {
-          const reply = received === '' ? undefined : JSON.parse(received)
+          const reply = text === '' ? undefined : JSON.parse(text)
           resolve({ status: response.statusCode ?? 0, reply })
         })
       })
-      sent.on('error', reject)
-      sent.end(text)
+      outgoing.on('error', reject)
+      outgoing.end(text)
     })
   }
 }
@@ -72,9 +72,9 @@ test('serves a session from login to destroy', async () => {
       redirect: 'manual',
     })
   expect((await post('wrong')).status).toBe(401)
-  const back = await post(scene.platform.token)
-  const location = new URL(back.headers.get('location') ?? '')
-  expect([back.status, location.origin, location.searchParams.get('state')]).toEqual([
+  const redirect = await post(scene.platform.token)
+  const location = new URL(redirect.headers.get('location') ?? '')
+  expect([redirect.status, location.origin, location.searchParams.get('state')]).toEqual([
     303,
     'http://localhost:4567',
     'abc',

@@ -4,7 +4,7 @@ import { openApiDocument, ROUTES, type Route, type RouteAccess } from '@batonsql
 import * as v from 'valibot'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { PLATFORM_CALLS } from '../../packages/platform/test-support/platform-calls.ts'
-import { inOrder, LiveCalls, populate } from './live-calls.ts'
+import { deletionsLast, LiveCalls, populate } from './live-calls.ts'
 import { Scene } from './platform-scene.ts'
 import { CLIENT_REQUESTS, COMMAND_LINE_REQUESTS } from './vendor-requests.ts'
 
@@ -19,7 +19,7 @@ const RULE = '|---|---|---|---|---|---|'
 const nameOf = ({ method, path }: Route): string => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`
 
 /** Who may use a route, as worded in the documentation. */
-function whose(access: RouteAccess): string {
+function describeAccess(access: RouteAccess): string {
   switch (access.level) {
     case 'none':
       return '–'
@@ -46,37 +46,37 @@ beforeAll(async () => {
   await populate(scene)
   calls = new LiveCalls(scene)
   methods = await calls.methods()
-  for (const name of inOrder(ROUTES.map(nameOf)))
+  for (const name of deletionsLast(ROUTES.map(nameOf)))
     outcomes.set(name, await calls.outcome(name, methods.get(name)))
 }, 180_000)
 afterAll(() => scene[Symbol.asyncDispose]())
 
-/** A row, with the existing value of the page for the other back end. */
-function rowOf(route: Route, written: ReadonlyMap<string, string>): string {
+/** A row of the table. The cell of the other back end keeps its value from the page. */
+function rowOf(route: Route, existing: ReadonlyMap<string, string>): string {
   const name = nameOf(route)
-  const cells = written.get(name)?.split(' | ') ?? []
+  const cells = existing.get(name)?.split(' | ') ?? []
   const column = (backend: string, at: number): string =>
     inject('target') === backend ? (outcomes.get(name) ?? '') : (cells[at] ?? '?')
   const method = methods.get(name)
   const client = `\`${method ?? 'request'}\``
-  const documented = route.isDocumented ? 'yes' : '–'
-  const known = [`\`${name}\``, whose(route.access), documented, client]
-  return `| ${[...known, column('embedded', 4), column('sqld', 5)].join(' | ')} |`
+  const documentedCell = route.isDocumented ? 'yes' : '–'
+  const common = [`\`${name}\``, describeAccess(route.access), documentedCell, client]
+  return `| ${[...common, column('embedded', 4), column('sqld', 5)].join(' | ')} |`
 }
 
 /** The counts, in words. */
 function summary(rows: readonly string[]): string {
   const cells = rows.map((row) => row.slice(2, -2).split(' | '))
   const count = (at: number, value: string): number => cells.filter((row) => row[at] === value).length
-  const documented = count(2, 'yes')
+  const documentedCount = count(2, 'yes')
   const outcomesOf = (at: number): string => `${count(at, 'yes')} work, ${count(at, '501')} return 501`
   const sentBy = (program: string, requests: readonly string[]): string => {
-    const sent = cells.filter(([name]) => requests.includes(name?.slice(1, -1) ?? ''))
-    const served = (at: number): number => sent.filter((row) => row[at] === 'yes').length
-    return `${program} sends ${requests.length} of these requests; served: ${served(4)} by embedded, ${served(5)} by sqld.`
+    const rows = cells.filter(([name]) => requests.includes(name?.slice(1, -1) ?? ''))
+    const countServed = (at: number): number => rows.filter((row) => row[at] === 'yes').length
+    return `${program} sends ${requests.length} of these requests; served: ${countServed(4)} by embedded, ${countServed(5)} by sqld.`
   }
   return [
-    `${rows.length} routes, ${documented} of them documented. Embedded: ${outcomesOf(4)}. sqld: ${outcomesOf(5)}.`,
+    `${rows.length} routes, ${documentedCount} of them documented. Embedded: ${outcomesOf(4)}. sqld: ${outcomesOf(5)}.`,
     sentBy("The vendor's CLI (June 2026)", COMMAND_LINE_REQUESTS),
     sentBy('`@tursodatabase/api` 2.0.5', CLIENT_REQUESTS),
   ].join('\n')
@@ -90,9 +90,9 @@ test('each route responds as documented in docs/platform.md', () => {
     .slice(before.length)
     .split('\n')
     .filter((line) => line.startsWith('| `'))
-  const written = new Map(rows.map((line) => [/`([^`]+)`/.exec(line)?.[1] ?? '', line.slice(2, -2)]))
-  const wanted = ROUTES.map((route) => rowOf(route, written))
-  const text = `${before}${[HEAD, RULE, ...wanted].join('\n')}\n\n${summary(wanted)}\n`
+  const existing = new Map(rows.map((line) => [/`([^`]+)`/.exec(line)?.[1] ?? '', line.slice(2, -2)]))
+  const updated = ROUTES.map((route) => rowOf(route, existing))
+  const text = `${before}${[HEAD, RULE, ...updated].join('\n')}\n\n${summary(updated)}\n`
   if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(PAGE, text)
   expect(readFileSync(PAGE, 'utf8')).toBe(text)
 })
@@ -104,8 +104,8 @@ test('each route succeeds, or responds with 501 and a reason', () => {
   const documented = ROUTES.filter(({ isDocumented }) => isDocumented).map(nameOf)
   const path = '/v1/organizations/{organizationSlug}/groups/{groupName}/locations/{location}'
   // without replicas, a location has no effect
-  const absent = inject('target') === 'embedded' ? [`POST ${path}`, `DELETE ${path}`] : []
-  expect(documented.filter((name) => outcomes.get(name) !== 'yes')).toEqual(absent)
+  const unsupported = inject('target') === 'embedded' ? [`POST ${path}`, `DELETE ${path}`] : []
+  expect(documented.filter((name) => outcomes.get(name) !== 'yes')).toEqual(unsupported)
 })
 
 test("requests of the vendor's programs are served, except for replicas by the embedded server", () => {
@@ -130,9 +130,9 @@ test('each successful response matches /openapi.json, without additional fields'
     else if (!isDeepStrictEqual(output, body)) faults[name] = body
   }
   expect(faults).toEqual({})
-  const served = await scene.sendRequest('GET', '/openapi.json', { token: null })
+  const response = await scene.sendRequest('GET', '/openapi.json', { token: null })
   const { version } = JSON.parse(readFileSync(MANIFEST, 'utf8')) as { version: string }
-  expect(served).toEqual({ status: 200, body: openApiDocument(ROUTES, version) })
+  expect(response).toEqual({ status: 200, body: openApiDocument(ROUTES, version) })
 })
 
 test('every method of the client calls a route of the server', () => {

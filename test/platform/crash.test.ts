@@ -16,12 +16,12 @@ const CLI = fileURLToPath(new URL('../../packages/cli/src/cli.ts', import.meta.u
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** A server in a separate process. */
-interface Running {
+interface ServerProcess {
   readonly child: ChildProcess
   readonly platform: { readonly url: string; readonly token: string }
 }
 
-async function start(directory: string): Promise<Running> {
+async function startServer(directory: string): Promise<ServerProcess> {
   const flags = [
     '--conditions=@batonsql/source',
     '--disable-warning=ExperimentalWarning',
@@ -53,7 +53,7 @@ async function start(directory: string): Promise<Running> {
   throw new Error('the server did not start')
 }
 
-async function kill({ child }: Running): Promise<void> {
+async function kill({ child }: ServerProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const exited = once(child, 'exit')
   child.kill('SIGKILL')
@@ -62,7 +62,7 @@ async function kill({ child }: Running): Promise<void> {
 
 /** Sends a request. Returns null if the server was killed before it responded. */
 async function sendRequest(
-  { platform }: Running,
+  { platform }: ServerProcess,
   method: string,
   path: string,
   body?: object,
@@ -82,8 +82,8 @@ async function sendRequest(
 }
 
 /**
- * A name, and the changes that were acknowledged for it. Its calls are made one after another. `maybe` is a call without a
- * response.
+ * A name, and the changes that were acknowledged for it. Its calls are made one after another. A field is undefined after a call
+ * without a response, whose outcome is unknown.
  */
 class Slot {
   readonly name: string
@@ -108,7 +108,7 @@ class Slot {
   }
 
   /** Makes one call. */
-  async step(running: Running): Promise<void> {
+  async step(running: ServerProcess): Promise<void> {
     this.calls += 1
     if (this.hasGroup === false) return await this.#createGroup(running)
     if (this.database === null)
@@ -122,16 +122,16 @@ class Slot {
   }
 
   /** Checks the state after a restart: acknowledged changes exist, and no change is partially applied. */
-  async check(running: Running): Promise<void> {
+  async check(running: ServerProcess): Promise<void> {
     const group = await sendRequest(running, 'GET', `/groups/${this.group}`)
     if (this.hasGroup !== undefined)
       expect([this.group, group?.status]).toEqual([this.group, this.hasGroup ? 200 : 404])
-    const found = await sendRequest(running, 'GET', this.path)
-    const id: string | null = found?.status === 200 ? found.body.database.DbId : null
+    const reply = await sendRequest(running, 'GET', this.path)
+    const id: string | null = reply?.status === 200 ? reply.body.database.DbId : null
     if (this.database !== undefined) expect([this.name, id]).toEqual([this.name, this.database])
     // no database without its group, or without its data
     if (group?.status === 404) expect([this.name, id]).toEqual([this.name, null])
-    if (id !== null) await this.#checkData(running, found?.body.database.Hostname, id)
+    if (id !== null) await this.#checkData(running, reply?.body.database.Hostname, id)
     for (const token of this.deadTokens)
       expect((await sendRequest(running, 'GET', '/groups', undefined, token))?.status).toBe(401)
     this.hasGroup = group?.status === 200
@@ -140,7 +140,7 @@ class Slot {
     if (id === null) this.hasMarker = false
   }
 
-  async #checkData(running: Running, host: string, id: string): Promise<void> {
+  async #checkData(running: ServerProcess, host: string, id: string): Promise<void> {
     const configuration = await sendRequest(running, 'GET', `${this.path}/configuration`)
     if (this.isBlocked !== undefined) expect(configuration?.body.block_writes).toBe(this.isBlocked)
     this.isBlocked = configuration?.body.block_writes === true
@@ -156,13 +156,13 @@ class Slot {
     if (this.isBlocked) expect((await sql(host, jwt, 'CREATE TABLE refused (a)')).error).toBe('BLOCKED')
   }
 
-  async #createGroup(running: Running): Promise<void> {
+  async #createGroup(running: ServerProcess): Promise<void> {
     this.hasGroup = undefined
     const reply = await sendRequest(running, 'POST', '/groups', { name: this.group, location: 'local' })
     if (reply?.status === 200) this.hasGroup = true
   }
 
-  async #create(running: Running): Promise<void> {
+  async #create(running: ServerProcess): Promise<void> {
     this.database = undefined
     this.hasMarker = false
     this.isBlocked = false
@@ -178,24 +178,26 @@ class Slot {
       `INSERT INTO marker VALUES ('${this.database}')`,
       'COMMIT',
     ]
-    const written = await sql(reply.body.database.Hostname, token.body.jwt, statements).catch(() => null)
-    this.hasMarker = written?.error === null
+    const result = await sql(reply.body.database.Hostname, token.body.jwt, statements).catch(() => null)
+    this.hasMarker = result?.error === null
   }
 
-  async #delete(running: Running): Promise<void> {
+  async #delete(running: ServerProcess): Promise<void> {
     this.database = undefined
     const reply = await sendRequest(running, 'DELETE', this.path)
     if (reply?.status === 200) this.database = null
   }
 
-  async #block(running: Running): Promise<void> {
-    const wanted = this.isBlocked !== true
+  async #block(running: ServerProcess): Promise<void> {
+    const isBlocked = this.isBlocked !== true
     this.isBlocked = undefined
-    const reply = await sendRequest(running, 'PATCH', `${this.path}/configuration`, { block_writes: wanted })
-    if (reply?.status === 200) this.isBlocked = wanted
+    const reply = await sendRequest(running, 'PATCH', `${this.path}/configuration`, {
+      block_writes: isBlocked,
+    })
+    if (reply?.status === 200) this.isBlocked = isBlocked
   }
 
-  async #deleteGroup(running: Running): Promise<void> {
+  async #deleteGroup(running: ServerProcess): Promise<void> {
     this.hasGroup = undefined
     this.database = undefined
     const reply = await sendRequest(running, 'DELETE', `/groups/${this.group}`)
@@ -205,7 +207,7 @@ class Slot {
     this.#invalidateTokens()
   }
 
-  async #mint(running: Running): Promise<void> {
+  async #mint(running: ServerProcess): Promise<void> {
     const body = { organization: 'local', group: this.group, scopes: ['read'] }
     const reply = await sendRequest(running, 'POST', `/auth/api-tokens/${this.name}-${this.calls}`, body)
     if (reply?.status === 200) this.groupToken = reply.body.token
@@ -221,20 +223,25 @@ test(`SIGKILL at random times during ${CALLS} calls keeps acknowledged changes, 
   timeout: 180_000 + CALLS * 1_000,
 }, async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-crash-'))
-  let running = await start(directory)
+  let running = await startServer(directory)
   onTestFinished(async () => {
     await kill(running)
     await rm(directory, { recursive: true, force: true, maxRetries: 5 })
   })
   const slots = Array.from({ length: SLOTS }, (_, number) => new Slot(number))
-  const created = (): number => slots.reduce((sum, { calls }) => sum + calls, 0)
+  const callCount = (): number => slots.reduce((sum, { calls }) => sum + calls, 0)
   let kills = 0
-  while (created() < CALLS) {
+  while (callCount() < CALLS) {
     const round = { isOver: false }
-    const due = Math.min(CALLS, created() + CALLS / 4)
-    const working = slots.map(async (slot) => {
+    const roundEnd = Math.min(CALLS, callCount() + CALLS / 4)
+    const calling = slots.map(async (slot) => {
       // after a call without a response, its outcome is checked before the next call
-      while (!round.isOver && created() < due && slot.database !== undefined && slot.hasGroup !== undefined)
+      while (
+        !round.isOver &&
+        callCount() < roundEnd &&
+        slot.database !== undefined &&
+        slot.hasGroup !== undefined
+      )
         await slot.step(running)
     })
     await sleep(30 + Math.random() * 400)
@@ -242,23 +249,24 @@ test(`SIGKILL at random times during ${CALLS} calls keeps acknowledged changes, 
     await killed
     kills += 1
     round.isOver = true
-    await Promise.all(working)
-    running = await start(directory)
+    await Promise.all(calling)
+    running = await startServer(directory)
     for (const slot of slots) await slot.check(running)
   }
   expect(kills).toBeGreaterThanOrEqual(3)
   const { databases } = (await sendRequest(running, 'GET', '/databases'))?.body ?? {}
   const ids = databases.map(({ DbId }: { DbId: string }) => DbId)
-  const found: string[] = []
+  const folderNames: string[] = []
   for (const folder of await databaseFolders(directory))
-    found.push(...(await readdir(folder).catch(() => [])))
-  expect(found).toEqual(expect.arrayContaining(ids))
-  if (inject('target') === 'embedded') expect(found.filter((name) => ID.test(name))).toHaveLength(ids.length)
+    folderNames.push(...(await readdir(folder).catch(() => [])))
+  expect(folderNames).toEqual(expect.arrayContaining(ids))
+  if (inject('target') === 'embedded')
+    expect(folderNames.filter((name) => ID.test(name))).toHaveLength(ids.length)
   else await checkGroups(running, directory)
 })
 
 /** A deleted group has neither a process nor a folder, and each process belongs to an existing group. */
-async function checkGroups(running: Running, directory: string): Promise<void> {
+async function checkGroups(running: ServerProcess, directory: string): Promise<void> {
   const { groups } = (await sendRequest(running, 'GET', '/groups'))?.body ?? {}
   const ids = groups.map(({ uuid }: { uuid: string }) => uuid)
   const remaining = async (): Promise<string[]> => {
@@ -272,7 +280,7 @@ async function checkGroups(running: Running, directory: string): Promise<void> {
 test('databases and their settings are restored after libsql-server itself was killed', async () => {
   if (inject('target') !== 'sqld') return
   const directory = await mkdtemp(join(tmpdir(), 'baton-crash-'))
-  const running = await start(directory)
+  const running = await startServer(directory)
   onTestFinished(async () => {
     await kill(running)
     await rm(directory, { recursive: true, force: true, maxRetries: 5 })

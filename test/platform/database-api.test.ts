@@ -5,17 +5,17 @@ import { Scene, sql } from './platform-scene.ts'
 
 /** A change stream, and the text that has arrived on it. */
 async function listen(host: string, token: string, query: string) {
-  const leaving = new AbortController()
+  const controller = new AbortController()
   const { status, body } = await fetch(`http://${host}/beta/listen${query}`, {
     headers: { authorization: `Bearer ${token}` },
-    signal: leaving.signal,
+    signal: controller.signal,
   })
   const stream = { status, text: '' }
   const reading = (async () => {
     for await (const part of body ?? []) stream.text += Buffer.from(part).toString()
   })().catch(() => {})
   onTestFinished(async () => {
-    leaving.abort()
+    controller.abort()
     await reading
   })
   return stream
@@ -26,7 +26,7 @@ test('a change stream reports the requested actions, or all if none are given; t
   const { host } = await scene.create('app')
   const token = await scene.tokenFor('app')
   await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1), (2)'])
-  const all = await listen(host, token, '?table=t')
+  const allActions = await listen(host, token, '?table=t')
   const deletes = await listen(host, token, '?table=t&action=delete')
   const both = await listen(host, token, '?table=t&action=delete&action=insert')
   for (const statement of [
@@ -37,7 +37,7 @@ test('a change stream reports the requested actions, or all if none are given; t
     expect((await sql(host, token, statement)).error).toBeNull()
   const bodyOf = ({ text }: { text: string }) => text.match(/\{.*\}/g)
   await expect
-    .poll(() => [all, deletes, both].map(bodyOf))
+    .poll(() => [allActions, deletes, both].map(bodyOf))
     .toEqual([
       ['{"update":1}', '{"insert":1}', '{"delete":3}'],
       ['{"delete":3}'],

@@ -15,17 +15,17 @@ const LONG_TABLE = `CREATE TABLE long AS ${LONG_READ}`
 interface Outcome {
   readonly status: number
   /** Whether the response was complete. */
-  readonly isWhole: boolean
+  readonly isComplete: boolean
   readonly text: string
 }
 
 /** A request whose response is not read before `outcome` is called. */
-export interface Unread {
+export interface UnreadResponse {
   /** Resolves when the response has begun. */
-  readonly begun: Promise<unknown>
+  readonly started: Promise<unknown>
   /** Reads the response. */
   outcome(): Promise<Outcome>
-  leave(): void
+  abort(): void
 }
 
 /** The settings for a client's requests. */
@@ -35,37 +35,42 @@ export interface Client {
 }
 
 /** Sends a request and does not read the response's body. */
-export function send({ host, token }: Client, method: 'GET' | 'POST', path: string, body?: object): Unread {
+export function send(
+  { host, token }: Client,
+  method: 'GET' | 'POST',
+  path: string,
+  body?: object,
+): UnreadResponse {
   const headers = { authorization: `Bearer ${token}` }
   const request = http.request(`http://${host}${path}`, { method, headers, agent: false })
-  const begun = once(request, 'response') as Promise<[http.IncomingMessage]>
-  begun.catch(() => {}) // reported by the outcome
+  const started = once(request, 'response') as Promise<[http.IncomingMessage]>
+  started.catch(() => {}) // reported by the outcome
   request.end(body === undefined ? undefined : JSON.stringify(body))
   return {
-    begun: begun.catch(() => null),
-    leave: () => void request.destroy(),
+    started: started.catch(() => null),
+    abort: () => void request.destroy(),
     outcome: async () => {
       try {
-        const [response] = await begun
+        const [response] = await started
         const status = response.statusCode ?? 0
-        const whole = await text(response as Readable).catch(() => null)
-        return { status, isWhole: whole !== null, text: whole?.slice(0, 2_000) ?? '' }
+        const body = await text(response as Readable).catch(() => null)
+        return { status, isComplete: body !== null, text: body?.slice(0, 2_000) ?? '' }
       } catch {
-        return { status: 0, isWhole: false, text: '' }
+        return { status: 0, isComplete: false, text: '' }
       }
     },
   }
 }
 
 /** A cursor over statements. */
-export function cursor(client: Client, ...statements: readonly string[]): Unread {
+export function cursor(client: Client, ...statements: readonly string[]): UnreadResponse {
   return send(client, 'POST', '/v3/cursor', {
     batch: { steps: statements.map((text) => ({ stmt: { sql: text } })) },
   })
 }
 
 /** A pipeline of single statements. */
-export function pipeline(client: Client, ...statements: readonly string[]): Unread {
+export function pipeline(client: Client, ...statements: readonly string[]): UnreadResponse {
   const requests = statements.map((text) => ({ type: 'execute', stmt: { sql: text } }))
   return send(client, 'POST', '/v3/pipeline', { requests: [...requests, { type: 'close' }] })
 }

@@ -11,14 +11,14 @@ describe('the initial state of a database', () => {
     const source = await scene.create('source')
     const token = await scene.tokenFor('source')
     await sql(source.host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
-    const open = await sql(source.host, token, ['BEGIN', 'INSERT INTO t VALUES (2)'], { keep: true })
+    const transaction = await sql(source.host, token, ['BEGIN', 'INSERT INTO t VALUES (2)'], { keep: true })
     const copy = await scene.create('copy', { seed: { type: 'database', value: 'source' } })
     const copyToken = await scene.tokenFor('copy')
     expect((await sql(copy.host, copyToken, 'SELECT a FROM t')).rows).toEqual([['1']])
     // the source's tokens are not valid for it
     expect((await sql(copy.host, token, 'SELECT a FROM t')).status).toBe(401)
     expect(
-      (await sql(source.host, token, ['COMMIT', 'SELECT a FROM t'], { baton: open.baton })).rows,
+      (await sql(source.host, token, ['COMMIT', 'SELECT a FROM t'], { baton: transaction.baton })).rows,
     ).toEqual([['1'], ['2']])
     await sql(copy.host, copyToken, 'DELETE FROM t')
     expect((await sql(source.host, token, 'SELECT count(*) FROM t')).rows).toEqual([['2']])
@@ -89,10 +89,10 @@ describe('the initial state of a database', () => {
       { name: 'x', group: 'default', schema: 'child' },
     ])
       expect((await scene.sendRequest('POST', `${scene.own}/databases`, { body })).status).toBe(400)
-    const typed = await scene.done('GET', `${scene.own}/databases?type=schema`)
-    expect(typed.databases).toMatchObject([{ Name: 'parent', is_schema: true }])
-    const all = await scene.done('GET', `${scene.own}/databases?type=logical`)
-    expect(all).toEqual(await scene.done('GET', `${scene.own}/databases`))
+    const schemas = await scene.done('GET', `${scene.own}/databases?type=schema`)
+    expect(schemas.databases).toMatchObject([{ Name: 'parent', is_schema: true }])
+    const logical = await scene.done('GET', `${scene.own}/databases?type=logical`)
+    expect(logical).toEqual(await scene.done('GET', `${scene.own}/databases`))
     const job = await fetch(`http://${parent.host}/v1/jobs/1`, {
       headers: { authorization: `Bearer ${parentToken}` },
     })
@@ -190,8 +190,8 @@ test('a server whose group and database `default` were deleted starts again', as
   const scene = await Scene.start({}, directory)
   await scene.done('DELETE', `${scene.own}/groups/default`)
   await scene[Symbol.asyncDispose]()
-  await using again = await Scene.start({}, directory)
-  expect((await again.done('GET', `${again.own}/databases`)).databases).toEqual([])
+  await using restarted = await Scene.start({}, directory)
+  expect((await restarted.done('GET', `${restarted.own}/databases`)).databases).toEqual([])
 })
 
 test('a new database responds with 404 until the configured delay has passed', async () => {
@@ -201,41 +201,45 @@ test('a new database responds with 404 until the configured delay has passed', a
   expect((await sql(host, token, 'SELECT 1')).status).toBe(404)
   await sleep(800)
   expect((await sql(host, token, 'SELECT 1')).status).toBe(200)
-  const again = await scene.sendRequest('POST', `${scene.own}/databases`, {
+  const duplicate = await scene.sendRequest('POST', `${scene.own}/databases`, {
     body: { name: 'app', group: 'default' },
   })
-  expect(again).toEqual({ status: 400, body: { error: 'database with name app already exists' } })
+  expect(duplicate).toEqual({ status: 400, body: { error: 'database with name app already exists' } })
 })
 
 test('a database that was created while the clock was ahead responds after the clock was set back, and after a restart', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
-  const ahead = vi.spyOn(Date, 'now').mockImplementation(() => new Date().getTime() + 7_200_000)
-  onTestFinished(() => ahead.mockRestore())
+  const clock = vi.spyOn(Date, 'now').mockImplementation(() => new Date().getTime() + 7_200_000)
+  onTestFinished(() => clock.mockRestore())
   {
     await using scene = await Scene.start({}, directory)
     const { host } = await scene.create('app')
     const token = await scene.tokenFor('app')
     await sql(host, token, 'CREATE TABLE t (a)')
-    ahead.mockRestore()
+    clock.mockRestore()
     expect((await sql(host, token, 'SELECT * FROM t')).status).toBe(200)
   }
-  await using again = await Scene.start({}, directory)
-  const { Hostname: host } = (await again.done('GET', `${again.own}/databases/app`)).database
-  expect((await sql(host, await again.tokenFor('app'), 'SELECT * FROM t')).status).toBe(200)
+  await using restarted = await Scene.start({}, directory)
+  const { Hostname: host } = (await restarted.done('GET', `${restarted.own}/databases/app`)).database
+  expect((await sql(host, await restarted.tokenFor('app'), 'SELECT * FROM t')).status).toBe(200)
 })
 
 test('after a deletion, the name can be reused, and no data of the old database is visible', async () => {
   const scene = await Scene.forTest()
-  const old = await scene.create('app')
+  const original = await scene.create('app')
   const token = await scene.tokenFor('app')
-  await sql(old.host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
+  await sql(original.host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
   await scene.done('DELETE', `${scene.own}/databases/app`)
-  expect((await sql(old.host, token, 'SELECT a FROM t')).status).toBe(404)
-  const newer = await scene.create('app')
-  expect(newer.id).not.toBe(old.id)
-  expect((await sql(newer.host, token, 'SELECT 1')).status).toBe(401)
-  const { rows } = await sql(newer.host, await scene.tokenFor('app'), 'SELECT count(*) FROM sqlite_schema')
+  expect((await sql(original.host, token, 'SELECT a FROM t')).status).toBe(404)
+  const replacement = await scene.create('app')
+  expect(replacement.id).not.toBe(original.id)
+  expect((await sql(replacement.host, token, 'SELECT 1')).status).toBe(401)
+  const { rows } = await sql(
+    replacement.host,
+    await scene.tokenFor('app'),
+    'SELECT count(*) FROM sqlite_schema',
+  )
   expect(rows).toEqual([['0']])
 })
 

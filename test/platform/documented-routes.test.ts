@@ -39,11 +39,11 @@ const BODIES: Readonly<Record<string, object>> = {
 const OPTIONAL = /tokens\[\d+\]\.(?:organization|group|scopes): missing/
 
 /** Deletions come last, and the transfer after the routes that need the group. */
-const last = (method: string, path: string): number =>
+const position = (method: string, path: string): number =>
   (path.endsWith('/transfer') ? 1 : 0) +
   (method === 'DELETE' ? 2 : 0) +
   (path.endsWith('{groupName}') ? 1 : 0)
-const ordered = [...DOCUMENTED_ROUTES].sort((a, b) => last(a.method, a.path) - last(b.method, b.path))
+const ordered = [...DOCUMENTED_ROUTES].sort((a, b) => position(a.method, a.path) - position(b.method, b.path))
 
 test('there are 49 documented routes', () => expect(DOCUMENTED_ROUTES).toHaveLength(49))
 
@@ -51,7 +51,7 @@ test('each documented route responds with its documented shape', async () => {
   const faults: Record<string, unknown> = {}
   for (const { method, path, response } of ordered) {
     const name = `${method} ${path}`
-    const isAfterTransfer = last(method, path) >= 2 && /\{groupName\}|\{databaseName\}/.test(path)
+    const isAfterTransfer = position(method, path) >= 2 && /\{groupName\}|\{databaseName\}/.test(path)
     const tokenId = path.includes('{tokenId}') ? await idOfNewToken() : ''
     const slug = isAfterTransfer ? 'elsewhere' : 'local'
     const target = fill(path, { ...VALUES, slug, organizationSlug: slug, tokenId })
@@ -65,10 +65,10 @@ test('each documented route responds with its documented shape', async () => {
       if (status !== 501) faults[name] = status
       continue
     }
-    const all =
+    const faultList =
       status === response.status ? faultsOf(response.body, body) : [`${status} ${JSON.stringify(body)}`]
-    const found = all.filter((fault) => !OPTIONAL.test(fault))
-    if (found.length > 0) faults[name] = found
+    const relevant = faultList.filter((fault) => !OPTIONAL.test(fault))
+    if (relevant.length > 0) faults[name] = relevant
   }
   expect(faults).toEqual({})
 })

@@ -7,7 +7,7 @@ import {
   LONG_READ,
   pipeline,
   send,
-  type Unread,
+  type UnreadResponse,
 } from './database-in-use.ts'
 import { Scene, sql } from './platform-scene.ts'
 
@@ -19,15 +19,15 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: Acce
     await using scene = await Scene.start()
     const database = await DatabaseInUse.start(scene, 'app')
     const { client } = database
-    const readers: Readonly<Record<string, Unread>> = {
+    const readers: Readonly<Record<string, UnreadResponse>> = {
       cursor: cursor(client, LONG_READ, 'SELECT 42'),
       dump: send(client, 'GET', '/dump'),
       export: send(client, 'GET', '/export/1'),
     }
-    await Promise.all(Object.values(readers).map(({ begun }) => begun))
+    await Promise.all(Object.values(readers).map(({ started }) => started))
     await change(database)
     for (const [name, reader] of Object.entries(readers))
-      expect([name, await reader.outcome()]).toMatchObject([name, { status: 200, isWhole: !endsReaders }])
+      expect([name, await reader.outcome()]).toMatchObject([name, { status: 200, isComplete: !endsReaders }])
   })
 
   test.concurrent('requests with pending writes do not write after the change is acknowledged', async () => {
@@ -39,13 +39,13 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: Acce
       cursor(client, 'BEGIN IMMEDIATE', LONG_READ, 'INSERT INTO t VALUES (2)', 'COMMIT'),
       cursor(client, 'BEGIN IMMEDIATE', 'INSERT INTO t VALUES (3)', LONG_READ, 'COMMIT'),
     ]
-    await Promise.all(writers.map(({ begun }) => begun))
+    await Promise.all(writers.map(({ started }) => started))
     // waits for the write lock
-    const waiting = pipeline(client, 'BEGIN IMMEDIATE', 'INSERT INTO t VALUES (4)', 'COMMIT')
+    const queued = pipeline(client, 'BEGIN IMMEDIATE', 'INSERT INTO t VALUES (4)', 'COMMIT')
     await change(database)
     await readAgain?.(database)
     const rows = await database.rows()
-    for (const writer of [...writers, waiting]) await writer.outcome()
+    for (const writer of [...writers, queued]) await writer.outcome()
     expect(await database.rows()).toEqual(rows)
   })
 
@@ -70,8 +70,8 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: Acce
     if (status === 200) expect(text).not.toContain('"type":"execute"')
     else expect([401, 403, 502]).toContain(status)
     await database.configure({ block_writes: false })
-    const written = await sql(database.host, await scene.tokenFor('app'), 'INSERT INTO t VALUES (3)')
-    expect(written.error).toBeNull()
+    const write = await sql(database.host, await scene.tokenFor('app'), 'INSERT INTO t VALUES (3)')
+    expect(write.error).toBeNull()
     expect(await database.rows()).toEqual([...rows, '3'])
   })
 
@@ -79,13 +79,15 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: Acce
     await using scene = await Scene.start()
     const database = await DatabaseInUse.start(scene, 'app')
     const { host, token } = database
-    const open = await sql(host, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (1)'], { keep: true })
+    const transaction = await sql(host, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (1)'], {
+      keep: true,
+    })
     await change(database)
     await readAgain?.(database)
-    const commit = await sql(host, token, 'COMMIT', { baton: open.baton })
+    const commit = await sql(host, token, 'COMMIT', { baton: transaction.baton })
     expect([400, 401]).toContain(commit.status)
-    const fresh = await scene.tokenFor('app')
-    expect((await sql(host, fresh, 'COMMIT', { baton: open.baton })).status).toBe(400)
+    const newToken = await scene.tokenFor('app')
+    expect((await sql(host, newToken, 'COMMIT', { baton: transaction.baton })).status).toBe(400)
     expect(await database.rows()).toEqual([])
   })
 })
@@ -98,9 +100,9 @@ test.concurrent('a deletion aborts requests that only read', async () => {
     send(client, 'GET', '/dump'),
     send(client, 'GET', '/export/1'),
   ]
-  await Promise.all(readers.map(({ begun }) => begun))
+  await Promise.all(readers.map(({ started }) => started))
   await scene.done('DELETE', `${scene.own}/databases/app`)
-  for (const reader of readers) expect(await reader.outcome()).toMatchObject({ isWhole: false })
+  for (const reader of readers) expect(await reader.outcome()).toMatchObject({ isComplete: false })
 })
 
 // the embedded server attaches a copy
@@ -120,9 +122,9 @@ describe.runIf(inject('target') === 'sqld')('a request that reads an attached da
     const client = { host, token: await scene.tokenFor('app', '', { permissions }) }
     const reader = cursor(client, 'ATTACH other AS o', 'SELECT * FROM o.long')
     const neighbor = cursor(client, LONG_READ)
-    await Promise.all([reader.begun, neighbor.begun])
+    await Promise.all([reader.started, neighbor.started])
     await change(other)
-    expect(await reader.outcome()).toMatchObject({ status: 200, isWhole: false })
-    expect(await neighbor.outcome()).toMatchObject({ status: 200, isWhole: true })
+    expect(await reader.outcome()).toMatchObject({ status: 200, isComplete: false })
+    expect(await neighbor.outcome()).toMatchObject({ status: 200, isComplete: true })
   })
 })

@@ -1,10 +1,10 @@
-// Streams with an attached database that may no longer be attached.
+// Streams with an attached database, after permission to attach it was withdrawn.
 import { describe, expect, test } from 'vitest'
 import { cursor, LONG_READ } from './database-in-use.ts'
 import { Scene, type SqlOutcome, sql } from './platform-scene.ts'
 
 /** Creates a database that may be attached, a second database, and a token for the second one that may attach the first. */
-async function attachable() {
+async function createAttachable() {
   const scene = await Scene.forTest()
   const { id, host: secretHost } = await scene.create('secret')
   const { host } = await scene.create('app')
@@ -22,17 +22,17 @@ async function attachable() {
   const run = (statements: readonly string[], baton: string | null = null): Promise<SqlOutcome> =>
     sql(host, token, statements, { baton, keep: true })
   /** Opens a stream that has read the database. */
-  const open = async (): Promise<string | null> => {
-    const { rows: read, baton } = await run([ATTACH(id), READ])
-    expect(read).toEqual([['secret']])
+  const openStream = async (): Promise<string | null> => {
+    const { rows: values, baton } = await run([attach(id), READ])
+    expect(values).toEqual([['secret']])
     return baton
   }
-  return { scene, id, path, host, token, configure, run, open }
+  return { scene, id, path, host, token, configure, run, openStream }
 }
 
-type Attachable = Awaited<ReturnType<typeof attachable>>
+type Attachable = Awaited<ReturnType<typeof createAttachable>>
 
-const ATTACH = (id: string): string => `ATTACH "${id}" AS x`
+const attach = (id: string): string => `ATTACH "${id}" AS x`
 const READ = 'SELECT a FROM x.t'
 
 const INVALID_BATON = { status: 400, error: 'Received an invalid baton' }
@@ -43,36 +43,36 @@ describe.each<readonly [string, (database: Attachable) => Promise<unknown>]>([
   ['a deletion', ({ scene, path }) => scene.done('DELETE', path)],
 ])('after %s', (_, change) => {
   test('a stream with the database attached cannot be continued', async () => {
-    const database = await attachable()
-    const baton = await database.open()
+    const database = await createAttachable()
+    const baton = await database.openStream()
     await change(database)
     expect(await database.run([READ], baton)).toMatchObject(INVALID_BATON)
     expect(await database.run(['SELECT 1'], baton)).toMatchObject(INVALID_BATON)
   })
 
   test('a stream with an open transaction cannot be continued, nor one that has detached the database', async () => {
-    const database = await attachable()
-    const { baton: transaction } = await database.run([ATTACH(database.id), 'BEGIN', READ])
-    const { baton: detached } = await database.run([ATTACH(database.id), READ, 'DETACH x'])
+    const database = await createAttachable()
+    const { baton: transaction } = await database.run([attach(database.id), 'BEGIN', READ])
+    const { baton: detached } = await database.run([attach(database.id), READ, 'DETACH x'])
     await change(database)
     expect(await database.run([READ], transaction)).toMatchObject(INVALID_BATON)
     expect(await database.run(['SELECT 1'], detached)).toMatchObject(INVALID_BATON)
   })
 
   test('a stream without the database can be continued', async () => {
-    const database = await attachable()
+    const database = await createAttachable()
     const { baton } = await database.run(['SELECT 1'])
-    await database.open()
+    await database.openStream()
     await change(database)
     expect(await database.run(['SELECT 2'], baton)).toMatchObject({ status: 200, rows: [['2']] })
   })
 
   test('a cursor that reads the database is aborted', async () => {
-    const database = await attachable()
-    const reader = cursor(database, ATTACH(database.id), 'SELECT * FROM x.long')
-    await reader.begun
+    const database = await createAttachable()
+    const reader = cursor(database, attach(database.id), 'SELECT * FROM x.long')
+    await reader.started
     await change(database)
-    expect(await reader.outcome()).toMatchObject({ isWhole: false })
+    expect(await reader.outcome()).toMatchObject({ isComplete: false })
   })
 })
 
@@ -87,22 +87,22 @@ test.each<readonly [string, (database: Attachable) => Promise<unknown>]>([
     },
   ],
 ])('the stream cannot be continued when %s', async (_, change) => {
-  const database = await attachable()
-  const baton = await database.open()
+  const database = await createAttachable()
+  const baton = await database.openStream()
   await change(database)
   expect(await database.run([READ], baton)).toMatchObject(INVALID_BATON)
 })
 
 test('a change that allows attaching the database does not end a stream', async () => {
-  const { open, configure, run } = await attachable()
-  const baton = await open()
+  const { openStream, configure, run } = await createAttachable()
+  const baton = await openStream()
   await configure({ block_writes: true })
   expect(await run([READ], baton)).toMatchObject({ status: 200, rows: [['secret']] })
 })
 
 test('a token that may not attach the database cannot continue the stream', async () => {
-  const { scene, open, host } = await attachable()
-  const baton = await open()
-  const other = await scene.tokenFor('app')
-  expect(await sql(host, other, READ, { baton })).toMatchObject(INVALID_BATON)
+  const { scene, openStream, host } = await createAttachable()
+  const baton = await openStream()
+  const otherToken = await scene.tokenFor('app')
+  expect(await sql(host, otherToken, READ, { baton })).toMatchObject(INVALID_BATON)
 })

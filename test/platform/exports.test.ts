@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { runBaton } from '../support/baton-command.ts'
 import { Scene, sql } from './platform-scene.ts'
 
-async function folder(): Promise<string> {
+async function temporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   return directory
@@ -17,7 +17,7 @@ async function sendRequest(host: string, token: string): Promise<Response> {
 }
 
 /** Returns the result of a file's integrity check, and the contents of its table `account`. */
-function look(file: string) {
+function inspect(file: string) {
   const database = new DatabaseSync(file)
   try {
     return [
@@ -31,7 +31,7 @@ function look(file: string) {
 
 test('each export is a snapshot of the database, and does not block writers', async () => {
   const scene = await Scene.forTest()
-  const directory = await folder()
+  const directory = await temporaryDirectory()
   const { host } = await scene.create('app')
   const token = await scene.tokenFor('app')
   const reader = await scene.tokenFor('app', '?authorization=read-only')
@@ -46,13 +46,13 @@ test('each export is a snapshot of the database, and does not block writers', as
     let count = 0
     for (; !end.signal.aborted; count += 1) {
       const [from, to] = [1 + ((count * writer) % 250), 251 + (count % 250)]
-      const moved = await sql(host, token, [
+      const transfer = await sql(host, token, [
         'BEGIN IMMEDIATE',
         `UPDATE account SET amount = amount - 1, note = zeroblob(${300 + (count % 300)}) WHERE id = ${from}`,
         `UPDATE account SET amount = amount + 1 WHERE id = ${to}`,
         'COMMIT',
       ])
-      expect(moved.error).toBeNull()
+      expect(transfer.error).toBeNull()
     }
     return count
   })
@@ -61,13 +61,13 @@ test('each export is a snapshot of the database, and does not block writers', as
     expect(response.status).toBe(200)
     const file = join(directory, `${number}.db`)
     await writeFile(file, Buffer.from(await response.arrayBuffer()))
-    expect(look(file)).toEqual(['ok', { count: 500, sum: 50_000 }])
+    expect(inspect(file)).toEqual(['ok', { count: 500, sum: 50_000 }])
   }
   const file = join(directory, 'last.db')
   await scene.server.exportDatabase('app', file)
   end.abort()
   for (const count of await Promise.all(transfers)) expect(count).toBeGreaterThan(0)
-  expect(look(file)).toEqual(['ok', { count: 500, sum: 50_000 }])
+  expect(inspect(file)).toEqual(['ok', { count: 500, sum: 50_000 }])
   await expect(scene.server.exportDatabase('app', file)).rejects.toThrow('already exists')
 })
 
@@ -102,15 +102,15 @@ test('at most four exports of a database run at a time; an abandoned one release
   const rows = 'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 24)'
   await sql(host, token, ['CREATE TABLE t (a)', `INSERT INTO t ${rows} SELECT zeroblob(1000000) FROM n`])
   const other = await scene.create('other')
-  const slow = await Promise.all([1, 2, 3, 4].map(() => sendRequest(host, token)))
-  expect(slow.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+  const unreadExports = await Promise.all([1, 2, 3, 4].map(() => sendRequest(host, token)))
+  expect(unreadExports.map(({ status }) => status)).toEqual([200, 200, 200, 200])
   const rejected = await sendRequest(host, token)
   expect([rejected.status, await rejected.text()]).toEqual([503, expect.stringContaining('4 exports')])
   expect((await fetch(`http://${host}/info`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(
     200,
   )
   expect((await sendRequest(other.host, await scene.tokenFor('other'))).status).toBe(200)
-  await slow[0]?.body?.cancel()
+  await unreadExports[0]?.body?.cancel()
   await expect.poll(async () => (await sendRequest(host, token)).status).toBe(200)
 })
 
@@ -118,7 +118,7 @@ test('baton export --all exports a snapshot of every database of a running serve
   timeout: 180_000,
 }, async () => {
   const scene = await Scene.forTest()
-  const directory = await folder()
+  const directory = await temporaryDirectory()
   const tenants = ['one', 'two', 'three']
   const end = new AbortController()
   onTestFinished(() => end.abort())
@@ -130,7 +130,7 @@ test('baton export --all exports a snapshot of every database of a running serve
       'CREATE TABLE account (id INTEGER PRIMARY KEY, amount INT)',
       'INSERT INTO account VALUES (1, 100), (2, 100)',
     ])
-    const move = async (): Promise<void> => {
+    const moveAmounts = async (): Promise<void> => {
       while (!end.signal.aborted)
         await sql(host, token, [
           'BEGIN IMMEDIATE',
@@ -139,38 +139,38 @@ test('baton export --all exports a snapshot of every database of a running serve
           'COMMIT',
         ])
     }
-    transfers.push(move())
+    transfers.push(moveAmounts())
   }
   const { url, token, organization } = scene.platform
   const run = (...args: string[]) => runBaton(['export', ...args, '--api-url', url, '--token', token])
-  const all = join(directory, 'all')
-  expect(await run('--all', all)).toMatchObject({ code: 0, errors: '' })
+  const target = join(directory, 'all')
+  expect(await run('--all', target)).toMatchObject({ code: 0, errors: '' })
   const file = join(directory, 'two.db')
   expect(await run('two', file)).toMatchObject({ code: 0, output: `exported two to ${file}\n` })
   end.abort()
   await Promise.all(transfers)
-  const own = join(all, organization)
-  for (const path of [...tenants.map((name) => join(own, `${name}.db`)), file]) {
-    expect(look(path)).toEqual(['ok', { count: 2, sum: 200 }])
+  const exportDirectory = join(target, organization)
+  for (const path of [...tenants.map((name) => join(exportDirectory, `${name}.db`)), file]) {
+    expect(inspect(path)).toEqual(['ok', { count: 2, sum: 200 }])
     expect((await stat(path)).mode & 0o777).toBe(0o600)
   }
-  expect((await readdir(own)).filter((name) => !name.endsWith('.db'))).toEqual([])
+  expect((await readdir(exportDirectory)).filter((name) => !name.endsWith('.db'))).toEqual([])
 
   // a database that cannot be read does not prevent the export of the others
   await scene.done('PATCH', `${scene.own}/databases/two/configuration`, { body: { block_reads: true } })
-  const some = join(directory, 'some')
-  const partly = await run('--all', some)
-  expect([partly.code, partly.errors]).toEqual([
+  const partialTarget = join(directory, 'some')
+  const partial = await run('--all', partialTarget)
+  expect([partial.code, partial.errors]).toEqual([
     1,
     expect.stringMatching(/^baton: 1 of \d+ databases were not exported:\n\S+two: .*403/),
   ])
-  const written = await readdir(join(some, organization))
-  expect(['one.db', 'three.db'].filter((name) => !written.includes(name))).toEqual([])
-  expect(written.filter((name) => name.startsWith('two'))).toEqual([])
-  const again = await run('--all', all)
-  expect([again.code, again.errors]).toEqual([1, expect.stringContaining('one.db already exists')])
-  expect(look(join(own, 'one.db'))).toEqual(['ok', { count: 2, sum: 200 }])
-  for (const args of [[], ['one'], ['--all', all, 'one'], ['one', file, '--all', all]])
+  const exportedFiles = await readdir(join(partialTarget, organization))
+  expect(['one.db', 'three.db'].filter((name) => !exportedFiles.includes(name))).toEqual([])
+  expect(exportedFiles.filter((name) => name.startsWith('two'))).toEqual([])
+  const repeated = await run('--all', target)
+  expect([repeated.code, repeated.errors]).toEqual([1, expect.stringContaining('one.db already exists')])
+  expect(inspect(join(exportDirectory, 'one.db'))).toEqual(['ok', { count: 2, sum: 200 }])
+  for (const args of [[], ['one'], ['--all', target, 'one'], ['one', file, '--all', target]])
     expect([args, (await run(...args)).code]).toEqual([args, 2])
   expect(await run('nope', join(directory, 'nope.db'))).toMatchObject({
     code: 1,

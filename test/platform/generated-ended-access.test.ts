@@ -6,7 +6,7 @@ import {
   DatabaseInUse,
   LONG_READ,
   send,
-  type Unread,
+  type UnreadResponse,
 } from './database-in-use.ts'
 import { Scene, sql } from './platform-scene.ts'
 
@@ -19,7 +19,7 @@ class GeneratedRequests {
   readonly #random: () => number
   #last = 0
   /** Responses that never end by themselves. */
-  readonly listeners: Unread[] = []
+  readonly listeners: UnreadResponse[] = []
 
   constructor(database: DatabaseInUse, random: () => number) {
     this.#database = database
@@ -27,7 +27,7 @@ class GeneratedRequests {
   }
 
   /** A request that is sent, whose response is not read. */
-  start(): Unread {
+  start(): UnreadResponse {
     const kind = pick(this.#random, ['cursor', 'cursor', 'pipeline', 'batch', 'sequence', 'get'])
     const { client } = this.#database
     if (kind === 'get') return this.#get(pick(this.#random, ['/dump', '/beta/listen?table=t', '/export/1']))
@@ -48,7 +48,7 @@ class GeneratedRequests {
     return (await sql(host, token, [begin, this.#insert()], { keep: true })).baton
   }
 
-  #get(path: string): Unread {
+  #get(path: string): UnreadResponse {
     const request = send(this.#database.client, 'GET', path)
     if (path.includes('listen')) this.listeners.push(request)
     return request
@@ -88,14 +88,14 @@ describe('nothing is written after the revocation of access was acknowledged', (
     const baton = random() < 0.5 ? await generated.open() : null
     const running = Array.from({ length: 2 + Math.floor(random() * 4) }, () => generated.start())
     // requests that wait for the write lock have not begun
-    if (random() < 0.5) await running[0]?.begun
+    if (random() < 0.5) await running[0]?.started
     const changes = changesOf(random)
     await Promise.all(changes.map(({ change }) => change(database)))
     for (const { readAgain } of changes) await readAgain?.(database)
     const rows = await database.rows()
     const { host, token } = database
-    for (const listener of generated.listeners) listener.leave()
-    const later = await Promise.all([
+    for (const listener of generated.listeners) listener.abort()
+    const outcomes = await Promise.all([
       ...running.map((request) => request.outcome()),
       ...(baton === null ? [] : [sql(host, token, 'COMMIT', { baton })]),
     ])
@@ -103,6 +103,6 @@ describe('nothing is written after the revocation of access was acknowledged', (
       changes.map(({ name }) => name),
       rows,
     ])
-    if (baton !== null) expect(later.at(-1)?.status).toBeGreaterThanOrEqual(400)
+    if (baton !== null) expect(outcomes.at(-1)?.status).toBeGreaterThanOrEqual(400)
   })
 })

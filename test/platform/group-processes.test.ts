@@ -15,13 +15,13 @@ async function dataDirectory(): Promise<string> {
 }
 
 /** Process ids of the running servers, by group id. */
-async function processes(directory: string): Promise<ReadonlyMap<string, number>> {
-  const found = new Map<string, number>()
+async function findProcesses(directory: string): Promise<ReadonlyMap<string, number>> {
+  const pids = new Map<string, number>()
   for (const folder of await groupFolders(directory)) {
     const file = join(folder, 'sqld.pid')
-    if (existsSync(file)) found.set(basename(folder), JSON.parse(await readFile(file, 'utf8')).pid)
+    if (existsSync(file)) pids.set(basename(folder), JSON.parse(await readFile(file, 'utf8')).pid)
   }
-  return found
+  return pids
 }
 
 function isAlive(pid: number): boolean {
@@ -36,26 +36,28 @@ function isAlive(pid: number): boolean {
 async function populate(
   scene: Scene,
 ): Promise<Record<'red' | 'blue', { group: string; host: string; token: string }>> {
-  const make = async (name: string) => {
+  const createGroup = async (name: string) => {
     const { group } = await scene.done('POST', `${scene.own}/groups`, { body: { name, location: 'local' } })
     const { host } = await scene.create(name, { group: name })
     const token = await scene.tokenFor(name)
     expect((await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])).error).toBeNull()
     return { group: group.uuid as string, host, token }
   }
-  return { red: await make('red'), blue: await make('blue') }
+  return { red: await createGroup('red'), blue: await createGroup('blue') }
 }
 
 test('streams of a deleted database release their slots to other databases of the group', async () => {
   const scene = await Scene.forTest()
-  const [gone, kept] = [await scene.create('gone'), await scene.create('kept')]
-  const [token, keptToken] = [await scene.tokenFor('gone'), await scene.tokenFor('kept')]
-  await sql(kept.host, keptToken, 'CREATE TABLE t (a)')
-  const open = Array.from({ length: STREAMS }, () => sql(gone.host, token, 'SELECT 1', { keep: true }))
-  expect(new Set((await Promise.all(open)).map(({ status }) => status))).toEqual(new Set([200]))
-  expect((await sql(kept.host, keptToken, 'SELECT count(*) FROM t')).status).toBe(429)
+  const [deleted, remaining] = [await scene.create('gone'), await scene.create('kept')]
+  const [deletedToken, remainingToken] = [await scene.tokenFor('gone'), await scene.tokenFor('kept')]
+  await sql(remaining.host, remainingToken, 'CREATE TABLE t (a)')
+  const streams = Array.from({ length: STREAMS }, () =>
+    sql(deleted.host, deletedToken, 'SELECT 1', { keep: true }),
+  )
+  expect(new Set((await Promise.all(streams)).map(({ status }) => status))).toEqual(new Set([200]))
+  expect((await sql(remaining.host, remainingToken, 'SELECT count(*) FROM t')).status).toBe(429)
   await scene.done('DELETE', `${scene.own}/databases/gone`)
-  expect((await sql(kept.host, keptToken, 'SELECT count(*) FROM t')).rows).toEqual([['0']])
+  expect((await sql(remaining.host, remainingToken, 'SELECT count(*) FROM t')).rows).toEqual([['0']])
 })
 
 describe.runIf(inject('target') === 'sqld')('each group has its own libsql-server', () => {
@@ -63,13 +65,15 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
     const directory = await dataDirectory()
     await using scene = await Scene.start({}, directory)
     const { red, blue } = await populate(scene)
-    const pids = await processes(directory)
+    const pids = await findProcesses(directory)
     const [redPid, bluePid] = [pids.get(red.group) ?? 0, pids.get(blue.group) ?? 0]
     expect([isAlive(redPid), isAlive(bluePid), redPid === bluePid]).toEqual([true, true, false])
-    const begun = await sql(blue.host, blue.token, ['BEGIN', 'INSERT INTO t VALUES (2)'], { keep: true })
+    const transaction = await sql(blue.host, blue.token, ['BEGIN', 'INSERT INTO t VALUES (2)'], {
+      keep: true,
+    })
     await scene.done('DELETE', `${scene.own}/groups/red`)
     expect([isAlive(redPid), existsSync(join(directory, 'sqld', red.group))]).toEqual([false, false])
-    expect((await sql(blue.host, blue.token, 'COMMIT', { baton: begun.baton })).error).toBeNull()
+    expect((await sql(blue.host, blue.token, 'COMMIT', { baton: transaction.baton })).error).toBeNull()
     expect((await sql(red.host, red.token, 'SELECT 1')).status).toBe(404)
     // a group without a database has nothing to stop
     await scene.done('POST', `${scene.own}/groups`, { body: { name: 'empty', location: 'local' } })
@@ -83,35 +87,37 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
       await populate(scene)
     }
     const folders = join(directory, 'sqld')
-    const gone = '00000000-0000-4000-8000-000000000000'
-    const half = join(folders, `${gone}.removed`)
-    const empty = join(folders, gone.replace('4000', '4001'))
-    const full = join(folders, gone.replace('4000', '4002'), 'sqld')
+    const unknownId = '00000000-0000-4000-8000-000000000000'
+    const removedFolder = join(folders, `${unknownId}.removed`)
+    const emptyFolder = join(folders, unknownId.replace('4000', '4001'))
+    const fullFolder = join(folders, unknownId.replace('4000', '4002'), 'sqld')
     for (const folder of [
-      join(half, 'sqld', 'dbs', gone),
-      empty,
-      join(full, 'dbs', gone),
+      join(removedFolder, 'sqld', 'dbs', unknownId),
+      emptyFolder,
+      join(fullFolder, 'dbs', unknownId),
       join(folders, 'notes'),
     ])
       await mkdir(folder, { recursive: true })
     for (const _ of ['once', 'twice']) await (await Scene.start({}, directory))[Symbol.asyncDispose]()
-    expect([half, empty, join(folders, 'notes')].map((folder) => existsSync(folder))).toEqual([
+    expect([removedFolder, emptyFolder, join(folders, 'notes')].map((folder) => existsSync(folder))).toEqual([
       false,
       false,
       true,
     ])
     // a folder with an unknown purpose
-    expect(existsSync(join(full, 'dbs-set-aside', gone))).toBe(true)
+    expect(existsSync(join(fullFolder, 'dbs-set-aside', unknownId))).toBe(true)
   })
 
   test('whose crash does not affect another group', async () => {
     const directory = await dataDirectory()
     await using scene = await Scene.start({}, directory)
     const { red, blue } = await populate(scene)
-    const begun = await sql(blue.host, blue.token, ['BEGIN', 'INSERT INTO t VALUES (2)'], { keep: true })
-    process.kill((await processes(directory)).get(red.group) ?? 0, 'SIGKILL')
+    const transaction = await sql(blue.host, blue.token, ['BEGIN', 'INSERT INTO t VALUES (2)'], {
+      keep: true,
+    })
+    process.kill((await findProcesses(directory)).get(red.group) ?? 0, 'SIGKILL')
     await expect.poll(async () => (await sql(red.host, red.token, 'SELECT a FROM t')).rows).toEqual([['1']])
-    expect((await sql(blue.host, blue.token, 'COMMIT', { baton: begun.baton })).error).toBeNull()
+    expect((await sql(blue.host, blue.token, 'COMMIT', { baton: transaction.baton })).error).toBeNull()
   })
 
   test('whose streams cannot be exhausted by another group', async () => {
@@ -124,10 +130,10 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
     expect((await sql(blue.host, blue.token, 'SELECT a FROM t')).rows).toEqual([['1']])
   })
 
-  /** The number of rows written that libsql-server has on disk, where it saves it every 5 s. */
+  /** The number of rows written according to libsql-server's file, which it saves every 5 s. */
   async function savedRowsWritten(directory: string, databaseId: string): Promise<number> {
     const files = await readdir(directory, { recursive: true })
-    const file = files.find((each) => each.endsWith(join('dbs', databaseId, 'stats.json')))
+    const file = files.find((path) => path.endsWith(join('dbs', databaseId, 'stats.json')))
     if (file === undefined) return 0
     return (JSON.parse(await readFile(join(directory, file), 'utf8')) as { rows_written: number })
       .rows_written
@@ -135,51 +141,51 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
 
   test('whose counts survive its restart, without counting anything twice (takes 5 s)', async () => {
     const directory = await dataDirectory()
-    const used = async (scene: Scene): Promise<number> =>
+    const rowsWritten = async (scene: Scene): Promise<number> =>
       (await scene.done('GET', `${scene.own}/databases/red/usage`)).database.total.rows_written
     let before = 0
     {
       await using scene = await Scene.start({}, directory)
       await populate(scene)
       const { database } = await scene.done('GET', `${scene.own}/databases/red`)
-      before = await used(scene)
+      before = await rowsWritten(scene)
       expect(before).toBeGreaterThan(0)
       const saved = () => savedRowsWritten(directory, database.DbId).catch(() => 0)
       await expect.poll(saved, { timeout: 60_000 }).toBe(before)
     }
     for (const round of [1, 2]) {
       await using scene = await Scene.start({}, directory)
-      expect(await used(scene)).toBe(before + round - 1)
+      expect(await rowsWritten(scene)).toBe(before + round - 1)
       const { database } = await scene.done('GET', `${scene.own}/databases/red`)
       await sql(database.Hostname, await scene.tokenFor('red'), 'INSERT INTO t VALUES (2)')
-      expect(await used(scene)).toBe(before + round)
+      expect(await rowsWritten(scene)).toBe(before + round)
     }
   })
 
   test('which starts with the first request after a restart, and applies the changes made in the meantime', async () => {
     const directory = await dataDirectory()
-    let old = { host: '', token: '' }
+    let previous = { host: '', token: '' }
     let group = ''
     {
       await using scene = await Scene.start({}, directory)
       const { red } = await populate(scene)
-      old = red
+      previous = red
       group = red.group
     }
     await using scene = await Scene.start({}, directory)
-    expect((await processes(directory)).size).toBe(0)
+    expect((await findProcesses(directory)).size).toBe(0)
     await scene.done('POST', `${scene.own}/databases/red/auth/rotate`)
     await scene.done('PATCH', `${scene.own}/databases/red/configuration`, { body: { block_writes: true } })
-    expect((await processes(directory)).size).toBe(0)
+    expect((await findProcesses(directory)).size).toBe(0)
     const { database } = await scene.done('GET', `${scene.own}/databases/red`)
-    expect((await sql(database.Hostname, old.token, 'SELECT 1')).status).toBe(401)
+    expect((await sql(database.Hostname, previous.token, 'SELECT 1')).status).toBe(401)
     const token = await scene.tokenFor('red')
     expect((await sql(database.Hostname, token, 'SELECT a FROM t')).rows).toEqual([['1']])
     expect((await sql(database.Hostname, token, 'INSERT INTO t VALUES (2)')).error).toContain('BLOCKED')
-    expect([...(await processes(directory)).keys()]).toEqual([group])
+    expect([...(await findProcesses(directory)).keys()]).toEqual([group])
     // the other group's usage so far is known without starting it
     await scene.done('GET', `${scene.own}/databases/blue/usage`)
-    expect((await processes(directory)).size).toBe(1)
+    expect((await findProcesses(directory)).size).toBe(1)
   })
 })
 

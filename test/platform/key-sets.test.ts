@@ -21,22 +21,22 @@ async function start() {
 test('databases accept the tokens of a configured issuer, within the limits of its template', async () => {
   const { scene, issuer, app, inAnHour, template } = await start()
   expect(await scene.done('GET', SETS)).toEqual({ jwks: [{ jwks_name: 'idp', jwks_url: issuer.url }] })
-  const full = { ...(await template({ database: 'app', scope: 'full-access' })), exp: inAnHour }
-  const reader = { ...(await template({ database: 'app', scope: 'read-only' })), exp: inAnHour }
-  const ofGroup = { ...(await template({ group: 'default', scope: 'full-access' })), exp: inAnHour }
-  expect([full.id, ofGroup.id, typeof ofGroup.gid]).toEqual([app.id, undefined, 'string'])
+  const fullAccess = { ...(await template({ database: 'app', scope: 'full-access' })), exp: inAnHour }
+  const readOnly = { ...(await template({ database: 'app', scope: 'read-only' })), exp: inAnHour }
+  const groupClaims = { ...(await template({ group: 'default', scope: 'full-access' })), exp: inAnHour }
+  expect([fullAccess.id, groupClaims.id, typeof groupClaims.gid]).toEqual([app.id, undefined, 'string'])
   for (const algorithm of ['RS256', 'ES256', 'EdDSA'] as const) issuer.add(algorithm, algorithm)
   for (const algorithm of ['RS256', 'ES256', 'EdDSA'] as const) {
     const write = (claims: object) =>
       sql(app.host, issuer.token(algorithm, claims), ['UPDATE t SET a = 7', 'SELECT a FROM t'])
-    for (const claims of [full, ofGroup]) expect((await write(claims)).rows).toEqual([['7']])
-    const read = await sql(app.host, issuer.token(algorithm, reader), 'SELECT a FROM t')
+    for (const claims of [fullAccess, groupClaims]) expect((await write(claims)).rows).toEqual([['7']])
+    const read = await sql(app.host, issuer.token(algorithm, readOnly), 'SELECT a FROM t')
     expect(read).toMatchObject({ status: 200, rows: [['7']] })
-    const rejected = await write(reader)
+    const rejected = await write(readOnly)
     expect(rejected.status === 403 || rejected.error !== null).toBe(true)
   }
   expect(issuer.requestCount).toBe(1)
-  const headers = { authorization: `Bearer ${issuer.token('EdDSA', reader)}` }
+  const headers = { authorization: `Bearer ${issuer.token('EdDSA', readOnly)}` }
   expect(await (await fetch(`http://${app.host}/dump`, { headers })).text()).toContain('INSERT INTO t')
   // other tokens remain valid
   expect((await sql(app.host, await scene.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
@@ -49,69 +49,70 @@ test('invalid tokens are rejected', async () => {
   const { group: team } = await scene.done('GET', `${scene.own}/groups/team`)
   const jwk = issuer.add('rsa', 'RS256')
   issuer.add('ed', 'EdDSA')
-  const good = { a: 'rw', id: app.id, exp: inAnHour }
+  const valid = { a: 'rw', id: app.id, exp: inAnHour }
   const status = async (token: string, host = app.host) => (await sql(host, token, 'SELECT 1')).status
-  expect(await status(issuer.token('rsa', good))).toBe(200)
+  expect(await status(issuer.token('rsa', valid))).toBe(200)
   const pem = createPublicKey({ key: jwk, format: 'jwk' }).export({ type: 'spki', format: 'pem' }).toString()
   const seconds = (from: number): number => Math.floor(Date.now() / 1_000) + from
-  const bad: Record<string, string> = {
-    'no signature': issuer.token('rsa', good, { alg: 'none' }, () => Buffer.of()),
-    'a public key used as a secret': issuer.token('rsa', good, { alg: 'HS256' }, hmacWithPublicKey(pem)),
+  const invalid: Record<string, string> = {
+    'no signature': issuer.token('rsa', valid, { alg: 'none' }, () => Buffer.of()),
+    'a public key used as a secret': issuer.token('rsa', valid, { alg: 'HS256' }, hmacWithPublicKey(pem)),
     'a public key used as a secret, in the issuer’s format': issuer.token(
       'rsa',
-      good,
+      valid,
       { alg: 'HS256' },
       hmacWithPublicKey(JSON.stringify(jwk)),
     ),
-    'the algorithm of another key': issuer.token('rsa', good, { alg: 'EdDSA' }),
-    'the id of another key': issuer.token('rsa', good, { kid: 'ed' }),
-    'an unknown key': issuer.token('rsa', good, { kid: 'unknown' }),
-    'an invalid key id': issuer.token('rsa', good, { kid: 5 }),
-    'an empty key id': issuer.token('rsa', good, { kid: '' }),
-    'no key id': issuer.token('ed', good, { kid: undefined }),
-    'a key in the token itself': issuer.token('ed', good, { kid: 'own', jwk: issuer.add('own', 'EdDSA') }),
-    'an unsupported extension': issuer.token('rsa', good, { crit: ['b64'], b64: false }),
-    'another signature': issuer.token('rsa', good, {}, () => Buffer.alloc(256, 1)),
-    'an expiry in the past': issuer.token('rsa', { ...good, exp: seconds(-3_600) }),
-    'no end': issuer.token('rsa', { ...good, exp: undefined }),
+    'the algorithm of another key': issuer.token('rsa', valid, { alg: 'EdDSA' }),
+    'the id of another key': issuer.token('rsa', valid, { kid: 'ed' }),
+    'an unknown key': issuer.token('rsa', valid, { kid: 'unknown' }),
+    'an invalid key id': issuer.token('rsa', valid, { kid: 5 }),
+    'an empty key id': issuer.token('rsa', valid, { kid: '' }),
+    'no key id': issuer.token('ed', valid, { kid: undefined }),
+    'a key in the token itself': issuer.token('ed', valid, { kid: 'own', jwk: issuer.add('own', 'EdDSA') }),
+    'an unsupported extension': issuer.token('rsa', valid, { crit: ['b64'], b64: false }),
+    'another signature': issuer.token('rsa', valid, {}, () => Buffer.alloc(256, 1)),
+    'an expiry in the past': issuer.token('rsa', { ...valid, exp: seconds(-3_600) }),
+    'no end': issuer.token('rsa', { ...valid, exp: undefined }),
     'an expiry that is not representable': issuer.token(
       'rsa',
-      JSON.stringify({ ...good, exp: 0 }).replace('"exp":0', '"exp":1e999'),
+      JSON.stringify({ ...valid, exp: 0 }).replace('"exp":0', '"exp":1e999'),
     ),
-    'an expiry that is not a number': issuer.token('rsa', { ...good, exp: String(inAnHour) }),
-    'a start in the future': issuer.token('rsa', { ...good, nbf: seconds(3_600) }),
-    'a start that is not a number': issuer.token('rsa', { ...good, nbf: String(seconds(-60)) }),
-    'another audience': issuer.token('rsa', { ...good, aud: 'shop' }),
-    'no rights': issuer.token('rsa', { ...good, a: undefined }),
-    'invalid permissions': issuer.token('rsa', { ...good, a: 'roa' }),
-    'permissions as lists': issuer.token('rsa', { ...good, p: { rw: { ns: [app.id] } } }),
+    'an expiry that is not a number': issuer.token('rsa', { ...valid, exp: String(inAnHour) }),
+    'a start in the future': issuer.token('rsa', { ...valid, nbf: seconds(3_600) }),
+    'a start that is not a number': issuer.token('rsa', { ...valid, nbf: String(seconds(-60)) }),
+    'another audience': issuer.token('rsa', { ...valid, aud: 'shop' }),
+    'no rights': issuer.token('rsa', { ...valid, a: undefined }),
+    'invalid permissions': issuer.token('rsa', { ...valid, a: 'roa' }),
+    'permissions as lists': issuer.token('rsa', { ...valid, p: { rw: { ns: [app.id] } } }),
   }
   issuer.keys.delete('own')
-  for (const [what, token] of Object.entries(bad)) expect([what, await status(token)]).toEqual([what, 401])
+  for (const [reason, token] of Object.entries(invalid))
+    expect([reason, await status(token)]).toEqual([reason, 401])
   const elsewhere: Record<string, object> = {
-    'another database': { ...good, id: other.id },
+    'another database': { ...valid, id: other.id },
     'another group': { a: 'rw', gid: team.uuid, exp: inAnHour },
-    'a group other than that of the database': { ...good, gid: team.uuid },
+    'a group other than that of the database': { ...valid, gid: team.uuid },
     'no database': { a: 'rw', exp: inAnHour },
-    'a name instead of an id': { ...good, id: 'app' },
+    'a name instead of an id': { ...valid, id: 'app' },
   }
-  for (const [what, claims] of Object.entries(elsewhere))
-    expect([what, await status(issuer.token('rsa', claims))]).toEqual([what, 404])
-  expect(await status(issuer.token('rsa', good), other.host)).toBe(404)
+  for (const [reason, claims] of Object.entries(elsewhere))
+    expect([reason, await status(issuer.token('rsa', claims))]).toEqual([reason, 404])
+  expect(await status(issuer.token('rsa', valid), other.host)).toBe(404)
   // the token can read nothing, or only that table
-  const narrow = { ...good, perm: [{ t: ['u'], a: ['data_read'] }] }
+  const narrow = { ...valid, perm: [{ t: ['u'], a: ['data_read'] }] }
   const read = await sql(app.host, issuer.token('rsa', narrow), 'SELECT a FROM t')
   expect(read.rows).toEqual([])
   if (inject('target') === 'sqld') expect(read.status).toBe(401)
-  expect(await status(issuer.token('rsa', good))).toBe(200)
+  expect(await status(issuer.token('rsa', valid))).toBe(200)
 })
 
 test('an issuer is trusted only by the organization that configured it, until it is removed', async () => {
   const { scene, issuer, app, inAnHour } = await start()
   issuer.add('key', 'EdDSA')
   const token = issuer.token('key', { a: 'rw', id: app.id, exp: inAnHour })
-  const open = await sql(app.host, token, ['BEGIN', 'INSERT INTO t VALUES (8)'], { keep: true })
-  expect(open.error).toBeNull()
+  const transaction = await sql(app.host, token, ['BEGIN', 'INSERT INTO t VALUES (8)'], { keep: true })
+  expect(transaction.error).toBeNull()
   const headers = { authorization: `Bearer ${token}` }
   const changes = await fetch(`http://${app.host}/beta/listen?table=t`, { headers })
   let hasEnded = false
@@ -128,7 +129,7 @@ test('an issuer is trusted only by the organization that configured it, until it
   await scene.done('DELETE', `${SETS}/idp`, { body: { region: 'local' } })
   await expect.poll(() => hasEnded).toBe(true)
   expect((await sql(app.host, token, 'SELECT 1')).status).toBe(401)
-  expect((await sql(app.host, token, 'COMMIT', { baton: open.baton })).status).toBe(401)
+  expect((await sql(app.host, token, 'COMMIT', { baton: transaction.baton })).status).toBe(401)
   expect((await sql(app.host, await scene.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
   expect((await scene.sendRequest('DELETE', `${SETS}/idp`)).status).toBe(404)
   expect(await scene.done('GET', SETS)).toEqual({ jwks: [] })
@@ -143,11 +144,11 @@ test('a key set that is removed while it is being fetched authorizes no request'
   // its keys are still cached for another organization
   await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
   await scene.done('PUT', '/v2/organizations/mine/jwks/same', { body: { jwks_url: issuer.url } })
-  const late = sql(app.host, token, 'INSERT INTO t VALUES (8)')
+  const pending = sql(app.host, token, 'INSERT INTO t VALUES (8)')
   await expect.poll(() => issuer.requestCount).toBe(1)
   await scene.done('DELETE', `${SETS}/idp`, { body: { region: 'local' } })
   resolve()
-  expect((await late).status).toBe(401)
+  expect((await pending).status).toBe(401)
   expect((await sql(app.host, await scene.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
 })
 
@@ -157,13 +158,13 @@ test('an address that is disallowed while a key set is being fetched is rejected
   const { promise, resolve } = Promise.withResolvers<void>()
   issuer.responseGate = promise
   const token = issuer.token('key', { a: 'rw', id: app.id, exp: inAnHour })
-  const late = sql(app.host, token, 'INSERT INTO t VALUES (8)')
+  const pending = sql(app.host, token, 'INSERT INTO t VALUES (8)')
   await expect.poll(() => issuer.requestCount).toBe(1)
   const configure = (body: object) =>
     scene.done('PATCH', `${scene.own}/databases/app/configuration`, { body })
   await configure({ allowed_ips: ['10.0.0.1'] })
   resolve()
-  expect((await late).status).toBe(403)
+  expect((await pending).status).toBe(403)
   await configure({ allowed_ips: [] })
   expect((await sql(app.host, token, 'SELECT a FROM t')).rows).toEqual([['7']])
 })
@@ -191,9 +192,9 @@ test('removing an issuer from one organization does not affect another one', asy
   expect(await status()).toBe(200)
   issuer.customResponse = { status: 500, body: '' }
   await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
-  const same = '/v2/organizations/mine/jwks/same'
-  await scene.done('PUT', same, { body: { jwks_url: issuer.url } })
-  await scene.done('DELETE', same)
+  const path = '/v2/organizations/mine/jwks/same'
+  await scene.done('PUT', path, { body: { jwks_url: issuer.url } })
+  await scene.done('DELETE', path)
   expect(await status()).toBe(200)
   await scene.done('DELETE', `${SETS}/idp`)
   expect(await status()).toBe(401)
@@ -217,6 +218,6 @@ test('only valid key sets are saved', async () => {
   expect(await template({ database: 'app', scope: 'everything' })).toBe(400)
   for (let number = 2; number <= 10; number += 1)
     await scene.done('PUT', `${SETS}/set-${number}`, { body: { jwks_url: 'https://issuer.test/jwks' } })
-  const more = { jwks_url: 'https://issuer.test/jwks' }
-  expect((await scene.sendRequest('PUT', `${SETS}/one-too-many`, { body: more })).status).toBe(400)
+  const body = { jwks_url: 'https://issuer.test/jwks' }
+  expect((await scene.sendRequest('PUT', `${SETS}/one-too-many`, { body: body })).status).toBe(400)
 })

@@ -90,15 +90,15 @@ export class LiveCalls {
     this.#scene = scene
   }
 
-  /** For each route that has one, the name of the client's method. */
+  /** Returns the name of the client's method by route, for routes that have one. */
   async methods(): Promise<ReadonlyMap<string, string>> {
-    const found = new Map<string, string>()
+    const names = new Map<string, string>()
     const platform = this.#client(() => Promise.resolve(new Response(null, { status: 418 })))
     for (const [name, call] of Object.entries(PLATFORM_CALLS)) {
       await call(platform).catch(() => {})
-      found.set(this.#route, name)
+      names.set(this.#route, name)
     }
-    return found
+    return names
   }
 
   /** The bodies of successful responses by route; undefined for an empty one. */
@@ -170,8 +170,8 @@ export class LiveCalls {
 }
 
 /** Deletions come last, followed only by the revocation of the token. */
-export function inOrder(names: readonly string[]): readonly string[] {
+export function deletionsLast(names: readonly string[]): readonly string[] {
   const rank = (name: string): number =>
     name === 'POST /v1/auth/invalidate' ? 2 : Number(name.startsWith('DELETE'))
-  return [...names].sort((one, other) => rank(one) - rank(other))
+  return [...names].sort((first, second) => rank(first) - rank(second))
 }

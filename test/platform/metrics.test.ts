@@ -32,7 +32,7 @@ test('reports requests, usage and the process in the Prometheus format', async (
     return await response.text()
   }
   const label = '{database="orders",group="default"}'
-  // makes the server count it now rather than in a few seconds
+  // otherwise, the server would count it only in a few seconds
   await scene.done('GET', `${scene.own}/databases/orders/usage`)
   const text = await read()
   expect(valuesOf(text, 'baton_rows_written_total').get(label)).toBeGreaterThan(2)
@@ -51,10 +51,10 @@ test('requires a metrics token or an unrestricted token of the owner; a metrics 
     (await scene.sendRequest(method, '/metrics', { token }).catch(() => ({ status: 200 }))).status
   expect(await status(null)).toBe(401)
   expect(await status('nonsense')).toBe(401)
-  const narrow = await scene.mint('narrow', { organization: scene.platform.organization })
-  expect(await status(narrow)).toBe(403)
-  const metrics = await scene.mint('prometheus', { scopes: ['metrics'] })
-  expect(await status(metrics)).toBe(200)
+  const organizationToken = await scene.mint('narrow', { organization: scene.platform.organization })
+  expect(await status(organizationToken)).toBe(403)
+  const metricsToken = await scene.mint('prometheus', { scopes: ['metrics'] })
+  expect(await status(metricsToken)).toBe(200)
   for (const [method, path] of [
     ['GET', '/v1/organizations'],
     ['GET', `${scene.own}/databases`],
@@ -66,22 +66,26 @@ test('requires a metrics token or an unrestricted token of the owner; a metrics 
   ] as const)
     expect([
       path,
-      (await scene.sendRequest(method, path, { token: metrics, body: method === 'POST' ? {} : undefined }))
-        .status,
+      (
+        await scene.sendRequest(method, path, {
+          token: metricsToken,
+          body: method === 'POST' ? {} : undefined,
+        })
+      ).status,
     ]).toEqual([path, 403])
-  const body = (scopes: string[], more = {}) => ({ body: { scopes, ...more } })
-  for (const sent of [
+  const body = (scopes: string[], reach = {}) => ({ body: { scopes, ...reach } })
+  for (const request of [
     body(['metrics', 'read']),
     body(['read']),
     body(['metrics'], { organization: scene.platform.organization }),
     body(['metrics'], { organization: scene.platform.organization, group: 'default' }),
   ])
-    expect((await scene.sendRequest('POST', '/v1/auth/api-tokens/wide', sent)).status).toBe(400)
-  const other = await scene.platform.createUser({ username: 'ada' })
-  const theirs = { token: other, ...body(['metrics']) }
-  expect((await scene.sendRequest('POST', '/v1/auth/api-tokens/theirs', theirs)).status).toBe(403)
+    expect((await scene.sendRequest('POST', '/v1/auth/api-tokens/wide', request)).status).toBe(400)
+  const otherToken = await scene.platform.createUser({ username: 'ada' })
+  const request = { token: otherToken, ...body(['metrics']) }
+  expect((await scene.sendRequest('POST', '/v1/auth/api-tokens/theirs', request)).status).toBe(403)
   await scene.done('DELETE', '/v1/auth/api-tokens/prometheus')
-  expect(await status(metrics)).toBe(401)
+  expect(await status(metricsToken)).toBe(401)
   expect(await status(scene.platform.token, 'POST')).toBe(405)
   expect(await status(scene.platform.token)).toBe(200)
 })

@@ -2,7 +2,7 @@ import { createClient } from '@batonsql/core'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { createPlatformClient, databaseUrl } from '@batonsql/platform'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { type Ended, endOf, type Program, startExample } from '../docs/examples/program.ts'
+import { endOf, type Program, type ProgramResult, startExample } from '../docs/examples/program.ts'
 
 // Tests what the README of examples/migrate-tenants promises.
 
@@ -27,7 +27,7 @@ beforeAll(async () => {
 afterAll(() => server.close())
 
 /** Creates a group of empty databases. @returns its name */
-async function makeTenants(group: string, count: number): Promise<string> {
+async function createTenants(group: string, count: number): Promise<string> {
   await platform.groups.ensure({ name: group, location: 'local' })
   const names = Array.from({ length: count }, (_, at) => `${group}-${at + 1}`)
   for (const name of names) await platform.databases.create({ name, group })
@@ -35,7 +35,7 @@ async function makeTenants(group: string, count: number): Promise<string> {
 }
 
 /** Queries ten databases of a group. @returns the results, and how many databases returned each */
-async function census(group: string, sql: string): Promise<Record<string, number>> {
+async function countResults(group: string, sql: string): Promise<Record<string, number>> {
   const authToken = platform.databaseToken({ group, ttl: '15m' })
   const responses: Record<string, number> = {}
   const databases = await platform.databases.list({ group }).toArray({ limit: TENANTS })
@@ -53,65 +53,65 @@ const APPLIED = 'select count(*) from __drizzle_migrations'
 
 const startTenants = (group: string, ...args: string[]): Program =>
   startExample('migrate-tenants', 'migrate-tenants.ts', ['--group', group, ...args], environment)
-const linesWith = ({ output }: Ended, text: string): number => output.split(text).length - 1
+const linesWith = ({ output }: ProgramResult, text: string): number => output.split(text).length - 1
 
 test(`${TENANTS} tenants: lists pending migrations, resumes after it was killed, and then has nothing to do`, {
   timeout: 180_000,
 }, async () => {
-  const group = await makeTenants('many', TENANTS)
-  const dry = await endOf(startTenants(group, '--dry-run'))
-  expect(dry.code).toBe(0)
-  expect(linesWith(dry, `would apply ${TAGS.join(', ')}`)).toBe(TENANTS)
-  expect(dry.output).toContain(`${TENANTS} would be migrated, 0 up to date, 0 failed\n`)
-  expect(await census(group, 'select count(*) from sqlite_schema')).toEqual({ 0: 10 })
+  const group = await createTenants('many', TENANTS)
+  const dryRun = await endOf(startTenants(group, '--dry-run'))
+  expect(dryRun.code).toBe(0)
+  expect(linesWith(dryRun, `would apply ${TAGS.join(', ')}`)).toBe(TENANTS)
+  expect(dryRun.output).toContain(`${TENANTS} would be migrated, 0 up to date, 0 failed\n`)
+  expect(await countResults(group, 'select count(*) from sqlite_schema')).toEqual({ 0: 10 })
 
   const killed = startTenants(group, '--concurrency', '2')
   killed.stderr.once('data', () => killed.kill('SIGKILL'))
   const { errors } = await endOf(killed)
   expect(errors).toContain(`10 of ${TENANTS} databases`)
 
-  const rest = await endOf(startTenants(group))
-  expect(rest.code).toBe(0)
-  const remaining = linesWith(rest, `applied ${TAGS.join(', ')}`)
+  const resumed = await endOf(startTenants(group))
+  expect(resumed.code).toBe(0)
+  const remaining = linesWith(resumed, `applied ${TAGS.join(', ')}`)
   expect(remaining).toBeGreaterThan(0)
   expect(remaining).toBeLessThanOrEqual(TENANTS - 10)
-  expect(rest.output).toContain(`${remaining} migrated, ${TENANTS - remaining} up to date, 0 failed\n`)
-  expect(rest.errors).toContain(`${TENANTS} of ${TENANTS} databases`)
-  expect(await census(group, APPLIED)).toEqual({ 2: 10 })
+  expect(resumed.output).toContain(`${remaining} migrated, ${TENANTS - remaining} up to date, 0 failed\n`)
+  expect(resumed.errors).toContain(`${TENANTS} of ${TENANTS} databases`)
+  expect(await countResults(group, APPLIED)).toEqual({ 2: 10 })
 
-  const again = await endOf(startTenants(group))
-  expect([again.code, again.output]).toEqual([0, `0 migrated, ${TENANTS} up to date, 0 failed\n`])
+  const repeated = await endOf(startTenants(group))
+  expect([repeated.code, repeated.output]).toEqual([0, `0 migrated, ${TENANTS} up to date, 0 failed\n`])
 })
 
 test('applies each migration once if it runs on two machines at the same time', async () => {
-  const group = await makeTenants('twice', 10)
-  const both = await Promise.all([endOf(startTenants(group)), endOf(startTenants(group))])
-  expect(both.map(({ code }) => code)).toEqual([0, 0])
-  expect(linesWith(both[0], 'applied') + linesWith(both[1], 'applied')).toBe(10)
-  expect(await census(group, APPLIED)).toEqual({ 2: 10 })
+  const group = await createTenants('twice', 10)
+  const runs = await Promise.all([endOf(startTenants(group)), endOf(startTenants(group))])
+  expect(runs.map(({ code }) => code)).toEqual([0, 0])
+  expect(linesWith(runs[0], 'applied') + linesWith(runs[1], 'applied')).toBe(10)
+  expect(await countResults(group, APPLIED)).toEqual({ 2: 10 })
 })
 
 test('lists tenants that fail, and continues with the others', async () => {
-  const group = await makeTenants('odd', 4)
+  const group = await createTenants('odd', 4)
   const { hostname } = await platform.databases.get('odd-2')
   const authToken = platform.databaseToken({ group, ttl: '15m' })
   await using db = createClient({ url: databaseUrl(hostname), authToken })
   await db.execute('create table visit (by_hand)')
   await platform.databases.updateConfiguration('odd-3', { blockWrites: true })
-  const ended = await endOf(startTenants(group))
-  expect(ended.code).toBe(1)
-  expect(ended.output).toContain('2 migrated, 0 up to date, 2 failed\n')
-  const failed = ended.errors.split('\n').filter((line) => line.startsWith('FAILED'))
+  const run = await endOf(startTenants(group))
+  expect(run.code).toBe(1)
+  expect(run.output).toContain('2 migrated, 0 up to date, 2 failed\n')
+  const failed = run.errors.split('\n').filter((line) => line.startsWith('FAILED'))
   expect(failed.sort()).toEqual([
     expect.stringMatching(/^FAILED odd-2: .*0001_visit.*already exists/),
     expect.stringMatching(/^FAILED odd-3: .*block/),
   ])
   // the tenant whose second migration failed does not have the first one either
-  expect(await census(group, TABLES)).toEqual({ 'guest,visit': 2, visit: 1, '': 1 })
+  expect(await countResults(group, TABLES)).toEqual({ 'guest,visit': 2, visit: 1, '': 1 })
 })
 
 test('a group without databases is rejected', async () => {
-  const ended = await endOf(startTenants('misspelt'))
-  expect([ended.code, ended.output]).toEqual([1, ''])
-  expect(ended.errors).toContain('the group misspelt has no databases')
+  const run = await endOf(startTenants('misspelt'))
+  expect([run.code, run.output]).toEqual([1, ''])
+  expect(run.errors).toContain('the group misspelt has no databases')
 })

@@ -17,8 +17,8 @@ test('@tursodatabase/api: calls that it sends correctly', async () => {
 
   const created = await turso.databases.create('app', { group: 'team' })
   expect(created).toMatchObject({ name: 'app' })
-  const found = await turso.databases.get('app')
-  expect(found).toMatchObject({ id: created.id, hostname: created.hostname, group: 'team' })
+  const database = await turso.databases.get('app')
+  expect(database).toMatchObject({ id: created.id, hostname: created.hostname, group: 'team' })
   // it also sends an empty list of permissions
   const { jwt } = await turso.databases.createToken('app', { expiration: '1h', authorization: 'full-access' })
   await sql(created.hostname, jwt, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
@@ -52,9 +52,9 @@ test('@tursodatabase/api: every method works, except those with bugs of their ow
   await platform.createUser({ username: 'bob' })
   await scene.done('POST', `${scene.own}/members`, { body: { username: 'bob' } })
   await scene.done('POST', '/v1/organizations', { body: { name: 'doomed' } })
-  const clientOf = (org: string) =>
+  const clientFor = (org: string) =>
     createClient({ org, token: platform.token, baseUrl: `${platform.url}/v1/` })
-  const turso = clientOf(platform.organization)
+  const turso = clientFor(platform.organization)
   const { apiTokens, organizations, locations, groups, databases } = turso
   const { uuid: groupId } = (await groups.create('default-too', 'local')) as unknown as { uuid: string }
   const fork = { type: 'database' as const, name: 'app' }
@@ -93,18 +93,18 @@ test('@tursodatabase/api: every method works, except those with bugs of their ow
     'organizations.listInvites': () => organizations.listInvites(),
     'organizations.deleteInvite': () => organizations.deleteInvite('eve@example.test'),
     'organizations.invoices': () => organizations.invoices(),
-    'organizations.delete': () => clientOf('doomed').organizations.delete(),
+    'organizations.delete': () => clientFor('doomed').organizations.delete(),
   }
   // these need a back end with replicas; the last one is sent to another host
-  const others = ['groups.addLocation', 'groups.removeLocation', 'locations.closest']
+  const excluded = ['groups.addLocation', 'groups.removeLocation', 'locations.closest']
   const parts = Object.entries({ apiTokens, organizations, locations, groups, databases })
   const methods = parts.flatMap(([part, { constructor }]) =>
     Object.entries(Object.getOwnPropertyDescriptors(constructor.prototype))
       .filter(([name, { value }]) => typeof value === 'function' && !/^(?:constructor|format)/.test(name))
       .map(([name]) => `${part}.${name}`),
   )
-  const called = new Set([...Object.keys(calls).map((name) => name.replace(/ .*/, '')), ...others])
-  expect([...called].toSorted()).toEqual(methods.toSorted())
+  const covered = new Set([...Object.keys(calls).map((name) => name.replace(/ .*/, '')), ...excluded])
+  expect([...covered].toSorted()).toEqual(methods.toSorted())
 
   const faults: Record<string, unknown> = {}
   for (const [name, call] of Object.entries(calls))
@@ -125,9 +125,9 @@ test('@tursodatabase/api: every method works, except those with bugs of their ow
   expect((await databases.get('app')).group).toBe('default-too')
   // the body itself is the list, as documented, not a field of it
   expect(await organizations.list()).toEqual([])
-  const added = groups
+  const location = groups
     .addLocation('default-too', 'fra')
     .then(() => groups.removeLocation('default-too', 'fra'))
-  if (inject('target') === 'sqld') expect(await added).toMatchObject({ name: 'default-too' })
-  else await expect(added).rejects.toMatchObject({ status: 501 })
+  if (inject('target') === 'sqld') expect(await location).toMatchObject({ name: 'default-too' })
+  else await expect(location).rejects.toMatchObject({ status: 501 })
 })

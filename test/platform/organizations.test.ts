@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { Scene, sql } from './platform-scene.ts'
 
 /** A user who has an organization with a group, and a token with access to it. */
-async function neighbor(scene: Scene, slug = 'other') {
+async function createNeighbor(scene: Scene, slug = 'other') {
   const token = await scene.platform.createUser({ username: `owner-of-${slug}` })
   await scene.done('POST', '/v1/organizations', { token, body: { name: slug } })
   const own = `/v1/organizations/${slug}`
@@ -15,8 +15,9 @@ describe('groups', () => {
   test('deleting a group also removes its databases and tokens; a new group with the same name has none of them', async () => {
     const scene = await Scene.forTest()
     const { own, platform } = scene
-    const make = () => scene.done('POST', `${own}/groups`, { body: { name: 'team', location: 'local' } })
-    const { group: old } = await make()
+    const createGroup = () =>
+      scene.done('POST', `${own}/groups`, { body: { name: 'team', location: 'local' } })
+    const { group: oldGroup } = await createGroup()
     const { host } = await scene.create('app', { group: 'team' })
     const token = await scene.tokenFor('app')
     const { jwt } = await scene.done('POST', `${own}/groups/team/auth/tokens`)
@@ -24,13 +25,14 @@ describe('groups', () => {
     const apiToken = await scene.mint('robot', robot)
     expect((await scene.sendRequest('GET', `${own}/databases/app`, { token: apiToken })).status).toBe(200)
     await scene.done('DELETE', `${own}/groups/team`)
-    for (const dead of [token, jwt]) expect((await sql(host, dead, 'SELECT 1')).status).toBe(404)
-    const { group: newer } = await make()
-    expect(newer.uuid).not.toBe(old.uuid)
+    for (const oldToken of [token, jwt]) expect((await sql(host, oldToken, 'SELECT 1')).status).toBe(404)
+    const { group: newGroup } = await createGroup()
+    expect(newGroup.uuid).not.toBe(oldGroup.uuid)
     expect((await scene.sendRequest('GET', `${own}/groups/team`, { token: apiToken })).status).toBe(401)
     expect(await scene.done('GET', `${own}/databases?group=team`)).toEqual({ databases: [] })
-    const again = await scene.create('app', { group: 'team' })
-    for (const dead of [token, jwt]) expect((await sql(again.host, dead, 'SELECT 1')).status).toBe(401)
+    const newDatabase = await scene.create('app', { group: 'team' })
+    for (const oldToken of [token, jwt])
+      expect((await sql(newDatabase.host, oldToken, 'SELECT 1')).status).toBe(401)
   })
 
   test('a transfer moves the databases with their rows; all tokens become invalid', async () => {
@@ -42,7 +44,7 @@ describe('groups', () => {
     await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
     const robot = { organization: platform.organization, group: 'team', scopes: ['full-access'] }
     const apiToken = await scene.mint('robot', robot)
-    const outsider = await neighbor(scene)
+    const outsider = await createNeighbor(scene)
     const transfer = (organization: string) =>
       scene.sendRequest('POST', `${own}/groups/team/transfer`, { body: { organization } })
     // for non-members it does not exist
@@ -125,8 +127,8 @@ describe('members and invites', () => {
     const scoped = await scene.mint('scoped', { organization: 'local' }, token)
     expect((await scene.sendRequest('GET', own, { token: scoped })).status).toBe(200)
     // members may not create tokens for groups
-    const wanted = { organization: 'local', group: 'default', scopes: ['read'] }
-    expect((await scene.sendRequest('POST', '/v1/auth/api-tokens/g', { token, body: wanted })).status).toBe(
+    const request = { organization: 'local', group: 'default', scopes: ['read'] }
+    expect((await scene.sendRequest('POST', '/v1/auth/api-tokens/g', { token, body: request })).status).toBe(
       403,
     )
     expect(await scene.done('DELETE', `${own}/members/bob`)).toEqual({ member: 'bob' })
@@ -168,8 +170,8 @@ describe('members and invites', () => {
       error: 'invite not found',
     })
     await scene.done('POST', `${scene.own}/subscription`, { body: { plan: 'starter' } })
-    for (const gated of [path, `${scene.own}/audit-logs`]) {
-      const { status, body } = await scene.sendRequest('GET', gated)
+    for (const paidPath of [path, `${scene.own}/audit-logs`]) {
+      const { status, body } = await scene.sendRequest('GET', paidPath)
       expect([status, body.code]).toEqual([402, 'feature_not_available_for_starter_plan'])
     }
   })
@@ -195,11 +197,11 @@ test('members whose role permits it can change the known fields of an organizati
   const scene = await Scene.forTest()
   const change = (body: object, token = scene.platform.token) =>
     scene.sendRequest('PATCH', scene.own, { body, token })
-  const both = { overages: true, require_mfa: true }
-  expect((await change(both)).body.organization).toMatchObject(both)
-  expect((await scene.done('GET', scene.own)).organization).toMatchObject(both)
-  expect((await change({ overages: null })).body.organization).toMatchObject(both)
-  expect((await change({ ...both, blocked_reads: true })).status).toBe(400)
+  const settings = { overages: true, require_mfa: true }
+  expect((await change(settings)).body.organization).toMatchObject(settings)
+  expect((await scene.done('GET', scene.own)).organization).toMatchObject(settings)
+  expect((await change({ overages: null })).body.organization).toMatchObject(settings)
+  expect((await change({ ...settings, blocked_reads: true })).status).toBe(400)
   const token = await scene.platform.createUser({ username: 'bob' })
   await scene.done('POST', `${scene.own}/members`, { body: { username: 'bob', role: 'viewer' } })
   expect((await change({ overages: false }, token)).status).toBe(403)
@@ -223,18 +225,18 @@ test('returns the actual usage and the allowance of the plan; a group token sees
   }
   const usageFor = async (token = platform.token) =>
     (await scene.done('GET', `${own}/usage`, { token })).organization
-  const whole = await usageFor()
-  expect(whole.usage).toMatchObject({ databases: 3, groups: 2, locations: 2 })
-  expect(Object.keys(whole.allowance).sort()).toEqual(Object.keys(whole.usage).sort())
-  expect(whole.allowance).toMatchObject({ rows_written: 10_000_000, databases: 100, groups: 1 })
-  const reach = { organization: platform.organization, group: 'team' }
-  const part = await usageFor(await scene.mint('reader', { ...reach, scopes: ['read'] }))
+  const total = await usageFor()
+  expect(total.usage).toMatchObject({ databases: 3, groups: 2, locations: 2 })
+  expect(Object.keys(total.allowance).sort()).toEqual(Object.keys(total.usage).sort())
+  expect(total.allowance).toMatchObject({ rows_written: 10_000_000, databases: 100, groups: 1 })
+  const group = { organization: platform.organization, group: 'team' }
+  const part = await usageFor(await scene.mint('reader', { ...group, scopes: ['read'] }))
   expect(part.usage).toMatchObject({ databases: 1, groups: 1, locations: 1 })
   expect(part.databases).toHaveLength(1)
   expect(part.usage.rows_read).toBe(part.databases[0].total.rows_read)
   expect(part.usage.rows_read).toBeGreaterThan(0)
-  expect(whole.usage.rows_read).toBe(2 * part.usage.rows_read)
-  const maker = await scene.mint('maker', { ...reach, scopes: ['db:create'] })
+  expect(total.usage.rows_read).toBe(2 * part.usage.rows_read)
+  const maker = await scene.mint('maker', { ...group, scopes: ['db:create'] })
   expect((await scene.sendRequest('GET', `${own}/usage`, { token: maker })).status).toBe(403)
 })
 
@@ -242,26 +244,26 @@ test('paths without an organization refer to the caller’s own', async () => {
   const scene = await Scene.forTest()
   await scene.create('app')
   expect((await scene.done('GET', '/v1/databases/app')).database.Name).toBe('app')
-  const { token } = await neighbor(scene)
+  const { token } = await createNeighbor(scene)
   expect(await scene.done('GET', '/v1/databases', { token })).toEqual({ databases: [] })
 })
 
 describe('organizations that share a server', () => {
   test('cannot access each other by names, hosts, headers, paths, tokens or batons', async () => {
     const scene = await Scene.forTest()
-    const other = await neighbor(scene)
+    const neighbor = await createNeighbor(scene)
     const mine = await scene.create('app')
-    const { database: theirs } = await scene.done('POST', `${other.own}/databases`, {
-      token: other.token,
+    const { database: theirs } = await scene.done('POST', `${neighbor.own}/databases`, {
+      token: neighbor.token,
       body: { name: 'app', group: 'default' },
     })
     expect(theirs.Hostname).toMatch(/\/app-other$/)
     const ownToken = await scene.tokenFor('app')
     const theirToken = (
-      await scene.done('POST', `${other.own}/databases/app/auth/tokens`, { token: other.token })
+      await scene.done('POST', `${neighbor.own}/databases/app/auth/tokens`, { token: neighbor.token })
     ).jwt
     const theirGroupToken = (
-      await scene.done('POST', `${other.own}/groups/default/auth/tokens`, { token: other.token })
+      await scene.done('POST', `${neighbor.own}/groups/default/auth/tokens`, { token: neighbor.token })
     ).jwt
     await sql(mine.host, ownToken, ['CREATE TABLE t (a)', "INSERT INTO t VALUES ('mine')"])
     await sql(theirs.Hostname, theirToken, ['CREATE TABLE t (a)', "INSERT INTO t VALUES ('theirs')"])
@@ -271,14 +273,14 @@ describe('organizations that share a server', () => {
       expect((await sql(mine.host, token, 'SELECT a FROM t')).status).toBe(401)
     expect((await sql(theirs.Hostname, ownToken, 'SELECT a FROM t')).status).toBe(401)
     // batons, with the token of either
-    const open = await sql(mine.host, ownToken, ['BEGIN', 'SELECT 1'], { keep: true })
+    const stream = await sql(mine.host, ownToken, ['BEGIN', 'SELECT 1'], { keep: true })
     for (const [host, token] of [
       [theirs.Hostname, theirToken],
       [theirs.Hostname, ownToken],
       [mine.host, theirToken],
     ] as const)
       expect(
-        (await sql(host, token, 'SELECT a FROM t', { baton: open.baton })).status,
+        (await sql(host, token, 'SELECT a FROM t', { baton: stream.baton })).status,
       ).toBeGreaterThanOrEqual(400)
     // headers that name a database other than the path does
     for (const [name, value] of [
@@ -321,15 +323,15 @@ describe('organizations that share a server', () => {
 
   test('cannot access each other through the platform API', async () => {
     const scene = await Scene.forTest()
-    const other = await neighbor(scene)
+    const neighbor = await createNeighbor(scene)
     await scene.create('app')
-    const organizationToken = await scene.mint('org', { organization: 'other' }, other.token)
+    const organizationToken = await scene.mint('org', { organization: 'other' }, neighbor.token)
     const groupToken = await scene.mint(
       'group',
       { organization: 'other', group: 'default', scopes: ['full-access'] },
-      other.token,
+      neighbor.token,
     )
-    for (const token of [other.token, organizationToken, groupToken]) {
+    for (const token of [neighbor.token, organizationToken, groupToken]) {
       // not 403, which would reveal that the organization exists
       for (const [method, path] of [
         ['GET', 'databases'],
@@ -346,12 +348,12 @@ describe('organizations that share a server', () => {
         ])
       expect(
         (await scene.done('GET', '/v1/organizations', { token })).map(({ slug }: { slug: string }) => slug),
-      ).toEqual(token === other.token ? ['owner-of-other', 'other'] : ['other'])
+      ).toEqual(token === neighbor.token ? ['owner-of-other', 'other'] : ['other'])
     }
     // a body that names a resource of the other organization
     const create = (body: object) =>
-      scene.sendRequest('POST', `${other.own}/databases`, {
-        token: other.token,
+      scene.sendRequest('POST', `${neighbor.own}/databases`, {
+        token: neighbor.token,
         body: { group: 'default', ...body },
       })
     expect((await create({ name: 'x', seed: { type: 'database', name: 'app' } })).status).toBe(404)
@@ -359,12 +361,12 @@ describe('organizations that share a server', () => {
     const form = new FormData()
     form.append('file', new Blob(['CREATE TABLE secret (a)']), 'd.sql')
     const headers = { authorization: `Bearer ${scene.platform.token}` }
-    const uploaded = await fetch(`${scene.platform.url}${scene.own}/databases/dumps`, {
+    const upload = await fetch(`${scene.platform.url}${scene.own}/databases/dumps`, {
       method: 'POST',
       body: form,
       headers,
     })
-    const { dump_url: url } = (await uploaded.json()) as { dump_url: string }
+    const { dump_url: url } = (await upload.json()) as { dump_url: string }
     expect((await create({ name: 'x', seed: { type: 'dump', url } })).body).toEqual({
       error: 'dump not found',
     })
@@ -372,10 +374,10 @@ describe('organizations that share a server', () => {
     await scene.create('x-other')
     expect((await create({ name: 'x' })).status).toBe(422)
     expect((await create({ name: 'y' })).status).toBe(200)
-    const taken = await scene.sendRequest('POST', `${scene.own}/databases`, {
+    const conflicting = await scene.sendRequest('POST', `${scene.own}/databases`, {
       body: { name: 'y-other', group: 'default' },
     })
-    expect(taken.status).toBe(422)
+    expect(conflicting.status).toBe(422)
   })
 
   test('the token of a group sees only its group', async () => {
@@ -428,15 +430,15 @@ test('with a domain, every database has its own host', async () => {
   const statusFor = (host: string) =>
     new Promise<number>((resolve, reject) => {
       const headers = { host, authorization: `Bearer ${token}` }
-      const sent = request(
+      const outgoing = request(
         { host: '127.0.0.1', port, path: '/v2/pipeline', method: 'POST', headers },
         (reply) => {
           reply.resume()
           resolve(reply.statusCode ?? 0)
         },
       )
-      sent.on('error', reject)
-      sent.end('{"requests":[]}')
+      outgoing.on('error', reject)
+      outgoing.end('{"requests":[]}')
     })
   expect(await statusFor('a-b-local.db.test:8443')).toBe(200)
   expect(await statusFor('b-local.db.test:8443')).toBe(404)

@@ -16,7 +16,7 @@ export interface TestResponse {
 }
 
 /** The options of a request. */
-export interface Sending {
+export interface RequestOptions {
   readonly token?: string | null
   readonly body?: unknown
 }
@@ -61,7 +61,11 @@ export class Scene implements AsyncDisposable {
     return `/v1/organizations/${this.platform.organization}`
   }
 
-  async sendRequest(method: string, path: string, { token, body }: Sending = {}): Promise<TestResponse> {
+  async sendRequest(
+    method: string,
+    path: string,
+    { token, body }: RequestOptions = {},
+  ): Promise<TestResponse> {
     const bearer = token === undefined ? this.platform.token : token
     const response = await fetch(this.platform.url + path, {
       method,
@@ -73,8 +77,8 @@ export class Scene implements AsyncDisposable {
   }
 
   /** The same, but throws if the request fails. */
-  async done(method: string, path: string, sending: Sending = {}): Promise<TestResponse['body']> {
-    const { status, body } = await this.sendRequest(method, path, sending)
+  async done(method: string, path: string, options: RequestOptions = {}): Promise<TestResponse['body']> {
+    const { status, body } = await this.sendRequest(method, path, options)
     if (status !== 200) throw new Error(`${method} ${path}: ${status} ${JSON.stringify(body)}`)
     return body
   }
@@ -139,12 +143,12 @@ export async function sql(
   if (response.status !== 200) return { status: response.status, rows: [], error: text, baton: null }
   const reply = JSON.parse(text)
   const results = reply.results.slice(0, requests.length)
-  const failed = results.find((result: { type: string }) => result.type === 'error')
+  const failure = results.find((result: { type: string }) => result.type === 'error')
   const cells = results.at(-1)?.response?.result?.rows ?? []
   return {
     status: 200,
     rows: cells.map((row: { value?: string }[]) => row.map(({ value }) => String(value))),
-    error: failed === undefined ? null : (failed.error.code ?? failed.error.message),
+    error: failure === undefined ? null : (failure.error.code ?? failure.error.message),
     baton: reply.baton,
   }
 }

@@ -12,7 +12,7 @@ export interface SessionTarget {
 }
 
 /** A request as it is sent. */
-interface Sending {
+interface SessionRequest {
   readonly method: string
   readonly url: string
   readonly body?: string | undefined
@@ -47,7 +47,7 @@ class Session {
     return `${this.#lines.join('\n')}\n`
   }
 
-  /** Validates the token before every command, because the token does not contain its expiry. */
+  /** Runs a command. It first validates the token, because the token does not contain its expiry. */
   async command(line: string, work: () => Promise<void>): Promise<void> {
     this.#lines.push(`${this.#lines.length === 0 ? '' : '\n'}$ turso ${line}`)
     if (this.token !== '') assert.deepEqual(await this.sendRequest('GET', '/v1/auth/validate'), { exp: -1 })
@@ -75,12 +75,14 @@ class Session {
   }
 
   /** Sends a request, and adds it to the transcript. */
-  async send(sending: Sending): Promise<{ status: number; content: string; location: string }> {
-    const { method, url, body = '', headers = {} } = sending
+  async send(
+    outgoingRequest: SessionRequest,
+  ): Promise<{ status: number; content: string; location: string }> {
+    const { method, url, body = '', headers = {} } = outgoingRequest
     const reply = await new Promise<{ status: number; content: string; location: string }>(
       (resolve, reject) => {
-        const sent = { ...headers, 'content-length': Buffer.byteLength(body) }
-        const outgoing = request(url, { method, headers: sent }, (response) => {
+        const allHeaders = { ...headers, 'content-length': Buffer.byteLength(body) }
+        const outgoing = request(url, { method, headers: allHeaders }, (response) => {
           let content = ''
           response.setEncoding('utf8').on('data', (part: string) => (content += part))
           response.on('error', reject)
@@ -93,19 +95,19 @@ class Session {
       },
     )
     const isPage = reply.content.startsWith('<')
-    const shown = [reply.location, isPage ? 'a page' : reply.content].filter((text) => text !== '').join(' ')
+    const text = [reply.location, isPage ? 'a page' : reply.content].filter((text) => text !== '').join(' ')
     this.#write(`  ${method} ${url} ${body}`.trimEnd())
-    this.#write(`    ${reply.status} ${shown}`.trimEnd())
+    this.#write(`    ${reply.status} ${text}`.trimEnd())
     return reply
   }
 
   #write(line: string): void {
-    const known = this.#plain(line.replaceAll(/\r?\n/g, ' '))
-    this.#lines.push(known.length > LONGEST_LINE ? `${known.slice(0, LONGEST_LINE)}…` : known)
+    const text = this.#replaceVariableValues(line.replaceAll(/\r?\n/g, ' '))
+    this.#lines.push(text.length > LONGEST_LINE ? `${text.slice(0, LONGEST_LINE)}…` : text)
   }
 
   /** Replaces values so that the text is the same in every run. */
-  #plain(text: string): string {
+  #replaceVariableValues(text: string): string {
     const { host } = new URL(this.#target.url)
     return (
       text
@@ -145,9 +147,9 @@ export async function replaySession(target: SessionTarget): Promise<string> {
     await session.sendRequest('GET', `${O}/groups`)
     await session.sendRequest('POST', `${O}/databases`, { name: 'app', location: 'ams', group: 'team' })
   })
-  const app = await shell(session)
+  const app = await runShell(session)
   await importDump(session)
-  await tokens(session, app)
+  await manageTokens(session, app)
   await inspect(session)
   await configure(session)
   await destroy(session)
@@ -162,10 +164,10 @@ async function logIn(session: Session, { url, token }: SessionTarget): Promise<v
   })
   assert.equal(page.status, 200)
   const fields = new URLSearchParams({ token, port: '4567', state: 'abc' })
-  const back = await session.send({ method: 'POST', url: `${url}/`, body: fields.toString() })
-  const location = new URL(back.location)
+  const redirect = await session.send({ method: 'POST', url: `${url}/`, body: fields.toString() })
+  const location = new URL(redirect.location)
   assert.deepEqual(
-    [back.status, location.origin, location.searchParams.get('state')],
+    [redirect.status, location.origin, location.searchParams.get('state')],
     [303, 'http://localhost:4567', 'abc'],
   )
   session.token = location.searchParams.get('jwt') ?? ''
@@ -177,8 +179,8 @@ interface Shell {
   readonly jwt: string
 }
 
-async function shell(session: Session): Promise<Shell> {
-  const open = async (): Promise<Shell> => {
+async function runShell(session: Session): Promise<Shell> {
+  const openShell = async (): Promise<Shell> => {
     const { databases } = await session.sendRequest('GET', `${O}/databases?limit=1000`)
     const { Hostname, primaryRegion } = databases.find(({ Name }: { Name: string }) => Name === 'app')
     // any other region would mean TLS
@@ -199,24 +201,24 @@ async function shell(session: Session): Promise<Shell> {
     assert.equal(status, 200, content)
     return content
   }
-  let opened: Shell = { host: '', jwt: '' }
+  let app: Shell = { host: '', jwt: '' }
   await session.command('db shell app "CREATE TABLE t (a)"', async () => {
-    opened = await open()
-    await run(opened, 'CREATE TABLE t (a)')
+    app = await openShell()
+    await run(app, 'CREATE TABLE t (a)')
   })
   await session.command('db shell app "INSERT INTO t VALUES (7)"', async () => {
-    assert.match(await run(opened, 'INSERT INTO t VALUES (7)'), /"affected_row_count":1/)
+    assert.match(await run(app, 'INSERT INTO t VALUES (7)'), /"affected_row_count":1/)
   })
   await session.command('db shell app "SELECT a FROM t"', async () => {
-    assert.match(await run(opened, 'SELECT a FROM t'), /"value":"7"/)
+    assert.match(await run(app, 'SELECT a FROM t'), /"value":"7"/)
   })
   await session.command('db shell app .dump', async () => {
     const { instances } = await session.sendRequest('GET', `${O}/databases/app/instances`)
-    const headers = { authorization: `Bearer ${opened.jwt}` }
+    const headers = { authorization: `Bearer ${app.jwt}` }
     const dump = await session.send({ method: 'GET', url: `http://${instances[0].hostname}/dump`, headers })
     assert.match(dump.content, /INSERT INTO t VALUES\(7\)/)
   })
-  return opened
+  return app
 }
 
 async function importDump(session: Session): Promise<void> {
@@ -264,7 +266,7 @@ async function upload(session: Session): Promise<JsonBody> {
   return JSON.parse(content)
 }
 
-async function tokens(session: Session, { host, jwt }: Shell): Promise<void> {
+async function manageTokens(session: Session, { host, jwt }: Shell): Promise<void> {
   await session.command('db tokens create app --read-only', async () => {
     const path = `${O}/databases/app/auth/tokens?expiration=never&authorization=read-only`
     assert.match((await session.sendRequest('POST', path, {})).jwt, /^ey/)
@@ -284,12 +286,12 @@ async function tokens(session: Session, { host, jwt }: Shell): Promise<void> {
   await session.command('auth api-tokens mint ci --org local --group team --scope read-only', async () => {
     await session.sendRequest('GET', '/v2/organizations')
     await session.sendRequest('GET', `${O}/groups/team`)
-    const reach = { organization: 'local', group: 'team', scopes: ['read-only'] }
-    await session.sendRequest('POST', '/v2/auth/api-tokens/ci', reach)
+    const permissions = { organization: 'local', group: 'team', scopes: ['read-only'] }
+    await session.sendRequest('POST', '/v2/auth/api-tokens/ci', permissions)
   })
   await session.command('auth api-tokens revoke ci', async () => {
-    const listed = (await session.sendRequest('GET', '/v1/auth/api-tokens')).tokens
-    assert.deepEqual(listed.find(({ name }: { name: string }) => name === 'ci').scopes, ['read'])
+    const apiTokens = (await session.sendRequest('GET', '/v1/auth/api-tokens')).tokens
+    assert.deepEqual(apiTokens.find(({ name }: { name: string }) => name === 'ci').scopes, ['read'])
     await session.sendRequest('DELETE', '/v1/auth/api-tokens/ci')
   })
 }

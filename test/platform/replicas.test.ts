@@ -52,8 +52,8 @@ async function populate(scene: Scene) {
   return { host, token, db, at: instance.hostname as string, replica: clientOf(instance.hostname, token) }
 }
 
-function clientOf(host: string, authToken: string, more: object = {}): Client {
-  const client = createClient({ url: `http://${host}`, authToken, ...more })
+function clientOf(host: string, authToken: string, options: object = {}): Client {
+  const client = createClient({ url: `http://${host}`, authToken, ...options })
   onTestFinished(() => client.close())
   return client
 }
@@ -92,18 +92,18 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
       { uuid, name: 'fra', type: 'replica', region: 'fra', hostname: at },
     ])
     expect(instances[0].uuid).not.toBe(instances[1].uuid)
-    const one = `${scene.own}/databases/app/instances/fra`
-    expect((await scene.done('GET', one)).instance).toEqual(instances[1])
-    expect((await scene.sendRequest('GET', `${one}/wait`)).status).toBe(200)
+    const path = `${scene.own}/databases/app/instances/fra`
+    expect((await scene.done('GET', path)).instance).toEqual(instances[1])
+    expect((await scene.sendRequest('GET', `${path}/wait`)).status).toBe(200)
     // for the whole group, and so for each of its databases
-    expect((await scene.sendRequest('DELETE', one)).body.error).toContain('a location of the group')
+    expect((await scene.sendRequest('DELETE', path)).body.error).toContain('a location of the group')
     await scene.create('late')
-    const later = await scene.done('GET', `${scene.own}/databases/late/instances`)
-    expect(later.instances).toHaveLength(2)
+    const lateDatabase = await scene.done('GET', `${scene.own}/databases/late/instances`)
+    expect(lateDatabase.instances).toHaveLength(2)
 
     await scene.done('DELETE', `${scene.own}/groups/default/locations/fra`)
     expect((await sql(at, token, 'SELECT 1')).status).toBe(404)
-    expect((await scene.sendRequest('GET', one)).status).toBe(404)
+    expect((await scene.sendRequest('GET', path)).status).toBe(404)
     expect((await sql(host, token, 'SELECT count(*) FROM t')).rows).toEqual([['1']])
   })
 
@@ -116,8 +116,8 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     const { instance } = await scene.done('POST', path, { body: { location: 'lhr' } })
     expect(instance).toMatchObject({ name: 'lhr', type: 'replica', region: 'lhr' })
     expect((await sql(instance.hostname, token, 'SELECT 1')).rows).toEqual([['1']])
-    const elsewhere = host.replace('other', 'lhr_other')
-    expect((await sql(elsewhere, await scene.tokenFor('other'), 'SELECT 1')).status).toBe(404)
+    const otherHost = host.replace('other', 'lhr_other')
+    expect((await sql(otherHost, await scene.tokenFor('other'), 'SELECT 1')).status).toBe(404)
     expect((await scene.sendRequest('POST', path, { body: { location: 'lhr' } })).status).toBe(409)
     expect((await scene.sendRequest('POST', path, { body: { location: 'local' } })).status).toBe(409)
     expect((await scene.sendRequest('POST', path, { body: { location: 'atlantis' } })).status).toBe(400)
@@ -151,27 +151,27 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     const scene = await Scene.forTest()
     const { db, replica, at, token } = await populate(scene)
     const withoutIndex = clientOf(at, token, { readYourWrites: false })
-    let written = 1
+    let rowCount = 1
     // until the replica has caught up after its start, the primary responds
     await waitFor(async () => {
       await scene.server.setReplica('fra', { lagMs: NEVER_MS })
       await replica.execute('INSERT INTO t VALUES (2)')
-      written += 1
-      const seen = Number(await count(withoutIndex))
-      if (seen === written) await scene.server.setReplica('fra', { lagMs: 0 })
-      expect(seen).toBeLessThan(written)
+      rowCount += 1
+      const replicaCount = Number(await count(withoutIndex))
+      if (replicaCount === rowCount) await scene.server.setReplica('fra', { lagMs: 0 })
+      expect(replicaCount).toBeLessThan(rowCount)
     })
-    expect(await count(db)).toBe(written)
+    expect(await count(db)).toBe(rowCount)
     const index = replica.replicationIndex as string
     const stmt = { sql: 'SELECT count(*) FROM t', replication_index: index }
-    const waiting = fetch(`http://${at}/v3/pipeline`, {
+    const pending = fetch(`http://${at}/v3/pipeline`, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}` },
       body: JSON.stringify({ requests: [{ type: 'execute', stmt }, { type: 'close' }] }),
     })
     await scene.server.setReplica('fra', { lagMs: 0 })
-    expect(await (await waiting).text()).toContain(`"value":"${written}"`)
-    expect(await count(withoutIndex)).toBe(written)
+    expect(await (await pending).text()).toContain(`"value":"${rowCount}"`)
+    expect(await count(withoutIndex)).toBe(rowCount)
     await expect(scene.server.setReplica('fra', { lagMs: -1 })).rejects.toThrow('whole number')
   })
 
@@ -187,8 +187,8 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect((await sql(at, token, "SELECT writefile('/tmp/x', 'x')")).error).not.toBeNull()
     // a stream of the replica does not belong to any other instance or database
     const { baton } = await sql(at, token, 'SELECT 1', { keep: true })
-    const stolen = foreignHost.replace('foreign', 'fra_foreign')
-    expect((await sql(stolen, foreign, 'SELECT 1', { baton })).status).toBe(400)
+    const otherHost = foreignHost.replace('foreign', 'fra_foreign')
+    expect((await sql(otherHost, foreign, 'SELECT 1', { baton })).status).toBe(400)
     expect((await sql(at, token, 'SELECT 2', { baton, keep: true })).rows).toEqual([['2']])
 
     const configuration = `${scene.own}/databases/app/configuration`
@@ -231,11 +231,11 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect((await fetch(`http://${at}/health`)).status).toBe(503)
     expect(await count(replica)).toBe(2)
     expect((await fetch(`http://${at}/health`)).status).toBe(200)
-    const begun = await sql(at, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (9)'], { keep: true })
-    expect(begun.error).toBe(null)
+    const transaction = await sql(at, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (9)'], { keep: true })
+    expect(transaction.error).toBe(null)
     await killServer(await onlyGroup(directory))
     // it responds without waiting for the primary
-    expect((await sql(at, token, 'COMMIT', { baton: begun.baton })).error).not.toBe(null)
+    expect((await sql(at, token, 'COMMIT', { baton: transaction.baton })).error).not.toBe(null)
     expect(await count(replica)).toBe(2)
     await replica.execute('INSERT INTO t VALUES (3)')
     expect(await count(db)).toBe(3)
@@ -294,10 +294,10 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect(await count(replica)).toBe(1)
     const group = await onlyGroup(directory)
     const id = scene.server.databaseId('app')
-    const replicated = join(group, 'replicas', 'fra', 'sqld', 'dbs')
-    expect(await readdir(replicated)).toContain(id)
+    const replicaFolder = join(group, 'replicas', 'fra', 'sqld', 'dbs')
+    expect(await readdir(replicaFolder)).toContain(id)
     await scene.done('DELETE', `${scene.own}/databases/app`)
-    expect(await readdir(replicated)).not.toContain(id)
+    expect(await readdir(replicaFolder)).not.toContain(id)
     await scene.done('DELETE', `${scene.own}/groups/default/locations/fra`)
     expect(await readdir(join(group, 'replicas'))).toEqual([])
   })

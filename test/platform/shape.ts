@@ -14,29 +14,30 @@ export function faultsOf(shape: Shape | null, value: unknown, path = 'body'): st
   if (shape === null) return value === undefined ? [] : [`${path}: should be empty`]
   if (value === null && shape.nullable === true) return []
   if (shape.enum !== undefined && !shape.enum.includes(value))
-    return [`${path}: ${String(value)} is no ${shape.enum.join('|')}`]
+    return [`${path}: ${String(value)} is not ${shape.enum.join('|')}`]
   switch (shape.type) {
     case 'object': {
-      if (typeof value !== 'object' || value === null || Array.isArray(value)) return [`${path}: no object`]
+      if (typeof value !== 'object' || value === null || Array.isArray(value))
+        return [`${path}: not an object`]
       const entries = Object.entries(value)
-      const ofFields = Object.entries(shape.fields ?? {}).flatMap(([name, field]) => {
+      const fieldFaults = Object.entries(shape.fields ?? {}).flatMap(([name, field]) => {
         const member = (value as Readonly<Record<string, unknown>>)[name]
         return member === undefined
           ? [`${path}.${name}: missing`]
           : faultsOf(field, member, `${path}.${name}`)
       })
       const { values } = shape
-      const ofValues =
+      const valueFaults =
         values === undefined
           ? []
           : entries.flatMap(([name, item]) => faultsOf(values, item, `${path}.${name}`))
-      return [...ofFields, ...ofValues]
+      return [...fieldFaults, ...valueFaults]
     }
     case 'array':
-      if (!Array.isArray(value)) return [`${path}: no array`]
+      if (!Array.isArray(value)) return [`${path}: not an array`]
       return value.flatMap((item, at) => faultsOf(shape.items ?? {}, item, `${path}[${at}]`))
     case 'integer':
-      return Number.isInteger(value) ? [] : [`${path}: no integer`]
+      return Number.isInteger(value) ? [] : [`${path}: not an integer`]
     case undefined:
       return []
     default:

@@ -29,22 +29,23 @@ await db.transaction(async (transaction) => {
 const committed = (await db.execute('SELECT a FROM t')).rows.map(({ a }) => a)
 
 // a response that is read while it arrives
-let streamed = 0
-const many = 'WITH RECURSIVE n (a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n WHERE a < 5000) SELECT a FROM n'
-for await (const _ of readRows(db, many)) streamed += 1
+let rowCount = 0
+const query =
+  'WITH RECURSIVE n (a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n WHERE a < 5000) SELECT a FROM n'
+for await (const _ of readRows(db, query)) rowCount += 1
 
 // a response that stays open
-let heard = 0
+let insertCount = 0
 for await (const event of listen(db, { table: 't', signal: AbortSignal.timeout(20_000) })) {
   if (event.type === 'ready') await db.execute('INSERT INTO t VALUES (3)')
   else {
-    heard = event.type === 'changes' ? event.insert : 0
+    insertCount = event.type === 'changes' ? event.insert : 0
     break
   }
 }
 
-/** The status with which a client's request is rejected; null if it succeeds. */
-async function rejection(config: Parameters<typeof createClient>[0]): Promise<number | null> {
+/** Returns the status of a client's rejected request; null if the request succeeds. */
+async function rejectionStatus(config: Parameters<typeof createClient>[0]): Promise<number | null> {
   const client = createClient(config)
   try {
     await client.execute('SELECT 1')
@@ -55,27 +56,27 @@ async function rejection(config: Parameters<typeof createClient>[0]): Promise<nu
     await client.close()
   }
 }
-const withoutToken = await rejection({ url })
-const other = url.replace('app-', 'other-')
-const otherDatabase = await rejection({ url: other, authToken })
+const withoutToken = await rejectionStatus({ url })
+const otherUrl = url.replace('app-', 'other-')
+const otherDatabase = await rejectionStatus({ url: otherUrl, authToken })
 // the proxy drops them, so the host determines the database
 const headers = { 'x-namespace': 'default', 'x-namespace-bin': Buffer.from('default').toString('base64') }
-const named = createClient({ url, authToken, headers })
+const dbWithHeaders = createClient({ url, authToken, headers })
 const table = "SELECT name FROM sqlite_schema WHERE name = 't'"
-const despiteHeaders = (await named.execute(table)).rows.map(({ name }) => name)
-await named.close()
+const despiteHeaders = (await dbWithHeaders.execute(table)).rows.map(({ name }) => name)
+await dbWithHeaders.close()
 await platform.databases.rotateTokens('app')
-const afterRotation = await rejection({ url, authToken })
-const newer = String(await platform.databases.createToken('app'))
+const afterRotation = await rejectionStatus({ url, authToken })
+const newToken = String(await platform.databases.createToken('app'))
 await platform.databases.delete('app')
-const afterDeletion = await rejection({ url, authToken: newer })
+const afterDeletion = await rejectionStatus({ url, authToken: newToken })
 await db.close()
 console.log(
   JSON.stringify({
     url,
     committed,
-    streamed,
-    heard,
+    streamed: rowCount,
+    heard: insertCount,
     withoutToken,
     otherDatabase,
     despiteHeaders,

@@ -19,7 +19,7 @@ const PLATFORM_HOST = 'platform.example'
 const PROGRAM = fileURLToPath(new URL('tls-program.ts', import.meta.url))
 
 /** A self-signed certificate for every database and for the platform API; valid for a day. */
-async function certificate(): Promise<{
+async function createCertificate(): Promise<{
   readonly cert: string
   readonly key: string
   readonly file: string
@@ -27,8 +27,8 @@ async function certificate(): Promise<{
   const directory = await mkdtemp(join(tmpdir(), 'baton-tls-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   const [keyFile, file] = [join(directory, 'key.pem'), join(directory, 'cert.pem')]
-  const names = `subjectAltName=DNS:*.${DOMAIN},DNS:${PLATFORM_HOST}`
-  const created = [
+  const extension = `subjectAltName=DNS:*.${DOMAIN},DNS:${PLATFORM_HOST}`
+  const options = [
     'req',
     '-x509',
     '-newkey',
@@ -39,36 +39,36 @@ async function certificate(): Promise<{
     '-days',
     '1',
   ]
-  const where = ['-subj', '/CN=proxy', '-addext', names, '-keyout', keyFile, '-out', file]
-  await promisify(execFile)('openssl', [...created, ...where])
+  const files = ['-subj', '/CN=proxy', '-addext', extension, '-keyout', keyFile, '-out', file]
+  await promisify(execFile)('openssl', [...options, ...files])
   return { cert: readFileSync(file, 'utf8'), key: readFileSync(keyFile, 'utf8'), file }
 }
 
 /** Forwards requests by their host, unchanged except that headers that name a database are dropped, as other proxies do. */
 function forward(
-  from: IncomingMessage,
-  to: ServerResponse,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
   ports: { database: number; platform: number },
 ): void {
-  const isPlatform = from.headers.host?.startsWith(`${PLATFORM_HOST}:`) === true
-  const { 'x-namespace': _, 'x-namespace-bin': __, ...headers } = from.headers
-  const onward = request(
+  const isPlatform = incoming.headers.host?.startsWith(`${PLATFORM_HOST}:`) === true
+  const { 'x-namespace': _, 'x-namespace-bin': __, ...headers } = incoming.headers
+  const forwarded = request(
     {
       host: '127.0.0.1',
       port: isPlatform ? ports.platform : ports.database,
-      method: from.method,
-      path: from.url,
+      method: incoming.method,
+      path: incoming.url,
       headers: isPlatform ? { ...headers, host: 'localhost' } : headers,
     },
     (response) => {
-      to.writeHead(response.statusCode ?? 502, response.headers)
-      to.flushHeaders()
-      response.on('error', () => to.destroy()).pipe(to)
+      outgoing.writeHead(response.statusCode ?? 502, response.headers)
+      outgoing.flushHeaders()
+      response.on('error', () => outgoing.destroy()).pipe(outgoing)
     },
   )
-  onward.on('error', () => to.destroy())
-  to.on('close', () => onward.destroy())
-  from.pipe(onward)
+  forwarded.on('error', () => outgoing.destroy())
+  outgoing.on('close', () => forwarded.destroy())
+  incoming.pipe(forwarded)
 }
 
 /** Runs the program, which can connect only to the proxy. @returns its output */
@@ -83,18 +83,18 @@ async function runProgram(settings: object, certificateFile: string): Promise<un
     },
   )
   onTestFinished(() => void child.kill('SIGKILL'))
-  let [printed, complaints] = ['', '']
-  child.stdout.on('data', (part) => (printed += part))
-  child.stderr.on('data', (part) => (complaints += part))
+  let [output, errors] = ['', '']
+  child.stdout.on('data', (part) => (output += part))
+  child.stderr.on('data', (part) => (errors += part))
   const code = await new Promise((resolve) => child.once('close', resolve))
-  if (code !== 0) throw new Error(`the program exited with ${String(code)}: ${complaints}`)
-  return JSON.parse(printed)
+  if (code !== 0) throw new Error(`the program exited with ${String(code)}: ${errors}`)
+  return JSON.parse(output)
 }
 
 test('the platform API and each database, with its own host, work behind a TLS proxy', {
   timeout: 180_000,
 }, async () => {
-  const { cert, key, file } = await certificate()
+  const { cert, key, file } = await createCertificate()
   const port = await stablePort()
   const server = await startLocalServer({
     backend: inject('target') as 'embedded' | 'sqld',
@@ -104,7 +104,7 @@ test('the platform API and each database, with its own host, work behind a TLS p
   const { platform } = server
   if (platform === null) throw new Error('no platform')
   const ports = { database: server.port, platform: Number(new URL(platform.url).port) }
-  const proxy = createServer({ cert, key }, (from, to) => forward(from, to, ports))
+  const proxy = createServer({ cert, key }, (request, response) => forward(request, response, ports))
   await new Promise<void>((resolve) => proxy.listen(port, '127.0.0.1', resolve))
   onTestFinished(async () => {
     proxy.closeAllConnections()

@@ -9,7 +9,7 @@ import { expectNoStall } from '../support/no-stall.ts'
 import { Scene, sql } from './platform-scene.ts'
 
 /** Sends a request in two halves. @returns a function that sends the second one, and returns the status of the response */
-async function inHalves(url: string, token: string, body: string): Promise<() => Promise<number>> {
+async function sendInHalves(url: string, token: string, body: string): Promise<() => Promise<number>> {
   const headers = {
     authorization: `Bearer ${token}`,
     'content-type': 'application/json',
@@ -34,7 +34,7 @@ describe('a token that is invalidated while the body of its request is in flight
     const { host } = await scene.create('app')
     const token = await scene.tokenFor('app')
     const requests = [{ type: 'execute', stmt: { sql: 'CREATE TABLE late (a)' } }, { type: 'close' }]
-    const sendRest = await inHalves(`http://${host}/v2/pipeline`, token, JSON.stringify({ requests }))
+    const sendRest = await sendInHalves(`http://${host}/v2/pipeline`, token, JSON.stringify({ requests }))
     await scene.done('POST', `${scene.own}/databases/app/auth/rotate`)
     expect(await sendRest()).toBe(401)
     const names = await sql(host, await scene.tokenFor('app'), 'SELECT name FROM sqlite_schema')
@@ -45,7 +45,7 @@ describe('a token that is invalidated while the body of its request is in flight
     const scene = await Scene.forTest()
     const { token } = await scene.done('POST', '/v1/auth/api-tokens/brief')
     const url = `${scene.platform.url}${scene.own}/groups`
-    const sendRest = await inHalves(url, token, JSON.stringify({ name: 'late', location: 'local' }))
+    const sendRest = await sendInHalves(url, token, JSON.stringify({ name: 'late', location: 'local' }))
     await scene.done('DELETE', '/v1/auth/api-tokens/brief')
     expect(await sendRest()).toBe(401)
     expect((await scene.sendRequest('GET', `${scene.own}/groups/late`)).status).toBe(404)
@@ -71,11 +71,11 @@ describe('tokens for databases', () => {
     const { jwt } = await scene.done('POST', `${scene.own}/groups/team/auth/tokens`)
     const reader = (await scene.done('POST', `${scene.own}/groups/team/auth/tokens?authorization=read-only`))
       .jwt
-    const inside = await scene.create('inside', { group: 'team' })
-    const outside = await scene.create('outside')
-    expect((await sql(inside.host, jwt, 'CREATE TABLE t (a)')).status).toBe(200)
-    expect((await sql(inside.host, reader, 'INSERT INTO t VALUES (1)')).status).toBe(403)
-    expect((await sql(outside.host, jwt, 'SELECT 1')).status).toBe(401)
+    const member = await scene.create('inside', { group: 'team' })
+    const nonMember = await scene.create('outside')
+    expect((await sql(member.host, jwt, 'CREATE TABLE t (a)')).status).toBe(200)
+    expect((await sql(member.host, reader, 'INSERT INTO t VALUES (1)')).status).toBe(403)
+    expect((await sql(nonMember.host, jwt, 'SELECT 1')).status).toBe(401)
   })
 
   test('permissions for tables are enforced, or rejected if the back end would ignore them', async () => {
@@ -93,9 +93,9 @@ describe('tokens for databases', () => {
       return
     }
     expect((await sql(host, body.jwt, 'SELECT count(*) FROM t')).rows).toEqual([['0']])
-    for (const rejected of ['SELECT count(*) FROM u', 'INSERT INTO t VALUES (1)', 'DROP TABLE t'])
-      expect([rejected, await sql(host, body.jwt, rejected)]).not.toEqual([
-        rejected,
+    for (const statement of ['SELECT count(*) FROM u', 'INSERT INTO t VALUES (1)', 'DROP TABLE t'])
+      expect([statement, await sql(host, body.jwt, statement)]).not.toEqual([
+        statement,
         expect.objectContaining({ status: 200, error: null }),
       ])
   })
@@ -108,8 +108,8 @@ describe('tokens for databases', () => {
     const permissions = { read_attach: { databases: ['other'] } }
     const token = await scene.tokenFor('app', '', { permissions })
     const attach = [`ATTACH "${other.id}" AS x`, 'SELECT a FROM x.t']
-    const isRejected = async (with_: string): Promise<boolean> => {
-      const { status, error } = await sql(app.host, with_, attach)
+    const isRejected = async (usedToken: string): Promise<boolean> => {
+      const { status, error } = await sql(app.host, usedToken, attach)
       return status !== 200 || error !== null
     }
     expect(await isRejected(token)).toBe(true)
@@ -131,9 +131,9 @@ describe('tokens for databases', () => {
     await scene.create('far', { group: 'team' })
     await expect(scene.server.createToken('app', { attach: ['far'] })).rejects.toThrow('another group')
     expect((await sql(app.host, token, byName('"far"'))).rows).toEqual([])
-    const far = { permissions: { read_attach: { databases: ['far'] } } }
+    const body = { permissions: { read_attach: { databases: ['far'] } } }
     expect(
-      (await scene.sendRequest('POST', `${scene.own}/databases/app/auth/tokens`, { body: far })).status,
+      (await scene.sendRequest('POST', `${scene.own}/databases/app/auth/tokens`, { body: body })).status,
     ).toBe(400)
     // the official client always sends an empty list
     await scene.tokenFor('app', '', { permissions: { read_attach: { databases: [] } } })
@@ -149,30 +149,30 @@ describe('tokens for databases', () => {
       scene.done('PATCH', `${scene.own}/databases/other/configuration`, { body })
     await configure({ allow_attach: true })
     const token = await scene.tokenFor('app', '', { permissions: { read_attach: { databases: ['other'] } } })
-    const plain = await scene.tokenFor('app')
-    const attached = async () => {
+    const tokenWithoutAttach = await scene.tokenFor('app')
+    const openAttachedStream = async () => {
       const opened = await sql(app.host, token, 'ATTACH "other" AS x', { keep: true })
-      const read = (by: string, baton: string | null) =>
-        sql(app.host, by, 'SELECT max(a) FROM x.t', { baton, keep: true })
-      const first = await read(token, opened.baton)
-      expect(first.rows).toEqual([['1']])
-      return (by = token) => read(by, first.baton)
+      const read = (usedToken: string, baton: string | null) =>
+        sql(app.host, usedToken, 'SELECT max(a) FROM x.t', { baton, keep: true })
+      const firstRead = await read(token, opened.baton)
+      expect(firstRead.rows).toEqual([['1']])
+      return (usedToken = token) => read(usedToken, firstRead.baton)
     }
-    const ended = { status: 400, rows: [] }
+    const invalidBaton = { status: 400, rows: [] }
     for (const change of [{ allow_attach: false }, { block_reads: true }]) {
-      const read = await attached()
+      const read = await openAttachedStream()
       await sql(other.host, owner, 'INSERT INTO t VALUES (2)')
       await configure(change)
-      expect(await read()).toMatchObject(ended)
+      expect(await read()).toMatchObject(invalidBaton)
       await configure({ allow_attach: true, block_reads: false })
       await sql(other.host, owner, 'DELETE FROM t WHERE a = 2')
     }
-    const read = await attached()
-    expect(await read(plain)).toMatchObject(ended)
+    const read = await openAttachedStream()
+    expect(await read(tokenWithoutAttach)).toMatchObject(invalidBaton)
   })
 })
 
-/** A change stream of a table, and what has arrived on it. */
+/** Opens a change stream of a table. @returns it, with the text received on it */
 async function listen(host: string, token: string, table: string) {
   const response = await fetch(`http://${host}/beta/listen?table=${table}&action=insert`, {
     headers: { authorization: `Bearer ${token}` },
@@ -189,9 +189,9 @@ async function listen(host: string, token: string, table: string) {
   return { status: response.status, received, closed }
 }
 
-async function until(isSo: () => boolean): Promise<void> {
-  for (let attempt = 0; attempt < 300 && !isSo(); attempt += 1) await sleep(20)
-  expect(isSo()).toBe(true)
+async function waitUntil(condition: () => boolean): Promise<void> {
+  for (let attempt = 0; attempt < 300 && !condition(); attempt += 1) await sleep(20)
+  expect(condition()).toBe(true)
 }
 
 describe.each([
@@ -206,19 +206,21 @@ describe.each([
     const token = await scene.tokenFor('app')
     const groupToken = (await scene.done('POST', `${scene.own}/groups/default/auth/tokens`)).jwt
     await sql(host, token, 'CREATE TABLE t (a)')
-    const open = await sql(host, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (1)'], { keep: true })
+    const transaction = await sql(host, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (1)'], {
+      keep: true,
+    })
     const changes = await listen(host, token, 't')
     expect(changes.status).toBe(200)
 
     expect(await scene.sendRequest('POST', `${scene.own}/${path}`)).toEqual({ status: 200, body: undefined })
     expect((await sql(host, token, 'SELECT 1')).status).toBe(401)
-    expect((await sql(host, token, 'COMMIT', { baton: open.baton })).status).toBe(401)
-    await until(() => changes.received.isClosed)
+    expect((await sql(host, token, 'COMMIT', { baton: transaction.baton })).status).toBe(401)
+    await waitUntil(() => changes.received.isClosed)
     await changes.closed
-    const fresh = await scene.tokenFor('app')
+    const newToken = await scene.tokenFor('app')
     // the old stream does not exist for the new token either, and its lock was released
-    expect((await sql(host, fresh, 'COMMIT', { baton: open.baton })).status).toBe(400)
-    const write = () => sql(host, fresh, ['INSERT INTO t VALUES (2)', 'SELECT a FROM t'])
+    expect((await sql(host, newToken, 'COMMIT', { baton: transaction.baton })).status).toBe(400)
+    const write = () => sql(host, newToken, ['INSERT INTO t VALUES (2)', 'SELECT a FROM t'])
     expect((await expectNoStall(write)).rows).toEqual([['2']])
     expect(changes.received.text).not.toContain('insert')
 
@@ -229,19 +231,19 @@ describe.each([
 
 test('a rotation survives a restart', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  let [old, fresh] = ['', '']
+  let [oldToken, newToken] = ['', '']
   {
     await using scene = await Scene.start({}, directory)
     await scene.create('app')
-    old = await scene.tokenFor('app')
+    oldToken = await scene.tokenFor('app')
     await scene.done('POST', `${scene.own}/databases/app/auth/rotate`)
-    fresh = await scene.tokenFor('app')
+    newToken = await scene.tokenFor('app')
   }
   {
     await using scene = await Scene.start({}, directory)
     const { database } = await scene.done('GET', `${scene.own}/databases/app`)
-    expect((await sql(database.Hostname, old, 'SELECT 1')).status).toBe(401)
-    expect((await sql(database.Hostname, fresh, 'SELECT 1')).status).toBe(200)
+    expect((await sql(database.Hostname, oldToken, 'SELECT 1')).status).toBe(401)
+    expect((await sql(database.Hostname, newToken, 'SELECT 1')).status).toBe(200)
   }
   await rm(directory, { recursive: true, force: true })
 })

@@ -7,7 +7,7 @@ import { databaseFolders, groupFolders, Scene, sql } from './platform-scene.ts'
 const MINE = '/v1/organizations/mine'
 
 /** The caller has a second organization with the group `default`, and a group `team` in the first one. */
-async function populated(): Promise<Scene> {
+async function createScene(): Promise<Scene> {
   const scene = await Scene.forTest()
   await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
   await scene.done('POST', `${MINE}/groups`, { body: { name: 'default', location: 'local' } })
@@ -30,48 +30,48 @@ async function temporaryDirectory(): Promise<string> {
 
 describe('a database is transferred', () => {
   test('to another organization with its rows; its tokens become invalid', async () => {
-    const scene = await populated()
+    const scene = await createScene()
     const { host, id } = await scene.create('app')
     const token = await scene.tokenFor('app')
     await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (9007199254740993)'])
-    const open = await sql(host, token, ['BEGIN', 'INSERT INTO t VALUES (2)'], { keep: true })
+    const stream = await sql(host, token, ['BEGIN', 'INSERT INTO t VALUES (2)'], { keep: true })
     expect(await transfer(scene, { org: 'mine' })).toEqual({ status: 200, body: undefined })
     expect((await scene.sendRequest('GET', `${scene.own}/databases/app`)).status).toBe(404)
     const { database } = await scene.done('GET', `${MINE}/databases/app`)
     expect([database.DbId, database.group]).toEqual([id, 'default'])
     expect((await sql(database.Hostname, token, 'SELECT a FROM t')).status).toBe(401)
     const { jwt } = await scene.done('POST', `${MINE}/databases/app/auth/tokens`)
-    const late = await sql(database.Hostname, jwt, 'COMMIT', { baton: open.baton })
-    expect(late.status).toBe(400)
+    const commit = await sql(database.Hostname, jwt, 'COMMIT', { baton: stream.baton })
+    expect(commit.status).toBe(400)
     expect((await sql(database.Hostname, jwt, 'SELECT a FROM t')).rows).toEqual([['9007199254740993']])
     expect((await sql(host, jwt, 'SELECT a FROM t')).status).toBe(404)
     // its name is available again
-    const newer = await scene.create('app')
-    expect((await sql(newer.host, await scene.tokenFor('app'), 'SELECT a FROM t')).error).not.toBeNull()
+    const newDatabase = await scene.create('app')
+    expect((await sql(newDatabase.host, await scene.tokenFor('app'), 'SELECT a FROM t')).error).not.toBeNull()
   })
 
   test.each(['databases/app', 'groups/team'])(
     'each organization is charged for the usage while it owned %s',
     async (path) => {
-      const scene = await populated()
+      const scene = await createScene()
       const { host } = await scene.create('app', { group: 'team' })
-      const written = async (organization: string): Promise<number> =>
+      const rowsWritten = async (organization: string): Promise<number> =>
         (await scene.done('GET', `/v1/organizations/${organization}/usage`)).organization.usage.rows_written
       await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1), (2)'])
       const body = { org: 'mine', organization: 'mine', group: 'default' }
       expect((await scene.sendRequest('POST', `${scene.own}/${path}/transfer`, { body })).status).toBe(200)
-      const before = await written('local')
-      expect([before >= 2, await written('mine')]).toEqual([true, 0])
+      const before = await rowsWritten('local')
+      expect([before >= 2, await rowsWritten('mine')]).toEqual([true, 0])
       const { database } = await scene.done('GET', `${MINE}/databases/app`)
       const { jwt } = await scene.done('POST', `${MINE}/databases/app/auth/tokens`)
       await sql(database.Hostname, jwt, 'INSERT INTO t VALUES (3), (4), (5)')
-      await expect.poll(() => written('mine')).toBeGreaterThanOrEqual(3)
-      expect(await written('local')).toBe(before)
+      await expect.poll(() => rowsWritten('mine')).toBeGreaterThanOrEqual(3)
+      expect(await rowsWritten('local')).toBe(before)
     },
   )
 
   test('repeatedly between two groups; the rows written in each are kept', async () => {
-    const scene = await populated()
+    const scene = await createScene()
     const { host } = await scene.create('app')
     const write = async (text: string) =>
       expect((await sql(host, await scene.tokenFor('app'), text)).error).toBeNull()
@@ -86,7 +86,7 @@ describe('a database is transferred', () => {
   })
 
   test('to another group by a token for its group with db:configure, which then has no access to it', async () => {
-    const scene = await populated()
+    const scene = await createScene()
     await scene.create('app')
     const scopes = ['read', 'db:configure']
     const token = await scene.mint('robot', { organization: 'local', group: 'default', scopes })
@@ -98,7 +98,7 @@ describe('a database is transferred', () => {
   })
 
   test('to the oldest group if the organization has no group with the same name', async () => {
-    const scene = await populated()
+    const scene = await createScene()
     await scene.done('POST', `${MINE}/groups`, { body: { name: 'younger', location: 'local' } })
     await scene.create('app', { group: 'team' })
     expect(await transfer(scene, { org: 'mine' })).toEqual({ status: 200, body: undefined })
@@ -112,14 +112,14 @@ describe('a database is transferred', () => {
   })
 
   test('with concurrent writers, and each acknowledged row exists once', async () => {
-    const scene = await populated()
+    const scene = await createScene()
     const { host } = await scene.create('app')
     await sql(host, await scene.tokenFor('app'), 'CREATE TABLE t (a)')
-    const over = new AbortController()
+    const end = new AbortController()
     const acknowledged: string[] = []
     const writer = async (name: string) => {
       let token = await scene.tokenFor('app')
-      for (let count = 0; !over.signal.aborted; count += 1) {
+      for (let count = 0; !end.signal.aborted; count += 1) {
         const { status, error } = await sql(host, token, `INSERT INTO t VALUES ('${name}${count}')`)
         if (status === 200 && error === null) acknowledged.push(`${name}${count}`)
         if (status === 401) token = await scene.tokenFor('app')
@@ -131,16 +131,16 @@ describe('a database is transferred', () => {
       await expect.poll(() => acknowledged.length, { timeout: 60_000 }).toBeGreaterThan(before + 10)
       expect(await transfer(scene, { org: 'local', group })).toEqual({ status: 200, body: undefined })
     }
-    over.abort()
+    end.abort()
     await Promise.all(writers)
     const { rows } = await sql(host, await scene.tokenFor('app'), 'SELECT a FROM t')
-    const kept = rows.map(([name]) => name)
-    expect(new Set(kept).size).toBe(kept.length)
-    expect(acknowledged.filter((name) => !kept.includes(name))).toEqual([])
+    const names = rows.map(([name]) => name)
+    expect(new Set(names).size).toBe(names.length)
+    expect(acknowledged.filter((name) => !names.includes(name))).toEqual([])
   })
 
   test('to two groups at the same time, and is complete in a group for which the transfer was acknowledged', async () => {
-    const scene = await populated()
+    const scene = await createScene()
     const { host } = await scene.create('app')
     await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
     await scene.done('POST', `${scene.own}/groups`, { body: { name: 'crew', location: 'local' } })
@@ -150,11 +150,11 @@ describe('a database is transferred', () => {
     for (const { status } of responses) expect([200, 409]).toContain(status)
     const { database } = await scene.done('GET', `${scene.own}/databases/app`)
     expect(groups.filter((_, at) => responses[at]?.status === 200)).toContain(database.group)
-    const added = await sql(host, await scene.tokenFor('app'), [
+    const result = await sql(host, await scene.tokenFor('app'), [
       'INSERT INTO t VALUES (2)',
       'SELECT a FROM t',
     ])
-    expect(added.rows).toEqual([['1'], ['2']])
+    expect(result.rows).toEqual([['1'], ['2']])
   })
 
   test.runIf(inject('target') === 'sqld')(
@@ -166,11 +166,11 @@ describe('a database is transferred', () => {
       const { host } = await scene.create('app')
       const token = await scene.tokenFor('app')
       await sql(host, token, 'CREATE TABLE t (a)')
-      const moving = transfer(scene, { org: 'local', group: 'team' })
+      const pendingTransfer = transfer(scene, { org: 'local', group: 'team' })
       // the transfer has begun, and the server of the group is being started
       await expect.poll(async () => (await groupFolders(directory)).length, { timeout: 60_000 }).toBe(2)
       await scene.done('DELETE', `${scene.own}/groups/team`)
-      expect((await moving).status).toBeGreaterThanOrEqual(400)
+      expect((await pendingTransfer).status).toBeGreaterThanOrEqual(400)
       expect((await sql(host, token, 'INSERT INTO t VALUES (2)')).error).toBeNull()
       expect((await scene.done('GET', `${scene.own}/databases/app`)).database.group).toBe('default')
     },
@@ -199,21 +199,22 @@ describe('a database is transferred', () => {
     const holders = await Promise.all(
       folders.map(async (folder) => ({ folder, names: await readdir(folder) })),
     )
-    const of = (id: string) => holders.find(({ names }) => names.includes(id))?.folder ?? ''
-    if (inject('target') === 'sqld') await cp(join(of(app), app), join(of(other), app), { recursive: true })
+    const folderOf = (id: string) => holders.find(({ names }) => names.includes(id))?.folder ?? ''
+    if (inject('target') === 'sqld')
+      await cp(join(folderOf(app), app), join(folderOf(other), app), { recursive: true })
     await using scene = await Scene.start({}, directory)
-    expect(await readdir(of(other))).toContain(other)
-    if (inject('target') === 'sqld') expect(await readdir(of(other))).not.toContain(app)
+    expect(await readdir(folderOf(other))).toContain(other)
+    if (inject('target') === 'sqld') expect(await readdir(folderOf(other))).not.toContain(app)
     const { database } = await scene.done('GET', `${scene.own}/databases/app`)
     const token = await scene.tokenFor('app')
     expect((await sql(database.Hostname, token, 'SELECT a FROM t')).rows).toEqual([['app']])
     expect(await transfer(scene, { org: 'local', group: 'team' })).toEqual({ status: 200, body: undefined })
-    const moved = await sql(database.Hostname, await scene.tokenFor('app'), 'SELECT a FROM t')
-    expect(moved.rows).toEqual([['app']])
+    const result = await sql(database.Hostname, await scene.tokenFor('app'), 'SELECT a FROM t')
+    expect(result.rows).toEqual([['app']])
   })
 
   test('only by an admin of both organizations, to an existing group', async () => {
-    const scene = await populated()
+    const scene = await createScene()
     await scene.create('app')
     const before = await scene.done('GET', `${scene.own}/databases/app`)
     const robot = { organization: 'local', group: 'default', scopes: ['full-access'] }
@@ -250,7 +251,7 @@ describe('a database is transferred', () => {
   })
 
   test('only together with the databases that share its schema', async () => {
-    const scene = await populated()
+    const scene = await createScene()
     await scene.create('parent', { is_schema: true })
     await scene.create('app', { schema: 'parent' })
     expect(await transfer(scene, { org: 'mine' })).toMatchObject({

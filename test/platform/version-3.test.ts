@@ -3,7 +3,7 @@ import { Scene, sql } from './platform-scene.ts'
 
 // Version 3 of the API, which uses ids in paths and bodies. The vendor's CLI sends these requests with `--v3-api`.
 
-async function populated() {
+async function createScene() {
   const scene = await Scene.forTest()
   const { group } = await scene.done('POST', `${scene.own}/groups`, {
     body: { name: 'team', location: 'local' },
@@ -13,7 +13,7 @@ async function populated() {
 }
 
 test('creates, shows, uses, copies and deletes a database by ids', async () => {
-  const { scene, own, groupId } = await populated()
+  const { scene, own, groupId } = await createScene()
   const { database } = await scene.done('POST', `${own}/databases`, {
     body: { name: 'app', group_id: groupId },
   })
@@ -26,17 +26,19 @@ test('creates, shows, uses, copies and deletes a database by ids', async () => {
     delete_protection: false,
     allow_rules_config: { allowed_ips: [], allowed_aws_vpc_ids: [] },
   })
-  const one = `${own}/databases/${database.dbId}`
+  const path = `${own}/databases/${database.dbId}`
   const body = { delete_protection: true, allowed_ips: ['127.0.0.1'] }
   await scene.done('PATCH', `${scene.own}/databases/app/configuration`, { body })
-  expect((await scene.done('GET', one)).database).toEqual({
+  expect((await scene.done('GET', path)).database).toEqual({
     ...database,
     delete_protection: true,
     allow_rules_config: { allowed_ips: ['127.0.0.1'], allowed_aws_vpc_ids: [] },
   })
 
-  const { jwt } = await scene.done('POST', `${one}/auth/tokens?expiration=1h`, { body: {} })
-  const { jwt: reader } = await scene.done('POST', `${one}/auth/tokens?authorization=read-only`, { body: {} })
+  const { jwt } = await scene.done('POST', `${path}/auth/tokens?expiration=1h`, { body: {} })
+  const { jwt: reader } = await scene.done('POST', `${path}/auth/tokens?authorization=read-only`, {
+    body: {},
+  })
   await sql(database.hostname, jwt, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (42)'])
   expect((await sql(database.hostname, reader, 'SELECT a FROM t')).rows).toEqual([['42']])
   expect((await sql(database.hostname, reader, 'DELETE FROM t')).error).not.toBeNull()
@@ -46,36 +48,36 @@ test('creates, shows, uses, copies and deletes a database by ids', async () => {
     body: { name: 'copy', seed: { type: 'database', value: 'app' } },
   })
   expect(copy).toMatchObject({ group: 'team', parent: { id: database.dbId, name: 'app' } })
-  const { jwt: ofGroup } = await scene.done('POST', `${own}/groups/${groupId}/auth/tokens`, { body: {} })
-  expect((await sql(copy.hostname, ofGroup, 'SELECT a FROM t')).rows).toEqual([['42']])
+  const { jwt: groupToken } = await scene.done('POST', `${own}/groups/${groupId}/auth/tokens`, { body: {} })
+  expect((await sql(copy.hostname, groupToken, 'SELECT a FROM t')).rows).toEqual([['42']])
 
-  expect((await scene.sendRequest('DELETE', one)).status).toBe(400)
+  expect((await scene.sendRequest('DELETE', path)).status).toBe(400)
   await scene.done('PATCH', `${scene.own}/databases/app/configuration`, {
     body: { delete_protection: false },
   })
-  expect(await scene.sendRequest('DELETE', one)).toMatchObject({ status: 200, body: undefined })
-  expect(await scene.sendRequest('GET', one)).toMatchObject({
+  expect(await scene.sendRequest('DELETE', path)).toMatchObject({ status: 200, body: undefined })
+  expect(await scene.sendRequest('GET', path)).toMatchObject({
     status: 404,
     body: { error: `could not find database with id ${database.dbId}: record not found` },
   })
 })
 
 test('lists databases and groups with filters, in pages, and with both versions of a name', async () => {
-  const { scene, own, groupId } = await populated()
+  const { scene, own, groupId } = await createScene()
   const { id } = await scene.create('app', { group: 'team' })
   await scene.create('other')
   await scene.create('copy', { group: 'team', seed: { type: 'database', name: 'app' } })
-  const namesOf = async (query: string) => {
+  const listNames = async (query: string) => {
     const { databases, pagination } = await scene.done('GET', `${own}/databases${query}`)
     return { names: databases.map(({ name }: { name: string }) => name), next: pagination?.next }
   }
-  expect((await namesOf('')).names).toEqual(['default', 'app', 'other', 'copy'])
-  expect((await namesOf(`?group_id=${groupId}`)).names).toEqual(['app', 'copy'])
-  expect((await namesOf(`?parent_db_id=${id}`)).names).toEqual(['copy'])
-  expect((await namesOf('?group_id=team')).names).toEqual([])
-  const first = await namesOf('?limit=3')
-  expect(first.names).toEqual(['default', 'app', 'other'])
-  expect(await namesOf(`?limit=3&cursor=${first.next}`)).toEqual({ names: ['copy'], next: null })
+  expect((await listNames('')).names).toEqual(['default', 'app', 'other', 'copy'])
+  expect((await listNames(`?group_id=${groupId}`)).names).toEqual(['app', 'copy'])
+  expect((await listNames(`?parent_db_id=${id}`)).names).toEqual(['copy'])
+  expect((await listNames('?group_id=team')).names).toEqual([])
+  const firstPage = await listNames('?limit=3')
+  expect(firstPage.names).toEqual(['default', 'app', 'other'])
+  expect(await listNames(`?limit=3&cursor=${firstPage.next}`)).toEqual({ names: ['copy'], next: null })
   expect((await scene.sendRequest('GET', `${own}/databases?limit=none`)).status).toBe(400)
 
   const { groups } = await scene.done('GET', `${own}/groups`)
@@ -85,13 +87,13 @@ test('lists databases and groups with filters, in pages, and with both versions 
 })
 
 test('an id is found only if the token has access to it, and a name is not an id', async () => {
-  const { scene, own, groupId } = await populated()
+  const { scene, own, groupId } = await createScene()
   const { id } = await scene.create('app', { group: 'team' })
   const { id: outside } = await scene.create('outside')
   const outsider = await scene.platform.createUser({ username: 'stranger' })
   const { organizations } = await scene.done('GET', '/v2/organizations', { token: outsider })
   const foreign = `/v3/organizations/${organizations[0].id}`
-  const ofTeam = await scene.mint('of-team', {
+  const teamToken = await scene.mint('of-team', {
     organization: 'local',
     group: 'team',
     scopes: ['full-access'],
@@ -104,8 +106,8 @@ test('an id is found only if the token has access to it, and a name is not an id
   expect(await statusOf(`${own}/databases`, outsider)).toBe(404)
   expect(await statusOf(`${foreign}/databases/${id}`, outsider)).toBe(404)
   expect(await statusOf(`${foreign}/groups/${groupId}`, outsider)).toBe(404)
-  expect(await statusOf(`${own}/databases/${id}`, ofTeam)).toBe(200)
-  expect(await statusOf(`${own}/databases/${outside}`, ofTeam)).toBe(404)
+  expect(await statusOf(`${own}/databases/${id}`, teamToken)).toBe(200)
+  expect(await statusOf(`${own}/databases/${outside}`, teamToken)).toBe(404)
   for (const path of ['/v3/organizations/local/databases', `${own}/databases/app`, `${own}/groups/team`])
     expect(await statusOf(path)).toBe(404)
 

@@ -4,8 +4,8 @@ import { AttackedServer, batonOf, KINDS } from './attacked-server.ts'
 
 const INSERT = execute('insert into t values (666)')
 
-/** Bodies that continue a stream with its baton, in every form that JSON parsers are known to accept. */
-function bodies(baton: string): Readonly<Record<string, string>> {
+/** Bodies that continue a stream with its baton, in every form that some JSON parser accepts. */
+function bodiesWith(baton: string): Readonly<Record<string, string>> {
   const quoted = JSON.stringify(baton)
   const escaped = `"${baton.replace(/./g, (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`)}"`
   const requests = JSON.stringify([INSERT])
@@ -31,14 +31,14 @@ function bodies(baton: string): Readonly<Record<string, string>> {
 
 describe.each(KINDS)('a baton is valid only for its own database: $backend, auth $auth', (kind) => {
   let attacked: AttackedServer
-  let own: Record<string, string>
-  let foreign: Record<string, string>
+  let appHeaders: Record<string, string>
+  let otherHeaders: Record<string, string>
 
   beforeAll(async () => {
     attacked = await AttackedServer.start(kind)
-    own = await attacked.headers('app')
-    foreign = await attacked.headers('other')
-    for (const [name, headers] of [['app', own] as const, ['other', foreign] as const]) {
+    appHeaders = await attacked.headers('app')
+    otherHeaders = await attacked.headers('other')
+    for (const [name, headers] of [['app', appHeaders] as const, ['other', otherHeaders] as const]) {
       await attacked.post(
         `/${name}/v3/pipeline`,
         { requests: [execute('create table t(a)'), close] },
@@ -48,27 +48,27 @@ describe.each(KINDS)('a baton is valid only for its own database: $backend, auth
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
 
-  const names = Object.keys(bodies('x'.repeat(64)))
+  const names = Object.keys(bodiesWith('x'.repeat(64)))
 
   async function openStream(): Promise<string> {
     const requests = [execute('begin immediate'), execute('insert into t values (1)')]
-    return batonOf(await attacked.post('/app/v3/pipeline', { requests }, own))
+    return batonOf(await attacked.post('/app/v3/pipeline', { requests }, appHeaders))
   }
 
   test.each(names)('%s', async (form) => {
     const baton = await openStream()
-    const body = bodies(baton)[form] as string
+    const body = bodiesWith(baton)[form] as string
     const path = form.startsWith('cursor') ? '/other/v3/cursor' : '/other/v3/pipeline'
     const responses = [
-      attacked.post(path, body, foreign),
-      attacked.post(path.slice('/other'.length), body, { ...foreign, 'x-namespace': 'other' }),
+      attacked.post(path, body, otherHeaders),
+      attacked.post(path.slice('/other'.length), body, { ...otherHeaders, 'x-namespace': 'other' }),
     ]
     for (const response of await Promise.all(responses)) {
       // some forms no longer contain a baton, and are executed on the database to which they were sent
       if (!form.startsWith('duplicate key, first')) expect([form, response.status]).toEqual([form, 400])
     }
     const requests = [execute('select a from t where a = 666'), execute('rollback'), close]
-    const { status, text } = await attacked.post('/app/v3/pipeline', { baton, requests }, own)
+    const { status, text } = await attacked.post('/app/v3/pipeline', { baton, requests }, appHeaders)
     expect([status, text.includes('"value":"666"')]).toEqual([200, false])
   })
 
@@ -76,13 +76,13 @@ describe.each(KINDS)('a baton is valid only for its own database: $backend, auth
     const baton = await openStream()
     for (const at of [0, 5, 10, 11, 20, 21, 40, 63]) {
       const forged = baton.slice(0, at) + (baton[at] === 'A' ? 'E' : 'A') + baton.slice(at + 1)
-      const response = await attacked.post('/app/v3/pipeline', { baton: forged, requests: [] }, own)
+      const response = await attacked.post('/app/v3/pipeline', { baton: forged, requests: [] }, appHeaders)
       expect([at, response.status]).toEqual([at, 400])
     }
     const response = await attacked.post(
       '/app/v3/pipeline',
       { baton, requests: [execute('rollback'), close] },
-      own,
+      appHeaders,
     )
     expect(response.status).toBe(200)
   })
@@ -96,7 +96,7 @@ describe.each(KINDS)('a baton is valid only for its own database: $backend, auth
     await attacked.server.removeDatabase('short')
     const body = { baton, requests: [execute('select 1')] }
     expect((await attacked.post('/short/v3/pipeline', body, headers)).status).toBe(404)
-    expect((await attacked.post('/other/v3/pipeline', body, foreign)).status).toBe(400)
+    expect((await attacked.post('/other/v3/pipeline', body, otherHeaders)).status).toBe(400)
   })
 })
 

@@ -22,9 +22,9 @@ describe.skipIf(browserPath === null)(
       const rules = ['evil.example', 'app.example'].map((name) => `MAP ${name} 127.0.0.1`).join(',')
       const args = ['--no-sandbox', '--disable-dev-shm-usage', `--host-resolver-rules=${rules}`]
       browser = await chromium.launch({ executablePath: browserPath as string, args })
-      pages = http.createServer((_, to) => {
-        to.setHeader('content-type', 'text/html')
-        to.end('<!doctype html><title>a page</title>')
+      pages = http.createServer((_, response) => {
+        response.setHeader('content-type', 'text/html')
+        response.end('<!doctype html><title>a page</title>')
       })
       await new Promise<void>((resolve) => pages.listen(0, '127.0.0.1', resolve))
       pagesPort = (pages.address() as AddressInfo).port
@@ -62,7 +62,7 @@ describe.skipIf(browserPath === null)(
         }
       }
 
-      /** The result received by a script of the page. */
+      /** Sends a request from a script of the page. @returns the result that the script receives */
       async function fetchFrom(page: Page, path: string, init: object): Promise<string> {
         const url = new URL(path, attacked.server.url).href
         return await page.evaluate<string>(`(async () => {
@@ -77,12 +77,16 @@ describe.skipIf(browserPath === null)(
 
       test('a page of another origin can neither read nor write', async () => {
         await onPage(`http://evil.example:${pagesPort}/`, async (page) => {
-          const plain = { ...headers, 'content-type': 'text/plain' }
+          const plainHeaders = { ...headers, 'content-type': 'text/plain' }
           expect(await fetchFrom(page, '/app/v2/pipeline', { method: 'POST', body: SELECT })).toMatch(
             /Failed to fetch/,
           )
           expect(
-            await fetchFrom(page, '/app/v2/pipeline', { method: 'POST', body: INSERT, headers: plain }),
+            await fetchFrom(page, '/app/v2/pipeline', {
+              method: 'POST',
+              body: INSERT,
+              headers: plainHeaders,
+            }),
           ).toMatch(/Failed to fetch/)
           expect(await fetchFrom(page, '/version', {})).toMatch(/Failed to fetch/)
           // sent without a preflight, and not readable in any case
@@ -110,11 +114,11 @@ describe.skipIf(browserPath === null)(
       test('a page whose host name resolves to this machine can neither read nor write', async () => {
         const { port } = attacked.server
         await onPage(`http://evil.example:${port}/`, async (page) => {
-          const own = `http://evil.example:${port}`
-          expect(await fetchFrom(page, `${own}/version`, {})).toMatch(
+          const sameOrigin = `http://evil.example:${port}`
+          expect(await fetchFrom(page, `${sameOrigin}/version`, {})).toMatch(
             /^basic 403 .*not serve the host `evil\.example`/,
           )
-          const response = await fetchFrom(page, `${own}/app/v2/pipeline`, {
+          const response = await fetchFrom(page, `${sameOrigin}/app/v2/pipeline`, {
             method: 'POST',
             body: INSERT,
             headers,

@@ -12,7 +12,7 @@ const PROGRAM = fileURLToPath(new URL('programs/lock-contender.ts', import.meta.
 const CONTENDERS = 8
 
 /** The files in the directory when all processes start at once. */
-const BEGINNINGS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+const INITIAL_FILES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'a fresh directory': {},
   'the file of a released lock': { 'baton.lock.db': '' },
   'the owner recorded by an earlier version': {
@@ -28,13 +28,13 @@ class Contender {
   readonly #child: ChildProcess
   readonly #lines: AsyncIterator<string>
 
-  /** @param within the command that runs it, to put it in a separate namespace */
-  constructor(directory: string, end = 'wait', within: readonly string[] = []) {
-    const own = [process.execPath, '--disable-warning=ExperimentalWarning', PROGRAM, directory, end]
-    const [command = '', ...args] = [...within, ...own]
+  /** @param wrapper a command that runs it in a separate namespace */
+  constructor(directory: string, end = 'wait', wrapper: readonly string[] = []) {
+    const program = [process.execPath, '--disable-warning=ExperimentalWarning', PROGRAM, directory, end]
+    const [command = '', ...args] = [...wrapper, ...program]
     // `unshare` prints an error when it is killed
     this.#child = spawn(command, args, {
-      stdio: ['pipe', 'pipe', within.length === 0 ? 'inherit' : 'ignore'],
+      stdio: ['pipe', 'pipe', wrapper.length === 0 ? 'inherit' : 'ignore'],
     })
     this.#lines = linesOf(this.#child)
   }
@@ -49,17 +49,17 @@ class Contender {
   }
 
   async kill(): Promise<void> {
-    const gone = once(this.#child, 'exit')
+    const exited = once(this.#child, 'exit')
     // the child of `unshare` ends with its namespace
     process.kill(childOf(this.#child.pid as number), 'SIGKILL')
-    await gone
+    await exited
   }
 
   async end(): Promise<void> {
     const { exitCode, signalCode } = this.#child
-    const gone = exitCode !== null || signalCode !== null ? Promise.resolve() : once(this.#child, 'exit')
+    const exited = exitCode !== null || signalCode !== null ? Promise.resolve() : once(this.#child, 'exit')
     this.#child.stdin?.end()
-    await gone
+    await exited
   }
 }
 
@@ -68,21 +68,21 @@ function childOf(pid: number): number {
 }
 
 async function* linesOf(child: ChildProcess): AsyncGenerator<string> {
-  let rest = ''
+  let remainder = ''
   for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
-    const lines = (rest + chunk.toString()).split('\n')
-    rest = lines.pop() as string
+    const lines = (remainder + chunk.toString()).split('\n')
+    remainder = lines.pop() as string
     yield* lines
   }
 }
 
-test.each(Object.keys(BEGINNINGS))(
+test.each(Object.keys(INITIAL_FILES))(
   'one of many simultaneous processes acquires it: %s',
-  async (beginning) => {
+  async (name) => {
     for (let round = 0; round < 3; round += 1) {
       const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
-      for (const [name, text] of Object.entries(BEGINNINGS[beginning] ?? {}))
-        await writeFile(join(directory, name), text)
+      for (const [file, text] of Object.entries(INITIAL_FILES[name] ?? {}))
+        await writeFile(join(directory, file), text)
       const contenders = Array.from({ length: CONTENDERS }, () => new Contender(directory))
       await Promise.all(contenders.map((contender) => contender.line()))
       for (const contender of contenders) contender.go()
@@ -112,15 +112,15 @@ test('the lock of a killed process is taken over, repeatedly', async () => {
   await rm(directory, { recursive: true })
 }, 180_000)
 
-/** Runs a command with different process ids, as in a container. */
-const ELSEWHERE = ['unshare', '--pid', '--fork', '--mount-proc']
-const hasNamespaces = spawnSync('unshare', [...ELSEWHERE.slice(1), 'true']).status === 0
+/** Runs a command with its own process ids, as in a container. */
+const IN_NAMESPACE = ['unshare', '--pid', '--fork', '--mount-proc']
+const hasNamespaces = spawnSync('unshare', [...IN_NAMESPACE.slice(1), 'true']).status === 0
 
 test.skipIf(!hasNamespaces)(
   'a process in another container acquires it only after its owner was killed',
   async () => {
     const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
-    const [first, second, third] = [1, 2, 3].map(() => new Contender(directory, 'wait', ELSEWHERE)) as [
+    const [first, second, third] = [1, 2, 3].map(() => new Contender(directory, 'wait', IN_NAMESPACE)) as [
       Contender,
       Contender,
       Contender,
@@ -141,24 +141,24 @@ test.skipIf(!hasNamespaces)(
 
 describe('a lock that has changed', () => {
   const SERVER = fileURLToPath(new URL('programs/locked-server.ts', import.meta.url))
-  const start = async () => {
+  const startLockedServer = async () => {
     const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
     const child = spawn(
       process.execPath,
       ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning', SERVER, dataDirectory],
       { stdio: ['pipe', 'pipe', 'pipe'] },
     )
-    const gone = once(child, 'exit')
+    const exited = once(child, 'exit')
     onTestFinished(async () => {
       child.kill('SIGKILL')
-      await gone
+      await exited
       await rm(dataDirectory, { recursive: true, force: true })
     })
     const errors: string[] = []
     child.stderr.on('data', (text: Buffer) => errors.push(String(text)))
     const lines = linesOf(child)
     const url = (await lines.next()).value as string
-    return { dataDirectory, child, gone, lines, errors, url }
+    return { dataDirectory, child, exited, lines, errors, url }
   }
   const sendRequest = async (url: string): Promise<number> => {
     const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql: 'select 1' } }] })
@@ -166,7 +166,7 @@ describe('a lock that has changed', () => {
   }
 
   test('a file that was removed is recreated and locked, and the server continues', async () => {
-    const { dataDirectory, child, url } = await start()
+    const { dataDirectory, child, url } = await startLockedServer()
     const lock = join(dataDirectory, 'baton.lock.db')
     await rm(lock)
     await expect.poll(() => existsSync(lock), { timeout: 60_000 }).toBe(true)
@@ -175,16 +175,16 @@ describe('a lock that has changed', () => {
   })
 
   test('if another server has locked the recreated file first, the process exits at once and writes nothing', async () => {
-    const { dataDirectory, gone, errors } = await start()
+    const { dataDirectory, exited, errors } = await startLockedServer()
     // like the other process, within a second
     await rm(join(dataDirectory, 'baton.lock.db'))
     await writeFile(join(dataDirectory, 'baton.lock.db'), '')
-    expect(await gone).toEqual([null, 'SIGKILL'])
+    expect(await exited).toEqual([null, 'SIGKILL'])
     expect(errors.join('')).toContain(`another server is using the directory ${dataDirectory}`)
   })
 
   test('a process that reads the file, which releases its lock, still keeps the directory', async () => {
-    const { dataDirectory, child, lines, url } = await start()
+    const { dataDirectory, child, lines, url } = await startLockedServer()
     child.stdin.write('read\n')
     expect((await lines.next()).value).toBe('read')
     await expect(startLocalServer({ dataDirectory })).rejects.toThrow(`in use by process ${child.pid}`)
@@ -195,10 +195,10 @@ describe('a lock that has changed', () => {
 test('a directory must be writable, and can be used by only one server at a time', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
   const dataDirectory = join(directory, 'deep', 'data')
-  const first = await startLocalServer({ dataDirectory })
+  const server = await startLocalServer({ dataDirectory })
   await expect(startLocalServer({ dataDirectory })).rejects.toThrow(`in use by process ${process.pid}`)
-  await first.close()
-  await expect(first.createDatabase('late')).rejects.toThrow('the server is closed')
+  await server.close()
+  await expect(server.createDatabase('late')).rejects.toThrow('the server is closed')
   await (await startLocalServer({ dataDirectory })).close()
   const file = join(directory, 'file')
   await writeFile(file, '')

@@ -175,10 +175,10 @@ export interface GeneratedCall {
   readonly args: readonly (null | bigint | number | string | Uint8Array)[]
 }
 
-const BOUND_BLOBS = ['', '00', '000004', 'eb00000000', 'fffefdfc01', '0000803f0000004000004040'].map((hex) =>
-  Buffer.from(hex, 'hex'),
+const PARAMETER_BLOBS = ['', '00', '000004', 'eb00000000', 'fffefdfc01', '0000803f0000004000004040'].map(
+  (hex) => Buffer.from(hex, 'hex'),
 )
-const BOUND: readonly GeneratedCall['args'][number][] = [
+const PARAMETERS: readonly GeneratedCall['args'][number][] = [
   null,
   0n,
   1n,
@@ -211,35 +211,35 @@ const BOUND: readonly GeneratedCall['args'][number][] = [
   'now',
   'a\u0000b',
   new Uint8Array(5_000),
-  ...BOUND_BLOBS,
+  ...PARAMETER_BLOBS,
 ]
 
 /** The same statement with parameters instead of arguments, or instead of the values compared with hidden columns. */
 export function generatedBoundCall(random: () => number): GeneratedCall {
-  const args = Array.from({ length: Math.floor(random() * 5) }, () => pick(random, BOUND))
+  const args = Array.from({ length: Math.floor(random() * 5) }, () => pick(random, PARAMETERS))
   const list = args.map(() => '?').join(', ')
   const kind = random()
   if (kind < 0.6) return { sql: `select ${pick(random, FUNCTIONS)}(${list})`, args }
   if (kind < 0.75) return { sql: `select * from ${pick(random, TABLES)}(${list}) limit 50`, args }
   if (kind < 0.9) {
     const sql = `select * from vector_top_k('vec_e', '[1,2,3]', ${pick(random, ['?', '? + 0', '(select ?)', 'max(?, 0)'])})`
-    return { sql, args: [pick(random, BOUND)] }
+    return { sql, args: [pick(random, PARAMETERS)] }
   }
   const table = pick(random, Object.keys(HIDDEN_COLUMNS))
   const columns = HIDDEN_COLUMNS[table] ?? []
-  const where = columns.map((name) => `q.${name} ${pick(random, ['=', 'is', 'in', '<'])} (?)`).join(' and ')
+  const condition = columns
+    .map((name) => `q.${name} ${pick(random, ['=', 'is', 'in', '<'])} (?)`)
+    .join(' and ')
   return {
-    sql: `select 1 from ${table} q where ${where} limit 50`,
-    args: columns.map(() => pick(random, BOUND)),
+    sql: `select 1 from ${table} q where ${condition} limit 50`,
+    args: columns.map(() => pick(random, PARAMETERS)),
   }
 }
 
 /** A statement that calls an allowed function with unexpected arguments. */
 export function generatedCall(random: () => number): string {
-  const list = (least: number, most: number): string =>
-    Array.from({ length: least + Math.floor(random() * (most - least + 1)) }, () => value(random, 2)).join(
-      ', ',
-    )
+  const list = (min: number, max: number): string =>
+    Array.from({ length: min + Math.floor(random() * (max - min + 1)) }, () => value(random, 2)).join(', ')
   const kind = random()
   if (kind < 0.03) return `select * from vector_top_k('vec_e', '[1,2,3]', ${value(random, 1)})`
   if (kind < 0.1) return `select * from ${pick(random, TABLES)}(${list(0, 3)}) limit 100`
@@ -272,17 +272,17 @@ function value(random: () => number, depth: number): string {
   if (kind < 0.3) return pick(random, NUMBERS)
   if (kind < 0.6) return pick(random, TEXTS)
   if (kind < 0.75) return pick(random, BLOBS)
-  if (kind < 0.85) return damaged(random)
+  if (kind < 0.85) return damagedBlob(random)
   if (kind < 0.9) return `x'${bytes(random, Math.floor(random() * 24))}'`
   return depth > 0 ? call(random, depth - 1) : pick(random, NUMBERS)
 }
 
-/** A value with a special meaning, truncated, or with bytes appended. */
-function damaged(random: () => number): string {
+/** A truncated part of a special value, with bytes appended. */
+function damagedBlob(random: () => number): string {
   const blob = pick(random, BLOBS)
   const at = Math.floor(random() * 20)
-  const cut = random() < 0.5 ? `substr(${blob}, 1, ${at})` : `substr(${blob}, ${at})`
-  return `cast(${cut} || x'${bytes(random, 1 + Math.floor(random() * 3))}' as blob)`
+  const part = random() < 0.5 ? `substr(${blob}, 1, ${at})` : `substr(${blob}, ${at})`
+  return `cast(${part} || x'${bytes(random, 1 + Math.floor(random() * 3))}' as blob)`
 }
 
 function bytes(random: () => number, count: number): string {

@@ -161,19 +161,24 @@ function batch(random: () => number): Json {
 
 function condition(random: () => number, at: number): Json {
   const step = Math.floor(random() * (at + 1))
-  const plain: Json =
+  const simple: Json =
     random() < 0.8 ? { type: pick(random, ['ok', 'error']), step } : { type: 'is_autocommit' }
-  if (random() < 0.3) return { type: 'not', cond: plain }
-  return random() < 0.2 ? { type: pick(random, ['and', 'or']), conds: [plain, plain] } : plain
+  if (random() < 0.3) return { type: 'not', cond: simple }
+  return random() < 0.2 ? { type: pick(random, ['and', 'or']), conds: [simple, simple] } : simple
 }
 
 function statement(random: () => number): Json {
   const text = random() < 0.9 ? { sql: sql(random) } : { sql_id: Math.floor(random() * 3) }
   const args = Array.from({ length: Math.floor(random() * 4) }, () => pick(random, VALUES))
-  const named = random() < 0.2 && {
+  const namedArgs = random() < 0.2 && {
     named_args: [{ name: pick(random, ['a', ':a', '', '__proto__']), value: pick(random, VALUES) }],
   }
-  return { ...text, ...(random() < 0.4 && { args }), ...named, ...(random() < 0.1 && { want_rows: false }) }
+  return {
+    ...text,
+    ...(random() < 0.4 && { args }),
+    ...namedArgs,
+    ...(random() < 0.1 && { want_rows: false }),
+  }
 }
 
 const sql = (random: () => number): string =>

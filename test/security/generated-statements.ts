@@ -146,9 +146,9 @@ const ENDINGS = ['', '', ';', ';;', ' --', '/*', '\0', "; select '"]
 
 /** A statement with unusual spelling that must have no effect with a read-only token. */
 export function generateChange(random: () => number): string {
-  const plain = pick(random, CHANGES).replaceAll('#', () => String(Math.floor(random() * 100)))
+  const statement = pick(random, CHANGES).replaceAll('#', () => String(Math.floor(random() * 100)))
   const isUnusual = random() < 0.6
-  const spaced = isUnusual ? plain.replaceAll(' ', () => pick(random, BLANKS)) : plain
+  const spaced = isUnusual ? statement.replaceAll(' ', () => pick(random, BLANKS)) : statement
   const cased = random() < 0.3 ? spaced.toUpperCase() : spaced
   return (
     (isUnusual ? pick(random, BEGINNINGS) : '') +

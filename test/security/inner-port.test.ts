@@ -5,9 +5,9 @@ import { close, execute } from '../server/wire.ts'
 import { AttackedServer, KINDS } from './attacked-server.ts'
 
 /** The kinds with a libsql-server behind the gateway. Any program on this machine can connect to its port. */
-const INNER = KINDS.filter(({ backend }) => backend === 'sqld')
+const SQLD_KINDS = KINDS.filter(({ backend }) => backend === 'sqld')
 
-describe.skipIf(process.platform !== 'linux').each(INNER)('the port behind the gateway: %o', (kind) => {
+describe.skipIf(process.platform !== 'linux').each(SQLD_KINDS)('the port behind the gateway: %o', (kind) => {
   let attacked: AttackedServer
   let ports: { readonly data: string; readonly admin: string }
   let id: string
@@ -31,7 +31,7 @@ describe.skipIf(process.platform !== 'linux').each(INNER)('the port behind the g
   test('accepts neither tokens of clients nor requests without a token', async () => {
     const victim = join(attacked.directory, 'written')
     const file = join(attacked.directory, 'data/registry.db')
-    const named = { 'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, '') }
+    const headersForDatabase = { 'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, '') }
     const tokens = [{}, await attacked.headers(), await attacked.headers('app', 'read-only')]
     for (const token of tokens) {
       for (const sql of [
@@ -41,14 +41,16 @@ describe.skipIf(process.platform !== 'linux').each(INNER)('the port behind the g
       ]) {
         const origin = { origin: 'https://evil.example' }
         for (const headers of [
-          { ...named, ...token },
-          { ...named, ...token, ...origin },
+          { ...headersForDatabase, ...token },
+          { ...headersForDatabase, ...token, ...origin },
         ])
           expect(await sendRequest(headers, sql)).toMatchObject({ status: 401 })
         expect([401, 404]).toContain((await sendRequest(token, sql, `/dev/${id}/v3/pipeline`)).status)
       }
       for (const path of ['/dump', '/beta/listen?table=t', '/v1/jobs']) {
-        const response = await fetch(`http://${ports.data}${path}`, { headers: { ...named, ...token } })
+        const response = await fetch(`http://${ports.data}${path}`, {
+          headers: { ...headersForDatabase, ...token },
+        })
         expect([path, response.status]).toEqual([path, 401])
       }
     }
@@ -67,7 +69,7 @@ function pipeline(sql: string): object {
   return { requests: [execute(sql), close] }
 }
 
-/** Returns the port of the first server with its data in a folder, from the arguments of its process. */
+/** Reads the ports of the first server with its data in a folder from the arguments of its process. */
 async function portsOf(folder: string): Promise<{ data: string; admin: string }> {
   const [group = ''] = await readdir(folder)
   const { pid } = JSON.parse(await readFile(join(folder, group, 'sqld.pid'), 'utf8')) as { pid: number }

@@ -2,7 +2,7 @@ import type { LocalServer } from '@batonsql/local-server'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 
 /** The request inspector in a browser. */
-export interface OpenPage extends AsyncDisposable {
+export interface InspectorPage extends AsyncDisposable {
   readonly page: Page
   readonly context: BrowserContext
   /** The errors that the page has logged, including violations of its policy. */
@@ -14,7 +14,7 @@ export async function openInspector(
   browser: Browser,
   server: LocalServer,
   options: { readonly colorScheme?: 'light' | 'dark' } = {},
-): Promise<OpenPage> {
+): Promise<InspectorPage> {
   const context = await browser.newContext({
     viewport: { width: 1_160, height: 700 },
     permissions: ['clipboard-read', 'clipboard-write'],

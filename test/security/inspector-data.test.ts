@@ -181,19 +181,19 @@ describe.skipIf(browserPath === null)(
       await page.locator('.grid tbody tr').nth(1).locator('button').nth(1).click()
       await page.getByRole('alert').getByText('The rows have changed').waitFor()
       // the response for the previous database arrives last
-      const [held, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      const [isHeld, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
       await page.route('**/default/v2/pipeline', async (route) => {
-        held.resolve()
+        isHeld.resolve()
         await released.promise
         await route.continue()
       })
       await page.getByRole('button', { name: 'Refresh' }).click()
-      await held.promise
+      await isHeld.promise
       await page.selectOption('#database', 'other')
       await page.getByRole('button', { name: 'elsewhere' }).waitFor()
-      const late = page.waitForResponse('**/default/v2/pipeline')
+      const response = page.waitForResponse('**/default/v2/pipeline')
       released.resolve()
-      await (await late).finished()
+      await (await response).finished()
       await page.getByRole('button', { name: 'elsewhere' }).click()
       await page.getByRole('heading', { name: 'elsewhere' }).waitFor()
       expect(await page.locator('#tables li').allTextContents()).toEqual(['elsewhere0'])

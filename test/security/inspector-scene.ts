@@ -9,26 +9,26 @@ export interface LockScene extends AsyncDisposable {
 }
 
 /** Starts a transaction that writes, and then another writer. */
-export async function lockScene(url: string): Promise<LockScene> {
-  const first = await pipeline(url, [
+export async function startLockScene(url: string): Promise<LockScene> {
+  const transaction = await pipeline(url, [
     execute('begin immediate'),
     execute('update orders set state = ? where id = ?', 'paid', 2),
   ])
-  let waiting: Promise<unknown> | null = pipeline(url, [
+  let waiter: Promise<unknown> | null = pipeline(url, [
     execute("insert into orders (customer, state) values ('lin', 'new')"),
     close,
   ])
   const finish = async (): Promise<void> => {
-    if (waiting === null) return
-    await pipeline(url, [execute('commit'), close], { baton: first.baton })
-    await waiting
-    waiting = null
+    if (waiter === null) return
+    await pipeline(url, [execute('commit'), close], { baton: transaction.baton })
+    await waiter
+    waiter = null
   }
   return { finish, [Symbol.asyncDispose]: finish }
 }
 
 /** The workload of a small shop: reads, writes, transactions, and an error. */
-export async function shopScene(server: LocalServer): Promise<void> {
+export async function runShopScene(server: LocalServer): Promise<void> {
   const app = createClient({ url: server.urlOf('app') })
   const billing = createClient({ url: server.urlOf('billing') })
   try {
@@ -37,15 +37,15 @@ export async function shopScene(server: LocalServer): Promise<void> {
       "insert into orders (customer, state) values ('ada', 'new'), ('bob', 'new'), ('eve', 'paid')",
     ])
     await billing.batch(['create table invoice (id integer primary key, order_id int, cents int)'])
-    await sale(app, billing, 1)
+    await sell(app, billing, 1)
     await app.execute('select * from order').catch(() => {})
-    await sale(app, billing, 2)
+    await sell(app, billing, 2)
   } finally {
     await Promise.all([app.close(), billing.close()])
   }
 }
 
-async function sale(app: Client, billing: Client, id: number): Promise<void> {
+async function sell(app: Client, billing: Client, id: number): Promise<void> {
   await app.transaction(async (tx) => {
     await tx.execute('select * from orders where id = ?', [id])
     await pauseBetweenStatements(350)

@@ -11,7 +11,7 @@ import { close, execute, pipeline, query } from '../server/wire.ts'
 import { findBrowser } from '../support/browser.ts'
 import { BACKENDS } from './attacked-server.ts'
 import { openInspector as open } from './inspector-browser.ts'
-import { lockScene, shopScene } from './inspector-scene.ts'
+import { runShopScene, startLockScene } from './inspector-scene.ts'
 
 const { path: browserPath, unavailable } = await findBrowser()
 const PICTURES = fileURLToPath(new URL('../../packages/local-server/docs/pictures/', import.meta.url))
@@ -74,8 +74,8 @@ describe('the inspector rejects', () => {
       expect(await statusOf(server.url + path, { 'sec-fetch-site': 'same-origin' })).toBe(200)
     }
     const { port } = server
-    const named = { host: `localhost:${port}`, origin: `http://localhost:${port}` }
-    expect(await statusOf(`${server.url}/_baton/events`, named)).toBe(200)
+    const headers = { host: `localhost:${port}`, origin: `http://localhost:${port}` }
+    expect(await statusOf(`${server.url}/_baton/events`, headers)).toBe(200)
   })
 
   test.each(['POST', 'PUT', 'HEAD', 'OPTIONS'])('%s', async (method) => {
@@ -115,14 +115,14 @@ describe.skipIf(browserPath === null)(
       const rows = page.locator('#rows tr')
       await rows.filter({ hasText: 'no such table: missing' }).waitFor()
       expect(await rows.count()).toBe(4)
-      const selected = await rows.filter({ hasText: 'select * from note' }).locator('td').allTextContents()
-      expect([selected[1], selected[5]]).toEqual(['app', '1'])
-      expect(selected[4]).toMatch(/ m?s$/)
+      const cells = await rows.filter({ hasText: 'select * from note' }).locator('td').allTextContents()
+      expect([cells[1], cells[5]]).toEqual(['app', '1'])
+      expect(cells[4]).toMatch(/ m?s$/)
       const html = await page.content()
       expect(html).not.toContain('SECRET-ARGUMENT')
       // a page that is opened later also shows earlier events
-      await using second = await open(browser, server)
-      await second.page.locator('#rows tr').nth(3).waitFor()
+      await using secondScene = await open(browser, server)
+      await secondScene.page.locator('#rows tr').nth(3).waitFor()
       expect(problems).toEqual([])
     })
 
@@ -274,10 +274,10 @@ describe.skipIf(browserPath === null)(
         document.body.append(script)
       }`)
       expect(await page.evaluate('globalThis.attacked')).toBeUndefined()
-      const elsewhere = await page.evaluate<string>(
+      const outcome = await page.evaluate<string>(
         `fetch('http://localhost:1/').then(() => 'sent', () => 'refused')`,
       )
-      expect(elsewhere).toBe('refused')
+      expect(outcome).toBe('refused')
       expect(problems.join()).toMatch(/Content Security Policy/)
     })
 
@@ -295,12 +295,12 @@ describe.skipIf(browserPath === null)(
       await db.close()
       const folder = await mkdtemp(join(tmpdir(), 'baton-log-'))
       try {
-        const [log, other] = [join(folder, 'shop.jsonl'), join(folder, 'other.jsonl')]
+        const [log, invalidLog] = [join(folder, 'shop.jsonl'), join(folder, 'other.jsonl')]
         await writeFile(log, `${lines.join('\n')}\nno event\n`)
-        await writeFile(other, '{"type":"query:start"}\n[]\nnull\n')
+        await writeFile(invalidLog, '{"type":"query:start"}\n[]\nnull\n')
         await using scene = await open(browser, server)
         const { page, problems } = scene
-        await page.setInputFiles('#file', other)
+        await page.setInputFiles('#file', invalidLog)
         await page.getByText('has no events with a time').waitFor()
         await page.setInputFiles('#file', log)
         await page.getByText('1 line skipped').waitFor()
@@ -334,10 +334,10 @@ describe.skipIf(browserPath === null)(
         await using scene = await open(browser, server, { colorScheme })
         const { page } = scene
         await page.selectOption('#range', '5')
-        const ground = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
-        expect(ground).toBe(colorScheme === 'dark' ? 'rgb(17, 22, 28)' : 'rgb(244, 245, 247)')
-        await shopScene(server)
-        await using lock = await lockScene(server.urlOf('app'))
+        const background = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
+        expect(background).toBe(colorScheme === 'dark' ? 'rgb(17, 22, 28)' : 'rgb(244, 245, 247)')
+        await runShopScene(server)
+        await using lock = await startLockScene(server.urlOf('app'))
         await page.locator('#locks').getByText('waiting for').first().waitFor()
         // long enough to be visible
         await page.waitForTimeout(1_200)
@@ -353,7 +353,7 @@ describe.skipIf(browserPath === null)(
   },
 )
 
-/** JSON omits the message of an error. */
+/** A JSON replacer that keeps the message of an error. */
 function withMessages(_: string, value: unknown): unknown {
   return value instanceof Error ? Object.assign({ message: value.message }, value) : value
 }

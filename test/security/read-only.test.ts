@@ -78,8 +78,8 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
     attacked = await AttackedServer.start(kind)
     owner = await attacked.server.createToken('app')
     for (const sql of SCHEMA) await query(attacked.url(), sql, { token: owner })
-    before = await dump()
-    bytesBefore = await hashes()
+    before = await readEverything()
+    bytesBefore = await hashFiles()
     expect(Object.keys(bytesBefore)).toContainEqual(expect.stringMatching(/data(?:-wal|\.db\.wal)$/))
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
@@ -88,7 +88,7 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
    * Returns everything that a statement could have changed: the schema with the root pages, every row of every table, and the
    * header fields.
    */
-  async function dump(): Promise<string> {
+  async function readEverything(): Promise<string> {
     const sendRequest = (sql: string): Promise<unknown[][]> => query(attacked.url(), sql, { token: owner })
     const schema = await sendRequest(
       'select type, name, tbl_name, rootpage, sql from sqlite_schema order by name, type',
@@ -112,21 +112,21 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
   }
 
   /** Hashes of the files of all databases, including WALs. */
-  async function hashes(): Promise<Record<string, string>> {
+  async function hashFiles(): Promise<Record<string, string>> {
     const folder = join(attacked.directory, 'data')
     const files = await readdir(folder, { recursive: true })
-    const found: Record<string, string> = {}
+    const hashes: Record<string, string> = {}
     for (const file of files.filter((path) => /[\\/]data(?:\.db)?(?:-wal|\.wal)?$/.test(path))) {
       const bytes = await readFile(join(folder, file)).catch(() => null)
-      if (bytes !== null) found[file] = createHash('sha256').update(bytes).digest('hex')
+      if (bytes !== null) hashes[file] = createHash('sha256').update(bytes).digest('hex')
     }
-    return found
+    return hashes
   }
 
   async function send(name: string, sql: string, headers: Record<string, string>): Promise<number> {
     const { path, body } = (ROUTES[name] as (typeof ROUTES)[string])(sql)
     const response = await attacked.post(`/app${path}`, body, headers).catch(() => null)
-    // a cursor's stream stays open, and their number is limited
+    // a cursor's stream stays open, and the number of streams is limited
     if (name === 'cursor' && response?.status === 200) {
       await attacked.post('/app/v3/pipeline', { baton: batonOf(response), requests: [close] }, headers)
     }
@@ -140,19 +140,19 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
     const worker = async (): Promise<void> => {
       for (let sql = statements.pop(); sql !== undefined; sql = statements.pop()) {
         const status = await send(name, sql, headers)
-        // rejections are expected, but without a free stream, nothing would have been tested
+        // rejections are expected, but without a free stream, nothing would be tested
         expect([sql, status]).not.toEqual([sql, 429])
       }
     }
     await Promise.all(Array.from({ length: CONCURRENCY }, worker))
-    expect(await dump()).toBe(before)
-    expect(await hashes()).toEqual(bytesBefore)
+    expect(await readEverything()).toBe(before)
+    expect(await hashFiles()).toEqual(bytesBefore)
   })
 
   test('the same statements have an effect with the owner’s token', async () => {
     const random = seeded(SEED)
     const headers = { authorization: `Bearer ${owner}` }
     for (let count = 0; count < 100; count += 1) await send('execute', generateChange(random), headers)
-    expect(await hashes()).not.toEqual(bytesBefore)
+    expect(await hashFiles()).not.toEqual(bytesBefore)
   }, 180_000)
 })

@@ -61,7 +61,7 @@ async function send(
   })
 }
 
-async function open(): Promise<LocalServer> {
+async function startServer(): Promise<LocalServer> {
   const server = await startLocalServer()
   await server.createDatabase('app')
   await server.createDatabase('other', { allowAttach: true })
@@ -82,26 +82,26 @@ async function run(
   return await send(server, { method: 'POST', path: `/${database}/v3/pipeline`, headers: {}, body })
 }
 
-function judge(request: GeneratedRequest, { status, body }: TestResponse): string | null {
+function findingFor(request: GeneratedRequest, { status, body }: TestResponse): string | null {
   if (EXPECTED.has(status)) return null
-  if (status === 500 && KNOWN_FAILURES.some((known) => known.test(body))) return null
+  if (status === 500 && KNOWN_FAILURES.some((failure) => failure.test(body))) return null
   return `${status} ${body.slice(0, 300)} to ${request.method} ${request.path} ${JSON.stringify(request.headers)} ${request.body?.slice(0, 1_000)}`
 }
 
 test(`${COUNT} generated requests (seed ${SEED})`, { timeout: 120_000 + COUNT * 100 }, async () => {
-  await using server = await open()
+  await using server = await startServer()
   const random = seeded(SEED)
   let batons: string[] = []
   const findings: string[] = []
-  const seen = new Map<number, number>()
+  const statusCounts = new Map<number, number>()
   let remaining = COUNT
   const worker = async (): Promise<void> => {
     while (remaining > 0 && findings.length < 5) {
       remaining -= 1
       const request = generateRequest(random, batons)
       const reply = await send(server, request)
-      seen.set(reply.status, (seen.get(reply.status) ?? 0) + 1)
-      const finding = judge(request, reply)
+      statusCounts.set(reply.status, (statusCounts.get(reply.status) ?? 0) + 1)
+      const finding = findingFor(request, reply)
       if (finding !== null) findings.push(finding)
       const baton = /"baton":"([^"]+)"/.exec(reply.body)?.[1]
       if (baton !== undefined) batons = [...batons.slice(-20), baton]
@@ -109,12 +109,12 @@ test(`${COUNT} generated requests (seed ${SEED})`, { timeout: 120_000 + COUNT * 
   }
   await Promise.all(Array.from({ length: CONCURRENCY }, worker))
   console.log(
-    `requests: ${JSON.stringify({ seed: SEED, ...Object.fromEntries(seen), rssMb: Math.round(process.memoryUsage.rss() / 1e6) })}`,
+    `requests: ${JSON.stringify({ seed: SEED, ...Object.fromEntries(statusCounts), rssMb: Math.round(process.memoryUsage.rss() / 1e6) })}`,
   )
   expect(findings).toEqual([])
   // every kind of response occurred
   for (const status of [200, 400, 404, 405])
-    expect(seen.get(status) ?? 0, `status ${status}`).toBeGreaterThan(0)
+    expect(statusCounts.get(status) ?? 0, `status ${status}`).toBeGreaterThan(0)
   for (const name of ['app', 'other', 'kid'])
     expect(
       await run(server, name, [

@@ -61,17 +61,17 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
       await attacked.server.updateDatabase(name, { allowAttach: true })
       await sendRequest(name, [execute('create table s(a)'), execute('insert into s values (1)'), close])
     }
-    const open = await sendRequest('other', [execute('begin'), execute('insert into s values (2)')])
-    baton = (JSON.parse(open) as { baton: string }).baton
+    const transaction = await sendRequest('other', [execute('begin'), execute('insert into s values (2)')])
+    baton = (JSON.parse(transaction) as { baton: string }).baton
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
 
   async function sendRequest(
     name: string,
     requests: readonly WireRequest[],
-    of: string | null = null,
+    streamBaton: string | null = null,
   ): Promise<string> {
-    return (await attacked.post(`/${name}/v3/pipeline`, { baton: of, requests })).text
+    return (await attacked.post(`/${name}/v3/pipeline`, { baton: streamBaton, requests })).text
   }
 
   test('functions, vectors and ATTACH', async () => {
@@ -88,8 +88,8 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
   /** Proves that the server has not crashed in the meantime: its streams still exist. */
   async function checkTransaction(work: () => Promise<void>): Promise<void> {
     let transaction = await attacked.post('/other/v3/pipeline', { requests: [execute('begin')] })
-    const working = work()
-    const isDone = working.then(
+    const running = work()
+    const isDone = running.then(
       () => true,
       () => true,
     )
@@ -100,7 +100,7 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
         requests: [execute('select 1')],
       })
     }
-    await working
+    await running
     expect(await sendRequest('other', [execute('commit'), close], batonOf(transaction))).toContain(
       '"type":"ok"',
     )
@@ -146,16 +146,16 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
       const value =
         typeof rows === 'bigint' ? { type: 'integer', value: String(rows) } : { type: 'float', value: rows }
       const positional = { sql: call('?'), args: [value] }
-      const named = { sql: call(':k'), named_args: [{ name: 'k', value }] }
-      const stored = { sql_id: 1, args: [value] }
+      const withName = { sql: call(':k'), named_args: [{ name: 'k', value }] }
+      const withId = { sql_id: 1, args: [value] }
       await checkTransaction(async () => {
-        for (const stmt of [positional, named]) {
+        for (const stmt of [positional, withName]) {
           await sendRequest('app', [{ type: 'execute', stmt }, close])
           await sendRequest('app', [{ type: 'batch', batch: { steps: [{ stmt }] } }, close])
           await attacked.post('/app/v3/cursor', { batch: { steps: [{ stmt }] } })
         }
-        const storing = { type: 'store_sql', sql_id: 1, sql: call('?') }
-        await sendRequest('app', [storing, { type: 'execute', stmt: stored }, close])
+        const storeSql = { type: 'store_sql', sql_id: 1, sql: call('?') }
+        await sendRequest('app', [storeSql, { type: 'execute', stmt: withId }, close])
       })
     })
 
@@ -165,7 +165,7 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
         await sendRequest('app', [{ type: 'execute', stmt }, execute(call('1')), close]),
       )
       const rows = reply.results.map(
-        (each: { response: { result?: { rows: unknown[] } } }) => each.response.result?.rows.length,
+        (result: { response: { result?: { rows: unknown[] } } }) => result.response.result?.rows.length,
       )
       expect(rows).toEqual([2, 1, undefined])
     })
@@ -174,7 +174,7 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
       const seed = Number(process.env['ATTACK_SEED'] ?? Date.now())
       const random = seeded(seed)
       const rounds = process.env['TEST_RELEASE'] === undefined ? 10 : 60
-      for (let done = 0; done < rounds; done += 1) {
+      for (let round = 0; round < rounds; round += 1) {
         const calls = Array.from({ length: 25 }, () => {
           const { sql, args } = generatedBoundCall(random)
           return [execute(sql, ...args), execute(generatedCall(random))]
@@ -193,7 +193,7 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
     expect(await sendRequest('app', [attach, execute('begin'), read, execute('commit'), close])).toContain(
       '"value":"2"',
     )
-    const { baton: opened } = JSON.parse(await sendRequest('app', [attach])) as { baton: string }
-    expect(await sendRequest('app', [read, close], opened)).toContain('"value":"2"')
+    const { baton: attachedBaton } = JSON.parse(await sendRequest('app', [attach])) as { baton: string }
+    expect(await sendRequest('app', [read, close], attachedBaton)).toContain('"value":"2"')
   })
 })

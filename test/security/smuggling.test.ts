@@ -15,8 +15,8 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
     ;({ port } = attacked.server)
     const headers = await attacked.headers()
     authorization = 'authorization' in headers ? `authorization: ${headers.authorization}\r\n` : ''
-    const own = 'authorization' in headers ? { token: headers.authorization.slice(7) } : {}
-    const created = await pipeline(attacked.url(), [execute('create table t(a)'), close], own)
+    const options = 'authorization' in headers ? { token: headers.authorization.slice(7) } : {}
+    const created = await pipeline(attacked.url(), [execute('create table t(a)'), close], options)
     expect(created.status).toBe(200)
     smuggled = post('insert into t values (666)')
   })
@@ -104,10 +104,10 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
 
   test('a chunked body with extensions and trailers is one body', async () => {
     const body = bodyOf('select 42 as a')
-    const [remaining, right] = [body.slice(0, 7), body.slice(7)]
+    const [firstPart, secondPart] = [body.slice(0, 7), body.slice(7)]
     const chunks =
-      `${remaining.length.toString(16)};name="a\\";b"\r\n${remaining}\r\n` +
-      `${right.length.toString(16)};x=1\r\n${right}\r\n0\r\nx-namespace: other\r\n\r\n`
+      `${firstPart.length.toString(16)};name="a\\";b"\r\n${firstPart}\r\n` +
+      `${secondPart.length.toString(16)};x=1\r\n${secondPart}\r\n0\r\nx-namespace: other\r\n\r\n`
     const received = await sendRaw(
       port,
       `${head('POST /app/v2/pipeline', 'transfer-encoding: chunked\r\n')}${chunks}${post('select 43 as a')}`,
@@ -131,8 +131,8 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
   })
 
   test('pipelined requests get their responses in order', async () => {
-    const many = Array.from({ length: 20 }, (_, n) => post(`select ${1000 + n} as a`)).join('')
-    const received = await sendRaw(port, many, 20)
+    const requests = Array.from({ length: 20 }, (_, n) => post(`select ${1000 + n} as a`)).join('')
+    const received = await sendRaw(port, requests, 20)
     const values = [...received.matchAll(/"value":"(\d{4})"/g)].map(([, value]) => Number(value))
     expect(values).toEqual(Array.from({ length: 20 }, (_, n) => 1000 + n))
   })
@@ -142,10 +142,10 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
     const body = bodyOf('select 42')
     const length = `content-length: ${body.length}\r\n`
     expect(statuses(await sendRaw(port, head(line, length) + body))).toEqual([200])
-    const other = head('POST http://app.localhost/v2/pipeline', length) + body
-    expect(statuses(await sendRaw(port, other))).toEqual([400])
-    const evil = head('POST http://evil.example/app/v2/pipeline', length) + body
-    expect(statuses(await sendRaw(port, evil))).toEqual([400])
+    const otherDatabase = head('POST http://app.localhost/v2/pipeline', length) + body
+    expect(statuses(await sendRaw(port, otherDatabase))).toEqual([400])
+    const foreignHost = head('POST http://evil.example/app/v2/pipeline', length) + body
+    expect(statuses(await sendRaw(port, foreignHost))).toEqual([400])
     expect(statuses(await sendRaw(port, head('OPTIONS *')))).toEqual([404])
     expect(statuses(await sendRaw(port, head('CONNECT 127.0.0.1:80')))).toEqual([])
   })

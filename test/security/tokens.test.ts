@@ -34,18 +34,18 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
     return `Bearer ${text}.${by === null ? '' : sign(null, Buffer.from(text), by).toString('base64url')}`
   }
 
-  const good = { alg: 'EdDSA', typ: 'JWT' }
+  const validHeader = { alg: 'EdDSA', typ: 'JWT' }
 
   test('a token of the same kind with a valid key is accepted', async () => {
     expect(await statusOf(`Bearer ${token}`)).toBe(200)
-    expect(await statusOf(forge(good, claims))).toBe(200)
+    expect(await statusOf(forge(validHeader, claims))).toBe(200)
     expect(await statusOf(`bearer ${token}`)).toBe(200)
   })
 
   test('rejects invalid algorithms', async () => {
     for (const alg of ['none', 'None', 'HS256', 'RS256', 'ES256', 'Ed25519', 'eddsa', '', null, ['EdDSA']]) {
-      expect([alg, await statusOf(forge({ ...good, alg }, claims))]).toEqual([alg, 401])
-      expect([alg, await statusOf(forge({ ...good, alg }, claims, null))]).toEqual([alg, 401])
+      expect([alg, await statusOf(forge({ ...validHeader, alg }, claims))]).toEqual([alg, 401])
+      expect([alg, await statusOf(forge({ ...validHeader, alg }, claims, null))]).toEqual([alg, 401])
     }
     const pem = createPublicKey(key).export({ type: 'spki', format: 'pem' })
     const text = `${part({ alg: 'HS256', typ: 'JWT' })}.${part(claims)}`
@@ -55,19 +55,21 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
 
   test('rejects invalid keys', async () => {
     const { privateKey, publicKey } = generateKeyPairSync('ed25519')
-    expect(await statusOf(forge(good, claims, privateKey))).toBe(401)
+    expect(await statusOf(forge(validHeader, claims, privateKey))).toBe(401)
     expect(
-      await statusOf(forge({ ...good, jwk: publicKey.export({ format: 'jwk' }) }, claims, privateKey)),
+      await statusOf(forge({ ...validHeader, jwk: publicKey.export({ format: 'jwk' }) }, claims, privateKey)),
     ).toBe(401)
-    expect(await statusOf(forge({ ...good, kid: '../../signing-key.pem' }, claims, privateKey))).toBe(401)
+    expect(await statusOf(forge({ ...validHeader, kid: '../../signing-key.pem' }, claims, privateKey))).toBe(
+      401,
+    )
   })
 
   test('rejects invalid encodings', async () => {
     const [head, body, signature] = token.split('.') as [string, string, string]
-    const last = signature.at(-1) as string
+    const lastDigit = signature.at(-1) as string
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
     // the last of the 86 digits has four unused bits
-    const sameBytes = alphabet[alphabet.indexOf(last) ^ 1] as string
+    const sameBytes = alphabet[alphabet.indexOf(lastDigit) ^ 1] as string
     const spellings = [
       `${token}!!`,
       `${head}.${body}.!!${signature}`,
@@ -90,17 +92,17 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
   })
 
   test('rejects invalid claims', async () => {
-    const other = await attacked.server.createToken('other')
+    const otherToken = await attacked.server.createToken('other')
     // signed with the key of another database, and with the key of the group for another database
-    expect(await statusOf(`Bearer ${other}`)).toBe(401)
-    expect(await statusOf(forge(good, { ...claims, id: databaseIdOf(other) }))).toBe(404)
+    expect(await statusOf(`Bearer ${otherToken}`)).toBe(401)
+    expect(await statusOf(forge(validHeader, { ...claims, id: databaseIdOf(otherToken) }))).toBe(404)
     for (const body of [
       { ...claims, id: 'other' },
       { ...claims, id: '' },
       { ...claims, p: { rw: { ns: ['other'] } } },
       { p: { rw: { ns: 'app' } } },
     ])
-      expect([body, await statusOf(forge(good, body))]).not.toEqual([body, 200])
+      expect([body, await statusOf(forge(validHeader, body))]).not.toEqual([body, 200])
     for (const body of [
       { ...claims, exp: 1 },
       { ...claims, exp: '9999999999' },
@@ -109,11 +111,11 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
       [],
       null,
     ])
-      expect([body, await statusOf(forge(good, body))]).toEqual([body, 401])
+      expect([body, await statusOf(forge(validHeader, body))]).toEqual([body, 401])
   })
 
   test('rejects paths of other databases', async () => {
-    const other = `Bearer ${await attacked.server.createToken('other')}`
+    const authorization = `Bearer ${await attacked.server.createToken('other')}`
     const paths = [
       '/other/../app/v3/pipeline',
       '/other/%2e%2e/app/v3/pipeline',
@@ -130,13 +132,19 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
       '/v3/../app/v3/pipeline',
     ]
     for (const path of paths) {
-      const status = await rawPost(path, other)
+      const status = await rawPost(path, authorization)
       expect([path, status >= 400]).toEqual([path, true])
     }
     // the protocol's first version does not exist
-    const first = ['/', '/v1/execute', '/v1/batch', '/app/', '/app/v1/execute', '/app/v1/batch']
-    for (const path of [...first, '/v1/namespaces/x/create', '/metrics', '/console', '/v3-protobuf/pipeline'])
-      expect([path, await rawPost(path, other)]).toEqual([path, 404])
+    const versionOnePaths = ['/', '/v1/execute', '/v1/batch', '/app/', '/app/v1/execute', '/app/v1/batch']
+    for (const path of [
+      ...versionOnePaths,
+      '/v1/namespaces/x/create',
+      '/metrics',
+      '/console',
+      '/v3-protobuf/pipeline',
+    ])
+      expect([path, await rawPost(path, authorization)]).toEqual([path, 404])
   })
 
   /** Sends a request with a path that is not normalized. */
@@ -157,7 +165,7 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
   }
 
   test('rejects headers that name another database', async () => {
-    const other = `Bearer ${await attacked.server.createToken('other')}`
+    const authorization = `Bearer ${await attacked.server.createToken('other')}`
     const id = String(claims['id'])
     const binary = (text: string): string => Buffer.from(text).toString('base64').replace(/=+$/, '')
     for (const headers of [
@@ -173,15 +181,15 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
     ]) {
       const response = await attacked.post('/v3/pipeline', SELECT, {
         ...headers,
-        authorization: other,
+        authorization,
       })
       expect([headers, response.status]).not.toEqual([headers, 200])
     }
     // the path takes precedence over any header
-    const named = { authorization: other, 'x-namespace-bin': binary(id), 'x-namespace': 'app' }
-    const where = { requests: [execute('select count(*) from sqlite_schema'), close] }
-    expect((await attacked.post('/other/v3/pipeline', where, named)).status).toBe(200)
-    expect((await attacked.post('/app/v3/pipeline', where, named)).status).toBe(401)
+    const otherHeaders = { authorization, 'x-namespace-bin': binary(id), 'x-namespace': 'app' }
+    const body = { requests: [execute('select count(*) from sqlite_schema'), close] }
+    expect((await attacked.post('/other/v3/pipeline', body, otherHeaders)).status).toBe(200)
+    expect((await attacked.post('/app/v3/pipeline', body, otherHeaders)).status).toBe(401)
   })
 
   test('a read-only token cannot write with a cursor', async () => {
@@ -192,8 +200,8 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
     const { status, text } = await attacked.post('/app/v3/cursor', body, headers)
     const rejection = "Current session doesn't not have Write permission"
     expect([status, text.includes(rejection), text.includes('"42"')]).toEqual([403, true, false])
-    const read = { batch: { steps: [{ stmt: { sql: 'select 42' } }] } }
-    expect((await attacked.post('/app/v3/cursor', read, headers)).text).toContain('"value":"42"')
+    const cursor = { batch: { steps: [{ stmt: { sql: 'select 42' } }] } }
+    expect((await attacked.post('/app/v3/cursor', cursor, headers)).text).toContain('"value":"42"')
     const check = { requests: [execute('select count(*) from sqlite_schema'), close] }
     expect((await attacked.post('/app/v3/pipeline', check, await attacked.headers())).text).toContain(
       '"value":"0"',

@@ -47,12 +47,12 @@ async function openTransaction() {
   const token = (await server.headers()).authorization?.slice('Bearer '.length) as string
   const reader = await server.server.createToken('app', { access: 'read-only' })
   await query(server.url(), 'create table t(a)', { token })
-  const open = await pipeline(
+  const transaction = await pipeline(
     server.url(),
     [execute('begin immediate'), execute(`insert into t values ('${SECRET}')`)],
     { token },
   )
-  let { baton } = open
+  let { baton } = transaction
   let pending: Promise<void> = Promise.resolve()
   // a stream expires after 10 s without a request, and some tests take longer on a slow machine
   const timer = setInterval(() => {
@@ -72,8 +72,8 @@ async function openTransaction() {
 
 test('the engine has no functions except those in the list', async () => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
-  const found = await query(server.url(), 'select distinct lower(name) from pragma_function_list')
-  const unknown = found.flat().filter((name) => !ALLOWED_FUNCTIONS.has(String(name)))
+  const functions = await query(server.url(), 'select distinct lower(name) from pragma_function_list')
+  const unknown = functions.flat().filter((name) => !ALLOWED_FUNCTIONS.has(String(name)))
   expect(unknown.sort()).toEqual([...OTHER_FUNCTIONS].sort())
   const reply = await pipeline(server.url(), [execute("select sqlite_log(1, 'a')"), close])
   expect(reply.results[0]?.error?.code).toBe('SQLITE_AUTH')
@@ -264,23 +264,23 @@ test('JSON that is nested too deeply is rejected, and a transaction stays open',
     })
     expect([status, text.includes('engine')], sql).toEqual([200, false])
   }
-  const deep = `select json_extract(json_set('{}', '$' || replace(hex(zeroblob(900)), '00', '.a'), 7), '$' || replace(hex(zeroblob(900)), '00', '.a'))`
-  expect(await query(server.url(), deep, { token: reader })).toEqual([['7']])
+  const nestedQuery = `select json_extract(json_set('{}', '$' || replace(hex(zeroblob(900)), '00', '.a'), 7), '$' || replace(hex(zeroblob(900)), '00', '.a'))`
+  expect(await query(server.url(), nestedQuery, { token: reader })).toEqual([['7']])
   expect((await commit()).results[0]?.type).toBe('ok')
 })
 
 test('calls with unexpected arguments do not crash the engine', async () => {
   const { server, token, reader, commit } = await openTransaction()
   await using _ = server
-  const other = server.url('other')
+  const otherUrl = server.url('other')
   const owner = (await server.headers('other')).authorization?.slice('Bearer '.length) as string
-  for (const sql of CALL_SCHEMA) await query(other, sql, { token: owner })
+  for (const sql of CALL_SCHEMA) await query(otherUrl, sql, { token: owner })
   const random = seeded(Date.now())
   // a few at a time, so that the transaction of the other database does not expire in the meantime
   const rounds = process.env['TEST_RELEASE'] === undefined ? 40 : 120
-  for (let done = 0; done < rounds; done += 1) {
+  for (let round = 0; round < rounds; round += 1) {
     const calls = Array.from({ length: 25 }, () => generatedCall(random))
-    const { text } = await pipeline(other, [...calls.map((sql) => execute(sql)), close], { token: owner })
+    const { text } = await pipeline(otherUrl, [...calls.map((sql) => execute(sql)), close], { token: owner })
     expect(text, calls.join(';\n')).not.toContain('engine')
   }
   expect((await commit()).results[0]?.type).toBe('ok')

@@ -172,8 +172,8 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
 
   test('rejects requests with two hosts or none', async () => {
     const { port } = attacked.server
-    const two = 'GET /version HTTP/1.1\r\nhost: localhost\r\nhost: evil.example\r\n\r\n'
-    expect(statuses(await sendRaw(port, two))).toEqual([400])
+    const request = 'GET /version HTTP/1.1\r\nhost: localhost\r\nhost: evil.example\r\n\r\n'
+    expect(statuses(await sendRaw(port, request))).toEqual([400])
     expect(statuses(await sendRaw(port, 'GET /version HTTP/1.1\r\n\r\n'))).toEqual([400])
     expect(statuses(await sendRaw(port, 'GET /version HTTP/1.0\r\n\r\n'))).toEqual([400])
     expect(statuses(await sendRaw(port, 'GET /version HTTP/1.1\r\nhost: localhost\r\n\r\n'))).toEqual([200])
@@ -187,19 +187,21 @@ test('a server that listens for other machines accepts its address as the host, 
   expect((await sendRequest(version, 'GET', { host: '[fe80::1]:8080' })).status).toBe(200)
   expect((await sendRequest(version, 'GET', { host: 'evil.example' })).status).toBe(403)
   // the server's own page
-  const own = { host: '192.168.1.5:8080', origin: 'http://192.168.1.5:8080' }
-  expect((await sendRequest(version, 'GET', own)).status).toBe(200)
-  expect((await sendRequest(version, 'GET', { ...own, origin: 'http://192.168.1.5:9090' })).status).toBe(403)
+  const sameOrigin = { host: '192.168.1.5:8080', origin: 'http://192.168.1.5:8080' }
+  expect((await sendRequest(version, 'GET', sameOrigin)).status).toBe(200)
+  expect(
+    (await sendRequest(version, 'GET', { ...sameOrigin, origin: 'http://192.168.1.5:9090' })).status,
+  ).toBe(403)
 })
 
 test('a handler without a socket makes the same checks', async () => {
   await using handler = createHandler({ allowOrigins: ['https://app.example'] })
-  const from = async (origin: string, url = 'http://localhost/version'): Promise<number> =>
+  const statusFrom = async (origin: string, url = 'http://localhost/version'): Promise<number> =>
     (await handler.fetch(new Request(url, { headers: { origin } }))).status
-  expect(await from('https://evil.example')).toBe(403)
-  expect(await from('https://app.example')).toBe(200)
-  expect(await from('http://localhost:3000')).toBe(200)
-  expect(await from('http://evil.example', 'http://evil.example/version')).toBe(403)
+  expect(await statusFrom('https://evil.example')).toBe(403)
+  expect(await statusFrom('https://app.example')).toBe(200)
+  expect(await statusFrom('http://localhost:3000')).toBe(200)
+  expect(await statusFrom('http://evil.example', 'http://evil.example/version')).toBe(403)
 })
 
 test.each(['*', 'app.example', 'https://app.example/', 'https://*.example', 'https://a b', ''])(

@@ -71,7 +71,7 @@ describe('ATTACH', () => {
   const FOO = { p: { rwa: { ns: ['default', 'foo'] } } }
 
   test('reads a database that allows it, and cannot write to it', async () => {
-    const got = await run(
+    const results = await run(
       'default',
       FOO,
       'ATTACH foo AS f',
@@ -81,7 +81,7 @@ describe('ATTACH', () => {
       'DETACH f',
       'SELECT a FROM f.t',
     )
-    expect(got).toEqual([
+    expect(results).toEqual([
       [],
       ['1'],
       'SQLITE_READONLY SQLite error: attempt to write a readonly database',
@@ -105,15 +105,15 @@ describe('ATTACH', () => {
 
   test('sees earlier commits, even if they are still in the WAL, but not later ones', async () => {
     await run('foo', { a: 'rw' }, 'CREATE TABLE IF NOT EXISTS log(a)', 'INSERT INTO log VALUES (1), (2)')
-    const first = await send('default', FOO, [
+    const firstReply = await send('default', FOO, [
       execute('ATTACH foo AS f'),
       execute('SELECT count(*) FROM f.log'),
     ])
-    expect(outcomes(first.body)).toEqual([[], ['2']])
+    expect(outcomes(firstReply.body)).toEqual([[], ['2']])
     await run('foo', { a: 'rw' }, 'INSERT INTO log VALUES (3)')
-    const { baton } = JSON.parse(first.body) as { baton: string }
-    const second = await send('default', FOO, [execute('SELECT count(*) FROM f.log'), close], baton)
-    expect(outcomes(second.body)).toEqual([['2'], []])
+    const { baton } = JSON.parse(firstReply.body) as { baton: string }
+    const secondReply = await send('default', FOO, [execute('SELECT count(*) FROM f.log'), close], baton)
+    expect(outcomes(secondReply.body)).toEqual([['2'], []])
     expect(await run('default', FOO, 'ATTACH foo AS f', 'SELECT count(*) FROM f.log')).toEqual([[], ['3']])
   })
 
@@ -123,8 +123,8 @@ describe('ATTACH', () => {
     [{ p: { rwa: { ns: ['default', 'bar'] } } }, 'bar', "Namespace `bar` doesn't allow attach"],
     [{ p: { rwa: { ns: ['default', 'nope'] } } }, 'nope', "Namespace `nope` doesn't allow attach"],
   ])('is rejected for %j of %s, before anything runs', async (claims, name, reason) => {
-    const got = await run('default', claims, `ATTACH ${name} AS f`)
-    expect(got).toEqual({ status: 403, error: `Authorization forbidden: ${reason}` })
+    const result = await run('default', claims, `ATTACH ${name} AS f`)
+    expect(result).toEqual({ status: 403, error: `Authorization forbidden: ${reason}` })
     const steps = ['INSERT INTO own VALUES (77)', `ATTACH ${name} AS f`].map((sql) => ({ stmt: { sql } }))
     const { status } = await send('default', claims, [{ type: 'batch', batch: { steps } }, close])
     expect(status).toBe(403)
@@ -148,7 +148,7 @@ describe('ATTACH', () => {
 })
 
 describe('permissions for tables', () => {
-  const only = (...perm: readonly object[]): object => ({ a: 'rw', perm })
+  const limitedTo = (...perm: readonly object[]): object => ({ a: 'rw', perm })
   const denied = expect.stringContaining('not authorized')
 
   beforeAll(async () => {
@@ -165,7 +165,7 @@ describe('permissions for tables', () => {
   })
 
   test('restrict reading', async () => {
-    const claims = only({ t: ['orders'], a: ['data_read'] })
+    const claims = limitedTo({ t: ['orders'], a: ['data_read'] })
     expect(
       await run(
         'default',
@@ -186,11 +186,11 @@ describe('permissions for tables', () => {
   })
 
   test('do not apply to settings, which belong to no table', async () => {
-    const all = ['data_read', 'data_add', 'data_update', 'data_delete', 'schema_add', 'schema_update']
+    const actions = ['data_read', 'data_add', 'data_update', 'data_delete', 'schema_add', 'schema_update']
     expect(
       await run(
         'default',
-        only({ t: null, a: all }),
+        limitedTo({ t: null, a: actions }),
         'PRAGMA user_version = 7',
         'PRAGMA user_version(7)',
         'PRAGMA main.user_version = 7',
@@ -206,7 +206,7 @@ describe('permissions for tables', () => {
   })
 
   test('permission to add covers neither changing, replacing and deleting nor the actions of triggers', async () => {
-    const claims = only({ t: ['Orders', 'audited'], a: ['data_add', 'data_read'] })
+    const claims = limitedTo({ t: ['Orders', 'audited'], a: ['data_add', 'data_read'] })
     expect(
       await run(
         'default',
@@ -224,7 +224,7 @@ describe('permissions for tables', () => {
   })
 
   test('apply to the schema', async () => {
-    const claims = only({ t: null, a: ['schema_add', 'data_read'] })
+    const claims = limitedTo({ t: null, a: ['schema_add', 'data_read'] })
     expect(
       await run(
         'default',
@@ -236,7 +236,7 @@ describe('permissions for tables', () => {
         'INSERT INTO made VALUES (1)',
       ),
     ).toEqual([[], [], denied, denied, denied])
-    const owner = only({ t: ['made'], a: ['schema_update', 'schema_delete'] })
+    const owner = limitedTo({ t: ['made'], a: ['schema_update', 'schema_delete'] })
     expect(
       await run(
         'default',
@@ -250,20 +250,20 @@ describe('permissions for tables', () => {
   })
 
   test('statements that read all tables need permission for all of them', async () => {
-    const some = forge.forge({ a: 'rw', perm: [{ t: ['orders'], a: ['data_read'] }] })
-    const all = forge.forge({ a: 'rw', perm: [{ t: null, a: ['data_read'] }] })
+    const ordersToken = forge.forge({ a: 'rw', perm: [{ t: ['orders'], a: ['data_read'] }] })
+    const allTablesToken = forge.forge({ a: 'rw', perm: [{ t: null, a: ['data_read'] }] })
     const get = async (path: string, token: string): Promise<number> => {
-      const remaining = new AbortController()
+      const controller = new AbortController()
       const headers = { authorization: `Bearer ${token}` }
-      const { status } = await fetch(`${server.url}${path}`, { headers, signal: remaining.signal })
-      remaining.abort()
+      const { status } = await fetch(`${server.url}${path}`, { headers, signal: controller.signal })
+      controller.abort()
       return status
     }
-    expect(await get('/dump', some)).toBe(403)
-    expect(await get('/export/1', some)).toBe(403)
-    expect(await get('/dump', all)).toBe(200)
-    expect(await get('/beta/listen?table=people', some)).toBe(403)
-    expect(await get('/beta/listen?table=orders', some)).toBe(200)
+    expect(await get('/dump', ordersToken)).toBe(403)
+    expect(await get('/export/1', ordersToken)).toBe(403)
+    expect(await get('/dump', allTablesToken)).toBe(200)
+    expect(await get('/beta/listen?table=people', ordersToken)).toBe(403)
+    expect(await get('/beta/listen?table=orders', ordersToken)).toBe(200)
   })
 
   test.each([
@@ -291,11 +291,11 @@ describe('permissions for tables', () => {
       'CREATE TABLE closed(a)',
       'INSERT INTO closed VALUES (1)',
     )
-    const limited = { ...owner, perm: [{ t: ['open'], a: ['data_add'] }] }
+    const limitedClaims = { ...owner, perm: [{ t: ['open'], a: ['data_add'] }] }
     expect(
       await run(
         'plan',
-        limited,
+        limitedClaims,
         'DELETE FROM closed RETURNING a',
         'DROP TABLE closed',
         'INSERT INTO open VALUES (1)',

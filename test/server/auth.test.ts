@@ -28,9 +28,9 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
       key = await plantKey(directory)
       server = await startLocalServer({ backend, auth: true, dataDirectory: directory })
-      const created = await server.createDatabase('app')
-      url = created.url
-      token = created.authToken as string
+      const database = await server.createDatabase('app')
+      url = database.url
+      token = database.authToken as string
       await server.createDatabase('other')
       await query(url, 'CREATE TABLE t(a)', { token })
     })
@@ -39,7 +39,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       await rm(directory, { recursive: true, force: true })
     })
 
-    async function rejection(authorization: string | null, target = url): Promise<[number, string]> {
+    async function sendWith(authorization: string | null, target = url): Promise<[number, string]> {
       const response = await fetch(`${target}/v2/pipeline`.replace('//v2', '/v2'), {
         method: 'POST',
         body: JSON.stringify({ requests: [execute('SELECT 1'), close] }),
@@ -48,49 +48,49 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       return [response.status, await response.text()]
     }
 
-    async function custom(claims: object): Promise<string> {
+    async function signHeader(claims: object): Promise<string> {
       const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
       const text = `${part({ alg: 'EdDSA', typ: 'JWT' })}.${part(claims)}`
       return `Bearer ${text}.${sign(null, Buffer.from(text), key).toString('base64url')}`
     }
 
     test('rejects missing, malformed and forged tokens, and other schemes', async () => {
-      expect(await rejection(null)).toEqual([
+      expect(await sendWith(null)).toEqual([
         401,
         unauthorized('Expected authorization header but none given'),
       ])
-      expect(await rejection('nonsense')).toEqual([
+      expect(await sendWith('nonsense')).toEqual([
         401,
         unauthorized("Auth string does not conform to '<scheme> <token>' form"),
       ])
-      expect((await rejection('Basic abc'))[0]).toBe(401)
-      expect(await rejection('Bearer abc')).toEqual([401, unauthorized('The JWT is invalid')])
+      expect((await sendWith('Basic abc'))[0]).toBe(401)
+      expect(await sendWith('Bearer abc')).toEqual([401, unauthorized('The JWT is invalid')])
       const forged = `${token.slice(0, -8)}AAAAAAAA`
-      expect(await rejection(`Bearer ${forged}`)).toEqual([401, unauthorized('The JWT is invalid')])
+      expect(await sendWith(`Bearer ${forged}`)).toEqual([401, unauthorized('The JWT is invalid')])
     })
 
     test('rejects expired tokens after a minute of leeway, and tokens with an audience', async () => {
       const now = Math.floor(Date.now() / 1_000)
-      expect(await rejection(await custom({ exp: now - 120 }))).toEqual([
+      expect(await sendWith(await signHeader({ exp: now - 120 }))).toEqual([
         401,
         unauthorized('The JWT has expired'),
       ])
-      expect((await rejection(await custom({ exp: now - 30 })))[0]).toBe(200)
-      expect(await rejection(await custom({ aud: 'x' }))).toEqual([
+      expect((await sendWith(await signHeader({ exp: now - 30 })))[0]).toBe(200)
+      expect(await sendWith(await signHeader({ aud: 'x' }))).toEqual([
         401,
         unauthorized('Authentication failed'),
       ])
-      expect(
-        (await rejection(`Bearer ${await server.createToken('app', { expiresInSeconds: 60 })}`))[0],
-      ).toBe(200)
+      expect((await sendWith(`Bearer ${await server.createToken('app', { expiresInSeconds: 60 })}`))[0]).toBe(
+        200,
+      )
     })
 
     test('rejects a token for another database: as invalid if signed with its own key, with not found if signed with the key of the group', async () => {
       const foreign = await server.createToken('other')
-      expect(await rejection(`Bearer ${foreign}`)).toEqual([401, unauthorized('The JWT is invalid')])
-      const named = await custom({ id: databaseIdOf(foreign) })
-      expect(await rejection(named)).toEqual([404, `{"error":"Namespace \`app\` doesn't exist"}`])
-      expect(await rejection(null, `${server.url}/nobody/`)).toEqual([
+      expect(await sendWith(`Bearer ${foreign}`)).toEqual([401, unauthorized('The JWT is invalid')])
+      const header = await signHeader({ id: databaseIdOf(foreign) })
+      expect(await sendWith(header)).toEqual([404, `{"error":"Namespace \`app\` doesn't exist"}`])
+      expect(await sendWith(null, `${server.url}/nobody/`)).toEqual([
         404,
         `{"error":"Namespace \`nobody\` doesn't exist"}`,
       ])
@@ -114,17 +114,17 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
     })
 
     test('a baton also needs a token of its database', async () => {
-      const open = await pipeline(url, [execute('BEGIN')], { token })
-      const without = await pipeline(url, [execute('SELECT 1')], { baton: open.baton })
-      expect(without.status).toBe(401)
+      const stream = await pipeline(url, [execute('BEGIN')], { token })
+      const withoutToken = await pipeline(url, [execute('SELECT 1')], { baton: stream.baton })
+      expect(withoutToken.status).toBe(401)
       const foreign = await server.createToken('other')
-      const stolen = await pipeline(`${server.url}/other`, [execute('SELECT 1')], {
-        baton: open.baton,
+      const withForeignToken = await pipeline(`${server.url}/other`, [execute('SELECT 1')], {
+        baton: stream.baton,
         token: foreign,
       })
-      expect([stolen.status, stolen.text]).toEqual([400, 'Received an invalid baton'])
-      const own = await pipeline(url, [execute('ROLLBACK'), close], { baton: open.baton, token })
-      expect(codes(own)).toEqual(['ok', 'ok'])
+      expect([withForeignToken.status, withForeignToken.text]).toEqual([400, 'Received an invalid baton'])
+      const withOwnToken = await pipeline(url, [execute('ROLLBACK'), close], { baton: stream.baton, token })
+      expect(codes(withOwnToken)).toEqual(['ok', 'ok'])
     })
   },
 )

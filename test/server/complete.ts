@@ -11,7 +11,7 @@ const LEAVES_AFTER_MS: Readonly<Record<number, number>> = {
   262: 500,
   263: 500,
 }
-/** How long a stream of events was read, if longer than the default. */
+/** How long a stream of events was read in the recording, if longer than the default. */
 const LISTENS_MS: Readonly<Record<number, number>> = { 124: 31_000 }
 /** The batons that are called `{{c}}` in recordings. */
 const BATON_C: Readonly<Record<number, string>> = { 100: '<baton:2>', 257: '<baton:2>' }
@@ -19,27 +19,27 @@ const BATON_C: Readonly<Record<number, string>> = { 100: '<baton:2>', 257: '<bat
 const FINAL_WAIT_MS: Readonly<Record<number, number>> = { 258: 4_500 }
 
 /** A case, completed with what its recording omits or abbreviates. */
-export function completed(transcript: Transcript): Transcript {
+export function completeTranscript(transcript: Transcript): Transcript {
   const { id, steps } = transcript
-  const whole = steps.map((step, at) => {
+  const completeSteps = steps.map((step, at) => {
     const { request, response } = step
     if (request === undefined) return step // an action of the recorder, such as a restart
-    const hasLeft = response.aborted_by_client === true || response.end?.startsWith('broken') === true
-    const waits = at === steps.length - 1 ? FINAL_WAIT_MS[id] : undefined
+    const hasDisconnected = response.aborted_by_client === true || response.end?.startsWith('broken') === true
+    const finalWaitMs = at === steps.length - 1 ? FINAL_WAIT_MS[id] : undefined
     return {
       ...step,
       ...(request.body !== undefined && {
-        request: { ...request, body: wholeBody(request.body, BATON_C[id]) },
+        request: { ...request, body: expandBody(request.body, BATON_C[id]) },
       }),
-      ...(hasLeft && LEAVES_AFTER_MS[id] !== undefined && { leaves_after_ms: LEAVES_AFTER_MS[id] }),
+      ...(hasDisconnected && LEAVES_AFTER_MS[id] !== undefined && { leaves_after_ms: LEAVES_AFTER_MS[id] }),
       ...(LISTENS_MS[id] !== undefined && { listens_ms: LISTENS_MS[id] }),
-      ...(waits !== undefined && { after_wait_ms: waits }),
+      ...(finalWaitMs !== undefined && { after_wait_ms: finalWaitMs }),
     } satisfies TranscriptStep
   })
-  return { ...transcript, steps: whole }
+  return { ...transcript, steps: completeSteps }
 }
 
-function wholeBody(body: string, baton = ''): string {
+function expandBody(body: string, baton = ''): string {
   const nested = /^<(\d+) nested `not`>$/.exec(body)?.[1]
   if (nested !== undefined) return deepCondition(Number(nested))
   if (body === '<51 store_sql requests, close>') {
@@ -54,8 +54,8 @@ function wholeBody(body: string, baton = ''): string {
 }
 
 function deepCondition(depth: number): string {
-  const inner = '{"type":"ok","step":0}'
-  const condition = `${'{"type":"not","cond":'.repeat(depth)}${inner}${'}'.repeat(depth)}`
+  const innermost = '{"type":"ok","step":0}'
+  const condition = `${'{"type":"not","cond":'.repeat(depth)}${innermost}${'}'.repeat(depth)}`
   const steps = `{"stmt":{"sql":"SELECT 1"}},{"stmt":{"sql":"SELECT 2"},"condition":${condition}}`
   return `{"requests":[{"type":"batch","batch":{"steps":[${steps}]}},{"type":"close"}]}`
 }

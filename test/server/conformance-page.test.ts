@@ -18,11 +18,11 @@ function table(reasons: Readonly<Record<number, string>>): string {
 const cell = (text = ''): string => text.replaceAll('|', '\\|')
 
 test('the page lists every recorded case that differs or is not replayed', () => {
-  const all = readTranscripts().length
+  const total = readTranscripts().length
   const differing = Object.keys(ACCEPTED_DIFFERENCES).length
-  const remaining = Object.keys(NOT_REPLAYED).length
+  const notReplayed = Object.keys(NOT_REPLAYED).length
   const cases = [
-    `Of ${all} recorded cases ${all - differing - remaining} get the same response, ${differing} differ, ${remaining} are not replayed.\n`,
+    `Of ${total} recorded cases ${total - differing - notReplayed} get the same response, ${differing} differ, ${notReplayed} are not replayed.\n`,
     '## Cases that differ\n',
     table(ACCEPTED_DIFFERENCES),
     '## Cases that are not replayed\n',
@@ -36,10 +36,10 @@ test('the page lists every recorded case that differs or is not replayed', () =>
 
 test('the tests mentioned in the reasons exist', () => {
   const reasons = Object.values({ ...ACCEPTED_DIFFERENCES, ...NOT_REPLAYED }).join('\n')
-  const named = reasons.match(/[\w./-]+\.test\.ts/g) ?? []
-  expect(named.length).toBeGreaterThan(5)
+  const mentioned = reasons.match(/[\w./-]+\.test\.ts/g) ?? []
+  expect(mentioned.length).toBeGreaterThan(5)
   const folders = ['../../', './']
-  const missing = named.filter(
+  const missing = mentioned.filter(
     (name) => !folders.some((folder) => existsSync(new URL(folder + name, import.meta.url))),
   )
   expect(missing).toEqual([])

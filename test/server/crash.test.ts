@@ -21,16 +21,16 @@ describe('one database cannot affect another', () => {
   test('if a file cannot be opened, only its database returns 500, until the file is repaired', async () => {
     const dataDirectory = await temporaryDirectory()
     await using server = await startLocalServer({ dataDirectory })
-    const a = await createIn(dataDirectory, server, 'a')
+    const a = await createDatabase(dataDirectory, server, 'a')
     const b = await server.createDatabase('b')
-    const other = await pipeline(b.url, [execute('BEGIN'), execute('CREATE TABLE t(a)')])
+    const transaction = await pipeline(b.url, [execute('BEGIN'), execute('CREATE TABLE t(a)')])
     const file = join(a.folder, 'data.db')
     await rename(file, `${file}-aside`)
     await mkdir(file)
 
     const failed = await pipeline(a.url, [execute('SELECT 1'), close])
     expect([failed.status, failed.text]).toEqual([500, expect.stringContaining('cannot be opened')])
-    expect((await pipeline(b.url, [execute('COMMIT'), close], { baton: other.baton })).status).toBe(200)
+    expect((await pipeline(b.url, [execute('COMMIT'), close], { baton: transaction.baton })).status).toBe(200)
     await rm(file, { recursive: true })
     await rename(`${file}-aside`, file)
     expect(await query(a.url, 'SELECT 1')).toEqual([['1']])
@@ -40,11 +40,14 @@ describe('one database cannot affect another', () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const reader = await pipeline(server.url, [execute('BEGIN'), execute('SELECT * FROM t')])
-    const open = await pipeline(server.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('lost')")])
-    const bad = await pipeline(server.url, [execute(NOT_UTF8)], { baton: open.baton })
-    expect([bad.status, bad.text]).toEqual([500, expect.stringContaining('invalid utf-8 sequence')])
-    const lost = await pipeline(server.url, [execute('COMMIT')], { baton: open.baton })
-    expect(lost.status).toBe(400)
+    const transaction = await pipeline(server.url, [
+      execute('BEGIN'),
+      execute("INSERT INTO t VALUES ('lost')"),
+    ])
+    const failed = await pipeline(server.url, [execute(NOT_UTF8)], { baton: transaction.baton })
+    expect([failed.status, failed.text]).toEqual([500, expect.stringContaining('invalid utf-8 sequence')])
+    const commit = await pipeline(server.url, [execute('COMMIT')], { baton: transaction.baton })
+    expect(commit.status).toBe(400)
     const read = await pipeline(server.url, [execute('COMMIT'), close], { baton: reader.baton })
     expect(codes(read)).toEqual(['ok', 'ok'])
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([])
@@ -52,14 +55,14 @@ describe('one database cannot affect another', () => {
 
   test('text that is not UTF-8 makes only its own pipeline fail', async () => {
     await using server = await startLocalServer()
-    const open = await pipeline(server.url, [execute('CREATE TABLE t(a)')])
-    const bad = await pipeline(server.url, [execute("SELECT 'fine', CAST(x'4142ff' AS TEXT)"), close])
-    expect([bad.status, bad.text]).toEqual([
+    const stream = await pipeline(server.url, [execute('CREATE TABLE t(a)')])
+    const failed = await pipeline(server.url, [execute("SELECT 'fine', CAST(x'4142ff' AS TEXT)"), close])
+    expect([failed.status, failed.text]).toEqual([
       500,
       '{"error":"invalid utf-8 sequence of 1 bytes from index 2"}',
     ])
     expect(
-      codes(await pipeline(server.url, [execute('SELECT * FROM t'), close], { baton: open.baton })),
+      codes(await pipeline(server.url, [execute('SELECT * FROM t'), close], { baton: stream.baton })),
     ).toEqual(['ok', 'ok'])
   })
 
@@ -68,39 +71,38 @@ describe('one database cannot affect another', () => {
     const a = await server.createDatabase('a')
     const b = await server.createDatabase('b')
     await query(a.url, 'CREATE TABLE t(a)')
-    const leaving = new AbortController()
-    const endless = pipeline(a.url, [execute(ENDLESS), close], { signal: leaving.signal })
+    const controller = new AbortController()
+    const endless = pipeline(a.url, [execute(ENDLESS), close], { signal: controller.signal })
     endless.catch(() => {})
     await sleep(300)
     expect(await query(b.url, 'SELECT 1')).toEqual([['1']])
-    const waiting = Array.from({ length: 5 }, () => query(a.url, 'SELECT count(*) FROM t'))
+    const queued = Array.from({ length: 5 }, () => query(a.url, 'SELECT count(*) FROM t'))
     await sleep(50)
-    leaving.abort()
+    controller.abort()
     await expect(endless).rejects.toThrow()
-    expect(await Promise.all(waiting)).toEqual(Array.from({ length: 5 }, () => [['0']]))
+    expect(await Promise.all(queued)).toEqual(Array.from({ length: 5 }, () => [['0']]))
   })
 })
 
 test('a statement whose client has disconnected ends at once, and affects no other transaction', async () => {
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t(a)')
-  const open = await pipeline(server.url, [execute('BEGIN'), execute('INSERT INTO t VALUES (1)')])
+  const transaction = await pipeline(server.url, [execute('BEGIN'), execute('INSERT INTO t VALUES (1)')])
   await expect(
     pipeline(server.url, [execute(ENDLESS), close], { signal: AbortSignal.timeout(100) }),
   ).rejects.toThrow()
-  expect(codes(await pipeline(server.url, [execute('COMMIT'), close], { baton: open.baton }))).toEqual([
-    'ok',
-    'ok',
-  ])
+  expect(codes(await pipeline(server.url, [execute('COMMIT'), close], { baton: transaction.baton }))).toEqual(
+    ['ok', 'ok'],
+  )
   expect(await query(server.url, 'SELECT a FROM t')).toEqual([['1']])
 })
 
 /** Creates a database, and returns its URL and the folder of its files. */
-async function createIn(dataDirectory: string, server: LocalServer, name: string) {
+async function createDatabase(dataDirectory: string, server: LocalServer, databaseName: string) {
   const root = join(dataDirectory, 'databases')
   const before = await readdir(root)
-  const { url } = await server.createDatabase(name)
-  const [id = ''] = (await readdir(root)).filter((found) => !before.includes(found))
+  const { url } = await server.createDatabase(databaseName)
+  const [id = ''] = (await readdir(root)).filter((name) => !before.includes(name))
   return { url, folder: join(root, id) }
 }
 
@@ -109,27 +111,27 @@ describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
   (backend) => {
     test('during 1,000 writes loses no acknowledged write', async () => {
       const directory = await temporaryDirectory()
-      const first = await startDevServer(directory, backend)
-      await query(first.url, 'CREATE TABLE t(a INTEGER PRIMARY KEY)')
+      const crashed = await startDevServer(directory, backend)
+      await query(crashed.url, 'CREATE TABLE t(a INTEGER PRIMARY KEY)')
       let acknowledged = 0
       const killing = sleep(400).then(async () => {
         // the disk may be slow if it is busy
         await expect.poll(() => acknowledged, { interval: 10 }).toBeGreaterThanOrEqual(20)
-        await killServer(first)
+        await killServer(crashed)
       })
       try {
         for (; acknowledged < 1_000; acknowledged += 1)
-          await query(first.url, `INSERT INTO t VALUES (${acknowledged})`)
+          await query(crashed.url, `INSERT INTO t VALUES (${acknowledged})`)
       } catch {
         // the connection broke: this write may or may not have been applied
       }
       await killing
-      const second = await startDevServer(directory, backend)
-      onTestFinished(() => killServer(second))
-      const [[count] = []] = await query(second.url, 'SELECT count(*) FROM t')
+      const restarted = await startDevServer(directory, backend)
+      onTestFinished(() => killServer(restarted))
+      const [[count] = []] = await query(restarted.url, 'SELECT count(*) FROM t')
       expect(acknowledged).toBeGreaterThan(10)
       expect([acknowledged, acknowledged + 1]).toContain(Number(count))
-      expect(await query(second.url, 'SELECT * FROM pragma_integrity_check')).toEqual([['ok']])
+      expect(await query(restarted.url, 'SELECT * FROM pragma_integrity_check')).toEqual([['ok']])
     })
 
     test.skipIf(process.platform !== 'linux')(
@@ -168,7 +170,7 @@ function isRunning(pid: number): boolean {
 test('other programs cannot open a database while it is open in the server; afterwards, it is a plain file', async () => {
   const dataDirectory = await temporaryDirectory()
   const server = await startLocalServer({ dataDirectory })
-  const { url, folder } = await createIn(dataDirectory, server, 'app')
+  const { url, folder } = await createDatabase(dataDirectory, server, 'app')
   await query(url, 'CREATE TABLE t(a)')
   await query(url, "INSERT INTO t VALUES ('kept')")
   const file = join(folder, 'data.db')
@@ -181,18 +183,18 @@ test('other programs cannot open a database while it is open in the server; afte
 describe('close() while clients are active leaves a plain file with all data', () => {
   test.each(['a cursor that is partly read', 'a statement that never ends', 'a write that is partly read'])(
     '%s',
-    async (what) => {
+    async (activity) => {
       const dataDirectory = await temporaryDirectory()
       const server = await startLocalServer({ dataDirectory })
-      const { url, folder } = await createIn(dataDirectory, server, 'app')
+      const { url, folder } = await createDatabase(dataDirectory, server, 'app')
       await query(url, 'CREATE TABLE t(a)')
       await query(url, "INSERT INTO t VALUES ('kept')")
       const many = 'SELECT hex(randomblob(50)) FROM generate_series(1, 1000000)'
-      if (what === 'a statement that never ends') {
+      if (activity === 'a statement that never ends') {
         pipeline(url, [execute(ENDLESS), close]).catch(() => {})
         await sleep(200)
       } else {
-        const sql = what === 'a cursor that is partly read' ? many : `INSERT INTO t ${many} RETURNING a`
+        const sql = activity === 'a cursor that is partly read' ? many : `INSERT INTO t ${many} RETURNING a`
         const body = JSON.stringify({ batch: { steps: [{ stmt: { sql } }] } })
         const response = await fetch(`${url}v3/cursor`, { method: 'POST', body })
         await response.body?.getReader().read()
@@ -207,26 +209,28 @@ describe('close() while clients are active leaves a plain file with all data', (
 
 test('a restart keeps databases, names, settings and the signing key', async () => {
   const dataDirectory = await temporaryDirectory()
-  const first = await startLocalServer({ dataDirectory, auth: true })
-  const { authToken } = await first.createDatabase('app', {
+  const firstServer = await startLocalServer({ dataDirectory, auth: true })
+  const { authToken } = await firstServer.createDatabase('app', {
     blockWrites: true,
     blockReason: 'closed for today',
   })
-  await first.updateDatabase('app', { blockWrites: false })
-  await query(`${first.url}/app`, 'CREATE TABLE t(a)', { token: authToken as string })
-  await first.updateDatabase('app', { blockWrites: true })
-  const open = await pipeline(`${first.url}/app`, [], { token: authToken as string })
-  await first.close()
+  await firstServer.updateDatabase('app', { blockWrites: false })
+  await query(`${firstServer.url}/app`, 'CREATE TABLE t(a)', { token: authToken as string })
+  await firstServer.updateDatabase('app', { blockWrites: true })
+  const stream = await pipeline(`${firstServer.url}/app`, [], { token: authToken as string })
+  await firstServer.close()
 
-  await using second = await startLocalServer({ dataDirectory, auth: true })
+  await using restarted = await startLocalServer({ dataDirectory, auth: true })
   const token = authToken as string
-  expect(await query(`${second.url}/app`, 'SELECT count(*) FROM t', { token })).toEqual([['0']])
-  const write = await pipeline(`${second.url}/app`, [execute('INSERT INTO t VALUES (1)'), close], { token })
+  expect(await query(`${restarted.url}/app`, 'SELECT count(*) FROM t', { token })).toEqual([['0']])
+  const write = await pipeline(`${restarted.url}/app`, [execute('INSERT INTO t VALUES (1)'), close], {
+    token,
+  })
   expect(write.results[0]?.error).toEqual({
     code: 'BLOCKED',
     message: 'Operation was blocked: closed for today',
   })
-  const stale = await pipeline(`${second.url}/app`, [], { baton: open.baton, token })
+  const stale = await pipeline(`${restarted.url}/app`, [], { baton: stream.baton, token })
   expect([stale.status, stale.text]).toEqual([400, 'Received an invalid baton'])
   await expect(startLocalServer({ dataDirectory })).rejects.toThrow('in use by process')
 })

@@ -32,9 +32,9 @@ export async function startDevServer(dataDirectory: string, backend = 'embedded'
 /** Kills the server, as in a crash. Can be called repeatedly. */
 export async function killServer({ child }: DevServer): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
-  const gone = once(child, 'exit')
+  const exited = once(child, 'exit')
   child.kill('SIGKILL')
-  await gone
+  await exited
 }
 
 /** A directory that is removed when the test has ended. */

@@ -20,10 +20,10 @@ function urlOf(dialect: Dialect | 'default'): string {
 }
 
 const statement = (stmt: Readonly<Record<string, unknown>>): WireRequest => ({ type: 'execute', stmt })
-const store = (id: number, sql: string): WireRequest => ({ type: 'store_sql', sql_id: id, sql })
+const storeSql = (id: number, sql: string): WireRequest => ({ type: 'store_sql', sql_id: id, sql })
 
 /** Returns the first result of requests on a new stream, in wire format. */
-async function first(dialect: Dialect | 'default', ...requests: WireRequest[]): Promise<unknown> {
+async function firstResult(dialect: Dialect | 'default', ...requests: WireRequest[]): Promise<unknown> {
   const { results } = await pipeline(urlOf(dialect), [...requests, close])
   return results[0]?.error ?? results[0]?.response
 }
@@ -32,10 +32,10 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
   test('always returns a baton, and responds to an invalid one with 400', async () => {
     const { baton } = await pipeline(urlOf(dialect), [execute('SELECT 1')])
     expect(baton).toHaveLength(64)
-    const used = await pipeline(urlOf(dialect), [close], { baton })
-    expect(used.status).toBe(200)
-    const again = await pipeline(urlOf(dialect), [close], { baton })
-    expect([again.status, again.text]).toEqual([400, 'Received an invalid baton'])
+    const closed = await pipeline(urlOf(dialect), [close], { baton })
+    expect(closed.status).toBe(200)
+    const reused = await pipeline(urlOf(dialect), [close], { baton })
+    expect([reused.status, reused.text]).toEqual([400, 'Received an invalid baton'])
   })
 
   test('accepts close anywhere in a pipeline', async () => {
@@ -45,37 +45,37 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
 
   test('errors have the codes and messages of libsql-server, and by default the extended code', async () => {
     await query(urlOf(dialect), 'CREATE TABLE u (a UNIQUE, b INTEGER PRIMARY KEY)')
-    const failing = { a: 'SQLITE_CONSTRAINT_UNIQUE', b: 'SQLITE_CONSTRAINT_PRIMARYKEY' }
-    for (const [column, extended_code] of Object.entries(failing)) {
+    const codesByColumn = { a: 'SQLITE_CONSTRAINT_UNIQUE', b: 'SQLITE_CONSTRAINT_PRIMARYKEY' }
+    for (const [column, extended_code] of Object.entries(codesByColumn)) {
       const message = `SQLite error: UNIQUE constraint failed: u.${column}`
-      expect(await first(dialect, execute(`INSERT INTO u (${column}) VALUES (1), (1)`))).toEqual({
+      expect(await firstResult(dialect, execute(`INSERT INTO u (${column}) VALUES (1), (1)`))).toEqual({
         code: 'SQLITE_CONSTRAINT',
         message,
         ...(dialect === 'default' && { extended_code }),
       })
     }
-    expect(await first(dialect, execute(''))).toMatchObject({ code: 'SQL_NO_STATEMENT' })
-    expect(await first(dialect, execute('SELECT ?'))).toMatchObject({ code: 'ARGS_INVALID' })
+    expect(await firstResult(dialect, execute(''))).toMatchObject({ code: 'SQL_NO_STATEMENT' })
+    expect(await firstResult(dialect, execute('SELECT ?'))).toMatchObject({ code: 'ARGS_INVALID' })
   })
 
   test('returns rows even if want_rows is false, and the index in the result', async () => {
-    const reply = await first(dialect, statement({ sql: 'SELECT 1', want_rows: false }))
+    const reply = await firstResult(dialect, statement({ sql: 'SELECT 1', want_rows: false }))
     expect(reply).toMatchObject({ result: { rows: [[{ value: '1' }]] } })
     expect(reply).toHaveProperty('result.replication_index')
   })
 
   test('prefixes are part of parameter names', async () => {
-    const named = [{ name: '@a', value: { type: 'null' } }]
-    expect(await first(dialect, statement({ sql: 'SELECT :a', named_args: named }))).toMatchObject({
+    const namedArgs = [{ name: '@a', value: { type: 'null' } }]
+    expect(await firstResult(dialect, statement({ sql: 'SELECT :a', named_args: namedArgs }))).toMatchObject({
       code: 'ARGS_INVALID',
     })
-    expect(await first(dialect, { type: 'describe', sql: 'SELECT :a, @b, $c, ?' })).toMatchObject({
+    expect(await firstResult(dialect, { type: 'describe', sql: 'SELECT :a, @b, $c, ?' })).toMatchObject({
       result: { params: [{ name: ':a' }, { name: '@b' }, { name: '$c' }, { name: null }] },
     })
   })
 
   test('stored SQL is not replaced', async () => {
-    const reply = await pipeline(urlOf(dialect), [store(1, 'SELECT 1'), store(1, 'SELECT 2')])
+    const reply = await pipeline(urlOf(dialect), [storeSql(1, 'SELECT 1'), storeSql(1, 'SELECT 2')])
     expect([reply.status, reply.text]).toEqual([400, 'SQL text 1 already exists'])
   })
 })
@@ -84,11 +84,13 @@ describe('cloud', () => {
   test('returns no baton if nothing depends on the stream', async () => {
     expect((await pipeline(urlOf('cloud'), [execute('SELECT 1')])).baton).toBeNull()
     const setting = await pipeline(urlOf('cloud'), [execute('PRAGMA foreign_keys = OFF')])
-    const stored = await pipeline(urlOf('cloud'), [store(1, 'SELECT 1')])
-    const begun = await pipeline(urlOf('cloud'), [execute('BEGIN')])
-    for (const { baton } of [setting, stored, begun]) expect(baton).toHaveLength(64)
-    const ended = await pipeline(urlOf('cloud'), [autocommit, execute('COMMIT')], { baton: begun.baton })
-    expect([ended.results[0]?.response?.is_autocommit, ended.baton]).toEqual([false, null])
+    const stored = await pipeline(urlOf('cloud'), [storeSql(1, 'SELECT 1')])
+    const transaction = await pipeline(urlOf('cloud'), [execute('BEGIN')])
+    for (const { baton } of [setting, stored, transaction]) expect(baton).toHaveLength(64)
+    const commit = await pipeline(urlOf('cloud'), [autocommit, execute('COMMIT')], {
+      baton: transaction.baton,
+    })
+    expect([commit.results[0]?.response?.is_autocommit, commit.baton]).toEqual([false, null])
   })
 
   test('returns a baton after a write, because last_insert_rowid() and changes() depend on it', async () => {
@@ -109,11 +111,11 @@ describe('cloud', () => {
   test('responds with 404 and {"error"} to invalid and used batons, and to batons of a closed stream', async () => {
     const { baton } = await pipeline(urlOf('cloud'), [execute('BEGIN')])
     await pipeline(urlOf('cloud'), [execute('SELECT 1')], { baton })
-    for (const [given, message] of [
+    for (const [invalidBaton, message] of [
       ['none', 'Received an invalid baton'],
       [baton, 'Received a baton that has already been used'],
     ] as const) {
-      const reply = await pipeline(urlOf('cloud'), [close], { baton: given })
+      const reply = await pipeline(urlOf('cloud'), [close], { baton: invalidBaton })
       expect([reply.status, reply.text]).toEqual([404, JSON.stringify({ error: message })])
     }
   })
@@ -130,55 +132,58 @@ describe('cloud', () => {
 
   test('errors contain more details, with the messages of SQLite', async () => {
     await query(urlOf('cloud'), 'CREATE TABLE p (a INTEGER PRIMARY KEY, b UNIQUE NOT NULL CHECK (b > 0))')
-    const failing: Readonly<Record<string, string>> = {
+    const codesByStatement: Readonly<Record<string, string>> = {
       'INSERT INTO p (b) VALUES (1), (1)': 'SQLITE_CONSTRAINT_UNIQUE',
       'INSERT INTO p VALUES (1, 1), (1, 2)': 'SQLITE_CONSTRAINT_PRIMARYKEY',
       'INSERT INTO p (b) VALUES (null)': 'SQLITE_CONSTRAINT_NOTNULL',
       'INSERT INTO p (b) VALUES (0)': 'SQLITE_CONSTRAINT_CHECK',
     }
-    for (const [sql, extended] of Object.entries(failing))
-      expect(await first('cloud', execute(sql))).toMatchObject({
+    for (const [sql, extended] of Object.entries(codesByStatement))
+      expect(await firstResult('cloud', execute(sql))).toMatchObject({
         code: 'SQLITE_CONSTRAINT',
         extended_code: extended,
         message: expect.stringMatching(/^[A-Z ]+ constraint failed: /) as unknown,
       })
     const noTable = { code: 'SQLITE_UNKNOWN', message: 'no such table: missing' }
-    expect(await first('cloud', execute('SELECT 1 FROM missing'))).toEqual(noTable)
-    expect(await first('cloud', execute(''))).toMatchObject({ code: 'SQL_PARSE_ERROR' })
-    expect(await first('cloud', execute('SELECT ?'))).toMatchObject({ code: 'SQL_INPUT_ERROR' })
+    expect(await firstResult('cloud', execute('SELECT 1 FROM missing'))).toEqual(noTable)
+    expect(await firstResult('cloud', execute(''))).toMatchObject({ code: 'SQL_PARSE_ERROR' })
+    expect(await firstResult('cloud', execute('SELECT ?'))).toMatchObject({ code: 'SQL_INPUT_ERROR' })
     const steps = [{ stmt: { sql: 'INSERT INTO p (b) VALUES (0)' } }]
-    expect(await first('cloud', { type: 'batch', batch: { steps } })).toMatchObject({
+    expect(await firstResult('cloud', { type: 'batch', batch: { steps } })).toMatchObject({
       result: { step_errors: [{ extended_code: 'SQLITE_CONSTRAINT_CHECK' }] },
     })
   })
 
   test('returns rows only if want_rows is true, and no index in the result', async () => {
-    const unwanted = await first('cloud', statement({ sql: 'SELECT 1 AS a', want_rows: false }))
-    expect(unwanted).toMatchObject({ result: { cols: [{ name: 'a' }], rows: [] } })
-    expect(unwanted).not.toHaveProperty('result.replication_index')
-    const wanted = await first('cloud', statement({ sql: 'SELECT 1', want_rows: true }))
-    expect(wanted).toMatchObject({ result: { rows: [[{ value: '1' }]] } })
+    const withoutRows = await firstResult('cloud', statement({ sql: 'SELECT 1 AS a', want_rows: false }))
+    expect(withoutRows).toMatchObject({ result: { cols: [{ name: 'a' }], rows: [] } })
+    expect(withoutRows).not.toHaveProperty('result.replication_index')
+    const withRows = await firstResult('cloud', statement({ sql: 'SELECT 1', want_rows: true }))
+    expect(withRows).toMatchObject({ result: { rows: [[{ value: '1' }]] } })
     await query(urlOf('cloud'), 'CREATE TABLE kept (a)')
-    await first('cloud', statement({ sql: 'INSERT INTO kept VALUES (1) RETURNING a', want_rows: false }))
+    await firstResult(
+      'cloud',
+      statement({ sql: 'INSERT INTO kept VALUES (1) RETURNING a', want_rows: false }),
+    )
     expect(await query(urlOf('cloud'), 'SELECT a FROM kept')).toEqual([['1']])
   })
 
   test('prefixes are not part of parameter names', async () => {
     for (const name of ['a', ':a', '@a', '$a']) {
-      const named = [{ name, value: { type: 'text', value: 'x' } }]
-      const bound = await first('cloud', statement({ sql: 'SELECT :a, @a, $a', named_args: named }))
+      const namedArgs = [{ name, value: { type: 'text', value: 'x' } }]
+      const bound = await firstResult('cloud', statement({ sql: 'SELECT :a, @a, $a', named_args: namedArgs }))
       const cell = { type: 'text', value: 'x' }
       expect(bound).toMatchObject({ result: { rows: [[cell, cell, cell]] } })
     }
-    expect(await first('cloud', { type: 'describe', sql: 'SELECT :a, @b, $c, ?' })).toMatchObject({
+    expect(await firstResult('cloud', { type: 'describe', sql: 'SELECT :a, @b, $c, ?' })).toMatchObject({
       result: { params: [{ name: 'a' }, { name: 'b' }, { name: 'c' }, { name: null }] },
     })
   })
 
   test('stored SQL is replaced', async () => {
     const reply = await pipeline(urlOf('cloud'), [
-      store(1, 'SELECT 1'),
-      store(1, 'SELECT 2'),
+      storeSql(1, 'SELECT 1'),
+      storeSql(1, 'SELECT 2'),
       statement({ sql_id: 1 }),
       close,
     ])

@@ -44,6 +44,6 @@ describe.runIf(hasSqld)('libsql-server responds as recorded', () => {
   test.concurrent.for(
     cases
       .filter(({ id }, at) => !(id in NOT_REPLAYED) && at % EVERY === 0)
-      .map((each) => [each.id, each.title, each] as const),
+      .map((transcript) => [transcript.id, transcript.title, transcript] as const),
   )('%d %s', async ([, , transcript]) => expect(await replayOnSqld(transcript)).toEqual([]))
 })

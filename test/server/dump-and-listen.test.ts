@@ -23,17 +23,17 @@ async function dumpOf(url: string, query = ''): Promise<string> {
 }
 
 /** Reads events until there are this many, and stops. */
-async function eventsOf(url: string, count: number, begun: () => void): Promise<string[]> {
-  const leave = new AbortController()
-  const response = await fetch(url, { signal: leave.signal })
+async function readEvents(url: string, count: number, onOpen: () => void): Promise<string[]> {
+  const controller = new AbortController()
+  const response = await fetch(url, { signal: controller.signal })
   expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream'])
-  begun()
+  onOpen()
   let text = ''
   for await (const part of response.body as ReadableStream<Uint8Array>) {
     text += Buffer.from(part).toString('utf8')
     if (text.split('\n\n').length > count) break
   }
-  leave.abort()
+  controller.abort()
   return text.split('\n\n').filter(Boolean)
 }
 
@@ -133,11 +133,11 @@ describe('a dump', () => {
       close,
     ])
     for (let count = 0; count < 5; count += 1) {
-      const leave = new AbortController()
-      const response = await fetch(`${server.url}/dump`, { signal: leave.signal })
+      const controller = new AbortController()
+      const response = await fetch(`${server.url}/dump`, { signal: controller.signal })
       const reader = (response.body as ReadableStream<Uint8Array>).getReader()
       await reader.read()
-      leave.abort()
+      controller.abort()
     }
     await query(server.url, 'INSERT INTO a VALUES (1)')
     expect(await query(server.url, 'SELECT count(*) FROM a')).toEqual([['20001']])
@@ -178,7 +178,7 @@ describe('a listener', () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const { promise, resolve } = Promise.withResolvers<void>()
-    const events = eventsOf(`${server.url}/beta/listen?table=t`, 2_000, resolve)
+    const events = readEvents(`${server.url}/beta/listen?table=t`, 2_000, resolve)
     await promise
     const write = async (): Promise<void> => {
       for (let batch = 0; batch < 100; batch += 1) {
@@ -188,20 +188,20 @@ describe('a listener', () => {
       }
     }
     await Promise.all([write(), write(), write(), write()])
-    const counted = await events
-    expect(new Set(counted)).toEqual(new Set(['event:changes\ndata:{"insert":1}']))
-    expect(counted).toHaveLength(2_000)
+    const received = await events
+    expect(new Set(received)).toEqual(new Set(['event:changes\ndata:{"insert":1}']))
+    expect(received).toHaveLength(2_000)
     expect(await query(server.url, 'SELECT count(*) FROM t')).toEqual([['2000']])
   })
 
   test('receives the changes of a failed statement that are kept', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a UNIQUE)')
-    const indexOf = async (): Promise<string | undefined> =>
+    const readIndex = async (): Promise<string | undefined> =>
       /"replication_index":"(\d+)"/.exec((await pipeline(server.url, [execute('SELECT 1'), close])).text)?.[1]
-    const before = Number(await indexOf())
+    const before = Number(await readIndex())
     const { promise, resolve } = Promise.withResolvers<void>()
-    const events = eventsOf(`${server.url}/beta/listen?table=t`, 2, resolve)
+    const events = readEvents(`${server.url}/beta/listen?table=t`, 2, resolve)
     await promise
     const reply = await pipeline(server.url, [
       execute('INSERT INTO t VALUES (1), (2), (1)'),
@@ -211,9 +211,9 @@ describe('a listener', () => {
       execute('INSERT OR ROLLBACK INTO t VALUES (5), (4)'),
       close,
     ])
-    const failed = 'SQLITE_CONSTRAINT'
-    expect(codes(reply)).toEqual([failed, failed, 'ok', 'ok', failed, 'ok'])
-    expect(Number(await indexOf())).toBe(before + 1)
+    const constraintError = 'SQLITE_CONSTRAINT'
+    expect(codes(reply)).toEqual([constraintError, constraintError, 'ok', 'ok', constraintError, 'ok'])
+    expect(Number(await readIndex())).toBe(before + 1)
     await query(server.url, 'DELETE FROM t WHERE a = 2')
     expect(await events).toEqual(['event:changes\ndata:{"insert":2}', 'event:changes\ndata:{"delete":1}'])
   })
@@ -222,7 +222,7 @@ describe('a listener', () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const { promise, resolve } = Promise.withResolvers<void>()
-    const events = eventsOf(`${server.url}/beta/listen?table=t`, 1, resolve)
+    const events = readEvents(`${server.url}/beta/listen?table=t`, 1, resolve)
     await promise
     await new Promise((done) => setTimeout(done, 6_000))
     await query(server.url, 'INSERT INTO t VALUES (1)')
@@ -234,14 +234,14 @@ describe('a listener', () => {
     const { url } = await server.createDatabase('d')
     const listen = async (base: string): Promise<string> =>
       await (await fetch(`${base.replace(/\/$/, '')}/beta/listen?table=t`)).text()
-    const ofRemoved = listen(url)
+    const removedListener = listen(url)
     await query(url, 'SELECT 1')
     await server.removeDatabase('d')
-    expect(await ofRemoved).toBe('')
-    const ofClosed = listen(server.url).catch(() => 'cut off')
+    expect(await removedListener).toBe('')
+    const closedListener = listen(server.url).catch(() => 'cut off')
     await query(server.url, 'SELECT 1')
     await server.close()
-    expect(['', 'cut off']).toContain(await ofClosed)
+    expect(['', 'cut off']).toContain(await closedListener)
   })
 
   test('needs a token', async () => {

@@ -31,16 +31,16 @@ interface ClientOptions {
 const HUGE_PARTS = 1_500
 const HUGE_BYTES = 4_000
 
-/** The acknowledged changes, of one client or of all. */
-export function acknowledgedOf(ledger: Ledger, client?: number): number {
-  return [...ledger].filter(([key, { fate }]) => fate === 'acknowledged' && isOf(key, client)).length
+/** Counts the acknowledged changes of one client or of all. */
+export function countAcknowledged(ledger: Ledger, client?: number): number {
+  return [...ledger].filter(([key, { fate }]) => fate === 'acknowledged' && belongsTo(key, client)).length
 }
 
-export function attemptsOf(ledger: Ledger, client: number): number {
-  return [...ledger.keys()].filter((key) => isOf(key, client)).length
+export function countAttempts(ledger: Ledger, client: number): number {
+  return [...ledger.keys()].filter((key) => belongsTo(key, client)).length
 }
 
-function isOf(key: string, client: number | undefined): boolean {
+function belongsTo(key: string, client: number | undefined): boolean {
   return client === undefined || key.startsWith(`${client}/`)
 }
 
@@ -50,8 +50,8 @@ export async function runClient(
   kind: (typeof CLIENTS)[number],
   { client, ledger, random }: ClientOptions,
 ): Promise<void> {
-  const first = attemptsOf(ledger, client)
-  for (let number = first; ; number += 1) {
+  const firstNumber = countAttempts(ledger, client)
+  for (let number = firstNumber; ; number += 1) {
     const parts = kind === 'huge' ? HUGE_PARTS : 1 + Math.floor(random() * 5)
     const change: Change = {
       parts: kind === 'single' ? 1 : parts,
@@ -76,7 +76,7 @@ interface Rows {
 const WRITERS: Record<(typeof CLIENTS)[number], (url: string, rows: Rows) => Promise<boolean>> = {
   single: async (url, rows) => await succeeds(url, [execute(insert(rows, 0)), close]),
   batch: async (url, rows) => {
-    const sql = ['BEGIN IMMEDIATE', ...each(rows), 'COMMIT']
+    const sql = ['BEGIN IMMEDIATE', ...insertStatements(rows), 'COMMIT']
     const steps = sql.map((text, step) => ({
       stmt: { sql: text },
       ...(step > 0 && { condition: { type: 'ok', step: step - 1 } }),
@@ -84,14 +84,19 @@ const WRITERS: Record<(typeof CLIENTS)[number], (url: string, rows: Rows) => Pro
     return await succeeds(url, [{ type: 'batch', batch: { steps } }, autocommit, close])
   },
   transaction: async (url, rows) => {
-    let open = await pipeline(url, [execute('BEGIN IMMEDIATE')])
-    for (const sql of each(rows)) open = await pipeline(url, [execute(sql)], { baton: open.baton })
-    return await succeeds(url, [execute('COMMIT'), close], open.baton)
+    let stream = await pipeline(url, [execute('BEGIN IMMEDIATE')])
+    for (const sql of insertStatements(rows))
+      stream = await pipeline(url, [execute(sql)], { baton: stream.baton })
+    return await succeeds(url, [execute('COMMIT'), close], stream.baton)
   },
   sequence: async (url, rows) => {
-    const sql = ['BEGIN', `EXPLAIN ${insert(rows, 0)}`, 'EXPLAIN DROP TABLE t', ...each(rows), 'COMMIT'].join(
-      ';',
-    )
+    const sql = [
+      'BEGIN',
+      `EXPLAIN ${insert(rows, 0)}`,
+      'EXPLAIN DROP TABLE t',
+      ...insertStatements(rows),
+      'COMMIT',
+    ].join(';')
     return await succeeds(url, [{ type: 'sequence', sql }, close])
   },
   huge: async (url, { client, number, parts }) => {
@@ -107,7 +112,9 @@ const WRITERS: Record<(typeof CLIENTS)[number], (url: string, rows: Rows) => Pro
   },
   cursor: async (url, rows) => {
     const many = 'SELECT hex(randomblob(100)) FROM generate_series(1, 3000)'
-    const steps = ['BEGIN IMMEDIATE', ...each(rows), many, 'COMMIT'].map((sql) => ({ stmt: { sql } }))
+    const steps = ['BEGIN IMMEDIATE', ...insertStatements(rows), many, 'COMMIT'].map((sql) => ({
+      stmt: { sql },
+    }))
     const body = JSON.stringify({ batch: { steps } })
     const response = await fetch(`${url.replace(/\/$/, '')}/v3/cursor`, { method: 'POST', body })
     const text = await response.text()
@@ -123,25 +130,25 @@ const WRITERS: Record<(typeof CLIENTS)[number], (url: string, rows: Rows) => Pro
       close,
     ])
     return await succeeds(url, [
-      { type: 'sequence', sql: ['BEGIN', ...each(rows), 'COMMIT'].join(';') },
+      { type: 'sequence', sql: ['BEGIN', ...insertStatements(rows), 'COMMIT'].join(';') },
       close,
     ])
   },
   // a transaction that is never committed, because its client has abandoned it
   open: async (url, rows) => {
-    const open = await pipeline(url, [
+    const stream = await pipeline(url, [
       execute('BEGIN'),
       execute('SELECT count(*) FROM t'),
       execute(insert(rows, 0)),
     ])
     await pipeline(url, [execute(rows.number % 2 === 0 ? 'SELECT 1' : 'ROLLBACK'), close], {
-      baton: open.baton,
+      baton: stream.baton,
     })
     return false
   },
 }
 
-function each(rows: Rows): string[] {
+function insertStatements(rows: Rows): string[] {
   return Array.from({ length: rows.parts }, (_, part) => insert(rows, part))
 }
 

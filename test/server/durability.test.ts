@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { type DevServer, killServer, startDevServer, temporaryDirectory } from './dev-server.ts'
-import { acknowledgedOf, attemptsOf, CLIENTS, type Ledger, runClient } from './durability-clients.ts'
+import { CLIENTS, countAcknowledged, countAttempts, type Ledger, runClient } from './durability-clients.ts'
 import { query } from './wire.ts'
 
 const KILLS = Number(process.env['DURABILITY_KILLS'] ?? 6)
@@ -30,47 +30,48 @@ test(`SIGKILL ${KILLS} times, seed ${SEED}`, { timeout: 30_000 + KILLS * 15_000 
         server.url,
         'CREATE TABLE t (client, number, part, filler, PRIMARY KEY (client, number, part))',
       )
-    acknowledged = await check(server, ledger)
+    acknowledged = await checkDatabase(server, ledger)
     if (round === KILLS) break
     // checked rows are shortened, so that the last check is not slower than the first
     await query(server.url, "UPDATE t SET filler = '' WHERE filler <> ''")
     const clients = CLIENTS.map((kind, client) => runClient(server.url, kind, { client, ledger, random }))
     const goal = acknowledged + 1 + Math.floor(random() * LIFE_CHANGES)
     const deadline = Date.now() + MAX_LIFE_MS
-    while (acknowledgedOf(ledger) < goal && Date.now() < deadline) await sleep(1)
+    while (countAcknowledged(ledger) < goal && Date.now() < deadline) await sleep(1)
     await sleep(MOMENT_MS * random())
     await killServer(server)
     await Promise.all(clients)
   }
   expect(acknowledged).toBeGreaterThan(KILLS)
   const kinds = CLIENTS.map(
-    (kind, client) => `${kind}: ${acknowledgedOf(ledger, client)} of ${attemptsOf(ledger, client)}`,
+    (kind, client) => `${kind}: ${countAcknowledged(ledger, client)} of ${countAttempts(ledger, client)}`,
   )
-  console.log(`acknowledged, of those tried: ${kinds.join(', ')}`)
+  console.log(`acknowledged of those attempted: ${kinds.join(', ')}`)
 })
 
 /** Compares the database with the acknowledged changes. @returns the number of acknowledged changes */
-async function check({ url }: DevServer, ledger: Ledger): Promise<number> {
+async function checkDatabase({ url }: DevServer, ledger: Ledger): Promise<number> {
   expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
   const rows = await query(url, 'SELECT client, number, count(*) FROM t GROUP BY 1, 2')
-  const found = new Map(
+  const rowCounts = new Map(
     rows.map(([client, number, parts]) => [`${String(client)}/${String(number)}`, Number(parts)]),
   )
-  const wrong: string[] = []
+  const problems: string[] = []
   for (const [key, change] of ledger) {
-    const parts = found.get(key) ?? 0
+    const parts = rowCounts.get(key) ?? 0
     const exists = parts === change.parts
     if (change.fate === 'acknowledged' && !exists)
-      wrong.push(`${key}: acknowledged, ${parts} of ${change.parts}`)
-    if (change.fate === 'never committed' && parts > 0) wrong.push(`${key}: never committed, ${parts} rows`)
+      problems.push(`${key}: acknowledged, ${parts} of ${change.parts}`)
+    if (change.fate === 'never committed' && parts > 0)
+      problems.push(`${key}: never committed, ${parts} rows`)
     // a change that was not acknowledged may exist completely or not at all, and this must not change afterwards
     if (change.fate === 'unknown' && parts > 0 && !exists)
-      wrong.push(`${key}: torn, ${parts} of ${change.parts}`)
+      problems.push(`${key}: torn, ${parts} of ${change.parts}`)
     if (change.fate === 'unknown') change.fate = exists ? 'acknowledged' : 'never committed'
-    found.delete(key)
+    rowCounts.delete(key)
   }
-  expect([wrong, [...found.keys()]]).toEqual([[], []])
-  return acknowledgedOf(ledger)
+  expect([problems, [...rowCounts.keys()]]).toEqual([[], []])
+  return countAcknowledged(ledger)
 }
 
 /** Returns numbers from 0 to 1 that depend only on the seed. */

@@ -13,7 +13,7 @@ const VECTORS = [
 const NEAREST = "SELECT id FROM vector_top_k('n_vector', vector32('[1,0]'), 1)"
 
 /** A server with a database of vectors, and a read-only token for it. */
-async function withReader() {
+async function startWithReader() {
   const server = await startLocalServer({ auth: true })
   const { url, authToken } = await server.createDatabase('app')
   const owner = authToken as string
@@ -68,15 +68,15 @@ describe('SQL cannot access anything but its database', () => {
       execute('INSERT INTO d (a) VALUES (1)'),
       close,
     ])
-    const [, rebuild, , view, , , insert, , byDefault] = codes(reply)
-    expect([rebuild, view, insert, byDefault]).not.toContain('ok')
+    const [, rebuild, , view, , , insert, , defaultValue] = codes(reply)
+    expect([rebuild, view, insert, defaultValue]).not.toContain('ok')
     await expect(readFile('/tmp/baton-pwned')).rejects.toThrow('ENOENT')
   })
 })
 
 describe('compiling has no effect', () => {
   test('a read-only token cannot drop a vector index by describing, explaining or executing DROP INDEX', async () => {
-    const { server, url, owner, reader } = await withReader()
+    const { server, url, owner, reader } = await startWithReader()
     await using _ = server
     for (const sql of [
       'DROP INDEX n_vector',
@@ -148,9 +148,9 @@ describe('statements are executed as written', () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a, b)')
     await query(server.url, 'INSERT INTO t VALUES (1, 2)')
-    const open = await pipeline(server.url, [execute('SELECT * FROM t')])
+    const stream = await pipeline(server.url, [execute('SELECT * FROM t')])
     await query(server.url, 'ALTER TABLE t ADD COLUMN c DEFAULT 3')
-    const after = await pipeline(server.url, [execute('SELECT * FROM t'), close], { baton: open.baton })
+    const after = await pipeline(server.url, [execute('SELECT * FROM t'), close], { baton: stream.baton })
     expect(after.results[0]?.response?.result?.rows[0]).toHaveLength(3)
     expect(after.results[0]?.response?.result?.cols).toHaveLength(3)
   })
@@ -158,21 +158,21 @@ describe('statements are executed as written', () => {
   test('EXPLAIN leaves no statement open: later statements are committed, and the table can be dropped', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a)')
-    const open = await pipeline(server.url, [
+    const stream = await pipeline(server.url, [
       execute('EXPLAIN QUERY PLAN DELETE FROM t'),
       execute('INSERT INTO t VALUES (1)'),
       { type: 'get_autocommit' },
     ])
-    expect(open.results[2]?.response?.is_autocommit).toBe(true)
+    expect(stream.results[2]?.response?.is_autocommit).toBe(true)
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([['1']])
     expect(
-      codes(await pipeline(server.url, [execute('DROP TABLE t'), close], { baton: open.baton })),
+      codes(await pipeline(server.url, [execute('DROP TABLE t'), close], { baton: stream.baton })),
     ).toEqual(['ok', 'ok'])
   })
 })
 
 test('a write hidden behind a character that a scanner treats as a letter is rejected with a read-only token', async () => {
-  const { server, url, reader, owner } = await withReader()
+  const { server, url, reader, owner } = await startWithReader()
   await using _ = server
   for (const blank of ['\ufeff', '\u00a0', '\u000b', '\u2028', '\u3000', '/**/', '\f']) {
     const sql = `WITH x(a) AS (SELECT 7)${blank}INSERT INTO n (a) SELECT a FROM x`
@@ -191,7 +191,7 @@ test.each([
   "SELECT * FROM pragma_wal_checkpoint('truncate')",
   "SELECT vector_top_k('n_vector', 1, 1)",
 ])('statements that look like reads change nothing: %s', async (sql) => {
-  const { server, url, owner, reader } = await withReader()
+  const { server, url, owner, reader } = await startWithReader()
   await using _ = server
   await query(url, 'CREATE VIRTUAL TABLE f USING fts4(a)', { token: owner })
   await query(url, "INSERT INTO f VALUES ('x')", { token: owner })
@@ -227,22 +227,24 @@ test('a setting changed by EXPLAIN of a pragma does not affect the next client',
 })
 
 test('EXPLAIN of a schema change in a transaction with a read-only token is rejected', async () => {
-  const { server, url, reader } = await withReader()
+  const { server, url, reader } = await startWithReader()
   await using _ = server
-  const open = await pipeline(url, [execute('BEGIN'), execute('SAVEPOINT baton_undone')], { token: reader })
+  const transaction = await pipeline(url, [execute('BEGIN'), execute('SAVEPOINT baton_undone')], {
+    token: reader,
+  })
   const rejected = await pipeline(url, [execute('EXPLAIN DROP TABLE n')], {
     token: reader,
-    baton: open.baton,
+    baton: transaction.baton,
   })
   expect([rejected.status, rejected.text]).toEqual([403, expect.stringContaining('Write permission')])
 })
 
 test('the most complex pattern that LIKE accepts does not end other transactions', async () => {
   await using server = await startLocalServer()
-  const open = await pipeline(server.url, [execute('BEGIN'), execute('SELECT 1')])
+  const transaction = await pipeline(server.url, [execute('BEGIN'), execute('SELECT 1')])
   const like = `SELECT '${'a'.repeat(24_999)}' LIKE '${'%a'.repeat(24_999)}b'`
   expect(codes(await pipeline(server.url, [execute(like), close]))).toEqual(['ok', 'ok'])
-  const end = await pipeline(server.url, [execute('COMMIT'), close], { baton: open.baton })
+  const end = await pipeline(server.url, [execute('COMMIT'), close], { baton: transaction.baton })
   expect(codes(end)).toEqual(['ok', 'ok'])
 })
 
@@ -253,8 +255,8 @@ test('a step that fills the response leaves no room for the next step', async ()
   const tooLarge = { code: 'RESPONSE_TOO_LARGE', message: 'Response is too large' }
   // the rows alone would still fit, but not with the JSON around them
   for (const padding of [19_800, 19_850, 19_900]) {
-    const filled = `SELECT hex(zeroblob(2495000)) UNION ALL SELECT hex(zeroblob(2495000)) UNION ALL SELECT printf('%${padding}d', 1)`
-    const steps = [{ stmt: { sql: filled } }, { stmt: { sql: 'SELECT a FROM big' } }]
+    const largeSelect = `SELECT hex(zeroblob(2495000)) UNION ALL SELECT hex(zeroblob(2495000)) UNION ALL SELECT printf('%${padding}d', 1)`
+    const steps = [{ stmt: { sql: largeSelect } }, { stmt: { sql: 'SELECT a FROM big' } }]
     const reply = await pipeline(server.url, [{ type: 'batch', batch: { steps } }, close])
     expect(reply.results[0]?.error).toEqual(tooLarge)
   }
@@ -263,22 +265,22 @@ test('a step that fills the response leaves no room for the next step', async ()
 test('the rest of a long batch is not executed after its client has disconnected', async () => {
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
-  const leaving = new AbortController()
+  const controller = new AbortController()
   const sql = 'INSERT INTO t SELECT count(*) FROM generate_series(1, 100000)'
   const steps = Array.from({ length: 5_000 }, () => ({ stmt: { sql } }))
   const reply = pipeline(server.url, [{ type: 'batch', batch: { steps } }, close], {
-    signal: leaving.signal,
+    signal: controller.signal,
   })
   reply.catch(() => {})
   while ((await query(server.url, 'SELECT 1 FROM t LIMIT 1')).length === 0);
-  leaving.abort()
+  controller.abort()
   await expect(reply).rejects.toThrow()
   await query(server.url, 'INSERT INTO t VALUES (-1)')
   const count = async (): Promise<number> =>
     Number((await query(server.url, 'SELECT count(*) FROM t'))[0]?.[0])
-  const first = await count()
+  const firstCount = await count()
   await new Promise((resolve) => setTimeout(resolve, 50))
-  expect([first < 4_000, await count()]).toEqual([true, first])
+  expect([firstCount < 4_000, await count()]).toEqual([true, firstCount])
 })
 
 test('a statement that is repeated in a transaction returns the same results as if it were compiled each time', async () => {

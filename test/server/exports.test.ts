@@ -7,7 +7,7 @@ import { startLocalServer } from '@batonsql/local-server'
 import { expect, onTestFinished, test } from 'vitest'
 import { close, execute, pipeline, query } from './wire.ts'
 
-async function scene() {
+async function startScene() {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(dataDirectory, { recursive: true, force: true }))
   const exports = join(dataDirectory, 'databases', 'exports')
@@ -24,8 +24,8 @@ async function scene() {
   return { server, url, owner, reader, address, headers, exports }
 }
 
-/** Export files that this process has open. */
-function openFiles(folder: string): string[] {
+/** Lists the export files that this process has open. */
+function listOpenFiles(folder: string): string[] {
   if (!existsSync('/proc/self/fd')) return []
   const links = readdirSync('/proc/self/fd').map((descriptor) => {
     try {
@@ -38,10 +38,10 @@ function openFiles(folder: string): string[] {
 }
 
 test('neither a client that disconnects nor a killed process leaves an export file behind', async () => {
-  const { server, address, headers, exports } = await scene()
+  const { server, address, headers, exports } = await startScene()
   await using _ = server
   expect(existsSync(exports)).toBe(false)
-  const leaving = Array.from({ length: 40 }, async (_unused, number) => {
+  const abandonedExports = Array.from({ length: 40 }, async (_unused, number) => {
     const controller = new AbortController()
     const response = fetch(address, { headers, signal: controller.signal })
     if (number % 2 === 0) {
@@ -53,28 +53,30 @@ test('neither a client that disconnects nor a killed process leaves an export fi
     controller.abort()
     await response.catch(() => {})
   })
-  await Promise.all(leaving)
+  await Promise.all(abandonedExports)
   await expect
-    .poll(() => [existsSync(exports) ? readdirSync(exports) : [], openFiles(exports)], { timeout: 60_000 })
+    .poll(() => [existsSync(exports) ? readdirSync(exports) : [], listOpenFiles(exports)], {
+      timeout: 60_000,
+    })
     .toEqual([[], []])
-  const whole = Buffer.from(await (await fetch(address, { headers })).arrayBuffer())
-  expect(whole.subarray(0, 15).toString()).toBe('SQLite format 3')
+  const exported = Buffer.from(await (await fetch(address, { headers })).arrayBuffer())
+  expect(exported.subarray(0, 15).toString()).toBe('SQLite format 3')
 })
 
 test('an export with a read-only token is a snapshot, and does not affect an open transaction', async () => {
-  const { server, url, owner, address, headers, exports } = await scene()
+  const { server, url, owner, address, headers, exports } = await startScene()
   await using _ = server
-  const begun = await pipeline(
+  const transaction = await pipeline(
     url,
     [execute('begin immediate'), execute("insert into t values ('open')")],
     owner,
   )
   const exported = Buffer.from(await (await fetch(address, { headers })).arrayBuffer())
-  const more = await pipeline(url, [execute("insert into t values ('more')"), execute('commit'), close], {
+  const commit = await pipeline(url, [execute("insert into t values ('more')"), execute('commit'), close], {
     ...owner,
-    baton: begun.baton,
+    baton: transaction.baton,
   })
-  expect(more.results.map(({ type }) => type)).toEqual(['ok', 'ok', 'ok'])
+  expect(commit.results.map(({ type }) => type)).toEqual(['ok', 'ok', 'ok'])
   expect(await query(url, 'select count(*) from t', owner)).toEqual([['42']])
   const path = `${exports}-copy.db`
   await writeFile(path, exported)

@@ -18,8 +18,8 @@ async function temporaryDirectory(): Promise<string> {
   return directory
 }
 
-/** A file written by another SQLite, with the last rows still in its WAL. */
-function makeFile(path: string): DatabaseSync {
+/** Creates a file with another SQLite, with the last rows still in its WAL. */
+function createFile(path: string): DatabaseSync {
   const file = new DatabaseSync(path)
   file.exec("PRAGMA journal_mode = WAL; CREATE TABLE pet (name); INSERT INTO pet VALUES ('Rex')")
   return file
@@ -27,7 +27,7 @@ function makeFile(path: string): DatabaseSync {
 
 test.each(['delete', 'wal'])('a database begins as a copy of a file in journal mode %s', async (mode) => {
   const path = join(await temporaryDirectory(), 'pets.db')
-  const file = makeFile(path)
+  const file = createFile(path)
   file.exec(`PRAGMA journal_mode = ${mode}`)
   if (mode === 'delete') file.close()
   await using server = await startLocalServer()
@@ -35,9 +35,9 @@ test.each(['delete', 'wal'])('a database begins as a copy of a file in journal m
   expect(await query(url, 'SELECT name FROM pet')).toEqual([['Rex']])
   await query(url, "INSERT INTO pet VALUES ('Tom')")
   if (mode === 'wal') file.close()
-  const own = new DatabaseSync(path)
-  expect(own.prepare('SELECT count(*) AS count FROM pet').get()).toEqual({ count: 1 })
-  own.close()
+  const original = new DatabaseSync(path)
+  expect(original.prepare('SELECT count(*) AS count FROM pet').get()).toEqual({ count: 1 })
+  original.close()
 })
 
 test.each([
@@ -62,10 +62,10 @@ test.each([
   expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
   const copy = join(directory, 'copy.db')
   await server.exportDatabase('pets', copy)
-  const own = new DatabaseSync(copy)
-  expect(own.prepare("SELECT name FROM pet WHERE name LIKE 'T%'").all()).toEqual([{ name: 'Töm €' }])
-  expect(own.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' })
-  own.close()
+  const exported = new DatabaseSync(copy)
+  expect(exported.prepare("SELECT name FROM pet WHERE name LIKE 'T%'").all()).toEqual([{ name: 'Töm €' }])
+  expect(exported.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' })
+  exported.close()
 })
 
 test('a size limit takes the page size of the file into account', async () => {
@@ -81,23 +81,23 @@ test('a size limit takes the page size of the file into account', async () => {
   ])
 })
 
-/** A file with a journal, as left by a program that was killed in a transaction. */
-async function unfinished(directory: string): Promise<string> {
-  const [path, remaining] = [join(directory, 'own.db'), join(directory, 'left.db')]
+/** Creates a file with a journal, like a program that was killed in a transaction. */
+async function createUnfinished(directory: string): Promise<string> {
+  const [path, unfinishedPath] = [join(directory, 'own.db'), join(directory, 'left.db')]
   const file = new DatabaseSync(path)
   file.exec("CREATE TABLE t (a, b); INSERT INTO t VALUES ('before', 1); PRAGMA cache_size = 2; BEGIN")
   const insert = file.prepare("INSERT INTO t VALUES ('unfinished', ?)")
   for (let count = 0; count < 2_000; count += 1) insert.run('x'.repeat(500))
-  await copyFile(path, remaining)
-  await copyFile(`${path}-journal`, `${remaining}-journal`)
+  await copyFile(path, unfinishedPath)
+  await copyFile(`${path}-journal`, `${unfinishedPath}-journal`)
   file.close()
-  return remaining
+  return unfinishedPath
 }
 
 test('an unfinished transaction of another program is rolled back', async () => {
-  const remaining = await unfinished(await temporaryDirectory())
+  const unfinishedPath = await createUnfinished(await temporaryDirectory())
   await using server = await startLocalServer()
-  const { url } = await server.createDatabase('d', { fromFile: remaining })
+  const { url } = await server.createDatabase('d', { fromFile: unfinishedPath })
   expect(await query(url, 'SELECT DISTINCT a FROM t')).toEqual([['before']])
   expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
 })
@@ -114,8 +114,8 @@ test('a file that is not a database, is missing or is in use is rejected, and no
   const folder = join(directory, 'data', 'databases')
   // in addition to a file that describes the folders
   const [id = ''] = (await readdir(folder)).filter((name) => name !== 'every-database-has-a-file')
-  const open = join(folder, id, 'data.db')
-  await expect(create(open)).rejects.toThrow('in use by a local server')
+  const openFile = join(folder, id, 'data.db')
+  await expect(create(openFile)).rejects.toThrow('in use by a local server')
   expect(server.databaseNames).toEqual(['default'])
   expect(await server.createDatabase('x')).toMatchObject({ url: expect.stringMatching(/\/x\/$/) })
 })
@@ -125,12 +125,14 @@ test('a database is exported to a file that any SQLite can open, and remains usa
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
   await query(server.url, "INSERT INTO t VALUES ('kept')")
-  const open = await pipeline(server.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('open')")])
+  const transaction = await pipeline(server.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('open')")])
   await server.exportDatabase('default', target)
   const file = new DatabaseSync(target, { readOnly: true })
   expect(file.prepare('SELECT a FROM t').all()).toEqual([{ a: 'kept' }])
   file.close()
-  expect((await pipeline(server.url, [execute('COMMIT'), close], { baton: open.baton })).status).toBe(200)
+  expect((await pipeline(server.url, [execute('COMMIT'), close], { baton: transaction.baton })).status).toBe(
+    200,
+  )
   await query(server.url, "INSERT INTO t VALUES ('later')")
   expect(await query(server.url, 'SELECT a FROM t')).toEqual([['kept'], ['open'], ['later']])
   await expect(server.exportDatabase('default', target)).rejects.toThrow('already exists')
@@ -143,10 +145,10 @@ test('repeated exports delay concurrent requests, but do not make them fail', as
   const directory = await temporaryDirectory()
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
-  const over = new AbortController()
+  const end = new AbortController()
   const write = async (): Promise<number> => {
     let count = 0
-    for (; !over.signal.aborted; count += 1) {
+    for (; !end.signal.aborted; count += 1) {
       expect(codes(await pipeline(server.url, [execute('INSERT INTO t VALUES (1)'), close]))).toEqual([
         'ok',
         'ok',
@@ -163,7 +165,7 @@ test('repeated exports delay concurrent requests, but do not make them fail', as
       copy.close()
     }
   }
-  over.abort()
+  end.abort()
   const counts = await writers
   expect(await query(server.url, 'SELECT count(*) FROM t')).toEqual([
     [String(counts.reduce((sum, count) => sum + count))],
@@ -183,7 +185,7 @@ describe.skipIf(!hasSqld)('libsql-server', () => {
   test.each(['delete', 'wal'])('begins a database as a copy of a file in journal mode %s', async (mode) => {
     const directory = await temporaryDirectory()
     const path = join(directory, 'pets.db')
-    const file = makeFile(path)
+    const file = createFile(path)
     file.exec(`PRAGMA journal_mode = ${mode}`)
     const dataDirectory = join(directory, 'data')
     const read = async (server: LocalServer) =>
@@ -197,15 +199,15 @@ describe.skipIf(!hasSqld)('libsql-server', () => {
     }
     expect(file.prepare('SELECT count(*) AS count FROM pet').get()).toEqual({ count: 1 })
     file.close()
-    await using again = await startLocalServer({ backend: 'sqld', dataDirectory })
-    expect(await read(again)).toEqual([['Rex'], ['Tom']])
+    await using restarted = await startLocalServer({ backend: 'sqld', dataDirectory })
+    expect(await read(restarted)).toEqual([['Rex'], ['Tom']])
   })
 
   test('treats an unfinished transaction as rolled back', async () => {
     const directory = await temporaryDirectory()
-    const remaining = await unfinished(directory)
+    const unfinishedPath = await createUnfinished(directory)
     await using server = await startLocalServer({ backend: 'sqld' })
-    const { url } = await server.createDatabase('d', { fromFile: remaining })
+    const { url } = await server.createDatabase('d', { fromFile: unfinishedPath })
     expect(await query(url, 'SELECT DISTINCT a FROM t')).toEqual([['before']])
     expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
   })
@@ -213,7 +215,7 @@ describe.skipIf(!hasSqld)('libsql-server', () => {
   test('is not given a file that it could not open; other databases are not affected', async () => {
     const directory = await temporaryDirectory()
     const path = (name: string) => join(directory, name)
-    makeFile(path('good.db')).close()
+    createFile(path('good.db')).close()
     const good = await readFile(path('good.db'))
     await writeFile(path('damaged.db'), Buffer.concat([good.subarray(0, 100), Buffer.alloc(good.length, 7)]))
     await writeFile(path('notes.txt'), 'these are notes and no database')

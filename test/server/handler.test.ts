@@ -7,8 +7,10 @@ test('responds without a socket', async () => {
   const { fetch } = handler
   const url = 'http://localhost'
   await query(url, 'CREATE TABLE t(a)', { fetch })
-  const open = await pipeline(url, [execute('BEGIN'), execute('INSERT INTO t VALUES (1)')], { fetch })
-  expect((await pipeline(url, [execute('COMMIT'), close], { fetch, baton: open.baton })).status).toBe(200)
+  const transaction = await pipeline(url, [execute('BEGIN'), execute('INSERT INTO t VALUES (1)')], { fetch })
+  expect((await pipeline(url, [execute('COMMIT'), close], { fetch, baton: transaction.baton })).status).toBe(
+    200,
+  )
   expect(await query(url, 'SELECT a FROM t', { fetch })).toEqual([['1']])
 
   const { url: app } = await handler.createDatabase('app')

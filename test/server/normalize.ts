@@ -1,9 +1,9 @@
 /** The parts of a response that are compared. */
-export interface Observed {
+export interface ComparedResponse {
   readonly status: number
   readonly contentType: string | null
   readonly allow: string | null
-  /** How the body was compressed. */
+  /** The normalized body. */
   readonly body: unknown
 }
 
@@ -12,8 +12,8 @@ export class BatonNames {
   readonly #names = new Map<string, string>()
 
   nameOf(baton: string): string {
-    const known = this.#names.get(baton)
-    if (known !== undefined) return known
+    const existing = this.#names.get(baton)
+    if (existing !== undefined) return existing
     const name = `<baton:${this.#names.size + 1}>`
     this.#names.set(baton, name)
     return name
@@ -58,17 +58,17 @@ function normalize(value: unknown, batons: BatonNames): unknown {
   return result
 }
 
-const CUT = /<… \d+ characters in all>$/
+const TRUNCATION_MARK = /<… \d+ characters in all>$/
 
 /** Whether a recorded body was truncated; then only its beginning can be compared. */
-export function isCut(body: string): boolean {
-  return CUT.test(body)
+export function isTruncated(body: string): boolean {
+  return TRUNCATION_MARK.test(body)
 }
 
 /** The beginning of a body as text, without variable parts. */
 export function beginningOf(body: string, length: number): string {
   return body
-    .replace(CUT, '')
+    .replace(TRUNCATION_MARK, '')
     .replaceAll(/"baton":"[^"]*"/g, '"baton":"…"')
     .replaceAll(/"rows_(read|written)":\d+/g, '')
     .replaceAll(/"query_duration_ms":[0-9.e-]+/g, '')

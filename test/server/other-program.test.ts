@@ -23,8 +23,8 @@ async function headOf(path: string): Promise<string> {
   return buffer.toString('latin1')
 }
 
-/** A server whose database is a plain file again, because it has been idle for a while. */
-async function handedOut() {
+/** Starts a server, and waits until its idle database is a plain file again. */
+async function startIdleServer() {
   const dataDirectory = await temporaryDirectory()
   const server = await startLocalServer({ backend: 'embedded', auth: false, dataDirectory })
   const { url } = await server.createDatabase('app')
@@ -36,7 +36,7 @@ async function handedOut() {
 }
 
 test('while another program has the file open, the server rejects requests', async () => {
-  const { server, url, path, program } = await handedOut()
+  const { server, url, path, program } = await startIdleServer()
   await using _ = server
   expect(await program.run('open')).toBe('ok')
   expect(await program.run("update t set a = 'edited'")).toBe('ok')
@@ -60,7 +60,7 @@ test('while another program has the file open, the server rejects requests', asy
 })
 
 test('data that a killed program left in its WAL is part of the database', async () => {
-  const { server, url, program } = await handedOut()
+  const { server, url, program } = await startIdleServer()
   await using _ = server
   await program.run('open')
   expect(await program.run("insert into t values ('in the log')")).toBe('ok')

@@ -10,7 +10,10 @@ import { close, codes, execute, pipeline, query } from './wire.ts'
 const MANY_ROWS = 'SELECT value, hex(randomblob(50)) FROM generate_series(1, 100000)'
 
 /** Starts a cursor and reads only its beginning; the returned function reads the rest and returns the last lines. */
-async function slowCursor(url: string, statements: readonly string[]): Promise<() => Promise<unknown[]>> {
+async function startSlowCursor(
+  url: string,
+  statements: readonly string[],
+): Promise<() => Promise<unknown[]>> {
   const steps = statements.map((sql) => ({ stmt: { sql } }))
   const response = await fetch(`${url}/v3/cursor`, {
     method: 'POST',
@@ -42,7 +45,7 @@ describe.concurrent('the write lock is taken away while a cursor waits for its r
   test('later statements of its transaction do not run outside it', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a)')
-    const rest = await slowCursor(server.url, [
+    const readRest = await startSlowCursor(server.url, [
       'BEGIN IMMEDIATE',
       "INSERT INTO t VALUES ('first')",
       MANY_ROWS,
@@ -50,30 +53,30 @@ describe.concurrent('the write lock is taken away while a cursor waits for its r
       'COMMIT',
     ])
     await query(server.url, "INSERT INTO t VALUES ('other')")
-    expect(await rest()).toEqual([timedOut(2), timedOut(3), timedOut(4)])
+    expect(await readRest()).toEqual([timedOut(2), timedOut(3), timedOut(4)])
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([['other']])
   })
 
   test('its own change is undone, and the other client does not receive SQLITE_BUSY', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a, b)')
-    const rest = await slowCursor(server.url, [`INSERT INTO t ${MANY_ROWS} RETURNING a, b`])
-    const other = await pipeline(server.url, [execute("INSERT INTO t VALUES ('other', 1)"), close])
-    expect(codes(other)).toEqual(['ok', 'ok'])
-    expect(await rest()).toEqual([timedOut(0)])
+    const readRest = await startSlowCursor(server.url, [`INSERT INTO t ${MANY_ROWS} RETURNING a, b`])
+    const write = await pipeline(server.url, [execute("INSERT INTO t VALUES ('other', 1)"), close])
+    expect(codes(write)).toEqual(['ok', 'ok'])
+    expect(await readRest()).toEqual([timedOut(0)])
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([['other']])
   })
 
   test('if nobody waits for the lock, even a very slow reader receives everything, and keeps its transaction', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a)')
-    const rest = await slowCursor(server.url, [
+    const readRest = await startSlowCursor(server.url, [
       'BEGIN IMMEDIATE',
       MANY_ROWS,
       'INSERT INTO t VALUES (1)',
       'COMMIT',
     ])
-    expect(await rest()).not.toContainEqual(expect.objectContaining({ type: 'step_error' }))
+    expect(await readRest()).not.toContainEqual(expect.objectContaining({ type: 'step_error' }))
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([['1']])
   })
 })
@@ -81,13 +84,15 @@ describe.concurrent('the write lock is taken away while a cursor waits for its r
 test('a transaction whose snapshot is outdated does not prevent others from writing', async () => {
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
-  const open = await pipeline(server.url, [execute('BEGIN'), execute('SELECT * FROM t')])
+  const transaction = await pipeline(server.url, [execute('BEGIN'), execute('SELECT * FROM t')])
   await query(server.url, 'INSERT INTO t VALUES (1)')
-  const late = await pipeline(server.url, [execute('INSERT INTO t VALUES (2)')], { baton: open.baton })
-  expect(codes(late)).toEqual(['SQLITE_BUSY'])
+  const failedWrite = await pipeline(server.url, [execute('INSERT INTO t VALUES (2)')], {
+    baton: transaction.baton,
+  })
+  expect(codes(failedWrite)).toEqual(['SQLITE_BUSY'])
   await expectNoStall(() => query(server.url, 'INSERT INTO t VALUES (3)'))
   const read = await pipeline(server.url, [execute('SELECT * FROM t'), execute('ROLLBACK'), close], {
-    baton: late.baton,
+    baton: failedWrite.baton,
   })
   expect(codes(read)).toEqual(['ok', 'ok', 'ok'])
   expect(read.results[0]?.response?.result?.rows).toEqual([])
@@ -96,17 +101,16 @@ test('a transaction whose snapshot is outdated does not prevent others from writ
 test('a transaction that has written keeps the lock when one of its statements fails', async () => {
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a UNIQUE)')
-  const open = await pipeline(server.url, [
+  const transaction = await pipeline(server.url, [
     execute('BEGIN'),
     execute('INSERT INTO t VALUES (1)'),
     execute('INSERT INTO t VALUES (1)'),
   ])
-  expect(codes(open)).toEqual(['ok', 'ok', 'SQLITE_CONSTRAINT'])
-  const other = query(server.url, 'INSERT INTO t VALUES (2)')
-  expect(codes(await pipeline(server.url, [execute('COMMIT'), close], { baton: open.baton }))).toEqual([
-    'ok',
-    'ok',
-  ])
-  await other
+  expect(codes(transaction)).toEqual(['ok', 'ok', 'SQLITE_CONSTRAINT'])
+  const write = query(server.url, 'INSERT INTO t VALUES (2)')
+  expect(codes(await pipeline(server.url, [execute('COMMIT'), close], { baton: transaction.baton }))).toEqual(
+    ['ok', 'ok'],
+  )
+  await write
   expect(await query(server.url, 'SELECT a FROM t')).toEqual([['1'], ['2']])
 })

@@ -1,15 +1,15 @@
 import http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { decodeBody } from './decode-body.ts'
-import { BatonNames, beginningOf, isCut, normalizeBody, type Observed } from './normalize.ts'
+import { BatonNames, beginningOf, type ComparedResponse, isTruncated, normalizeBody } from './normalize.ts'
 import type { Transcript, TranscriptStep } from './transcript.ts'
 
-/** Gives background requests the same time as in the recording to reach the server first. */
+/** The lead that background requests had in the recording, so that they reach the server first. */
 const BACKGROUND_LEAD_MS = 150
 /** Up to this delay, a replay is equivalent to the recording. */
 const MAX_DELAY_MS = 250
 const ATTEMPTS = 5
-/** How long a stream that might not end is read. */
+/** How long to read a stream that might not end. */
 const LISTEN_MS = 300
 
 /** The server on which a case is replayed. */
@@ -34,9 +34,9 @@ export interface Mismatch {
 }
 
 /** The result of a replay. */
-interface Replayed {
+interface ReplayResult {
   readonly mismatches: readonly Mismatch[]
-  /** The additional time that its waits, and the requests that took no time in the recording, have taken. */
+  /** The additional time taken by its waits, and by requests that took no time in the recording. */
   readonly delayMs: number
 }
 
@@ -44,7 +44,7 @@ interface Replayed {
  * Replays a case. A mismatch counts only if the replay was not delayed. On a busy machine, its requests may be delayed beyond the
  * server's time limits; the replay is then repeated.
  */
-export async function replayInTime(run: () => Promise<Replayed>): Promise<readonly Mismatch[]> {
+export async function replayInTime(run: () => Promise<ReplayResult>): Promise<readonly Mismatch[]> {
   for (let attempt = 1; ; attempt += 1) {
     const { mismatches, delayMs } = await run()
     if (mismatches.length === 0 || delayMs <= MAX_DELAY_MS || attempt === ATTEMPTS) return mismatches
@@ -52,7 +52,7 @@ export async function replayInTime(run: () => Promise<Replayed>): Promise<readon
 }
 
 /** Sends the requests of a case and reports how the responses differ from the recording. */
-export async function replay(transcript: Transcript, target: ReplayTarget): Promise<Replayed> {
+export async function replay(transcript: Transcript, target: ReplayTarget): Promise<ReplayResult> {
   const run = new Replay(target)
   if (typeof transcript.setup === 'string') await run.prepare('localhost', transcript.setup)
   for (const [name, sql] of Object.entries(typeof transcript.setup === 'object' ? transcript.setup : {})) {
@@ -73,10 +73,10 @@ export async function replay(transcript: Transcript, target: ReplayTarget): Prom
       await run.wait(BACKGROUND_LEAD_MS)
     }
   }
-  if (pending.length > 0) await run.leaveStreams(transcript.steps)
+  if (pending.length > 0) await run.abandonStreams(transcript.steps)
   await Promise.all(pending)
   return {
-    mismatches: run.mismatches.toSorted((one, other) => one.step - other.step),
+    mismatches: run.mismatches.toSorted((first, second) => first.step - second.step),
     delayMs: run.delayMs,
   }
 }
@@ -88,7 +88,7 @@ class Replay {
   /** Maps the recorded name of a baton to the one from this server. */
   readonly #batons = new Map<string, string>()
 
-  /** Functions that each close an open stream. */
+  /** Controllers that abort the open streams. */
   readonly #streams: AbortController[] = []
 
   constructor(target: ReplayTarget) {
@@ -102,7 +102,7 @@ class Replay {
   }
 
   /** Abandons the open streams once the responses in flight have arrived. */
-  async leaveStreams(steps: readonly TranscriptStep[]): Promise<void> {
+  async abandonStreams(steps: readonly TranscriptStep[]): Promise<void> {
     await sleep(Math.max(LISTEN_MS, ...steps.map((step) => step.listens_ms ?? 0)))
     for (const stream of this.#streams) stream.abort()
   }
@@ -124,31 +124,31 @@ class Replay {
     const { request, response } = step
     if (request.port === 'admin') return await this.#administer(request)
     const headers: Record<string, string> = { host: 'localhost' }
-    for (const [name, value] of Object.entries(request.headers ?? {})) headers[name] = this.#header(value)
-    const body = request.body === undefined ? undefined : this.#fill(request.body)
+    for (const [name, value] of Object.entries(request.headers ?? {})) headers[name] = this.#fillHeader(value)
+    const body = request.body === undefined ? undefined : this.#fillBody(request.body)
     const stream = response.chunks === undefined ? null : new AbortController()
     if (stream !== null) this.#streams.push(stream)
     // a response that is not awaited is read only briefly
     if (step.started_in_background === undefined) setTimeout(() => stream?.abort(), LISTEN_MS)
     const disconnectsAfterMs = step.leaves_after_ms
-    const leaving = disconnectsAfterMs === undefined ? null : new AbortController()
-    if (leaving !== null) setTimeout(() => leaving.abort(), disconnectsAfterMs)
+    const disconnect = disconnectsAfterMs === undefined ? null : new AbortController()
+    if (disconnect !== null) setTimeout(() => disconnect.abort(), disconnectsAfterMs)
     const reply = await this.#send(request.method, request.path, headers, {
       body,
-      stream: leaving ?? stream,
+      stream: disconnect ?? stream,
     })
     const recorded = recordedText(response)
-    const text = this.#named(reply.text)
+    const text = this.#replaceNames(reply.text)
     this.#recordBatons(recorded, text)
-    if (leaving !== null) return // the received part of a response depends on buffers
-    const expected: Observed = {
+    if (disconnect !== null) return // the received part of a response depends on buffers
+    const expected: ComparedResponse = {
       status: response.status ?? 0,
       contentType: response.headers?.['content-type'] ?? null,
       allow: response.headers?.['allow'] ?? null,
       body: null,
     }
     const { text: _, ...head } = reply
-    const actual: Observed = { ...head, body: null }
+    const actual: ComparedResponse = { ...head, body: null }
     this.#compare(index, expected, actual, recorded, text)
   }
 
@@ -160,27 +160,33 @@ class Replay {
     await this.#target.configure(database, JSON.parse(body) as Record<string, unknown>)
   }
 
-  #named(text: string): string {
-    let named = text
-    for (const [id, name] of this.#target.names) named = named.replaceAll(id, name)
-    return named
+  #replaceNames(text: string): string {
+    let replaced = text
+    for (const [id, name] of this.#target.names) replaced = replaced.replaceAll(id, name)
+    return replaced
   }
 
-  #compare(step: number, expected: Observed, actual: Observed, recorded: string, text: string): void {
-    const wanted = isCut(recorded)
+  #compare(
+    step: number,
+    expected: ComparedResponse,
+    actual: ComparedResponse,
+    recorded: string,
+    text: string,
+  ): void {
+    const expectedPart = isTruncated(recorded)
       ? { ...expected, body: beginningOf(recorded, 1_500) }
       : {
           ...expected,
           body: normalizeBody(recorded.replace(/"<baton:(\d+)>"/g, '"<baton:$1>"'), new BatonNames()),
         }
-    const got = isCut(recorded)
+    const actualPart = isTruncated(recorded)
       ? { ...actual, body: beginningOf(text, 1_500) }
       : { ...actual, body: normalizeBody(text, new BatonNames()) }
-    if (JSON.stringify(wanted) !== JSON.stringify(got))
-      this.mismatches.push({ step, expected: wanted, actual: got })
+    if (JSON.stringify(expectedPart) !== JSON.stringify(actualPart))
+      this.mismatches.push({ step, expected: expectedPart, actual: actualPart })
   }
 
-  #fill(body: string): string {
+  #fillBody(body: string): string {
     return body
       .replace(/^<sequence of (\d+) autocommit INSERTs>$/, (_, count: string) => {
         const sql = 'INSERT INTO t VALUES(1);'.repeat(Number(count))
@@ -192,7 +198,7 @@ class Replay {
       .replace(/<baton:\d+>/g, (name) => this.#batons.get(name) ?? name)
   }
 
-  #header(value: string): string {
+  #fillHeader(value: string): string {
     return value.replace(/<jwt (\{.*\})>/, (_, claims: string) =>
       this.#target.token(JSON.parse(claims) as object as never),
     )
@@ -209,7 +215,7 @@ class Replay {
     path: string,
     headers: Record<string, string>,
     { body, stream }: { readonly body?: string | undefined; readonly stream: AbortController | null },
-  ): Promise<Omit<Observed, 'body'> & { readonly text: string }> {
+  ): Promise<Omit<ComparedResponse, 'body'> & { readonly text: string }> {
     const { hostname, port } = new URL(this.#target.url)
     return new Promise((resolve, reject) => {
       const options = {
@@ -221,18 +227,18 @@ class Replay {
         agent: false as const,
       }
       const parts: Buffer[] = []
-      let received: http.IncomingMessage | null = null
+      let incoming: http.IncomingMessage | null = null
       const finish = (): void => {
-        const headers = received?.headers ?? {}
+        const headers = incoming?.headers ?? {}
         resolve({
-          status: received?.statusCode ?? 0,
+          status: incoming?.statusCode ?? 0,
           contentType: headers['content-type'] ?? null,
           allow: headers['allow'] ?? null,
           text: Buffer.concat(parts).toString('utf8'),
         })
       }
       const request = http.request(options, (response) => {
-        received = response
+        incoming = response
         response.on('data', (part: Buffer) => parts.push(part))
         response.on('end', finish)
         response.on('error', finish) // of a truncated body, the received part is compared
@@ -247,7 +253,7 @@ class Replay {
   }
 }
 
-/** The response, as text. */
+/** Returns a recorded response as text. */
 function recordedText({ headers, body, body_base64: bytes, chunks }: TranscriptStep['response']): string {
   if (bytes !== undefined)
     return decodeBody(headers?.['content-encoding'] ?? null, Buffer.from(bytes, 'base64'))

@@ -14,7 +14,7 @@ const FULL = 'SELECT zeroblob(4900000) AS a, zeroblob(4900000) AS b'
 /** The bytes left after them and a third column with a one-letter name; a column counts 29 bytes plus its name. */
 const LEFT = 10_000_000 - 9_800_000 - 3 * 30
 
-const one = (sql: string): WireRequest => execute(sql)
+const single = (sql: string): WireRequest => execute(sql)
 const batch = (...sqls: string[]): WireRequest => ({
   type: 'batch',
   batch: { steps: sqls.map((sql) => ({ stmt: { sql } })) },
@@ -22,36 +22,37 @@ const batch = (...sqls: string[]): WireRequest => ({
 /** Returns this many rows with one column. */
 const rows = (count: number, value: string): string =>
   `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < ${count}) SELECT ${value} AS c FROM n`
-/** A batch with something between two large steps, and the bytes that it counts. */
-const between = (sql: string, counted: number) => (more: number) =>
+/** Returns a batch with a statement between two large steps. @param countedBytes the bytes that count for the statement */
+const between = (sql: string, countedBytes: number) => (excess: number) =>
   batch(
     'SELECT zeroblob(4900000) AS a',
     sql,
-    `SELECT zeroblob(4900000) AS b, zeroblob(${LEFT - counted + more}) AS c`,
+    `SELECT zeroblob(4900000) AS b, zeroblob(${LEFT - countedBytes + excess}) AS c`,
   )
 /** How many values of this many bytes fit in a column with a one-letter name. */
 const fitting = (bytes: number): number => Math.floor((10_000_000 - 30) / bytes)
 
-/** Each creates a request whose response is exactly as large as allowed with 0, and too large with 1. */
-const EDGES: Readonly<Record<string, (more: number) => WireRequest>> = {
-  'a blob: its bytes': (more) => one(`${FULL}, zeroblob(${LEFT + more}) AS c`),
-  'the name of a column': (more) => one(`${FULL}, zeroblob(${LEFT - 10 + more}) AS ccccccccccc`),
-  'the declared type of a column': (more) =>
-    one(`${FULL}, d, zeroblob(${LEFT - 33 - 3 + more}) AS c FROM declared`),
-  'text: 26 bytes plus its length': (more) => one(`${FULL}, printf('%.*c', ${LEFT - 26 + more}, 'x') AS c`),
-  'line breaks as one byte': (more) =>
-    one(`${FULL}, replace(printf('%.*c', ${LEFT - 26 + more}, 'x'), 'x', char(10)) AS c`),
-  'é as two bytes': (more) =>
-    one(`${FULL}, replace(printf('%.*c', ${(LEFT - 26) / 2 + more}, 'x'), 'x', 'é') AS c`),
-  'integers: 29 bytes plus their digits': (more) => one(rows(fitting(30) + more, '5')),
-  'negative integers': (more) => one(rows(fitting(32) + more, '-10')),
-  nulls: (more) => one(rows(fitting(15) + more, 'null')),
-  'floats: 26 bytes plus their digits': (more) => one(rows(fitting(29) + more, '1.5')),
-  'whole floats without a fraction': (more) => one(rows(fitting(27) + more, '1.0')),
-  'large floats with all their digits': (more) => one(rows(fitting(47) + more, '1e20')),
-  'small floats with all their zeros': (more) => one(rows(fitting(36) + more, '1.5e-7')),
-  'negative floats': (more) => one(rows(fitting(34) + more, '-0.00125')),
-  infinities: (more) => one(rows(fitting(29) + more, '9e999')),
+/** Each creates a request whose response has exactly the maximum size with 0, and is too large with 1. */
+const EDGES: Readonly<Record<string, (excess: number) => WireRequest>> = {
+  'a blob: its bytes': (excess) => single(`${FULL}, zeroblob(${LEFT + excess}) AS c`),
+  'the name of a column': (excess) => single(`${FULL}, zeroblob(${LEFT - 10 + excess}) AS ccccccccccc`),
+  'the declared type of a column': (excess) =>
+    single(`${FULL}, d, zeroblob(${LEFT - 33 - 3 + excess}) AS c FROM declared`),
+  'text: 26 bytes plus its length': (excess) =>
+    single(`${FULL}, printf('%.*c', ${LEFT - 26 + excess}, 'x') AS c`),
+  'line breaks as one byte': (excess) =>
+    single(`${FULL}, replace(printf('%.*c', ${LEFT - 26 + excess}, 'x'), 'x', char(10)) AS c`),
+  'é as two bytes': (excess) =>
+    single(`${FULL}, replace(printf('%.*c', ${(LEFT - 26) / 2 + excess}, 'x'), 'x', 'é') AS c`),
+  'integers: 29 bytes plus their digits': (excess) => single(rows(fitting(30) + excess, '5')),
+  'negative integers': (excess) => single(rows(fitting(32) + excess, '-10')),
+  nulls: (excess) => single(rows(fitting(15) + excess, 'null')),
+  'floats: 26 bytes plus their digits': (excess) => single(rows(fitting(29) + excess, '1.5')),
+  'whole floats without a fraction': (excess) => single(rows(fitting(27) + excess, '1.0')),
+  'large floats with all their digits': (excess) => single(rows(fitting(47) + excess, '1e20')),
+  'small floats with all their zeros': (excess) => single(rows(fitting(36) + excess, '1.5e-7')),
+  'negative floats': (excess) => single(rows(fitting(34) + excess, '-0.00125')),
+  infinities: (excess) => single(rows(fitting(29) + excess, '9e999')),
   'steps of a batch together': between("SELECT '' AS a WHERE 0", 30),
   'a step without columns': between('DROP TABLE IF EXISTS missing', 0),
   'a syntax error in a step': between(
@@ -66,19 +67,19 @@ const EDGES: Readonly<Record<string, (more: number) => WireRequest>> = {
   'missing arguments of a step': between('SELECT ?', 82),
 }
 
-interface Running extends AsyncDisposable {
+interface RunningServer extends AsyncDisposable {
   readonly url: string
 }
 
-const START: Readonly<Record<string, () => Promise<Running>>> = {
+const START: Readonly<Record<string, () => Promise<RunningServer>>> = {
   embedded: () => startLocalServer(),
   ...(hasSqld && { sqld: () => startLocalServer({ backend: 'sqld' }) }),
 }
 
 describe.each(Object.keys(START))('on the back end %s counts', (name) => {
-  let server: Running
+  let server: RunningServer
   beforeAll(async () => {
-    server = await (START[name] as () => Promise<Running>)()
+    server = await (START[name] as () => Promise<RunningServer>)()
     await query(server.url, 'CREATE TABLE declared (d VARCHAR)')
     await query(server.url, 'INSERT INTO declared VALUES (zeroblob(3))')
   })
@@ -95,7 +96,7 @@ describe.each(Object.keys(START))('on the back end %s counts', (name) => {
   })
 
   test('applies to each request of a pipeline separately, and not to cursors', async () => {
-    const request = EDGES['a blob: its bytes'] as (more: number) => WireRequest
+    const request = EDGES['a blob: its bytes'] as (excess: number) => WireRequest
     expect(codes(await pipeline(server.url, [request(0), request(0), close]))).toEqual(['ok', 'ok', 'ok'])
     const response = await fetch(`${server.url}/v3/cursor`, {
       method: 'POST',

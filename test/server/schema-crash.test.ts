@@ -22,26 +22,29 @@ const hasSqld = await findSqld().then(
   () => false,
 )
 
-interface Served {
+interface ServerInfo {
   readonly url: string
   readonly names: readonly string[]
 }
 
-async function serve(directory: string, backend: Backend): Promise<{ child: ChildProcess; served: Served }> {
+async function startServer(
+  directory: string,
+  backend: Backend,
+): Promise<{ child: ChildProcess; info: ServerInfo }> {
   const program = fileURLToPath(new URL('programs/schema-server.ts', import.meta.url))
   const execArgv = ['--conditions=@batonsql/source', '--no-warnings']
   const child = fork(program, [directory, backend], {
     execArgv,
     stdio: ['ignore', 'inherit', 'ignore', 'ipc'],
   })
-  const [served] = (await once(child, 'message')) as [Served]
-  return { child, served }
+  const [info] = (await once(child, 'message')) as [ServerInfo]
+  return { child, info }
 }
 
 async function kill(child: ChildProcess): Promise<void> {
-  const gone = once(child, 'exit')
+  const exited = once(child, 'exit')
   child.kill('SIGKILL')
-  await gone
+  await exited
 }
 
 interface Jobs {
@@ -68,40 +71,42 @@ const backends: readonly Backend[] = hasSqld ? ['embedded', 'sqld'] : ['embedded
 
 test.each(backends)('kill -9 during migrations: %s', { timeout: 1_200_000 }, async (backend) => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  let { child, served } = await serve(directory, backend)
+  let { child, info } = await startServer(directory, backend)
   onTestFinished(async () => {
     await kill(child)
     await rm(directory, { recursive: true, force: true, maxRetries: 5 })
   })
-  await query(`${served.url}/parent`, 'CREATE TABLE log(round)')
-  await query(`${served.url}/other`, 'CREATE TABLE log(round)')
-  let others = 0
+  await query(`${info.url}/parent`, 'CREATE TABLE log(round)')
+  await query(`${info.url}/other`, 'CREATE TABLE log(round)')
+  let previousCount = 0
   const rounds = Number(process.env['CRASH_ROUNDS'] ?? ROUNDS[backend])
   for (let round = 1; round <= rounds; round += 1) {
     // not applied twice: a duplicate row would show
-    const sent = query(`${served.url}/parent`, `INSERT INTO log VALUES (${round})`).then(
+    const isAcknowledgedLater = query(`${info.url}/parent`, `INSERT INTO log VALUES (${round})`).then(
       () => true,
       () => false,
     )
-    const written = writeUntilKilled(`${served.url}/other`)
+    const writes = writeUntilKilled(`${info.url}/other`)
     await sleep(Math.random() * LATEST_KILL_MS[backend])
     await kill(child)
-    const [isAcknowledged, acknowledged] = [await sent, await written]
-    ;({ child, served } = await serve(directory, backend))
-    const { url, names } = served
-    const found = await countOf(`${url}/other`, 'true')
+    const [isAcknowledged, acknowledged] = [await isAcknowledgedLater, await writes]
+    ;({ child, info } = await startServer(directory, backend))
+    const { url, names } = info
+    const rowCount = await countOf(`${url}/other`, 'true')
     // the write in flight may also have been applied
-    expect(found - others - acknowledged, `round ${round}`).toBeGreaterThanOrEqual(0)
-    expect(found - others - acknowledged, `round ${round}`).toBeLessThanOrEqual(1)
-    others = found
+    expect(rowCount - previousCount - acknowledged, `round ${round}`).toBeGreaterThanOrEqual(0)
+    expect(rowCount - previousCount - acknowledged, `round ${round}`).toBeLessThanOrEqual(1)
+    previousCount = rowCount
     const jobs = async (): Promise<Jobs> => (await (await fetch(`${url}/parent/v1/jobs`)).json()) as Jobs
     await expect
       .poll(async () => (await jobs()).migrations[0]?.status, { timeout: 60_000 })
       .toBe('RunSuccess')
-    const related = names.filter((name) => name === 'parent' || name.startsWith('kid-'))
-    const counts = await Promise.all(related.map((name) => countOf(`${url}/${name}`, `round = ${round}`)))
-    const [first] = counts
-    expect(counts, `round ${round}`).toEqual(counts.map(() => first))
-    if (isAcknowledged) expect(first).toBe(1)
+    const schemaDatabases = names.filter((name) => name === 'parent' || name.startsWith('kid-'))
+    const counts = await Promise.all(
+      schemaDatabases.map((name) => countOf(`${url}/${name}`, `round = ${round}`)),
+    )
+    const [firstCount] = counts
+    expect(counts, `round ${round}`).toEqual(counts.map(() => firstCount))
+    if (isAcknowledged) expect(firstCount).toBe(1)
   }
 })

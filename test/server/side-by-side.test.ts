@@ -8,7 +8,7 @@ const ENDLESS = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)
 /** Takes a few tens of milliseconds. */
 const SLOW =
   'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 50000) SELECT count(*) FROM c'
-/** How long a statement that has to wait is observed. */
+/** How long to observe a statement that has to wait. */
 const HELD_MS = 300
 /** Number of concurrent writes and reads. */
 const ENOUGH = 20
@@ -24,14 +24,14 @@ test('a slow statement blocks only its own database, until its client disconnect
   const other = await server.createDatabase('other')
   await query(server.url, 'CREATE TABLE t(a)')
   for (let round = 0; round < 3; round += 1) {
-    const over = new AbortController()
-    const endless = [1, 2].map(() => sendEndless(server.url, over.signal))
+    const end = new AbortController()
+    const endless = [1, 2].map(() => sendEndless(server.url, end.signal))
     expect(await query(other.url, 'SELECT 1')).toEqual([['1']])
-    const held = query(server.url, 'INSERT INTO t VALUES (1) RETURNING a')
-    expect(await Promise.race([held, sleep(HELD_MS, 'held')])).toBe('held')
-    over.abort()
+    const blocked = query(server.url, 'INSERT INTO t VALUES (1) RETURNING a')
+    expect(await Promise.race([blocked, sleep(HELD_MS, 'blocked')])).toBe('blocked')
+    end.abort()
     await Promise.all(endless)
-    expect(await held).toEqual([['1']])
+    expect(await blocked).toEqual([['1']])
   }
   expect(await query(server.url, 'SELECT 1')).toEqual([['1']])
 })
@@ -41,10 +41,10 @@ test('an aborted statement of a transaction does not affect committed rows', asy
   await query(server.url, 'CREATE TABLE t(a)')
   await query(server.url, "INSERT INTO t VALUES ('before')")
   const { baton } = await pipeline(server.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('open')")])
-  const over = new AbortController()
-  const endless = sendEndless(server.url, over.signal, baton)
-  await sleep(HELD_MS) // it is running by then
-  over.abort()
+  const end = new AbortController()
+  const endless = sendEndless(server.url, end.signal, baton)
+  await sleep(HELD_MS) // until it is running
+  end.abort()
   await endless
   await query(server.url, "INSERT INTO t VALUES ('after')")
   expect(await query(server.url, 'SELECT a FROM t')).toEqual([['before'], ['after']])

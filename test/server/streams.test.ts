@@ -19,11 +19,11 @@ describe('batons', () => {
     const forged = await pipeline(a.url, [], { baton: `${baton.slice(0, 20)}AAAA${baton.slice(24)}` })
     expect([forged.status, forged.text]).toEqual([400, 'Received an invalid baton'])
 
-    const next = await pipeline(a.url, [execute('SELECT 1')], { baton })
-    expect(next.status).toBe(200)
-    const again = await pipeline(a.url, [execute('SELECT 1')], { baton })
-    expect([again.status, again.text]).toEqual([400, 'Received a baton that has already been used'])
-    expect((await pipeline(a.url, [close], { baton: next.baton })).baton).toBeNull()
+    const continued = await pipeline(a.url, [execute('SELECT 1')], { baton })
+    expect(continued.status).toBe(200)
+    const reused = await pipeline(a.url, [execute('SELECT 1')], { baton })
+    expect([reused.status, reused.text]).toEqual([400, 'Received a baton that has already been used'])
+    expect((await pipeline(a.url, [close], { baton: continued.baton })).baton).toBeNull()
   })
 
   test('of a removed database are invalid, and its name responds with 404', async () => {
@@ -31,8 +31,8 @@ describe('batons', () => {
     const { url } = await server.createDatabase('a')
     const { baton } = await pipeline(url, [execute('BEGIN')])
     await server.removeDatabase('a')
-    const gone = await pipeline(url, [execute('SELECT 1')], { baton })
-    expect([gone.status, gone.text]).toEqual([404, '{"error":"Namespace `a` doesn\'t exist"}'])
+    const removed = await pipeline(url, [execute('SELECT 1')], { baton })
+    expect([removed.status, removed.text]).toEqual([404, '{"error":"Namespace `a` doesn\'t exist"}'])
     await server.createDatabase('a')
     const recreated = await pipeline(url, [execute('SELECT 1')], { baton })
     expect([recreated.status, recreated.text]).toEqual([400, 'Received an invalid baton'])
@@ -47,11 +47,11 @@ describe('batons', () => {
       429,
       '{"error":"Timed out while opening database connection"}',
     ])
-    const crowd = await Promise.all(Array.from({ length: 140 }, () => pipeline(server.url, [close])))
-    expect(crowd.filter(({ text }) => text.includes('Too many concurrent requests'))).toHaveLength(12)
-    const waiting = pipeline(server.url, [execute('SELECT 1'), close])
+    const replies = await Promise.all(Array.from({ length: 140 }, () => pipeline(server.url, [close])))
+    expect(replies.filter(({ text }) => text.includes('Too many concurrent requests'))).toHaveLength(12)
+    const queued = pipeline(server.url, [execute('SELECT 1'), close])
     await pipeline(server.url, [close], { baton: opened[0]?.baton ?? null })
-    expect((await waiting).status).toBe(200)
+    expect((await queued).status).toBe(200)
   })
 })
 
@@ -77,21 +77,21 @@ describe('the write lock', () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const holder = await pipeline(server.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('holder')")])
-    const waiting = pipeline(server.url, [execute("INSERT INTO t VALUES ('waiter')"), close])
+    const waiter = pipeline(server.url, [execute("INSERT INTO t VALUES ('waiter')"), close])
     let isTaken = false
-    void waiting.then(() => (isTaken = true))
-    // it holds the lock while it is active, long after the other one has begun to wait
+    void waiter.then(() => (isTaken = true))
+    // it holds the lock while it is active, although another one is waiting
     await sleep(1_000)
-    const working = await pipeline(server.url, [execute("INSERT INTO t VALUES ('holder')")], {
+    const activeHolder = await pipeline(server.url, [execute("INSERT INTO t VALUES ('holder')")], {
       baton: holder.baton,
     })
-    expect([codes(working), isTaken]).toEqual([['ok'], false])
-    expect(codes(await waiting)).toEqual(['ok', 'ok'])
+    expect([codes(activeHolder), isTaken]).toEqual([['ok'], false])
+    expect(codes(await waiter)).toEqual(['ok', 'ok'])
     const victim = await pipeline(
       server.url,
       [autocommit, execute('COMMIT'), execute("INSERT INTO t VALUES ('after')"), close],
       {
-        baton: working.baton,
+        baton: activeHolder.baton,
       },
     )
     expect(victim.results[0]?.response?.is_autocommit).toBe(true)
@@ -111,14 +111,17 @@ describe('a client that disconnects', () => {
   test('ends its transaction, and statements that have not begun are not executed', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
-    const open = await pipeline(server.url, [execute('BEGIN'), execute('INSERT INTO t VALUES (1)')])
-    await leaveAfter(100, (signal) =>
-      pipeline(server.url, [execute(ENDLESS), execute('COMMIT'), close], { baton: open.baton, signal }),
+    const transaction = await pipeline(server.url, [execute('BEGIN'), execute('INSERT INTO t VALUES (1)')])
+    await disconnectAfter(100, (signal) =>
+      pipeline(server.url, [execute(ENDLESS), execute('COMMIT'), close], {
+        baton: transaction.baton,
+        signal,
+      }),
     )
-    await settled(server.url)
+    await waitUntilIdle(server.url)
     expect(await query(server.url, 'SELECT count(*) FROM t')).toEqual([['0']])
-    const late = await pipeline(server.url, [execute('INSERT INTO t VALUES (2)'), close])
-    expect(codes(late)).toEqual(['ok', 'ok'])
+    const nextWrite = await pipeline(server.url, [execute('INSERT INTO t VALUES (2)'), close])
+    expect(codes(nextWrite)).toEqual(['ok', 'ok'])
   })
 
   test('while its statement is running ends its transaction at once, so that no other client is blocked', async () => {
@@ -127,7 +130,7 @@ describe('a client that disconnects', () => {
     const requests = [execute('BEGIN IMMEDIATE'), execute("INSERT INTO t VALUES ('gone')"), execute(ENDLESS)]
     await Promise.all(
       Array.from({ length: 4 }, () =>
-        leaveAfter(150, (signal) => pipeline(server.url, requests, { signal })),
+        disconnectAfter(150, (signal) => pipeline(server.url, requests, { signal })),
       ),
     )
     await expectNoStall(() => query(server.url, "INSERT INTO t VALUES ('next')"))
@@ -138,22 +141,25 @@ describe('a client that disconnects', () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const holder = await pipeline(server.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('holder')")])
-    await leaveAfter(100, (signal) =>
+    await disconnectAfter(100, (signal) =>
       pipeline(server.url, [execute("INSERT INTO t VALUES ('gone')"), close], { signal }),
     )
     await sleep(50)
     await pipeline(server.url, [execute('COMMIT'), close], { baton: holder.baton })
-    await settled(server.url)
+    await waitUntilIdle(server.url)
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([['holder']])
   })
 })
 
-async function leaveAfter(delayMs: number, send: (signal: AbortSignal) => Promise<unknown>): Promise<void> {
+async function disconnectAfter(
+  delayMs: number,
+  send: (signal: AbortSignal) => Promise<unknown>,
+): Promise<void> {
   await expect(send(AbortSignal.timeout(delayMs))).rejects.toThrow()
 }
 
 /** Waits until the engine has processed all earlier requests. */
-async function settled(url: string): Promise<void> {
+async function waitUntilIdle(url: string): Promise<void> {
   for (let attempt = 0; attempt < 20; attempt += 1) {
     if ((await pipeline(url, [execute('SELECT 1'), close])).status === 200) return
   }

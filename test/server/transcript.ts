@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { completed } from './complete.ts'
+import { completeTranscript } from './complete.ts'
 
 /** One exchange of a recorded case. */
 export interface TranscriptStep {
@@ -9,7 +9,7 @@ export interface TranscriptStep {
   readonly started_in_background?: string
   /** When the client disconnects without waiting for the end of the response. */
   readonly leaves_after_ms?: number
-  /** How long a stream of events is read. */
+  /** How long to read a stream of events. */
   readonly listens_ms?: number
   readonly request: {
     readonly port?: 'admin'
@@ -49,16 +49,18 @@ export function readTranscripts(): Transcript[] {
     .filter((file) => file.endsWith('.json'))
     .sort()
     .map((file) =>
-      completed(JSON.parse(shortened(file, readFileSync(new URL(file, folder), 'utf8'))) as Transcript),
+      completeTranscript(
+        JSON.parse(shorten(file, readFileSync(new URL(file, folder), 'utf8'))) as Transcript,
+      ),
     )
 }
 
 /** Shortens the statement of case 223 from 40,000,000 rows to 400,000, because it would be interrupted on a slow machine. */
-function shortened(file: string, text: string): string {
+function shorten(file: string, text: string): string {
   return file.startsWith('223-') ? text.replaceAll(/\b4000000(?=[01]\b)/g, '40000') : text
 }
 
-/** Time in ms that a case only waits. */
+/** The time that a case spends waiting, in ms. */
 export function waitingTimeMs(transcript: Transcript): number {
   return transcript.steps.reduce((sum, step) => sum + (step.after_wait_ms ?? 0) + (step.listens_ms ?? 0), 0)
 }

@@ -14,7 +14,7 @@ import { type Mismatch, replay, replayInTime } from './replay.ts'
 import { TokenForge } from './token-forge.ts'
 import { readTranscripts, type Transcript, waitingTimeMs } from './transcript.ts'
 
-/** Maximum number of concurrent cases that mostly wait, in addition to the others. */
+/** Maximum number of concurrent cases that mostly wait. They run in addition to the other cases. */
 const SLOW_WORKERS = 12
 const SLOW_FROM_MS = 1_000
 /** The name that the recorded server uses for itself. */
@@ -24,11 +24,11 @@ const FILLING_CASE = 93
 /** The case that requests the server's name. */
 const VERSION_CASE = 109
 
-const all = readTranscripts().filter((transcript) => !(transcript.id in NOT_REPLAYED))
-const isAlone = ({ id, server: kind }: Transcript): boolean => kind !== 'plain' || id === FILLING_CASE
-const named = all.filter(isAlone)
-const plain = all.filter((transcript) => !isAlone(transcript))
-const slow = plain.filter((transcript) => waitingTimeMs(transcript) >= SLOW_FROM_MS)
+const replayable = readTranscripts().filter((transcript) => !(transcript.id in NOT_REPLAYED))
+const needsOwnServer = ({ id, server: kind }: Transcript): boolean => kind !== 'plain' || id === FILLING_CASE
+const onOwnServer = replayable.filter(needsOwnServer)
+const onSharedServer = replayable.filter((transcript) => !needsOwnServer(transcript))
+const slow = onSharedServer.filter((transcript) => waitingTimeMs(transcript) >= SLOW_FROM_MS)
 const outcomes = new Map<number, Promise<readonly Mismatch[]>>()
 
 let server: LocalServer
@@ -36,12 +36,12 @@ let server: LocalServer
 beforeAll(async () => {
   server = await startLocalServer({ dialect: 'sqld' })
   const queue = [...slow]
-  const started = new Map<number, (outcome: Promise<readonly Mismatch[]>) => void>()
-  for (const { id } of slow) outcomes.set(id, new Promise((resolve) => started.set(id, resolve)))
+  const resolvers = new Map<number, (outcome: Promise<readonly Mismatch[]>) => void>()
+  for (const { id } of slow) outcomes.set(id, new Promise((resolve) => resolvers.set(id, resolve)))
   const worker = async (): Promise<void> => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      const outcome = replayInTime(() => replayAlone(next))
-      started.get(next.id)?.(outcome)
+      const outcome = replayInTime(() => replayOnSharedServer(next))
+      resolvers.get(next.id)?.(outcome)
       await outcome.catch(() => {}) // the test that awaits it fails
     }
   }
@@ -49,15 +49,15 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
-/** A separate database for each case. */
-async function replayAlone(transcript: Transcript) {
+/** Replays a case on a separate database. */
+async function replayOnSharedServer(transcript: Transcript) {
   const name = `case-${transcript.id}`
   await server.createDatabase(name)
   try {
     return await replay(transcript, {
       url: server.url,
       prefix: `/${name}`,
-      names: transcript.id === VERSION_CASE ? new Map() : ownName(server),
+      names: transcript.id === VERSION_CASE ? new Map() : versionNames(server),
       configure: (_, configuration) => server.updateDatabase(name, optionsOf(configuration)),
       token: () => 'none',
     })
@@ -66,8 +66,8 @@ async function replayAlone(transcript: Transcript) {
   }
 }
 
-/** A separate server for each case, with the recorded databases under their host names. */
-async function replayNamed(transcript: Transcript) {
+/** Replays a case on a separate server, with the recorded databases under their host names. */
+async function replayOnOwnServer(transcript: Transcript) {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   const domains = {
     'foo.db.test': 'foo',
@@ -88,7 +88,7 @@ async function replayNamed(transcript: Transcript) {
     domains,
   })
   try {
-    const names = ownName(ownServer)
+    const names = versionNames(ownServer)
     for (const [name, settings] of Object.entries(transcript.namespaces ?? {})) {
       await ownServer.createDatabase(name, newDatabaseOptions(settings))
       names.set(ownServer.databaseId(name), name)
@@ -107,8 +107,8 @@ async function replayNamed(transcript: Transcript) {
   }
 }
 
-/** A server may report its own name. */
-function ownName({ version }: LocalServer): Map<string, string> {
+/** Returns a map that replaces the server's own name with the recorded one. */
+function versionNames({ version }: LocalServer): Map<string, string> {
   return new Map([[version, RECORDED_VERSION]])
 }
 
@@ -134,27 +134,31 @@ function newDatabaseOptions(settings: Readonly<Record<string, unknown>>): NewDat
 }
 
 describe('responds like the real server', () => {
-  test.concurrent.each(plain.map((transcript) => [transcript.id, transcript.title, transcript] as const))(
+  test.concurrent.each(
+    onSharedServer.map((transcript) => [transcript.id, transcript.title, transcript] as const),
+  )(
     '%d %s',
     async (id, _, transcript) =>
-      judge(id, await (outcomes.get(id) ?? replayInTime(() => replayAlone(transcript)))),
+      expectAccepted(id, await (outcomes.get(id) ?? replayInTime(() => replayOnSharedServer(transcript)))),
     120_000,
   )
 
-  test.concurrent.each(named.map((transcript) => [transcript.id, transcript.title, transcript] as const))(
+  test.concurrent.each(
+    onOwnServer.map((transcript) => [transcript.id, transcript.title, transcript] as const),
+  )(
     '%d %s',
-    async (id, _, transcript) => judge(id, await replayInTime(() => replayNamed(transcript))),
+    async (id, _, transcript) => expectAccepted(id, await replayInTime(() => replayOnOwnServer(transcript))),
     120_000,
   )
 })
 
-function judge(id: number, mismatches: readonly Mismatch[]): void {
+function expectAccepted(id: number, mismatches: readonly Mismatch[]): void {
   if (!(id in ACCEPTED_DIFFERENCES)) expect(mismatches).toEqual([])
   else if (mismatches.length === 0)
     throw new Error(`case ${id} responds as recorded: remove it from the table`)
 }
 
 test('the tables contain only recorded cases', () => {
-  const known = new Set(readTranscripts().map(({ id }) => String(id)))
-  expect(Object.keys({ ...NOT_REPLAYED, ...ACCEPTED_DIFFERENCES }).filter((id) => !known.has(id))).toEqual([])
+  const ids = new Set(readTranscripts().map(({ id }) => String(id)))
+  expect(Object.keys({ ...NOT_REPLAYED, ...ACCEPTED_DIFFERENCES }).filter((id) => !ids.has(id))).toEqual([])
 })

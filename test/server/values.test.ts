@@ -76,8 +76,8 @@ describe('values round-trip', () => {
     ])
     const row = reply.results[0]?.response?.result?.rows[0]
     expect(row?.[0]).toEqual(row?.[1])
-    const [[first] = [], [second] = []] = reply.results[2]?.response?.result?.rows ?? []
-    expect(first).not.toEqual(second)
+    const [[firstValue] = [], [secondValue] = []] = reply.results[2]?.response?.result?.rows ?? []
+    expect(firstValue).not.toEqual(secondValue)
   })
 })
 
@@ -175,9 +175,9 @@ describe.skipIf(!hasSqld)('the embedded engine and the real server have the same
 
   beforeAll(async () => {
     await using embedded = await startLocalServer({ dialect: 'sqld' })
-    responses.embedded = await askAll(embedded.url)
+    responses.embedded = await runQueries(embedded.url)
     await using sqld = await startSqld()
-    responses.sqld = await askAll(sqld.url)
+    responses.sqld = await runQueries(sqld.url)
   })
 
   test.each(QUERIES)('%s', (sql) => {
@@ -185,15 +185,15 @@ describe.skipIf(!hasSqld)('the embedded engine and the real server have the same
   })
 })
 
-async function askAll(url: string): Promise<Map<string, unknown>> {
+async function runQueries(url: string): Promise<Map<string, unknown>> {
   const setup = await pipeline(url, [{ type: 'sequence', sql: SCHEMA }, close])
   expect(setup.results.map(({ error }) => error)).toEqual([undefined, undefined])
   const requests: WireRequest[] = QUERIES.map((sql) => execute(sql))
   const { results } = await pipeline(url, [...requests, close])
-  return new Map(QUERIES.map((sql, index) => [sql, comparable(results[index])]))
+  return new Map(QUERIES.map((sql, index) => [sql, normalize(results[index])]))
 }
 
-function comparable(result: unknown): unknown {
+function normalize(result: unknown): unknown {
   const text = JSON.stringify(result, (key, value: unknown) => {
     if (key === 'rows_read' || key === 'rows_written' || key === 'query_duration_ms') return undefined
     return key === 'replication_index' ? value !== null : value

@@ -33,7 +33,7 @@ export interface WireOptions {
 export const close: WireRequest = { type: 'close' }
 export const autocommit: WireRequest = { type: 'get_autocommit' }
 
-/** An `execute` request; bigints, numbers, strings, bytes and null become values of the wire. */
+/** An `execute` request; bigints, numbers, strings, bytes and null become wire values. */
 export function execute(sql: string, ...args: readonly unknown[]): WireRequest {
   return { type: 'execute', stmt: { sql, args: args.map(toWire) } }
 }
@@ -44,7 +44,7 @@ function toWire(value: unknown): WireValue {
   if (typeof value === 'number') return { type: 'float', value }
   if (value instanceof Uint8Array) return { type: 'blob', base64: Buffer.from(value).toString('base64') }
   if (typeof value === 'string') return { type: 'text', value }
-  throw new TypeError(`no value of the wire: ${typeof value}`)
+  throw new TypeError(`not a wire value: ${typeof value}`)
 }
 
 /** Sends a pipeline without using a Baton client. */

@@ -4,7 +4,7 @@ import { requireTursodb, startTursodb } from '../support/tursodb.ts'
 
 requireTursodb()
 
-async function open(observe?: (event: ClientEvent) => void) {
+async function openServer(observe?: (event: ClientEvent) => void) {
   const server = await startTursodb()
   const db = createClient({ url: server.url, ...(observe && { observe }) })
   await db.execute('pragma journal_mode = mvcc')
@@ -19,15 +19,15 @@ const numbers = async (db: Client): Promise<unknown[]> =>
   (await db.execute('select n from t order by id')).rows.map(({ n }) => n)
 
 test('concurrent transactions of one client can write different rows', async () => {
-  const { db, server } = await open()
-  const bothBegun = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const
+  const { db, server } = await openServer()
+  const changes = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const
   const add = (at: 0 | 1): Promise<void> =>
     db.transaction(
       async (tx) => {
         await tx.execute('update t set n = n + 1 where id = ?', [at + 1])
-        bothBegun[at].resolve()
+        changes[at].resolve()
         // neither commits until the other has made its change
-        await bothBegun[(1 - at) as 0 | 1].promise
+        await changes[(1 - at) as 0 | 1].promise
         await tx.execute('update t set n = n + 1 where id = ?', [at + 1])
       },
       { mode: 'concurrent' },
@@ -39,12 +39,12 @@ test('concurrent transactions of one client can write different rows', async () 
 })
 
 test('a transaction with a conflict is rolled back, and can be retried', async () => {
-  const { db, server } = await open()
-  await using other = createClient({ url: server.url })
+  const { db, server } = await openServer()
+  await using otherClient = createClient({ url: server.url })
   const conflicting = db.transaction(
     async (tx) => {
       await tx.execute('update t set n = 10 where id = 2')
-      await other.execute('update t set n = 7 where id = 1')
+      await otherClient.execute('update t set n = 7 where id = 1')
       await tx.execute('update t set n = 10 where id = 1')
     },
     { mode: 'concurrent' },
@@ -63,7 +63,7 @@ test('a transaction with a conflict is rolled back, and can be retried', async (
 })
 
 test('reports a conflict that is detected by COMMIT', async () => {
-  const { db, server } = await open()
+  const { db, server } = await openServer()
   const insert = (n: number, wait: () => Promise<void>): Promise<void> =>
     db.transaction(
       async (tx) => {
@@ -72,20 +72,20 @@ test('reports a conflict that is detected by COMMIT', async () => {
       },
       { mode: 'concurrent' },
     )
-  const late = insert(8, () => insert(9, async () => {}))
-  await expect(late).rejects.toMatchObject({ code: 'SQLITE_BUSY', outcome: 'not_applied' })
+  const conflicting = insert(8, () => insert(9, async () => {}))
+  await expect(conflicting).rejects.toMatchObject({ code: 'SQLITE_BUSY', outcome: 'not_applied' })
   expect(await numbers(db)).toEqual([0, 0, 9])
   expect(server.streamCount).toBe(0)
   await db.close()
 })
 
 test('after a conflict was caught, the transaction executes nothing more', async () => {
-  const { db, server } = await open()
-  await using other = createClient({ url: server.url })
+  const { db, server } = await openServer()
+  await using otherClient = createClient({ url: server.url })
   const lost = db.transaction(
     async (tx) => {
       await tx.execute('select * from t')
-      await other.execute('update t set n = 7 where id = 1')
+      await otherClient.execute('update t set n = 7 where id = 1')
       await tx.execute('update t set n = 10 where id = 1').catch(() => {})
       await tx.execute('update t set n = 10 where id = 2')
     },
@@ -98,16 +98,16 @@ test('after a conflict was caught, the transaction executes nothing more', async
 
 test('the option `retry` runs the callback again', async () => {
   const retries: unknown[] = []
-  const { db, server } = await open((event) => {
+  const { db, server } = await openServer((event) => {
     if (event.type === 'retry') retries.push(event.error)
   })
-  await using other = createClient({ url: server.url })
+  await using otherClient = createClient({ url: server.url })
   let runs = 0
   await db.transaction(
     async (tx) => {
       runs += 1
       const { rows } = await tx.execute<{ n: number }>('select n from t where id = 1')
-      if (runs === 1) await other.execute('update t set n = n + 5 where id = 1')
+      if (runs === 1) await otherClient.execute('update t set n = n + 5 where id = 1')
       await tx.execute('update t set n = ? where id = 1', [(rows[0]?.n ?? 0) + 1])
     },
     { mode: 'concurrent', retry: 3 },
@@ -119,7 +119,7 @@ test('the option `retry` runs the callback again', async () => {
 })
 
 test('each of many concurrent transactions is applied once', async () => {
-  const { db, server } = await open()
+  const { db, server } = await openServer()
   const clients = [db, createClient({ url: server.url }), createClient({ url: server.url })]
   const add = (client: Client): Promise<void> =>
     client.transaction(
@@ -136,7 +136,7 @@ test('each of many concurrent transactions is applied once', async () => {
 })
 
 test('supports batches, streams and savepoints', async () => {
-  const { db, server } = await open()
+  const { db, server } = await openServer()
   await db.batch(['update t set n = 1 where id = 1', 'update t set n = 2 where id = 2'], {
     mode: 'concurrent',
   })
@@ -153,21 +153,24 @@ test('supports batches, streams and savepoints', async () => {
 })
 
 test('a concurrent transaction requires the journal mode mvcc, and does not allow DDL', async () => {
-  const { db } = await open()
+  const { db } = await openServer()
   const create = (): Promise<unknown> =>
     db.transaction((tx) => tx.execute('create table u (a)'), { mode: 'concurrent' })
   await expect(create()).rejects.toThrow('DDL statements require an exclusive transaction')
   await db.close()
-  await using without = createClient({ url: (await startTursodb()).url })
-  const begun = without.transaction((tx) => tx.execute('select 1'), { mode: 'concurrent', retry: 3 })
-  await expect(begun).rejects.toMatchObject({
+  await using withoutMvcc = createClient({ url: (await startTursodb()).url })
+  const transaction = withoutMvcc.transaction((tx) => tx.execute('select 1'), {
+    mode: 'concurrent',
+    retry: 3,
+  })
+  await expect(transaction).rejects.toMatchObject({
     name: 'SqlError',
     message: expect.stringContaining('run PRAGMA journal_mode = mvcc'),
   })
 })
 
 test('an aborted transaction leaves neither a stream nor changed rows behind', async () => {
-  const { server, db: other } = await open()
+  const { server, db: other } = await openServer()
   const [arrived, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const db = createClient({
     url: server.url,

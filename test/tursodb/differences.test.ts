@@ -8,7 +8,7 @@ import { requireTursodb, startTursodb } from '../support/tursodb.ts'
 
 requireTursodb()
 
-async function open() {
+async function openServer() {
   const server = await startTursodb()
   const db = createClient({ url: server.url })
   await db.execute('create table t (a integer primary key, b text)')
@@ -16,7 +16,7 @@ async function open() {
 }
 
 test('foreign keys are enforced on connections that enable them', async () => {
-  const { db } = await open()
+  const { db } = await openServer()
   await db.execute('create table c (a integer references t)')
   await db.execute('insert into c values (77)')
   await using stream = openStream(db)
@@ -26,7 +26,7 @@ test('foreign keys are enforced on connections that enable them', async () => {
 })
 
 test('statements before one that does not parse are executed', async () => {
-  const { db } = await open()
+  const { db } = await openServer()
   const names = async (): Promise<unknown[]> => (await db.execute('select b from t')).rows.map(({ b }) => b)
   const statements = ["insert into t (b) values ('kept')", 'selec 1']
   await expect(db.batch(statements)).rejects.toMatchObject({
@@ -45,7 +45,7 @@ test('statements before one that does not parse are executed', async () => {
 })
 
 test('missing arguments are NULL, and unknown names in double quotes are text', async () => {
-  const { db } = await open()
+  const { db } = await openServer()
   expect((await db.execute('select ? as a, ? as b', [1])).rows).toEqual([{ a: 1, b: null }])
   await db.execute("insert into t values (1, 'x')")
   expect((await db.execute(sql`select "nmae" as a from t`)).rows).toEqual([{ a: 'nmae' }])
@@ -53,7 +53,7 @@ test('missing arguments are NULL, and unknown names in double quotes are text', 
 })
 
 test('RETURNING uses the text of expressions as column names', async () => {
-  const { db } = await open()
+  const { db } = await openServer()
   const { columns } = await db.execute(`insert into t (b) values ('x') returning a, "b", "b" as c`)
   expect(columns).toEqual(['a', '"b"', 'c'])
   await db.close()
@@ -72,13 +72,13 @@ test.each([
   ['begin readonly', 'not allowed here'],
   ['select count(*) from pragma_foreign_key_check', 'no such table'],
 ])('%s is rejected', async (text, message) => {
-  const { db } = await open()
+  const { db } = await openServer()
   await expect(db.execute(text)).rejects.toThrow(message)
   await db.close()
 })
 
 test('pragma foreign_key_check finds nothing', async () => {
-  const { db } = await open()
+  const { db } = await openServer()
   await db.batch(['create table c (a integer references t)', 'insert into c values (77)'])
   expect((await db.execute('pragma foreign_key_check')).rows).toEqual([])
   await db.close()
@@ -95,7 +95,7 @@ test('a dump is restored into a database in the journal mode mvcc', async () => 
 })
 
 test('in the journal mode mvcc, which is permanent, DDL makes a concurrent transaction fail', async () => {
-  const { db, server } = await open()
+  const { db, server } = await openServer()
   await db.execute('pragma journal_mode = mvcc')
   await using other = createClient({ url: server.url })
   expect((await other.execute('pragma journal_mode')).rows).toEqual([{ journal_mode: 'mvcc' }])
@@ -112,7 +112,7 @@ test('in the journal mode mvcc, which is permanent, DDL makes a concurrent trans
 })
 
 test('a cursor and the later statements of a script do not wait for the lock', async () => {
-  const { db, server } = await open()
+  const { db, server } = await openServer()
   await using other = createClient({ url: server.url })
   const release = await holdWriteLock(other)
   const busy = { code: 'SQLITE_BUSY', outcome: 'not_applied' }

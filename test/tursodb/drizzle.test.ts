@@ -6,7 +6,7 @@ import { requireTursodb, startTursodb } from '../support/tursodb.ts'
 
 requireTursodb()
 
-async function open() {
+async function openServer() {
   const server = await startTursodb()
   const db = drizzle(server.url)
   return { server, db, close: () => db.$client.close() }
@@ -21,7 +21,7 @@ const migration = (at: number, text: string) => ({
 
 describe('migrate() for Drizzle', () => {
   test('applies pending migrations once', async () => {
-    const { db, close, server } = await open()
+    const { db, close, server } = await openServer()
     const one = migration(1, 'create table a (id integer primary key)')
     const two = migration(2, 'create table b (id integer primary key)')
     expect(await pendingMigrations(db, { migrations: [one, two] })).toEqual(['0001_test', '0002_test'])
@@ -35,22 +35,24 @@ describe('migrate() for Drizzle', () => {
   })
 
   test('several concurrent migrators apply each migration once', async () => {
-    const { db, close, server } = await open()
-    const others = [0, 1, 2].map(() => drizzle(server.url))
+    const { db, close, server } = await openServer()
+    const migrators = [0, 1, 2].map(() => drizzle(server.url))
     const migrations = [1, 2, 3].map((at) => migration(at, `create table t${at} (id integer primary key)`))
-    const applied = await Promise.all([db, ...others].map((each) => migrate(each, { migrations })))
+    const applied = await Promise.all([db, ...migrators].map((migrator) => migrate(migrator, { migrations })))
     expect(applied.flat().toSorted()).toEqual(['0001_test', '0002_test', '0003_test'])
-    for (const other of others) await other.$client.close()
+    for (const migrator of migrators) await migrator.$client.close()
     await close()
   })
 
   test('the error names the failing statement, and nothing is applied', async () => {
-    const { db, close } = await open()
-    const broken = migration(
+    const { db, close } = await openServer()
+    const invalidMigration = migration(
       1,
       'create table a (id integer);--> statement-breakpoint\ncreat table b (id integer)',
     )
-    const error: unknown = await migrate(db, { migrations: [broken] }).catch((reason: unknown) => reason)
+    const error: unknown = await migrate(db, { migrations: [invalidMigration] }).catch(
+      (reason: unknown) => reason,
+    )
     expect(error).toBeInstanceOf(MigrationError)
     expect(error).toMatchObject({
       migration: '0001_test',
@@ -67,7 +69,7 @@ describe('migrate() for Drizzle', () => {
     ['dropping a parent table', 'drop table p'],
     ['a new foreign key', 'create table "new" ("x""y" integer references p);insert into "new" values (77)'],
   ])('rejects %s', async (_, text) => {
-    const { db, close, server } = await open()
+    const { db, close, server } = await openServer()
     const schema = migration(
       1,
       `create table p (id integer primary key, u text collate nocase unique);
@@ -98,7 +100,7 @@ describe('migrate() for Drizzle', () => {
   })
 
   test('a foreign key that cannot be checked is rejected if it is new, and reported with a warning if it is old', async () => {
-    const { db, close } = await open()
+    const { db, close } = await openServer()
     const unknown = migration(1, 'create table p (id integer);create table c (p references p (missing))')
     await expect(migrate(db, { migrations: [unknown] })).rejects.toThrow('cannot be checked, in c')
     await db.run(sql`create table p (id integer)`)

@@ -58,20 +58,20 @@ beforeAll(async () => {
   const sqld = (await findTargets()).find(({ name }) => name === 'sqld')
   if (sqld?.unavailable === null) {
     const server = await startSqld({ namespaces: false })
-    closing.push(() => server.close())
+    cleanups.push(() => server.close())
     urls.set('sqld', server.url)
   }
   for (const [name, url] of urls) {
     const client = createClient({ url })
-    closing.push(() => client.close())
+    cleanups.push(() => client.close())
     await client.batch(SCHEMA)
     await client.execute('insert into f values (9, 1)')
     clients.set(name, client)
   }
 })
-const closing: (() => Promise<unknown>)[] = []
+const cleanups: (() => Promise<unknown>)[] = []
 afterAll(async () => {
-  for (const close of closing.reverse()) await close()
+  for (const close of cleanups.reverse()) await close()
 })
 
 const errorOf = (promise: Promise<unknown>): Promise<SqlError> =>
@@ -92,12 +92,12 @@ async function rejectionFrom(name: string, sql: string): Promise<SqlError> {
 }
 
 test.each(FAILING_SQL)('%s fails with the same error as on libsql-server', async (sql) => {
-  const own = await rejectionFrom('tursodb', sql)
-  expect(own).toBeInstanceOf(SqlError)
-  expect(own.message).not.toMatch(/failed: (?:Runtime|Parse|Transaction|near)|\(19\)/)
+  const error = await rejectionFrom('tursodb', sql)
+  expect(error).toBeInstanceOf(SqlError)
+  expect(error.message).not.toMatch(/failed: (?:Runtime|Parse|Transaction|near)|\(19\)/)
   if (!clients.has('sqld')) return
   const { code, extendedCode, constraint, outcome } = await rejectionFrom('sqld', sql)
-  expect(own).toMatchObject({ code, extendedCode, constraint, outcome })
+  expect(error).toMatchObject({ code, extendedCode, constraint, outcome })
 })
 
 test('an error names the kind, table and columns of its constraint', async () => {

@@ -10,7 +10,7 @@ interface Database {
   person: { id: Generated<number>; 'first "name"': string }
 }
 
-async function open() {
+async function openServer() {
   const server = await startTursodb()
   const db = new Kysely<Database>({ dialect: new BatonDialect({ url: server.url }) })
   await db.schema
@@ -22,7 +22,7 @@ async function open() {
 }
 
 test.each(['wal', 'mvcc'])('introspection hides the tables of the engine: journal mode %s', async (mode) => {
-  const { db } = await open()
+  const { db } = await openServer()
   await sql.raw(`pragma journal_mode = ${mode}`).execute(db)
   await sql`create table counted (id integer primary key autoincrement)`.execute(db)
   await sql`create view names as select id from person`.execute(db)
@@ -50,7 +50,7 @@ test.each(['wal', 'mvcc'])('introspection hides the tables of the engine: journa
 })
 
 test('RETURNING returns rows with the names of the columns', async () => {
-  const { db } = await open()
+  const { db } = await openServer()
   const ada = { 'first "name"': 'Ada' }
   expect(await db.insertInto('person').values(ada).returning(['id', 'first "name"']).execute()).toEqual([
     { id: 1, 'first "name"': 'Ada' },
@@ -65,11 +65,12 @@ test('RETURNING returns rows with the names of the columns', async () => {
 })
 
 test('supports the Migrator, transactions and their errors', async () => {
-  const { db, server } = await open()
+  const { db, server } = await openServer()
   const provider: MigrationProvider = {
     getMigrations: async () => ({
       one: {
-        up: (each: Kysely<unknown>) => each.schema.createTable('added').addColumn('id', 'integer').execute(),
+        up: (kysely: Kysely<unknown>) =>
+          kysely.schema.createTable('added').addColumn('id', 'integer').execute(),
       },
     }),
   }

@@ -80,17 +80,17 @@ test('once the engine is detected, no request of a client is rejected because of
   await using db = createClient({ url: server.url, observe: (event) => events.push(event) })
   await db.execute('create table t (a)')
   await expect(db.execute('select * from missing')).rejects.toThrow('no such table')
-  const tx = (): Promise<void> =>
+  const insertTwice = (): Promise<void> =>
     db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')
       await tx.execute('insert into t values (1)')
     })
   await Promise.all([
-    tx(),
+    insertTwice(),
     db.execute('insert into t values (2)'),
-    tx(),
+    insertTwice(),
     db.batch(['insert into t values (3)', 'insert into t values (3)']),
-    tx(),
+    insertTwice(),
     db.execute('select * from t'),
     db.transaction((reading) => reading.execute('select * from t'), { mode: 'readonly' }),
   ])
@@ -158,9 +158,9 @@ test('a writer that is aborted leaves the queue', async () => {
     reason,
     reason,
   ])
-  const last = db.execute('insert into t values (4)')
+  const lastWrite = db.execute('insert into t values (4)')
   await release()
-  await last
+  await lastWrite
   expect((await db.execute('select a from t')).rows).toEqual([{ a: 4 }])
   await expect.poll(() => server.streamCount).toBe(0)
 })
@@ -200,20 +200,20 @@ test('a write in a deferred transaction waits for the lock, but fails if its sna
     },
   })
   await db.execute('create table t (a)')
-  const write = async (change: boolean): Promise<unknown> => {
+  const write = async (isOutdated: boolean): Promise<unknown> => {
     await using stream = openStream(db)
     stream.begin('deferred')
     await stream.execute('select * from t')
     const holder = openStream(other)
     holder.begin()
-    await holder.execute(change ? 'insert into t values (1)' : 'select 1')
-    const written = stream.execute('insert into t values (2)')
-    const settled = Promise.allSettled([written])
+    await holder.execute(isOutdated ? 'insert into t values (1)' : 'select 1')
+    const insert = stream.execute('insert into t values (2)')
+    const settled = Promise.allSettled([insert])
     await retried.promise
     await holder.commit()
     await holder.close()
     await settled
-    await written
+    await insert
     return await stream.commit()
   }
   await write(false)
@@ -228,11 +228,11 @@ test('a client call that is awaited inside a transaction callback fails with a h
   await using db = createClient({ url: server.url })
   await db.execute('create table t (a)')
   await expect(db.execute('select * from missing')).rejects.toThrow('no such table')
-  const inside = db.transaction(async (tx) => {
+  const transaction = db.transaction(async (tx) => {
     await tx.execute('insert into t values (1)')
     await db.execute('insert into t values (2)', [], { timeoutMs: 50 })
   })
-  await expect(inside).rejects.toMatchObject({
+  await expect(transaction).rejects.toMatchObject({
     code: 'TIMEOUT',
     outcome: 'not_applied',
     message: expect.stringContaining("make it with the transaction's own handle"),

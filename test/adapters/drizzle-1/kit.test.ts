@@ -104,7 +104,7 @@ test('pull writes the existing schema to a file', async () => {
 
 test('drizzle-kit migrate and our migrate() can be used alternately on one database', async () => {
   const db = drizzle({ connection: database.config })
-  const applied = async (): Promise<unknown[]> =>
+  const readJournal = async (): Promise<unknown[]> =>
     await db.values(sql`select hash, created_at, name from __drizzle_migrations order by name`)
   const add = async (name: string, text: string): Promise<string> => {
     await kit('generate', '--name', name, '--custom')
@@ -117,13 +117,13 @@ test('drizzle-kit migrate and our migrate() can be used alternately on one datab
   expect(await migrate(db, { migrationsFolder: out })).toEqual([])
   const second = await add('second', "insert into author (id, name) values (1, 'Ada');")
   expect(await migrate(db, { migrationsFolder: out })).toEqual([second])
-  const both = await applied()
+  const journal = await readJournal()
   await kit('migrate')
-  expect(await applied()).toEqual(both)
+  expect(await readJournal()).toEqual(journal)
   await add('third', "insert into author (id, name) values (2, 'Grace');")
   await kit('migrate')
   expect(await migrate(db, { migrationsFolder: out })).toEqual([])
-  expect(await applied()).toHaveLength(3)
+  expect(await readJournal()).toHaveLength(3)
   expect(await db.values(sql`select name from author order by id`)).toEqual([['Ada'], ['Grace']])
   await db.$client.close()
 })

@@ -113,7 +113,7 @@ test('the error names the failing statement, and no part of any migration is kep
 test('two migrations from the same second are distinct; concurrent deployments apply each once', async () => {
   await migrate(db, { migrations: [one] })
   const applied = await Promise.all(Array.from({ length: 5 }, () => migrate(db, { migrations: [one, two] })))
-  expect(applied.filter((each) => each.length > 0)).toEqual([[two.name]])
+  expect(applied.filter((names) => names.length > 0)).toEqual([[two.name]])
 })
 
 test('folders with another layout, and names without a timestamp, are rejected', async () => {
@@ -137,14 +137,14 @@ test('foreign keys are checked, except for a table whose key cannot be checked',
   const warnings: string[] = []
   const onWarning = (message: string): void => void warnings.push(message)
   const init = 'create table p (id integer primary key); create table c (p integer references p)'
-  const orphaning = { name: '20260102000000_orphan', sql: 'delete from p' }
+  const deletion = { name: '20260102000000_orphan', sql: 'delete from p' }
   await migrate(db, { migrations: [{ ...one, sql: init }] })
   await db.batch([db.run(sql`insert into p values (1)`), db.run(sql`insert into c values (1)`)])
   await db.$client.batch([
     'create table odd (id integer)',
     'create table broken (odd integer references odd (id))',
   ])
-  await expect(migrate(db, { migrations: [{ ...one, sql: init }, orphaning], onWarning })).rejects.toThrow(
+  await expect(migrate(db, { migrations: [{ ...one, sql: init }, deletion], onWarning })).rejects.toThrow(
     'violate a foreign key',
   )
   expect(warnings).toEqual([expect.stringContaining('broken')])

@@ -54,12 +54,12 @@ test('finds rows with their relations', async () => {
     { id: 10, authorId: 1, title: 'a' },
     { id: 11, authorId: 1, title: 'b' },
   ])
-  const found = await db.query.users.findFirst({
+  const user = await db.query.users.findFirst({
     where: { id: 1 },
     columns: { name: true },
     with: { posts: { columns: { title: true }, orderBy: { id: 'asc' } } },
   })
-  expect(found).toEqual({ name: 'Ada', posts: [{ title: 'a' }, { title: 'b' }] })
+  expect(user).toEqual({ name: 'Ada', posts: [{ title: 'a' }, { title: 'b' }] })
   expect(await db.query.posts.findMany({ with: { author: true }, limit: 1 })).toEqual([
     { id: 10, authorId: 1, title: 'a', author: ada },
   ])
@@ -69,32 +69,32 @@ test('finds rows with their relations', async () => {
 })
 
 test('works in transactions and batches', async () => {
-  const found = await db.transaction(async (tx) => {
+  const result = await db.transaction(async (tx) => {
     await tx.update(users).set({ name: 'Grace' })
     const [first] = await tx.batch([tx.query.users.findFirst({ columns: { name: true } })])
     expectTypeOf(first).toEqualTypeOf<{ name: string } | undefined>()
     return await tx.transaction(async (nested) => ({ first, all: await nested.query.users.findMany() }))
   })
-  expect(found).toEqual({ first: { name: 'Grace' }, all: [{ ...ada, name: 'Grace' }] })
+  expect(result).toEqual({ first: { name: 'Grace' }, all: [{ ...ada, name: 'Grace' }] })
 })
 
 test('with intMode bigint, integer() columns still return numbers', async () => {
   await using client = createClient({ ...database.config, intMode: 'bigint' })
-  for (const other of [drizzle(client, { relations }), drizzle({ client, relations })])
-    expect(await other.query.users.findMany({ with: { posts: true } })).toEqual([{ ...ada, posts: [] }])
+  for (const bigintDb of [drizzle(client, { relations }), drizzle({ client, relations })])
+    expect(await bigintDb.query.users.findMany({ with: { posts: true } })).toEqual([{ ...ada, posts: [] }])
 })
 
 test('decodes vectors in nested rows', async () => {
   const places = sqliteTable('places', { userId: integer('user_id'), at: vector({ dimensions: 2 }) })
-  const other = drizzle({
+  const dbWithPlaces = drizzle({
     client: db.$client,
     relations: defineRelations({ users, places }, (r) => ({
       users: { places: r.many.places({ from: r.users.id, to: r.places.userId }) },
     })),
   })
-  await other.run('create table places (user_id integer, at f32_blob(2))')
-  await other.insert(places).values({ userId: 1, at: [1, -0.5] })
-  expect(await other.query.users.findFirst({ with: { places: true } })).toEqual({
+  await dbWithPlaces.run('create table places (user_id integer, at f32_blob(2))')
+  await dbWithPlaces.insert(places).values({ userId: 1, at: [1, -0.5] })
+  expect(await dbWithPlaces.query.users.findFirst({ with: { places: true } })).toEqual({
     ...ada,
     places: [{ userId: 1, at: new Float32Array([1, -0.5]) }],
   })
@@ -102,8 +102,8 @@ test('decodes vectors in nested rows', async () => {
 
 test('generated mappers return the same rows', async () => {
   const jit = drizzle({ client: db.$client, relations, jit: true })
-  for (const created of [db, jit]) {
-    expect(await created.select().from(users)).toEqual([ada])
-    expect(await created.query.users.findMany({ with: { posts: true } })).toEqual([{ ...ada, posts: [] }])
+  for (const orm of [db, jit]) {
+    expect(await orm.select().from(users)).toEqual([ada])
+    expect(await orm.query.users.findMany({ with: { posts: true } })).toEqual([{ ...ada, posts: [] }])
   }
 })

@@ -152,13 +152,13 @@ test('a transaction that takes more than 5 s while another writer waits is lost,
   const withoutTimeout = (): BatonDatabase =>
     drizzle({ connection: { ...database.config, transactionTimeoutMs: Infinity } })
   const [db1, db2] = [withoutTimeout(), withoutTimeout()]
-  let begun = (): void => {}
+  let resolveBegun = (): void => {}
   const hasBegun = new Promise<void>((resolve) => {
-    begun = resolve
+    resolveBegun = resolve
   })
   const longTransaction = db1.transaction(async (tx) => {
     await tx.insert(items).values({ name: 'a' })
-    begun()
+    resolveBegun()
     await new Promise((resolve) => setTimeout(resolve, 5_700))
     await expect(tx.insert(items).values({ name: 'b' })).rejects.toMatchObject({
       cause: { name: 'StreamError' },

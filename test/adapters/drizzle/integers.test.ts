@@ -61,9 +61,9 @@ beforeEach(async () => {
 })
 
 test('int64() is exact at every depth of a relational query, and text is unchanged', async () => {
-  const found = await db.query.owners.findFirst({ with: { things: { with: { parts: true, owner: true } } } })
+  const result = await db.query.owners.findFirst({ with: { things: { with: { parts: true, owner: true } } } })
   const owner = { id: 1, big: UNSAFE, plain: null, note: `[${UNSAFE}]` }
-  expect(found).toEqual({
+  expect(result).toEqual({
     ...owner,
     things: [
       {

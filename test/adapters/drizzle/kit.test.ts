@@ -67,12 +67,12 @@ async function startStudio(): Promise<(body: object) => Promise<unknown>> {
 }
 
 /** The text of the file in `out` whose name has this ending. */
-const written = (ending: string): string =>
+const readOutput = (ending: string): string =>
   readFileSync(join(out, readdirSync(out).find((name) => name.endsWith(ending)) ?? ending), 'utf8')
 
 test('generate needs no server, and our migrate() applies what it wrote', async () => {
   await kit('generate', '--name', 'init')
-  expect(written('_init.sql')).toContain('CREATE TABLE `book`')
+  expect(readOutput('_init.sql')).toContain('CREATE TABLE `book`')
   const db = drizzle({ connection: database.config })
   expect(await migrate(db, { migrationsFolder: out })).toEqual(['0000_init'])
   await db.batch([
@@ -94,7 +94,7 @@ test('pull writes the existing schema to a file', async () => {
   out = mkdtempSync(join(fixture, 'out-'))
   folders.push(out)
   await kit('pull')
-  const schema = written('schema.ts')
+  const schema = readOutput('schema.ts')
   for (const part of [
     'sqliteTable("author", {\n\tid: integer().primaryKey({ autoIncrement: true }).notNull()',
     'name: text().notNull()',
@@ -106,12 +106,12 @@ test('pull writes the existing schema to a file', async () => {
     'sqliteView("titles"',
   ])
     expect(schema).toContain(part)
-  expect(written('relations.ts')).toContain('books: many(book)')
+  expect(readOutput('relations.ts')).toContain('books: many(book)')
 })
 
 test('drizzle-kit migrate and our migrate() can be used alternately on one database', async () => {
   const db = drizzle({ connection: database.config })
-  const applied = async (): Promise<unknown[]> =>
+  const readJournal = async (): Promise<unknown[]> =>
     await db.values(sql`select hash, created_at from __drizzle_migrations order by created_at`)
   await kit('generate', '--name', 'first')
   await kit('migrate')
@@ -120,15 +120,15 @@ test('drizzle-kit migrate and our migrate() can be used alternately on one datab
   const second = readdirSync(out).find((name) => name.endsWith('_second.sql')) as string
   writeFileSync(join(out, second), "insert into author (id, name) values (1, 'Ada');")
   expect(await migrate(db, { migrationsFolder: out })).toEqual(['0001_second'])
-  const both = await applied()
+  const journal = await readJournal()
   await kit('migrate')
-  expect(await applied()).toEqual(both)
+  expect(await readJournal()).toEqual(journal)
   await kit('generate', '--name', 'third', '--custom')
   const third = readdirSync(out).find((name) => name.endsWith('_third.sql')) as string
   writeFileSync(join(out, third), "insert into author (id, name) values (2, 'Grace');")
   await kit('migrate')
   expect(await migrate(db, { migrationsFolder: out })).toEqual([])
-  expect(await applied()).toHaveLength(3)
+  expect(await readJournal()).toHaveLength(3)
   expect(await db.values(sql`select name from author order by id`)).toEqual([['Ada'], ['Grace']])
   await db.$client.close()
 })

@@ -161,27 +161,27 @@ describe('all or nothing', () => {
   })
 
   test('a migration that leaves rows violating a foreign key is rejected', async () => {
-    const linked = migration(
+    const creation = migration(
       1,
       'create table p (id integer primary key);create table c (p integer references p)',
     )
-    await migrate(db, { migrations: [linked] })
+    await migrate(db, { migrations: [creation] })
     await db.run(sql`insert into p values (1)`)
     await db.run(sql`insert into c values (1)`)
-    const orphaning = migration(2, 'create table extra (id integer);--> statement-breakpoint\ndelete from p')
-    await expect(migrate(db, { migrations: [linked, orphaning] })).rejects.toThrow('violate a foreign key')
+    const deletion = migration(2, 'create table extra (id integer);--> statement-breakpoint\ndelete from p')
+    await expect(migrate(db, { migrations: [creation, deletion] })).rejects.toThrow('violate a foreign key')
     expect(await tables()).toEqual(['__drizzle_migrations', 'c', 'p'])
     expect(await db.values(sql`select count(*) from p`)).toEqual([[1]])
   })
 
   test('rows that already violated a foreign key do not prevent a migration', async () => {
-    const linked = migration(
+    const creation = migration(
       1,
       'create table p (id integer primary key);create table c (p integer references p)',
     )
-    await migrate(db, { migrations: [linked] })
+    await migrate(db, { migrations: [creation] })
     await db.$client.batch(['insert into c values (77)'], { foreignKeys: 'off' })
-    expect(await migrate(db, { migrations: [linked, two] })).toEqual(['0002_test'])
+    expect(await migrate(db, { migrations: [creation, two] })).toEqual(['0002_test'])
   })
 
   describe('with an old foreign key that cannot be checked', () => {
@@ -219,8 +219,8 @@ describe('all or nothing', () => {
 
     test('the other tables are still checked', async () => {
       await migrate(db, { migrations: [one], ...options })
-      const orphaning = migration(2, 'create table extra (id integer);delete from good')
-      await expect(migrate(db, { migrations: [one, orphaning], ...options })).rejects.toThrow(
+      const deletion = migration(2, 'create table extra (id integer);delete from good')
+      await expect(migrate(db, { migrations: [one, deletion], ...options })).rejects.toThrow(
         'violate a foreign key',
       )
       expect(await db.values(sql`select count(*) from good`)).toEqual([[1]])
@@ -266,9 +266,12 @@ describe('which migrations are pending', () => {
 
   test('two migrations with the same SQL are distinct', async () => {
     await db.run(sql`create table log (n integer)`)
-    const same = [migration(1, 'insert into log values (1)'), migration(2, 'insert into log values (1)')]
-    await migrate(db, { migrations: same.slice(0, 1) })
-    expect(await migrate(db, { migrations: same })).toEqual(['0002_test'])
+    const migrations = [
+      migration(1, 'insert into log values (1)'),
+      migration(2, 'insert into log values (1)'),
+    ]
+    await migrate(db, { migrations: migrations.slice(0, 1) })
+    expect(await migrate(db, { migrations: migrations })).toEqual(['0002_test'])
     expect(await db.values(sql`select count(*) from log`)).toEqual([[2]])
   })
 })

@@ -108,12 +108,12 @@ describe('query builders', () => {
   test('returning, upserts, updates, deletes and their counts', async () => {
     const [ada] = await db.insert(users).values({ name: 'Ada' }).returning()
     expect(ada).toMatchObject({ name: 'Ada', isAdmin: false, bornAt: null })
-    const again = await db
+    const upserted = await db
       .insert(users)
       .values({ name: 'Ada' })
       .onConflictDoUpdate({ target: users.name, set: { isAdmin: true } })
       .returning({ isAdmin: users.isAdmin })
-    expect(again).toEqual([{ isAdmin: true }])
+    expect(upserted).toEqual([{ isAdmin: true }])
     const inserted = await db.insert(users).values({ id: 77, name: 'Grace' })
     expect(inserted).toEqual({
       columns: [],
@@ -265,7 +265,7 @@ describe('errors', () => {
         () => db.transaction((tx) => tx.run(statement)),
       ]) {
         const error: unknown = await attempt().catch((reason: unknown) => reason)
-        expect(kinds.map((is) => is(error))).toEqual(kinds.map((_, other) => other === at))
+        expect(kinds.map((is) => is(error))).toEqual(kinds.map((_, index) => index === at))
         if (at < 2) expect(findViolation(error)).toMatchObject({ table: 'strict_one', columns: ['a'] })
       }
     }
@@ -286,20 +286,21 @@ describe('errors', () => {
 })
 
 describe('values', () => {
-  const isSame = async (value: unknown, expected: unknown = value): Promise<void> => {
+  const expectSame = async (value: unknown, expected: unknown = value): Promise<void> => {
     const [[actual]] = (await db.values(sql`select ${value}`)) as [[unknown]]
     if (expected instanceof Uint8Array) expect(Buffer.compare(actual as Uint8Array, expected)).toBe(0)
     else expect(Object.is(actual, expected)).toBe(true)
   }
-  const normalized = (value: bigint): bigint | number =>
+  const normalize = (value: bigint): bigint | number =>
     Number.isSafeInteger(Number(value)) ? Number(value) : value
 
   test('raw values of every kind round-trip', async () => {
     for (const value of [2n ** 63n - 1n, -(2n ** 63n), 2n ** 53n, 2n ** 53n + 1n, 2n ** 53n - 1n])
-      await isSame(value, normalized(value))
-    for (const value of [-0, 0, 5e-324, Number.MAX_VALUE, Number.MAX_SAFE_INTEGER, 0.1]) await isSame(value)
-    for (const value of ['', '\0', 'a\0b', '👩‍👩‍👧‍👦', 'שלום', 'x'.repeat(1 << 20)]) await isSame(value)
-    for (const value of [new Uint8Array(), new Uint8Array(1 << 20).fill(7)]) await isSame(value)
+      await expectSame(value, normalize(value))
+    for (const value of [-0, 0, 5e-324, Number.MAX_VALUE, Number.MAX_SAFE_INTEGER, 0.1])
+      await expectSame(value)
+    for (const value of ['', '\0', 'a\0b', '👩‍👩‍👧‍👦', 'שלום', 'x'.repeat(1 << 20)]) await expectSame(value)
+    for (const value of [new Uint8Array(), new Uint8Array(1 << 20).fill(7)]) await expectSame(value)
     const any = fc.oneof(
       fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
       fc.double({ noNaN: true, noDefaultInfinity: true }),
@@ -307,7 +308,9 @@ describe('values', () => {
       fc.uint8Array(),
     )
     await fc.assert(
-      fc.asyncProperty(any, (value) => isSame(value, typeof value === 'bigint' ? normalized(value) : value)),
+      fc.asyncProperty(any, (value) =>
+        expectSame(value, typeof value === 'bigint' ? normalize(value) : value),
+      ),
       { numRuns: 100 },
     )
   })
@@ -348,7 +351,7 @@ describe('values', () => {
       { id: 2, at: new Float32Array([0, 1, 0.5]) },
       { id: 3, at: null },
     ])
-    const near = await db
+    const nearest = await db
       .select({
         id: places.id,
         at: places.at,
@@ -358,7 +361,7 @@ describe('values', () => {
       .from(places)
       .where(sql`${places.at} is not null`)
       .orderBy(cosineDistance(places.at, [0, 1, 0]))
-    expect(near).toEqual([
+    expect(nearest).toEqual([
       expect.objectContaining({ id: 2, at: new Float32Array([0, 1, 0.5]) }),
       { id: 1, at: new Float32Array([1, 0, 0]), cos: 1, l2: expect.closeTo(Math.SQRT2, 5) as number },
     ])
@@ -388,25 +391,25 @@ describe('drizzle()', () => {
   test('accepts a URL, a client or a configuration with either', async () => {
     await using client = createClient({ url: database.url, authToken: database.authToken })
     const { url } = database
-    for (const created of [
+    for (const orm of [
       drizzle(client),
       drizzle(client, {}),
       drizzle({ client }),
       drizzle({ client, logger: false }),
     ]) {
-      expect(created.$client).toBe(client)
-      expect(await created.get(sql`select 1 as one`)).toEqual({ one: 1 })
+      expect(orm.$client).toBe(client)
+      expect(await orm.get(sql`select 1 as one`)).toEqual({ one: 1 })
     }
     if (database.authToken === undefined) {
-      for (const created of [
+      for (const orm of [
         drizzle(url),
         drizzle(new URL(url)),
         drizzle(url, {}),
         drizzle({ connection: url }),
         drizzle({ connection: { url, intMode: 'bigint' } }),
       ]) {
-        expect(await created.values(sql`select 1`)).toEqual([[expect.toSatisfy((one) => Number(one) === 1)]])
-        await created.$client.close()
+        expect(await orm.values(sql`select 1`)).toEqual([[expect.toSatisfy((value) => Number(value) === 1)]])
+        await orm.$client.close()
       }
     }
     // @ts-expect-error neither client nor connection
@@ -424,20 +427,20 @@ describe('drizzle()', () => {
     [5, /expected a URL, a client, .* not number/],
     [{ url: 'libsql://h?authToken=secret' }, /either `client` or `connection`, not an object of url/],
     ['localhost:8080', /did you mean http:\/\/localhost:8080\?/],
-  ])('rejects %o', (given, message) => {
-    expect(() => drizzle(given as never)).toThrow(message)
-    expect(() => drizzle(given as never)).not.toThrow('secret')
+  ])('rejects %o', (config, message) => {
+    expect(() => drizzle(config as never)).toThrow(message)
+    expect(() => drizzle(config as never)).not.toThrow('secret')
   })
 
   test('with intMode bigint, number columns still return numbers', async () => {
     await using client = createClient({ url: database.url, authToken: database.authToken, intMode: 'bigint' })
-    const other = drizzle({ client })
-    await other.insert(users).values({ id: 1, name: 'Ada', bornAt: new Date(5) })
-    expect(await other.select().from(users)).toEqual([
+    const bigintDb = drizzle({ client })
+    await bigintDb.insert(users).values({ id: 1, name: 'Ada', bornAt: new Date(5) })
+    expect(await bigintDb.select().from(users)).toEqual([
       { id: 1, name: 'Ada', isAdmin: false, bornAt: new Date(5) },
     ])
-    expect(await other.$count(users)).toBe(1)
-    expect(await other.get(sql`select 1 as raw`)).toEqual({ raw: 1n })
+    expect(await bigintDb.$count(users)).toBe(1)
+    expect(await bigintDb.get(sql`select 1 as raw`)).toEqual({ raw: 1n })
   })
 
   test('rejects intMode string, with which columns would read wrong values', async () => {

@@ -55,12 +55,12 @@ test('finds rows with their relations', async () => {
     { id: 10, authorId: 1, title: 'a' },
     { id: 11, authorId: 1, title: 'b' },
   ])
-  const found = await db.query.users.findFirst({
+  const user = await db.query.users.findFirst({
     where: eq(users.id, 1),
     columns: { name: true },
     with: { posts: { columns: { title: true }, orderBy: posts.id } },
   })
-  expect(found).toEqual({ name: 'Ada', posts: [{ title: 'a' }, { title: 'b' }] })
+  expect(user).toEqual({ name: 'Ada', posts: [{ title: 'a' }, { title: 'b' }] })
   expect(await db.query.posts.findMany({ with: { author: true }, limit: 1 })).toEqual([
     { id: 10, authorId: 1, title: 'a', author: ada },
   ])
@@ -70,20 +70,20 @@ test('finds rows with their relations', async () => {
 })
 
 test('works in transactions and batches', async () => {
-  const found = await db.transaction(async (tx) => {
+  const result = await db.transaction(async (tx) => {
     await tx.update(users).set({ name: 'Grace' })
     const [first] = await tx.batch([tx.query.users.findFirst({ columns: { name: true } })])
     expectTypeOf(first).toEqualTypeOf<{ name: string } | undefined>()
     return await tx.transaction(async (nested) => ({ first, all: await nested.query.users.findMany() }))
   })
-  expect(found).toEqual({ first: { name: 'Grace' }, all: [{ ...ada, name: 'Grace' }] })
+  expect(result).toEqual({ first: { name: 'Grace' }, all: [{ ...ada, name: 'Grace' }] })
 })
 
 test('with intMode bigint, integer() columns still return numbers', async () => {
   await using client = createClient({ ...database.config, intMode: 'bigint' })
-  for (const other of [
+  for (const bigintDb of [
     drizzle(client, { schema, casing: 'snake_case' }),
     drizzle({ client, schema, casing: 'snake_case' }),
   ])
-    expect(await other.query.users.findMany({ with: { posts: true } })).toEqual([{ ...ada, posts: [] }])
+    expect(await bigintDb.query.users.findMany({ with: { posts: true } })).toEqual([{ ...ada, posts: [] }])
 })

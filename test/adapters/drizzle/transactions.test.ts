@@ -61,11 +61,11 @@ describe('transactions', () => {
         await expect(tx.run(sql.raw(control))).rejects.toThrow()
         await tx.insert(items).values({ name: 'b' })
       })
-      const given = db.transaction(async (tx) => {
+      const transaction = db.transaction(async (tx) => {
         await tx.insert(items).values({ name: 'c' })
         await tx.run(sql.raw(control))
       })
-      await expect(given).rejects.toThrow()
+      await expect(transaction).rejects.toThrow()
       expect(await names()).toEqual(['a', 'b'])
     },
   )
@@ -80,12 +80,12 @@ describe('transactions', () => {
     ['exclusive', 'BEGIN IMMEDIATE'],
     ['deferred', 'BEGIN DEFERRED'],
   ] as const)('behavior %s is %s', async (behavior, begin) => {
-    const sent: string[] = []
+    const bodies: string[] = []
     const watched = drizzle({
       connection: {
         ...database.config,
         fetch: (input, init) => {
-          sent.push(init?.body ?? '')
+          bodies.push(init?.body ?? '')
           return fetch(input, init)
         },
       },
@@ -94,7 +94,7 @@ describe('transactions', () => {
       (tx) => tx.insert(items).values({ name: begin }),
       behavior ? { behavior } : undefined,
     )
-    expect(sent[0]).toMatch(new RegExp(`"${begin}"`, 'i'))
+    expect(bodies[0]).toMatch(new RegExp(`"${begin}"`, 'i'))
     expect(await names()).toEqual([begin])
     await watched.$client.close()
   })
@@ -118,11 +118,11 @@ describe('transactions', () => {
   })
 
   test('an ended transaction rejects later calls', async () => {
-    const late = await db.transaction(async (tx) => {
+    const insertLater = await db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'a' })
       return () => tx.insert(items).values({ name: 'b' })
     })
-    await expect(late()).rejects.toMatchObject({ cause: { name: 'StreamError' } })
+    await expect(insertLater()).rejects.toMatchObject({ cause: { name: 'StreamError' } })
     expect(await names()).toEqual(['a'])
   })
 
@@ -307,17 +307,17 @@ describe('batch', () => {
   })
 
   test('reports which query is invalid SQL, outside and inside a transaction, which continues', async () => {
-    const broken = (on: Pick<typeof db, 'insert' | 'all' | 'select'>) =>
+    const invalidBatch = (on: Pick<typeof db, 'insert' | 'all' | 'select'>) =>
       [on.insert(items).values({ name: 'lost' }), on.all(sql`selec ${1}`), on.select().from(items)] as const
     const rejection = {
       query: 'selec ?',
       params: [1],
       cause: { statementIndex: 1, code: 'SQL_PARSE_ERROR' },
     }
-    await expect(db.batch(broken(db))).rejects.toMatchObject(rejection)
+    await expect(db.batch(invalidBatch(db))).rejects.toMatchObject(rejection)
     await db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'kept' })
-      await expect(tx.batch(broken(tx))).rejects.toMatchObject(rejection)
+      await expect(tx.batch(invalidBatch(tx))).rejects.toMatchObject(rejection)
     })
     expect(await names()).toEqual(['kept'])
   })
@@ -366,20 +366,20 @@ describe('batch', () => {
 
 describe('cache', () => {
   class MemoryCache extends Cache {
-    readonly kept = new Map<string, unknown[]>()
+    readonly entries = new Map<string, unknown[]>()
     readonly invalidated: unknown[] = []
     strategy(): 'all' {
       return 'all'
     }
     async get(key: string): Promise<unknown[] | undefined> {
-      return this.kept.get(key)
+      return this.entries.get(key)
     }
     async put(key: string, rows: unknown[]): Promise<void> {
-      this.kept.set(key, rows)
+      this.entries.set(key, rows)
     }
     async onMutate({ tables }: MutationOption): Promise<void> {
       this.invalidated.push(tables)
-      this.kept.clear()
+      this.entries.clear()
     }
   }
 
@@ -406,14 +406,14 @@ describe('cache', () => {
   })
 
   /** Returns a client that loses the response to the next request with this text. */
-  async function loseResponse(words: string) {
+  async function loseResponse(text: string) {
     let isLost = false
     const client = createClient({
       ...database.config,
       maxRetries: 0,
       fetch: async (url, init) => {
         const response = await fetch(url, init)
-        if (isLost || !init.body?.includes(words)) return response
+        if (isLost || !init.body?.includes(text)) return response
         isLost = true
         await response.text()
         throw new TypeError('the response was lost')
@@ -429,16 +429,16 @@ describe('cache', () => {
 
   test('is invalidated after a COMMIT whose response was lost', async () => {
     const { client, cached, select } = await loseResponse('COMMIT')
-    const given = cached.transaction((tx) => tx.insert(items).values({ name: 'a' }).execute())
-    await expect(given).rejects.toMatchObject({ outcome: 'unknown' })
+    const transaction = cached.transaction((tx) => tx.insert(items).values({ name: 'a' }).execute())
+    await expect(transaction).rejects.toMatchObject({ outcome: 'unknown' })
     expect(await select()).toBe(1)
     await client.close()
   })
 
   test('is invalidated after a batch whose response was lost', async () => {
     const { client, cached, select } = await loseResponse('"batch"')
-    const given = cached.batch([cached.insert(items).values({ name: 'a' })])
-    await expect(given).rejects.toMatchObject({ cause: { outcome: 'unknown' } })
+    const batch = cached.batch([cached.insert(items).values({ name: 'a' })])
+    await expect(batch).rejects.toMatchObject({ cause: { outcome: 'unknown' } })
     expect(await select()).toBe(1)
     await client.close()
   })
@@ -459,13 +459,13 @@ describe('cache', () => {
   test('is not invalidated after a rollback', async () => {
     const cache = new MemoryCache()
     const cached = drizzle({ client: db.$client, cache })
-    const given = cached.transaction(async (tx) => {
+    const transaction = cached.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'a' })
       throw new Error('changed my mind')
     })
-    await expect(given).rejects.toThrow('changed my mind')
-    const failing = cached.insert(items).values([{ name: 'a' }, { name: 'a' }])
-    await expect(cached.batch([failing])).rejects.toThrow()
+    await expect(transaction).rejects.toThrow('changed my mind')
+    const insert = cached.insert(items).values([{ name: 'a' }, { name: 'a' }])
+    await expect(cached.batch([insert])).rejects.toThrow()
     expect(cache.invalidated).toEqual([])
   })
 
@@ -488,11 +488,13 @@ describe('cache', () => {
 
 test('if `db` is used inside a transaction instead of `tx`, the transaction expires with an error that states the cause', async () => {
   const shortLived = drizzle({ connection: { ...database.config, transactionTimeoutMs: 300 } })
-  const given = shortLived.transaction(async (tx) => {
+  const transaction = shortLived.transaction(async (tx) => {
     await tx.insert(items).values({ name: 'inside' })
     await shortLived.insert(items).values({ name: 'forgotten' })
   })
-  await expect(given).rejects.toThrow(/another call of this client waited for the write lock.*own handle/)
+  await expect(transaction).rejects.toThrow(
+    /another call of this client waited for the write lock.*own handle/,
+  )
   expect(await names()).toEqual(['forgotten'])
   await shortLived.$client.close()
 })
@@ -505,6 +507,6 @@ test('a batch that only reads does not wait for the write lock, unless `behavior
   expect(await db.batch([db.select().from(items)], { behavior: 'immediate' })).toMatchObject([
     [{ name: 'held' }],
   ])
-  const wrong = db.batch([db.select().from(items)], { behavior: 'write' as 'immediate' })
-  await expect(wrong).rejects.toThrow('behavior must be')
+  const batch = db.batch([db.select().from(items)], { behavior: 'write' as 'immediate' })
+  await expect(batch).rejects.toThrow('behavior must be')
 })

@@ -140,27 +140,27 @@ test('a query that is in a batch twice runs twice', async () => {
 
 test('a query that is also executed separately at the same time gets separate results', async () => {
   const select = db.selectFrom('person').select('name')
-  const alone = select.execute()
-  const together = batch(db, [
+  const separately = select.execute()
+  const inBatch = batch(db, [
     db.insertInto('person').values({ name: 'Ada' }),
     select,
     db.deleteFrom('person'),
   ])
-  expect(await alone).toEqual([])
-  expect((await together)[1]).toEqual([{ name: 'Ada' }])
+  expect(await separately).toEqual([])
+  expect((await inBatch)[1]).toEqual([{ name: 'Ada' }])
 })
 
 test('reports which query is invalid SQL, outside and inside a transaction, which continues', async () => {
-  const broken = (on: typeof db) => [
+  const queriesWithInvalidSql = (on: typeof db) => [
     on.insertInto('person').values({ name: 'lost' }),
     sql`selec 1`,
     on.selectFrom('person').selectAll(),
   ]
   const rejection = { statementIndex: 1, sql: 'selec 1', code: 'SQL_PARSE_ERROR' }
-  await expect(batch(db, broken(db))).rejects.toMatchObject(rejection)
+  await expect(batch(db, queriesWithInvalidSql(db))).rejects.toMatchObject(rejection)
   await db.transaction().execute(async (trx) => {
     await trx.insertInto('person').values({ name: 'kept' }).execute()
-    await expect(batch(trx, broken(trx))).rejects.toMatchObject(rejection)
+    await expect(batch(trx, queriesWithInvalidSql(trx))).rejects.toMatchObject(rejection)
   })
   expect(await names()).toEqual(['kept'])
 })

@@ -64,15 +64,15 @@ describe('queries', () => {
 
   test('queries issued together are in flight together', async () => {
     let waiting = 0
-    const all = Promise.withResolvers<void>()
+    const allWaiting = Promise.withResolvers<void>()
     const blocking = new Kysely<Tables>({
       dialect: new BatonDialect({
         ...database.config,
         // if they ran one after another, the first would wait forever
         async fetch(input, init) {
           waiting += 1
-          if (waiting === 10) all.resolve()
-          await all.promise
+          if (waiting === 10) allWaiting.resolve()
+          await allWaiting.promise
           return await fetch(input, init)
         },
       }),
@@ -247,12 +247,12 @@ describe('values', () => {
     const { rows } = await sql<{ value: unknown }>`select ${value} as value`.execute(db)
     return rows[0]!.value
   }
-  const isSame = async (value: unknown, expected: unknown = value): Promise<void> => {
+  const expectSame = async (value: unknown, expected: unknown = value): Promise<void> => {
     const actual = await roundTrip(value)
     if (expected instanceof Uint8Array) expect(Buffer.compare(actual as Uint8Array, expected)).toBe(0)
     else expect(Object.is(actual, expected)).toBe(true)
   }
-  const normalized = (value: bigint): bigint | number => {
+  const normalize = (value: bigint): bigint | number => {
     const number = Number(value)
     return Number.isSafeInteger(number) ? number : value
   }
@@ -266,10 +266,10 @@ describe('values', () => {
       2n ** 53n - 1n,
       -(2n ** 53n) - 1n,
     ])
-      await isSame(value, normalized(value))
+      await expectSame(value, normalize(value))
     await fc.assert(
       fc.asyncProperty(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), (value) =>
-        isSame(value, normalized(value)),
+        expectSame(value, normalize(value)),
       ),
       { numRuns: 50 },
     )
@@ -277,9 +277,9 @@ describe('values', () => {
 
   test('returns numbers exactly, including -0, the smallest and the largest', async () => {
     for (const value of [-0, 0, 5e-324, Number.MAX_VALUE, Number.MAX_SAFE_INTEGER, 0.1, -1.5])
-      await isSame(value)
+      await expectSame(value)
     await fc.assert(
-      fc.asyncProperty(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => isSame(value)),
+      fc.asyncProperty(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => expectSame(value)),
       { numRuns: 50 },
     )
   })
@@ -296,27 +296,27 @@ describe('values', () => {
 
   test('returns any text unchanged', async () => {
     for (const value of ['', '\0', 'a\0b', '👩‍👩‍👧‍👦', 'שלום עולם', 'x'.repeat(1 << 20), '\u2028', '\ufeff'])
-      await isSame(value)
+      await expectSame(value)
     await fc.assert(
-      fc.asyncProperty(fc.string({ unit: 'binary' }), (value) => isSame(value)),
+      fc.asyncProperty(fc.string({ unit: 'binary' }), (value) => expectSame(value)),
       { numRuns: 50 },
     )
   })
 
   test('returns blobs as Uint8Array', async () => {
     for (const value of [new Uint8Array(), new Uint8Array(1 << 20).fill(7), Buffer.from('baton')])
-      await isSame(value)
+      await expectSame(value)
     await fc.assert(
-      fc.asyncProperty(fc.uint8Array(), (value) => isSame(value)),
+      fc.asyncProperty(fc.uint8Array(), (value) => expectSame(value)),
       { numRuns: 50 },
     )
     expect((await roundTrip(Buffer.from('x')))?.constructor).toBe(Uint8Array)
   })
 
   test('accepts null and booleans', async () => {
-    await isSame(null)
-    await isSame(true, 1)
-    await isSame(false, 0)
+    await expectSame(null)
+    await expectSame(true, 1)
+    await expectSame(false, 0)
   })
 
   test.each([
@@ -368,7 +368,7 @@ test('vectors are kept as blobs, compared by the server and found by its index',
       { id: 2, at: encodeVector([0, 1, 0.5]) },
     ])
     .execute()
-  const near = await places
+  const nearestPlaces = await places
     .selectFrom('place')
     .select((eb) => [
       'id',
@@ -378,15 +378,15 @@ test('vectors are kept as blobs, compared by the server and found by its index',
     ])
     .orderBy(cosineDistance('place.at', [0, 1, 0]))
     .execute()
-  expect(near.map(({ id }) => id)).toEqual([2, 1])
-  expect(near[1]).toMatchObject({ cos: 1, l2: expect.closeTo(Math.SQRT2, 5) as number })
-  expect(decodeVector(near[0]!.at)).toEqual(new Float32Array([0, 1, 0.5]))
-  const nearest1 = await places
+  expect(nearestPlaces.map(({ id }) => id)).toEqual([2, 1])
+  expect(nearestPlaces[1]).toMatchObject({ cos: 1, l2: expect.closeTo(Math.SQRT2, 5) as number })
+  expect(decodeVector(nearestPlaces[0]!.at)).toEqual(new Float32Array([0, 1, 0.5]))
+  const closest = await places
     .selectFrom(nearest('place_at', [0, 1, 0], 1).as('near'))
     .innerJoin('place', 'place.id', 'near.id')
     .select('place.id')
     .execute()
-  expect(nearest1).toEqual([{ id: 2 }])
+  expect(closest).toEqual([{ id: 2 }])
   await expect(
     places
       .selectFrom(nearest('nowhere', [0, 1, 0], 1).as('near'))

@@ -105,16 +105,16 @@ test('does not retry a write that did not arrive, or one whose response was lost
 
 test('queries that are not awaited never run outside their transaction or connection', async () => {
   const remaining: Promise<unknown>[] = []
-  const leave = (executor: Kysely<Tables>, name: string): void => {
+  const insertWithoutAwait = (executor: Kysely<Tables>, name: string): void => {
     remaining.push(insert(executor, name).catch(() => {}))
   }
   const ownError = new Error('own error')
-  const failing = db.transaction().execute(async (trx) => {
+  const transaction = db.transaction().execute(async (trx) => {
     await insert(trx, 'a')
-    for (let n = 0; n < 20; n++) leave(trx, `b${n}`)
+    for (let n = 0; n < 20; n++) insertWithoutAwait(trx, `b${n}`)
     throw ownError
   })
-  await expect(failing).rejects.toBe(ownError)
+  await expect(transaction).rejects.toBe(ownError)
   const leaked = await db.connection().execute(async (connection) => ({ connection }))
   await expect(insert(leaked.connection, 'c')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
   await Promise.all(remaining)
@@ -129,17 +129,17 @@ const ends: Record<string, () => Promise<unknown>> = {
   'that was idle past its time': () => new Promise<void>((resolve) => (onLost = resolve)),
 }
 
-describe.each(Object.keys(ends))('a transaction %s', (how) => {
+describe.each(Object.keys(ends))('a transaction %s', (ending) => {
   const begin = async (trx: Kysely<Tables>): Promise<void> => {
     await insert(trx, 'a')
-    if (how === 'that a statement ended')
+    if (ending === 'that a statement ended')
       await expect(sql`insert or rollback into item values ('a')`.execute(trx)).rejects.toThrow('UNIQUE')
-    await ends[how]?.()
+    await ends[ending]?.()
   }
   const lost = { name: 'StreamError', code: expect.stringMatching(/^TRANSACTION_(LOST|EXPIRED)$/) as string }
 
   // a COMMIT on a closed stream may be the second copy of one that succeeded
-  const isUnclear = how === 'that the server dropped'
+  const isUnclear = ending === 'that the server dropped'
   const uncommitted = isUnclear ? { name: 'HttpError', status: 400, outcome: 'unknown' } : lost
 
   test('rejects the next query, sends no rollback and keeps nothing', async () => {

@@ -24,15 +24,17 @@ test('with concurrent queries and shared builders, a batch is atomic and each qu
   const db = new Kysely<Tables>({ dialect: new BatonDialect({ url, authToken }) })
   await sql`create table item (id integer primary key, name text check (name <> 'refused'))`.execute(db)
   const builders = Object.fromEntries(
-    NAMES.map((each) => [each, db.insertInto('item').values({ name: each }).returning('name')]),
+    NAMES.map((name) => [name, db.insertInto('item').values({ name }).returning('name')]),
   )
-  const run = (names: string | readonly string[], on: Kysely<Tables>): Promise<readonly unknown[]> => {
+  const run = (names: string | readonly string[], executor: Kysely<Tables>): Promise<readonly unknown[]> => {
     if (typeof names !== 'string')
       return batch(
-        on,
-        names.map((each) => builders[each]!),
+        executor,
+        names.map((name) => builders[name]!),
       )
-    return on === db ? builders[names]!.execute() : on.executeQuery(builders[names]!).then(({ rows }) => rows)
+    return executor === db
+      ? builders[names]!.execute()
+      : executor.executeQuery(builders[names]!).then(({ rows }) => rows)
   }
   const property = fc.asyncProperty(
     fc.array(operation, { minLength: 1, maxLength: 5 }),
@@ -43,15 +45,17 @@ test('with concurrent queries and shared builders, a batch is atomic and each qu
           inTransaction ? db.transaction().execute((trx) => run(names, trx)) : run(names, db),
         ),
       )
-      const kept = operations.flatMap(({ names }, at) => (outcomes[at]?.status === 'fulfilled' ? names : []))
+      const expected = operations.flatMap(({ names }, at) =>
+        outcomes[at]?.status === 'fulfilled' ? names : [],
+      )
       for (const [at, { names }] of operations.entries()) {
         const { status, value } = outcomes[at] as PromiseFulfilledResult<unknown[]>
-        const given = [names].flat()
-        expect(status).toBe(given.includes('refused') ? 'rejected' : 'fulfilled')
-        if (status === 'fulfilled') expect(value.flat()).toEqual(given.map((each) => ({ name: each })))
+        const requested = [names].flat()
+        expect(status).toBe(requested.includes('refused') ? 'rejected' : 'fulfilled')
+        if (status === 'fulfilled') expect(value.flat()).toEqual(requested.map((item) => ({ name: item })))
       }
       const rows = await db.selectFrom('item').select('name').execute()
-      expect(rows.map((row) => row.name).toSorted()).toEqual(kept.toSorted())
+      expect(rows.map((row) => row.name).toSorted()).toEqual(expected.toSorted())
     },
   )
   await fc.assert(property, { numRuns: 40 })

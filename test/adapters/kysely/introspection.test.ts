@@ -77,12 +77,12 @@ test('generated columns are listed, and count as having a default', async () => 
 
 test('isAutoIncrementing is true for columns that SQLite numbers itself', async () => {
   const tables = await db.introspection.getTables()
-  const found = tables.flatMap((table) =>
+  const columns = tables.flatMap((table) =>
     table.columns
       .filter((column) => column.isAutoIncrementing)
       .map((column) => `${table.name}.${column.name}`),
   )
-  expect(found).toEqual(['person.id'])
+  expect(columns).toEqual(['person.id'])
 })
 
 test('Kysely’s own tables are listed on request', async () => {

@@ -15,7 +15,7 @@ beforeEach(async () => {
 })
 afterAll(() => Promise.all(opened.map((db) => db.destroy())))
 
-const open = (options: DialectOptions = {}, log?: (text: string) => void): Kysely<unknown> => {
+const openKysely = (options: DialectOptions = {}, log?: (text: string) => void): Kysely<unknown> => {
   const db = new Kysely<unknown>({
     dialect: new BatonDialect({ url: database.url, authToken: database.authToken, ...options }),
     log: (event) => log?.(event.query.sql),
@@ -23,7 +23,7 @@ const open = (options: DialectOptions = {}, log?: (text: string) => void): Kysel
   opened.push(db)
   return db
 }
-const migratorOf = (db: Kysely<unknown>, migrations: Record<string, Migration>): Migrator =>
+const createMigrator = (db: Kysely<unknown>, migrations: Record<string, Migration>): Migrator =>
   new Migrator({ db, provider: { getMigrations: async () => migrations } })
 const createTable = (name: string): Migration => ({
   up: (db) => db.schema.createTable(name).addColumn('id', 'integer').execute(),
@@ -31,8 +31,8 @@ const createTable = (name: string): Migration => ({
 })
 
 test('migrates up and down, and takes six requests if nothing is pending', async () => {
-  const db = open()
-  const migrator = migratorOf(db, { '1': createTable('a'), '2': createTable('b') })
+  const db = openKysely()
+  const migrator = createMigrator(db, { '1': createTable('a'), '2': createTable('b') })
   expect(await migrator.migrateToLatest()).toMatchObject({
     results: [{ status: 'Success' }, { status: 'Success' }],
   })
@@ -56,20 +56,20 @@ test('a hundred migrators at once run each migration once', async () => {
       },
     ]),
   )
-  const db = open()
+  const db = openKysely()
   const outcomes = await Promise.all(
-    Array.from({ length: 100 }, () => migratorOf(db, migrations).migrateToLatest()),
+    Array.from({ length: 100 }, () => createMigrator(db, migrations).migrateToLatest()),
   )
   expect(outcomes.filter((outcome) => outcome.error !== undefined)).toEqual([])
   expect(runs).toEqual(['1', '2', '3'])
 })
 
 test('the lock of a crashed migrator is taken over when its lease expires; that of a running one is not', async () => {
-  const db = open()
-  await migratorOf(db, {}).migrateToLatest()
-  const held = 'update kysely_migration_lock set is_locked = unixepoch() + 2 returning is_locked'
-  const { rows: leases } = await sql.raw<{ is_locked: number }>(held).execute(db)
-  expect(await migratorOf(db, { '1': createTable('a') }).migrateToLatest()).not.toHaveProperty('error')
+  const db = openKysely()
+  await createMigrator(db, {}).migrateToLatest()
+  const extendLease = 'update kysely_migration_lock set is_locked = unixepoch() + 2 returning is_locked'
+  const { rows: leases } = await sql.raw<{ is_locked: number }>(extendLease).execute(db)
+  expect(await createMigrator(db, { '1': createTable('a') }).migrateToLatest()).not.toHaveProperty('error')
   // by the server's clock, in seconds
   const { rows: clocks } = await sql<{ now: number }>`select unixepoch() as now`.execute(db)
   expect(clocks[0]?.now).toBeGreaterThanOrEqual(leases[0]?.is_locked as number)
@@ -79,12 +79,12 @@ test('the lock of a crashed migrator is taken over when its lease expires; that 
 })
 
 test('a migrator that waits for the migration lock does not take the write lock, which the lock’s owner needs', async () => {
-  const db = open()
-  await migratorOf(db, {}).migrateToLatest()
+  const db = openKysely()
+  await createMigrator(db, {}).migrateToLatest()
   const owner = await db.startTransaction().execute()
   await sql`update kysely_migration_lock set is_locked = unixepoch() + 60`.execute(db)
   await sql`create table a (id integer)`.execute(owner)
-  const waiter = migratorOf(db, { '1': createTable('b') }).migrateToLatest()
+  const waiter = createMigrator(db, { '1': createTable('b') }).migrateToLatest()
   const before = database.requestCount()
   // an update that changes nothing would hang until the owner's transaction has ended
   await waitFor(() => expect(database.requestCount() - before).toBeGreaterThan(8))
@@ -95,8 +95,8 @@ test('a migrator that waits for the migration lock does not take the write lock,
 })
 
 test('releasing a lock that was not acquired does nothing', async () => {
-  const db = open()
-  await migratorOf(db, {}).migrateToLatest()
+  const db = openKysely()
+  await createMigrator(db, {}).migrateToLatest()
   const before = database.requestCount()
   const lock = { lockTable: 'kysely_migration_lock', lockRowId: 'migration_lock' }
   await db.getExecutor().adapter.releaseMigrationLock(db, lock)
@@ -104,23 +104,23 @@ test('releasing a lock that was not acquired does nothing', async () => {
 })
 
 test('the migration fails if the lock cannot be acquired', async () => {
-  const db = open()
-  await migratorOf(db, {}).migrateToLatest()
+  const db = openKysely()
+  await createMigrator(db, {}).migrateToLatest()
   await sql`alter table kysely_migration_lock drop column is_locked`.execute(db)
-  const { error } = await migratorOf(db, { '1': createTable('a') }).migrateToLatest()
+  const { error } = await createMigrator(db, { '1': createTable('a') }).migrateToLatest()
   expect(error).toMatchObject({ message: expect.stringContaining('is_locked') as string })
   expect(await db.introspection.getTables()).toEqual([])
 })
 
 test('only its owner can release the lock', async () => {
-  const db = open()
-  await migratorOf(db, {}).migrateToLatest()
+  const db = openKysely()
+  await createMigrator(db, {}).migrateToLatest()
   const takeOver: Migration = {
     async up(trx) {
       await sql`update kysely_migration_lock set is_locked = 9999999999`.execute(trx)
     },
   }
-  await migratorOf(db, { '1': takeOver }).migrateToLatest()
+  await createMigrator(db, { '1': takeOver }).migrateToLatest()
   expect((await sql`select is_locked from kysely_migration_lock`.execute(db)).rows).toEqual([
     { is_locked: 9999999999 },
   ])
@@ -128,19 +128,19 @@ test('only its owner can release the lock', async () => {
 
 test('the lease is renewed while migrations run', async () => {
   const updates: string[] = []
-  const db = open({}, (text) => {
+  const db = openKysely({}, (text) => {
     if (/^update .*unixepoch/.test(text)) updates.push(text)
   })
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   try {
     const slow: Migration = {
-      async up(each) {
+      async up(trx) {
         updates.length = 0
         vi.advanceTimersByTime(25_000)
-        await each.schema.createTable('a').addColumn('id', 'integer').execute()
+        await trx.schema.createTable('a').addColumn('id', 'integer').execute()
       },
     }
-    expect(await migratorOf(db, { '1': slow }).migrateToLatest()).not.toHaveProperty('error')
+    expect(await createMigrator(db, { '1': slow }).migrateToLatest()).not.toHaveProperty('error')
     expect(updates).toHaveLength(2)
     vi.advanceTimersByTime(60_000)
     await sql`select 1`.execute(db)
@@ -151,35 +151,35 @@ test('the lease is renewed while migrations run', async () => {
 })
 
 test('the error of a failing migration is reported, and the lock is released', async () => {
-  const db = open()
+  const db = openKysely()
   const ownError = new Error('own error')
   const failing: Migration = {
     async up() {
       throw ownError
     },
   }
-  expect((await migratorOf(db, { '1': failing }).migrateToLatest()).error).toBe(ownError)
-  expect(await migratorOf(db, { '1': createTable('a') }).migrateToLatest()).not.toHaveProperty('error')
+  expect((await createMigrator(db, { '1': failing }).migrateToLatest()).error).toBe(ownError)
+  expect(await createMigrator(db, { '1': createTable('a') }).migrateToLatest()).not.toHaveProperty('error')
 })
 
 test('with transactionalMigrations, a failing migration leaves nothing behind', async () => {
-  const db = open({ transactionalMigrations: true })
+  const db = openKysely({ transactionalMigrations: true })
   const failing: Migration = {
     async up(trx) {
       await trx.schema.createTable('b').addColumn('id', 'integer').execute()
       await sql`select 1 from nowhere`.execute(trx)
     },
   }
-  const { error } = await migratorOf(db, { '1': createTable('a'), '2': failing }).migrateToLatest()
+  const { error } = await createMigrator(db, { '1': createTable('a'), '2': failing }).migrateToLatest()
   expect(error).toMatchObject({ message: expect.stringContaining('nowhere') as string })
   expect(await db.introspection.getTables()).toEqual([])
-  await migratorOf(db, { '1': createTable('a'), '2': createTable('b') }).migrateToLatest()
+  await createMigrator(db, { '1': createTable('a'), '2': createTable('b') }).migrateToLatest()
   expect((await db.introspection.getTables()).map((table) => table.name)).toEqual(['a', 'b'])
 })
 
 test('transactionalMigrations: ten migrators at once run each migration once', async () => {
   const runs: string[] = []
-  const counted = (name: string): Migration => ({
+  const countedMigration = (name: string): Migration => ({
     async up(trx) {
       runs.push(name)
       await trx.schema.createTable(name).addColumn('id', 'integer').execute()
@@ -187,9 +187,9 @@ test('transactionalMigrations: ten migrators at once run each migration once', a
   })
   const outcomes = await Promise.all(
     Array.from({ length: 10 }, () =>
-      migratorOf(open({ transactionalMigrations: true }), {
-        a: counted('a'),
-        b: counted('b'),
+      createMigrator(openKysely({ transactionalMigrations: true }), {
+        a: countedMigration('a'),
+        b: countedMigration('b'),
       }).migrateToLatest(),
     ),
   )
@@ -207,12 +207,12 @@ test('a transaction for each migration, supported since Kysely 0.30', async () =
   const provider = { getMigrations: async () => ({ '1': createTable('a'), '2': failing }) }
   const migrate = (options: DialectOptions): Promise<MigrationResultSet> =>
     new Migrator({
-      db: open(options),
+      db: openKysely(options),
       provider,
       transactionMode: 'per-migration',
     } as MigratorProps).migrateToLatest()
   const tables = async (): Promise<string[]> =>
-    (await open().introspection.getTables()).map((table) => table.name)
+    (await openKysely().introspection.getTables()).map((table) => table.name)
   if (inject('kysely') === '0.30') {
     expect((await migrate({})).error).toMatchObject({
       message: expect.stringContaining('transactional DDL is not supported') as string,

@@ -20,31 +20,31 @@ beforeEach(async () => {
 })
 
 const ownError = new Error('own error')
-const rowsOf = async (stream: AsyncIterable<unknown>, most = Infinity): Promise<void> => {
+const readAll = async (stream: AsyncIterable<unknown>, limit = Infinity): Promise<void> => {
   let count = 0
-  for await (const _ of stream) if (++count === most) break
+  for await (const _ of stream) if (++count === limit) break
 }
 const insertion = (trx: Kysely<Tables>, name: string) => trx.insertInto('item').values({ name })
 
 /** Begins an operation of a transaction that would delay the operations after it. */
 const FIRST = {
-  'a stream of a SELECT': (trx: Kysely<Tables>) => rowsOf(trx.selectFrom('item').selectAll().stream()),
-  'a stream of an INSERT': (trx: Kysely<Tables>) => rowsOf(insertion(trx, 'first').returningAll().stream()),
+  'a stream of a SELECT': (trx: Kysely<Tables>) => readAll(trx.selectFrom('item').selectAll().stream()),
+  'a stream of an INSERT': (trx: Kysely<Tables>) => readAll(insertion(trx, 'first').returningAll().stream()),
   'a stream that is left early': (trx: Kysely<Tables>) =>
-    rowsOf(trx.selectNoFrom(sql`1`.as('a')).stream(), 1),
+    readAll(trx.selectNoFrom(sql`1`.as('a')).stream(), 1),
   'an insert': (trx: Kysely<Tables>) => insertion(trx, 'first').execute(),
   nothing: async () => {},
 }
 
-const BEHIND = {
-  'an insert': (trx: Kysely<Tables>) => insertion(trx, 'behind').execute(),
-  'a batch': (trx: Kysely<Tables>) => batch(trx, [insertion(trx, 'behind'), insertion(trx, 'behind')]),
-  'a stream of an INSERT': (trx: Kysely<Tables>) => rowsOf(insertion(trx, 'behind').returningAll().stream()),
+const SECOND = {
+  'an insert': (trx: Kysely<Tables>) => insertion(trx, 'second').execute(),
+  'a batch': (trx: Kysely<Tables>) => batch(trx, [insertion(trx, 'second'), insertion(trx, 'second')]),
+  'a stream of an INSERT': (trx: Kysely<Tables>) => readAll(insertion(trx, 'second').returningAll().stream()),
 }
 
 type Body = (trx: Kysely<Tables>) => Promise<void>
 
-const controlled = async (executor: Kysely<Tables>, body: Body): Promise<void> => {
+const runControlled = async (executor: Kysely<Tables>, body: Body): Promise<void> => {
   const trx: ControlledTransaction<Tables> = await executor.startTransaction().execute()
   try {
     await body(trx)
@@ -57,7 +57,7 @@ const controlled = async (executor: Kysely<Tables>, body: Body): Promise<void> =
 
 const KINDS: Record<string, (body: Body) => Promise<void>> = {
   'a transaction': (body) => db.transaction().execute(body),
-  'a controlled transaction': (body) => controlled(db, body),
+  'a controlled transaction': (body) => runControlled(db, body),
   'a transaction of a connection': (body) =>
     db.connection().execute(async (connection) => {
       try {
@@ -81,44 +81,44 @@ const programs = Object.entries(KINDS).flatMap(([kind, run]) =>
 
 describe.each(programs)('%s, %s', (_kind, _when, run, prepare) => {
   const cases = Object.entries(FIRST).flatMap(([first, begin]) =>
-    Object.entries(BEHIND).flatMap(([behind, follow]) =>
-      [true, false].map((throws) => [first, behind, throws ? 'throws' : 'returns', begin, follow] as const),
+    Object.entries(SECOND).flatMap(([second, follow]) =>
+      [true, false].map((throws) => [first, second, throws ? 'throws' : 'returns', begin, follow] as const),
     ),
   )
-  test.each(cases)('%s, and then %s, when the callback %s', async (_first, _behind, end, begin, follow) => {
+  test.each(cases)('%s, and then %s, when the callback %s', async (_first, _second, end, begin, follow) => {
     await insertion(db, 'before').execute()
-    const given: Promise<unknown>[] = []
-    const ended = await run(async (trx) => {
+    const queries: Promise<unknown>[] = []
+    const error = await run(async (trx) => {
       await prepare(trx)
-      given.push(begin(trx), follow(trx))
-      for (const each of given) each.catch(() => {})
+      queries.push(begin(trx), follow(trx))
+      for (const query of queries) query.catch(() => {})
       if (end === 'throws') throw ownError
     }).then(
       () => null,
-      (error: unknown) => error,
+      (reason: unknown) => reason,
     )
-    if (end === 'throws') expect(ended).toBe(ownError)
-    const [first, behind] = await Promise.allSettled(given)
+    if (end === 'throws') expect(error).toBe(ownError)
+    const [first, second] = await Promise.allSettled(queries)
     const rows = await db.selectFrom('item').select('name').execute()
     const has = (name: string): boolean => rows.some((row) => row.name === name)
     expect(has('before')).toBe(true)
-    if (ended !== null) {
-      expect(has('first') || has('behind')).toBe(false)
+    if (error !== null) {
+      expect(has('first') || has('second')).toBe(false)
     } else {
       // exactly the queries that report success ran before the COMMIT
       if (has('first')) expect(first?.status).toBe('fulfilled')
-      expect(has('behind')).toBe(behind?.status === 'fulfilled')
+      expect(has('second')).toBe(second?.status === 'fulfilled')
     }
   })
 })
 
 test('a connection can be used after a transaction in which Promise.all() rejected', async () => {
   await db.connection().execute(async (connection) => {
-    const failing = connection.transaction().execute(async (trx) => {
+    const transaction = connection.transaction().execute(async (trx) => {
       const names = [null as unknown as string, 'a', 'b', 'c']
       await Promise.all(names.map((name) => insertion(trx, name).execute()))
     })
-    await expect(failing).rejects.toMatchObject({ extendedCode: 'SQLITE_CONSTRAINT_NOTNULL' })
+    await expect(transaction).rejects.toMatchObject({ extendedCode: 'SQLITE_CONSTRAINT_NOTNULL' })
     await insertion(connection, 'after').execute()
   })
   expect(await db.selectFrom('item').select('name').execute()).toEqual([{ name: 'after' }])
@@ -128,7 +128,7 @@ test('a query after a cursor that is read beyond the end of its transaction is r
   await db.connection().execute(async (connection) => {
     const isReading = Promise.withResolvers<void>()
     const mayContinue = Promise.withResolvers<void>()
-    const given: Promise<unknown>[] = []
+    const queries: Promise<unknown>[] = []
     await connection.transaction().execute(async (trx) => {
       await insertion(trx, 'first').execute()
       const read = async (): Promise<void> => {
@@ -137,13 +137,13 @@ test('a query after a cursor that is read beyond the end of its transaction is r
           await mayContinue.promise
         }
       }
-      given.push(read(), insertion(trx, 'behind').execute())
+      queries.push(read(), insertion(trx, 'second').execute())
       await isReading.promise
     })
     await expect(insertion(connection, 'early').execute()).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
     mayContinue.resolve()
-    const [read, behind] = await Promise.allSettled(given)
-    expect([read?.status, behind?.status]).toEqual(['fulfilled', 'rejected'])
+    const [read, second] = await Promise.allSettled(queries)
+    expect([read?.status, second?.status]).toEqual(['fulfilled', 'rejected'])
     await waitFor(() => insertion(connection, 'after').execute())
   })
   const rows = await db.selectFrom('item').select('name').execute()
@@ -160,9 +160,9 @@ test('a batch that is not awaited before commit() returns its results', async ()
 describe.each(['a transaction', 'a transaction of a connection'] as const)(
   '%s, followed by twenty inserts',
   (kind) => {
-    const many = (trx: Kysely<Tables>): Promise<unknown>[] =>
+    const insertMany = (trx: Kysely<Tables>): Promise<unknown>[] =>
       Array.from({ length: 20 }, () =>
-        insertion(trx, 'behind')
+        insertion(trx, 'second')
           .execute()
           .catch(() => {}),
       )
@@ -172,24 +172,24 @@ describe.each(['a transaction', 'a transaction of a connection'] as const)(
       ['a batch that cannot be encoded', (trx: Kysely<Tables>) => batch(trx, [insertion(trx, unencodable)])],
       [
         'a stream that cannot be encoded',
-        (trx: Kysely<Tables>) => rowsOf(insertion(trx, unencodable).returningAll().stream()),
+        (trx: Kysely<Tables>) => readAll(insertion(trx, unencodable).returningAll().stream()),
       ],
     ])('%s, and the callback throws a few microtasks later', async (_, begin) => {
-      for (const turns of [0, 1, 2, 3, 5, 8, 12, 20, 30, 50]) {
-        const given: Promise<unknown>[] = []
+      for (const microtasks of [0, 1, 2, 3, 5, 8, 12, 20, 30, 50]) {
+        const queries: Promise<unknown>[] = []
         const run = KINDS[kind] as (body: Body) => Promise<void>
-        const ended = run(async (trx) => {
-          given.push(
+        const transaction = run(async (trx) => {
+          queries.push(
             begin(trx).catch(() => {}),
-            ...many(trx),
+            ...insertMany(trx),
           )
-          for (let turn = 0; turn < turns; turn++) await Promise.resolve()
+          for (let at = 0; at < microtasks; at++) await Promise.resolve()
           throw ownError
         })
-        await expect(ended).rejects.toBe(ownError)
-        await Promise.all(given)
+        await expect(transaction).rejects.toBe(ownError)
+        await Promise.all(queries)
       }
-      const { rows } = await sql<{ n: number }>`select count(*) as n from item where name = 'behind'`.execute(
+      const { rows } = await sql<{ n: number }>`select count(*) as n from item where name = 'second'`.execute(
         db,
       )
       expect(rows).toEqual([{ n: 0 }])
@@ -197,17 +197,17 @@ describe.each(['a transaction', 'a transaction of a connection'] as const)(
 
     test('the server has ended it, and the callback returns', async () => {
       await sql`create unique index once on item (name) where name = 'one'`.execute(db)
-      const given: Promise<unknown>[] = []
-      const ended = db.transaction().execute(async (trx) => {
+      const queries: Promise<unknown>[] = []
+      const transaction = db.transaction().execute(async (trx) => {
         await insertion(trx, 'one').execute()
         await sql`insert or rollback into item (name) values ('one')`.execute(trx).catch(() => {})
         await insertion(trx, 'lost')
           .execute()
           .catch(() => {})
-        given.push(...many(trx))
+        queries.push(...insertMany(trx))
       })
-      await expect(ended).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
-      await Promise.all(given)
+      await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+      await Promise.all(queries)
       expect(await db.selectFrom('item').selectAll().execute()).toEqual([])
     })
   },

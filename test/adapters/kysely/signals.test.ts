@@ -81,11 +81,11 @@ if (inject('kysely') === '0.28') {
           await insert(trx, 'a')
           const controller = new AbortController()
           const { signal } = controller
-          const sent = database.requestCount()
+          const requestsBefore = database.requestCount()
           const query = slowInsert('b', ENDLESS).execute(trx, { signal, inflightQueryAbortStrategy })
           const aborted = expect(query).rejects.toThrow('own error')
           // aborting it before it is sent would not affect the transaction
-          await expect.poll(() => database.requestCount()).toBe(sent + 1)
+          await expect.poll(() => database.requestCount()).toBe(requestsBefore + 1)
           controller.abort(new Error('own error'))
           await aborted
           await insert(trx, 'c')
@@ -103,19 +103,19 @@ if (inject('kysely') === '0.28') {
       const controller = new AbortController()
       // for streams without rows; others are aborted by the loop, however slow they are
       const timer = from === neverReady && setTimeout(() => controller.abort(new Error('own error')), 100)
-      const seen: number[] = []
+      const values: number[] = []
       const rows = executor
         .selectFrom(from.as('n'))
         .select('n.x')
         .stream({ chunkSize: 10, signal: controller.signal })
       await expect(async () => {
         for await (const { x } of rows) {
-          seen.push(x)
+          values.push(x)
           if (x === 25) controller.abort(new Error('own error'))
         }
       }).rejects.toThrow('own error')
       if (timer) clearTimeout(timer)
-      return seen
+      return values
     }
     const ready = (to: number): RawBuilder<{ x: number }> => numbers(to, sql`i`)
     const neverReady = numbers(ENDLESS, sql`max(i)`)
@@ -124,13 +124,13 @@ if (inject('kysely') === '0.28') {
       ['between two rows', ready(1_000_000)],
       ['while it waits for a row', neverReady],
     ])('%s logs no error, and the next query runs', async (_, rows) => {
-      const printed = vi.spyOn(console, 'error').mockImplementation(() => {})
+      const consoleError = vi.spyOn(console, 'error').mockImplementation(() => {})
       try {
         expect((await read(db, rows)).length).toBeLessThan(100)
         await waitFor(() => insert(db, 'a'))
-        expect(printed).not.toHaveBeenCalled()
+        expect(consoleError).not.toHaveBeenCalled()
       } finally {
-        printed.mockRestore()
+        consoleError.mockRestore()
       }
     })
 

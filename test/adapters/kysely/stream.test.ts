@@ -12,7 +12,7 @@ const database = await server.createDatabase()
 const db = new Kysely<Database>({ dialect: new BatonDialect(database.config) })
 let before = 0
 const cost = (): number => database.requestCount() - before
-const all = db.selectFrom('measurement').selectAll().orderBy('id')
+const measurements = db.selectFrom('measurement').selectAll().orderBy('id')
 
 beforeAll(async () => {
   await db.schema
@@ -29,7 +29,7 @@ afterAll(() => db.destroy())
 test.each([1, 7, 100, 10_000])('streams every row in chunks of %i, with two requests', async (chunkSize) => {
   before = database.requestCount()
   let sum = 0
-  for await (const { id, name } of all.stream(chunkSize)) {
+  for await (const { id, name } of measurements.stream(chunkSize)) {
     expect(name).toBe(`m${id}`)
     sum += id
   }
@@ -38,7 +38,7 @@ test.each([1, 7, 100, 10_000])('streams every row in chunks of %i, with two requ
 
 test('leaving the loop ends the query and releases the connection', async () => {
   before = database.requestCount()
-  for await (const { id } of all.stream(10)) if (id === 25) break
+  for await (const { id } of measurements.stream(10)) if (id === 25) break
   expect(cost()).toBe(2)
   expect(await db.selectFrom('measurement').select('id').where('id', '=', 1).execute()).toEqual([{ id: 1 }])
 })
@@ -46,23 +46,23 @@ test('leaving the loop ends the query and releases the connection', async () => 
 test('streams inside a transaction, which continues afterwards', async () => {
   await db.transaction().execute(async (trx) => {
     await trx.insertInto('measurement').values({ id: 6_000, name: 'new' }).execute()
-    const seen: number[] = []
+    const ids: number[] = []
     for await (const { id } of trx
       .selectFrom('measurement')
       .select('id')
       .where('id', '>', 4_998)
       .orderBy('id')
       .stream(1))
-      seen.push(id)
-    expect(seen).toEqual([4_999, 5_000, 6_000])
+      ids.push(id)
+    expect(ids).toEqual([4_999, 5_000, 6_000])
     await trx.deleteFrom('measurement').where('id', '=', 6_000).execute()
   })
 })
 
 test('errors reject the loop', async () => {
-  const broken = sql<{ a: number }>`select * from missing`.compile(db)
+  const invalidQuery = sql<{ a: number }>`select * from missing`.compile(db)
   const read = (async () => {
-    for await (const row of db.getExecutor().stream(broken, 1)) expect.unreachable(JSON.stringify(row))
+    for await (const row of db.getExecutor().stream(invalidQuery, 1)) expect.unreachable(JSON.stringify(row))
   })()
   await expect(read).rejects.toMatchObject({ name: 'SqlError', code: 'SQLITE_UNKNOWN' })
 })

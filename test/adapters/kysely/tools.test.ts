@@ -60,15 +60,15 @@ test('kysely-codegen writes the types of the existing tables', async () => {
   await run(kyselyCtl, 'migrate', 'latest')
   const file = join(out, 'database.d.ts')
   await run('codegen.ts', file)
-  const written = readFileSync(file, 'utf8')
-  expect(written).toContain(`export interface Person {
+  const types = readFileSync(file, 'utf8')
+  expect(types).toContain(`export interface Person {
   born_at: number | null;
   created_at: Generated<string>;
   id: Generated<number>;
   name: string;
   portrait: Uint8Array | null;
 }`)
-  expect(written).toContain(`export interface DB {
+  expect(types).toContain(`export interface DB {
   person: Person;
   pet: Pet;
 }`)

@@ -46,11 +46,11 @@ describe('transactions', () => {
         await expect(sql.raw(control).execute(trx)).rejects.toThrow(TypeError)
         await insert(trx, 'b')
       })
-      const given = db.transaction().execute(async (trx) => {
+      const transaction = db.transaction().execute(async (trx) => {
         await insert(trx, 'c')
         await sql.raw(control).execute(trx)
       })
-      await expect(given).rejects.toThrow(TypeError)
+      await expect(transaction).rejects.toThrow(TypeError)
       expect(await names()).toEqual(['a', 'b'])
     },
   )
@@ -144,13 +144,13 @@ describe('transactions', () => {
 
   test("the dialect's mode is used if the transaction has none", async () => {
     await using client = createClient({ url: database.url, authToken: database.authToken })
-    const seen: string[] = []
+    const queries: string[] = []
     const deferred = new Kysely<Tables>({
       dialect: new BatonDialect({ client, transactionMode: 'deferred' }),
-      log: (event) => void seen.push(event.query.sql),
+      log: (event) => void queries.push(event.query.sql),
     })
     await deferred.transaction().execute((trx) => insert(trx, 'a'))
-    expect(seen[0]).toBe('begin deferred')
+    expect(queries[0]).toBe('begin deferred')
   })
 })
 
@@ -159,21 +159,21 @@ describe('a commit that the database rejects', () => {
     await sql`create table part (item integer references item (id) deferrable initially deferred)`.execute(db)
   })
   const orphan = sql`insert into part values (-1)`
-  const rejected = { extendedCode: 'SQLITE_CONSTRAINT_FOREIGNKEY' }
+  const violation = { extendedCode: 'SQLITE_CONSTRAINT_FOREIGNKEY' }
 
   test('rolls back, with the database’s error', async () => {
     const attempt = db.transaction().execute(async (trx) => {
       await insert(trx, 'a')
       await orphan.execute(trx)
     })
-    await expect(attempt).rejects.toMatchObject(rejected)
+    await expect(attempt).rejects.toMatchObject(violation)
     expect(await names()).toEqual([])
   })
 
   test('cannot be repaired: later queries are rejected until the rollback', async () => {
     const trx = await db.startTransaction().execute()
     await orphan.execute(trx)
-    await expect(trx.commit().execute()).rejects.toMatchObject(rejected)
+    await expect(trx.commit().execute()).rejects.toMatchObject(violation)
     await expect(insert(trx, 'a')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
     await trx.rollback().execute()
     expect(trx.isRolledBack).toBe(true)
@@ -183,7 +183,7 @@ describe('a commit that the database rejects', () => {
   test('leaves the connection usable', async () => {
     await db.connection().execute(async (connection) => {
       await expect(connection.transaction().execute((trx) => orphan.execute(trx))).rejects.toMatchObject(
-        rejected,
+        violation,
       )
       await insert(connection, 'a')
       await connection.transaction().execute((trx) => insert(trx, 'b'))
@@ -198,9 +198,9 @@ describe('controlled transactions', () => {
     await insert(trx, 'a')
     const atSavepoint = await trx.savepoint('here').execute()
     await insert(atSavepoint, 'b')
-    const back = await atSavepoint.rollbackToSavepoint('here').execute()
-    await insert(back, 'c')
-    await back.releaseSavepoint('here').execute()
+    const rolledBack = await atSavepoint.rollbackToSavepoint('here').execute()
+    await insert(rolledBack, 'c')
+    await rolledBack.releaseSavepoint('here').execute()
     await trx.commit().execute()
     expect(await names()).toEqual(['a', 'c'])
     expect(log.slice(0, 7)).toEqual([
@@ -349,12 +349,12 @@ describe('db.connection()', () => {
 
   test('accepts a new transaction after a lost one', async () => {
     await db.connection().execute(async (connection) => {
-      const losing = connection.transaction().execute(async (trx) => {
+      const lostTransaction = connection.transaction().execute(async (trx) => {
         await insert(trx, 'a')
         await sql`insert or rollback into item (name) values ('a')`.execute(trx).catch(() => {})
         await insert(trx, 'b')
       })
-      await expect(losing).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+      await expect(lostTransaction).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
       await connection.transaction().execute((trx) => insert(trx, 'c'))
       await insert(connection, 'd')
     })
@@ -401,22 +401,22 @@ describe('db.connection()', () => {
 })
 
 test('destroy() closes open streams', async () => {
-  const other = new Kysely<Tables>({
+  const otherDb = new Kysely<Tables>({
     dialect: new BatonDialect({ url: database.url, authToken: database.authToken }),
   })
-  const trx = await other.startTransaction().execute()
+  const trx = await otherDb.startTransaction().execute()
   await insert(trx, 'a')
-  await other.destroy()
+  await otherDb.destroy()
   await insert(db, 'b')
   expect(await names()).toEqual(['b'])
 })
 
 test('queries of a transaction after destroy() are rejected, even if the client stays open', async () => {
   await using client = createClient(database.config)
-  const other = new Kysely<Tables>({ dialect: new BatonDialect({ client }) })
-  const trx = await other.startTransaction().execute()
+  const otherDb = new Kysely<Tables>({ dialect: new BatonDialect({ client }) })
+  const trx = await otherDb.startTransaction().execute()
   await insert(trx, 'a')
-  await other.destroy()
+  await otherDb.destroy()
   await expect(insert(trx, 'b')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
   expect(await names()).toEqual([])
 })
@@ -425,14 +425,16 @@ test('if `db` is used inside a transaction instead of `trx`, the transaction exp
   const shortLived = new Kysely<Tables>({
     dialect: new BatonDialect({ ...database.config, transactionTimeoutMs: 300 }),
   })
-  const given = shortLived.transaction().execute(async (trx) => {
+  const transaction = shortLived.transaction().execute(async (trx) => {
     await insert(trx, 'inside')
     await insert(shortLived, 'forgotten')
   })
-  await expect(given).rejects.toThrow(/another call of this client waited for the write lock.*own handle/)
+  await expect(transaction).rejects.toThrow(
+    /another call of this client waited for the write lock.*own handle/,
+  )
   expect(await names()).toEqual(['forgotten'])
   await shortLived.destroy()
   await sql`delete from item`.execute(db)
-  await insert(db, 'behind')
-  expect(await names()).toEqual(['behind'])
+  await insert(db, 'later')
+  expect(await names()).toEqual(['later'])
 })

@@ -47,21 +47,21 @@ test('COMMIT as a statement ends the transaction', async () => {
   await ours.execute('delete from t')
 })
 
-test.each(['commit', 'rollback'] as const)('%s resolves when its response has arrived', async (end) => {
+test.each(['commit', 'rollback'] as const)('%s resolves when its response has arrived', async (method) => {
   let responses = 0
-  const counting: typeof fetch = async (...given) => {
-    const response = await fetch(...given)
+  const countingFetch: typeof fetch = async (...args) => {
+    const response = await fetch(...args)
     responses += 1
     return response
   }
-  const client = createClient({ ...config, fetch: counting })
+  const client = createClient({ ...config, fetch: countingFetch })
   const tx = await client.transaction('write')
   await tx.execute("delete from t where a = 'not there'")
   const before = responses
-  const ended = tx[end]()
+  const end = tx[method]()
   // in the same tick
   expect(tx.closed).toBe(true)
-  await ended
+  await end
   expect(responses - before).toBe(1)
   client.close()
 })
@@ -136,8 +136,8 @@ test.each([
     ['insert or rollback into t values (7)', 'insert into t values (3)'],
     ['SQLITE_CONSTRAINT'],
   ],
-])('%s among transaction calls that are not awaited: the calls after it do not run', async (...given) => {
-  const [, statements, before] = given
+])('%s among transaction calls that are not awaited: the calls after it do not run', async (...args) => {
+  const [, statements, before] = args
   const outcomes = async (db: Client): Promise<unknown[]> => {
     await ours.executeMultiple('delete from t; insert into t values (7)')
     const tx = await db.transaction('write')
@@ -228,14 +228,14 @@ test('accepts a token followed by a newline, as is common in secrets', async () 
 })
 
 test('a custom fetch receives a Request, as with the original', async () => {
-  const seen: unknown[] = []
+  const areRequests: unknown[] = []
   const fetch = (request: Request): Promise<Response> => {
-    seen.push(request instanceof Request)
+    areRequests.push(request instanceof Request)
     return globalThis.fetch(request)
   }
   const client = createClient({ ...config, fetch })
   expect((await client.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
-  expect(seen).toEqual([true])
+  expect(areRequests).toEqual([true])
   client.close()
 })
 
@@ -244,7 +244,7 @@ test('reports an unreachable server, and a response that is not from a database'
   expect(await codeOf(unreachable.execute('select 1'))).toBe('NETWORK')
   unreachable.close()
   const fetch = async (): Promise<Response> => new Response('<html>', { status: 502 })
-  const broken = createClient({ ...config, fetch })
-  expect(await codeOf(broken.execute('insert into t values (1)'))).toBe('SERVER_ERROR')
-  broken.close()
+  const client = createClient({ ...config, fetch })
+  expect(await codeOf(client.execute('insert into t values (1)'))).toBe('SERVER_ERROR')
+  client.close()
 })

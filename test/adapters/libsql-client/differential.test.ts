@@ -186,11 +186,11 @@ const CALLS: readonly [string, Call][] = [
       return await db.execute('select a from t')
     },
   ],
-  ['execute after close', async (db) => closed(db, (tx) => tx.execute('select 1'))],
-  ['batch after close', async (db) => closed(db, (tx) => tx.batch(['select 1']))],
-  ['executeMultiple after close', async (db) => closed(db, (tx) => tx.executeMultiple('select 1'))],
-  ['commit after close', async (db) => closed(db, (tx) => tx.commit())],
-  ['rollback after close', async (db) => closed(db, (tx) => tx.rollback())],
+  ['execute after close', async (db) => callAfterClose(db, (tx) => tx.execute('select 1'))],
+  ['batch after close', async (db) => callAfterClose(db, (tx) => tx.batch(['select 1']))],
+  ['executeMultiple after close', async (db) => callAfterClose(db, (tx) => tx.executeMultiple('select 1'))],
+  ['commit after close', async (db) => callAfterClose(db, (tx) => tx.commit())],
+  ['rollback after close', async (db) => callAfterClose(db, (tx) => tx.rollback())],
   [
     'execute after commit',
     async (db) => {
@@ -266,13 +266,13 @@ const CALLS: readonly [string, Call][] = [
   ],
 ]
 
-async function closed(
+async function callAfterClose(
   db: Client,
-  then: (tx: Awaited<ReturnType<Client['transaction']>>) => Promise<unknown>,
+  call: (tx: Awaited<ReturnType<Client['transaction']>>) => Promise<unknown>,
 ) {
   const tx = await db.transaction('read')
   tx.close()
-  return await then(tx)
+  return await call(tx)
 }
 
 test.each(CALLS)('%s', async (_, call) => {
@@ -301,7 +301,7 @@ test('a hundred concurrent batches are transactions', async () => {
 const value: fc.Arbitrary<InValue> = fc.oneof(
   fc.constant(null),
   fc.string({ unit: 'grapheme' }),
-  fc.double({ noNaN: true, noDefaultInfinity: true }).filter((given) => !Object.is(given, -0)),
+  fc.double({ noNaN: true, noDefaultInfinity: true }).filter((number) => !Object.is(number, -0)),
   fc.integer(),
   fc.bigInt({ min: -(2n ** 53n) + 1n, max: 2n ** 53n - 1n }),
   fc.boolean(),
@@ -361,7 +361,7 @@ test.each([
   const outcome = (create: typeof createOriginal): unknown => {
     try {
       create({ url }).close()
-      return 'taken'
+      return 'accepted'
     } catch (error) {
       return [(error as Error).name, (error as { code?: string }).code, (error as Error).message]
     }

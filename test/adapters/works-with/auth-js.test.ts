@@ -48,7 +48,7 @@ describe.each(['kysely', 'drizzle'] as const)('Auth.js with %s', (name) => {
   })
 
   test('a link in an email starts a session', async () => {
-    const sent: string[] = []
+    const links: string[] = []
     const errors: string[] = []
     const config: AuthConfig = {
       adapter,
@@ -64,7 +64,7 @@ describe.each(['kysely', 'drizzle'] as const)('Auth.js with %s', (name) => {
           from: 'app@example.com',
           maxAge: 600,
           options: {},
-          sendVerificationRequest: async ({ url }) => void sent.push(url),
+          sendVerificationRequest: async ({ url }) => void links.push(url),
         },
       ],
     }
@@ -88,8 +88,8 @@ describe.each(['kysely', 'drizzle'] as const)('Auth.js with %s', (name) => {
 
     const { csrfToken } = (await (await sendRequest('/auth/csrf')).json()) as { csrfToken: string }
     await sendRequest('/auth/signin/mail', { csrfToken, email: 'ada@example.com' })
-    expect(sent).toHaveLength(1)
-    const [link = ''] = sent
+    expect(links).toHaveLength(1)
+    const [link = ''] = links
     expect(await (await sendRequest('/auth/session')).json()).toBeNull()
     await sendRequest(link)
     const session = (await (await sendRequest('/auth/session')).json()) as { user: unknown; expires: string }
@@ -112,8 +112,8 @@ describe.each(['kysely', 'drizzle'] as const)('Auth.js with %s', (name) => {
     const userId = created?.id as string
     const key = { provider: 'github', providerAccountId: '17' }
     await adapter.linkAccount?.({ ...key, userId, type: 'oauth', expires_at: 1_800_000_000 })
-    const found = await adapter.getUserByAccount?.(key)
-    expect(found).toMatchObject({ id: userId, emailVerified: new Date(1_700_000_000_000) })
+    const user = await adapter.getUserByAccount?.(key)
+    expect(user).toMatchObject({ id: userId, emailVerified: new Date(1_700_000_000_000) })
     await expect(
       Promise.resolve(adapter.linkAccount?.({ ...key, userId: 'nobody', type: 'oauth' })),
     ).rejects.toThrow()

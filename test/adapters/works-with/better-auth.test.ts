@@ -72,7 +72,7 @@ const SIGN_UP = { name: 'Ada', email: 'ada@example.com', password: 'a very long 
 
 describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
   let database: TestDatabase
-  const open = (transaction: boolean, more: BetterAuthOptions = {}) =>
+  const createAuth = (transaction: boolean, options: BetterAuthOptions = {}) =>
     betterAuth({
       baseURL: 'http://localhost:3000',
       secret: 'a secret for tests that is long enough',
@@ -80,7 +80,7 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
       emailAndPassword: { enabled: true },
       telemetry: { enabled: false },
       logger: { disabled: true },
-      ...more,
+      ...options,
     })
   const users = async (): Promise<unknown[]> => {
     await using db = createClient(database.config)
@@ -99,7 +99,7 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
   })
 
   test('sign up, sign in, session, account, sign out', async () => {
-    const auth = open(true)
+    const auth = createAuth(true)
     const signedUp = await auth.api.signUpEmail({ body: SIGN_UP })
     expect(signedUp.user).toMatchObject({ name: 'Ada', email: 'ada@example.com', emailVerified: false })
     await expect(auth.api.signUpEmail({ body: SIGN_UP })).rejects.toThrow(/exists/)
@@ -142,18 +142,18 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
   test('with `transaction: true`, a sign-up that fails halfway leaves nothing behind', async () => {
     const before = await users()
     const body = { ...SIGN_UP, email: 'half@example.com' }
-    await expect(open(true, FAILING).api.signUpEmail({ body })).rejects.toThrow()
+    await expect(createAuth(true, FAILING).api.signUpEmail({ body })).rejects.toThrow()
     expect(await users()).toEqual(before)
   })
 
   test('without it, a user without a password is left behind', async () => {
     const body = { ...SIGN_UP, email: 'half@example.com' }
-    await expect(open(false, FAILING).api.signUpEmail({ body })).rejects.toThrow()
+    await expect(createAuth(false, FAILING).api.signUpEmail({ body })).rejects.toThrow()
     expect(await users()).toContainEqual({ name: 'Ada', email: 'half@example.com' })
   })
 
   test('simultaneous sign-ups do not affect each other', async () => {
-    const auth = open(true)
+    const auth = createAuth(true)
     const bodies = Array.from({ length: 8 }, (_, at) => ({ ...SIGN_UP, email: `user-${at}@example.com` }))
     const created = await Promise.all(bodies.map((body) => auth.api.signUpEmail({ body })))
     expect(new Set(created.map(({ token }) => token)).size).toBe(8)

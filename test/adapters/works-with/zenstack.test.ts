@@ -110,8 +110,8 @@ test('nested create, relations, filters, update, count', async () => {
 })
 
 test('a constraint violation rejects with its kind', async () => {
-  const twice = db.team.create({ data: { name: 'Reds', founded } })
-  const violation: unknown = await twice.catch((error: unknown) => error)
+  const duplicate = db.team.create({ data: { name: 'Reds', founded } })
+  const violation: unknown = await duplicate.catch((error: unknown) => error)
   expect(isUniqueViolation(violation)).toBe(true)
   const orphan: unknown = await db.player
     .create({ data: { name: 'Nobody', teamId: 99 } })
@@ -121,11 +121,11 @@ test('a constraint violation rejects with its kind', async () => {
 
 test('a transaction is all or nothing', async () => {
   const before = await db.team.count()
-  const failing = db.$transaction(async (tx) => {
+  const transaction = db.$transaction(async (tx) => {
     await tx.team.create({ data: { name: 'Blues', founded } })
     throw new RangeError('on purpose')
   })
-  await expect(failing).rejects.toThrow(RangeError)
+  await expect(transaction).rejects.toThrow(RangeError)
   expect(await db.team.count()).toBe(before)
   await db.$transaction(async (tx) => {
     const { id: teamId } = await tx.team.create({ data: { name: 'Greens', founded } })

@@ -33,11 +33,12 @@ afterAll(async () => {
 })
 beforeEach(() => spans.reset())
 
-const named = (name: string): ReadableSpan[] => spans.getFinishedSpans().filter((span) => span.name === name)
-const oneNamed = (name: string): ReadableSpan => {
-  const found = named(name)
-  expect([name, found.length]).toEqual([name, 1])
-  return found[0] as ReadableSpan
+const spansNamed = (name: string): ReadableSpan[] =>
+  spans.getFinishedSpans().filter((span) => span.name === name)
+const spanNamed = (name: string): ReadableSpan => {
+  const matching = spansNamed(name)
+  expect([name, matching.length]).toEqual([name, 1])
+  return matching[0] as ReadableSpan
 }
 
 async function connect({
@@ -66,7 +67,7 @@ describe('spans of calls', () => {
     const insert = 'insert into note (text) values (?)'
     await db.batch([1, 2].map((value) => ({ sql: insert, args: [value] })))
     await db.execute('/* all */ select text from note where text <> ?', [SECRET])
-    const select = oneNamed('SELECT note')
+    const select = spanNamed('SELECT note')
     expect(select.kind).toBe(SpanKind.CLIENT)
     expect(select.attributes).toEqual({
       'db.system.name': 'sqlite',
@@ -80,7 +81,7 @@ describe('spans of calls', () => {
       'server.port': port,
     })
     expect(select.status.code).toBe(SpanStatusCode.UNSET)
-    expect(oneNamed('BATCH INSERT note').attributes).toMatchObject({
+    expect(spanNamed('BATCH INSERT note').attributes).toMatchObject({
       'db.collection.name': 'note',
       'db.operation.name': 'BATCH INSERT',
       'db.operation.batch.size': 2,
@@ -91,7 +92,7 @@ describe('spans of calls', () => {
   test('a batch with several kinds of statements, without address and SQL text', async () => {
     const db = await connect({ address: null, queryText: false })
     await db.batch(['insert into note (text) values (1)', 'select 1'])
-    expect(oneNamed('BATCH').attributes).toEqual({
+    expect(spanNamed('BATCH').attributes).toEqual({
       'db.system.name': 'sqlite',
       'db.namespace': 'shop',
       'db.operation.name': 'BATCH',
@@ -106,7 +107,7 @@ describe('spans of calls', () => {
     const insert = 'insert into note (text) values (?)'
     await db.execute(insert, [SECRET])
     await expect(db.execute(insert, [SECRET])).rejects.toThrow('UNIQUE')
-    const [, rejected] = named('INSERT note')
+    const [, rejected] = spansNamed('INSERT note')
     expect(rejected?.status).toEqual({ code: SpanStatusCode.ERROR })
     expect(rejected?.attributes).toMatchObject({
       'error.type': 'SQLITE_CONSTRAINT',
@@ -120,7 +121,7 @@ describe('spans of calls', () => {
     const observe = observeWithOpenTelemetry({ tracerProvider })
     const { db } = await scripted((_, response) => response.writeHead(401).end('no'), { observe })
     await expect(db.execute('select 1')).rejects.toThrow('401')
-    expect(oneNamed('SELECT').attributes).toMatchObject({
+    expect(spanNamed('SELECT').attributes).toMatchObject({
       'error.type': 'HTTP_STATUS',
       'db.response.status_code': '401',
     })
@@ -145,22 +146,22 @@ describe('spans around calls', () => {
       await db.execute('select 1')
       request.end()
     })
-    const request = oneNamed('request').spanContext().spanId
-    const transactions = named('transaction')
+    const request = spanNamed('request').spanContext().spanId
+    const transactions = spansNamed('transaction')
     expect(transactions.map(({ parentSpanContext }) => parentSpanContext?.spanId)).toEqual([request, request])
     const texts = transactions.map((transaction) => {
       expect(transaction.attributes).toMatchObject({ 'baton.transaction.end': 'commit' })
       const { spanId } = transaction.spanContext()
-      const inside = spans.getFinishedSpans().filter((span) => span.parentSpanContext?.spanId === spanId)
-      return inside.map(({ attributes }) => attributes['db.query.text'])
+      const children = spans.getFinishedSpans().filter((span) => span.parentSpanContext?.spanId === spanId)
+      return children.map(({ attributes }) => attributes['db.query.text'])
     })
-    expect(texts.map(([first, second, ...more]) => [first === second, more])).toEqual([
+    expect(texts.map(([first, second, ...others]) => [first === second, others])).toEqual([
       [true, []],
       [true, []],
     ])
     expect(new Set(texts.map(String)).size).toBe(2)
-    const outside = spans.getFinishedSpans().filter((span) => span.parentSpanContext?.spanId === request)
-    expect(outside.map(({ name }) => name).toSorted()).toEqual(['SELECT', 'transaction', 'transaction'])
+    const children = spans.getFinishedSpans().filter((span) => span.parentSpanContext?.spanId === request)
+    expect(children.map(({ name }) => name).toSorted()).toEqual(['SELECT', 'transaction', 'transaction'])
   })
 
   test('a transaction that is rolled back', async () => {
@@ -170,7 +171,7 @@ describe('spans around calls', () => {
       throw new Error('changed my mind')
     })
     await expect(work).rejects.toThrow('changed my mind')
-    const transaction = oneNamed('transaction')
+    const transaction = spanNamed('transaction')
     expect(transaction.attributes).toMatchObject({ 'baton.transaction.end': 'rollback' })
     expect(transaction.status.code).toBe(SpanStatusCode.UNSET)
   })
@@ -184,7 +185,7 @@ describe('spans around calls', () => {
       await tx.execute('select 1')
     })
     await expect(work).rejects.toThrow()
-    const transaction = oneNamed('transaction')
+    const transaction = spanNamed('transaction')
     expect(transaction.status.code).toBe(SpanStatusCode.ERROR)
     expect(transaction.attributes).toMatchObject({
       'baton.transaction.end': 'lost',
@@ -203,7 +204,7 @@ describe('spans around calls', () => {
       { observe },
     )
     await db.execute('select 1', [], { readOnly: true })
-    expect(oneNamed('SELECT').events).toMatchObject([
+    expect(spanNamed('SELECT').events).toMatchObject([
       {
         name: 'retry',
         attributes: {
@@ -220,8 +221,8 @@ describe('spans around calls', () => {
       await Promise.all([1, 2].map(() => db.execute('select 1', [], { readOnly: true })))
       request.end()
     })
-    expect(oneNamed('request').events.map(({ name }) => name)).toEqual(['retry'])
-    expect(named('SELECT').flatMap(({ events }) => events)).toEqual([])
+    expect(spanNamed('request').events.map(({ name }) => name)).toEqual(['retry'])
+    expect(spansNamed('SELECT').flatMap(({ events }) => events)).toEqual([])
   })
 })
 
@@ -235,11 +236,11 @@ test('measures the duration of successful and failed calls in seconds, and the r
   await db.execute('select 1 union select 2')
   await expect(db.execute('select missing')).rejects.toThrow('no such column')
   await reader.forceFlush()
-  const found = exporter
+  const metrics = exporter
     .getMetrics()
     .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics))
   const [duration, rows] = ['db.client.operation.duration', 'db.client.response.returned_rows'].map((name) =>
-    found.find(({ descriptor }) => descriptor.name === name),
+    metrics.find(({ descriptor }) => descriptor.name === name),
   )
   const common = {
     'db.system.name': 'sqlite',
@@ -271,8 +272,8 @@ test.each([
   ['libsql://app.example', { 'server.address': 'app.example', 'server.port': 443 }],
   ['http://app.example', { 'server.address': 'app.example', 'server.port': 80 }],
   [new URL('libsql://app.example:8080?tls=0'), { 'server.address': 'app.example', 'server.port': 8080 }],
-])('the address in %s', (given, expected) => {
-  const observe = observeWithOpenTelemetry({ tracerProvider, url: given })
+])('the address in %s', (url, expected) => {
+  const observe = observeWithOpenTelemetry({ tracerProvider, url: url })
   const event = { id: -1, sql: ['-- none\n;'], inTransaction: false, transaction: null }
   observe({ type: 'query:start', ...event })
   observe({ type: 'query:end', id: -1, durationMs: 1, rows: 0, rowsRead: 0, rowsWritten: 0 })

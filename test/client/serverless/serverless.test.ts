@@ -60,9 +60,9 @@ class FunctionProcess implements AsyncDisposable {
   }
 
   static async start(config: Config): Promise<FunctionProcess> {
-    const started = new FunctionProcess(startProgram(config, 'function.ts'))
-    expect(await started.call('select 1')).toEqual({ rows: [[1]], retries: 0 })
-    return started
+    const functionProcess = new FunctionProcess(startProgram(config, 'function.ts'))
+    expect(await functionProcess.call('select 1')).toEqual({ rows: [[1]], retries: 0 })
+    return functionProcess
   }
 
   /** Sends a statement to the process. @param onRetry called for each retry @returns the outcome */
@@ -199,8 +199,8 @@ describe.concurrent('a call whose process was frozen while it was in flight, and
   })
 
   test('a read is retried', async () => {
-    const again = expect.toSatisfy((retries) => retries > 0)
-    expect(await breakWhileFrozen('select 2')).toEqual({ rows: [[2]], retries: again })
+    const anyRetries = expect.toSatisfy((retries) => retries > 0)
+    expect(await breakWhileFrozen('select 2')).toEqual({ rows: [[2]], retries: anyRetries })
   })
 })
 
@@ -215,8 +215,8 @@ test('a server that is killed and restarted in the meantime', async () => {
   expect(await frozen.thaw("insert into run values ('once')")).toEqual(WRITTEN)
   frozen.freeze()
   await server.restart()
-  const counted = await frozen.thaw('select count(*) from run')
-  expect(counted).toEqual({ rows: [[1]], retries: 0 })
+  const result = await frozen.thaw('select count(*) from run')
+  expect(result).toEqual({ rows: [[1]], retries: 0 })
 })
 
 describe('a program that does not close its client', () => {
@@ -227,10 +227,10 @@ describe('a program that does not close its client', () => {
   const runToEnd = async (code: string): Promise<string> => {
     const child = startProgram(database.config, '--input-type=module', '--eval', `${OPEN}; ${code}`)
     const closed = once(child, 'close')
-    let written = ''
-    for await (const part of child.stdout as AsyncIterable<Buffer>) written += part.toString()
+    let output = ''
+    for await (const part of child.stdout as AsyncIterable<Buffer>) output += part.toString()
     await closed
-    return written
+    return output
   }
 
   test.each([
@@ -239,9 +239,9 @@ describe('a program that does not close its client', () => {
     ['a call that failed', "await db.execute('select nothing').catch(() => {})"],
     ['a close that waits', "await db.execute('select 1'); await db.close({ drainMs: 60_000 })"],
   ])('exits on its own after %s', async (_, work) => {
-    // a connection is kept open for 4 s, but keeps the process alive no more than this timer does
-    const late = "setTimeout(() => console.log('still there after 3 s'), 3_000).unref()"
-    expect(await runToEnd(`${work}; console.log('done'); ${late}`)).toBe('done\n')
+    // a connection is kept open for 4 s, but, like this timer, it does not keep the process alive
+    const timer = "setTimeout(() => console.log('still there after 3 s'), 3_000).unref()"
+    expect(await runToEnd(`${work}; console.log('done'); ${timer}`)).toBe('done\n')
   })
 
   test('does not exit before its work has finished', async () => {

@@ -21,7 +21,7 @@ beforeAll(async () => {
   ])
 })
 
-const pets = async (): Promise<unknown> => (await db.execute('select count(*) as n from pet')).rows[0]
+const countPets = async (): Promise<unknown> => (await db.execute('select count(*) as n from pet')).rows[0]
 
 test('shows the columns, and the statements that created tables, indexes and views', async () => {
   const { value } = await agent.call('schema')
@@ -81,9 +81,9 @@ test('returns the plan of a query, and of a statement that writes, without runni
     JSON.stringify((await agent.call('query_plan', { sql })).value.rows)
   expect(await details("select * from pet where name = 'Rex'")).toContain('pet_by_name')
   expect(await details('select * from pet where "__proto__" is null')).toContain('SCAN pet')
-  const before = await pets()
+  const before = await countPets()
   expect(await details('delete from pet where id > 0')).toContain('SEARCH pet')
-  expect(await pets()).toEqual(before)
+  expect(await countPets()).toEqual(before)
 })
 
 test.each([
@@ -133,7 +133,7 @@ test('with --write, runs statements in one transaction', async () => {
   const created = await writer.call('execute', {
     sql: 'create table log (a); insert into log values (1), (2); update log set a = 3 where a = 1',
   })
-  expect(created.value.map((each: { rowsAffected: number }) => each.rowsAffected)).toEqual([0, 2, 1])
+  expect(created.value.map((result: { rowsAffected: number }) => result.rowsAffected)).toEqual([0, 2, 1])
   const failed = await writer.call('execute', { sql: 'delete from log; insert into log values (9, 9)' })
   expect(failed.error).toContain('log')
   expect((await writer.call('execute', { sql: 'delete from log; commit; nonsense' })).error).toContain(

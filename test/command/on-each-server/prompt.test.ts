@@ -10,13 +10,13 @@ const { url, authToken } = await server.createDatabase()
 const state = await mkdtemp(join(tmpdir(), 'baton-prompt-'))
 afterAll(() => rm(state, { recursive: true, force: true }))
 
-const open = () => new Terminal(['sql', url], state, { BATON_AUTH_TOKEN: authToken ?? '' })
+const openTerminal = () => new Terminal(['sql', url], state, { BATON_AUTH_TOKEN: authToken ?? '' })
 
 test('supports multi-line statements, errors, .tables, Ctrl-C, transactions and history', {
   timeout: 180_000,
 }, async ({ skip }) => {
   if (terminalProblem !== null) skip(terminalProblem)
-  const terminal = open()
+  const terminal = openTerminal()
   await terminal.waitForText('baton> ')
   await terminal.run('create table t (a);')
   await terminal.run('select 1 as one,', '...> ')
@@ -55,10 +55,10 @@ test('supports multi-line statements, errors, .tables, Ctrl-C, transactions and 
   const history = join(state, 'baton', 'history')
   expect((await readFile(history, 'utf8')).split('\n')).toContain("'a;b' as two;")
   expect((await stat(history)).mode & 0o777).toBe(0o600)
-  const next = open()
-  await next.waitForText('baton> ')
-  next.type('\u001b[A\u001b[A\n')
-  await next.waitForText('kept')
-  next.type('.quit\n')
-  expect(await next.end()).toBe(0)
+  const secondTerminal = openTerminal()
+  await secondTerminal.waitForText('baton> ')
+  secondTerminal.type('\u001b[A\u001b[A\n')
+  await secondTerminal.waitForText('kept')
+  secondTerminal.type('.quit\n')
+  expect(await secondTerminal.end()).toBe(0)
 })

@@ -70,8 +70,8 @@ test('runs statements from a file and from standard input, with transactions', a
   await writeFile(file, `create table counted (n);\nbegin;\n${rows.join('\n')}\ncommit;`)
   expect(await sql(['--file', file])).toEqual({ code: 0, output: '', errors: '' })
   expect((await sql([], 'select count(*) as n from counted;\n')).output).toBe('  n\n---\n250\n')
-  const open = await sql([], 'begin; delete from counted;')
-  expect([open.code, open.errors]).toEqual([
+  const unfinished = await sql([], 'begin; delete from counted;')
+  expect([unfinished.code, unfinished.errors]).toEqual([
     1,
     'baton: the last transaction was not committed, and was rolled back\n',
   ])
@@ -94,8 +94,8 @@ test('shows the line and column of a failing statement with a caret; earlier sta
     /near "?selec"?.*\(SQL_PARSE_ERROR\)\nline 1, column 32:\n {2}selec 1\n {2}\^\n/i,
   )
   expect((await sql(['--json', 'select count(*) as n from kept'])).output).toBe('{"n":1}\n')
-  const open = await sql(["select 1;\nselect 'x"])
-  expect([open.code, open.errors]).toEqual([1, 'baton: line 2, column 8: unterminated quote\n'])
+  const unfinished = await sql(["select 1;\nselect 'x"])
+  expect([unfinished.code, unfinished.errors]).toEqual([1, 'baton: line 2, column 8: unterminated quote\n'])
 })
 
 test('dumps to a file or standard output, never to a partial file, and restores from a file or standard input', async () => {
@@ -104,15 +104,15 @@ test('dumps to a file or standard output, never to a partial file, and restores 
   const { output } = await runBaton(['dump', url], { env })
   expect(await readFile(file, 'utf8')).toBe(output)
   const target = await server.createDatabase()
-  const other = {
+  const targetEnv = {
     NO_COLOR: '1',
     ...(target.authToken !== undefined && { BATON_AUTH_TOKEN: target.authToken }),
   }
-  const restored = await runBaton(['restore', target.url, '-'], { env: other, input: output })
+  const restored = await runBaton(['restore', target.url, '-'], { env: targetEnv, input: output })
   expect(restored).toEqual({ code: 0, output: '', errors: '' })
-  expect((await runBaton(['dump', target.url], { env: other })).output).toBe(output)
-  const again = await runBaton(['restore', target.url, file], { env: other })
-  expect([again.code, again.errors]).toEqual([
+  expect((await runBaton(['dump', target.url], { env: targetEnv })).output).toBe(output)
+  const repeated = await runBaton(['restore', target.url, file], { env: targetEnv })
+  expect([repeated.code, repeated.errors]).toEqual([
     1,
     'baton: the database already has tables: restore() needs an empty one\n',
   ])

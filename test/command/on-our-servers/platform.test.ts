@@ -14,19 +14,19 @@ async function dataDirectory(): Promise<string> {
   return directory
 }
 
-/** The output of the command, without line breaks. */
+/** Runs the command. @returns its output, without surrounding line breaks */
 async function baton(args: readonly string[]) {
   const { code, output, errors } = await runBaton(args)
   return { code, output: output.trim(), errors: errors.trim() }
 }
 
-/** Starts the command for the rest of the test. @returns what it prints first */
-async function firstLine(args: readonly string[]): Promise<string> {
+/** Starts the command for the rest of the test. @returns its first line of output */
+async function startAndReadLine(args: readonly string[]): Promise<string> {
   const child = startBaton(args)
   onTestFinished(async () => {
-    const ended = once(child, 'exit')
+    const exited = once(child, 'exit')
     // so that it removes its temporary directory
-    if (child.kill('SIGTERM')) await ended
+    if (child.kill('SIGTERM')) await exited
   })
   let output = ''
   for await (const part of child.stdout) {
@@ -45,27 +45,25 @@ test('baton user prints a token, and accepts the invitations for its address', {
     await scene.done('POST', `/v2/organizations/local/invites`, {
       body: { email: 'ada@example.test', role: 'viewer' },
     })
-    const running = await baton(['user', 'ada', '--data', directory])
-    expect([running.code, running.output]).toEqual([1, ''])
-    expect(running.errors).toContain('in use by process')
+    const rejected = await baton(['user', 'ada', '--data', directory])
+    expect([rejected.code, rejected.output]).toEqual([1, ''])
+    expect(rejected.errors).toContain('in use by process')
   }
-  const created = await baton(['user', 'ada', '--email', 'ada@example.test', '--data', directory])
-  expect([created.code, created.errors]).toEqual([0, ''])
+  const user = await baton(['user', 'ada', '--email', 'ada@example.test', '--data', directory])
+  expect([user.code, user.errors]).toEqual([0, ''])
   {
     await using scene = await Scene.start({}, directory)
     const { members } = await scene.done('GET', `${scene.own}/members`)
     expect(members).toContainEqual(expect.objectContaining({ username: 'ada', role: 'viewer' }))
-    expect((await scene.sendRequest('GET', `${scene.own}/databases`, { token: created.output })).status).toBe(
+    expect((await scene.sendRequest('GET', `${scene.own}/databases`, { token: user.output })).status).toBe(
       200,
     )
-    expect((await scene.sendRequest('POST', `${scene.own}/groups`, { token: created.output })).status).toBe(
-      403,
-    )
+    expect((await scene.sendRequest('POST', `${scene.own}/groups`, { token: user.output })).status).toBe(403)
   }
   expect((await baton(['user', 'ada', '--data', directory])).errors).toContain('user "ada" already exists')
   expect((await baton(['user', 'A B', '--data', directory])).errors).toContain('a username must be 1 to 39')
-  const nowhere = await baton(['user', 'bob', '--data', join(directory, 'nowhere')])
-  expect([nowhere.code, nowhere.errors]).toEqual([
+  const missing = await baton(['user', 'bob', '--data', join(directory, 'nowhere')])
+  expect([missing.code, missing.errors]).toEqual([
     1,
     expect.stringContaining('is not the data directory of a server'),
   ])
@@ -101,8 +99,8 @@ test('baton databases configure and groups configure change individual settings,
     allowedIps: [],
   })
   expect((await sql(host, token, 'CREATE TABLE t (a)')).error).toContain('BLOCKED')
-  const more = ['--block-writes', 'off', '--allow-attach', 'on', '--delete-protection', 'on']
-  expect((await configure(...more, '--allowed-ips', '127.0.0.1, ::1')).output).toBe(
+  const options = ['--block-writes', 'off', '--allow-attach', 'on', '--delete-protection', 'on']
+  expect((await configure(...options, '--allowed-ips', '127.0.0.1, ::1')).output).toBe(
     [
       'sizeLimit         256mb',
       'allowAttach       true',
@@ -114,12 +112,12 @@ test('baton databases configure and groups configure change individual settings,
   )
   expect((await sql(host, token, 'CREATE TABLE t (a)')).error).toBeNull()
 
-  const rejected = [
+  const invalidOptions = [
     { args: ['--block-reads', 'yes'], code: 2, error: '--block-reads must be one of on, off, not yes' },
     { args: ['--size-limit', 'huge'], code: 1, error: 'HTTP 400: invalid size_limit' },
     { args: ['--allowed-ips', 'nowhere'], code: 1, error: 'HTTP 400' },
   ]
-  for (const { args, code, error } of rejected)
+  for (const { args, code, error } of invalidOptions)
     expect(await configure(...args)).toEqual({ code, output: '', errors: expect.stringContaining(error) })
 
   const destroy = () => api('databases', 'destroy', 'app', '--yes')
@@ -141,15 +139,17 @@ test('baton databases configure and groups configure change individual settings,
   expect((await destroy()).output).toBe('deleted app\n')
 
   await api('groups', 'create', 'team')
-  const group = (...options: string[]) => api('groups', 'configure', 'team', ...options)
-  expect((await group()).output).toBe('deleteProtection  false\n')
-  expect((await group('--delete-protection', 'on')).output).toBe('deleteProtection  true\n')
+  const configureGroup = (...options: string[]) => api('groups', 'configure', 'team', ...options)
+  expect((await configureGroup()).output).toBe('deleteProtection  false\n')
+  expect((await configureGroup('--delete-protection', 'on')).output).toBe('deleteProtection  true\n')
   expect((await api('groups', 'destroy', 'team', '--yes')).errors).toContain(
     'baton groups configure NAME --delete-protection off',
   )
-  expect((await group('--delete-protection', 'off', '--json')).output).toBe('{"deleteProtection":false}\n')
+  expect((await configureGroup('--delete-protection', 'off', '--json')).output).toBe(
+    '{"deleteProtection":false}\n',
+  )
   expect((await api('groups', 'destroy', 'team', '--yes')).output).toBe('deleted team\n')
-  expect((await group()).code).toBe(1)
+  expect((await configureGroup()).code).toBe(1)
 })
 
 test('baton api-tokens create --group creates a token that permits only its scopes', {
@@ -159,31 +159,31 @@ test('baton api-tokens create --group creates a token that permits only its scop
   const { platform } = scene
   const api = (token: string, ...args: string[]) =>
     runBaton(args, { env: { BATON_API_URL: platform.url, BATON_API_TOKEN: token } })
-  const own = (...args: string[]) => api(platform.token, ...args)
-  await own('groups', 'create', 'team')
-  await own('databases', 'create', 'app', '--group', 'team')
-  const create = (name: string, ...options: string[]) => own('api-tokens', 'create', name, ...options)
+  const asOwner = (...args: string[]) => api(platform.token, ...args)
+  await asOwner('groups', 'create', 'team')
+  await asOwner('databases', 'create', 'app', '--group', 'team')
+  const create = (name: string, ...options: string[]) => asOwner('api-tokens', 'create', name, ...options)
 
-  const reader = (await create('reader', '--group', 'team', '--scope', 'read-only')).output.trim()
-  const maker = (
+  const readerToken = (await create('reader', '--group', 'team', '--scope', 'read-only')).output.trim()
+  const makerToken = (
     await create('maker', '--group', 'team', '--scope', 'db:mint-token', '--scope', 'read')
   ).output.trim()
-  expect((await own('api-tokens', 'list')).output).toMatch(
+  expect((await asOwner('api-tokens', 'list')).output).toMatch(
     /^reader +\S+ +\S+ +local\/team +read\nmaker +\S+ +\S+ +local\/team +read db:mint-token$/m,
   )
-  expect((await api(reader, 'databases', 'list')).output).toMatch(/^app +team +\S+\n$/)
-  const rejected = await api(reader, 'database-tokens', 'create', 'app')
+  expect((await api(readerToken, 'databases', 'list')).output).toMatch(/^app +team +\S+\n$/)
+  const rejected = await api(readerToken, 'database-tokens', 'create', 'app')
   expect([rejected.code, rejected.output, rejected.errors]).toEqual([
     1,
     '',
     expect.stringContaining('db:mint-token'),
   ])
-  expect((await api(maker, 'database-tokens', 'create', 'app')).output).toMatch(/^ey/)
-  expect((await api(maker, 'databases', 'show', 'default')).code).toBe(1)
+  expect((await api(makerToken, 'database-tokens', 'create', 'app')).output).toMatch(/^ey/)
+  expect((await api(makerToken, 'databases', 'show', 'default')).code).toBe(1)
 
-  const metrics = (await create('prometheus', '--scope', 'metrics')).output.trim()
+  const metricsToken = (await create('prometheus', '--scope', 'metrics')).output.trim()
   const metricsResponse = await fetch(`${platform.url}/metrics`, {
-    headers: { authorization: `Bearer ${metrics}` },
+    headers: { authorization: `Bearer ${metricsToken}` },
   })
   expect([metricsResponse.status, (await metricsResponse.text()).includes('app')]).toEqual([200, true])
 
@@ -221,7 +221,7 @@ test('with baton dev --ready-delay, a new database returns 404 at first', async 
   const backend = inject('target')
   const dev = ['dev', '--json', '--port', '0', '--backend', backend]
   const file = join(await dataDirectory(), 'tokens.json')
-  await firstLine([...dev, '--platform-port', '0', '--token-file', file, '--ready-delay', '3000'])
+  await startAndReadLine([...dev, '--platform-port', '0', '--token-file', file, '--ready-delay', '3000'])
   const { url, token } = JSON.parse(await readFile(file, 'utf8')).platform
   const headers = { authorization: `Bearer ${token}` }
   const sendRequest = async (path: string, body: object) => {
@@ -244,16 +244,16 @@ test('a data directory can be used only with the back end that created its datab
     await using scene = await Scene.start({}, directory)
     await scene.create('app')
   }
-  const own = inject('target') as 'embedded' | 'sqld'
-  const other = own === 'sqld' ? 'embedded' : 'sqld'
-  await expect(startLocalServer({ backend: other, dataDirectory: directory })).rejects.toThrow(
-    `belong to the back end "${own}", not "${other}"`,
+  const backend = inject('target') as 'embedded' | 'sqld'
+  const otherBackend = backend === 'sqld' ? 'embedded' : 'sqld'
+  await expect(startLocalServer({ backend: otherBackend, dataDirectory: directory })).rejects.toThrow(
+    `belong to the back end "${backend}", not "${otherBackend}"`,
   )
   // a start that failed before a database was created does not determine the back end
-  const fresh = await dataDirectory()
-  const missing = { backend: 'sqld', sqldPath: '/nonexistent/sqld', dataDirectory: fresh } as const
-  await expect(startLocalServer(missing)).rejects.toThrow('/nonexistent/sqld')
-  await (await startLocalServer({ backend: 'embedded', dataDirectory: fresh })).close()
+  const emptyDirectory = await dataDirectory()
+  const options = { backend: 'sqld', sqldPath: '/nonexistent/sqld', dataDirectory: emptyDirectory } as const
+  await expect(startLocalServer(options)).rejects.toThrow('/nonexistent/sqld')
+  await (await startLocalServer({ backend: 'embedded', dataDirectory: emptyDirectory })).close()
   // no database was marked as lost
   await using scene = await Scene.start({}, directory)
   const { database } = await scene.done('GET', `${scene.own}/databases/app`)

@@ -16,8 +16,8 @@ const manifestOf = (path: string): Manifest =>
 
 /** The repository's version of a package, if it has one. */
 function versionOf(name: string): string | undefined {
-  const own = /^@batonsql\/(.*)$/.exec(name)?.[1]
-  if (own !== undefined) return `^${manifestOf(`packages/${own}`).version}`
+  const folder = /^@batonsql\/(.*)$/.exec(name)?.[1]
+  if (folder !== undefined) return `^${manifestOf(`packages/${folder}`).version}`
   return new RegExp(`^ {2}'?${name}'?: (\\^?\\d\\S*)$`, 'm').exec(workspace)?.[1]
 }
 

@@ -19,7 +19,7 @@ beforeEach(() => {
 afterEach(() => db.close())
 
 // without keep-alive, because the server would wait for the connection
-const add = (name: string) => ({
+const addGuest = (name: string) => ({
   method: 'POST',
   body: JSON.stringify({ name }),
   headers: { connection: 'close' },
@@ -27,9 +27,9 @@ const add = (name: string) => ({
 
 test('the routes list and add guests', async () => {
   const app = createApp(db)
-  const added = await app.request('/guests', add('Ada'))
-  expect([added.status, await added.json()]).toEqual([201, { id: 1, name: 'Ada' }])
-  expect((await app.request('/guests', add('Ada'))).status).toBe(409)
+  const response = await app.request('/guests', addGuest('Ada'))
+  expect([response.status, await response.json()]).toEqual([201, { id: 1, name: 'Ada' }])
+  expect((await app.request('/guests', addGuest('Ada'))).status).toBe(409)
   expect(await (await app.request('/guests')).json()).toEqual([{ id: 1, name: 'Ada' }])
 })
 
@@ -49,7 +49,7 @@ test('the server finishes pending work after SIGTERM', async () => {
     await release.promise
   })
   await isHeld.promise
-  const pending = fetch(`${address}/guests`, add('Ada'))
+  const pending = fetch(`${address}/guests`, addGuest('Ada'))
   expect(await (await fetch(`${address}/guests`)).json()).toEqual([])
   child.kill('SIGTERM')
   await expect.poll(() => fetch(`${address}/guests`).catch(() => 'refused')).toBe('refused')

@@ -1,11 +1,11 @@
 import { useDatabase } from '@batonsql/local-server/testing'
 import { expect, test } from 'vitest'
-import { type Ended, endOf, startExample } from './program.ts'
+import { endOf, type ProgramResult, startExample } from './program.ts'
 
 // examples/migrate-tenants is tested with a platform in test/platform/migrate-tenants.test.ts.
 
 const database = useDatabase()
-const drizzle = async (file: string, ...args: string[]): Promise<Ended> => {
+const drizzle = async (file: string, ...args: string[]): Promise<ProgramResult> => {
   const { url, authToken = '' } = database.config
   return await endOf(
     startExample('migrate-drizzle', file, args, { DATABASE_URL: url, DATABASE_TOKEN: authToken }),

@@ -23,12 +23,12 @@ const database = useDatabase({
 
 /** A `fetch` that returns the same response to the same request, as that of Next.js may. */
 const cachingFetch = (): typeof fetch => {
-  const kept = new Map<string, Promise<Response>>()
-  const real = globalThis.fetch
+  const responses = new Map<string, Promise<Response>>()
+  const originalFetch = globalThis.fetch
   return async (input, init) => {
     const key = JSON.stringify([input, init?.body])
-    const cached = (init?.cache === 'no-store' ? undefined : kept.get(key)) ?? real(input, init)
-    kept.set(key, cached)
+    const cached = (init?.cache === 'no-store' ? undefined : responses.get(key)) ?? originalFetch(input, init)
+    responses.set(key, cached)
     return (await cached).clone()
   }
 }
@@ -64,7 +64,7 @@ test('a GET returns a row added after the previous GET', async () => {
 
 /** Returns the counts of two equal queries, with a row added between them. */
 async function countTwice(ownFetch: typeof fetch): Promise<unknown[]> {
-  // without the replication index, with which each request would be different
+  // without the replication index, which would make each request different
   const db = createClient({ ...database.config, fetch: ownFetch, readYourWrites: false })
   const direct = createClient(database.config)
   const counts: unknown[] = []

@@ -12,22 +12,22 @@ export function startExample(
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
 ): Program {
-  const { NODE_OPTIONS: _, ...own } = process.env
+  const { NODE_OPTIONS: _, ...env } = process.env
   return spawn(process.execPath, ['--conditions=@batonsql/source', '--no-warnings', file, ...args], {
     cwd: fileURLToPath(new URL(`../../../examples/${example}/`, import.meta.url)),
-    env: { ...own, ...environment },
+    env: { ...env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
 }
 
-export interface Ended {
+export interface ProgramResult {
   readonly code: number | null
   readonly output: string
   readonly errors: string
 }
 
 /** Waits until a program has ended. */
-export async function endOf(program: Program): Promise<Ended> {
+export async function endOf(program: Program): Promise<ProgramResult> {
   let [output, errors] = ['', '']
   program.stdout.on('data', (part: Buffer) => (output += part.toString()))
   program.stderr.on('data', (part: Buffer) => (errors += part.toString()))

@@ -10,17 +10,17 @@ const CORE = {
   page: 'docs/errors.md',
   module: core,
   classes: 5,
-  known: ['PROTOCOL', 'QUEUE_FULL'],
+  knownCodes: ['PROTOCOL', 'QUEUE_FULL'],
 }
 const PLATFORM = {
   folder: 'platform',
   page: 'README.md',
   module: platform,
   classes: 1,
-  known: ['HTTP_STATUS', 'NETWORK', 'TIMEOUT', 'ABORTED', 'DECODE', 'MISMATCH'],
+  knownCodes: ['HTTP_STATUS', 'NETWORK', 'TIMEOUT', 'ABORTED', 'DECODE', 'MISMATCH'],
 }
 
-describe.each([CORE, PLATFORM])('$folder', ({ folder, page: name, module, classes, known }) => {
+describe.each([CORE, PLATFORM])('$folder', ({ folder, page: name, module, classes, knownCodes }) => {
   const source = fileURLToPath(new URL(`../../../packages/${folder}/src`, import.meta.url))
   const page = readFileSync(join(source, `../${name}`), 'utf8')
   const sources = readdirSync(source, { recursive: true, encoding: 'utf8' })
@@ -37,15 +37,15 @@ describe.each([CORE, PLATFORM])('$folder', ({ folder, page: name, module, classe
   )
 
   test('every code has an entry that states what to do', () => {
-    expect([...codes]).toEqual(expect.arrayContaining(known))
+    expect([...codes]).toEqual(expect.arrayContaining(knownCodes))
     const entries = [...page.matchAll(/^### `([A-Z_]+)`.*\n\n(.+)/gm)].map(([, code, text]) => [code, text])
     const described = new Set(entries.map(([code]) => code))
     expect([...codes].filter((code) => !described.has(code))).toEqual([])
   })
 
   test('every class of errors is on the page', () => {
-    const exported = Object.keys(module).filter((each) => /^[A-Z]\w*Error$/.test(each))
+    const exported = Object.keys(module).filter((name) => /^[A-Z]\w*Error$/.test(name))
     expect(exported.length).toBeGreaterThanOrEqual(classes)
-    expect(exported.filter((each) => !page.includes(each))).toEqual([])
+    expect(exported.filter((name) => !page.includes(name))).toEqual([])
   })
 })

@@ -44,15 +44,15 @@ test('the speeds in the README match the stored benchmark results', () => {
     /^\| \[speed\]\(docs\/performance\.md\).*$/m.exec(read('README.md'))?.[0].split(' | ') ?? []
   const page = read('docs/performance.md')
   const timesOf = (question: string): number[] => {
-    const line = page.split('\n').find((each) => each.includes(`[${question}`)) ?? ''
-    const [own = 0, original = 0, other = 0] = [...line.matchAll(/ ([\d.,]+) µs/g)].map(([, text = '']) =>
-      Number(text.replace(',', '')),
+    const line = page.split('\n').find((text) => text.includes(`[${question}`)) ?? ''
+    const [baton = 0, original = 0, serverless = 0] = [...line.matchAll(/ ([\d.,]+) µs/g)].map(
+      ([, text = '']) => Number(text.replace(',', '')),
     )
-    return [original / own, 1, original / other]
+    return [original / baton, 1, original / serverless]
   }
   const [select, rows] = [timesOf('SELECT, one by one'), timesOf('10,000 rows')]
-  const wanted = select.map((time, at) => `${round(time)} x, ${round(rows[at] ?? 0)} x`)
-  expect(row.map((cell) => cell.replace(' |', ''))).toEqual(wanted)
+  const expected = select.map((time, at) => `${round(time)} x, ${round(rows[at] ?? 0)} x`)
+  expect(row.map((cell) => cell.replace(' |', ''))).toEqual(expected)
 })
 
 test('the files that CONTRIBUTING.md mentions exist', () => {

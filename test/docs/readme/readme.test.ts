@@ -65,7 +65,7 @@ async function run(code: string, name: string): Promise<string> {
 }
 
 /** Returns the rows of each table of the database. */
-async function tables(): Promise<Map<string, string>> {
+async function readTables(): Promise<Map<string, string>> {
   const { rows } = await db.execute<{ name: string }>("select name from sqlite_schema where type = 'table'")
   const contents = await db.batch(
     rows.map(({ name }) => `select * from "${name}"`),
@@ -76,10 +76,10 @@ async function tables(): Promise<Map<string, string>> {
 
 describe.each(['first', 'second'])('the %s time', (time) => {
   test.each(programs)('$name runs, and uses only its own tables', async ({ name, code }) => {
-    const before = await tables()
+    const before = await readTables()
     const output = await run(code, name)
     expect(output !== '').toBe(/console\.log|from 'node:test'/.test(code))
-    const after = await tables()
+    const after = await readTables()
     for (const [table, content] of after) {
       if (!owners.has(table)) owners.set(table, name)
       if (content !== before.get(table)) expect([table, owners.get(table)]).toEqual([table, name])
@@ -92,19 +92,20 @@ describe.each(['first', 'second'])('the %s time', (time) => {
 test('programs pass the strictest TypeScript checks that applications use', {
   timeout: 180_000,
 }, async () => {
-  const own = mkdtempSync(fileURLToPath(new URL('types-', import.meta.url)))
-  onTestFinished(() => rmSync(own, { recursive: true, force: true }))
-  for (const { name, code } of programs) writeFileSync(join(own, `${name.replaceAll(/\W+/g, '-')}.mts`), code)
+  const typesFolder = mkdtempSync(fileURLToPath(new URL('types-', import.meta.url)))
+  onTestFinished(() => rmSync(typesFolder, { recursive: true, force: true }))
+  for (const { name, code } of programs)
+    writeFileSync(join(typesFolder, `${name.replaceAll(/\W+/g, '-')}.mts`), code)
   const compilerOptions = {
     noEmit: true,
     // the one that `tsc --init` does not set
     noPropertyAccessFromIndexSignature: false,
   }
   const config = { extends: join(root, 'tsconfig.base.json'), compilerOptions, include: ['*.mts'] }
-  writeFileSync(join(own, 'tsconfig.json'), JSON.stringify(config))
+  writeFileSync(join(typesFolder, 'tsconfig.json'), JSON.stringify(config))
   const tsc = join(root, 'node_modules/.bin/tsc')
-  const checked = promisify(execFile)(tsc, ['-p', own, '--pretty', 'false'], { cwd: own })
-  const messages = await checked.then(
+  const check = promisify(execFile)(tsc, ['-p', typesFolder, '--pretty', 'false'], { cwd: typesFolder })
+  const messages = await check.then(
     () => '',
     (error: Error & { stdout?: string }) => error.stdout ?? error.message,
   )
@@ -127,9 +128,9 @@ describe.each(readmes)('%s', (file) => {
     const [tool, verb, ...words] = command.split(/\s+/) as [string, string, ...string[]]
     if (tool === 'npm' && verb === 'install') {
       // possibly under the name of another package
-      const own = words.flatMap((word) => /(?:^|@npm:)(@batonsql\/.+)$/.exec(word)?.[1] ?? [])
-      expect(own).not.toEqual([])
-      for (const name of own)
+      const ownPackages = words.flatMap((word) => /(?:^|@npm:)(@batonsql\/.+)$/.exec(word)?.[1] ?? [])
+      expect(ownPackages).not.toEqual([])
+      for (const name of ownPackages)
         expect(existsSync(join(root, 'packages', name.replace('@batonsql/', ''), 'package.json'))).toBe(true)
     } else if (tool === 'npm' && verb === 'run') {
       expect(Object.keys(scripts)).toContain(words[0])

@@ -44,12 +44,12 @@ async function main(): Promise<void> {
     }),
     RangeError,
   )
-  const [found, changed] = await db.batch([
+  const [foundBand, update] = await db.batch([
     db.query.band.findFirst({ with: { songs: true } }),
     db.update(song).set({ title: 'Waterloo Sunset' }).where(eq(song.title, 'Lola')),
   ])
-  assert.equal(found?.songs[0]?.title, 'Lola')
-  assert.equal(changed.rowsAffected, 1)
+  assert.equal(foundBand?.songs[0]?.title, 'Lola')
+  assert.equal(update.rowsAffected, 1)
   await db.$client.close()
   console.log('drizzle: ok')
 }

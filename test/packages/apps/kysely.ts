@@ -51,9 +51,9 @@ async function main(): Promise<void> {
     db.selectFrom('book').select(sql<number>`count(*)`.as('n')),
   ])
   assert.deepEqual([books, count], [[{ title: 'Emma' }, { title: 'Persuasion' }], [{ n: 2 }]])
-  let streamed = 0
-  for await (const { id } of db.selectFrom('book').select('id').stream()) streamed += id
-  assert.equal(streamed, 3)
+  let sum = 0
+  for await (const { id } of db.selectFrom('book').select('id').stream()) sum += id
+  assert.equal(sum, 3)
   await db.destroy()
   console.log('kysely: ok')
 }

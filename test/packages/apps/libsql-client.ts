@@ -55,11 +55,11 @@ async function main(): Promise<void> {
   assert.deepEqual(counts, [{ n: 3 }])
   assert.equal((await db.query.person.findFirst({ where: eq(person.name, 'Bob') }))?.name, 'Bob')
 
-  // CommonJS, and the part that only this package has
-  const required = createRequire(import.meta.url)('@libsql/client') as typeof client
-  assert.equal(required.createClient, client.createClient)
+  // CommonJS, and the export that only this package has
+  const commonJsModule = createRequire(import.meta.url)('@libsql/client') as typeof client
+  assert.equal(commonJsModule.createClient, client.createClient)
   const { baton } = client as unknown as {
-    baton(of: unknown): { execute(sql: string): Promise<{ rows: object[] }> }
+    baton(client: unknown): { execute(sql: string): Promise<{ rows: object[] }> }
   }
   assert.deepEqual((await baton(db.$client).execute('select count(*) as n from person')).rows, [{ n: 3 }])
 

@@ -20,11 +20,11 @@ export interface Settings {
   readonly organization: string
 }
 
-/** Beyond 2^53, so that reading it as a number would lose one. */
+/** 2^53 + 1, which a number cannot represent. */
 const LARGE = 9_007_199_254_740_993n
 const BYTES = new Uint8Array([0, 255, 128, 10])
 
-/** @returns a line for each completed part @throws Error at the first unexpected result */
+/** Runs all parts. @returns the names of the parts @throws Error at the first unexpected result */
 export async function scenario(settings: Settings): Promise<string> {
   await useCore(settings)
   await useKysely(settings)
@@ -41,25 +41,25 @@ async function useCore({ url, authToken }: Settings): Promise<void> {
     { sql: insert, args: [1, LARGE, BYTES] },
   ])
   const { rows } = await db.execute('select large, bytes from value where id = ?', [1])
-  same('a large integer', rows[0]?.['large'], LARGE)
-  same('a blob', String(rows[0]?.['bytes']), String(BYTES))
+  expectSame('a large integer', rows[0]?.['large'], LARGE)
+  expectSame('a blob', String(rows[0]?.['bytes']), String(BYTES))
   await db.transaction(async (tx) => {
     await tx.execute(insert, [2, 2, BYTES])
-    same('inside a transaction', (await tx.execute('select id from value')).rows.length, 2)
+    expectSame('inside a transaction', (await tx.execute('select id from value')).rows.length, 2)
   })
   const onPurpose = new RangeError('on purpose')
   const undone = db.transaction(async (tx) => {
     await tx.execute('delete from value')
     throw onPurpose
   })
-  same('an error inside a transaction', await failureOf(undone), onPurpose)
-  const taken = await failureOf(db.execute(insert, [2, 3, null]))
-  same('the code of an error', codeOf(taken), 'SQLITE_CONSTRAINT')
+  expectSame('an error inside a transaction', await failureOf(undone), onPurpose)
+  const error = await failureOf(db.execute(insert, [2, 3, null]))
+  expectSame('the code of an error', codeOf(error), 'SQLITE_CONSTRAINT')
   const ids: unknown[] = []
   for await (const { id } of readRows(db, 'select id from value order by id')) ids.push(id)
-  same('rows that are read as they come', String(ids), '1,2')
+  expectSame('rows that are streamed', String(ids), '1,2')
   await db.close()
-  same('a closed client', (await failureOf(db.execute('select 1'))).message, 'the client is closed')
+  expectSame('a closed client', (await failureOf(db.execute('select 1'))).message, 'the client is closed')
 }
 
 async function useKysely({ url, authToken }: Settings): Promise<void> {
@@ -77,9 +77,9 @@ async function useKysely({ url, authToken }: Settings): Promise<void> {
     await trx.updateTable('shelf').set({ label: 'Kysely!' }).where('id', '=', 1).execute()
   })
   const shelves = await db.selectFrom('shelf').select('label').execute()
-  same('rows of Kysely', shelves.map(({ label }) => label).join(), 'Kysely!')
-  const taken = await failureOf(db.insertInto('shelf').values({ id: 1, label: 'again' }).execute())
-  same('the code of an error in Kysely', codeOf(taken), 'SQLITE_CONSTRAINT')
+  expectSame('rows of Kysely', shelves.map(({ label }) => label).join(), 'Kysely!')
+  const error = await failureOf(db.insertInto('shelf').values({ id: 1, label: 'again' }).execute())
+  expectSame('the code of an error in Kysely', codeOf(error), 'SQLITE_CONSTRAINT')
   await db.destroy()
 }
 
@@ -92,14 +92,14 @@ async function useDrizzle({ url, authToken }: Settings): Promise<void> {
   const db = drizzle({ connection: { url, authToken }, schema: { track } })
   const createTrack = 'create table track (id integer primary key, title text not null, sound blob)'
   const migrations = [{ tag: '0000_track', sql: createTrack, when: 1_700_000_000_000 }]
-  same('migrations', (await migrate(db, { migrations })).join(), '0000_track')
+  expectSame('migrations', (await migrate(db, { migrations })).join(), '0000_track')
   await db.transaction(async (tx) => {
     await tx.insert(track).values({ id: 1, title: 'Drizzle' })
     await tx.update(track).set({ title: 'Drizzle!' }).where(eq(track.id, 1))
   })
-  same('a row of Drizzle', (await db.query.track.findFirst())?.title, 'Drizzle!')
-  const taken = await failureOf(db.insert(track).values({ id: 1, title: 'again' }))
-  same('the code of an error in Drizzle', codeOf(taken.cause), 'SQLITE_CONSTRAINT')
+  expectSame('a row of Drizzle', (await db.query.track.findFirst())?.title, 'Drizzle!')
+  const error = await failureOf(db.insert(track).values({ id: 1, title: 'again' }))
+  expectSame('the code of an error in Drizzle', codeOf(error.cause), 'SQLITE_CONSTRAINT')
   await db.$client.close()
 }
 
@@ -107,9 +107,9 @@ async function usePlatform({ platformUrl, platformToken, organization, database 
   const platform = createPlatformClient({ url: platformUrl, token: platformToken, organization })
   const names: string[] = []
   for await (const { name } of platform.databases.list()) names.push(name)
-  same('this database among those of the platform', names.includes(database), true)
-  const missing = await failureOf(platform.databases.get('there-is-none'))
-  same('the status of an error of the platform', (missing as { status?: unknown }).status, 404)
+  expectSame('this database among those of the platform', names.includes(database), true)
+  const error = await failureOf(platform.databases.get('there-is-none'))
+  expectSame('the status of an error of the platform', (error as { status?: unknown }).status, 404)
 }
 
 const codeOf = (error: unknown): unknown => (error as { readonly code?: unknown }).code
@@ -120,9 +120,9 @@ async function failureOf(promise: PromiseLike<unknown>): Promise<Error> {
   } catch (error) {
     return error as Error
   }
-  throw new Error('something went well that should have failed')
+  throw new Error('the call should have failed')
 }
 
-function same(what: string, is: unknown, shouldBe: unknown): void {
-  if (is !== shouldBe) throw new Error(`${what} is ${String(is)} and should be ${String(shouldBe)}`)
+function expectSame(label: string, actual: unknown, expected: unknown): void {
+  if (actual !== expected) throw new Error(`${label} is ${String(actual)} instead of ${String(expected)}`)
 }

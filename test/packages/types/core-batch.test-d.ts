@@ -8,8 +8,8 @@ test('a batch has a result for each statement', () => {
   expectTypeOf(db.batch(['select 1', { sql: 'select ?', args: [1] }])).resolves.toEqualTypeOf<
     [ResultSet, ResultSet]
   >()
-  const many: InStatement[] = []
-  expectTypeOf(tx.batch(many)).resolves.toEqualTypeOf<ResultSet[]>()
+  const statements: InStatement[] = []
+  expectTypeOf(tx.batch(statements)).resolves.toEqualTypeOf<ResultSet[]>()
 })
 
 test('the rows of each statement, or of all statements, can have a type', () => {

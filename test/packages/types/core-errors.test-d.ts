@@ -29,16 +29,16 @@ if (error instanceof SqlError) {
 }
 
 /** Every code has its class. */
-export function nameOf(given: DatabaseError): string {
-  switch (given.name) {
+export function nameOf(error: DatabaseError): string {
+  switch (error.name) {
     case 'SqlError':
     case 'StreamError':
     case 'TransportError':
     case 'HttpError':
     case 'ProtocolError':
     case 'RestoreError':
-      return given.code
+      return error.code
     default:
-      return given satisfies never
+      return error satisfies never
   }
 }

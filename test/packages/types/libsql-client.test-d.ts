@@ -12,17 +12,19 @@ import type * as theirsWeb from '@libsql/client/web'
 import type * as theirsWs from '@libsql/client/ws'
 import { expectTypeOf } from 'vitest'
 
-// Everything that a program can import from the original also exists here, and can be used in the same way. Classes with private constructors
+// Everything that a program can import from the original also exists here, with a compatible type. Classes with private constructors
 // are compared by the members of their instances.
-type Private = '_createClient' | `${'Http' | 'Ws'}${'Client' | 'Transaction'}`
-type Public<Entry> = Omit<Entry, Private>
+type PrivateName = '_createClient' | `${'Http' | 'Ws'}${'Client' | 'Transaction'}`
+type PublicEntry<Entry> = Omit<Entry, PrivateName>
 
-expectTypeOf<typeof ours>().toExtend<Public<typeof theirs>>()
-expectTypeOf<typeof oursNode>().toExtend<Public<typeof theirsNode>>()
-expectTypeOf<typeof oursWeb>().toExtend<Public<typeof theirsWeb>>()
-expectTypeOf<typeof oursHttp>().toExtend<Public<typeof theirsHttp>>()
-expectTypeOf<Omit<typeof oursWs, 'createClient'>>().toExtend<Omit<Public<typeof theirsWs>, 'createClient'>>()
-expectTypeOf<typeof oursSqlite3>().toExtend<Public<typeof theirsSqlite3>>()
+expectTypeOf<typeof ours>().toExtend<PublicEntry<typeof theirs>>()
+expectTypeOf<typeof oursNode>().toExtend<PublicEntry<typeof theirsNode>>()
+expectTypeOf<typeof oursWeb>().toExtend<PublicEntry<typeof theirsWeb>>()
+expectTypeOf<typeof oursHttp>().toExtend<PublicEntry<typeof theirsHttp>>()
+expectTypeOf<Omit<typeof oursWs, 'createClient'>>().toExtend<
+  Omit<PublicEntry<typeof theirsWs>, 'createClient'>
+>()
+expectTypeOf<typeof oursSqlite3>().toExtend<PublicEntry<typeof theirsSqlite3>>()
 expectTypeOf<oursHttp.HttpClient>().toExtend<theirs.Client>()
 expectTypeOf<oursHttp.HttpTransaction>().toExtend<theirs.Transaction>()
 expectTypeOf<ReturnType<typeof oursWs.createClient>>().toEqualTypeOf<oursWs.WsClient>()

@@ -52,7 +52,7 @@ platform.databases.list({ page: 1 })
 void platform.databases.getInstance('db')
 // @ts-expect-error the result of a custom request is unknown
 void (await platform.request('GET', '/v1/plans')).plans
-export const known: object = await platform.request<object>('GET', '/v1/plans')
+export const plans: object = await platform.request<object>('GET', '/v1/plans')
 // @ts-expect-error an unknown code
 export const isLost = (error: PlatformError): boolean => error.code === 'LOST'
 createPlatformClient({
@@ -65,10 +65,10 @@ createPlatformClient({
 })
 
 export async function names(): Promise<string[]> {
-  const found: string[] = []
+  const strings: string[] = []
   for await (const { name, raw } of platform.databases.list({ group: 'g' }))
-    found.push(name, String(raw['Name']))
+    strings.push(name, String(raw['Name']))
   const { data, response } = await platform.databases.get('db').withResponse()
   const isTaken: boolean = isAlreadyExists(response)
-  return [...found, data.hostname, String(isTaken), response.requestId ?? '']
+  return [...strings, data.hostname, String(isTaken), response.requestId ?? '']
 }

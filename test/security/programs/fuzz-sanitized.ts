@@ -14,23 +14,25 @@ const env = {
   ASAN_OPTIONS: 'detect_leaks=0:allocator_may_return_null=1',
   UBSAN_OPTIONS: 'print_stacktrace=1',
 }
-const found = new Map<string, string>()
-for (let done = 0; done < Number(count); done += CALLS_EACH) {
-  const random = seeded(Number(seed) + done)
+const findings = new Map<string, string>()
+for (let completed = 0; completed < Number(count); completed += CALLS_EACH) {
+  const random = seeded(Number(seed) + completed)
   let calls = Array.from({ length: CALLS_EACH }, () => generatedCall(random))
   while (calls.length > 0) {
     const input = [...CALL_SCHEMA, ...calls].join('\n')
     const { status, stdout, stderr } = spawnSync(engine, { input, env, maxBuffer: 2 ** 30, encoding: 'utf8' })
     collect(stderr)
-    console.log(`seed ${Number(seed) + done}: ${stdout.trim() || 'ended'}, ${found.size} kinds of findings`)
+    console.log(
+      `seed ${Number(seed) + completed}: ${stdout.trim() || 'ended'}, ${findings.size} kinds of findings`,
+    )
     if (status === 0) break
     // continue after the statement that crashed the engine
-    const last = calls.findLastIndex((call) => stderr.includes(`\n${call}\n`))
-    calls = calls.slice(last + 1)
+    const crashIndex = calls.findLastIndex((call) => stderr.includes(`\n${call}\n`))
+    calls = calls.slice(crashIndex + 1)
   }
 }
-for (const [place, report] of found) console.log(`\n=== ${place}\n${report}`)
-process.exitCode = found.size === 0 ? 0 : 1
+for (const [place, report] of findings) console.log(`\n=== ${place}\n${report}`)
+process.exitCode = findings.size === 0 ? 0 : 1
 
 function collect(output: string): void {
   const lines = output.split('\n')
@@ -41,6 +43,6 @@ function collect(output: string): void {
       .slice(index, index + 14)
       .find((text) => /#[0-9]+ .* in (?!_*asan|__)\w+ .*\.c:/.test(text))
     const place = `${line.replace(/0x[0-9a-f]+|-?\d[\d.e+-]{3,}|==\d+==/g, '#')} ${frame?.replace(/.* in (\w+).*/, '$1')}`
-    if (!found.has(place)) found.set(place, report)
+    if (!findings.has(place)) findings.set(place, report)
   }
 }

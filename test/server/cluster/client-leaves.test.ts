@@ -5,8 +5,8 @@ import { expect, onTestFinished, test } from 'vitest'
 import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
 import { expectNoStall } from '../../support/no-stall.ts'
 
-/** Raw requests to the pipeline of a database. */
-function pipelineOf(url: string) {
+/** Returns a function that sends requests to the pipeline of a database. */
+function pipelineSender(url: string) {
   return async (baton: string | null, texts: readonly string[]) => {
     const requests = texts.map((sql) =>
       sql === 'close' ? { type: 'close' } : { type: 'execute', stmt: { sql } },
@@ -18,7 +18,7 @@ function pipelineOf(url: string) {
 }
 
 /** Sends a request, and disconnects before the response. @param arrived settles when the server has the request */
-async function sendAndLeave(
+async function sendAndDisconnect(
   url: string,
   { baton, sql, arrived }: { baton: string | null; sql: string; arrived: Promise<unknown> },
 ): Promise<void> {
@@ -41,19 +41,19 @@ test('a client that disconnects in a write transaction after sending a request d
     backend: 'sqld',
     sqld: { url: proxy.url, ...sqld.adminAccess },
   })
-  const send = pipelineOf(server.url)
+  const send = pipelineSender(server.url)
   await send(null, ['CREATE TABLE t(a)', 'INSERT INTO t VALUES (1)', 'close'])
   const { baton } = await send(null, ['BEGIN IMMEDIATE'])
   const arrived = Promise.withResolvers<void>()
-  const remaining = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
   proxy.next = (body) => {
     if (!body.includes('VALUES (2)')) return NO_FAULT
     arrived.resolve()
-    return { kind: 'hold-response', until: remaining.promise }
+    return { kind: 'hold-response', until: released.promise }
   }
   const sql = 'INSERT INTO t VALUES (2)'
-  await sendAndLeave(server.url, { baton, sql, arrived: arrived.promise })
-  remaining.resolve()
+  await sendAndDisconnect(server.url, { baton, sql, arrived: arrived.promise })
+  released.resolve()
   const { results } = await expectNoStall(() =>
     send(null, ['INSERT INTO t VALUES (3)', 'SELECT group_concat(a) FROM t', 'close']),
   )

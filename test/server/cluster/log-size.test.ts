@@ -13,7 +13,7 @@ const LOG_BYTES = 8 * 1_024 ** 2
 const WRITERS = 8
 const ROW_BYTES = 200_000
 const INSERT = `INSERT INTO t VALUES (randomblob(${ROW_BYTES}))`
-/** A server with a table, and the size of its WAL. */
+/** Starts a server with a table. @returns its client, and a function that returns the size of its WAL */
 async function startWithTable() {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   const server = await startLocalServer({ backend: 'sqld', dataDirectory })
@@ -31,10 +31,13 @@ async function startWithTable() {
   return { client, url: server.url, logBytes }
 }
 
-type Served = Awaited<ReturnType<typeof startWithTable>>
+type ServerWithTable = Awaited<ReturnType<typeof startWithTable>>
 
-/** Writes rows until there are enough, every second one in a transaction. @returns the number of rows */
-async function writeRows({ client }: Served, isEnough: (rows: number) => Promise<boolean>): Promise<number> {
+/** Writes rows until there are enough, half of them in transactions. @returns the number of rows */
+async function writeRows(
+  { client }: ServerWithTable,
+  isEnough: (rows: number) => Promise<boolean>,
+): Promise<number> {
   let rows = 0
   let isOver = false
   const write = async (): Promise<void> => {
@@ -55,11 +58,11 @@ async function writeRows({ client }: Served, isEnough: (rows: number) => Promise
 test('the WAL is truncated repeatedly while writers write and readers read', {
   timeout: 180_000,
 }, async () => {
-  const served = await startWithTable()
-  const over = new AbortController()
+  const server = await startWithTable()
+  const end = new AbortController()
   const read = async (): Promise<void> => {
-    while (!over.signal.aborted) {
-      const transaction = served.client.transaction(
+    while (!end.signal.aborted) {
+      const transaction = server.client.transaction(
         async (tx) => {
           await tx.execute('SELECT count(*) FROM t')
           const readingMs = 50
@@ -71,33 +74,33 @@ test('the WAL is truncated repeatedly while writers write and readers read', {
     }
   }
   const readers = [read(), read()]
-  let [emptied, isLarge] = [0, false]
-  const [often, limit] = [4, 2_000]
-  const rows = await writeRows(served, async (written) => {
-    const bytes = await served.logBytes()
-    if (isLarge && bytes < LOG_BYTES) emptied += 1
+  let [truncations, isLarge] = [0, false]
+  const [wantedTruncations, maxRows] = [4, 2_000]
+  const rows = await writeRows(server, async (count) => {
+    const bytes = await server.logBytes()
+    if (isLarge && bytes < LOG_BYTES) truncations += 1
     isLarge = bytes > LOG_BYTES
-    return emptied === often || written === limit
+    return truncations === wantedTruncations || count === maxRows
   })
-  over.abort()
+  end.abort()
   await Promise.all(readers)
-  expect(emptied).toBe(often)
-  const { rows: counted } = await served.client.execute('SELECT count(*) AS n FROM t')
-  expect(counted).toEqual([{ n: rows }])
+  expect(truncations).toBe(wantedTruncations)
+  const { rows: counts } = await server.client.execute('SELECT count(*) AS n FROM t')
+  expect(counts).toEqual([{ n: rows }])
 })
 
 test('a read transaction that stays open keeps the WAL, which is truncated afterwards', async () => {
-  const served = await startWithTable()
+  const server = await startWithTable()
   const rows = 200
-  await served.client.transaction(
+  await server.client.transaction(
     async (tx) => {
       await tx.execute('SELECT count(*) FROM t')
-      await writeRows(served, async (written) => written >= rows)
-      expect(await served.logBytes()).toBeGreaterThan(rows * ROW_BYTES)
+      await writeRows(server, async (count) => count >= rows)
+      expect(await server.logBytes()).toBeGreaterThan(rows * ROW_BYTES)
       expect((await tx.execute('SELECT count(*) AS n FROM t')).rows).toEqual([{ n: 0 }])
     },
     { mode: 'deferred' },
   )
   // even without another write
-  await expect.poll(served.logBytes, { timeout: 60_000 }).toBe(0)
+  await expect.poll(server.logBytes, { timeout: 60_000 }).toBe(0)
 })

@@ -10,20 +10,20 @@ import { expect, onTestFinished, test } from 'vitest'
 import { blocksOf } from '../../docs/readme/blocks.ts'
 import { freezeProcess } from '../../support/freeze-process.ts'
 
-// Tests the code that the pages about self-hosting and the defect of libsql-server contain.
+// Tests the code on the pages about self-hosting and about the defect of libsql-server.
 
-const probeText = textsOf('docs/self-hosting.md', 'sh').find((text) => text.startsWith('#!')) ?? ''
-const units = textsOf('docs/self-hosting.md', 'ini')
-const [programText = ''] = textsOf('docs/libsql-server-lost-writer.md', 'js')
+const probeText = codeBlocksOf('docs/self-hosting.md', 'sh').find((text) => text.startsWith('#!')) ?? ''
+const units = codeBlocksOf('docs/self-hosting.md', 'ini')
+const [programText = ''] = codeBlocksOf('docs/libsql-server-lost-writer.md', 'js')
 
-function textsOf(page: string, language: string): string[] {
+function codeBlocksOf(page: string, language: string): string[] {
   return blocksOf(page)
     .filter((block) => block.language === language)
     .map(({ code }) => code)
 }
 
 /** Writes a text to an executable file. */
-async function fileOf(name: string, text: string): Promise<string> {
+async function writeExecutable(name: string, text: string): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-docs-'))
   onTestFinished(() => rm(directory, { recursive: true }))
   const file = join(directory, name)
@@ -32,15 +32,19 @@ async function fileOf(name: string, text: string): Promise<string> {
   return file
 }
 
-interface Run {
+interface RunResult {
   readonly code: number
   readonly stdout: string
 }
 
-async function run(file: string, args: readonly string[], env: Record<string, string> = {}): Promise<Run> {
+async function run(
+  file: string,
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<RunResult> {
   return await promisify(execFile)(file, args, { env: { ...process.env, ...env } }).then(
     ({ stdout }) => ({ code: 0, stdout }),
-    ({ code, stdout }: Run) => ({ code, stdout }),
+    ({ code, stdout }: RunResult) => ({ code, stdout }),
   )
 }
 
@@ -48,7 +52,7 @@ const COMMAND = ['echo', 'ended']
 const SHORT_TIMEOUT = { SQLD_PROBE_SECONDS: '1' }
 
 test('the probe stops only a server that no longer grants its write lock', async () => {
-  const probe = await fileOf('sqld-probe', probeText)
+  const probe = await writeExecutable('sqld-probe', probeText)
   await using sqld = await startSqld()
   expect(await run(probe, [sqld.url, ...COMMAND], SHORT_TIMEOUT)).toEqual({ code: 0, stdout: '' })
   await freezeProcess(sqld.pid)
@@ -62,10 +66,10 @@ test('the probe stops only a server that no longer grants its write lock', async
 })
 
 test('the probe sends a token from a header file', async () => {
-  const probe = await fileOf('sqld-probe', probeText)
+  const probe = await writeExecutable('sqld-probe', probeText)
   await using server = await startLocalServer({ auth: true })
   const { url, authToken } = await server.createDatabase('probed')
-  const headers = await fileOf('headers', `authorization: Bearer ${authToken}\n`)
+  const headers = await writeExecutable('headers', `authorization: Bearer ${authToken}\n`)
   const base = url.replace(/\/$/, '')
   expect((await run(probe, [base, ...COMMAND])).code).toBe(2)
   expect(await run(probe, [base, ...COMMAND], { SQLD_PROBE_HEADERS: headers })).toEqual({
@@ -86,7 +90,7 @@ test('the units refer to the probe and to each other', () => {
 test('the program that demonstrates the defect does not reproduce it behind the control plane', {
   timeout: 180_000,
 }, async () => {
-  const program = await fileOf('lost-writer.mjs', programText)
+  const program = await writeExecutable('lost-writer.mjs', programText)
   await using server = await startLocalServer({ backend: 'sqld' })
   const { code, stdout } = await run(process.execPath, [program, server.url, '5'])
   expect(stdout).toMatch(/^[1-9]\d* committed\n$/)

@@ -33,14 +33,14 @@ let replicas: [Client, Client]
 beforeAll(async () => {
   cluster = await startCluster(directory, 2)
   primary = createClient({ url: cluster.primaryUrl })
-  const [first, second] = cluster.replicaUrls as [string, string]
-  replicas = [createClient({ url: first }), createClient({ url: second })]
+  const [firstUrl, secondUrl] = cluster.replicaUrls as [string, string]
+  replicas = [createClient({ url: firstUrl }), createClient({ url: secondUrl })]
   // a replica that has never been queried has no index to wait for
   for (const replica of replicas) await replica.execute('select 1')
 })
 beforeEach(async () => {
   if (!(await isStuck())) return
-  console.log('the primary gave out its write lock no more, and was started again')
+  console.log('the primary no longer granted its write lock, and was restarted')
   await cluster.killPrimary()
   await cluster.restartPrimary()
 })
@@ -50,7 +50,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true })
 })
 
-/** Whether a writer does not get the lock, although a transaction can hold it for at most 5 s. */
+/** Whether a writer cannot acquire the lock, although a transaction can hold it for at most 5 s. */
 async function isStuck(): Promise<boolean> {
   const requests = ['BEGIN IMMEDIATE', 'ROLLBACK'].map((sql) => ({ type: 'execute', stmt: { sql } }))
   const body = JSON.stringify({ requests: [...requests, { type: 'close' }] })
@@ -92,8 +92,8 @@ describe('reads see earlier writes', () => {
     for (let n = 0; n < pairs; n++) {
       const [write, read] = [n % WRITES.length, Math.floor(n / WRITES.length) % READS.length]
       await WRITES[write]?.(db, n)
-      const seen = await READS[read]?.(db)
-      if (seen !== n) stale.push(`write ${write}, read ${read}: ${String(seen)} for ${n}`)
+      const maximum = await READS[read]?.(db)
+      if (maximum !== n) stale.push(`write ${write}, read ${read}: ${String(maximum)} for ${n}`)
     }
     console.log(`replicas: ${pairs} pairs, ${stale.length} stale`)
     expect(stale).toEqual([])
@@ -106,20 +106,20 @@ describe('reads see earlier writes', () => {
     for (let n = 0; n < Math.min(pairs, 1_000); n++) {
       await db.execute('insert into pair values (?)', [n])
       // like another process
-      await using other = createClient({
+      await using secondClient = createClient({
         url: cluster.replicaUrls[1] as string,
         minReplicationIndex: db.replicationIndex as string,
       })
-      const { rows } = await other.execute('select max(a) as n from pair')
+      const { rows } = await secondClient.execute('select max(a) as n from pair')
       if (rows[0]?.['n'] !== n) stale.push(n)
     }
     expect(stale).toEqual([])
   })
 
   test('only with the index, which shows that the test is effective', limits, async () => {
-    const [first] = replicas
+    const [writer] = replicas
     await using db = createClient({ url: cluster.replicaUrls[0] as string, readYourWrites: false })
-    await first.batch(['drop table if exists pair', 'create table pair (a)'])
+    await writer.batch(['drop table if exists pair', 'create table pair (a)'])
     let stale = 0
     for (let n = 0; n < 300; n++) {
       await db.execute('insert into pair values (?)', [n])
@@ -137,10 +137,10 @@ test.each([
 ])(
   'appends to lists through replicas: each client in order, and no cycles, through %s',
   limits,
-  async (through, of) => {
-    const clients = replicas.map((client) => ({ client, list: of(client) }))
+  async (library, listOf) => {
+    const clients = replicas.map((client) => ({ client, list: listOf(client) }))
     const report = await runListAppend(clients, primary, appends, seeded(seed), { order: 'session' })
-    console.log(`lists of replicas through ${through}: ${JSON.stringify({ ...report, seed })}`)
+    console.log(`lists of replicas through ${library}: ${JSON.stringify({ ...report, seed })}`)
     expect(report.violations).toEqual([])
     expect(report.cycles).toBe(0)
     expect(report.committed).toBeGreaterThan(0)
@@ -148,13 +148,13 @@ test.each([
 )
 
 describe('an index that the database does not reach', () => {
-  const ahead = '999999'
+  const UNREACHABLE_INDEX = '999999'
   /** A client of a replica that counts its requests. */
-  const counting = (minReplicationIndex: string) => {
-    const counted = { requests: 0 }
+  const countingClient = (minReplicationIndex: string) => {
+    const counts = { requests: 0 }
     const url = cluster.replicaUrls[0] as string
-    const observe = (event: { type: string }) => event.type === 'request' && (counted.requests += 1)
-    return Object.assign(createClient({ url, minReplicationIndex, observe }), { counted })
+    const observe = (event: { type: string }) => event.type === 'request' && (counts.requests += 1)
+    return Object.assign(createClient({ url, minReplicationIndex, observe }), { counts })
   }
 
   test.each([
@@ -166,16 +166,16 @@ describe('an index that the database does not reach', () => {
     ['a cursor', READS[5]],
   ] as const)('is dropped after a short wait: %s', async (_, read) => {
     await primary.batch(['drop table if exists pair', 'create table pair (a)', 'insert into pair values (7)'])
-    await using db = counting(ahead)
+    await using db = countingClient(UNREACHABLE_INDEX)
     // within its time limit of 30 s
     expect(await read?.(db)).toBe(7)
-    expect(Number(db.replicationIndex)).toBeLessThan(Number(ahead))
-    db.counted.requests = 0
+    expect(Number(db.replicationIndex)).toBeLessThan(Number(UNREACHABLE_INDEX))
+    db.counts.requests = 0
     expect(await read?.(db)).toBe(7)
     // the same number as from a client that does not wait for an index
-    await using other = counting('0')
-    expect(await read?.(other)).toBe(7)
-    expect(db.counted).toEqual(other.counted)
+    await using unindexed = countingClient('0')
+    expect(await read?.(unindexed)).toBe(7)
+    expect(db.counts).toEqual(unindexed.counts)
   })
 
   test('is checked once, and also reset for queued reads', async () => {
@@ -183,7 +183,7 @@ describe('an index that the database does not reach', () => {
     let requests = 0
     await using db = createClient({
       url: cluster.replicaUrls[0] as string,
-      minReplicationIndex: ahead,
+      minReplicationIndex: UNREACHABLE_INDEX,
       concurrency: 3,
       observe: (event) => event.type === 'request' && (requests += 1),
     })
@@ -197,26 +197,26 @@ describe('an index that the database does not reach', () => {
 
   test('does not delay a write', async () => {
     await primary.batch(['drop table if exists pair', 'create table pair (a)'])
-    await using db = counting(ahead)
+    await using db = countingClient(UNREACHABLE_INDEX)
     await db.execute('insert into pair values (1)')
-    expect(db.counted.requests).toBe(1)
+    expect(db.counts.requests).toBe(1)
   })
 
   test('does not make a slow read fail or be sent twice', async () => {
     const proxy = await FaultProxy.start(cluster.replicaUrls[0] as string)
     onTestFinished(() => proxy.close())
     const requested = Promise.withResolvers<void>()
-    const seen: string[] = []
+    const bodies: string[] = []
     proxy.next = (body) => {
-      seen.push(body)
+      bodies.push(body)
       // the request for the replica's index, which is sent after 2 s
-      if (seen.length === 3) requested.resolve()
+      if (bodies.length === 3) requested.resolve()
       return body.includes('select 7') ? { kind: 'hold-response', until: requested.promise } : NO_FAULT
     }
     await using db = createClient({ url: proxy.url })
     await db.execute('select 1')
     expect((await db.execute('select 7 as n')).rows).toEqual([{ n: 7 }])
-    expect(seen).toHaveLength(3)
+    expect(bodies).toHaveLength(3)
   })
 })
 
@@ -278,7 +278,7 @@ describe('errors of the primary, through a replica', () => {
 
   test('a write lock that another writer took over', async () => {
     const [db] = replicas
-    // a separate table, because a replica may still send the previous write, for which there was no primary
+    // a separate table, because a replica may still send the previous write, which failed without a primary
     await db.batch(['drop table if exists taken', 'create table taken (a)'])
     await using withoutTimeout = createClient({
       url: cluster.replicaUrls[0] as string,

@@ -21,17 +21,17 @@ async function temporaryDirectory(): Promise<string> {
   return directory
 }
 
-async function started(options: Parameters<typeof startSqld>[0]): Promise<SqldProcess> {
+async function startSqldForTest(options: Parameters<typeof startSqld>[0]): Promise<SqldProcess> {
   const server = await startSqld(options)
   onTestFinished(() => server.close())
   return server
 }
 
-function controlPlane(dataDirectory: string, { url, adminAccess }: SqldProcess): Promise<LocalServer> {
-  return startLocalServer(overSqld(dataDirectory, url, adminAccess))
+function startControlPlane(dataDirectory: string, { url, adminAccess }: SqldProcess): Promise<LocalServer> {
+  return startLocalServer(optionsFor(dataDirectory, url, adminAccess))
 }
 
-function overSqld(
+function optionsFor(
   dataDirectory: string,
   url: string,
   access: { readonly adminUrl: string; readonly adminKey: string },
@@ -39,38 +39,47 @@ function overSqld(
   return { backend: 'sqld', dataDirectory, platform: {}, sqld: { url, ...access } }
 }
 
-function platformOf({ platform }: LocalServer) {
+function platformClient({ platform }: LocalServer) {
   if (platform === null) throw new Error('no platform')
   const { url, token, organization } = platform
   return createPlatformClient({ url, token, organization })
 }
 
 /** A public key whose private key is discarded, so that databases without their own key are inaccessible. */
-function closedKey(): string {
+function unusableKey(): string {
   const { publicKey } = generateKeyPairSync('ed25519')
   return publicKey.export({ type: 'spki', format: 'pem' }).toString()
 }
 
 test('runs a primary with two replicas behind the control plane', async () => {
   const [grpc, port] = [`127.0.0.1:${await stablePort()}`, await stablePort()]
-  const own = `http://127.0.0.1:${port}`
-  const publicKeyPem = closedKey()
-  const primary = await started({
+  const primaryUrl = `http://127.0.0.1:${port}`
+  const publicKeyPem = unusableKey()
+  const primary = await startSqldForTest({
     namespaces: true,
     publicKeyPem,
     port,
-    serverArguments: ['--grpc-listen-addr', grpc, '--http-self-url', own],
+    serverArguments: ['--grpc-listen-addr', grpc, '--http-self-url', primaryUrl],
   })
   const replicas: SqldProcess[] = []
   for (const _ of [1, 2]) {
     const replicaPort = await stablePort()
-    const self = `http://127.0.0.1:${replicaPort}`
-    const of = ['--primary-grpc-url', `http://${grpc}`, '--http-primary-url', own, '--http-self-url', self]
-    replicas.push(await started({ namespaces: true, publicKeyPem, port: replicaPort, serverArguments: of }))
+    const replicaUrl = `http://127.0.0.1:${replicaPort}`
+    const serverArguments = [
+      '--primary-grpc-url',
+      `http://${grpc}`,
+      '--http-primary-url',
+      primaryUrl,
+      '--http-self-url',
+      replicaUrl,
+    ]
+    replicas.push(
+      await startSqldForTest({ namespaces: true, publicKeyPem, port: replicaPort, serverArguments }),
+    )
   }
   const directory = await temporaryDirectory()
-  let server = await controlPlane(directory, primary)
-  let platform = platformOf(server)
+  let server = await startControlPlane(directory, primary)
+  let platform = platformClient(server)
   const created = await platform.databases.create({ name: 'app', group: 'default' })
   const authToken = String(await platform.databases.createToken('app'))
   const db = createClient({ url: databaseUrl(created.hostname), authToken })
@@ -94,20 +103,20 @@ test('runs a primary with two replicas behind the control plane', async () => {
   // the state of the control plane survives the restart, and its changes reach the replicas
   await db.close()
   await server.close()
-  server = await controlPlane(directory, primary)
-  platform = platformOf(server)
+  server = await startControlPlane(directory, primary)
+  platform = platformClient(server)
   expect((await platform.databases.get('app')).dbId).toBe(created.dbId)
   await platform.databases.rotateTokens('app')
   for (const reader of readers) {
-    let rejected = false
-    for (let attempt = 0; attempt < 100 && !rejected; attempt += 1) {
-      rejected = await reader.execute('SELECT 1').then(
+    let isRejected = false
+    for (let attempt = 0; attempt < 100 && !isRejected; attempt += 1) {
+      isRejected = await reader.execute('SELECT 1').then(
         () => false,
         (error: { status?: number }) => error.status === 401,
       )
-      if (!rejected) await sleep(50)
+      if (!isRejected) await sleep(50)
     }
-    expect(rejected).toBe(true)
+    expect(isRejected).toBe(true)
     await reader.close()
   }
   await platform.databases.delete('app')
@@ -115,10 +124,10 @@ test('runs a primary with two replicas behind the control plane', async () => {
 })
 
 test('a database that was moved to another group can no longer be attached', async () => {
-  const sqld = await started({ namespaces: true, publicKeyPem: closedKey() })
-  await using server = await controlPlane(await temporaryDirectory(), sqld)
+  const sqld = await startSqldForTest({ namespaces: true, publicKeyPem: unusableKey() })
+  await using server = await startControlPlane(await temporaryDirectory(), sqld)
   const { url = '', token: apiToken = '' } = server.platform ?? {}
-  const platform = platformOf(server)
+  const platform = platformClient(server)
   await platform.groups.create({ name: 'team', location: 'local' })
   const [app, other] = [
     await platform.databases.create({ name: 'app', group: 'default' }),
@@ -126,20 +135,20 @@ test('a database that was moved to another group can no longer be attached', asy
   ]
   await platform.databases.updateConfiguration('other', { allowAttach: true })
   const token = String(await platform.databases.createToken('app', { readAttach: ['other'] }))
-  const attached = (name: string) =>
+  const attach = (name: string) =>
     sql(app.hostname, token, [`ATTACH "${name}" AS x`, 'SELECT count(*) FROM x.sqlite_schema'])
-  for (const name of ['other', other.dbId]) expect((await attached(name)).rows).toEqual([['0']])
+  for (const name of ['other', other.dbId]) expect((await attach(name)).rows).toEqual([['0']])
   const { status } = await fetch(`${url}/v1/organizations/local/databases/other/transfer`, {
     method: 'POST',
     headers: { authorization: `Bearer ${apiToken}` },
     body: JSON.stringify({ org: 'local', group: 'team' }),
   })
   expect(status).toBe(200)
-  for (const name of ['other', other.dbId]) expect((await attached(name)).status).toBe(403)
+  for (const name of ['other', other.dbId]) expect((await attach(name)).status).toBe(403)
 })
 
 /** The settings of the recipe, for a bucket of a server on this machine. */
-function backupTo({ url, bucket }: ObjectStore): Record<'rowsOnly' | 'withList', readonly string[]> {
+function backupArguments({ url, bucket }: ObjectStore): Record<'rowsOnly' | 'withList', readonly string[]> {
   const environment = {
     ENDPOINT: url,
     BUCKET: bucket,
@@ -167,21 +176,21 @@ function backupTo({ url, bucket }: ObjectStore): Record<'rowsOnly' | 'withList',
 
 test('backs up to a bucket, and restores after the disk was lost', async () => {
   await using store = await ObjectStore.start('backup')
-  const { rowsOnly, withList } = backupTo(store)
+  const { rowsOnly, withList } = backupArguments(store)
   const [directory, disk, port] = [await temporaryDirectory(), await temporaryDirectory(), await stablePort()]
-  const publicKeyPem = closedKey()
-  const start = (more: readonly string[]) =>
-    started({ namespaces: true, publicKeyPem, port, dataDirectory: disk, serverArguments: more })
+  const publicKeyPem = unusableKey()
+  const start = (serverArguments: readonly string[]) =>
+    startSqldForTest({ namespaces: true, publicKeyPem, port, dataDirectory: disk, serverArguments })
 
   let sqld = await start(withList)
-  let server = await controlPlane(directory, sqld)
-  const created = await platformOf(server).databases.create({ name: 'app', group: 'default' })
-  await platformOf(server).databases.create({ name: 'gone', group: 'default' })
-  await platformOf(server).databases.delete('gone')
-  const authToken = String(await platformOf(server).databases.createToken('app'))
+  let server = await startControlPlane(directory, sqld)
+  const created = await platformClient(server).databases.create({ name: 'app', group: 'default' })
+  await platformClient(server).databases.create({ name: 'gone', group: 'default' })
+  await platformClient(server).databases.delete('gone')
+  const authToken = String(await platformClient(server).databases.createToken('app'))
   const rows = (): Promise<readonly unknown[]> => read('SELECT a FROM t ORDER BY a')
   const read = async (sql: string, token?: string): Promise<readonly unknown[]> => {
-    const { hostname } = await platformOf(server).databases.get('app')
+    const { hostname } = await platformClient(server).databases.get('app')
     const client = createClient({ url: databaseUrl(hostname), authToken: token ?? authToken })
     try {
       return (await client.execute(sql)).rows
@@ -207,31 +216,33 @@ test('backs up to a bucket, and restores after the disk was lost', async () => {
 
   // without the settings, the new disk stays empty: the database is missing, and is not silently created again
   sqld = await start([])
-  server = await controlPlane(directory, sqld)
+  server = await startControlPlane(directory, sqld)
   await expect(rows()).rejects.toMatchObject({ status: 404 })
-  await expect(platformOf(server).databases.create({ name: 'app', group: 'default' })).rejects.toMatchObject({
+  await expect(
+    platformClient(server).databases.create({ name: 'app', group: 'default' }),
+  ).rejects.toMatchObject({
     status: 409,
   })
   await loseDisk()
 
-  // without the list of databases, each database has to be created once
+  // without the list of databases, each database must be created once
   sqld = await start(rowsOnly)
   await sqld.admin.create(created.dbId, { allow_attach: false, block_reads: false, block_writes: false })
-  server = await controlPlane(directory, sqld)
+  server = await startControlPlane(directory, sqld)
   expect(await rows()).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }])
   await loseDisk()
 
   // with both, the database exists again with its keys, and deleted databases do not
   sqld = await start(withList)
-  server = await controlPlane(directory, sqld)
+  server = await startControlPlane(directory, sqld)
   expect(await rows()).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }])
   await expect(read('SELECT 1', 'no-token')).rejects.toMatchObject({ status: 401 })
   expect(await sqld.admin.exists(created.dbId)).toBe(true)
   await read('INSERT INTO t VALUES (4)')
   expect(await rows()).toHaveLength(4)
-  const listed = await platformOf(server).databases.list().toArray({ limit: 10 })
-  expect(listed.map(({ name }) => name)).toEqual(['default', 'app'])
-  await platformOf(server).databases.delete('app')
+  const remaining = await platformClient(server).databases.list().toArray({ limit: 10 })
+  expect(remaining.map(({ name }) => name)).toEqual(['default', 'app'])
+  await platformClient(server).databases.delete('app')
   // its backup is removed shortly afterwards
   await waitFor(() => expect(store.keys.filter((key) => key.includes(created.dbId))).toEqual([]))
   await server.close()
@@ -239,31 +250,36 @@ test('backs up to a bucket, and restores after the disk was lost', async () => {
 
 test('rejects an unsuitable server with a reason', async () => {
   const directory = await temporaryDirectory()
-  const single = await started({ namespaces: false })
-  await expect(controlPlane(directory, single)).rejects.toThrow('start it with --enable-namespaces')
-  const many = await started({ namespaces: true })
-  const { adminUrl } = many.adminAccess
-  const wrongKey = overSqld(directory, many.url, { adminUrl, adminKey: 'wrong' })
+  const withoutNamespaces = await startSqldForTest({ namespaces: false })
+  await expect(startControlPlane(directory, withoutNamespaces)).rejects.toThrow(
+    'start it with --enable-namespaces',
+  )
+  const withNamespaces = await startSqldForTest({ namespaces: true })
+  const { adminUrl } = withNamespaces.adminAccess
+  const wrongKey = optionsFor(directory, withNamespaces.url, { adminUrl, adminKey: 'wrong' })
   await expect(startLocalServer(wrongKey)).rejects.toThrow(
     `no admin API at ${adminUrl} accepts the given key`,
   )
   const unused = `http://127.0.0.1:${await stablePort()}`
-  await expect(startLocalServer(overSqld(directory, unused, many.adminAccess))).rejects.toThrow(
+  await expect(startLocalServer(optionsFor(directory, unused, withNamespaces.adminAccess))).rejects.toThrow(
     `no libsql-server responds at ${unused}`,
   )
-  await expect(startLocalServer(overSqld(directory, 'localhost', many.adminAccess))).rejects.toThrow(
-    'sqld.url must have the form http://HOST:PORT',
-  )
   await expect(
-    startLocalServer({ ...overSqld(directory, many.url, many.adminAccess), backend: 'embedded' }),
+    startLocalServer(optionsFor(directory, 'localhost', withNamespaces.adminAccess)),
+  ).rejects.toThrow('sqld.url must have the form http://HOST:PORT')
+  await expect(
+    startLocalServer({
+      ...optionsFor(directory, withNamespaces.url, withNamespaces.adminAccess),
+      backend: 'embedded',
+    }),
   ).rejects.toThrow('sqld needs the back end "sqld"')
 })
 
 test('serves more databases than can be open at a time, without rejecting requests', async () => {
   // beyond that number, the server occasionally returns 404 for existing databases
-  const sqld = await started({ namespaces: true, publicKeyPem: closedKey(), maxOpenDatabases: 4 })
-  const server = await controlPlane(await temporaryDirectory(), sqld)
-  const platform = platformOf(server)
+  const sqld = await startSqldForTest({ namespaces: true, publicKeyPem: unusableKey(), maxOpenDatabases: 4 })
+  const server = await startControlPlane(await temporaryDirectory(), sqld)
+  const platform = platformClient(server)
   const names = Array.from({ length: 16 }, (_, at) => `db-${at}`)
   const hosts = await Promise.all(
     names.map(async (name) => (await platform.databases.create({ name, group: 'default' })).hostname),
@@ -271,9 +287,9 @@ test('serves more databases than can be open at a time, without rejecting reques
   const authToken = String(await platform.groups.createToken('default'))
   const statuses: Record<number, number> = {}
   const body = '{"requests":[{"type":"execute","stmt":{"sql":"SELECT 1"}},{"type":"close"}]}'
-  const work = Array.from({ length: 1_200 }, (_, at) => hosts[at % hosts.length] ?? '').reverse()
+  const queue = Array.from({ length: 1_200 }, (_, at) => hosts[at % hosts.length] ?? '').reverse()
   const worker = async (): Promise<void> => {
-    for (let host = work.pop(); host !== undefined; host = work.pop()) {
+    for (let host = queue.pop(); host !== undefined; host = queue.pop()) {
       const headers = { authorization: `Bearer ${authToken}` }
       const { status, text } = await fetch(`http://${host}/v2/pipeline`, {
         method: 'POST',

@@ -7,8 +7,8 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 
 // Complete runs of the two test runners. Concurrent files are isolated, and nothing is left behind.
 
-const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
-const VITEST = here('../../../node_modules/vitest/vitest.mjs')
+const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
+const VITEST = pathOf('../../../node_modules/vitest/vitest.mjs')
 
 interface CompletedRun {
   readonly status: number | null
@@ -19,21 +19,21 @@ interface CompletedRun {
 
 /** Runs node until it exits. */
 function run(args: readonly string[]): CompletedRun {
-  const temporary = mkdtempSync(join(tmpdir(), 'baton-runs-'))
-  onTestFinished(() => rmSync(temporary, { recursive: true, force: true }))
+  const temporaryDirectory = mkdtempSync(join(tmpdir(), 'baton-runs-'))
+  onTestFinished(() => rmSync(temporaryDirectory, { recursive: true, force: true }))
   const { NODE_OPTIONS: _, VITEST: __, ...env } = process.env
   const { status, stdout, stderr } = spawnSync(process.execPath, args, {
     encoding: 'utf8',
-    env: { ...env, TMPDIR: temporary, NO_COLOR: '1', NODE_OPTIONS: '--conditions=@batonsql/source' },
+    env: { ...env, TMPDIR: temporaryDirectory, NO_COLOR: '1', NODE_OPTIONS: '--conditions=@batonsql/source' },
     timeout: 60_000,
   })
-  const left = readdirSync(temporary).filter((name) => name.startsWith('baton-'))
+  const left = readdirSync(temporaryDirectory).filter((name) => name.startsWith('baton-'))
   return { status, output: stdout + stderr, left }
 }
 
 describe('node --test', () => {
   const nodeTest = (...names: string[]): CompletedRun =>
-    run(['--test', '--test-reporter=tap', ...names.map((name) => here(`node-project/${name}`))])
+    run(['--test', '--test-reporter=tap', ...names.map((name) => pathOf(`node-project/${name}`))])
 
   test('runs two files concurrently', () => {
     const { status, output, left } = nodeTest('notes.ts', 'same-notes.ts')
@@ -50,13 +50,13 @@ describe('node --test', () => {
   })
 
   test('runs a file directly', () => {
-    expect(run([here('node-project/notes.ts')])).toMatchObject({ status: 0, left: [] })
+    expect(run([pathOf('node-project/notes.ts')])).toMatchObject({ status: 0, left: [] })
   })
 })
 
 describe('vitest', () => {
   const vitest = (...args: string[]): CompletedRun =>
-    run([VITEST, 'run', '--configLoader', 'native', '--root', here('vitest-project'), ...args])
+    run([VITEST, 'run', '--configLoader', 'native', '--root', pathOf('vitest-project'), ...args])
   const notes = ['notes.test.ts']
 
   test.each([

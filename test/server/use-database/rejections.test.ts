@@ -8,38 +8,38 @@ import { expect, onTestFinished, test } from 'vitest'
 
 /** A test runner whose hooks are called manually. */
 class ManualRunner {
-  readonly #works = { beforeAll: none, beforeEach: none, afterEach: none, afterAll: none }
+  readonly #callbacks = { beforeAll: noop, beforeEach: noop, afterEach: noop, afterAll: noop }
   readonly hooks: TestHooks = {
-    beforeAll: (work) => (this.#works.beforeAll = work),
-    beforeEach: (work) => (this.#works.beforeEach = work),
-    afterEach: (work) => (this.#works.afterEach = work),
-    afterAll: (work) => (this.#works.afterAll = work),
+    beforeAll: (callback) => (this.#callbacks.beforeAll = callback),
+    beforeEach: (callback) => (this.#callbacks.beforeEach = callback),
+    afterEach: (callback) => (this.#callbacks.afterEach = callback),
+    afterAll: (callback) => (this.#callbacks.afterAll = callback),
   }
 
   async begin(): Promise<void> {
-    onTestFinished(() => this.#works.afterAll())
-    await this.#works.beforeAll()
+    onTestFinished(() => this.#callbacks.afterAll())
+    await this.#callbacks.beforeAll()
   }
 
-  beginTest = (): Promise<void> => this.#works.beforeEach()
-  endTest = (): Promise<void> => this.#works.afterEach()
-  end = (): Promise<void> => this.#works.afterAll()
+  beginTest = (): Promise<void> => this.#callbacks.beforeEach()
+  endTest = (): Promise<void> => this.#callbacks.afterEach()
+  end = (): Promise<void> => this.#callbacks.afterAll()
 }
 
-const none = async (): Promise<void> => {}
+const noop = async (): Promise<void> => {}
 
 test('there is no database outside of tests', async () => {
   const runner = new ManualRunner()
   const database = useDatabase({ hooks: runner.hooks })
-  const outside = /no database here; read `config` and `url` inside a test/
-  expect(() => database.url).toThrow(outside)
+  const message = /no database here; read `config` and `url` inside a test/
+  expect(() => database.url).toThrow(message)
   await runner.begin()
-  expect(() => database.config).toThrow(outside)
+  expect(() => database.config).toThrow(message)
   await runner.beginTest()
   expect(database.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/test-1\/$/)
   await runner.endTest()
   await runner.end()
-  expect(() => database.url).toThrow(outside)
+  expect(() => database.url).toThrow(message)
 })
 
 test.each(['test', 'file'] as const)(
@@ -53,10 +53,10 @@ test.each(['test', 'file'] as const)(
     const runner = new ManualRunner()
     const database = useDatabase({ template: addTenants, scope, hooks: runner.hooks })
     await runner.begin()
-    const failed = 'useDatabase: the template "addTenants" failed: no such table: tenant'
+    const message = 'useDatabase: the template "addTenants" failed: no such table: tenant'
     for (let round = 0; round < 2; round++) {
-      await expect(runner.beginTest()).rejects.toThrow(failed)
-      expect(() => database.config).toThrow(failed)
+      await expect(runner.beginTest()).rejects.toThrow(message)
+      expect(() => database.config).toThrow(message)
       await runner.endTest()
     }
     expect(calls).toBe(1)
@@ -83,10 +83,10 @@ test('a template can be an SQLite file; if it is missing, each test fails', asyn
   await db.close()
   expect(readdirSync(folder)).toEqual(['seed.db'])
 
-  const other = new ManualRunner()
-  useDatabase({ template: join(folder, 'none.db'), hooks: other.hooks })
-  await other.begin()
-  await expect(other.beginTest()).rejects.toThrow('none.db cannot be read')
+  const otherRunner = new ManualRunner()
+  useDatabase({ template: join(folder, 'none.db'), hooks: otherRunner.hooks })
+  await otherRunner.begin()
+  await expect(otherRunner.beginTest()).rejects.toThrow('none.db cannot be read')
 })
 
 test('rejects a second concurrent test, while the first keeps its database', async () => {
@@ -105,7 +105,7 @@ test('rejects a second concurrent test, while the first keeps its database', asy
 
 test('the server stops when its last user has released it', async () => {
   const runners = [new ManualRunner(), new ManualRunner()] as const
-  const [first, second] = runners.map(({ hooks }) => useDatabase({ hooks })) as [
+  const [firstDatabase, secondDatabase] = runners.map(({ hooks }) => useDatabase({ hooks })) as [
     ReturnType<typeof useDatabase>,
     ReturnType<typeof useDatabase>,
   ]
@@ -113,8 +113,8 @@ test('the server stops when its last user has released it', async () => {
     await runner.begin()
     await runner.beginTest()
   }
-  expect(new URL(first.url).port).toBe(new URL(second.url).port)
-  const { url } = second
+  expect(new URL(firstDatabase.url).port).toBe(new URL(secondDatabase.url).port)
+  const { url } = secondDatabase
   await runners[0].end()
   expect((await fetch(new URL('/health', url))).status).toBe(200)
   await runners[1].end()
@@ -122,7 +122,7 @@ test('the server stops when its last user has released it', async () => {
 })
 
 test.each([
-  [{ tempalte: none }, /unknown option "tempalte"/],
+  [{ tempalte: noop }, /unknown option "tempalte"/],
   [{ template: 5 }, /template must be a function, or the path of an SQLite file/],
   [{ scope: 'suite' }, /scope must be "test" or "file", not "suite"/],
 ])('options %o are rejected', (options, message) => {

@@ -5,11 +5,11 @@ import { expect, test } from 'vitest'
 // How the hooks of a test runner are found. Each runs in a separate process.
 
 function run(program: string, env: Record<string, string> = {}): { status: number | null; output: string } {
-  const { NODE_OPTIONS: _, VITEST: __, NODE_TEST_CONTEXT: ___, ...rest } = process.env
+  const { NODE_OPTIONS: _, VITEST: __, NODE_TEST_CONTEXT: ___, ...environment } = process.env
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
     ['--conditions=@batonsql/source', '--input-type=commonjs', '--eval', program],
-    { encoding: 'utf8', cwd: fileURLToPath(new URL('.', import.meta.url)), env: { ...rest, ...env } },
+    { encoding: 'utf8', cwd: fileURLToPath(new URL('.', import.meta.url)), env: { ...environment, ...env } },
   )
   return { status, output: stdout + stderr }
 }

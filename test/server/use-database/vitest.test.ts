@@ -15,8 +15,8 @@ async function migrate(config: TestDatabase['config']): Promise<void> {
   await db.close()
 }
 
-const notes = 'select text from note'
-const add = "insert into note values ('of a test')"
+const selectNotes = 'select text from note'
+const insertNote = "insert into note values ('of a test')"
 function connect({ config }: TestDatabase, onFinished = onTestFinished): Client {
   const db = createClient(config)
   onFinished(() => db.close())
@@ -32,8 +32,8 @@ describe('a database for each test', () => {
 
   test.each([1, 2])('starts as a copy of the template, regardless of other tests: %i', async () => {
     const db = connect(database)
-    expect((await db.execute(notes)).rows).toEqual([{ text: 'from the template' }])
-    await db.execute(add)
+    expect((await db.execute(selectNotes)).rows).toEqual([{ text: 'from the template' }])
+    await db.execute(insertNote)
     await db.execute('drop table note')
   })
 
@@ -46,22 +46,22 @@ describe('a database for each test', () => {
   test('works with Drizzle', async () => {
     const db = drizzle({ connection: database.config })
     onTestFinished(() => db.$client.close())
-    expect(await db.all(sql.raw(notes))).toEqual([{ text: 'from the template' }])
+    expect(await db.all(sql.raw(selectNotes))).toEqual([{ text: 'from the template' }])
   })
 
   test('can be left with a transaction that holds the write lock', async () => {
-    const leaver = createClient(database.config)
-    void leaver
+    const abandonedClient = createClient(database.config)
+    void abandonedClient
       .transaction(async (tx) => {
-        await tx.execute(add)
+        await tx.execute(insertNote)
         await new Promise(() => {})
       })
       .catch(() => {})
-    await expect.poll(async () => await lockHolder(database)).toMatch(/no response .* within 100 ms/)
+    await expect.poll(async () => await tryWrite(database)).toMatch(/no response .* within 100 ms/)
   })
 
   test('does not wait for operations left open by the previous test', async () => {
-    await expectNoStall(() => connect(database).execute(add))
+    await expectNoStall(() => connect(database).execute(insertNote))
   })
 
   test('was a different database each time, with a single migration', () => {
@@ -70,11 +70,11 @@ describe('a database for each test', () => {
   })
 })
 
-/** The error of a writer that does not wait long. */
-async function lockHolder({ config }: TestDatabase): Promise<string> {
+/** Writes with a short timeout. @returns the error, or `acquired` */
+async function tryWrite({ config }: TestDatabase): Promise<string> {
   const db = createClient(config)
-  return await db.execute(add, [], { timeoutMs: 100 }).then(
-    () => 'nobody',
+  return await db.execute(insertNote, [], { timeoutMs: 100 }).then(
+    () => 'acquired',
     (error: unknown) => String(error),
   )
 }
@@ -83,13 +83,13 @@ describe('a database for the file', () => {
   const database = useDatabase({ template: migrate, scope: 'file' })
 
   test('is shared by tests', async () => {
-    await connect(database).execute(add)
+    await connect(database).execute(insertNote)
   })
 
   test.concurrent.for([1, 2])(
     'that may run at the same time: %i',
     async (_number, { onTestFinished: onThisFinished }) => {
-      expect((await connect(database, onThisFinished).execute(notes)).rows).toHaveLength(2)
+      expect((await connect(database, onThisFinished).execute(selectNotes)).rows).toHaveLength(2)
     },
   )
 })

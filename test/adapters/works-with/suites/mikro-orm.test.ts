@@ -60,7 +60,7 @@ describe('MikroORM', () => {
   afterAll(() => orm.close())
   beforeEach(() => orm.schema.refresh())
 
-  const author = (name: string) => ({ name, joined: JOINED })
+  const authorData = (name: string) => ({ name, joined: JOINED })
 
   test('the schema generator creates a schema, then finds no differences, and can update it', async () => {
     expect(await orm.schema.getUpdateSchemaSQL()).toBe('')
@@ -73,17 +73,17 @@ describe('MikroORM', () => {
   test('values are returned unchanged', async () => {
     const em = orm.em.fork()
     const settings = { theme: 'dark' }
-    em.create(Author, { ...author('Ada'), settings, portrait: Buffer.from([0, 255]) })
+    em.create(Author, { ...authorData('Ada'), settings, portrait: Buffer.from([0, 255]) })
     await em.flush()
-    const found = await orm.em.fork().findOneOrFail(Author, { joined: JOINED })
-    expect(found.joined).toEqual(JOINED)
-    expect(found.settings).toEqual(settings)
-    expect([...(found.portrait ?? [])]).toEqual([0, 255])
+    const ada = await orm.em.fork().findOneOrFail(Author, { joined: JOINED })
+    expect(ada.joined).toEqual(JOINED)
+    expect(ada.settings).toEqual(settings)
+    expect([...(ada.portrait ?? [])]).toEqual([0, 255])
   })
 
   test('relations are written in one flush, loaded, used in filters, and removed', async () => {
     const em = orm.em.fork()
-    const ada = em.create(Author, author('Ada'))
+    const ada = em.create(Author, authorData('Ada'))
     const poetry = em.create(Tag, { name: 'poetry' })
     em.create(Book, { title: 'Notes', author: ada, tags: [poetry, em.create(Tag, { name: 'maths' })] })
     em.create(Book, { title: 'Letters', author: ada, tags: [poetry] })
@@ -91,9 +91,11 @@ describe('MikroORM', () => {
 
     for (const strategy of ['joined', 'select-in'] as const) {
       const populate = ['books.tags'] as const
-      const [found] = await orm.em.fork().findAll(Author, { populate, strategy })
-      expect(found?.books).toBeInstanceOf(Collection)
-      const books = found?.books.getItems().map((book) => [book.title, book.tags.getIdentifiers().sort()])
+      const [foundAuthor] = await orm.em.fork().findAll(Author, { populate, strategy })
+      expect(foundAuthor?.books).toBeInstanceOf(Collection)
+      const books = foundAuthor?.books
+        .getItems()
+        .map((book) => [book.title, book.tags.getIdentifiers().sort()])
       expect(books).toEqual([
         ['Notes', ['maths', 'poetry']],
         ['Letters', ['poetry']],
@@ -102,20 +104,20 @@ describe('MikroORM', () => {
     expect(await orm.em.fork().count(Author, { books: { tags: { name: 'maths' } } })).toBe(1)
     expect(await orm.em.fork().count(Author, { books: { tags: { name: 'none' } } })).toBe(0)
 
-    const again = orm.em.fork()
-    const loaded = await again.findOneOrFail(Author, { name: 'Ada' }, { populate: ['books'] })
+    const fork = orm.em.fork()
+    const loaded = await fork.findOneOrFail(Author, { name: 'Ada' }, { populate: ['books'] })
     const [first] = loaded.books.getItems()
     if (first !== undefined) loaded.books.remove(first)
-    await again.flush()
+    await fork.flush()
     expect(await orm.em.fork().count(Book)).toBe(1)
-    again.remove(loaded)
-    await again.flush()
+    fork.remove(loaded)
+    await fork.flush()
     expect(await orm.em.fork().count(Book)).toBe(0)
   })
 
   test('a transaction that throws leaves nothing behind', async () => {
     const failing = orm.em.fork().transactional(async (em) => {
-      em.create(Author, author('Ada'))
+      em.create(Author, authorData('Ada'))
       await em.flush()
       expect(await em.count(Author)).toBe(1)
       throw new Error('changed my mind')
@@ -126,13 +128,13 @@ describe('MikroORM', () => {
 
   test('a nested transaction is a savepoint: it undoes only its own changes', async () => {
     await orm.em.fork().transactional(async (em) => {
-      em.create(Author, author('kept'))
+      em.create(Author, authorData('kept'))
       await em.flush()
       const inner = em.transactional(async (nested) => {
-        nested.create(Author, author('undone'))
+        nested.create(Author, authorData('undone'))
         await nested.flush()
         const innermost = nested.transactional(async (deeper) => {
-          deeper.create(Author, author('released'))
+          deeper.create(Author, authorData('released'))
         })
         await innermost
         expect(await nested.count(Author)).toBe(3)
@@ -140,7 +142,7 @@ describe('MikroORM', () => {
       })
       await expect(inner).rejects.toThrow('only this')
       await em.transactional(async (nested) => {
-        nested.create(Author, author('also kept'))
+        nested.create(Author, authorData('also kept'))
       })
     })
     const names = await orm.em.fork().findAll(Author, { orderBy: { name: 'asc' } })
@@ -149,18 +151,18 @@ describe('MikroORM', () => {
 
   test('a violated constraint causes the corresponding exception of MikroORM', async () => {
     const em = orm.em.fork()
-    em.create(Author, author('Ada'))
-    em.create(Author, author('Ada'))
+    em.create(Author, authorData('Ada'))
+    em.create(Author, authorData('Ada'))
     await expect(em.flush()).rejects.toThrow(UniqueConstraintViolationException)
     expect(await orm.em.fork().count(Author)).toBe(0)
   })
 
   test.each([2n ** 53n + 1n, 2n ** 63n - 1n, -(2n ** 63n)])('%d is exact', async (balance) => {
     const em = orm.em.fork()
-    em.create(Author, { ...author('Ada'), balance })
+    em.create(Author, { ...authorData('Ada'), balance })
     await em.flush()
-    const found = await orm.em.fork().findOneOrFail(Author, { balance })
-    expect(found.balance).toBe(balance)
+    const author = await orm.em.fork().findOneOrFail(Author, { balance })
+    expect(author.balance).toBe(balance)
     expect(await orm.em.fork().count(Author, { balance: balance > 0n ? balance - 1n : balance + 1n })).toBe(0)
   })
 })

@@ -40,7 +40,7 @@ await vectors.upsert({
   metadata: [{ n: 1 }, { n: 2 }],
   ids: ['a', 'b'],
 })
-const found = await vectors.query({ indexName: 'docs', queryVector: [1, 0.1, 0], topK: 1 })
-assert.equal(found[0].id, 'a')
+const matches = await vectors.query({ indexName: 'docs', queryVector: [1, 0.1, 0], topK: 1 })
+assert.equal(matches[0].id, 'a')
 console.log('mastra: ok')
 process.exit(0)

@@ -1,5 +1,5 @@
-// What `prisma migrate diff --from-schema A --to-schema B --script` writes, from the WebAssembly build of Prisma's schema engine: the
-// command itself downloads a binary from a host of its own. Without A, from an empty database.
+// Prints the output of `prisma migrate diff --from-schema A --to-schema B --script`, with the WebAssembly build of Prisma's schema
+// engine, because the command itself downloads a binary from another host. Without A, it starts from an empty database.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { PrismaLibSql } from '@prisma/adapter-libsql'
@@ -14,14 +14,14 @@ instance.exports.__wbindgen_start?.()
 
 const adapter = bindMigrationAwareSqlAdapterFactory(new PrismaLibSql({ url: process.env.DATABASE_URL }))
 const schemaEngine = await engine.SchemaEngine.new({}, () => {}, adapter)
-const modelIn = (path) => ({
+const schemaFile = (path) => ({
   tag: 'schemaDatamodel',
   files: [{ path, content: readFileSync(path, 'utf8') }],
 })
 const [to, from] = process.argv.slice(2).toReversed()
 const { stdout } = await schemaEngine.diff({
-  from: from === undefined ? { tag: 'empty' } : modelIn(from),
-  to: modelIn(to),
+  from: from === undefined ? { tag: 'empty' } : schemaFile(from),
+  to: schemaFile(to),
   script: true,
   shadowDatabaseUrl: null,
   exitCode: null,

@@ -36,8 +36,8 @@ void test('a database with a test inside the test', async (t) => {
 void describe('a suite', () => {
   void test('has a fresh database for its test', async () => {
     assert.equal(await count(), 1)
-    const held = createClient(database.config)
-    void held
+    const unclosed = createClient(database.config)
+    void unclosed
       .transaction(async (tx) => {
         await tx.execute('delete from note')
         await new Promise(() => {})
