@@ -257,7 +257,9 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     const faults = responses
       .filter(({ status }) => status === 200)
       .flatMap(({ method, path, text }) => {
-        const row = documentedRows.find((candidate) => candidate.method === method && isPathOf(path, candidate))
+        const row = documentedRows.find(
+          (candidate) => candidate.method === method && isPathOf(path, candidate),
+        )
         const schema = row?.response.body
         if (!schema) return text === '' || !row ? [] : [`${method} ${path} has a body`]
         return differences(JSON.parse(text), schema, `${method} ${row.path}:`)

@@ -408,9 +408,7 @@ describe('drizzle()', () => {
         drizzle({ connection: url }),
         drizzle({ connection: { url, intMode: 'bigint' } }),
       ]) {
-        expect(await orm.values(sql`select 1`)).toEqual([
-          [expect.toSatisfy((value) => Number(value) === 1)],
-        ])
+        expect(await orm.values(sql`select 1`)).toEqual([[expect.toSatisfy((value) => Number(value) === 1)]])
         await orm.$client.close()
       }
     }
