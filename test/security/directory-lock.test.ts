@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -176,9 +176,10 @@ describe('a lock that has changed', () => {
 
   test('if another server has locked the recreated file first, the process exits at once and writes nothing', async () => {
     const { dataDirectory, exited, errors } = await startLockedServer()
-    // like the other process, within a second
-    await rm(join(dataDirectory, 'baton.lock.db'))
-    await writeFile(join(dataDirectory, 'baton.lock.db'), '')
+    // in one step, because the server recreates a missing file
+    const otherFile = join(dataDirectory, 'other.db')
+    await writeFile(otherFile, '')
+    await rename(otherFile, join(dataDirectory, 'baton.lock.db'))
     expect(await exited).toEqual([null, 'SIGKILL'])
     expect(errors.join('')).toContain(`another server is using the directory ${dataDirectory}`)
   })

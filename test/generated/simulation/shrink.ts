@@ -61,7 +61,7 @@ function* generateSmaller(value: Json, name = ''): Generator<Json> {
   } else if (typeof value === 'object' && value !== null) {
     const object = value as { readonly [name: string]: Json }
     for (const key of Object.keys(object)) {
-      if (REQUIRED_KEYS.has(key) || (key === 'sql' && true)) continue
+      if (REQUIRED_KEYS.has(key) || key === 'sql') continue
       const { [key]: _, ...rest } = object
       yield rest
     }
