@@ -19,7 +19,7 @@ interface Cost {
   files: number
   functions: number
   entries: number
-  /** How often each function was entered, most often first. */
+  /** How often each function was entered, most frequent first. */
   counts: readonly { readonly count: number; readonly name: string }[]
   promises: number
   retainedBytes: number

@@ -57,7 +57,7 @@ const PAUSE_AFTER_FAILURE_MS = 20
 /** Longer than any wait for the write lock. */
 const ALIVE_WITHIN_MS = 15_000
 
-/** Applies a load to a database for some seconds, and then checks that it still accepts writes. */
+/** Applies a load to a database for the given number of seconds, and then checks that it still accepts writes. */
 export async function measure(load: Load, program: Program, seconds: number, seed: number): Promise<Result> {
   const random = seeded(seed)
   const startedAt = performance.now()

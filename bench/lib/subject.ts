@@ -13,7 +13,7 @@ export interface SubjectModule {
   readonly open: (url: string, token: string) => Subject | Promise<Subject>
 }
 
-/** Ids go from 1 to this. */
+/** Ids range from 1 to this number. */
 export const IDS = 1_000
 export const toId = (at: number): number => (at % IDS) + 1
 

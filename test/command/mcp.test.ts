@@ -37,7 +37,7 @@ async function waitForRequests(contains: string, count: number): Promise<readonl
   })
 }
 
-test('shows which transaction another one waited for, and since when it had held the write lock', async () => {
+test('shows which transaction another one waited for, and how long it had held the write lock', async () => {
   const [first, second] = [createClient({ url: server.url }), createClient({ url: server.url })]
   await waitFor(async () => expect((await agent.call('recent_requests')).error).toBeUndefined())
   await first.execute('create table note (text)')

@@ -9,9 +9,9 @@ const hasSqld = await findSqld().then(
   () => false,
 )
 
-/** Two blobs of 4,900,000 bytes in columns of one letter. */
+/** Two blobs of 4,900,000 bytes in columns with one-letter names. */
 const FULL = 'SELECT zeroblob(4900000) AS a, zeroblob(4900000) AS b'
-/** The bytes left after them and a third column with a one-letter name; a column counts 29 bytes plus its name. */
+/** The bytes left after them and a third column with a one-letter name; a column counts as 29 bytes plus its name. */
 const LEFT = 10_000_000 - 9_800_000 - 3 * 30
 
 const single = (sql: string): WireRequest => execute(sql)
@@ -76,7 +76,7 @@ const START: Readonly<Record<string, () => Promise<RunningServer>>> = {
   ...(hasSqld && { sqld: () => startLocalServer({ backend: 'sqld' }) }),
 }
 
-describe.each(Object.keys(START))('on the back end %s counts', (name) => {
+describe.each(Object.keys(START))('the response limit on the back end %s', (name) => {
   let server: RunningServer
   beforeAll(async () => {
     server = await (START[name] as () => Promise<RunningServer>)()

@@ -27,10 +27,10 @@ const REMOVED_SUFFIX = '.removed'
 /** Suffix of a file that is being moved to another group's server. */
 const COPY_SUFFIX = '.copy'
 /** Block reason of a database that is being moved. */
-const MOVING = 'the database is being moved to another group'
+const MOVE_REASON = 'the database is being moved to another group'
 
 /** Prefix of notices about a database that libsql-server cannot open. */
-const UNUSABLE = 'libsql-server cannot use this database'
+const UNUSABLE_MESSAGE = 'libsql-server cannot use this database'
 
 /** Options of {@link SqldGroups}; `directory` has a folder for each group. */
 export interface SqldGroupsOptions extends Omit<SqldBackendOptions, 'remote'> {
@@ -45,7 +45,7 @@ export interface SqldGroupsOptions extends Omit<SqldBackendOptions, 'remote'> {
 /** The server of a group, and the settings that it has not applied yet, because it is not running or has failed to apply them. */
 interface GroupServer {
   /** Null until the server is first needed. */
-  running: Promise<SqldBackend> | null
+  backend: Promise<SqldBackend> | null
   readonly pending: Map<DatabaseId, DatabaseSettings>
   /** Databases whose failure has been reported. */
   readonly reported: Set<DatabaseId>
@@ -73,7 +73,7 @@ export class SqldGroups implements DatabaseBackend {
     await mkdir(directory, { recursive: true })
     if (await exists(join(directory, DATABASES)))
       throw new Error(
-        'the data directory has databases of an older version, which had one libsql-server for all groups: ' +
+        'the data directory contains databases of an older version, which had one libsql-server for all groups: ' +
           'dump them with that version and recreate them',
       )
     return await readVersion(await findSqld(sqldPath === undefined ? {} : { sqldPath }))
@@ -135,7 +135,7 @@ export class SqldGroups implements DatabaseBackend {
     // clean up after a failed move
     await to.remove(id)
     try {
-      await from.freeze(id, MOVING)
+      await from.freeze(id, MOVE_REASON)
       await this.#copy(id, { from, sourceId: id, to }, settings)
       commit()
     } catch (error) {
@@ -155,7 +155,7 @@ export class SqldGroups implements DatabaseBackend {
     const group = this.#getGroup(id)
     const entry = this.#getEntry(group)
     entry.pending.set(id, settings)
-    if (entry.running !== null) return await applyPending(await entry.running, entry, id)
+    if (entry.backend !== null) return await applyPending(await entry.backend, entry, id)
     return await hasDatabaseFile(join(this.#getFolder(group), DATABASES, id, 'data'))
   }
 
@@ -170,7 +170,7 @@ export class SqldGroups implements DatabaseBackend {
 
   async endRequests(): Promise<void> {
     const servers = [...this.#servers.values()].map(
-      async ({ running }) => await (await running)?.endRequests(),
+      async ({ backend }) => await (await backend)?.endRequests(),
     )
     await Promise.allSettled(servers)
   }
@@ -178,7 +178,7 @@ export class SqldGroups implements DatabaseBackend {
   /** @throws Error if the group's server is not running, because there are no new counts */
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
     const server = await this.#getRunningServer(id)
-    if (server === null) throw new Error('the database has not been used since the start')
+    if (server === null) throw new Error('the database has not been used since the server was started')
     return await server.sampleUsage(id)
   }
 
@@ -189,7 +189,7 @@ export class SqldGroups implements DatabaseBackend {
 
   /** If the group's server is not running, its replicas start when they are needed. */
   async setReplicas(group: string): Promise<void> {
-    await (await this.#servers.get(group)?.running)?.changeReplicas(this.#options.replicasOf(group))
+    await (await this.#servers.get(group)?.backend)?.changeReplicas(this.#options.replicasOf(group))
   }
 
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
@@ -207,14 +207,14 @@ export class SqldGroups implements DatabaseBackend {
     const group = this.#getGroup(id)
     const server = await this.#getGroupServer(group)
     const isUsable = await this.#tryApplySettings(server, this.#getEntry(group), id)
-    return isUsable ? await server.handle(id, request, location) : errorResponse(500, UNUSABLE)
+    return isUsable ? await server.handle(id, request, location) : errorResponse(500, UNUSABLE_MESSAGE)
   }
 
   /** Stops the server of a removed group, and removes its folder. */
   async endGroup(group: string): Promise<void> {
-    const running = this.#servers.get(group)?.running
+    const backend = this.#servers.get(group)?.backend
     this.#servers.delete(group)
-    await (await running?.catch(() => null))?.[Symbol.asyncDispose]()
+    await (await backend?.catch(() => null))?.[Symbol.asyncDispose]()
     const folder = this.#getFolder(group)
     if (!(await exists(folder))) return
     // renamed first, so that a partly removed folder is not mistaken for a group
@@ -224,8 +224,8 @@ export class SqldGroups implements DatabaseBackend {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true
-    const running = [...this.#servers.values()].map((server) => server.running?.catch(() => null))
-    for (const server of running) await (await server)?.[Symbol.asyncDispose]()
+    const backends = [...this.#servers.values()].map((server) => server.backend?.catch(() => null))
+    for (const backend of backends) await (await backend)?.[Symbol.asyncDispose]()
   }
 
   #getFolder(group: string): string {
@@ -241,7 +241,7 @@ export class SqldGroups implements DatabaseBackend {
   #getEntry(group: string): GroupServer {
     const existing = this.#servers.get(group)
     if (existing !== undefined) return existing
-    const server: GroupServer = { running: null, pending: new Map(), reported: new Set() }
+    const server: GroupServer = { backend: null, pending: new Map(), reported: new Set() }
     this.#servers.set(group, server)
     return server
   }
@@ -249,7 +249,7 @@ export class SqldGroups implements DatabaseBackend {
   /** Returns the running server of a database's group; null if it is not running, or if the database was removed. */
   async #getRunningServer(id: DatabaseId): Promise<SqldBackend | null> {
     const group = this.#options.groupOf(id)
-    return group === undefined ? null : await this.#getEntry(group).running
+    return group === undefined ? null : await this.#getEntry(group).backend
   }
 
   /** Returns the server of a database's group, starting it if necessary. Rejects if the database's settings cannot be applied. */
@@ -263,12 +263,12 @@ export class SqldGroups implements DatabaseBackend {
   #getGroupServer(group: string): Promise<SqldBackend> {
     const entry = this.#getEntry(group)
     if (this.#isClosed) return Promise.reject(new Error('the server is closed'))
-    entry.running ??= this.#startServer(group, entry).catch((error: unknown) => {
+    entry.backend ??= this.#startServer(group, entry).catch((error: unknown) => {
       // retried on the next request
-      entry.running = null
+      entry.backend = null
       throw error
     })
-    return entry.running
+    return entry.backend
   }
 
   /**
@@ -296,7 +296,7 @@ export class SqldGroups implements DatabaseBackend {
       entry.reported.delete(id)
       return true
     } catch (error) {
-      if (!entry.reported.has(id)) this.#options.onNotice(id, `${UNUSABLE}: ${String(error)}`)
+      if (!entry.reported.has(id)) this.#options.onNotice(id, `${UNUSABLE_MESSAGE}: ${String(error)}`)
       entry.reported.add(id)
       return false
     }

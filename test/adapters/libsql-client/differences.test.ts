@@ -105,7 +105,7 @@ test('constraint errors have the codes that tools expect, and Baton’s error as
   })
 })
 
-test('a primary key has its own code on servers that report it', async () => {
+test('a violated primary key has its own code on servers that report it', async () => {
   await ours.execute('create table keyed (id integer primary key)')
   const [extendedCode, rawCode] =
     inject('target') === 'embedded'

@@ -89,7 +89,7 @@ describe('spans of calls', () => {
     })
   })
 
-  test('a batch with several kinds of statements, without address and SQL text', async () => {
+  test('a batch with several kinds of statements, without an address or SQL text', async () => {
     const db = await connect({ address: null, queryText: false })
     await db.batch(['insert into note (text) values (1)', 'select 1'])
     expect(spanNamed('BATCH').attributes).toEqual({
@@ -129,7 +129,7 @@ describe('spans of calls', () => {
 })
 
 describe('spans around calls', () => {
-  test('a span of each of several concurrent transactions contains its calls, and is a child of the active span', async () => {
+  test('each of several concurrent transactions has a span that contains its calls and is a child of the active span', async () => {
     const db = await connect()
     await tracer.startActiveSpan('request', async (request) => {
       await Promise.all(

@@ -152,7 +152,7 @@ test('baton databases configure and groups configure change individual settings,
   expect((await configureGroup()).code).toBe(1)
 })
 
-test('baton api-tokens create --group creates a token that permits only its scopes', {
+test('baton api-tokens create --group creates a token limited to the given scopes', {
   timeout: 180_000,
 }, async () => {
   await using scene = await Scene.start()

@@ -22,7 +22,7 @@ export interface WriteServiceOptions {
 /** How long the server may take to respond to a health check. */
 const RESPONSE_MS = 3_000
 const PROBE_WRITE_LOCK = 'BEGIN IMMEDIATE; ROLLBACK'
-const DEFECT = 'docs/libsql-server-lost-writer.md'
+const DEFECT_PAGE = 'docs/libsql-server-lost-writer.md'
 
 interface Database {
   readonly gate: WriteGate
@@ -137,7 +137,7 @@ export class WriteService {
   }
 
   async #onStall(id: DatabaseId, stalledMs: number): Promise<void> {
-    const problem = `libsql-server has not responded to a write for ${seconds(stalledMs)} and is not executing one (${DEFECT})`
+    const problem = `libsql-server has not responded to a write for ${seconds(stalledMs)} and is not executing one (${DEFECT_PAGE})`
     if (this.#options.getFile === null) {
       if (!this.#reportedStalls.has(id)) this.#options.onNotice(id, `${problem}: restart the server`)
       this.#reportedStalls.add(id)
