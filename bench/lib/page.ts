@@ -82,6 +82,14 @@ const [OURS, ORIGINAL, ALTERNATIVE] = ['baton', '@libsql/client', '@tursodatabas
 /** Finds the time of a subject in a row of the summary; undefined if it does not support the operation. */
 function findTime({ measurements }: Results, at: number, subject: string): Measurement | undefined {
   const [suite, question] = SUMMARY[at] as (typeof SUMMARY)[number]
+  return findMeasurement(measurements, { suite, question, subject })
+}
+
+/** Finds the time of an operation with a subject, on libsql-server. */
+function findMeasurement(
+  measurements: Results['measurements'],
+  { suite, question, subject }: Pick<Measurement, 'suite' | 'question' | 'subject'>,
+): Measurement | undefined {
   return measurements.find(
     (candidate) =>
       candidate.suite === suite &&
@@ -159,14 +167,7 @@ function formatRatio(
   question: string,
   subject = 'baton, coalescing',
 ): string {
-  const measurement = measurements.find(
-    (candidate) =>
-      candidate.suite === suite &&
-      candidate.question === question &&
-      candidate.subject === subject &&
-      candidate.where !== 'embedded' &&
-      (candidate.figure === 'µs' || candidate.figure === 'ms'),
-  )
+  const measurement = findMeasurement(measurements, { suite, question, subject })
   return measurement ? `${measurement.ratio.toFixed(2)} x` : 'not measured'
 }
 
