@@ -139,8 +139,8 @@ describe.each<[Place, Place]>([
     await source.batch([
       'create table if not exists large (n integer primary key, t)',
       'delete from large',
-      `insert into large with recursive c(i) as (select 1 union all select i + 1 from c where i < 12000)
-       select i, hex(zeroblob(100)) || i from c`,
+      `insert into large with recursive c(i) as (select 1 union all select i + 1 from c where i < 600)
+       select i, hex(zeroblob(2000)) || i from c`,
       'insert into large values (0, hex(zeroblob(800000)))',
     ])
     const target = await databases[to]()
@@ -158,12 +158,14 @@ describe.each<[Place, Place]>([
 describe('restore', () => {
   let database: TestDatabase
   let db: Client
-  const ROWS = 12_000
-  const LARGE = [
+  const script = (rows: number, textLength: number): string[] => [
     'PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCREATE TABLE IF NOT EXISTS t (n integer primary key, t);\n',
-    ...Array.from({ length: ROWS }, (_, n) => `INSERT INTO t VALUES(${n},'${'x'.repeat(220)}');\n`),
+    ...Array.from({ length: rows }, (_, n) => `INSERT INTO t VALUES(${n},'${'x'.repeat(textLength)}');\n`),
     'COMMIT;\n',
   ]
+  const ROWS = 600
+  /** A script of 3 MB, which is sent in four batches. */
+  const LARGE = script(ROWS, 5_000)
   const createEmptyDatabase = async (): Promise<void> => {
     database = await server.createDatabase()
     db = open(database.config)
@@ -178,7 +180,8 @@ describe('restore', () => {
     ).rows.flat()
   const countAndSum = async (): Promise<unknown> =>
     (await db.execute('select count(*), sum(n) from t', [], { rowMode: 'array' })).rows[0]
-  const EXPECTED = [ROWS, (ROWS * (ROWS - 1)) / 2]
+  const countAndSumOf = (rows: number): number[] => [rows, (rows * (rows - 1)) / 2]
+  const EXPECTED = countAndSumOf(ROWS)
 
   /** A client that loses responses: the n-th batch is applied, or not even sent. */
   const clientThatLoses = (
@@ -250,9 +253,9 @@ describe('restore', () => {
 
   test('a script of 12,000 short statements is one request, and atomic', async () => {
     await createEmptyDatabase()
-    const short = LARGE.map((statement) => statement.replace(/x+/, ''))
+    const short = script(12_000, 0)
     expect(short.join('').length).toBeGreaterThan(300_000)
-    await expect(restore(db, short.with(ROWS, 'INSERT INTO missing VALUES(1);\n'))).rejects.toMatchObject({
+    await expect(restore(db, short.with(12_000, 'INSERT INTO missing VALUES(1);\n'))).rejects.toMatchObject({
       applied: 0,
     })
     expect(await tables()).toEqual([])
@@ -260,12 +263,12 @@ describe('restore', () => {
     await restore(db, short)
     // the existing objects are read first
     expect(database.requestCount() - before).toBeLessThanOrEqual(2)
-    expect(await countAndSum()).toEqual(EXPECTED)
+    expect(await countAndSum()).toEqual(countAndSumOf(12_000))
   })
 
   test('an interrupted restore reports its progress, and resumes from there', async () => {
     await createEmptyDatabase()
-    const bad = LARGE.with(9_000, "INSERT INTO missing VALUES('x');\n")
+    const bad = LARGE.with(450, "INSERT INTO missing VALUES('x');\n")
     const stopped = restore(db, bad)
     await expect(stopped).rejects.toMatchObject({
       name: 'RestoreError',
@@ -273,13 +276,13 @@ describe('restore', () => {
       outcome: 'not_applied',
       cause: {
         name: 'SqlError',
-        statementIndex: 9_002,
-        message: expect.stringMatching(/^statement 9003: .*no such table/),
+        statementIndex: 452,
+        message: expect.stringMatching(/^statement 453: .*no such table/),
       },
     })
     const { applied } = (await stopped.catch((error: unknown) => error)) as RestoreError
-    expect(applied).toBeGreaterThan(4_000)
-    expect(applied).toBeLessThan(9_002)
+    expect(applied).toBeGreaterThan(200)
+    expect(applied).toBeLessThan(452)
     expect(await tables()).toEqual(['baton_restore_progress', 't'])
     await expect(restore(db, LARGE)).rejects.toThrow(`a restore stopped here after ${applied} statements`)
     const progressCounts: number[] = []
@@ -306,18 +309,34 @@ describe('restore', () => {
     const restartable = await openRestartableServer(inject('target'), 100_000_000)
     if (restartable === null) skip('a server that is not ours to stop')
     await using testServer = restartable as RestartableServer
-    const db = open({ ...testServer.config, maxRetries: 0 })
-    const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
-    // long enough for several batches, and at a different position each time
+    let restarts = 0
+    let restarting = Promise.resolve()
+    let batches = 0
+    const db = open({
+      ...testServer.config,
+      maxRetries: 0,
+      fetch: async (url, init) => {
+        if (init.body?.includes('"batch"')) {
+          await restarting
+          batches += 1
+          // the server stops while it executes the batch
+          if (batches > 1 && restarts < 4) {
+            restarts += 1
+            restarting = testServer.restart()
+          }
+        }
+        return fetch(url, init)
+      },
+    })
     for (let attempt = 0; ; attempt++) {
       const run = restore(db, LARGE, { resume: attempt > 0, timeoutMs: 5_000 })
-      const stop = attempt < 4 ? pause(60 + attempt * 90).then(() => testServer.restart()) : null
       const result = await run.catch((error: unknown) => error)
-      await stop
+      await restarting
       if (!(result instanceof Error)) break
       expect(result).toBeInstanceOf(RestoreError)
       expect(attempt).toBeLessThan(8)
     }
+    expect(restarts).toBeGreaterThan(2)
     const { rows } = await db.execute('select count(*), sum(n) from t', [], { rowMode: 'array' })
     expect(rows).toEqual([EXPECTED])
     const { rows: names } = await db.execute(
