@@ -109,7 +109,7 @@ for (const kind of ['embedded', 'libsql-server']) {
     // alternate, so that other load on the machine affects both
     const results: Result[][] = [[], []]
     for (let round = 0; round < 2; round++)
-      for (const [at, share] of [0, 1 / 20].entries()) results[at]?.push(await measure(writer, share))
+      for (const [index, share] of [0, 1 / 20].entries()) results[index]?.push(await measure(writer, share))
     const rate = (runs: readonly Result[]): number =>
       runs.reduce((sum, { committed }) => sum + committed, 0) /
       runs.reduce((sum, { seconds }) => sum + seconds, 0)

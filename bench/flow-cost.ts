@@ -78,7 +78,7 @@ const db = createClient({
 const kysely = new Kysely<Schema>({ dialect: new BatonDialect({ client: db }) })
 
 async function measureCost(run: () => Promise<unknown>): Promise<Cost> {
-  for (let at = 0; at < 5; at++) await run()
+  for (let index = 0; index < 5; index++) await run()
   let promises = 0
   const hook = createHook({
     init: (_id, type) => {
@@ -119,11 +119,11 @@ async function measureCost(run: () => Promise<unknown>): Promise<Cost> {
 
 async function measureRetainedBytes(run: () => Promise<unknown>): Promise<number> {
   const calls = 300
-  for (let at = 0; at < 3_000; at++) await run()
+  for (let index = 0; index < 3_000; index++) await run()
   collect()
   collect()
   const before = process.memoryUsage().heapUsed
-  for (let at = 0; at < calls; at++) await run()
+  for (let index = 0; index < calls; index++) await run()
   collect({ type: 'minor' })
   return Math.max(0, Math.round((process.memoryUsage().heapUsed - before) / calls))
 }

@@ -11,7 +11,7 @@ const WARM_UP = 10
 const schema = [
   ...Array.from(
     { length: 30 },
-    (_, at) => `create table t${at} (id integer primary key, name text unique, at integer)`,
+    (_, index) => `create table t${index} (id integer primary key, name text unique, at integer)`,
   ),
   `with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000)
    insert into t0 select i, 'name ' || i, i from n`,

@@ -36,7 +36,7 @@ async function runByHand(path: string, request: MakeOperation): Promise<void> {
     baton = next ?? ''
   }
   await send(`${execute('BEGIN IMMEDIATE')},${execute(INSERT)}`)
-  for (let at = 1; at < STATEMENTS; at++) await send(request(INSERT))
+  for (let index = 1; index < STATEMENTS; index++) await send(request(INSERT))
   await send(`${request('COMMIT')},{"type":"close"}`)
 }
 
@@ -47,7 +47,7 @@ const SUBJECTS: Record<string, () => Promise<void>> = {
   'by hand, guard of /v2': () => runByHand('/v2/pipeline', executeGuardedOnV2),
   '@batonsql/core': () =>
     db.transaction(async (tx) => {
-      for (let at = 0; at < STATEMENTS; at++) await tx.execute(INSERT)
+      for (let index = 0; index < STATEMENTS; index++) await tx.execute(INSERT)
     }),
 }
 
@@ -55,7 +55,7 @@ const times = new Map<string, number[]>()
 for (let round = -2; round < Number(values.rounds); round++) {
   for (const [name, run] of Object.entries(SUBJECTS)) {
     const startedAt = performance.now()
-    for (let at = 0; at < TRANSACTIONS; at++) await run()
+    for (let index = 0; index < TRANSACTIONS; index++) await run()
     const micros = ((performance.now() - startedAt) * 1000) / (TRANSACTIONS * STATEMENTS)
     // two warm-up rounds
     if (round >= 0) times.set(name, [...(times.get(name) ?? []), micros])

@@ -13,7 +13,7 @@ const proxy = await FaultProxy.start(sqld.url)
 proxy.next = () => ({ kind: 'delay', ms: LATENCY_MS })
 const db = new Kysely<object>({ dialect: new BatonDialect({ url: proxy.url }) })
 const runAll = (): Promise<unknown> =>
-  Promise.all(Array.from({ length: QUERIES }, (_, at) => sql`select ${at}`.execute(db)))
+  Promise.all(Array.from({ length: QUERIES }, (_, index) => sql`select ${index}`.execute(db)))
 await runAll()
 const times: number[] = []
 for (let round = 0; round < 9; round++) {

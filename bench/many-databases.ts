@@ -164,15 +164,15 @@ async function measure(backend: string, count: number): Promise<void> {
 
     const measureWarmQueries = async (): Promise<string> => {
       const times: number[] = []
-      for (let at = 0; at < WARM_QUERIES; at += 1) times.push(await run('default', 'SELECT 1'))
+      for (let index = 0; index < WARM_QUERIES; index += 1) times.push(await run('default', 'SELECT 1'))
       times.sort((a, b) => a - b)
       return `${percentile(times, 0.5)} ms, 99th percentile ${percentile(times, 0.99)} ms`
     }
     const baseline = await measureWarmQueries()
     const finished = new AbortController()
     const otherClient = (async () => {
-      for (let at = 0; !finished.signal.aborted; at += 1)
-        await run(names[at % count] as string, 'SELECT count(*) FROM t')
+      for (let index = 0; !finished.signal.aborted; index += 1)
+        await run(names[index % count] as string, 'SELECT count(*) FROM t')
     })()
     report(`one open database alone: ${baseline}; with a client of the others: ${await measureWarmQueries()}`)
     finished.abort()

@@ -21,7 +21,7 @@ const { values } = parseArgs({
 })
 const BACKENDS = ['embedded', 'sqld'] as const
 type Backend = (typeof BACKENDS)[number]
-const names = Array.from({ length: Number(values.databases) }, (_, at) => `tenant-${at}`)
+const names = Array.from({ length: Number(values.databases) }, (_, index) => `tenant-${index}`)
 const CONCURRENCY = 8
 const MEGABYTE = 1_024 ** 2
 const PAGE = new URL('../docs/self-hosting.md', import.meta.url)
@@ -157,8 +157,8 @@ function runBackend(backend: Backend): Report {
 
 function table(reports: readonly Report[]): string {
   const [first] = reports
-  const rows = (first?.figures ?? []).map(({ step }, at) => {
-    const cells = reports.map(({ figures }) => (figures[at] === undefined ? '' : cell(figures[at])))
+  const rows = (first?.figures ?? []).map(({ step }, index) => {
+    const cells = reports.map(({ figures }) => (figures[index] === undefined ? '' : cell(figures[index])))
     return `| ${[step, ...cells].join(' | ')} |`
   })
   const heading = `${names.length} databases, ${CONCURRENCY} calls at a time, on ${cpus().length} cores shared with other work`

@@ -26,7 +26,7 @@ function findMissingOrDuplicate() {
       .filter((file) => !files.includes(file))
       .map((file) => `site/pages.mjs lists ${file}, which does not exist`),
     ...listed
-      .filter((file, at) => listed.indexOf(file) !== at)
+      .filter((file, index) => listed.indexOf(file) !== index)
       .map((file) => `site/pages.mjs lists ${file} twice`),
   ]
 }

@@ -14,11 +14,11 @@ for (const file of files
   .trim()
   .split('\n')
   .filter((path) => SHIPPED.test(path) && /\.(?:m?[jt]s|c|md|txt|html|css)$/.test(path))) {
-  for (const [at, line] of readFileSync(file, 'utf8').split('\n').entries()) {
+  for (const [index, line] of readFileSync(file, 'utf8').split('\n').entries()) {
     const word = AVOIDED.exec(line)?.[0]
     if (word === undefined) continue
     violations += 1
-    console.log(`${file}:${at + 1}: "${word}": ${line.trim().slice(0, 160)}`)
+    console.log(`${file}:${index + 1}: "${word}": ${line.trim().slice(0, 160)}`)
   }
 }
 process.exit(violations > 0 ? 1 : 0)

@@ -68,8 +68,8 @@ function generateHome() {
 function mapLinks(text, change) {
   return text
     .split(/(^```[^]*?^```$|`[^`\n]*`)/m)
-    .map((part, at) =>
-      at % 2 === 1 ? part : part.replaceAll(/\]\(([^)\s]+)\)/g, (_, link) => `](${change(link)})`),
+    .map((part, index) =>
+      index % 2 === 1 ? part : part.replaceAll(/\]\(([^)\s]+)\)/g, (_, link) => `](${change(link)})`),
     )
     .join('')
 }

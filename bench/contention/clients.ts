@@ -117,9 +117,9 @@ function openPlain(url: string): Program {
     async write({ statements, thinkMs, abortAfterMs }) {
       const abortAt = abortAfterMs === null ? Number.POSITIVE_INFINITY : performance.now() + abortAfterMs
       let baton: string | null = null
-      for (const [at, sql] of statements.entries()) {
+      for (const [index, sql] of statements.entries()) {
         if (performance.now() > abortAt) throw new AbortedError('aborted')
-        baton = (await send(baton, at === 0 ? ['BEGIN IMMEDIATE', sql] : [sql], false)).baton
+        baton = (await send(baton, index === 0 ? ['BEGIN IMMEDIATE', sql] : [sql], false)).baton
         if (thinkMs > 0) await pause(thinkMs)
       }
       await send(baton, ['COMMIT'], true)

@@ -102,9 +102,9 @@ function findMeasurement(
 
 /** Returns the speed relative to `@libsql/client` for the chart. Ratios that would dwarf the others are only in the table. */
 export function summaryMeasurements(results: Results): Measurement[] {
-  const ratios = SUMMARY.map(([suite, question], at) =>
+  const ratios = SUMMARY.map(([suite, question], index) =>
     [OURS, ORIGINAL, ALTERNATIVE].flatMap((subject) => {
-      const [time, original] = [findTime(results, at, subject), findTime(results, at, ORIGINAL)]
+      const [time, original] = [findTime(results, index, subject), findTime(results, index, ORIGINAL)]
       if (!time || !original) return []
       const label = suite === 'distance' ? `${question}, 25 ms away` : question
       return { ...time, question: label, ratio: original.value / time.value }
@@ -122,9 +122,9 @@ export function writePage(results: Results, folder: string): string {
   const link = (suite: string): string => `${folder}/${suite.replaceAll(' ', '-')}.md`
   const cell = (measurement: Measurement | undefined): string =>
     measurement ? `${formatValue(measurement.value)} ${measurement.figure}` : 'not supported'
-  const rows = SUMMARY.map(([suite, question], at) => {
+  const rows = SUMMARY.map(([suite, question], index) => {
     const [ours, original, alternative] = [OURS, ORIGINAL, ALTERNATIVE].map((subject) =>
-      findTime(results, at, subject),
+      findTime(results, index, subject),
     )
     const factor = ours && original ? `${(original.value / ours.value).toFixed(1)} x` : ''
     const where = suite === 'distance' ? ', 25 ms away' : ''

@@ -54,7 +54,7 @@ export async function measureColdStart(url: string, rounds: number): Promise<Mea
       return file
     }
     const texts = Object.entries(programs(url))
-    const files = Object.fromEntries(texts.map(([name, text], at) => [name, write(`${at}.mjs`, text)]))
+    const files = Object.fromEntries(texts.map(([name, text], index) => [name, write(`${index}.mjs`, text)]))
     for (const format of ['esm', 'cjs'] as const) {
       const outfile = `${folder}bundle.${format === 'esm' ? 'mjs' : 'cjs'}`
       await build({
@@ -71,7 +71,7 @@ export async function measureColdStart(url: string, rounds: number): Promise<Mea
     const goals = Object.fromEntries(Object.keys(files).map((name) => [name, '>= 1.00']))
     const coldStarts = await runInTurn('process to first row', files, rounds, goals)
     const imports = Object.fromEntries(
-      IMPORTS.map((name, at) => [name, write(`i${at}.mjs`, `import '${name}'`)]),
+      IMPORTS.map((name, index) => [name, write(`i${index}.mjs`, `import '${name}'`)]),
     )
     const bareNode = { 'bare node': write('bare.mjs', '') }
     return [

@@ -40,7 +40,7 @@ export async function measureDistance(url: string, rounds: number): Promise<Meas
         await takeTraffic()
         const started = performance.now()
         const run = subject.operations[operation] as RunOperation
-        await Promise.all(Array.from({ length: times }, (_, at) => run(at)))
+        await Promise.all(Array.from({ length: times }, (_, index) => run(index)))
         const ms = performance.now() - started
         const sample = samples.get(name)
         if (sample && round >= 0) sample.ms.push(ms)

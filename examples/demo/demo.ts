@@ -48,14 +48,14 @@ console.log(`Imported ${rows} rows (${takeRequestCount()})\n`)
 
 const questionsForDrizzle = drizzleQuestions(orm)
 let differences = 0
-for (const [at, question] of kyselyQuestions(kysely).entries()) {
+for (const [index, question] of kyselyQuestions(kysely).entries()) {
   const kyselyRows = await question.run()
   const kyselyCost = takeRequestCount()
-  const drizzleRows = await questionsForDrizzle[at]?.run()
+  const drizzleRows = await questionsForDrizzle[index]?.run()
   const drizzleCost = takeRequestCount()
   const isSame = isDeepStrictEqual(toPlain(kyselyRows), toPlain(drizzleRows))
   if (!isSame) differences += 1
-  console.log(`${at + 1}. ${question.title}`)
+  console.log(`${index + 1}. ${question.title}`)
   console.log(
     `   Kysely ${kyselyCost}, Drizzle ${drizzleCost}, ${isSame ? 'the same results' : 'DIFFERENT RESULTS'}:`,
   )

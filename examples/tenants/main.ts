@@ -15,7 +15,7 @@ const { values: options } = parseArgs({
 const { backend } = options
 if (backend !== 'embedded' && backend !== 'sqld')
   throw new TypeError(`--backend must be embedded or sqld, not ${backend}`)
-const names = Array.from({ length: Number(options.tenants) }, (_, at) => `tenant-${at + 1}`)
+const names = Array.from({ length: Number(options.tenants) }, (_, index) => `tenant-${index + 1}`)
 
 const server = await startLocalServer({ backend, platform: {} })
 const { platform } = server

@@ -64,7 +64,7 @@ export class Tenants {
   async use(name: string, visits: number): Promise<void> {
     await this.#withClient(name, async (client) => {
       const db = new Kysely<Tables>({ dialect: new BatonDialect({ client }) })
-      const pages = Array.from({ length: visits }, (_, at) => ({ page: `/page/${at}` }))
+      const pages = Array.from({ length: visits }, (_, index) => ({ page: `/page/${index}` }))
       await db.insertInto('visit').values(pages).execute()
       await drizzle({ client, schema: { note } })
         .insert(note)

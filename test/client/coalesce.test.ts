@@ -59,7 +59,7 @@ test('a failing statement does not affect the others', async () => {
 
 test('a thousand statements at once are sent 16 per request, and all are applied', async () => {
   await Promise.all(
-    Array.from({ length: 1_000 }, (_, at) => db.execute('insert into t (a) values (?)', [at])),
+    Array.from({ length: 1_000 }, (_, index) => db.execute('insert into t (a) values (?)', [index])),
   )
   expect(requests()).toBe(Math.ceil(1_000 / 16))
   expect((await db.execute('select count(*) as n, sum(a) as sum from t')).rows).toEqual([

@@ -282,7 +282,7 @@ test.each([0, 1, 2, 3])(
     await using db = createClient(database.config)
     await using other = createClient(database.config)
     await db.batch(['drop table if exists aborted', 'create table aborted (a)'])
-    for (let at = 0; at < 5; at++) {
+    for (let index = 0; index < 5; index++) {
       const controller = new AbortController()
       const transaction = db.transaction(async (tx) => {
         await tx.execute('insert into aborted values (1)')

@@ -71,8 +71,8 @@ function generate(random: () => number): string[] {
   const names = NAMES.toSorted(() => random() - 0.5)
   const statements: string[] = []
   const count = 1 + Math.floor(random() * 4)
-  for (let at = 0; at < count; at++) {
-    const table = quote(names[at] as string)
+  for (let index = 0; index < count; index++) {
+    const table = quote(names[index] as string)
     const columns = NAMES.toSorted(() => random() - 0.5).slice(0, 1 + Math.floor(random() * 4))
     const [first = ''] = columns
     const key = pick(['none', 'none', 'rowid', 'auto', 'without'])
@@ -100,14 +100,14 @@ function generate(random: () => number): string[] {
     if (random() < 0.4) statements.push(`delete from ${table} where ${quote(first)} > 0`)
     if (random() < 0.4)
       statements.push(
-        `create index ${quote(`index ${at};`)} on ${table} (${quote(first)} desc) where ${quote(first)} is not ';'`,
+        `create index ${quote(`index ${index};`)} on ${table} (${quote(first)} desc) where ${quote(first)} is not ';'`,
       )
     if (random() < 0.3)
       statements.push(
-        `create trigger ${quote(`on ${at}`)} after update on ${table} begin select ';'; select case when 1 then 'end;' end; /* ; */ end`,
+        `create trigger ${quote(`on ${index}`)} after update on ${table} begin select ';'; select case when 1 then 'end;' end; /* ; */ end`,
       )
     if (random() < 0.3)
-      statements.push(`create view ${quote(`view ${at}`)} as select *, ';' as "x;" from ${table} /* ; */`)
+      statements.push(`create view ${quote(`view ${index}`)} as select *, ';' as "x;" from ${table} /* ; */`)
   }
   return statements
 }

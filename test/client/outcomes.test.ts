@@ -32,7 +32,7 @@ describe('the outcome of a call with several statements is that of the whole cal
 
   test('a script whose server stops responding after its first request: unknown', async () => {
     const pad = 'x'.repeat(10_000)
-    const inserts = Array.from({ length: 300 }, (_, at) => `insert into t values ('${at} ${pad}')`)
+    const inserts = Array.from({ length: 300 }, (_, index) => `insert into t values ('${index} ${pad}')`)
     let requests = 0
     await using faulty = createClient({
       ...database.config,

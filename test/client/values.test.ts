@@ -104,7 +104,7 @@ test('numbers in SQL are rounded to the nearest double', async () => {
     '-1.3745317689517971e-281',
     '0.1',
   ]
-  const { rows } = await db.execute(`select ${numbers.map((text, at) => `${text} as n${at}`).join()}`)
+  const { rows } = await db.execute(`select ${numbers.map((text, index) => `${text} as n${index}`).join()}`)
   expect(Object.values(rows[0] as object)).toEqual(numbers.map(Number))
 })
 
@@ -120,7 +120,7 @@ test('whole numbers are stored as INTEGER, others as REAL', async () => {
 test.each<[string, InValue]>([
   ['text', `${'x'.repeat(1_000_000)}é`],
   ['text of many bytes', '😀'.repeat(250_000)],
-  ['blob', new Uint8Array(1_000_000).map((_, at) => at % 251)],
+  ['blob', new Uint8Array(1_000_000).map((_, index) => index % 251)],
 ])('1 MB of %s', async (_, value) => {
   const { rows } = await db.execute('select ? as a, length(?1) as n', [value])
   expect(rows[0]?.['a']).toEqual(value)

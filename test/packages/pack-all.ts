@@ -15,7 +15,7 @@ declare module 'vitest' {
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'baton-packed-'))
   // the first package is packed with the script that builds all packages, as by a developer
-  for (const [at, name] of FOLDERS.entries()) await pack('npm', name, folder, at === 0)
+  for (const [index, name] of FOLDERS.entries()) await pack('npm', name, folder, index === 0)
   project.provide('packed', folder)
   return () => rm(folder, { recursive: true })
 }

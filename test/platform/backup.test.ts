@@ -137,9 +137,9 @@ test('close() while calls are in flight keeps acknowledged changes, and applies 
   const firstScene = await Scene.start({}, data)
   await firstScene.create('doomed')
   const acknowledged: string[] = []
-  const calls = Array.from({ length: 12 }, async (_, at) => {
-    await firstScene.create(`db-${at}`)
-    acknowledged.push(`db-${at}`)
+  const calls = Array.from({ length: 12 }, async (_, index) => {
+    await firstScene.create(`db-${index}`)
+    acknowledged.push(`db-${index}`)
   })
   const deletion = firstScene.done('DELETE', `${firstScene.own}/databases/doomed`)
   const settled = Promise.allSettled([deletion, ...calls])

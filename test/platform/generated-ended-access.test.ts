@@ -80,7 +80,7 @@ function changesOf(random: () => number): readonly AccessChange[] {
 }
 
 describe('nothing is written after the revocation of access was acknowledged', () => {
-  test.each(Array.from({ length: SEEDS }, (_, at) => at + 1))('seed %i', async (seed) => {
+  test.each(Array.from({ length: SEEDS }, (_, index) => index + 1))('seed %i', async (seed) => {
     await using scene = await Scene.start()
     const random = seeded(seed)
     const database = await DatabaseInUse.start(scene, 'app')

@@ -29,7 +29,7 @@ afterAll(() => server.close())
 /** Creates a group of empty databases. @returns its name */
 async function createTenants(group: string, count: number): Promise<string> {
   await platform.groups.ensure({ name: group, location: 'local' })
-  const names = Array.from({ length: count }, (_, at) => `${group}-${at + 1}`)
+  const names = Array.from({ length: count }, (_, index) => `${group}-${index + 1}`)
   for (const name of names) await platform.databases.create({ name, group })
   return group
 }
@@ -40,7 +40,7 @@ async function countResults(group: string, sql: string): Promise<Record<string, 
   const responses: Record<string, number> = {}
   const databases = await platform.databases.list({ group }).toArray({ limit: TENANTS })
   const step = Math.ceil(databases.length / 10)
-  for (const { hostname } of databases.filter((_, at) => at % step === 0)) {
+  for (const { hostname } of databases.filter((_, index) => index % step === 0)) {
     await using db = createClient({ url: databaseUrl(hostname), authToken })
     const { rows } = await db.execute(sql, [], { rowMode: 'array' })
     const response = rows.flat().join()

@@ -35,7 +35,7 @@ export function faultsOf(shape: Shape | null, value: unknown, path = 'body'): st
     }
     case 'array':
       if (!Array.isArray(value)) return [`${path}: not an array`]
-      return value.flatMap((item, at) => faultsOf(shape.items ?? {}, item, `${path}[${at}]`))
+      return value.flatMap((item, index) => faultsOf(shape.items ?? {}, item, `${path}[${index}]`))
     case 'integer':
       return Number.isInteger(value) ? [] : [`${path}: not an integer`]
     case undefined:

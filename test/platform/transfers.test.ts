@@ -149,7 +149,7 @@ describe('a database is transferred', () => {
     // either both succeeded in turn, or the second was rejected because the database had already moved
     for (const { status } of responses) expect([200, 409]).toContain(status)
     const { database } = await scene.done('GET', `${scene.own}/databases/app`)
-    expect(groups.filter((_, at) => responses[at]?.status === 200)).toContain(database.group)
+    expect(groups.filter((_, index) => responses[index]?.status === 200)).toContain(database.group)
     const result = await sql(host, await scene.tokenFor('app'), [
       'INSERT INTO t VALUES (2)',
       'SELECT a FROM t',

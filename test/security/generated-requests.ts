@@ -152,9 +152,9 @@ function operation(random: () => number): Json {
 }
 
 function batch(random: () => number): Json {
-  const steps = Array.from({ length: Math.floor(random() * 5) }, (_, at) => ({
+  const steps = Array.from({ length: Math.floor(random() * 5) }, (_, index) => ({
     stmt: statement(random),
-    ...(random() < 0.5 && { condition: condition(random, at) }),
+    ...(random() < 0.5 && { condition: condition(random, index) }),
   }))
   return { steps }
 }

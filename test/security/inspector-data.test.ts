@@ -263,7 +263,7 @@ describe.skipIf(browserPath === null)(
       await using server = await startLocalServer({ inspector: true })
       await query(
         server.url,
-        `create table wide (${Array.from({ length: 40 }, (_, at) => `column_${at}`).join()})`,
+        `create table wide (${Array.from({ length: 40 }, (_, index) => `column_${index}`).join()})`,
       )
       await query(server.url, `insert into wide (column_0) values ('${'long '.repeat(100)}')`)
       await using scene = await openInspector(browser, server)

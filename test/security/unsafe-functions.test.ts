@@ -230,9 +230,9 @@ test('parts of a blob can be requested, even beyond its end', async () => {
 /** Nested arrays as JSONB. */
 function nestedArrays(depth: number): Buffer {
   const blob = Buffer.alloc(depth * 5)
-  for (let at = 0; at < depth; at += 1) {
-    blob[at * 5] = 0xeb
-    blob.writeUInt32BE((depth - at - 1) * 5, at * 5 + 1)
+  for (let index = 0; index < depth; index += 1) {
+    blob[index * 5] = 0xeb
+    blob.writeUInt32BE((depth - index - 1) * 5, index * 5 + 1)
   }
   return blob
 }

@@ -21,11 +21,11 @@ const FINAL_WAIT_MS: Readonly<Record<number, number>> = { 258: 4_500 }
 /** A case, completed with what its recording omits or abbreviates. */
 export function completeTranscript(transcript: Transcript): Transcript {
   const { id, steps } = transcript
-  const completeSteps = steps.map((step, at) => {
+  const completeSteps = steps.map((step, index) => {
     const { request, response } = step
     if (request === undefined) return step // an action of the recorder, such as a restart
     const hasDisconnected = response.aborted_by_client === true || response.end?.startsWith('broken') === true
-    const finalWaitMs = at === steps.length - 1 ? FINAL_WAIT_MS[id] : undefined
+    const finalWaitMs = index === steps.length - 1 ? FINAL_WAIT_MS[id] : undefined
     return {
       ...step,
       ...(request.body !== undefined && {

@@ -43,7 +43,7 @@ describe.runIf(hasSqld)('libsql-server responds as recorded', () => {
 
   test.concurrent.for(
     cases
-      .filter(({ id }, at) => !(id in NOT_REPLAYED) && at % EVERY === 0)
+      .filter(({ id }, index) => !(id in NOT_REPLAYED) && index % EVERY === 0)
       .map((transcript) => [transcript.id, transcript.title, transcript] as const),
   )('%d %s', async ([, , transcript]) => expect(await replayOnSqld(transcript)).toEqual([]))
 })

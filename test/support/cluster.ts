@@ -26,7 +26,7 @@ export async function startCluster(dataDirectory: string, replicaCount: number):
     })
   let primary = await startPrimary()
   const replicas: SqldProcess[] = []
-  for (let at = 0; at < replicaCount; at++) {
+  for (let index = 0; index < replicaCount; index++) {
     const replicaPort = await stablePort()
     const serverArguments = ['--primary-grpc-url', `http://${grpc}`, '--http-primary-url', primaryUrl]
     serverArguments.push('--http-self-url', `http://127.0.0.1:${replicaPort}`)

@@ -129,7 +129,7 @@ test('each of many concurrent transactions is applied once', async () => {
       },
       { mode: 'concurrent', retry: 100 },
     )
-  await Promise.all(Array.from({ length: 12 }, (_, at) => add(clients[at % 3] as Client)))
+  await Promise.all(Array.from({ length: 12 }, (_, index) => add(clients[index % 3] as Client)))
   expect(await numbers(db)).toEqual([12, 0])
   expect(server.streamCount).toBe(0)
   for (const client of clients) await client.close()

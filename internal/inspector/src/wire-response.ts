@@ -69,8 +69,8 @@ class ResponseReader {
 
   readPipeline(text: string, shape: readonly number[]): ParsedResponse {
     const { baton, results = [] } = JSON.parse(text) as WireBody
-    for (const [at, { response, error }] of results.entries()) {
-      const statements = shape[at] ?? 0
+    for (const [index, { response, error }] of results.entries()) {
+      const statements = shape[index] ?? 0
       if (error !== undefined) for (let i = 0; i < statements; i += 1) this.#outcomes.push(toOutcome(error))
       else if (response?.type === 'batch') this.#addSteps(response, statements)
       else if (statements > 0) this.#addResult(response?.result)
@@ -108,8 +108,8 @@ class ResponseReader {
   }
 
   #addSteps({ result }: WireResponse, statements: number): void {
-    for (let at = 0; at < statements; at += 1) {
-      const [stepResult, error] = [result?.step_results?.[at], result?.step_errors?.[at]]
+    for (let index = 0; index < statements; index += 1) {
+      const [stepResult, error] = [result?.step_results?.[index], result?.step_errors?.[index]]
       if (stepResult) this.#addResult(stepResult)
       else this.#outcomes.push(error ? toOutcome(error) : 'skipped')
     }

@@ -21,9 +21,9 @@ function nextWords(commands: Commands): Map<string, string[]> {
   const candidates = new Map<string, string[]>([['', []]])
   for (const command of commands) {
     const { words } = command
-    for (const [at, word] of words.entries()) {
+    for (const [index, word] of words.entries()) {
       const path = words
-        .slice(0, at)
+        .slice(0, index)
         .map((previousWord) => ` ${previousWord}`)
         .join('')
       const list = candidates.get(path) ?? []

@@ -8,11 +8,12 @@ export function formatTable({ columns, rows }: ResultSet<ArrayRow>, style: Style
   if (columns.length === 0) return ''
   const headers = columns.map(escapeControls)
   const cells = rows.map((row) => row.map(cellText))
-  const widths = headers.map((header, at) =>
-    cells.reduce((width, row) => Math.max(width, widthOf(row[at] as string)), widthOf(header)),
+  const widths = headers.map((header, index) =>
+    cells.reduce((width, row) => Math.max(width, widthOf(row[index] as string)), widthOf(header)),
   )
   const isNumeric = headers.map(
-    (_, at) => rows.length > 0 && rows.every((row) => row[at] === null || isNumber(row[at] as Value)),
+    (_, index) =>
+      rows.length > 0 && rows.every((row) => row[index] === null || isNumber(row[index] as Value)),
   )
   const pad = (text: string, at: number, styled = text): string => {
     const blank = ' '.repeat((widths[at] as number) - widthOf(text))
@@ -20,11 +21,11 @@ export function formatTable({ columns, rows }: ResultSet<ArrayRow>, style: Style
     return at === columns.length - 1 ? styled : styled + blank
   }
   const lines = [
-    headers.map((header, at) => pad(header, at, style('bold', header))).join('  '),
+    headers.map((header, index) => pad(header, index, style('bold', header))).join('  '),
     widths.map((width) => '-'.repeat(width)).join('  '),
     ...cells.map((row, y) =>
       row
-        .map((text, at) => pad(text, at, rows[y]?.[at] === null ? style('faint', text) : text))
+        .map((text, index) => pad(text, index, rows[y]?.[index] === null ? style('faint', text) : text))
         .join('  ')
         .trimEnd(),
     ),

@@ -106,7 +106,7 @@ async function runAsJson(
     for (const row of rows)
       await print(
         context,
-        formatJson(Object.fromEntries(columns.map((name, at) => [name, row[at] as Value]))),
+        formatJson(Object.fromEntries(columns.map((name, index) => [name, row[index] as Value]))),
       )
   }
   await withStream(db, async (stream) => {

@@ -14,7 +14,7 @@ export function unknownOption(option: string, options: OptionTable): string {
 
 /** Returns the number of letters to add, remove or replace. */
 function editDistance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, at) => at)
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index)
   for (const [y, letter] of Array.from(from).entries()) {
     const next = [y + 1]
     for (const [x, otherLetter] of Array.from(to).entries()) {

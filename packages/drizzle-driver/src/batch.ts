@@ -75,12 +75,12 @@ interface PreparedBatchQuery extends RunnableSql {
 /** @throws TypeError if an item is not a query */
 function prepareBatch(queries: readonly BatchQuery[]): PreparedBatchQuery[] {
   if (!Array.isArray(queries)) throw new TypeError('expected an array of queries')
-  return queries.map((query: BatchQuery, at) => {
+  return queries.map((query: BatchQuery, index) => {
     const [runnable, values] = query instanceof BoundQuery ? [query.query, query.values] : [query, {}]
     const prepared =
       runnable instanceof SQLitePreparedQuery ? (runnable as unknown as Runnable) : prepareBuilder(runnable)
     if (prepared === null)
-      throw new TypeError(`query ${at} of the batch is neither a query builder nor prepared`)
+      throw new TypeError(`query ${index} of the batch is neither a query builder nor prepared`)
     const { sql, params } = prepared.getQuery()
     return {
       sql,
@@ -100,5 +100,5 @@ export const batchMethod = (runner: QueryRunner, logger: Logger, wrap: WrapError
     const prepared = prepareBatch(queries)
     for (const { sql, params } of prepared) logger.logQuery(sql, [...params])
     const results = await runner.batch(prepared, wrap, behavior)
-    return results.map((result, at) => prepared[at]?.map(result))
+    return results.map((result, index) => prepared[index]?.map(result))
   }) as BatchMethod

@@ -50,7 +50,7 @@ export async function countViolations(run: RunTogether): Promise<ForeignKeys> {
   return {
     violations: counts.reduce((sum, count) => sum + Number(count?.rows[0]?.[0] ?? 0), 0),
     uncheckable: [
-      ...new Set(keyList.filter((_, at) => counts[at] === null).map(({ table }) => table)),
+      ...new Set(keyList.filter((_, index) => counts[index] === null).map(({ table }) => table)),
       ...unreadable.rows.map(([name]) => name as string),
     ],
     hasCheck: false,

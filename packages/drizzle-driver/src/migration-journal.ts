@@ -143,7 +143,7 @@ export class MigrationJournal {
     )
     return {
       violations: counts.reduce((sum, count) => sum + Number(count?.rows[0]?.[0] ?? 0), 0),
-      uncheckable: names.filter((_, at) => counts[at] === null),
+      uncheckable: names.filter((_, index) => counts[index] === null),
       hasCheck: true,
     }
   }

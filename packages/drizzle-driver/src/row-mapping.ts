@@ -10,9 +10,9 @@ export function mapRow(
   row: ArrayRow,
   joins: Record<string, boolean> | undefined,
 ): unknown {
-  for (const [at, value] of row.entries()) {
-    const column = typeof value === 'bigint' ? columnOf(fields[at]?.field) : null
-    if (column) row[at] = prepareForDecoder(value, column)
+  for (const [index, value] of row.entries()) {
+    const column = typeof value === 'bigint' ? columnOf(fields[index]?.field) : null
+    if (column) row[index] = prepareForDecoder(value, column)
   }
   return mapResultRow(fields, row, joins)
 }

@@ -20,7 +20,7 @@ export const toParam = (value: unknown): InValue =>
 /** Returns rows keyed by column name. If columns have the same name, the last one wins; `values()` keeps them apart. */
 export const objectRows = ({ columns, rows }: ResultSet<ArrayRow>): ObjectRow[] =>
   // also defines a property named `__proto__`
-  rows.map((row) => Object.fromEntries(row.map((value, at) => [columns[at], value])) as ObjectRow)
+  rows.map((row) => Object.fromEntries(row.map((value, index) => [columns[index], value])) as ObjectRow)
 
 export function runResult(result: ResultSet<ArrayRow>): RunResult {
   const run = {

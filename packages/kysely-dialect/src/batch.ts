@@ -73,10 +73,10 @@ export async function batch<const Q extends readonly Batchable[] | []>(
     resolveResults = resolve
   })
   // queued now, so that it precedes a COMMIT that may follow
-  const replays = queries.map((query, at) =>
+  const replays = queries.map((query, index) =>
     replay(
       query,
-      batchResults.then((results) => results[at] ?? { rows: [] }),
+      batchResults.then((results) => results[index] ?? { rows: [] }),
       db,
     ),
   )
@@ -99,13 +99,13 @@ const isRaw = (query: Batchable): query is RawBuilder<unknown> => 'isRawBuilder'
 
 function compileAll(queries: readonly Batchable[], db: QueryExecutorProvider): CompiledQuery[] {
   const reference = sql``.compile(db)
-  return queries.map((query, at) => {
+  return queries.map((query, index) => {
     if (isRaw(query)) return query.compile(db)
     if (!('compile' in query)) return query
     const compiled = query.compile()
     // replaying it would also run it on the other database
     if (!haveSameCompiler(compiled, reference))
-      throw new TypeError(`query ${at} of the batch was built with another Kysely instance`)
+      throw new TypeError(`query ${index} of the batch was built with another Kysely instance`)
     return compiled
   })
 }

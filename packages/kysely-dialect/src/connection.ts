@@ -147,7 +147,7 @@ export class BatonConnection implements DatabaseConnection {
         signal: this.#abortController?.signal,
       })
       if (transaction) transaction.hasRun = true
-      return { rows: results.map((result, at) => queryResult(queries[at] as CompiledQuery, result)) }
+      return { rows: results.map((result, index) => queryResult(queries[index] as CompiledQuery, result)) }
     } catch (error) {
       if (recover?.(error)) return { rows: [] }
       throw error

@@ -25,10 +25,10 @@ function rowFactory(columns: readonly string[]): (cells: ArrayRow) => Row {
   return (cells) => {
     const row = {}
     Object.defineProperty(row, 'length', { value: length })
-    for (let at = 0; at < length; at++) {
-      const name = columns[at] as string
-      const value = toValue(cells[at] as ArrayRow[number])
-      Object.defineProperty(row, at, { value })
+    for (let index = 0; index < length; index++) {
+      const name = columns[index] as string
+      const value = toValue(cells[index] as ArrayRow[number])
+      Object.defineProperty(row, index, { value })
       if (isPlain) (row as Row)[name] = value
       else if (!Object.hasOwn(row, name))
         Object.defineProperty(row, name, { value, enumerable: true, configurable: true, writable: true })

@@ -238,11 +238,11 @@ describe('nested transactions', () => {
   test('siblings started together run one at a time', async () => {
     await db.transaction(async (tx) => {
       await Promise.allSettled(
-        ['a', 'b', 'c', 'd'].map((name, at) =>
+        ['a', 'b', 'c', 'd'].map((name, index) =>
           tx.transaction(async (nested) => {
             await nested.insert(items).values({ name })
             await nested.insert(items).values({ name: `${name}${name}` })
-            if (at % 2) throw new Error('undo')
+            if (index % 2) throw new Error('undo')
           }),
         ),
       )

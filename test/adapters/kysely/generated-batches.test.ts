@@ -45,11 +45,11 @@ test('with concurrent queries and shared builders, a batch is atomic and each qu
           inTransaction ? db.transaction().execute((trx) => run(names, trx)) : run(names, db),
         ),
       )
-      const expected = operations.flatMap(({ names }, at) =>
-        outcomes[at]?.status === 'fulfilled' ? names : [],
+      const expected = operations.flatMap(({ names }, index) =>
+        outcomes[index]?.status === 'fulfilled' ? names : [],
       )
-      for (const [at, { names }] of operations.entries()) {
-        const { status, value } = outcomes[at] as PromiseFulfilledResult<unknown[]>
+      for (const [index, { names }] of operations.entries()) {
+        const { status, value } = outcomes[index] as PromiseFulfilledResult<unknown[]>
         const requested = [names].flat()
         expect(status).toBe(requested.includes('refused') ? 'rejected' : 'fulfilled')
         if (status === 'fulfilled') expect(value.flat()).toEqual(requested.map((item) => ({ name: item })))

@@ -183,7 +183,7 @@ describe.each(['a transaction', 'a transaction of a connection'] as const)(
             begin(trx).catch(() => {}),
             ...insertMany(trx),
           )
-          for (let at = 0; at < microtasks; at++) await Promise.resolve()
+          for (let index = 0; index < microtasks; index++) await Promise.resolve()
           throw ownError
         })
         await expect(transaction).rejects.toBe(ownError)

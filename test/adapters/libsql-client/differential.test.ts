@@ -213,7 +213,7 @@ const CALLS: readonly [string, Call][] = [
     'hundreds of statements in a batch',
     (db) =>
       db.batch(
-        Array.from({ length: 400 }, (_, at) => `select ${at}`),
+        Array.from({ length: 400 }, (_, index) => `select ${index}`),
         'read',
       ),
   ],
@@ -221,7 +221,7 @@ const CALLS: readonly [string, Call][] = [
     'one statement many times in a batch',
     (db) =>
       db.batch(
-        Array.from({ length: 400 }, (_, at) => ({ sql: 'select ?', args: [at] })),
+        Array.from({ length: 400 }, (_, index) => ({ sql: 'select ?', args: [index] })),
         'read',
       ),
   ],
@@ -284,10 +284,10 @@ test.each(CALLS)('%s', async (_, call) => {
 test('a hundred concurrent batches are transactions', async () => {
   await resetTable(ours)
   const sums = await Promise.all(
-    Array.from({ length: 100 }, (_, at) =>
+    Array.from({ length: 100 }, (_, index) =>
       ours.batch(
         [
-          { sql: 'insert into t (b, d) values (?, ?)', args: [at, at * 10] },
+          { sql: 'insert into t (b, d) values (?, ?)', args: [index, index * 10] },
           'select sum(b) as b, sum(d) as d from t',
         ],
         'write',

@@ -154,7 +154,10 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
 
   test('simultaneous sign-ups do not affect each other', async () => {
     const auth = createAuth(true)
-    const bodies = Array.from({ length: 8 }, (_, at) => ({ ...SIGN_UP, email: `user-${at}@example.com` }))
+    const bodies = Array.from({ length: 8 }, (_, index) => ({
+      ...SIGN_UP,
+      email: `user-${index}@example.com`,
+    }))
     const created = await Promise.all(bodies.map((body) => auth.api.signUpEmail({ body })))
     expect(new Set(created.map(({ token }) => token)).size).toBe(8)
   })

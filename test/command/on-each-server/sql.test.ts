@@ -66,7 +66,7 @@ test('--json prints one line per row, with integers beyond 2^53 as strings', asy
 
 test('runs statements from a file and from standard input, with transactions', async () => {
   const file = join(folder, 'script.sql')
-  const rows = Array.from({ length: 250 }, (_, at) => `insert into counted values (${at});`)
+  const rows = Array.from({ length: 250 }, (_, index) => `insert into counted values (${index});`)
   await writeFile(file, `create table counted (n);\nbegin;\n${rows.join('\n')}\ncommit;`)
   expect(await sql(['--file', file])).toEqual({ code: 0, output: '', errors: '' })
   expect((await sql([], 'select count(*) as n from counted;\n')).output).toBe('  n\n---\n250\n')

@@ -29,8 +29,8 @@ test('the list of decisions links every record, and their numbers have no gaps',
   const records = pagesOf('docs/decisions').filter((page) => !page.endsWith('README.md'))
   const links = [...read('docs/decisions/README.md').matchAll(/\]\(([^)]+)\)/g)].map(([, link = '']) => link)
   expect(links.map((link) => `docs/decisions/${link}`)).toEqual(records.toSorted())
-  for (const [at, record] of records.toSorted().entries()) {
-    expect(record).toMatch(new RegExp(`/${String(at + 1).padStart(4, '0')}-`))
+  for (const [index, record] of records.toSorted().entries()) {
+    expect(record).toMatch(new RegExp(`/${String(index + 1).padStart(4, '0')}-`))
     expect(
       read(record)
         .match(/^#+ .*$/gm)
@@ -51,7 +51,7 @@ test('the speeds in the README match the stored benchmark results', () => {
     return [original / baton, 1, original / serverless]
   }
   const [select, rows] = [timesOf('SELECT, one by one'), timesOf('10,000 rows')]
-  const expected = select.map((time, at) => `${round(time)} x, ${round(rows[at] ?? 0)} x`)
+  const expected = select.map((time, index) => `${round(time)} x, ${round(rows[index] ?? 0)} x`)
   expect(row.map((cell) => cell.replace(' |', ''))).toEqual(expected)
 })
 

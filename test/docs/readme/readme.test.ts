@@ -37,7 +37,7 @@ const programs = [...readmes, ...pages, 'docs/recipes.md']
   .flatMap((file) =>
     blocksOf(join(root, file))
       .filter(({ language }) => language === 'ts')
-      .map(({ code }, at) => ({ name: `${file} ${at + 1}`, code })),
+      .map(({ code }, index) => ({ name: `${file} ${index + 1}`, code })),
   )
 const owners = new Map<string, string>()
 
@@ -71,7 +71,7 @@ async function readTables(): Promise<Map<string, string>> {
     rows.map(({ name }) => `select * from "${name}"`),
     { rowMode: 'array' },
   )
-  return new Map(rows.map(({ name }, at) => [name, String(contents[at]?.rows)]))
+  return new Map(rows.map(({ name }, index) => [name, String(contents[index]?.rows)]))
 }
 
 describe.each(['first', 'second'])('the %s time', (time) => {

@@ -60,7 +60,7 @@ export function checkHistory(
     for (const read of transaction.reads) {
       const otherValues = findOtherValues(transaction, read, undone, violations)
       const list = final.get(read.key) ?? []
-      if (otherValues.some((value, at) => list[at] !== value))
+      if (otherValues.some((value, index) => list[index] !== value))
         violations.push(
           `${transaction.id}: read [${otherValues.join()}] of list ${read.key}, which became [${list.join()}]`,
         )
@@ -162,8 +162,8 @@ function addWrites(
   values: readonly number[],
   writers: ReadonlyMap<number, HistoryTransaction>,
 ): void {
-  for (const [at, value] of values.entries()) {
-    const next = writers.get(values[at + 1] ?? Number.NaN)
+  for (const [index, value] of values.entries()) {
+    const next = writers.get(values[index + 1] ?? Number.NaN)
     const writer = writers.get(value)
     if (writer && next) graph.add('ww', writer.id, next.id)
   }

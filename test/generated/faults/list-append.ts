@@ -117,7 +117,7 @@ export async function runListAppend(
       const since = record.appends.length
       await tx
         .savepoint(async (inner) => {
-          for (let at = 0; at < 2; at++) await runOperation(inner, record, keys, depth + 1)
+          for (let index = 0; index < 2; index++) await runOperation(inner, record, keys, depth + 1)
           if (random() < 0.4) throw new AbandonedError()
         })
         .catch((error: unknown) => {
@@ -150,7 +150,7 @@ export async function runListAppend(
     for (let id = next++; id < count; id = next++) {
       if (interlude && interludes > 0 && id % Math.ceil(count / interludes) === 1) await interlude()
       const firstKey = Math.floor(id / PART) * KEYS
-      const keys = Array.from({ length: KEYS }, (_, at) => firstKey + at)
+      const keys = Array.from({ length: KEYS }, (_, index) => firstKey + index)
       let record = new Progress()
       const isSingle = random() < 0.3
       const isReadOnly = !isSingle && random() < 0.15

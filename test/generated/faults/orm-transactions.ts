@@ -30,8 +30,8 @@ export function drizzleTransactions(client: Client): Tearable {
 export function withArgs(text: string, args: readonly number[]): SQL {
   const chunks = text.split('?')
   return fragment.join(
-    chunks.flatMap((chunk, at) =>
-      at === 0 ? [fragment.raw(chunk)] : [fragment`${args[at - 1]}`, fragment.raw(chunk)],
+    chunks.flatMap((chunk, index) =>
+      index === 0 ? [fragment.raw(chunk)] : [fragment`${args[index - 1]}`, fragment.raw(chunk)],
     ),
   )
 }

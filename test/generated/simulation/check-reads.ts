@@ -16,8 +16,8 @@ function getReads(call: Call): { rows: Rows; isComplete: boolean }[] {
   }
   const results =
     call.operation === 'execute' ? [call.value] : call.operation === 'batch' ? (call.value as unknown[]) : []
-  return results.flatMap((result, at) =>
-    isRead(at)
+  return results.flatMap((result, index) =>
+    isRead(index)
       ? [{ rows: (result as ResultSet<{ a: number }>).rows.map(({ a }) => a), isComplete: true }]
       : [],
   )
@@ -70,7 +70,7 @@ function getVisibleRows(call: Call, program: Program, { server, clients, events 
   const getWrittenRows = (calls: readonly Call[]): Rows =>
     calls
       .filter((earlier) => isBefore(earlier) && /^(execute|batch|rows)$/.test(earlier.operation))
-      .flatMap(({ tags, sql }) => tags.filter((tag, at) => tag !== null && sql[at] !== 'child'))
+      .flatMap(({ tags, sql }) => tags.filter((tag, index) => tag !== null && sql[index] !== 'child'))
       .filter((tag) => tag !== null)
   if (scope.kind === 'client') return getWrittenRows((program.clientScopes[scope.client] as Scope).calls)
   // omits calls that undo a part, and calls after the end of a stream's transaction

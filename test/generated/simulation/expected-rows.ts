@@ -106,7 +106,8 @@ export function getGroups(scopes: readonly Scope[]): Group[] {
 }
 
 function getCallGroups(call: Call): Group[] {
-  if (call.operation === 'transaction') return call.inner.map((scope, at) => getAttemptGroup(call, scope, at))
+  if (call.operation === 'transaction')
+    return call.inner.map((scope, index) => getAttemptGroup(call, scope, index))
   const name = `call ${call.id} (${call.operation})`
   const { tags, optional } = getPart(call)
   if (call.operation === 'chain' || call.operation === 'script') return getChainGroups(call, name)

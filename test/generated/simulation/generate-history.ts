@@ -105,10 +105,14 @@ class Generator {
 
   #faults(slowMs: readonly number[]): Fault[] {
     const first = this.#choose.int(12)
-    return Array.from({ length: this.#profile.faults }, (_, at) => {
+    return Array.from({ length: this.#profile.faults }, (_, index) => {
       const kind = this.#choose.pick(FAULTS)
       const value = kind === 'slow' ? this.#choose.pick(slowMs) : this.#value(kind)
-      return { request: first + at * (1 + this.#choose.int(4)), kind, ...(value !== undefined && { value }) }
+      return {
+        request: first + index * (1 + this.#choose.int(4)),
+        kind,
+        ...(value !== undefined && { value }),
+      }
     })
   }
 

@@ -28,7 +28,7 @@ function regression(
     startsAt?: readonly number[]
   } = {},
 ): Regression {
-  const tasks = programs.map((steps, at) => ({ client: 0, atMs: startsAt[at] ?? 0, steps }))
+  const tasks = programs.map((steps, index) => ({ client: 0, atMs: startsAt[index] ?? 0, steps }))
   return { title, history: { seed, server, clients: [client], tasks, faults } }
 }
 

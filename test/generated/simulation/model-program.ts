@@ -97,8 +97,8 @@ export class ModelProgram {
     const commands = toCommands(steps, isV3)
     const results: StepResult[] = []
     let large = 0
-    for (const [at, { condition }] of steps.entries()) {
-      const command = commands[at] as Command
+    for (const [index, { condition }] of steps.entries()) {
+      const command = commands[index] as Command
       const runs = this.holds(condition, results) || this.#isTimedOut
       results.push(runs ? await this.step(command) : null)
       if (runs && command.kind === 'large' && (large += 1) > 1)
@@ -130,9 +130,9 @@ export class ModelProgram {
 
 /** Reads the steps of a batch. @throws Rejection for an impossible condition; SqlFailure for invalid SQL */
 export function toCommands(steps: readonly WireStep[], isV3: boolean): Command[] {
-  return steps.map(({ stmt, condition }, at) => {
+  return steps.map(({ stmt, condition }, index) => {
     const command = toCommand(stmt)
-    if (condition) checkCondition(condition, at, isV3)
+    if (condition) checkCondition(condition, index, isV3)
     return command
   })
 }

@@ -48,9 +48,9 @@ export class RequestGenerator {
   }
 
   #batch(isV3: boolean): unknown {
-    const steps = Array.from({ length: 1 + this.#int(4) }, (_, at) => ({
+    const steps = Array.from({ length: 1 + this.#int(4) }, (_, index) => ({
       stmt: { sql: this.#sql() },
-      ...(this.#random() < 0.5 && { condition: this.#condition(at, isV3, 2) }),
+      ...(this.#random() < 0.5 && { condition: this.#condition(index, isV3, 2) }),
     }))
     return { type: 'batch', batch: { steps } }
   }

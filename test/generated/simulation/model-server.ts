@@ -340,23 +340,23 @@ export class ModelServer {
       yield line({ baton, base_url: null })
       await this.#waitForIndex(index)
       const results: StepResult[] = []
-      for (const [at, { condition }] of steps.entries()) {
+      for (const [index, { condition }] of steps.entries()) {
         if (!program.holds(condition, results)) {
           results.push(null)
           continue
         }
-        const result = await program.step(commands[at] as Command)
+        const result = await program.step(commands[index] as Command)
         results.push(result)
         if (result instanceof SqlFailure) {
           // a statement that fails when it is prepared has not begun
-          const hasBegun = commands[at]?.kind !== 'missing table' && result.code !== 'TRANSACTION_TIMEOUT'
-          if (hasBegun) yield line({ type: 'step_begin', step: at, cols: getColumns(commands[at]) })
-          yield line({ type: 'step_error', step: at, error: encodeError(result) })
+          const hasBegun = commands[index]?.kind !== 'missing table' && result.code !== 'TRANSACTION_TIMEOUT'
+          if (hasBegun) yield line({ type: 'step_begin', step: index, cols: getColumns(commands[index]) })
+          yield line({ type: 'step_error', step: index, error: encodeError(result) })
           continue
         }
         const cols = result.columns.map((name) => ({ name, decltype: 'INTEGER' }))
-        isWriting = commands[at]?.kind === 'insert'
-        yield line({ type: 'step_begin', step: at, cols })
+        isWriting = commands[index]?.kind === 'insert'
+        yield line({ type: 'step_begin', step: index, cols })
         for (const row of result.rows)
           yield line({ type: 'row', row: [{ type: 'integer', value: String(row) }] })
         yield line({ type: 'step_end', affected_row_count: result.changed, last_insert_rowid: result.rowid })

@@ -166,7 +166,7 @@ async function compare(seed: number): Promise<void> {
   })
   const generator = new RequestGenerator(seeded(seed))
   const sentExchanges: ModelExchange[] = []
-  for (let at = 0; at < EXCHANGES; at++) {
+  for (let index = 0; index < EXCHANGES; index++) {
     const exchange = generator.exchange()
     const ownBaton = exchange.baton === 'newest' ? parties[0].newest(exchange.client) : undefined
     if (wouldWait(server, ownBaton, exchange)) continue
@@ -181,7 +181,7 @@ test.skipIf(isMissing)(
   `${SEQUENCES} sequences of requests get the same responses from the model as from libsql-server (MODEL_SEED=${SEED})`,
   { timeout: 180_000 + SEQUENCES * 1_000 },
   async () => {
-    for (let at = 0; at < SEQUENCES; at++) await compare(SEED + at)
+    for (let index = 0; index < SEQUENCES; index++) await compare(SEED + index)
   },
 )
 

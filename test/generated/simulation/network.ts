@@ -217,7 +217,7 @@ class Exchange {
     const encoder = new TextEncoder()
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
       let text = ''
-      for (let at = 0; at < maxLines; at++) {
+      for (let index = 0; index < maxLines; index++) {
         const line = count >= cutAt ? { done: true as const, value: undefined } : await lines.next()
         if (line.done) {
           if (text) controller.enqueue(encoder.encode(text))

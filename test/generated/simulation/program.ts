@@ -53,19 +53,19 @@ export class Program {
     this.#history = history
     this.ledger = new Ledger(world)
     this.#calls = new CallTracker(world, this.ledger)
-    this.clients = history.clients.map((plan, at) => {
+    this.clients = history.clients.map((plan, index) => {
       const { observes, token, coalesce: coalesces, ...options } = plan
       Reflect.deleteProperty(options, 'ignoresAbort')
       return createClient({
-        url: `http://server${at}.test`,
-        fetch: network.createFetch(at, plan),
+        url: `http://server${index}.test`,
+        fetch: network.createFetch(index, plan),
         ...options,
         ...(coalesces && { coalesce }),
         ...(observes && { observe: (event) => void this.events.push(event) }),
         ...(token && { authToken: this.#tokenFunction(token.ms, token.fails ?? []) }),
       })
     })
-    this.clientScopes = this.clients.map((_, at) => this.ledger.scope('client', at, null))
+    this.clientScopes = this.clients.map((_, index) => this.ledger.scope('client', index, null))
   }
 
   #tokenFunction(ms: number, fails: readonly number[]): () => Promise<string> {
@@ -219,7 +219,7 @@ export class Program {
     const list = typeof step.sql === 'string' ? [step.sql] : step.sql
     const call = this.#calls.open(scope, step.do, step, list)
     if (place.reading === scope.root && scope.kind !== 'client') call.mistake = 'rows are being read'
-    const texts = list.map((sql, at) => this.#text(sql, call.tags[at] ?? 0, call))
+    const texts = list.map((sql, index) => this.#text(sql, call.tags[index] ?? 0, call))
     return this.#calls.track(call, (options): Promise<unknown> => {
       const db = handle as Client
       switch (step.do) {
@@ -230,7 +230,7 @@ export class Program {
         case 'chain':
           return (handle as Stream).chain(texts, options)
         case 'script': {
-          const script = list.map((sql, at) => statementText(sql, call.tags[at] ?? 0, call.id))
+          const script = list.map((sql, index) => statementText(sql, call.tags[index] ?? 0, call.id))
           const [from, to] = getTransactionRange(step) ?? []
           if (from !== undefined) script.splice(from, 0, 'begin')
           if (to !== undefined) script.splice(to + 1, 0, 'commit')

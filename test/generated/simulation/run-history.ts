@@ -246,11 +246,11 @@ class Run {
       ])
       lines.push([call.settledAt, `${callName(call)} ${call.state} ${describeError(call)}`])
     }
-    for (const [at, request] of this.#network.requests.entries())
-      if (at < this.#firstFollowUpRequest)
+    for (const [index, request] of this.#network.requests.entries())
+      if (index < this.#firstFollowUpRequest)
         lines.push([
           request.at,
-          `  request ${at} ${request.path} ${request.fault?.kind ?? ''} ${request.body}`,
+          `  request ${index} ${request.path} ${request.fault?.kind ?? ''} ${request.body}`,
         ])
     for (const { at, tags } of this.#server.database.commits) lines.push([at, `    committed ${tags.join()}`])
     return lines

@@ -49,11 +49,11 @@ function* generateSmaller(value: Json, name = ''): Generator<Json> {
     for (let size = list.length; size >= 1; size = size >> 1)
       for (let at = 0; at + size <= list.length; at += size)
         if (name !== 'sql' || size < list.length) yield [...list.slice(0, at), ...list.slice(at + size)]
-    for (const [at, element] of list.entries()) {
+    for (const [index, element] of list.entries()) {
       // a step around others is replaced by them
       const inner = (element as { steps?: readonly Json[] } | null)?.steps
-      if (name === 'steps' && inner) yield [...list.slice(0, at), ...inner, ...list.slice(at + 1)]
-      for (const smaller of generateSmaller(element)) yield list.with(at, smaller)
+      if (name === 'steps' && inner) yield [...list.slice(0, index), ...inner, ...list.slice(index + 1)]
+      for (const smaller of generateSmaller(element)) yield list.with(index, smaller)
     }
   } else if (typeof value === 'number') yield* smallerNumbers(value, name)
   else if (typeof value === 'string') {

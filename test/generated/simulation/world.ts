@@ -127,7 +127,7 @@ export class World {
 
 /** Lets some microtasks run first. */
 export async function microtasks(count: number): Promise<void> {
-  for (let at = 0; at < count; at++) await Promise.resolve()
+  for (let index = 0; index < count; index++) await Promise.resolve()
 }
 
 function getWorld(): World {

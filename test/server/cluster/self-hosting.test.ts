@@ -280,14 +280,14 @@ test('serves more databases than can be open at a time, without rejecting reques
   const sqld = await startSqldForTest({ namespaces: true, publicKeyPem: unusableKey(), maxOpenDatabases: 4 })
   const server = await startControlPlane(await temporaryDirectory(), sqld)
   const platform = platformClient(server)
-  const names = Array.from({ length: 16 }, (_, at) => `db-${at}`)
+  const names = Array.from({ length: 16 }, (_, index) => `db-${index}`)
   const hosts = await Promise.all(
     names.map(async (name) => (await platform.databases.create({ name, group: 'default' })).hostname),
   )
   const authToken = String(await platform.groups.createToken('default'))
   const statuses: Record<number, number> = {}
   const body = '{"requests":[{"type":"execute","stmt":{"sql":"SELECT 1"}},{"type":"close"}]}'
-  const queue = Array.from({ length: 1_200 }, (_, at) => hosts[at % hosts.length] ?? '').reverse()
+  const queue = Array.from({ length: 1_200 }, (_, index) => hosts[index % hosts.length] ?? '').reverse()
   const worker = async (): Promise<void> => {
     for (let host = queue.pop(); host !== undefined; host = queue.pop()) {
       const headers = { authorization: `Bearer ${authToken}` }

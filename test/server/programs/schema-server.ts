@@ -9,6 +9,7 @@ const server = await startLocalServer({ dataDirectory, backend })
 if (!server.databaseNames.includes('parent')) {
   await server.createDatabase('parent', { isSchema: true })
   await server.createDatabase('other')
-  for (let at = 0; at < CHILDREN; at += 1) await server.createDatabase(`kid-${at}`, { schema: 'parent' })
+  for (let index = 0; index < CHILDREN; index += 1)
+    await server.createDatabase(`kid-${index}`, { schema: 'parent' })
 }
 process.send?.({ url: server.url, names: server.databaseNames })

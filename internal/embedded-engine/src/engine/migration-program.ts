@@ -37,11 +37,11 @@ export function toMigration(steps: readonly ProgramStep[], wantRows: boolean): M
   const last = kinds.findLastIndex((kind) => kind !== 'pragma')
   return {
     wantRows,
-    steps: steps.map(({ statement, args, namedArgs, condition }, at) => {
+    steps: steps.map(({ statement, args, namedArgs, condition }, index) => {
       const { kind, verb, sql } = statement
       const step = { args, namedArgs, condition, sql, kind: getKind(statement) }
-      if (kind === 'begin' && at === first) return { ...step, sql: "SELECT 'neutralized txn begin'" }
-      if (at === last && ['COMMIT', 'END', 'ROLLBACK'].includes(verb))
+      if (kind === 'begin' && index === first) return { ...step, sql: "SELECT 'neutralized txn begin'" }
+      if (index === last && ['COMMIT', 'END', 'ROLLBACK'].includes(verb))
         return { ...step, sql: "SELECT 'neutralized txn component'" }
       if (kind === 'begin' || kind === 'end') throw new MigrationError(INVALID)
       return step

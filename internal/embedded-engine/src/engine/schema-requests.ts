@@ -29,11 +29,11 @@ export async function migrateSchema(
   if (!session.isAutocommit) throw rejection('Interactive transactions are not allowed against a schema')
   try {
     const program = toMigration(
-      steps.map(({ statement, request: { args, namedArgs } }, at) => ({
+      steps.map(({ statement, request: { args, namedArgs } }, index) => ({
         statement,
         args,
         namedArgs,
-        condition: request.type === 'batch' ? (request.steps[at] as BatchStep).condition : null,
+        condition: request.type === 'batch' ? (request.steps[index] as BatchStep).condition : null,
       })),
       request.type !== 'sequence',
     )

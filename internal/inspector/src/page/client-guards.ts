@@ -13,7 +13,7 @@ export function userStatements({ statements, outcomes }: WireRequest): readonly 
   if (statements.length < 2) return statements
   const isGuard = ({ sql }: Statement, at: number): boolean =>
     outcomes[at] === 'skipped' && (PROBE.test(sql) || /^\s*rollback\b/i.test(sql))
-  const requested = statements.filter((statement, at) => !isGuard(statement, at))
+  const requested = statements.filter((statement, index) => !isGuard(statement, index))
   const dataStatements = requested.filter((statement) => !isControl(statement))
   return dataStatements.length === 0 ? requested : dataStatements
 }

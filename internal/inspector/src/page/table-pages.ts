@@ -83,13 +83,13 @@ export async function readPage(database: string, table: Table, page: number): Pr
   const { rows } = await execute(database, sql, [integerCell(first)])
   return {
     columns: names,
-    rows: rows.map((row, at) => ({
+    rows: rows.map((row, index) => ({
       cells: row.slice(0, names.length),
       lengths: row
         .slice(names.length, 2 * names.length)
         .map((cell) => (cell.type === 'null' ? null : Number(getText(cell)))),
       rowid: table.hasRowid ? (row[2 * names.length] ?? null) : null,
-      offset: first + at,
+      offset: first + index,
     })),
   }
 }
@@ -123,9 +123,9 @@ export async function readCell(
 
 /** Whether a row begins with the values in the list. A long blob is not compared. */
 function isSameRow({ cells, lengths }: TableRow, values: readonly Cell[]): boolean {
-  return cells.every((cell, at) => {
-    const value = values[at]
-    if (lengths[at] == null) return JSON.stringify(value) === JSON.stringify(cell)
+  return cells.every((cell, index) => {
+    const value = values[index]
+    if (lengths[index] == null) return JSON.stringify(value) === JSON.stringify(cell)
     return value?.type === 'text' ? getText(value).startsWith(getText(cell)) : value?.type === cell.type
   })
 }

@@ -79,12 +79,12 @@ export interface StatementRange {
 export function splitStatements(sql: string, tokens: readonly Token[]): StatementRange[] {
   const ranges: StatementRange[] = []
   let first = 0
-  for (let at = 0; at < tokens.length; at += 1) {
-    const token = tokens[at] as Token
+  for (let index = 0; index < tokens.length; index += 1) {
+    const token = tokens[index] as Token
     if (token.kind !== 'symbol' || sql[token.start] !== ';') continue
-    if (isTrigger(sql, tokens, first) && !endsTrigger(sql, tokens, first, at)) continue
-    if (at > first) ranges.push({ tokens: tokens.slice(first, at), end: token.end })
-    first = at + 1
+    if (isTrigger(sql, tokens, first) && !endsTrigger(sql, tokens, first, index)) continue
+    if (index > first) ranges.push({ tokens: tokens.slice(first, index), end: token.end })
+    first = index + 1
   }
   if (first < tokens.length) ranges.push({ tokens: tokens.slice(first), end: sql.length })
   return ranges

@@ -27,7 +27,7 @@ export function boundSearches(sql: string): string {
   if (tokens.some((token) => isParameterWithBracket(sql, token))) return REJECTED
   const bounds = new Map<number, string>()
   let unboundedCount = tokens.filter(
-    (token, at) => isSearch(sql, token) && symbol(sql, tokens[at + 1]) !== '.',
+    (token, index) => isSearch(sql, token) && symbol(sql, tokens[index + 1]) !== '.',
   ).length
   for (const { start, end } of findRowArguments(sql, tokens)) {
     unboundedCount -= 1
@@ -48,15 +48,16 @@ interface OpenBracket {
 function findRowArguments(sql: string, tokens: readonly Token[]): { start: number; end: number }[] {
   const ranges: { start: number; end: number }[] = []
   const openBrackets: OpenBracket[] = []
-  for (const [at, token] of tokens.entries()) {
+  for (const [index, token] of tokens.entries()) {
     const sign = symbol(sql, token)
-    if (sign === '(') openBrackets.push({ isSearch: isSearch(sql, tokens[at - 1]), commas: [] })
-    else if (sign === ',') openBrackets.at(-1)?.commas.push(at)
+    if (sign === '(') openBrackets.push({ isSearch: isSearch(sql, tokens[index - 1]), commas: [] })
+    else if (sign === ',') openBrackets.at(-1)?.commas.push(index)
     else if (sign === ')') {
       const { isSearch: isSearchCall = false, commas = [] } = openBrackets.pop() ?? {}
-      const first = tokens[(commas.at(-1) ?? at) + 1]
+      const first = tokens[(commas.at(-1) ?? index) + 1]
       const isComplete = commas.length === ARGUMENTS - 1 && first !== token
-      if (isSearchCall && isComplete) ranges.push({ start: first?.start ?? 0, end: tokens[at - 1]?.end ?? 0 })
+      if (isSearchCall && isComplete)
+        ranges.push({ start: first?.start ?? 0, end: tokens[index - 1]?.end ?? 0 })
     }
   }
   return ranges

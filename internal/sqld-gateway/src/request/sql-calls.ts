@@ -58,15 +58,15 @@ export function findUnknownCall(statement: readonly SqlToken[]): string | null {
   const lists = new TableLists()
   const closings = findClosings(statement)
   let depth = 0
-  for (const [at, token] of statement.entries()) {
+  for (const [index, token] of statement.entries()) {
     if (isText(token, ')')) depth -= 1
     if (isText(token, '(')) depth += 1
     lists.read(token)
-    if (isWord(token, 'regexp') && isOperator(statement, at)) return token.text
-    const isCall = isText(statement[at + 1], '(') && (token.kind === 'word' || token.kind === 'name')
+    if (isWord(token, 'regexp') && isOperator(statement, index)) return token.text
+    const isCall = isText(statement[index + 1], '(') && (token.kind === 'word' || token.kind === 'name')
     if (!isCall || isKnown(token)) continue
-    if (isDeclared({ statement, at, depth, form, isInTableList: lists.isOpen, closings })) continue
-    if (isVectorIndex(token) && form.indexedTable >= 0 && !isText(statement[at + 2], ')')) continue
+    if (isDeclared({ statement, at: index, depth, form, isInTableList: lists.isOpen, closings })) continue
+    if (isVectorIndex(token) && form.indexedTable >= 0 && !isText(statement[index + 2], ')')) continue
     return token.text
   }
   return null
@@ -157,10 +157,10 @@ class TableLists {
 function findClosings(statement: readonly SqlToken[]): ReadonlyMap<number, number> {
   const closings = new Map<number, number>()
   const open: number[] = []
-  for (const [at, token] of statement.entries()) {
-    if (isText(token, '(')) open.push(at)
+  for (const [index, token] of statement.entries()) {
+    if (isText(token, '(')) open.push(index)
     const opening = isText(token, ')') ? open.pop() : undefined
-    if (opening !== undefined) closings.set(opening, at)
+    if (opening !== undefined) closings.set(opening, index)
   }
   return closings
 }
@@ -200,9 +200,9 @@ function isVirtualTable([first, second]: readonly SqlToken[]): boolean {
 
 /** Finds a compress function: full-text search calls functions named in the arguments of its table. */
 function findCompressFunction(statement: readonly SqlToken[]): string | null {
-  for (const [at, { kind, text }] of statement.entries()) {
-    const isOption = kind !== 'other' && /^(?:un)?compress$/i.test(text) && isText(statement[at + 1], '=')
-    const nameToken = statement[at + 2]
+  for (const [index, { kind, text }] of statement.entries()) {
+    const isOption = kind !== 'other' && /^(?:un)?compress$/i.test(text) && isText(statement[index + 1], '=')
+    const nameToken = statement[index + 2]
     if (isOption && nameToken !== undefined && !ALLOWED_FUNCTIONS.has(nameToken.text.toLowerCase()))
       return nameToken.text
   }

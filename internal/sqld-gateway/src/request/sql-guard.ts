@@ -165,9 +165,9 @@ function findAttachRejection([first, second]: readonly SqlToken[], { attach }: S
  */
 function findChangedShadow(statement: readonly SqlToken[]): string | null {
   const isUpsert = statement.some((token) => isWord(token, 'conflict'))
-  for (const [at, { kind, text }] of statement.entries()) {
+  for (const [index, { kind, text }] of statement.entries()) {
     if (kind === 'other' || !/_shadow$/i.test(text)) continue
-    const from = statement[at - 1]?.text === '.' ? at - 2 : at
+    const from = statement[index - 1]?.text === '.' ? index - 2 : index
     const words = statement.slice(Math.max(0, from - 4), from).map((token) => token.text.toLowerCase())
     const isInsert = /(?:^| )insert into$/.test(words.join(' ')) && !isUpsert
     const isChange = /(?:^| )(?:update(?: or \w+)?|delete from|into|alter table|rename to)$/.test(

@@ -24,8 +24,8 @@ export function tokenizeSql(sql: string): TokenizedSql {
   const tokens: SqlToken[] = []
   const scannedTokens = scanSql(sql)
   let isAmbiguous = false
-  for (let at = 0; at < scannedTokens.length; at += 1) {
-    const token = scannedTokens[at] as (typeof scannedTokens)[number]
+  for (let index = 0; index < scannedTokens.length; index += 1) {
+    const token = scannedTokens[index] as (typeof scannedTokens)[number]
     const { kind, start, end } = token
     const text = sql.slice(start, end)
     if (AMBIGUOUS.test(text)) {
@@ -35,7 +35,7 @@ export function tokenizeSql(sql: string): TokenizedSql {
     } else if (kind === 'parameter' && text[0] !== '?' && sql[end] === '(') {
       // `$a(…)` is one token for SQLite
       isAmbiguous = true
-      at += 1
+      index += 1
     } else if (kind === 'unterminated') {
       isAmbiguous = true
       tokens.push({ kind: 'name', text })

@@ -17,6 +17,6 @@ test('returns an aborted signal if one of the signals is already aborted', () =>
 
 test('`stop` removes all listeners from long-lived signals', () => {
   const { signal: shutdown } = new AbortController()
-  for (let at = 0; at < 10; at++) joinSignals([shutdown, new AbortController().signal]).stop()
+  for (let index = 0; index < 10; index++) joinSignals([shutdown, new AbortController().signal]).stop()
   expect(getEventListeners(shutdown, 'abort')).toHaveLength(0)
 })

@@ -34,8 +34,8 @@ export async function executeMultiple(
     hasChanges ||= statements.some(({ sql }) => statementKind(sql) !== 'read' && !FOREIGN_KEYS.test(sql))
   }
   try {
-    for (const [at, part] of parts.entries()) {
-      const isLast = at === parts.length - 1
+    for (const [index, part] of parts.entries()) {
+      const isLast = index === parts.length - 1
       if (part.transaction) await runTransaction(stream, { ...part.transaction, ...part, isLast }, options)
       else await runEach(stream, part, options, onApplied)
       if (part.transaction?.end === 'commit') onApplied(part.statements)

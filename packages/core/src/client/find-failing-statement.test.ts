@@ -16,7 +16,9 @@ function server() {
   return { attempts, batch }
 }
 const statements = (count: number, invalid: readonly number[]): { sql: string }[] =>
-  Array.from({ length: count }, (_, at) => ({ sql: invalid.includes(at) ? `selec ${at}` : `select ${at}` }))
+  Array.from({ length: count }, (_, index) => ({
+    sql: invalid.includes(index) ? `selec ${index}` : `select ${index}`,
+  }))
 
 test.each([
   [1, [0]],

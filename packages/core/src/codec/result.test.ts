@@ -13,7 +13,7 @@ const wire = (names: string[], rows: WireValue[][], fields: Partial<WireResult> 
 
 test('rows are plain objects, regardless of the column names', () => {
   const names = ['length', '0', '__proto__', 'constructor', 'toString', '']
-  const { rows } = decodeResult(wire(names, [names.map((_, at) => integer(String(at)))]), 'auto')
+  const { rows } = decodeResult(wire(names, [names.map((_, index) => integer(String(index)))]), 'auto')
   const row = rows[0] as Record<string, unknown>
   expect(Object.getPrototypeOf(row)).toBe(Object.prototype)
   expect(Object.keys(row).sort()).toEqual([...names].sort())

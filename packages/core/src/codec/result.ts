@@ -64,14 +64,14 @@ export function rowDecoder(
 ): (cells: readonly WireValue[]) => ObjectRow | ArrayRow {
   const names = cols.map((column) => column.name ?? '')
   if (rowMode === 'array')
-    return (cells) => cells.map((cell, at) => decodeValue(cell, intMode, names[at] as string))
+    return (cells) => cells.map((cell, index) => decodeValue(cell, intMode, names[index] as string))
   // a plain assignment would set the prototype of the row
   const isSafe = !names.includes('__proto__')
   return (cells) => {
     const row: ObjectRow = {}
-    for (let at = 0; at < names.length; at++) {
-      const name = names[at] as string
-      const value = decodeValue(cells[at] as WireValue, intMode, name)
+    for (let index = 0; index < names.length; index++) {
+      const name = names[index] as string
+      const value = decodeValue(cells[index] as WireValue, intMode, name)
       if (isSafe) row[name] = value
       else Object.defineProperty(row, name, { value, writable: true, enumerable: true, configurable: true })
     }

@@ -80,9 +80,9 @@ test('parses long rows to the same values as JSON.parse', () => {
   fc.assert(
     fc.property(fc.array(result, { minLength: 1, maxLength: 3 }), modes, (results, { intMode, rowMode }) => {
       const decoded = resultsIn(responseOf(results))
-      for (const [at, actual] of decoded.entries()) {
+      for (const [index, actual] of decoded.entries()) {
         readAsText += Number(actual.rows instanceof RowText)
-        const parsedResult = JSON.parse(JSON.stringify(results[at])) as WireResult
+        const parsedResult = JSON.parse(JSON.stringify(results[index])) as WireResult
         expect(valueOrError(() => decodeResult(actual, intMode, rowMode))).toEqual(
           valueOrError(() => decodeResult(parsedResult, intMode, rowMode)),
         )
@@ -95,12 +95,12 @@ test('parses long rows to the same values as JSON.parse', () => {
 
 const longResult = (name: string): WireResult => ({
   cols: [{ name, decltype: null }],
-  rows: Array.from({ length: 100 }, (_, at) => [{ type: 'text', value: `${name} ${at}` } as const]),
+  rows: Array.from({ length: 100 }, (_, index) => [{ type: 'text', value: `${name} ${index}` } as const]),
   affected_row_count: 0,
   last_insert_rowid: null,
 })
 const expectedRows = (name: string): unknown =>
-  Array.from({ length: 100 }, (_, at) => ({ [name]: `${name} ${at}` }))
+  Array.from({ length: 100 }, (_, index) => ({ [name]: `${name} ${index}` }))
 
 test.each([
   ['a different order of parts', ({ cols, rows, ...rest }: WireResult) => ({ ...rest, cols, rows })],

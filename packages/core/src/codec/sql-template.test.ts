@@ -30,7 +30,7 @@ test('lists are joined', () => {
   const conditions = [sql`a = ${1}`, sql`b = ${2}`]
   expect(parts(sql.join(conditions, sql` or `))).toEqual(['a = ? or b = ?', [1, 2]])
   expect(parts(sql.join([1, 2], sql` + ${0} + `))).toEqual(['? + ? + ?', [1, 0, 2]])
-  expect(sql.join(Array.from({ length: 200_000 }, (_, at) => at)).args).toHaveLength(200_000)
+  expect(sql.join(Array.from({ length: 200_000 }, (_, index) => index)).args).toHaveLength(200_000)
 })
 
 test('names are quoted', () => {

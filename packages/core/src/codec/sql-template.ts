@@ -11,12 +11,12 @@ export class SqlFragment {
   /** Puts each part after the text of the same index. */
   constructor(texts: readonly string[], parts: readonly SqlPart[]) {
     const pieces = [texts[0] ?? '']
-    for (const [at, part] of parts.entries())
-      pieces.push(part instanceof SqlFragment ? part.sql : '?', texts[at + 1] ?? '')
+    for (const [index, part] of parts.entries())
+      pieces.push(part instanceof SqlFragment ? part.sql : '?', texts[index + 1] ?? '')
     let before = ''
-    for (const [at, piece] of pieces.entries()) {
+    for (const [index, piece] of pieces.entries()) {
       // otherwise a digit after a placeholder would become its number
-      if (before.endsWith('?') && /^\d/.test(piece)) pieces[at] = ` ${piece}`
+      if (before.endsWith('?') && /^\d/.test(piece)) pieces[index] = ` ${piece}`
       before = piece || before
     }
     this.sql = pieces.join('')
@@ -35,7 +35,7 @@ const identifier = (...path: readonly string[]): SqlFragment =>
 const join = (parts: readonly SqlPart[], separator: SqlFragment = template`, `): SqlFragment =>
   new SqlFragment(
     [],
-    parts.flatMap((part, at) => (at === 0 ? [part] : [separator, part])),
+    parts.flatMap((part, index) => (index === 0 ? [part] : [separator, part])),
   )
 
 /** Type of {@link sql}. */

@@ -31,8 +31,8 @@ export function encodeStatement(statement: InStatement, args?: InArgs): EncodedS
 function encodeArgs(args: InArgs): string {
   if (Array.isArray(args)) {
     let json = ''
-    for (let at = 0; at < args.length; at++) {
-      json += `${at === 0 ? '' : ','}${encodeValue(args[at], `parameter ${at + 1}`)}`
+    for (let index = 0; index < args.length; index++) {
+      json += `${index === 0 ? '' : ','}${encodeValue(args[index], `parameter ${index + 1}`)}`
     }
     return json && `,"args":[${json}]`
   }

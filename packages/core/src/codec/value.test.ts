@@ -83,7 +83,7 @@ test.each([
   ['elsewhere', portable],
 ])('base64 %s, with and without padding', (_, { decodeBase64, encodeBase64: encode }) => {
   for (const length of [0, 1, 2, 3, 4, 49, 200, 201, 202, 50_000]) {
-    const bytes = Uint8Array.from({ length }, (__, at) => (at * 37 + 251) % 256)
+    const bytes = Uint8Array.from({ length }, (__, index) => (index * 37 + 251) % 256)
     const base64 = Buffer.from(bytes).toString('base64')
     expect(encode(bytes)).toBe(base64)
     expect(decodeBase64(base64)).toEqual(bytes)
@@ -95,7 +95,7 @@ test.each([
 
 test('decodes blobs with and without padding, of every length', () => {
   for (let length = 0; length < 50; length++) {
-    const bytes = Uint8Array.from({ length }, (_, at) => (at * 37 + 251) % 256)
+    const bytes = Uint8Array.from({ length }, (_, index) => (index * 37 + 251) % 256)
     const base64 = encodeBase64(bytes)
     expect(base64).toBe(Buffer.from(bytes).toString('base64'))
     expect(decodeValue({ type: 'blob', base64 }, 'auto', 'a')).toEqual(bytes)

@@ -8,9 +8,9 @@ export type InVector = Float32Array | readonly number[]
 export function encodeVector(values: InVector): Uint8Array {
   const bytes = new Uint8Array(values.length * 4)
   const view = new DataView(bytes.buffer)
-  for (const [at, value] of values.entries()) {
-    if (!Number.isFinite(value)) throw new RangeError(`a vector cannot hold ${value} (position ${at})`)
-    view.setFloat32(at * 4, value, true)
+  for (const [index, value] of values.entries()) {
+    if (!Number.isFinite(value)) throw new RangeError(`a vector cannot hold ${value} (position ${index})`)
+    view.setFloat32(index * 4, value, true)
   }
   return bytes
 }
@@ -20,5 +20,5 @@ export function decodeVector(blob: Uint8Array): Float32Array {
   if (blob.byteLength % 4 !== 0)
     throw new RangeError(`${blob.byteLength} bytes are not a vector of 32-bit numbers`)
   const view = new DataView(blob.buffer, blob.byteOffset, blob.byteLength)
-  return Float32Array.from({ length: blob.byteLength / 4 }, (_, at) => view.getFloat32(at * 4, true))
+  return Float32Array.from({ length: blob.byteLength / 4 }, (_, index) => view.getFloat32(index * 4, true))
 }

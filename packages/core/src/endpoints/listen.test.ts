@@ -152,7 +152,7 @@ describe('reconnects', () => {
     expect(await events.next()).toMatchObject({ value: { type: 'ready' } })
     const next = events.next()
     const [body] = bodies as [ReadableStreamDefaultController<Uint8Array>]
-    for (let at = 0; at < 8; at++) {
+    for (let index = 0; index < 8; index++) {
       await clock.advance(100)
       body.enqueue(new TextEncoder().encode(':keep-alive\n\n'))
       await clock.advance(0)

@@ -35,7 +35,9 @@ const outcomesOf = ({ error, response }: OperationResult): readonly Outcome[] =>
   if (error) return [{ error }]
   const { step_errors: errors, step_results: results } = response?.result ?? {}
   if (!errors || !results) return response?.type === 'close' ? [] : [{}]
-  return errors.flatMap((stepError, at) => (stepError ? [{ error: stepError }] : results[at] ? [{}] : []))
+  return errors.flatMap((stepError, index) =>
+    stepError ? [{ error: stepError }] : results[index] ? [{}] : [],
+  )
 }
 
 /** Returns the error of a write that waited for a transaction of its client. */

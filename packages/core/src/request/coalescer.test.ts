@@ -69,10 +69,10 @@ test.each([
   const reasons = outcomes.map((outcome) =>
     outcome.status === 'rejected' ? (outcome.reason as Error) : null,
   )
-  for (const [at, reason] of reasons.entries()) {
+  for (const [index, reason] of reasons.entries()) {
     expect(reason).toMatchObject({ code: 'HTTP_STATUS', status: 503 })
     // each error shows its own statement
-    expect(reason?.stack).toContain(`SQL: ${statements[at]}\n`)
+    expect(reason?.stack).toContain(`SQL: ${statements[index]}\n`)
   }
 })
 
@@ -117,8 +117,8 @@ test('writes that return rows do not share a request with other writes', async (
 test('a missing result fails only its own call', async () => {
   const script: Script = (request, response) => {
     const { requests } = JSON.parse(request.body) as { requests: { type: string }[] }
-    const results = requests.map(({ type }, at) =>
-      at === 1 ? { type: 'ok', response: { type } } : { type: 'ok', response: { type, result: row } },
+    const results = requests.map(({ type }, index) =>
+      index === 1 ? { type: 'ok', response: { type } } : { type: 'ok', response: { type, result: row } },
     )
     respond(response, { baton: null, base_url: null, results })
   }

@@ -38,10 +38,10 @@ export async function sendStateless(
   if (!result.isOk) throw isReadOnly ? asNotApplied(result.error) : result.error
   const response = result.value
   const context = { intMode: http.config.intMode, rowids: new InsertedRowids() }
-  for (const [at, operation] of operations.entries()) {
-    http.replica.record(replicationIndexOf(response, at))
+  for (const [index, operation] of operations.entries()) {
+    http.replica.record(replicationIndexOf(response, index))
     try {
-      operation.settle(response.results[at], context)
+      operation.settle(response.results[index], context)
     } catch (error) {
       for (const call of operation.calls) call.reject(error)
     }

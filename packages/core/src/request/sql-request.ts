@@ -106,8 +106,8 @@ export class SqlRequest {
       else {
         const batch = decodeBatch(result?.response.result, this.#length)
         this.#checkCommit(batch)
-        for (const [at, callSteps] of this.#steps.entries()) {
-          const call = this.calls[at] as QueuedCall
+        for (const [index, callSteps] of this.#steps.entries()) {
+          const call = this.calls[index] as QueuedCall
           settle(call, () => readSteps(callSteps, call, batch, context))
         }
       }
@@ -229,14 +229,14 @@ function checkTransaction(
   batch: WireBatchResult,
   markLost: MarkLost,
 ): void {
-  for (let at = 0; at <= prefix.length; at++) {
-    const step = callSteps[at] as number
+  for (let index = 0; index <= prefix.length; index++) {
+    const step = callSteps[index] as number
     const rejected = batch.step_errors[step]
     if (rejected) {
-      const sql = prefix[at]?.sql
+      const sql = prefix[index]?.sql
       const cause = new SqlError(rejected, sql)
       if (cause.code === 'TRANSACTION_TIMEOUT') throw writeLockTakenOver(cause, markLost)
-      if (at < prefix.length) {
+      if (index < prefix.length) {
         markLost('TRANSACTION_LOST', `${sql} failed`, cause)
         throw cause
       }

@@ -105,7 +105,7 @@ export function splitIntoParts(statements: readonly ScriptStatement[]): ScriptPa
   const reject = ({ line, column }: ScriptStatement, message: string): never => {
     throw new SyntaxError(`line ${line}, column ${column}: ${message}`)
   }
-  for (const [at, statement] of statements.entries()) {
+  for (const [index, statement] of statements.entries()) {
     const kind = statementKind(statement.sql)
     if (!isControl(kind)) {
       // SQLite would begin a transaction that never ends
@@ -116,7 +116,7 @@ export function splitIntoParts(statements: readonly ScriptStatement[]): ScriptPa
     if ((kind === 'begin') !== (openBegin === null))
       reject(statement, openBegin ? 'a transaction is already open' : 'no transaction is open')
     checkControl(statement.sql, `line ${statement.line}, column ${statement.column}: `)
-    cut(at, openBegin && kind !== 'begin' ? { begin: openBegin, end: kind } : null)
+    cut(index, openBegin && kind !== 'begin' ? { begin: openBegin, end: kind } : null)
     openBegin = kind === 'begin' ? statement : null
   }
   if (openBegin) reject(openBegin, 'the transaction is never committed')

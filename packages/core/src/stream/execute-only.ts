@@ -87,8 +87,8 @@ export async function sendExecutes(
     if (failure || !http.isExecuteOnly) return (baton === null && failure) || batchResponse
   }
   const execution = new Execution(stream, sending)
-  for (const [at, call] of request.calls.entries()) {
-    const failure = await execution.run(call, sending.close && at === request.calls.length - 1)
+  for (const [index, call] of request.calls.entries()) {
+    const failure = await execution.run(call, sending.close && index === request.calls.length - 1)
     if (failure) return failure
   }
   return { isOk: true, value: [{ type: 'ok', response: { type: 'batch', result: execution.result } }] }

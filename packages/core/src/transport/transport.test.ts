@@ -136,7 +136,7 @@ describe('rows over fetch', () => {
       ),
       'select a',
     )
-    for (let at = 0; at < count; at++) await rows.next()
+    for (let index = 0; index < count; index++) await rows.next()
     await expect(rows.next()).rejects.toMatchObject(timeoutFailure)
     await expect.poll(() => isCanceled, { timeout: 60_000 }).toBe(true)
   })

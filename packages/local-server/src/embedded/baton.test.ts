@@ -7,8 +7,8 @@ test('only the signer that created a baton accepts it, and no digit can be chang
   const baton = signer.sign(content)
   expect(signer.verify(baton)).toEqual(content)
   expect(new BatonSigner().verify(baton)).toBeNull()
-  for (let at = 0; at < baton.length; at++) {
-    const replacement = baton[at] === 'A' ? 'B' : 'A'
-    expect(signer.verify(baton.slice(0, at) + replacement + baton.slice(at + 1))).toBeNull()
+  for (let index = 0; index < baton.length; index++) {
+    const replacement = baton[index] === 'A' ? 'B' : 'A'
+    expect(signer.verify(baton.slice(0, index) + replacement + baton.slice(index + 1))).toBeNull()
   }
 })

@@ -8,7 +8,7 @@ import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backe
 import { expect, onTestFinished, test } from 'vitest'
 import { EmbeddedBackend } from './backend.ts'
 
-const DATABASES = Array.from({ length: 18 }, (_, at) => `d${at}` as DatabaseId)
+const DATABASES = Array.from({ length: 18 }, (_, index) => `d${index}` as DatabaseId)
 const close = { type: 'close' }
 const execute = (sql: string): object => ({ type: 'execute', stmt: { sql } })
 
@@ -66,8 +66,8 @@ test('open transactions keep their databases open, and do not block other databa
   )
   const lastDatabase = DATABASES.at(-1) as DatabaseId
   expect((await send(backend, lastDatabase, [execute('SELECT 1'), close])).results[0]?.type).toBe('ok')
-  for (const [at, { baton }] of transactions.entries()) {
-    const commit = await send(backend, databases[at] as DatabaseId, [execute('COMMIT'), close], baton)
+  for (const [index, { baton }] of transactions.entries()) {
+    const commit = await send(backend, databases[index] as DatabaseId, [execute('COMMIT'), close], baton)
     expect(commit.results.map(({ type }) => type)).toEqual(['ok', 'ok'])
   }
 })

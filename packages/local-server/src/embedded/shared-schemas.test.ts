@@ -126,14 +126,14 @@ test('children created or removed during a migration do not miss a change, and d
   const { backend } = await createFamily(['kid'])
   const remaining = ['kid']
   const migrations = async (): Promise<void> => {
-    for (let at = 0; at < 8; at += 1)
-      expect(await run(backend, PARENT, execute(`CREATE TABLE t${at}(a)`))).toEqual([])
+    for (let index = 0; index < 8; index += 1)
+      expect(await run(backend, PARENT, execute(`CREATE TABLE t${index}(a)`))).toEqual([])
   }
   const changes = async (worker: string): Promise<void> => {
-    for (let at = 0; at < 8; at += 1) {
-      const child = `${worker}-${at}`
+    for (let index = 0; index < 8; index += 1) {
+      const child = `${worker}-${index}`
       await backend.create(child as DatabaseId, CHILD, DEFAULT_SETTINGS)
-      if (at % 2 === 0) remaining.push(child)
+      if (index % 2 === 0) remaining.push(child)
       else await backend.remove(child as DatabaseId)
     }
   }
@@ -165,7 +165,7 @@ test('arguments of every type reach the children', async () => {
 })
 
 test('if a change fails in one child, no child is changed', async () => {
-  const children = Array.from({ length: CHILDREN }, (_, at) => `kid-${at}`)
+  const children = Array.from({ length: CHILDREN }, (_, index) => `kid-${index}`)
   const { backend } = await createFamily(children)
   await run(backend, PARENT, execute('CREATE TABLE t(a)'))
   await run(backend, 'kid-7', execute('INSERT INTO t VALUES (1), (1)'))

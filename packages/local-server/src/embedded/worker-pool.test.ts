@@ -11,7 +11,7 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'
 afterEach(() => void vi.useRealTimers())
 
 const idsOf = (name: string, count: number): DatabaseId[] =>
-  Array.from({ length: count }, (_, at) => `${name}${at}` as DatabaseId)
+  Array.from({ length: count }, (_, index) => `${name}${index}` as DatabaseId)
 
 async function openPool(ids: readonly DatabaseId[]): Promise<WorkerPool> {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))

@@ -20,12 +20,15 @@ test.each([
   ['SQLITE_IOERR_WRITE', 'SQLITE_IOERR'],
 ])('%s is reported, regardless of where a streamed response is split', async (code, fault) => {
   const response = errorBody(code)
-  for (let at = 1; at < response.length; at += 1) {
-    const { faults, text } = await read([Buffer.from(response.slice(0, at)), Buffer.from(response.slice(at))])
+  for (let index = 1; index < response.length; index += 1) {
+    const { faults, text } = await read([
+      Buffer.from(response.slice(0, index)),
+      Buffer.from(response.slice(index)),
+    ])
     expect([new Set(faults), text]).toEqual([new Set([fault]), response])
   }
   expect(
-    (await read(Array.from({ length: response.length }, (_, at) => response.charAt(at)))).faults,
+    (await read(Array.from({ length: response.length }, (_, index) => response.charAt(index)))).faults,
   ).toContain(fault)
   const reported: string[] = []
   expect(watchDiskFaults(response, (code) => reported.push(code))).toBe(response)

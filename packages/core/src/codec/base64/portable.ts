@@ -13,6 +13,6 @@ export function encodeBase64(bytes: Uint8Array): string {
 export function decodeBase64(base64: string): Uint8Array {
   const binary = atob(base64)
   const bytes = new Uint8Array(binary.length)
-  for (let at = 0; at < bytes.length; at++) bytes[at] = binary.charCodeAt(at)
+  for (let index = 0; index < bytes.length; index++) bytes[index] = binary.charCodeAt(index)
   return bytes
 }

@@ -58,7 +58,7 @@ test.each([
 })
 
 test('a summary is truncated between names, at 255 characters', () => {
-  const names = Array.from({ length: 50 }, (_, at) => `table_${at + 10}`)
+  const names = Array.from({ length: 50 }, (_, index) => `table_${index + 10}`)
   const { text } = summarize(`select * from ${names.join(', ')}`)
   expect(text).toBe(`SELECT ${names.slice(0, 27).join(' ')}`)
   expect(text.length).toBeLessThanOrEqual(255)
