@@ -42,6 +42,21 @@ test('returns a small response as bytes, and one that is large or of unknown len
   expect([response.body instanceof Readable, String(await readBody(response))]).toEqual([true, 'ab'])
 })
 
+test('passes on chunks together if they arrived together', async () => {
+  const chunks = Array.from({ length: 1_000 }, (_, index) => `row ${index};`)
+  const pool = await serve((response) => {
+    response.flushHeaders()
+    // written in one system call
+    for (const chunk of chunks) response.write(chunk)
+    response.end()
+  })
+  const { body } = await exchange(pool, REQUEST, undefined)
+  const parts: string[] = []
+  for await (const part of body as Readable) parts.push(String(part))
+  expect(parts.join('')).toBe(chunks.join(''))
+  expect(parts.length).toBeLessThan(100)
+})
+
 test('waits for the required beginning of a response, and keeps all of its bytes', async () => {
   const pool = await serve((response) => {
     response.write('first\n')

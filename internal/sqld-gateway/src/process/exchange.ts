@@ -59,9 +59,13 @@ class Exchange implements Dispatcher.DispatchHandler {
   #hasEnough: HasEnough
   #controller: Dispatcher.DispatchController | undefined
   #head: Omit<UpstreamResponse, 'body'> | null = null
-  /** Data that arrives before the response is returned. */
+  /** Data that was not passed on yet. */
   #parts: Buffer[] = []
   #stream: StreamedBody | null = null
+  readonly #passOn = (): void => {
+    const parts = this.#parts.splice(0)
+    if (parts.length > 0) this.#stream?.receive(concat(parts))
+  }
 
   // oxlint-disable-next-line max-params
   constructor(
@@ -94,22 +98,28 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, part: Buffer): void {
-    if (this.#stream !== null) return this.#stream.receive(part)
     this.#parts.push(part)
+    // the server sends each row of a cursor as a separate chunk; those that arrived together are passed on together
+    if (this.#stream !== null) {
+      if (this.#parts.length === 1) process.nextTick(this.#passOn)
+      return
+    }
     if (this.#hasEnough !== NONE && this.#hasEnough(Buffer.concat(this.#parts))) this.#begin()
   }
 
   onResponseEnd(): void {
     this.#signal?.removeEventListener('abort', this.#abort)
-    const [first = Buffer.alloc(0)] = this.#parts
-    if (this.#stream !== null) this.#stream.complete()
-    else this.#return(this.#parts.length > 1 ? Buffer.concat(this.#parts) : first)
+    if (this.#stream === null) return this.#return(concat(this.#parts))
+    this.#passOn()
+    this.#stream.complete()
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: unknown): void {
     this.#signal?.removeEventListener('abort', this.#abort)
-    if (this.#stream !== null) this.#stream.fail(error as Error)
-    else if (this.#head === null || this.#signal?.aborted === true) this.#reject(error)
+    if (this.#stream !== null) {
+      this.#passOn()
+      this.#stream.fail(error as Error)
+    } else if (this.#head === null || this.#signal?.aborted === true) this.#reject(error)
     else this.#reject(new TruncatedResponseError(Buffer.concat(this.#parts), error))
   }
 
@@ -121,13 +131,18 @@ class Exchange implements Dispatcher.DispatchHandler {
       destroy: () => controller?.abort(new Error('the client has disconnected')),
     })
     this.#stream = stream
-    for (const part of this.#parts) stream.receive(part)
+    this.#passOn()
     this.#return(stream)
   }
 
   #return(body: Buffer | Readable): void {
     if (this.#head !== null) this.#resolve({ ...this.#head, body })
   }
+}
+
+/** Returns one buffer with all parts; the part itself if there is only one. */
+function concat(parts: readonly Buffer[]): Buffer {
+  return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)
 }
 
 /** Reads the body of a response completely. */

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import {
   type CursorBody,
   decodeCursorBody,
@@ -84,6 +85,10 @@ export async function finish(
     if (value !== undefined) headers[name] = value
   }
   const body = watchBody(response.body, watchers, onDisconnect)
-  if (status < 400) return { status, headers, body }
-  return { status, headers, body: (await readBody({ ...response, body })).toString('utf8') }
+  if (status >= 400)
+    return { status, headers, body: (await readBody({ ...response, body })).toString('utf8') }
+  const length = response.headers['content-length']
+  // without it, each chunk would be sent with its own length
+  if (body instanceof Readable && length !== undefined) headers['content-length'] = length
+  return { status, headers, body }
 }

@@ -1,0 +1,22 @@
+import { Readable } from 'node:stream'
+import { expect, test } from 'vitest'
+import { finish } from './rebuild.ts'
+
+const headers = { 'content-type': 'application/json', 'content-length': '2', server: 'sqld' }
+
+test('a streamed response keeps its length, and only the headers that are meant for clients', async () => {
+  const { headers: kept } = await finish({ status: 200, headers, body: Readable.from([Buffer.from('{}')]) })
+  expect(kept).toEqual({ 'content-type': 'application/json', 'content-length': '2' })
+})
+
+test('the length of a response that was read completely is left to its sender', async () => {
+  const body = Buffer.from('{}')
+  const responses = [
+    { status: 200, headers, body },
+    { status: 404, headers, body },
+    // becomes text, in which names replace ids
+    { status: 404, headers, body: Readable.from([body]) },
+  ]
+  for (const response of responses)
+    expect((await finish(response)).headers).not.toHaveProperty('content-length')
+})
