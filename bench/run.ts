@@ -58,10 +58,10 @@ const record = (suite: string, suiteMeasurements: readonly Measurement[]): void 
   measurements.push(...suiteMeasurements)
   console.log(`\n${SUITES[suite]?.title}`)
   for (const measurement of suiteMeasurements) {
-    const { question, where, subject, figure, value, ratio, goal } = measurement
+    const { operation, environment, subject, unit, value, ratio, goal } = measurement
     const goalText = goal === undefined ? '' : `   ${goal} ${meets(measurement) ? 'met' : 'MISSED'}`
     console.log(
-      `  ${question.padEnd(38)} ${where.padEnd(14)} ${subject.padEnd(30)} ${value.toFixed(1).padStart(12)} ${figure.padEnd(14)} × ${ratio.toFixed(2)}${goalText}`,
+      `  ${operation.padEnd(38)} ${environment.padEnd(14)} ${subject.padEnd(30)} ${value.toFixed(1).padStart(12)} ${unit.padEnd(14)} × ${ratio.toFixed(2)}${goalText}`,
     )
   }
 }
@@ -113,7 +113,7 @@ if (isSelected('gateway')) {
 }
 if (isSelected('memory')) {
   const memoryMeasurements = await Promise.all(
-    Object.entries(servers).map(([where, url]) => measureMemory(url, where)),
+    Object.entries(servers).map(([environment, url]) => measureMemory(url, environment)),
   )
   record('memory', memoryMeasurements.flat())
 }

@@ -11,16 +11,16 @@ const STYLE = `text{font:12px system-ui,sans-serif;fill:#24292f}.t{font-size:14p
 const escape = (text: string): string =>
   text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`)
 
-/** Draws ratios as bars, in a group for each operation, with a line at the base. */
+/** Draws ratios as bars, in a group for each operation, with a line at the baseline. */
 export function drawRatios(title: string, measurements: readonly Measurement[]): string {
   const maxRatio = Math.max(1.05, ...measurements.map(({ ratio }) => ratio)) * 1.08
   const x = (ratio: number): number => LABEL + (ratio / maxRatio) * (WIDTH - LABEL - 60)
   const parts: string[] = []
   let y = 34
-  for (const question of new Set(measurements.map((measurement) => measurement.question))) {
-    parts.push(`<text class="q" x="10" y="${y + 12}">${escape(question)}</text>`)
+  for (const operation of new Set(measurements.map((measurement) => measurement.operation))) {
+    parts.push(`<text class="q" x="10" y="${y + 12}">${escape(operation)}</text>`)
     y += 20
-    for (const measurement of measurements.filter((candidate) => candidate.question === question)) {
+    for (const measurement of measurements.filter((candidate) => candidate.operation === operation)) {
       const kind = /baton/.test(measurement.subject) ? 'o' : 'b'
       parts.push(
         `<text x="${LABEL - 8}" y="${y + 11}" text-anchor="end">${escape(measurement.subject)}</text>`,

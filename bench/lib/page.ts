@@ -1,64 +1,64 @@
 import { type Measurement, meets, type Results } from './results.ts'
 
-/** Each suite's heading, the text above its table, and the figure that its picture shows. */
+/** Each suite's heading, the text above its table, and the unit that its picture shows. */
 export const SUITES: Readonly<
   Record<
     string,
-    { readonly title: string; readonly text: string; readonly figure: string; readonly where?: string }
+    { readonly title: string; readonly text: string; readonly unit: string; readonly environment?: string }
   >
 > = {
   client: {
     title: 'Core compared with other clients',
     text: 'Speed relative to raw undici, which sends the same requests and parses the responses: 1 is the limit for one request per call, and higher is faster. Client CPU is the CPU time of the client process.',
-    figure: 'µs',
-    where: 'libsql-server',
+    unit: 'µs',
+    environment: 'libsql-server',
   },
   orm: {
     title: 'Under Kysely and Drizzle',
     text: 'Speed relative to core with the same statements written by hand.',
-    figure: 'µs',
-    where: 'libsql-server',
+    unit: 'µs',
+    environment: 'libsql-server',
   },
   'cold start': {
     title: 'Cold start',
     text: 'Speed of whole node processes: those that read one row, relative to one that does so with the built-in `fetch`; those that only import a package, relative to an empty program.',
-    figure: 'ms',
+    unit: 'ms',
   },
   distance: {
     title: 'Over a network with 25 ms latency',
     text: 'Speed relative to raw undici sending the same requests as core.',
-    figure: 'ms',
+    unit: 'ms',
   },
   wire: {
     title: 'On the wire',
     text: 'Number of requests, and bytes in their bodies, for one operation of each kind.',
-    figure: 'requests',
+    unit: 'requests',
   },
   size: {
     title: 'Bundles',
     text: 'A program with one SELECT, minified by esbuild and compressed, without what is loaded with `import()` when it is needed.',
-    figure: 'bytes gzip',
-    where: 'edge',
+    unit: 'bytes gzip',
+    environment: 'edge',
   },
   options: {
     title: 'What options cost',
     text: 'Core with a server that responds from memory, relative to core without options.',
-    figure: 'µs',
+    unit: 'µs',
   },
   servers: {
     title: 'The embedded server compared with libsql-server',
     text: 'The same client, in the same rounds; above 1, the embedded server is faster.',
-    figure: 'µs',
+    unit: 'µs',
   },
   gateway: {
     title: 'The gateway in front of libsql-server',
     text: 'What `baton dev --backend sqld` adds, compared with a proxy that forwards requests with undici and parses each body once; the client is raw undici, with a token. Server CPU is the CPU time of the proxy or the gateway alone. A program that needs none of what the gateway does (tokens for individual databases, the platform API, limits on SQL, protection from lost writers) is fastest with libsql-server directly.',
-    figure: 'µs',
+    unit: 'µs',
   },
   memory: {
     title: 'Memory',
     text: 'Peak memory above what the process used before the query.',
-    figure: 'peak MiB',
+    unit: 'peak MiB',
   },
 }
 
@@ -80,34 +80,34 @@ const SUMMARY = [
 const [OURS, ORIGINAL, ALTERNATIVE] = ['baton', '@libsql/client', '@tursodatabase/serverless']
 
 /** Finds the time of a subject in a row of the summary; undefined if it does not support the operation. */
-function findTime({ measurements }: Results, at: number, subject: string): Measurement | undefined {
-  const [suite, question] = SUMMARY[at] as (typeof SUMMARY)[number]
-  return findMeasurement(measurements, { suite, question, subject })
+function findTime({ measurements }: Results, row: number, subject: string): Measurement | undefined {
+  const [suite, operation] = SUMMARY[row] as (typeof SUMMARY)[number]
+  return findMeasurement(measurements, { suite, operation, subject })
 }
 
 /** Finds the time of an operation with a subject, on libsql-server. */
 function findMeasurement(
   measurements: Results['measurements'],
-  { suite, question, subject }: Pick<Measurement, 'suite' | 'question' | 'subject'>,
+  { suite, operation, subject }: Pick<Measurement, 'suite' | 'operation' | 'subject'>,
 ): Measurement | undefined {
   return measurements.find(
     (candidate) =>
       candidate.suite === suite &&
-      candidate.question === question &&
+      candidate.operation === operation &&
       candidate.subject === subject &&
-      candidate.where !== 'embedded' &&
-      (candidate.figure === 'µs' || candidate.figure === 'ms'),
+      candidate.environment !== 'embedded' &&
+      (candidate.unit === 'µs' || candidate.unit === 'ms'),
   )
 }
 
 /** Returns the speed relative to `@libsql/client` for the chart. Ratios that would dwarf the others are only in the table. */
 export function summaryMeasurements(results: Results): Measurement[] {
-  const ratios = SUMMARY.map(([suite, question], index) =>
+  const ratios = SUMMARY.map(([suite, operation], index) =>
     [OURS, ORIGINAL, ALTERNATIVE].flatMap((subject) => {
       const [time, original] = [findTime(results, index, subject), findTime(results, index, ORIGINAL)]
       if (!time || !original) return []
-      const label = suite === 'distance' ? `${question}, 25 ms away` : question
-      return { ...time, question: label, ratio: original.value / time.value }
+      const label = suite === 'distance' ? `${operation}, 25 ms away` : operation
+      return { ...time, operation: label, ratio: original.value / time.value }
     }),
   )
   return ratios.filter((group) => group.every(({ ratio }) => ratio < 5)).flat()
@@ -121,14 +121,14 @@ export function writePage(results: Results, folder: string): string {
   const { node, server, cpu, cores, rounds, measurements } = results
   const link = (suite: string): string => `${folder}/${suite.replaceAll(' ', '-')}.md`
   const cell = (measurement: Measurement | undefined): string =>
-    measurement ? `${formatValue(measurement.value)} ${measurement.figure}` : 'not supported'
-  const rows = SUMMARY.map(([suite, question], index) => {
+    measurement ? `${formatValue(measurement.value)} ${measurement.unit}` : 'not supported'
+  const rows = SUMMARY.map(([suite, operation], index) => {
     const [ours, original, alternative] = [OURS, ORIGINAL, ALTERNATIVE].map((subject) =>
       findTime(results, index, subject),
     )
     const factor = ours && original ? `${(original.value / ours.value).toFixed(1)} x` : ''
-    const where = suite === 'distance' ? ', 25 ms away' : ''
-    return `| [${question}${where}](${link(suite)}) | ${cell(ours)} | ${cell(original)} | ${cell(alternative)} | ${factor} |`
+    const suffix = suite === 'distance' ? ', 25 ms away' : ''
+    return `| [${operation}${suffix}](${link(suite)}) | ${cell(ours)} | ${cell(original)} | ${cell(alternative)} | ${factor} |`
   })
   const suites = Object.entries(SUITES)
     .filter(([suite]) => measurements.some((measurement) => measurement.suite === suite))
@@ -160,14 +160,14 @@ contention by \`npm run bench:contention\`.
 `
 }
 
-/** Returns the speed as a ratio to the suite's base, as text. */
+/** Returns the speed as a ratio to the suite's baseline, as text. */
 function formatRatio(
   { measurements }: Results,
   suite: string,
-  question: string,
+  operation: string,
   subject = 'baton, coalescing',
 ): string {
-  const measurement = findMeasurement(measurements, { suite, question, subject })
+  const measurement = findMeasurement(measurements, { suite, operation, subject })
   return measurement ? `${measurement.ratio.toFixed(2)} x` : 'not measured'
 }
 
@@ -183,9 +183,9 @@ export function writeSuitePage({ measurements }: Results, suite: string): string
 
 function formatTable(measurements: readonly Measurement[]): string {
   const rows = measurements.map((measurement) => {
-    const { question, where, subject, figure, value, ratio, goal } = measurement
+    const { operation, environment, subject, unit, value, ratio, goal } = measurement
     const goalText = goal === undefined ? '' : `${goal}${meets(measurement) ? '' : ', missed'}`
-    return `| ${question} | ${where} | ${subject} | ${formatValue(value)} ${figure} | ${ratio.toFixed(2)} | ${goalText} |`
+    return `| ${operation} | ${environment} | ${subject} | ${formatValue(value)} ${unit} | ${ratio.toFixed(2)} | ${goalText} |`
   })
   return [
     '| benchmark | on | subject | result | ratio | goal |',

@@ -1,19 +1,19 @@
 import { median } from './statistics.ts'
 
-/** One figure of one subject, and its ratio to the same figure of the base in the same round. */
+/** One measured value of a subject, and its ratio to that of the baseline in the same round. */
 export interface Measurement {
   readonly suite: string
   /** The operation that was measured. */
-  readonly question: string
+  readonly operation: string
   /** Where it was measured: the name of the server or the runtime. */
-  readonly where: string
+  readonly environment: string
   readonly subject: string
   /** What is measured, with its unit: `µs`, `client CPU µs`, `ms`, `bytes`, `requests`, `MiB`. */
-  readonly figure: string
+  readonly unit: string
   readonly value: number
   /** The subject to which the ratio refers. */
-  readonly base: string
-  /** Median over the rounds. For times, above 1 is faster than the base; otherwise, below 1 is less than the base. */
+  readonly baseline: string
+  /** Median over the rounds. For times, above 1 is faster than the baseline; otherwise, below 1 is less than the baseline. */
   readonly ratio: number
   /** The goal for the ratio, if it has one: `>= 1.00` or `<= 1.20`. */
   readonly goal?: string | undefined
@@ -30,9 +30,9 @@ export interface Results {
   readonly measurements: readonly Measurement[]
 }
 
-const isTime = (figure: string): boolean => figure === 'µs' || figure === 'ms'
+const isTime = (unit: string): boolean => unit === 'µs' || unit === 'ms'
 
-/** Combines the figures of the rounds into one measurement. */
+/** Combines the values of the rounds into one measurement. */
 export function toMeasurement(
   labels: Omit<Measurement, 'value' | 'ratio'>,
   values: readonly number[],
@@ -40,7 +40,7 @@ export function toMeasurement(
 ): Measurement {
   const ratios = values.map((value, round) => {
     const baseValue = baseValues[round] as number
-    return isTime(labels.figure) ? baseValue / value : value / baseValue
+    return isTime(labels.unit) ? baseValue / value : value / baseValue
   })
   return { ...labels, value: median(values), ratio: median(ratios) }
 }
@@ -52,14 +52,14 @@ export const meets = ({ goal, ratio }: Measurement): boolean => {
 
 /** Returns the measurements that are worse than in an older run by more than the tolerance. */
 export function findRegressions(now: Results, before: Results, tolerance: number): string[] {
-  const key = ({ suite, question, where, subject, figure }: Measurement): string =>
-    [suite, question, where, subject, figure].join(' · ')
+  const key = ({ suite, operation, environment, subject, unit }: Measurement): string =>
+    [suite, operation, environment, subject, unit].join(' · ')
   const olderByKey = new Map(before.measurements.map((measurement) => [key(measurement), measurement]))
   return now.measurements.flatMap((measurement) => {
     const earlier = olderByKey.get(key(measurement))
-    if (!earlier || !measurement.subject.startsWith('baton') || measurement.subject === measurement.base)
+    if (!earlier || !measurement.subject.startsWith('baton') || measurement.subject === measurement.baseline)
       return []
-    const change = isTime(measurement.figure)
+    const change = isTime(measurement.unit)
       ? earlier.ratio / measurement.ratio
       : measurement.ratio / earlier.ratio
     return change > 1 + tolerance

@@ -1,5 +1,5 @@
 // Subjects take turns within each round, each in a separate process, so that changes in the machine's speed affect all of them.
-// The result is the ratio to the base in the same round.
+// The result is the ratio to the baseline in the same round.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { type Measurement, toMeasurement } from './results.ts'
@@ -8,7 +8,7 @@ import type { Figures, Task } from './subject-process.ts'
 export interface Operation {
   readonly name: string
   readonly title: string
-  /** Number of operations in a round. Subjects other than the base and ours are far slower, and perform a fifth of it. */
+  /** Number of operations in a round. Subjects other than the baseline and ours are far slower, and perform a fifth of it. */
   readonly count: number
   /** Number of operations in flight. @default 1 */
   readonly inFlight?: number | undefined
@@ -27,7 +27,7 @@ interface MeasuredServer {
 
 export interface Comparison {
   readonly suite: string
-  /** Files of `subjects/`, by their names in the tables. The first is the base. */
+  /** Files of `subjects/`, by their names in the tables. The first is the baseline. */
   readonly subjects: Readonly<Record<string, string>>
   /** The URLs of the servers, or URLs with further options. */
   readonly servers: Readonly<Record<string, string | MeasuredServer>>
@@ -40,7 +40,7 @@ const WARM_UP_MS = 1_000
 
 interface Lane {
   readonly subject: string
-  readonly where: string
+  readonly environment: string
   readonly process: ChildProcess
   readonly server: ChildProcess | null
   readonly operations: readonly string[]
@@ -49,22 +49,26 @@ interface Lane {
 export async function takeTurns(comparison: Comparison): Promise<Measurement[]> {
   const { suite, subjects, servers, operations, rounds } = comparison
   const lanes: Lane[] = []
-  for (const [where, at] of Object.entries(servers)) {
-    const { url, token = '', process: server = null } = typeof at === 'string' ? { url: at } : at
+  for (const [environment, address] of Object.entries(servers)) {
+    const {
+      url,
+      token = '',
+      process: server = null,
+    } = typeof address === 'string' ? { url: address } : address
     for (const [subject, file] of Object.entries(subjects)) {
       const child = fork(new URL('subject-process.ts', import.meta.url), [file, url, token], {
         execArgv: ['--conditions=@batonsql/source', '--no-warnings'],
       })
       const [supported] = (await once(child, 'message')) as [readonly string[]]
-      lanes.push({ subject, where, process: child, server, operations: supported })
+      lanes.push({ subject, environment, process: child, server, operations: supported })
     }
   }
-  const [base = ''] = Object.keys(subjects)
+  const [baseline = ''] = Object.keys(subjects)
   const measurements: Measurement[] = []
   for (const operation of operations) {
     const participants = lanes.filter((lane) => lane.operations.includes(operation.name))
     const samples = new Map<Lane, Sample[]>(participants.map((lane) => [lane, []]))
-    const isOurs = ({ subject }: Lane): boolean => subject === base || subject.startsWith('baton')
+    const isOurs = ({ subject }: Lane): boolean => subject === baseline || subject.startsWith('baton')
     const getCount = (lane: Lane): number =>
       isOurs(lane) ? operation.count : Math.max(1, Math.ceil(operation.count / 5))
     for (const lane of participants) {
@@ -77,22 +81,22 @@ export async function takeTurns(comparison: Comparison): Promise<Measurement[]> 
         samples.get(lane)?.push(await measure(lane, operation, getCount(lane)))
     }
     for (const lane of participants) {
-      const { subject, where } = lane
+      const { subject, environment } = lane
       const baseLane = participants.find(
-        (candidate) => candidate.subject === base && candidate.where === where,
+        (candidate) => candidate.subject === baseline && candidate.environment === environment,
       )
-      for (const [figure, getMs] of [
+      for (const [unit, getMs] of [
         ['µs', ({ wallMs }: Sample) => wallMs],
         ['client CPU µs', ({ cpuMs }: Sample) => cpuMs],
         ['server CPU µs', ({ serverCpuMs }: Sample) => serverCpuMs],
       ] as const) {
-        if (figure === 'server CPU µs' && lane.server === null) continue
+        if (unit === 'server CPU µs' && lane.server === null) continue
         const getValues = (source: Lane): number[] =>
           (samples.get(source) ?? []).map(
             (sample) => (getMs(sample) * 1000) / getCount(source) / (operation.per ?? 1),
           )
-        const goal = operation.goals?.[`${subject} @ ${where}, ${figure}`]
-        const labels = { suite, question: operation.title, where, subject, figure, base, goal }
+        const goal = operation.goals?.[`${subject} @ ${environment}, ${unit}`]
+        const labels = { suite, operation: operation.title, environment, subject, unit, baseline, goal }
         measurements.push(toMeasurement(labels, getValues(lane), getValues(baseLane ?? lane)))
       }
     }
@@ -114,7 +118,7 @@ async function measure(
   const before = await getCpuMs(server)
   child.send({ operation: name, count, inFlight } satisfies Task)
   const [figures] = (await once(child, 'message')) as [Figures | { error: string }]
-  if ('error' in figures) throw new Error(`${lane.subject} on ${lane.where}, ${name}: ${figures.error}`)
+  if ('error' in figures) throw new Error(`${lane.subject} on ${lane.environment}, ${name}: ${figures.error}`)
   return { ...figures, serverCpuMs: (await getCpuMs(server)) - before }
 }
 

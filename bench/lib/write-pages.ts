@@ -10,12 +10,12 @@ const FOLDER = `${DOCS}performance/`
 /** Writes `docs/performance.md`, a page for each suite, and their pictures. */
 export function writePages(results: Results): void {
   mkdirSync(FOLDER, { recursive: true })
-  for (const [suite, { title, figure, where }] of Object.entries(SUITES)) {
+  for (const [suite, { title, unit, environment }] of Object.entries(SUITES)) {
     const shown = results.measurements.filter(
       (measurement) =>
         measurement.suite === suite &&
-        measurement.figure === figure &&
-        (where === undefined || measurement.where === where),
+        measurement.unit === unit &&
+        (environment === undefined || measurement.environment === environment),
     )
     if (shown.length > 0) writeFileSync(FOLDER + getPictureName(suite), drawRatios(title, shown))
     const page = writeSuitePage(results, suite)

@@ -83,9 +83,9 @@ export async function measureColdStart(url: string, rounds: number): Promise<Mea
   }
 }
 
-/** Runs the programs in turn. The first is the base. */
+/** Runs the programs in turn. The first is the baseline. */
 async function runInTurn(
-  question: string,
+  operation: string,
   files: Readonly<Record<string, string>>,
   rounds: number,
   goals: Readonly<Record<string, string>>,
@@ -96,20 +96,20 @@ async function runInTurn(
   for (let round = 0; round < rounds * 3; round++)
     for (const name of round % 2 === 0 ? names : names.toReversed())
       samples.get(name)?.push(await timeProcess(files[name] as string))
-  const base = names[0] ?? ''
+  const baseline = names[0] ?? ''
   return names.map((subject) =>
     toMeasurement(
       {
         suite: 'cold start',
-        question,
-        where: `node ${process.version}`,
+        operation,
+        environment: `node ${process.version}`,
         subject,
-        figure: 'ms',
-        base,
+        unit: 'ms',
+        baseline,
         goal: subject.startsWith('baton') ? goals[subject] : undefined,
       },
       samples.get(subject) ?? [],
-      samples.get(base) ?? [],
+      samples.get(baseline) ?? [],
     ),
   )
 }

@@ -49,19 +49,13 @@ export async function measureDistance(url: string, rounds: number): Promise<Meas
     }
     const baseSample = samples.get('undici')
     for (const [subject, { ms, traffic }] of samples) {
-      const labels = { question: title, where: 'libsql-server', subject, base: 'undici' }
-      measurements.push(
-        toMeasurement({ suite: 'distance', ...labels, figure: 'ms' }, ms, baseSample?.ms ?? ms),
-      )
+      const labels = { operation: title, environment: 'libsql-server', subject, baseline: 'undici' }
+      measurements.push(toMeasurement({ suite: 'distance', ...labels, unit: 'ms' }, ms, baseSample?.ms ?? ms))
       const kinds = { requests: 'requests', bytesOut: 'bytes sent', bytesIn: 'bytes received' } as const
-      for (const [kind, figure] of Object.entries(kinds) as [keyof Traffic, string][]) {
+      for (const [kind, unit] of Object.entries(kinds) as [keyof Traffic, string][]) {
         const value = traffic?.[kind] ?? Number.NaN
         measurements.push(
-          toMeasurement(
-            { suite: 'wire', ...labels, figure },
-            [value],
-            [baseSample?.traffic?.[kind] ?? value],
-          ),
+          toMeasurement({ suite: 'wire', ...labels, unit }, [value], [baseSample?.traffic?.[kind] ?? value]),
         )
       }
     }

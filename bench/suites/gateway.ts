@@ -23,24 +23,24 @@ export async function measureGateway(servers: Comparison['servers'], rounds: num
     rounds,
   })
   return measurements
-    .filter(({ figure }) => figure !== 'client CPU µs')
+    .filter(({ unit }) => unit !== 'client CPU µs')
     .map((measurement) => {
-      const { question, where, figure, value } = measurement
+      const { operation, environment, unit, value } = measurement
       const proxy = measurements.find(
         (candidate) =>
-          candidate.where === 'minimal proxy' &&
-          candidate.question === question &&
-          candidate.figure === figure,
+          candidate.environment === 'minimal proxy' &&
+          candidate.operation === operation &&
+          candidate.unit === unit,
       )
       if (proxy === undefined) throw new Error('the minimal proxy was not measured')
-      const goal = where === 'gateway' ? GOALS[figure] : undefined
+      const goal = environment === 'gateway' ? GOALS[unit] : undefined
       const labels = {
         suite: 'gateway',
-        question,
-        where: 'libsql-server',
-        subject: where,
-        figure,
-        base: 'minimal proxy',
+        operation,
+        environment: 'libsql-server',
+        subject: environment,
+        unit,
+        baseline: 'minimal proxy',
         goal,
       }
       return toMeasurement(labels, [value], [proxy.value])

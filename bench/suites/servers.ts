@@ -5,20 +5,20 @@ import { type Measurement, toMeasurement } from '../lib/results.ts'
  * @param client the measurements of the suite `client`
  */
 export function compareServers(client: readonly Measurement[]): Measurement[] {
-  const findMeasurement = (where: string, question: string): Measurement | undefined =>
+  const findMeasurement = (environment: string, operation: string): Measurement | undefined =>
     client.find(
       (measurement) =>
         measurement.subject === 'baton' &&
-        measurement.figure === 'µs' &&
-        measurement.where === where &&
-        measurement.question === question,
+        measurement.unit === 'µs' &&
+        measurement.environment === environment &&
+        measurement.operation === operation,
     )
-  const operations = new Set(client.map(({ question }) => question))
-  return [...operations].flatMap((question) => {
-    const embedded = findMeasurement('embedded', question)
-    const sqld = findMeasurement('libsql-server', question)
+  const operations = new Set(client.map(({ operation }) => operation))
+  return [...operations].flatMap((operation) => {
+    const embedded = findMeasurement('embedded', operation)
+    const sqld = findMeasurement('libsql-server', operation)
     if (!embedded || !sqld) return []
-    const labels = { suite: 'servers', question, where: 'both', figure: 'µs', base: 'libsql-server' }
+    const labels = { suite: 'servers', operation, environment: 'both', unit: 'µs', baseline: 'libsql-server' }
     return [
       toMeasurement({ ...labels, subject: 'libsql-server' }, [sqld.value], [sqld.value]),
       toMeasurement(

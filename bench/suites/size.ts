@@ -27,7 +27,7 @@ const lazyParts: Plugin = {
 /** Measures the bytes of a program with one SELECT that are loaded when it starts, minified and compressed. */
 export async function measureSizes(resolveDir: string): Promise<Measurement[]> {
   const measurements: Measurement[] = []
-  for (const [where, { platform, conditions }] of Object.entries(RUNTIMES)) {
+  for (const [environment, { platform, conditions }] of Object.entries(RUNTIMES)) {
     const sizes = new Map<string, number>()
     for (const [name, contents] of Object.entries(PROGRAMS)) {
       const { outputFiles } = await build({
@@ -48,12 +48,12 @@ export async function measureSizes(resolveDir: string): Promise<Measurement[]> {
     for (const [subject, size] of sizes) {
       const labels = {
         suite: 'size',
-        question: 'program with one SELECT',
-        where,
+        operation: 'program with one SELECT',
+        environment,
         subject,
-        figure: 'bytes gzip',
+        unit: 'bytes gzip',
       }
-      measurements.push(toMeasurement({ ...labels, base: 'baton' }, [size], [baseSize]))
+      measurements.push(toMeasurement({ ...labels, baseline: 'baton' }, [size], [baseSize]))
     }
   }
   return measurements
