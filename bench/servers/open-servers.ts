@@ -13,10 +13,10 @@ export interface OpenServer extends AsyncDisposable {
  * Without checkpoints, as behind the gateway: with 64 writers, a checkpoint can make the server lose a writer and stop responding
  * to writes (docs/libsql-server-lost-writer.md).
  */
-const SQLD = { namespaces: false, serverArguments: ['--checkpoint-interval-s', '1000000000'] }
+const SQLD_OPTIONS = { namespaces: false, serverArguments: ['--checkpoint-interval-s', '1000000000'] }
 
 export async function openSqld(): Promise<OpenServer> {
-  const sqld = await startSqld(SQLD)
+  const sqld = await startSqld(SQLD_OPTIONS)
   return { url: sqld.url, [Symbol.asyncDispose]: () => sqld.close() }
 }
 
@@ -24,7 +24,7 @@ export async function openSqld(): Promise<OpenServer> {
 export async function openAuthenticatedSqld(): Promise<OpenServer & { readonly token: string }> {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const sqld = await startSqld({
-    ...SQLD,
+    ...SQLD_OPTIONS,
     publicKeyPem: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
   })
   const encoded = [{ alg: 'EdDSA', typ: 'JWT' }, { a: 'rw' }].map((part) =>

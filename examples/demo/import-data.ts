@@ -17,8 +17,8 @@ export async function importTables(db: Client, tables: Tables): Promise<number> 
     clearOnComplete: false,
   })
   bar.start(total, 0)
-  for (let at = 0; at < statements.length; at += STATEMENTS_PER_BATCH) {
-    const results = await db.batch(statements.slice(at, at + STATEMENTS_PER_BATCH))
+  for (let start = 0; start < statements.length; start += STATEMENTS_PER_BATCH) {
+    const results = await db.batch(statements.slice(start, start + STATEMENTS_PER_BATCH))
     bar.increment(results.reduce((sum, { rowsAffected }) => sum + rowsAffected, 0))
   }
   bar.stop()
@@ -31,8 +31,8 @@ function insertStatements(
 ): { sql: string; args: InValue[] }[] {
   const columns = Object.keys(rows[0] ?? {})
   const statements = []
-  for (let at = 0; at < rows.length; at += ROWS_PER_STATEMENT) {
-    const part = rows.slice(at, at + ROWS_PER_STATEMENT)
+  for (let start = 0; start < rows.length; start += ROWS_PER_STATEMENT) {
+    const part = rows.slice(start, start + ROWS_PER_STATEMENT)
     const placeholders = `(${columns.map(() => '?').join()})`
     statements.push({
       sql: `insert into ${table} (${columns.join()}) values ${part.map(() => placeholders).join()}`,

@@ -11,10 +11,10 @@ const database = await server.createDatabase()
 const direct = createClient(database.config)
 afterAll(() => direct.close())
 beforeEach(() => direct.batch(['drop table if exists t', 'create table t (a)']))
-const SLOW = slowRead(400000, 'max(i) as n')
+const SLOW_QUERY = slowRead(400000, 'max(i) as n')
 
 describe('close', () => {
-  test('at once: calls in flight are aborted, and the write lock is released', async () => {
+  test('without drainMs: calls in flight are aborted at once, and the write lock is released', async () => {
     const db = createClient(database.config)
     let resolveOpen = (): void => {}
     const isOpen = new Promise<void>((resolve) => {
@@ -28,7 +28,7 @@ describe('close', () => {
     })
     const rejected = expect(transaction).rejects.toThrow()
     await isOpen
-    const query = expect(db.execute(SLOW)).rejects.toThrow('the client is closed')
+    const query = expect(db.execute(SLOW_QUERY)).rejects.toThrow('the client is closed')
     await db.close()
     await Promise.all([rejected, query])
     const closedError = { code: 'CLOSED', outcome: 'not_applied', message: 'the client is closed' }
@@ -41,15 +41,15 @@ describe('close', () => {
 
   test('with drainMs: pending calls, queued calls and transactions finish, and new calls are rejected', async () => {
     const db = createClient({ ...database.config, concurrency: 2 })
-    const isOpen = Promise.withResolvers<void>()
+    const opened = Promise.withResolvers<void>()
     const transaction = db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')
-      isOpen.resolve()
+      opened.resolve()
       await pause(50)
       await tx.execute('insert into t values (2)')
     })
-    await isOpen.promise
-    const queries = Promise.all([SLOW, SLOW, SLOW].map((sql) => db.execute(sql)))
+    await opened.promise
+    const queries = Promise.all([SLOW_QUERY, SLOW_QUERY, SLOW_QUERY].map((sql) => db.execute(sql)))
     const closed = db.close({ drainMs: 20_000 })
     await expect(db.execute('select 1')).rejects.toThrow('the client is closed')
     await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toThrow()
@@ -62,17 +62,17 @@ describe('close', () => {
   test('when drainMs has passed, pending calls are aborted', async () => {
     const db = createClient(database.config)
     const isOpen = Promise.withResolvers<void>()
-    const isClosed = Promise.withResolvers<void>()
+    const closed = Promise.withResolvers<void>()
     const transaction = db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')
       isOpen.resolve()
-      await isClosed.promise
+      await closed.promise
       await tx.execute('insert into t values (2)')
     })
     const rejected = expect(transaction).rejects.toThrow()
     await isOpen.promise
     await db.close({ drainMs: 60 })
-    isClosed.resolve()
+    closed.resolve()
     await rejected
   })
 
@@ -86,8 +86,8 @@ describe('close', () => {
 })
 
 describe('close while calls wait for a retry', () => {
-  /** Client of a server that is overloaded at first. */
-  const clientOf = (retryAfter: string, rejections: number) => {
+  /** Creates a client of a server that is overloaded at first. */
+  const createOverloadedClient = (retryAfter: string, rejections: number) => {
     const requested = Promise.withResolvers<void>()
     let requests = 0
     const response = '{"baton":null,"base_url":null,"results":[]}'
@@ -104,7 +104,7 @@ describe('close while calls wait for a retry', () => {
 
   test('aborts them without drainMs', async () => {
     // otherwise, it would wait for 15 minutes
-    const { db, requested, count } = clientOf('900', Infinity)
+    const { db, requested, count } = createOverloadedClient('900', Infinity)
     const call = expect(db.execute('select 1', [], { timeoutMs: Infinity })).rejects.toThrow(
       'the client is closed',
     )
@@ -116,7 +116,7 @@ describe('close while calls wait for a retry', () => {
   })
 
   test('lets them finish with drainMs', async () => {
-    const { db, requested, count } = clientOf('1', 1)
+    const { db, requested, count } = createOverloadedClient('1', 1)
     const call = isHealthy(db)
     await requested
     await pause(10)
@@ -127,7 +127,7 @@ describe('close while calls wait for a retry', () => {
 
   test('a transaction is not retried', async () => {
     for (const drainMs of [0, 10_000]) {
-      const { db, requested } = clientOf('1', Infinity)
+      const { db, requested } = createOverloadedClient('1', Infinity)
       const transaction = expect(
         db.transaction((tx) => tx.execute('select 1'), { retry: 1000 }),
       ).rejects.toThrow(drainMs ? '429' : 'the client is closed')
@@ -142,7 +142,7 @@ describe('close while calls wait for a retry', () => {
 describe('closing twice', () => {
   test('with drainMs: both settle when the pending calls have finished', async () => {
     const db = createClient(database.config)
-    const query = db.execute(SLOW)
+    const query = db.execute(SLOW_QUERY)
     await Promise.all([db.close({ drainMs: Infinity }), db.close({ drainMs: Infinity })])
     expect(await Promise.race([query, Promise.resolve('not yet')])).not.toBe('not yet')
   })

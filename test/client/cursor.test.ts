@@ -6,7 +6,7 @@ import { openTestServer } from '../support/test-server.ts'
 
 const server = await openTestServer()
 const database = await server.createDatabase()
-const count = (n: number): string =>
+const selectNumbers = (n: number): string =>
   `with recursive n(i) as (select 1 union all select i + 1 from n where i < ${n}) select i, 'row ' || i as name from n`
 
 describe.each([
@@ -16,24 +16,24 @@ describe.each([
   const db = createClient({ ...database.config, ...config })
   afterAll(() => db.close())
   let before = 0
-  const cost = (): number => database.requestCount() - before
+  const countRequests = (): number => database.requestCount() - before
 
   test('yields every row, with two requests', async () => {
     before = database.requestCount()
     let sum = 0
-    for await (const { i, name } of readRows<{ i: number; name: string }>(db, count(5_000))) {
+    for await (const { i, name } of readRows<{ i: number; name: string }>(db, selectNumbers(5_000))) {
       expect(name).toBe(`row ${i}`)
       sum += i
     }
     expect(sum).toBe(12_502_500)
-    expect(cost()).toBe(2)
+    expect(countRequests()).toBe(2)
   })
 
   test('reads more than fits in a buffered response', async () => {
-    const large =
+    const largeQuery =
       'with recursive n(i) as (select 1 union all select i + 1 from n where i < 150) select i, hex(zeroblob(50000)) as x from n'
     let rows = 0
-    for await (const row of readRows(db, large)) {
+    for await (const row of readRows(db, largeQuery)) {
       expect((row['x'] as string).length).toBe(100_000)
       rows += 1
     }
@@ -50,8 +50,8 @@ describe.each([
 
   test('leaving the loop early ends the statement and the stream', async () => {
     before = database.requestCount()
-    for await (const { i } of readRows<{ i: number }>(db, count(2_000_000))) if (i === 3) break
-    expect(cost()).toBe(2)
+    for await (const { i } of readRows<{ i: number }>(db, selectNumbers(2_000_000))) if (i === 3) break
+    expect(countRequests()).toBe(2)
     expect((await db.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
   })
 
@@ -59,7 +59,7 @@ describe.each([
     await db.batch(['drop table if exists kept', 'create table kept (a)'])
     await db.transaction(async (tx) => {
       await tx.execute('insert into kept values (1)')
-      for await (const { i } of readRows<{ i: number }>(tx, count(2_000_000))) if (i === 3) break
+      for await (const { i } of readRows<{ i: number }>(tx, selectNumbers(2_000_000))) if (i === 3) break
       await tx.execute('insert into kept values (2)')
       for await (const row of readRows(tx, 'insert into kept values (3), (4), (5) returning a'))
         if (row) break
@@ -69,16 +69,16 @@ describe.each([
 
   test('leaving the rows of a write early reads it completely', async () => {
     await db.batch(['drop table if exists left_early', 'create table left_early (a)'])
-    const many = `insert into left_early ${count(20_000).replace(", 'row ' || i as name", '')} returning a`
+    const manyInserts = `insert into left_early ${selectNumbers(20_000).replace(", 'row ' || i as name", '')} returning a`
     for (let round = 0; round < 5; round++) {
-      for await (const row of readRows(db, many)) if (row) break
+      for await (const row of readRows(db, manyInserts)) if (row) break
       expect((await db.execute('select count(*) as n from left_early')).rows).toEqual([
         { n: 20_000 * (round + 1) },
       ])
     }
     const ownError = new Error('own error')
     const reading = (async () => {
-      for await (const row of readRows(db, many)) if (row) throw ownError
+      for await (const row of readRows(db, manyInserts)) if (row) throw ownError
     })()
     await expect(reading).rejects.toBe(ownError)
     expect((await db.execute('select count(*) as n from left_early')).rows).toEqual([{ n: 120_000 }])
@@ -100,7 +100,7 @@ describe.each([
       code: 'SQLITE_UNKNOWN',
     })
     await expect(
-      read("select json(case when i = 3 then '{' else '1' end) as j from (" + count(5) + ')'),
+      read("select json(case when i = 3 then '{' else '1' end) as j from (" + selectNumbers(5) + ')'),
     ).rejects.toMatchObject({ name: 'SqlError' })
     await expect(read('begin')).rejects.toThrow(TypeError)
   })
@@ -109,7 +109,7 @@ describe.each([
     const controller = new AbortController()
     const reason = new Error('own error')
     const read = (async () => {
-      for await (const { i } of readRows<{ i: number }>(db, count(3_000_000), [], {
+      for await (const { i } of readRows<{ i: number }>(db, selectNumbers(3_000_000), [], {
         signal: controller.signal,
       }))
         if (i === 5) controller.abort(reason)
@@ -124,7 +124,7 @@ describe.each([
       before = database.requestCount()
       const values = []
       for await (const { a } of readRows(tx, 'select a from c order by a')) values.push(a)
-      expect([values, cost()]).toEqual([[1, 2, 3], 1])
+      expect([values, countRequests()]).toEqual([[1, 2, 3], 1])
       for await (const { a } of readRows(tx, 'select a from c')) if (a === 2) break
       await tx.execute('insert into c values (4)')
     })
@@ -139,7 +139,7 @@ describe.each([
 
   test('rejects a statement inside the loop over the rows, because the two would wait for each other', async () => {
     await db.transaction(async (tx) => {
-      for await (const { i } of readRows<{ i: number }>(tx, count(100))) {
+      for await (const { i } of readRows<{ i: number }>(tx, selectNumbers(100))) {
         if (i !== 1) continue
         await expect(tx.execute('select 1')).rejects.toThrow(TypeError)
         await expect(tx.batch(['select 1'])).rejects.toThrow(/rows are being read/)
@@ -154,13 +154,13 @@ describe.each([
     const ownError = new Error('own error')
     const transaction = db.transaction(async (tx) => {
       await tx.execute('insert into c values (1)')
-      await readRows(tx, count(1_000_000)).next()
+      await readRows(tx, selectNumbers(1_000_000)).next()
       throw ownError
     })
     await expect(transaction).rejects.toBe(ownError)
     const unfinished = db.transaction(async (tx) => {
       await tx.execute('insert into c values (2)')
-      await readRows(tx, count(1_000_000)).next()
+      await readRows(tx, selectNumbers(1_000_000)).next()
     })
     await expect(unfinished).rejects.toThrow(/rows were being read/)
     await expectNoStall(() => db.execute('insert into c values (3)'))
@@ -265,7 +265,7 @@ describe('a cursor that is queued with other statements of a transaction', () =>
     for (const awaitsRow of [false, true]) {
       const transaction = db.transaction(async (tx) => {
         await tx.execute('insert into beside values (1)')
-        const rows = readRows(tx, count(100_000))
+        const rows = readRows(tx, selectNumbers(100_000))
         const first = rows.next()
         first.catch(() => {})
         if (awaitsRow) await first
@@ -326,17 +326,17 @@ test('a cursor of a write outside a transaction has an unknown outcome when its 
 })
 
 test('a missing token for the cursor does not affect the transaction', async () => {
-  let fails = false
+  let tokenFails = false
   const authToken = () => {
-    if (fails) throw new Error('no token')
+    if (tokenFails) throw new Error('no token')
     return database.authToken ?? ''
   }
   await using db = createClient({ ...database.config, authToken })
   await db.transaction(async (tx) => {
     await tx.execute('select 1')
-    fails = true
+    tokenFails = true
     await expect(readRows(tx, 'select 1').next()).rejects.toThrow('no token')
-    fails = false
+    tokenFails = false
     await tx.execute('select 2')
   })
 })

@@ -10,11 +10,11 @@ import { openRestartableServer, type RestartableServer } from '../support/restar
 // Every way in which a server ends a transaction on its own. These are the short versions, for core on both versions of the
 // protocol and for the ORMs on the newer one. The long versions are run by npm run test:faults.
 const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
-const transactions = Number(process.env['FAULT_TRANSACTIONS'] ?? 60)
+const transactionCount = Number(process.env['FAULT_TRANSACTIONS'] ?? 60)
 const isLong = process.env['FAULT_LONG'] !== undefined
-const interludes = Number(process.env['FAULT_INTERLUDES'] ?? 1)
+const interludeCount = Number(process.env['FAULT_INTERLUDES'] ?? 1)
 const timeout = Number(process.env['FAULT_TIMEOUT_MS'] ?? 60_000)
-const isOurs = ['embedded', 'sqld'].includes(inject('target'))
+const isOwnServer = ['embedded', 'sqld'].includes(inject('target'))
 
 const CLIENTS: readonly (readonly [string, (client: Client) => Tearable])[] = [
   ['core', (client) => client],
@@ -47,13 +47,13 @@ const cases = Object.entries(CAUSES).flatMap(([cause, act]) =>
   variants.map((variant) => ({ ...variant, cause, act })),
 )
 
-describe.runIf(isOurs)('no transaction is torn', () => {
+describe.runIf(isOwnServer)('no transaction is torn', () => {
   test.concurrent.each(variants)(
     `not even on a full disk: $protocol through $name (seed ${seed})`,
     { timeout },
     async ({ name, wrap, hidesV3 }) => {
       await using server = await startServer(hidesV3)
-      const account = await tearTransactions(wrap(server.db), server.direct, transactions, seeded(seed), {
+      const account = await tearTransactions(wrap(server.db), server.direct, transactionCount, seeded(seed), {
         isLimited: true,
       })
       console.log(
@@ -70,7 +70,7 @@ describe.runIf(isOurs)('no transaction is torn', () => {
     { timeout },
     async ({ wrap, hidesV3, act }) => {
       await using server = await startServer(hidesV3)
-      const account = await tearTransactions(wrap(server.db), server.direct, interludes, seeded(seed), {
+      const account = await tearTransactions(wrap(server.db), server.direct, interludeCount, seeded(seed), {
         interlude: () => act(server.server, server.direct),
       })
       expect(account.leaks).toEqual([])

@@ -7,7 +7,7 @@ import { openFaultyDatabase, runSize, seed } from '../support/faulty-database.ts
 import { seeded } from '../support/random.ts'
 
 // These are the short versions. The long versions are run by npm run test:faults.
-const appends = runSize('FAULT_APPENDS', 80)
+const appendCount = runSize('FAULT_APPENDS', 80)
 const timeout = runSize('FAULT_TIMEOUT_MS', 90_000)
 
 const { database, direct, proxy } = await openFaultyDatabase()
@@ -25,7 +25,7 @@ test.each([
     await using first = createClient({ ...database.config, url: proxy.url })
     await using second = createClient({ ...database.config, url: proxy.url })
     const clients = [first, second].map((client) => ({ client, list: listOf(client) }))
-    const report = await runListAppend(clients, direct, appends, seeded(seed))
+    const report = await runListAppend(clients, direct, appendCount, seeded(seed))
     console.log(
       `lists through ${library}: ${JSON.stringify({ ...report, violations: report.violations.length, seed })}`,
     )

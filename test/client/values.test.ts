@@ -52,8 +52,8 @@ test.each<[string, fc.Arbitrary<InValue>]>([
 ])('%s round-trip, bound and stored', async (_, arbitrary) => {
   await fc.assert(
     fc.asyncProperty(fc.array(arbitrary, { minLength: 1, maxLength: 20 }), async (values) => {
-      const marks = values.map(() => '?').join()
-      const { rows } = await db.execute(`select ${marks}`, values, { rowMode: 'array' })
+      const placeholders = values.map(() => '?').join()
+      const { rows } = await db.execute(`select ${placeholders}`, values, { rowMode: 'array' })
       expect(rows[0]).toEqual(values.map(asReturned))
 
       const stored = await db.batch(
@@ -65,9 +65,9 @@ test.each<[string, fc.Arbitrary<InValue>]>([
         { rowMode: 'array' },
       )
       // a table keeps the sign of zero in some columns but not in others
-      const unsigned = (value: unknown): unknown => (value === 0 ? 0 : value)
-      expect(stored.at(-1)?.rows.map(([value]) => unsigned(value))).toEqual(
-        values.map((value) => unsigned(asReturned(value))),
+      const ignoreZeroSign = (value: unknown): unknown => (value === 0 ? 0 : value)
+      expect(stored.at(-1)?.rows.map(([value]) => ignoreZeroSign(value))).toEqual(
+        values.map((value) => ignoreZeroSign(asReturned(value))),
       )
     }),
     { numRuns: 40 },
@@ -245,22 +245,22 @@ test('an upsert has a rowid only if it inserted a row', async () => {
 
 test.each(['execute', 'batch', 'execute in a transaction', 'chain'])(
   'options are read when the call is made: %s',
-  async (what) => {
+  async (method) => {
     const options: { rowMode: 'array' | 'object' } = { rowMode: 'array' }
-    const change = <T>(pending: Promise<T>): Promise<T> => {
+    const changeOptions = <T>(pending: Promise<T>): Promise<T> => {
       options.rowMode = 'object'
       return pending
     }
     const sql = 'select 1 as a'
     await using stream = openStream(db)
     const result =
-      what === 'execute'
-        ? await change(db.execute(sql, [], options))
-        : what === 'batch'
-          ? (await change(db.batch([sql], options)))[0]
-          : what === 'chain'
-            ? (await change(stream.chain([sql], options)))[0]
-            : await db.transaction((tx) => change(tx.execute(sql, [], options)))
+      method === 'execute'
+        ? await changeOptions(db.execute(sql, [], options))
+        : method === 'batch'
+          ? (await changeOptions(db.batch([sql], options)))[0]
+          : method === 'chain'
+            ? (await changeOptions(stream.chain([sql], options)))[0]
+            : await db.transaction((tx) => changeOptions(tx.execute(sql, [], options)))
     expect(result?.rows).toEqual([[1]])
   },
 )

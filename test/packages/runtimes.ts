@@ -17,7 +17,7 @@ export interface RuntimeTests {
   /** Where the packages, Kysely and Drizzle are installed. */
   readonly project: string
   readonly programs: readonly string[]
-  /** How a runtime is started; skips the test if this machine cannot run it. */
+  /** Returns the command that starts a runtime; skips the test if this machine cannot run it. */
   commandOf(name: string, context: TestContext): readonly string[]
 }
 
@@ -47,12 +47,12 @@ export function testRuntimes({ project, programs, commandOf }: RuntimeTests): vo
         organization,
       }
     }
-    const OK = 'core, Kysely, Drizzle, platform: ok'
+    const OK_OUTPUT = 'core, Kysely, Drizzle, platform: ok'
 
     test.for(programs)('on %s', async (name, context) => {
       const env = { SETTINGS: JSON.stringify(await createSettings()) }
       const command = [...commandOf(name, context), 'scenario/program.ts']
-      expect(await run(command, { cwd: project, env })).toBe(`${OK}\n`)
+      expect(await run(command, { cwd: project, env })).toBe(`${OK_OUTPUT}\n`)
     })
 
     /** Runs the scenario twice. @returns its output for a new database, and for one whose tables exist */
@@ -61,13 +61,13 @@ export function testRuntimes({ project, programs, commandOf }: RuntimeTests): vo
       const init = { method: 'POST', body: body ?? '' }
       return [await (await edge.fetch('/', init)).text(), await (await edge.fetch('/', init)).text()]
     }
-    const EXPECTED = [OK, expect.stringContaining('table value already exists')]
+    const EXPECTED_OUTPUTS = [OK_OUTPUT, expect.stringContaining('table value already exists')]
 
     test(`on ${WORKERD_NAME}`, async (context) => {
       const [entry = ''] = commandOf(WORKERD_NAME, context)
       const bundle = await bundleForEdge(project, 'scenario/worker.ts', EDGE_CONDITIONS.workerd)
       expect(await runTwice(await serveWorker(entry, bundle, { SETTINGS: await createSettings() }))).toEqual(
-        EXPECTED,
+        EXPECTED_OUTPUTS,
       )
     })
 
@@ -76,7 +76,7 @@ export function testRuntimes({ project, programs, commandOf }: RuntimeTests): vo
       const conditions = EDGE_CONDITIONS['edge-light']
       const bundle = await bundleForEdge(project, 'scenario/edge-function.ts', conditions, 'iife')
       const body = JSON.stringify(await createSettings())
-      expect(await runTwice(await serveEdgeFunction(entry, bundle), body)).toEqual(EXPECTED)
+      expect(await runTwice(await serveEdgeFunction(entry, bundle), body)).toEqual(EXPECTED_OUTPUTS)
     })
 
     test.for(Object.entries(EDGE_CONDITIONS))(

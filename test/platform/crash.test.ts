@@ -9,11 +9,11 @@ import { expect, inject, onTestFinished, test } from 'vitest'
 import { databaseFolders, groupFolders, sql } from './platform-scene.ts'
 
 /** Number of calls that are made while the server is repeatedly killed. */
-const CALLS = Number(process.env['FAULT_PLATFORM_CALLS'] ?? 60)
-const SLOTS = 6
+const CALL_COUNT = Number(process.env['FAULT_PLATFORM_CALLS'] ?? 60)
+const SLOT_COUNT = 6
 const CLI = fileURLToPath(new URL('../../packages/cli/src/cli.ts', import.meta.url))
 
-const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** A server in a separate process. */
 interface ServerProcess {
@@ -90,7 +90,7 @@ class Slot {
   readonly group: string
   /** The id of the database; null if there is none, undefined if a call concerning it got no response. */
   database: string | null | undefined = null
-  /** The same for its group. */
+  /** Whether its group exists; undefined if a call concerning it got no response. */
   hasGroup: boolean | undefined = false
   isBlocked: boolean | undefined = false
   hasMarker = false
@@ -108,7 +108,7 @@ class Slot {
   }
 
   /** Makes one call. */
-  async step(running: ServerProcess): Promise<void> {
+  async makeCall(running: ServerProcess): Promise<void> {
     this.calls += 1
     if (this.hasGroup === false) return await this.#createGroup(running)
     if (this.database === null)
@@ -118,7 +118,7 @@ class Slot {
     else if (choice < 0.55) await this.#block(running)
     else if (choice < 0.75) await sendRequest(running, 'POST', `${this.path}/auth/rotate`)
     else if (choice < 0.9) await this.#deleteGroup(running)
-    else await this.#mint(running)
+    else await this.#createToken(running)
   }
 
   /** Checks the state after a restart: acknowledged changes exist, and no change is partially applied. */
@@ -207,7 +207,7 @@ class Slot {
     this.#invalidateTokens()
   }
 
-  async #mint(running: ServerProcess): Promise<void> {
+  async #createToken(running: ServerProcess): Promise<void> {
     const body = { organization: 'local', group: this.group, scopes: ['read'] }
     const reply = await sendRequest(running, 'POST', `/auth/api-tokens/${this.name}-${this.calls}`, body)
     if (reply?.status === 200) this.groupToken = reply.body.token
@@ -219,8 +219,8 @@ class Slot {
   }
 }
 
-test(`SIGKILL at random times during ${CALLS} calls keeps acknowledged changes, and applies none partially`, {
-  timeout: 180_000 + CALLS * 1_000,
+test(`SIGKILL at random times during ${CALL_COUNT} calls keeps acknowledged changes, and applies none partially`, {
+  timeout: 180_000 + CALL_COUNT * 1_000,
 }, async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-crash-'))
   let running = await startServer(directory)
@@ -228,17 +228,17 @@ test(`SIGKILL at random times during ${CALLS} calls keeps acknowledged changes, 
     await kill(running)
     await rm(directory, { recursive: true, force: true, maxRetries: 5 })
   })
-  const slots = Array.from({ length: SLOTS }, (_, number) => new Slot(number))
-  const callCount = (): number => slots.reduce((sum, { calls }) => sum + calls, 0)
+  const slots = Array.from({ length: SLOT_COUNT }, (_, number) => new Slot(number))
+  const countCalls = (): number => slots.reduce((sum, { calls }) => sum + calls, 0)
   let kills = 0
-  while (callCount() < CALLS) {
+  while (countCalls() < CALL_COUNT) {
     const round = { isOver: false }
-    const roundEnd = Math.min(CALLS, callCount() + CALLS / 4)
+    const roundEnd = Math.min(CALL_COUNT, countCalls() + CALL_COUNT / 4)
     const calling = slots.map(async (slot) => {
       // after a call without a response, its outcome is checked before the next call
       while (
         !round.isOver &&
-        callCount() < roundEnd &&
+        countCalls() < roundEnd &&
         slot.database !== undefined &&
         slot.hasGroup !== undefined
       )
@@ -261,7 +261,7 @@ test(`SIGKILL at random times during ${CALLS} calls keeps acknowledged changes, 
     folderNames.push(...(await readdir(folder).catch(() => [])))
   expect(folderNames).toEqual(expect.arrayContaining(ids))
   if (inject('target') === 'embedded')
-    expect(folderNames.filter((name) => ID.test(name))).toHaveLength(ids.length)
+    expect(folderNames.filter((name) => UUID.test(name))).toHaveLength(ids.length)
   else await checkGroups(running, directory)
 })
 
@@ -269,12 +269,12 @@ test(`SIGKILL at random times during ${CALLS} calls keeps acknowledged changes, 
 async function checkGroups(running: ServerProcess, directory: string): Promise<void> {
   const { groups } = (await sendRequest(running, 'GET', '/groups'))?.body ?? {}
   const ids = groups.map(({ uuid }: { uuid: string }) => uuid)
-  const remaining = async (): Promise<string[]> => {
+  const listRemaining = async (): Promise<string[]> => {
     const folders = (await groupFolders(directory)).filter((folder) => !ids.includes(basename(folder)))
     return (await Promise.all(folders.map((folder) => readdir(folder, { recursive: true })))).flat()
   }
   // removals that failed are retried
-  await expect.poll(remaining, { timeout: 60_000 }).toEqual([])
+  await expect.poll(listRemaining, { timeout: 60_000 }).toEqual([])
 }
 
 test('databases and their settings are restored after libsql-server itself was killed', async () => {
@@ -286,22 +286,22 @@ test('databases and their settings are restored after libsql-server itself was k
     await rm(directory, { recursive: true, force: true, maxRetries: 5 })
   })
   const slot = new Slot(0)
-  for (let call = 0; call < 3; call += 1) await slot.step(running)
+  for (let call = 0; call < 3; call += 1) await slot.makeCall(running)
   const pids: number[] = []
   for (const folder of await groupFolders(directory)) {
     const { pid } = JSON.parse(await readFile(join(folder, 'sqld.pid'), 'utf8')) as { pid: number }
     process.kill(pid, 'SIGKILL')
     pids.push(pid)
   }
-  // the first request to it is sent by the control plane, after it has exited
-  await expect.poll(() => pids.some(exists)).toBe(false)
+  // the control plane sends its next request after libsql-server has exited
+  await expect.poll(() => pids.some(isRunning)).toBe(false)
   expect((await sendRequest(running, 'POST', '/databases', { name: 'next', group: 'default' }))?.status).toBe(
     200,
   )
   await slot.check(running)
 })
 
-function exists(pid: number): boolean {
+function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0)
   } catch {

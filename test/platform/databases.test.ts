@@ -15,7 +15,7 @@ describe('the initial state of a database', () => {
     const copy = await scene.create('copy', { seed: { type: 'database', value: 'source' } })
     const copyToken = await scene.tokenFor('copy')
     expect((await sql(copy.host, copyToken, 'SELECT a FROM t')).rows).toEqual([['1']])
-    // the source's tokens are not valid for it
+    // the source's tokens are not valid for the copy
     expect((await sql(copy.host, token, 'SELECT a FROM t')).status).toBe(401)
     expect(
       (await sql(source.host, token, ['COMMIT', 'SELECT a FROM t'], { baton: transaction.baton })).rows,
@@ -51,8 +51,8 @@ describe('the initial state of a database', () => {
       ['1', "it's; so"],
       ['3', 'new'],
     ])
-    const bare = 'create table d (x); insert into d values (7);'
-    const second = await scene.create('bare', { seed: { type: 'dump', url: await upload(scene, bare) } })
+    const bareDump = 'create table d (x); insert into d values (7);'
+    const second = await scene.create('bare', { seed: { type: 'dump', url: await upload(scene, bareDump) } })
     expect((await sql(second.host, await scene.tokenFor('bare'), 'SELECT x FROM d')).rows).toEqual([['7']])
   })
 
@@ -247,28 +247,28 @@ test('reports the size of a database soon after its first write, even if the siz
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
-  const size = async () =>
+  const getSize = async () =>
     (await scene.done('GET', `${scene.own}/usage`)).organization.usage.storage_bytes as number
-  await expect.poll(size, { timeout: 60_000 }).toBeGreaterThanOrEqual(8_192)
+  await expect.poll(getSize, { timeout: 60_000 }).toBeGreaterThanOrEqual(8_192)
 })
 
 test('only a database that accepts requests is healthy; the bare URL reports on the server', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
-  const health = async (url: string) => {
+  const getHealth = async (url: string) => {
     const response = await fetch(`${url}/health`)
     return [response.status, await response.text()]
   }
-  expect(await health(`http://${host}`)).toEqual([200, ''])
-  expect(await health(`${scene.server.url}/nowhere`)).toEqual([404, ''])
+  expect(await getHealth(`http://${host}`)).toEqual([200, ''])
+  expect(await getHealth(`${scene.server.url}/nowhere`)).toEqual([404, ''])
   await scene.platform.archiveGroup('default')
-  expect(await health(`http://${host}`)).toEqual([503, ''])
+  expect(await getHealth(`http://${host}`)).toEqual([503, ''])
   await scene.done('POST', `${scene.own}/groups/default/unarchive`)
-  expect(await health(`http://${host}`)).toEqual([200, ''])
+  expect(await getHealth(`http://${host}`)).toEqual([200, ''])
   await scene.done('DELETE', `${scene.own}/databases/app`)
-  expect(await health(`http://${host}`)).toEqual([404, ''])
+  expect(await getHealth(`http://${host}`)).toEqual([404, ''])
   await scene.server.removeDatabase('default')
-  expect(await health(scene.server.url)).toEqual([200, ''])
+  expect(await getHealth(scene.server.url)).toEqual([200, ''])
 })
 
 test('a protected database cannot be deleted, not even by the program that runs the server', async () => {
@@ -304,7 +304,7 @@ test('rows read and written are counted, including those before a restart and of
   const usageOf = async (scene: Scene) =>
     (await scene.done('GET', `${scene.own}/databases/app/usage`)).database
   const totalOf = async (scene: Scene) => (await scene.done('GET', `${scene.own}/usage`)).organization.usage
-  const work = async (scene: Scene, statements: string[]): Promise<void> => {
+  const runStatements = async (scene: Scene, statements: string[]): Promise<void> => {
     const { database } = await scene.done('GET', `${scene.own}/databases/app`)
     expect((await sql(database.Hostname, await scene.tokenFor('app'), statements)).error).toBeNull()
   }
@@ -312,7 +312,7 @@ test('rows read and written are counted, including those before a restart and of
   {
     await using scene = await Scene.start({}, directory)
     await scene.create('app')
-    await work(scene, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1), (2), (3)', 'SELECT * FROM t'])
+    await runStatements(scene, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1), (2), (3)', 'SELECT * FROM t'])
     const { total, usage, uuid, instances } = await usageOf(scene)
     expect([total, instances]).toEqual([usage, [{ uuid, usage }]])
     before = total
@@ -323,7 +323,7 @@ test('rows read and written are counted, including those before a restart and of
   }
   await using scene = await Scene.start({}, directory)
   expect((await usageOf(scene)).total).toMatchObject({ ...before, storage_bytes: expect.any(Number) })
-  await work(scene, ['SELECT * FROM t'])
+  await runStatements(scene, ['SELECT * FROM t'])
   expect((await usageOf(scene)).total.rows_read).toBe(before.rows_read + 3)
   const past = await scene.done(
     'GET',

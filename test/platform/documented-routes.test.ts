@@ -4,7 +4,7 @@ import { Scene, sql } from './platform-scene.ts'
 import { faultsOf } from './shape.ts'
 
 let scene: Scene
-const VALUES = { ...NAMES, slug: NAMES.organizationSlug }
+const PATH_VALUES = { ...NAMES, slug: NAMES.organizationSlug }
 
 beforeAll(async () => {
   scene = await Scene.start()
@@ -16,7 +16,7 @@ beforeAll(async () => {
   await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
   await scene.create('copy', { group: 'team', seed: { type: 'database', name: 'app' } })
   await scene.done('POST', `${own}/members`, { body: { username: 'bob', role: 'admin' } })
-  await scene.done('POST', '/v2/organizations/local/invites', { body: { email: VALUES.email } })
+  await scene.done('POST', '/v2/organizations/local/invites', { body: { email: PATH_VALUES.email } })
   await scene.done('POST', '/v1/organizations', { body: { name: 'elsewhere' } })
 })
 afterAll(() => scene[Symbol.asyncDispose]())
@@ -36,25 +36,25 @@ const BODIES: Readonly<Record<string, object>> = {
 }
 
 /** Fields that only scoped tokens have. */
-const OPTIONAL = /tokens\[\d+\]\.(?:organization|group|scopes): missing/
+const OPTIONAL_FIELD = /tokens\[\d+\]\.(?:organization|group|scopes): missing/
 
 /** Deletions come last, and the transfer after the routes that need the group. */
-const position = (method: string, path: string): number =>
+const getPosition = (method: string, path: string): number =>
   (path.endsWith('/transfer') ? 1 : 0) +
   (method === 'DELETE' ? 2 : 0) +
   (path.endsWith('{groupName}') ? 1 : 0)
-const ordered = [...DOCUMENTED_ROUTES].sort((a, b) => position(a.method, a.path) - position(b.method, b.path))
+const orderedRoutes = [...DOCUMENTED_ROUTES].sort((a, b) => getPosition(a.method, a.path) - getPosition(b.method, b.path))
 
 test('there are 49 documented routes', () => expect(DOCUMENTED_ROUTES).toHaveLength(49))
 
 test('each documented route responds with its documented shape', async () => {
   const faults: Record<string, unknown> = {}
-  for (const { method, path, response } of ordered) {
+  for (const { method, path, response } of orderedRoutes) {
     const name = `${method} ${path}`
-    const isAfterTransfer = position(method, path) >= 2 && /\{groupName\}|\{databaseName\}/.test(path)
+    const isAfterTransfer = getPosition(method, path) >= 2 && /\{groupName\}|\{databaseName\}/.test(path)
     const tokenId = path.includes('{tokenId}') ? await idOfNewToken() : ''
     const slug = isAfterTransfer ? 'elsewhere' : 'local'
-    const target = fill(path, { ...VALUES, slug, organizationSlug: slug, tokenId })
+    const target = fill(path, { ...PATH_VALUES, slug, organizationSlug: slug, tokenId })
     const { status, body } = await scene.sendRequest(
       method,
       target,
@@ -67,8 +67,8 @@ test('each documented route responds with its documented shape', async () => {
     }
     const faultList =
       status === response.status ? faultsOf(response.body, body) : [`${status} ${JSON.stringify(body)}`]
-    const relevant = faultList.filter((fault) => !OPTIONAL.test(fault))
-    if (relevant.length > 0) faults[name] = relevant
+    const relevantFaults = faultList.filter((fault) => !OPTIONAL_FIELD.test(fault))
+    if (relevantFaults.length > 0) faults[name] = relevantFaults
   }
   expect(faults).toEqual({})
 })

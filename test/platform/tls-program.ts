@@ -59,11 +59,11 @@ async function rejectionStatus(config: Parameters<typeof createClient>[0]): Prom
 const withoutToken = await rejectionStatus({ url })
 const otherUrl = url.replace('app-', 'other-')
 const otherDatabase = await rejectionStatus({ url: otherUrl, authToken })
-// the proxy drops them, so the host determines the database
+// the proxy drops these headers, so the host determines the database
 const headers = { 'x-namespace': 'default', 'x-namespace-bin': Buffer.from('default').toString('base64') }
 const dbWithHeaders = createClient({ url, authToken, headers })
-const table = "SELECT name FROM sqlite_schema WHERE name = 't'"
-const despiteHeaders = (await dbWithHeaders.execute(table)).rows.map(({ name }) => name)
+const tableQuery = "SELECT name FROM sqlite_schema WHERE name = 't'"
+const despiteHeaders = (await dbWithHeaders.execute(tableQuery)).rows.map(({ name }) => name)
 await dbWithHeaders.close()
 await platform.databases.rotateTokens('app')
 const afterRotation = await rejectionStatus({ url, authToken })

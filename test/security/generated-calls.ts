@@ -19,9 +19,9 @@ export const CALL_SCHEMA: readonly string[] = [
 ]
 
 /** The additional functions of the embedded engine. */
-const FIXED = ['regexp', 'regexpi', 'vector8', 'vector16', 'vectorb16', 'vector1bit']
-const FUNCTIONS = [...ALLOWED_FUNCTIONS, ...FIXED].filter((name) => /^\w+$/.test(name))
-const TABLES = [...ALLOWED_TABLE_FUNCTIONS].filter((name) => !/^(?:dbstat|sqlite_stmt)$/.test(name))
+const EMBEDDED_FUNCTIONS = ['regexp', 'regexpi', 'vector8', 'vector16', 'vectorb16', 'vector1bit']
+const FUNCTIONS = [...ALLOWED_FUNCTIONS, ...EMBEDDED_FUNCTIONS].filter((name) => /^\w+$/.test(name))
+const TABLE_FUNCTIONS = [...ALLOWED_TABLE_FUNCTIONS].filter((name) => !/^(?:dbstat|sqlite_stmt)$/.test(name))
 
 const NUMBERS: readonly string[] = [
   'null',
@@ -220,7 +220,7 @@ export function generatedBoundCall(random: () => number): GeneratedCall {
   const list = args.map(() => '?').join(', ')
   const kind = random()
   if (kind < 0.6) return { sql: `select ${pick(random, FUNCTIONS)}(${list})`, args }
-  if (kind < 0.75) return { sql: `select * from ${pick(random, TABLES)}(${list}) limit 50`, args }
+  if (kind < 0.75) return { sql: `select * from ${pick(random, TABLE_FUNCTIONS)}(${list}) limit 50`, args }
   if (kind < 0.9) {
     const sql = `select * from vector_top_k('vec_e', '[1,2,3]', ${pick(random, ['?', '? + 0', '(select ?)', 'max(?, 0)'])})`
     return { sql, args: [pick(random, PARAMETERS)] }
@@ -242,7 +242,7 @@ export function generatedCall(random: () => number): string {
     Array.from({ length: min + Math.floor(random() * (max - min + 1)) }, () => value(random, 2)).join(', ')
   const kind = random()
   if (kind < 0.03) return `select * from vector_top_k('vec_e', '[1,2,3]', ${value(random, 1)})`
-  if (kind < 0.1) return `select * from ${pick(random, TABLES)}(${list(0, 3)}) limit 100`
+  if (kind < 0.1) return `select * from ${pick(random, TABLE_FUNCTIONS)}(${list(0, 3)}) limit 100`
   if (kind < 0.2) {
     const table = pick(random, ['f3', 'f4', 'f5'])
     const call = pick(random, ['snippet', 'offsets', 'matchinfo', 'highlight', 'bm25'])
@@ -252,12 +252,12 @@ export function generatedCall(random: () => number): string {
   if (kind < 0.25) return `select ${call(random, 1)} from g, vec, r`
   const rows = Array.from({ length: 4 }, () => `(${value(random, 1)})`).join(', ')
   const name = pick(random, FUNCTIONS)
-  const over =
+  const overClause =
     random() < 0.3
       ? ` over (order by column1 rows between ${pick(random, ['1', '0'])} preceding and 1 following)`
       : ''
   const args = [pick(random, ['column1', '', value(random, 1)]), list(0, 2)].filter(Boolean).join(', ')
-  if (kind < 0.4) return `select ${name}(${args})${over} from (values ${rows})`
+  if (kind < 0.4) return `select ${name}(${args})${overClause} from (values ${rows})`
   return `select ${call(random, 2)}`
 }
 
@@ -280,8 +280,8 @@ function value(random: () => number, depth: number): string {
 /** A truncated part of a special value, with bytes appended. */
 function damagedBlob(random: () => number): string {
   const blob = pick(random, BLOBS)
-  const at = Math.floor(random() * 20)
-  const part = random() < 0.5 ? `substr(${blob}, 1, ${at})` : `substr(${blob}, ${at})`
+  const offset = Math.floor(random() * 20)
+  const part = random() < 0.5 ? `substr(${blob}, 1, ${offset})` : `substr(${blob}, ${offset})`
   return `cast(${part} || x'${bytes(random, 1 + Math.floor(random() * 3))}' as blob)`
 }
 

@@ -11,7 +11,7 @@ interface PageResponse {
   readonly headers: http.IncomingHttpHeaders
 }
 
-/** `fetch` does not allow setting the headers that are reserved for browsers. */
+/** Sends a request with node:http, because `fetch` does not allow setting headers that are reserved for browsers. */
 async function sendRequest(
   url: string,
   method: string,
@@ -29,7 +29,7 @@ async function sendRequest(
   })
 }
 
-const INSERT = JSON.stringify({ requests: [execute('insert into t values (666)'), close] })
+const INSERT_BODY = JSON.stringify({ requests: [execute('insert into t values (666)'), close] })
 
 const FOREIGN_ORIGINS = [
   'https://evil.example',
@@ -110,7 +110,7 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
 
   test.each(FOREIGN_ORIGINS)('of %j are rejected', async (origin) => {
     for (const type of ['text/plain', 'application/json', 'application/x-www-form-urlencoded']) {
-      const reply = await sendRequest(url, 'POST', { ...headers, origin, 'content-type': type }, INSERT)
+      const reply = await sendRequest(url, 'POST', { ...headers, origin, 'content-type': type }, INSERT_BODY)
       expect([reply.status, reply.allowed]).toEqual([403, undefined])
     }
     const preflight = await sendRequest(url, 'OPTIONS', { origin, 'access-control-request-method': 'POST' })
@@ -148,15 +148,15 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
 
   test('responses cannot be loaded with a tag on a page of another site', async () => {
     for (const path of ['/app/dump', '/app/beta/listen?table=t']) {
-      const site = { ...headers, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' }
-      expect((await sendRequest(attacked.server.url + path, 'GET', site)).status).toBe(403)
+      const siteHeaders = { ...headers, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' }
+      expect((await sendRequest(attacked.server.url + path, 'GET', siteHeaders)).status).toBe(403)
     }
-    const site = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', accept: 'text/html' }
-    expect((await sendRequest(attacked.server.url, 'GET', site)).status).toBe(200)
+    const siteHeaders = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', accept: 'text/html' }
+    expect((await sendRequest(attacked.server.url, 'GET', siteHeaders)).status).toBe(200)
   })
 
   test.each(FOREIGN_HOSTS)('rejects requests for the host %j', async (host) => {
-    const reply = await sendRequest(url, 'POST', { ...headers, host }, INSERT)
+    const reply = await sendRequest(url, 'POST', { ...headers, host }, INSERT_BODY)
     expect([403, 400]).toContain(reply.status)
     expect((await sendRequest(`${attacked.server.url}/version`, 'GET', { host })).status).toBe(reply.status)
   })
@@ -182,15 +182,15 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
 
 test('a server that listens for other machines accepts its address as the host, but no names', async () => {
   await using server = await startLocalServer({ host: '0.0.0.0' })
-  const version = `${server.url}/version`
-  expect((await sendRequest(version, 'GET', { host: '192.168.1.5:8080' })).status).toBe(200)
-  expect((await sendRequest(version, 'GET', { host: '[fe80::1]:8080' })).status).toBe(200)
-  expect((await sendRequest(version, 'GET', { host: 'evil.example' })).status).toBe(403)
+  const versionUrl = `${server.url}/version`
+  expect((await sendRequest(versionUrl, 'GET', { host: '192.168.1.5:8080' })).status).toBe(200)
+  expect((await sendRequest(versionUrl, 'GET', { host: '[fe80::1]:8080' })).status).toBe(200)
+  expect((await sendRequest(versionUrl, 'GET', { host: 'evil.example' })).status).toBe(403)
   // the server's own page
   const sameOrigin = { host: '192.168.1.5:8080', origin: 'http://192.168.1.5:8080' }
-  expect((await sendRequest(version, 'GET', sameOrigin)).status).toBe(200)
+  expect((await sendRequest(versionUrl, 'GET', sameOrigin)).status).toBe(200)
   expect(
-    (await sendRequest(version, 'GET', { ...sameOrigin, origin: 'http://192.168.1.5:9090' })).status,
+    (await sendRequest(versionUrl, 'GET', { ...sameOrigin, origin: 'http://192.168.1.5:9090' })).status,
   ).toBe(403)
 })
 

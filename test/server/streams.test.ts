@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { expectNoStall } from '../support/no-stall.ts'
 import { autocommit, close, codes, execute, pipeline, query } from './wire.ts'
 
-const ENDLESS = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
+const ENDLESS_QUERY = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
 
 describe('batons', () => {
   test('are valid once, for their own database, and cannot be forged', async () => {
@@ -80,7 +80,7 @@ describe('the write lock', () => {
     const waiter = pipeline(server.url, [execute("INSERT INTO t VALUES ('waiter')"), close])
     let isTaken = false
     void waiter.then(() => (isTaken = true))
-    // it holds the lock while it is active, although another one is waiting
+    // an active transaction keeps the lock although another one is waiting
     await sleep(1_000)
     const activeHolder = await pipeline(server.url, [execute("INSERT INTO t VALUES ('holder')")], {
       baton: holder.baton,
@@ -113,7 +113,7 @@ describe('a client that disconnects', () => {
     await query(server.url, 'CREATE TABLE t(a)')
     const transaction = await pipeline(server.url, [execute('BEGIN'), execute('INSERT INTO t VALUES (1)')])
     await disconnectAfter(100, (signal) =>
-      pipeline(server.url, [execute(ENDLESS), execute('COMMIT'), close], {
+      pipeline(server.url, [execute(ENDLESS_QUERY), execute('COMMIT'), close], {
         baton: transaction.baton,
         signal,
       }),
@@ -127,7 +127,7 @@ describe('a client that disconnects', () => {
   test('while its statement is running ends its transaction at once, so that no other client is blocked', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
-    const requests = [execute('BEGIN IMMEDIATE'), execute("INSERT INTO t VALUES ('gone')"), execute(ENDLESS)]
+    const requests = [execute('BEGIN IMMEDIATE'), execute("INSERT INTO t VALUES ('gone')"), execute(ENDLESS_QUERY)]
     await Promise.all(
       Array.from({ length: 4 }, () =>
         disconnectAfter(150, (signal) => pipeline(server.url, requests, { signal })),

@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net'
 const MAX_LISTED = 1_000
 
 /**
- * The part of S3 that a backup needs: objects of one bucket are put, read, listed and deleted, by paths
- * `/<bucket>/<key>`, and kept in memory. It does not check credentials, and does not support versions, parts or ranges.
+ * The part of S3 that a backup needs: puts, reads, lists and deletes the objects of one bucket, by paths
+ * `/<bucket>/<key>`, and keeps them in memory. It does not check credentials, and does not support versions, parts or ranges.
  */
 export class ObjectStore implements AsyncDisposable {
   readonly bucket: string
@@ -20,7 +20,7 @@ export class ObjectStore implements AsyncDisposable {
   static async start(bucket: string): Promise<ObjectStore> {
     const http = createServer()
     const store = new ObjectStore(http, bucket)
-    http.on('request', (from: IncomingMessage, to: ServerResponse) => void store.#respond(from, to))
+    http.on('request', (request: IncomingMessage, response: ServerResponse) => void store.#respond(request, response))
     await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
     return store
   }
@@ -39,19 +39,19 @@ export class ObjectStore implements AsyncDisposable {
     await new Promise((resolve) => this.#http.close(resolve))
   }
 
-  async #respond(from: IncomingMessage, to: ServerResponse): Promise<void> {
+  async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const parts: Buffer[] = []
-    for await (const part of from as AsyncIterable<Buffer>) parts.push(part)
-    const { pathname, searchParams } = new URL(from.url ?? '/', this.url)
+    for await (const part of request as AsyncIterable<Buffer>) parts.push(part)
+    const { pathname, searchParams } = new URL(request.url ?? '/', this.url)
     const [, bucket = '', ...segments] = pathname.split('/').map(decodeURIComponent)
     const key = segments.join('/')
-    if (bucket !== this.bucket) return fail(to, 404, 'NoSuchBucket')
-    if (key === '') return this.#respondForBucket(from.method ?? 'GET', searchParams, to)
-    this.#respondForObject(from.method ?? 'GET', key, Buffer.concat(parts), to)
+    if (bucket !== this.bucket) return respondWithError(response, 404, 'NoSuchBucket')
+    if (key === '') return this.#respondForBucket(request.method ?? 'GET', searchParams, response)
+    this.#respondForObject(request.method ?? 'GET', key, Buffer.concat(parts), response)
   }
 
-  #respondForBucket(method: string, query: URLSearchParams, to: ServerResponse): void {
-    if (method !== 'GET') return void to.end()
+  #respondForBucket(method: string, query: URLSearchParams, response: ServerResponse): void {
+    if (method !== 'GET') return void response.end()
     const prefix = query.get('prefix') ?? ''
     const marker = query.get('marker') ?? query.get('start-after') ?? query.get('continuation-token') ?? ''
     const delimiter = query.get('delimiter') ?? ''
@@ -67,47 +67,47 @@ export class ObjectStore implements AsyncDisposable {
     const contents = page.filter(isObject).map((key) => this.#describe(key))
     const prefixes = page
       .filter((entry) => !isObject(entry))
-      .map((entry) => `<CommonPrefixes><Prefix>${xml(entry)}</Prefix></CommonPrefixes>`)
+      .map((entry) => `<CommonPrefixes><Prefix>${escapeXml(entry)}</Prefix></CommonPrefixes>`)
     const isTruncated = page.length < entries.length
-    const next = isTruncated ? `<NextMarker>${xml(page.at(-1) ?? '')}</NextMarker>` : ''
-    to.setHeader('content-type', 'application/xml')
-    to.end(
+    const next = isTruncated ? `<NextMarker>${escapeXml(page.at(-1) ?? '')}</NextMarker>` : ''
+    response.setHeader('content-type', 'application/xml')
+    response.end(
       `<?xml version="1.0" encoding="UTF-8"?><ListBucketResult><Name>${this.bucket}</Name>` +
-        `<Prefix>${xml(prefix)}</Prefix><MaxKeys>${limit}</MaxKeys><IsTruncated>${isTruncated}</IsTruncated>` +
+        `<Prefix>${escapeXml(prefix)}</Prefix><MaxKeys>${limit}</MaxKeys><IsTruncated>${isTruncated}</IsTruncated>` +
         `${next}${contents.join('')}${prefixes.join('')}</ListBucketResult>`,
     )
   }
 
   #describe(key: string): string {
     const size = this.#objects.get(key)?.length ?? 0
-    return `<Contents><Key>${xml(key)}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><Size>${size}</Size></Contents>`
+    return `<Contents><Key>${escapeXml(key)}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><Size>${size}</Size></Contents>`
   }
 
-  #respondForObject(method: string, key: string, body: Buffer, to: ServerResponse): void {
+  #respondForObject(method: string, key: string, body: Buffer, response: ServerResponse): void {
     if (method === 'PUT') {
       this.#objects.set(key, body)
-      to.setHeader('etag', '"0"')
-      return void to.end()
+      response.setHeader('etag', '"0"')
+      return void response.end()
     }
     if (method === 'DELETE') {
       this.#objects.delete(key)
-      to.statusCode = 204
-      return void to.end()
+      response.statusCode = 204
+      return void response.end()
     }
     const content = this.#objects.get(key)
-    if (content === undefined) return fail(to, 404, 'NoSuchKey')
-    to.setHeader('content-length', content.length)
-    to.setHeader('last-modified', 'Thu, 01 Jan 2026 00:00:00 GMT')
-    to.end(method === 'HEAD' ? undefined : content)
+    if (content === undefined) return respondWithError(response, 404, 'NoSuchKey')
+    response.setHeader('content-length', content.length)
+    response.setHeader('last-modified', 'Thu, 01 Jan 2026 00:00:00 GMT')
+    response.end(method === 'HEAD' ? undefined : content)
   }
 }
 
-function fail(to: ServerResponse, status: number, code: string): void {
-  to.statusCode = status
-  to.setHeader('content-type', 'application/xml')
-  to.end(`<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code></Error>`)
+function respondWithError(response: ServerResponse, status: number, code: string): void {
+  response.statusCode = status
+  response.setHeader('content-type', 'application/xml')
+  response.end(`<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code></Error>`)
 }
 
-function xml(text: string): string {
+function escapeXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }

@@ -29,16 +29,16 @@ beforeEach(async () => {
 afterEach(() => db.$client.close())
 
 const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
-const one: MigrationSource = { name: '20260101000000_one', sql: 'create table a (id integer)' }
-const two: MigrationSource = { name: '20260101000000_two', sql: 'create table b (id integer)' }
-const journal = () => db.values(sql`select hash, created_at, name from __drizzle_migrations order by id`)
+const createA: MigrationSource = { name: '20260101000000_one', sql: 'create table a (id integer)' }
+const createB: MigrationSource = { name: '20260101000000_two', sql: 'create table b (id integer)' }
+const readJournal = () => db.values(sql`select hash, created_at, name from __drizzle_migrations order by id`)
 const journalOf = (files: ReturnType<typeof readMigrationFiles>) =>
   files.map(({ hash, folderMillis, name }) => [hash, folderMillis, name])
 
 test('pending migrations are listed, and nothing is changed', async () => {
-  expect(await pendingMigrations(db, { migrations: [two, one] })).toEqual([two.name, one.name])
-  await migrate(db, { migrations: [one] })
-  expect(await pendingMigrations(db, { migrations: [one, two] })).toEqual([two.name])
+  expect(await pendingMigrations(db, { migrations: [createB, createA] })).toEqual([createB.name, createA.name])
+  await migrate(db, { migrations: [createA] })
+  expect(await pendingMigrations(db, { migrations: [createA, createB] })).toEqual([createB.name])
   expect(await db.values(sql`select name from sqlite_schema where name = 'b'`)).toEqual([])
 })
 
@@ -49,7 +49,7 @@ test('migrating a drizzle-kit 1.0 folder takes two requests the first time, then
   expect(await requestsOf(() => expect(migrate(db, { migrationsFolder: folder })).resolves.toEqual([]))).toBe(
     1,
   )
-  expect(await journal()).toEqual(journalOf(readMigrationFiles({ migrationsFolder: folder })))
+  expect(await readJournal()).toEqual(journalOf(readMigrationFiles({ migrationsFolder: folder })))
 })
 
 test('rebuilding a parent table keeps every row of its cascading children', async () => {
@@ -71,15 +71,15 @@ test.each(['before', 'after'])('Drizzle’s own migrator can run %s ours', async
     () => migrate(db, { migrationsFolder: folder }),
   ]
   for (const step of order === 'before' ? steps : steps.reverse()) await step()
-  expect(await journal()).toEqual(journalOf(readMigrationFiles({ migrationsFolder: folder })))
+  expect(await readJournal()).toEqual(journalOf(readMigrationFiles({ migrationsFolder: folder })))
 })
 
 describe('a journal from Drizzle before 1.0', () => {
-  const createOld = sql`create table __drizzle_migrations (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric)`
+  const createOldTable = sql`create table __drizzle_migrations (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric)`
 
   test('is read, and upgraded to 1.0 by the next migration', async () => {
     const [init] = readMigrationFiles({ migrationsFolder: folder })
-    await db.run(createOld)
+    await db.run(createOldTable)
     for (const statement of init!.sql) await db.run(sql.raw(statement))
     await db.run(
       sql`insert into __drizzle_migrations (hash, created_at) values (${init!.hash}, ${init!.folderMillis + 789})`,
@@ -92,7 +92,7 @@ describe('a journal from Drizzle before 1.0', () => {
   })
 
   test('with an unknown migration is rejected', async () => {
-    await db.run(createOld)
+    await db.run(createOldTable)
     await db.run(sql`insert into __drizzle_migrations (hash, created_at) values ('x', 5)`)
     await expect(migrate(db, { migrationsFolder: folder })).rejects.toThrow('not among yours')
     await expect(db.get(sql`select * from parent`)).rejects.toThrow()
@@ -104,29 +104,29 @@ test('the error names the failing statement, and no part of any migration is kep
     name: '20260102000000_broken',
     sql: 'create table c (id integer);insert into nowhere values (1)',
   }
-  const error: unknown = await migrate(db, { migrations: [one, broken] }).catch((reason: unknown) => reason)
+  const error: unknown = await migrate(db, { migrations: [createA, broken] }).catch((reason: unknown) => reason)
   expect(error).toBeInstanceOf(MigrationError)
   expect(error).toMatchObject({ migration: broken.name, statementIndex: 1 })
   expect(await db.values(sql`select name from sqlite_schema where name in ('a', 'c')`)).toEqual([])
 })
 
 test('two migrations from the same second are distinct; concurrent deployments apply each once', async () => {
-  await migrate(db, { migrations: [one] })
-  const applied = await Promise.all(Array.from({ length: 5 }, () => migrate(db, { migrations: [one, two] })))
-  expect(applied.filter((names) => names.length > 0)).toEqual([[two.name]])
+  await migrate(db, { migrations: [createA] })
+  const applied = await Promise.all(Array.from({ length: 5 }, () => migrate(db, { migrations: [createA, createB] })))
+  expect(applied.filter((names) => names.length > 0)).toEqual([[createB.name]])
 })
 
 test('folders with another layout, and names without a timestamp, are rejected', async () => {
   const old = fileURLToPath(new URL('../../fixtures/drizzle-cascade/migrations', import.meta.url))
   await expect(migrate(db, { migrationsFolder: old })).rejects.toThrow('drizzle-kit up')
   await expect(migrate(db, { migrationsFolder: './nowhere' })).rejects.toThrow('./nowhere')
-  await expect(migrate(db, { migrations: [{ ...one, name: 'one' }] })).rejects.toThrow('YYYYMMDDHHMMSS')
+  await expect(migrate(db, { migrations: [{ ...createA, name: 'one' }] })).rejects.toThrow('YYYYMMDDHHMMSS')
 })
 
 test('a migration that a merge inserted between applied ones is applied, or rejected on request', async () => {
   const later: MigrationSource = { name: '20260301000000_later', sql: 'create table c (id integer)' }
-  await migrate(db, { migrations: [one, later] })
-  const merged = [one, { ...two, name: '20260201000000_two' }, later]
+  await migrate(db, { migrations: [createA, later] })
+  const merged = [createA, { ...createB, name: '20260201000000_two' }, later]
   await expect(migrate(db, { migrations: merged, outOfOrder: 'error' })).rejects.toThrow(
     '20260201000000_two is older',
   )
@@ -138,13 +138,13 @@ test('foreign keys are checked, except for a table whose key cannot be checked',
   const onWarning = (message: string): void => void warnings.push(message)
   const init = 'create table p (id integer primary key); create table c (p integer references p)'
   const deletion = { name: '20260102000000_orphan', sql: 'delete from p' }
-  await migrate(db, { migrations: [{ ...one, sql: init }] })
+  await migrate(db, { migrations: [{ ...createA, sql: init }] })
   await db.batch([db.run(sql`insert into p values (1)`), db.run(sql`insert into c values (1)`)])
   await db.$client.batch([
     'create table odd (id integer)',
     'create table broken (odd integer references odd (id))',
   ])
-  await expect(migrate(db, { migrations: [{ ...one, sql: init }, deletion], onWarning })).rejects.toThrow(
+  await expect(migrate(db, { migrations: [{ ...createA, sql: init }, deletion], onWarning })).rejects.toThrow(
     'violate a foreign key',
   )
   expect(warnings).toEqual([expect.stringContaining('broken')])
@@ -156,27 +156,27 @@ test('applies migrations statement by statement without a transaction', async ()
     name: '20260102000000_broken',
     sql: 'create table b (id integer);insert into nowhere values (1)',
   }
-  await expect(migrate(db, { migrations: [one, broken], transaction: false })).rejects.toMatchObject({
+  await expect(migrate(db, { migrations: [createA, broken], transaction: false })).rejects.toMatchObject({
     migration: broken.name,
     statementIndex: 1,
   })
-  expect(await migrate(db, { migrations: [one] })).toEqual([])
+  expect(await migrate(db, { migrations: [createA] })).toEqual([])
 })
 
 describe('init', () => {
-  const tables = () => db.values(sql`select name from sqlite_schema where name = 'a'`)
+  const readTables = () => db.values(sql`select name from sqlite_schema where name = 'a'`)
 
   test('marks the only migration as applied without running it, as Drizzle’s own migrator does', async () => {
-    expect(await migrate(db, { migrations: [one], init: true })).toBeUndefined()
-    expect([await tables(), (await journal()).map(([, , name]) => name)]).toEqual([[], [one.name]])
-    expect(await migrate(db, { migrations: [one, two] })).toEqual([two.name])
+    expect(await migrate(db, { migrations: [createA], init: true })).toBeUndefined()
+    expect([await readTables(), (await readJournal()).map(([, , name]) => name)]).toEqual([[], [createA.name]])
+    expect(await migrate(db, { migrations: [createA, createB] })).toEqual([createB.name])
   })
 
   test('rejects a database that has migrations, and more than one local migration', async () => {
-    expect(await migrate(db, { migrations: [one, two], init: true })).toEqual({ exitCode: 'localMigrations' })
-    expect(await journal()).toEqual([])
-    await migrate(db, { migrations: [one] })
-    expect(await migrate(db, { migrations: [one], init: true })).toEqual({ exitCode: 'databaseMigrations' })
+    expect(await migrate(db, { migrations: [createA, createB], init: true })).toEqual({ exitCode: 'localMigrations' })
+    expect(await readJournal()).toEqual([])
+    await migrate(db, { migrations: [createA] })
+    expect(await migrate(db, { migrations: [createA], init: true })).toEqual({ exitCode: 'databaseMigrations' })
     expect(await migrate(db, { migrations: [], init: true })).toEqual({ exitCode: 'databaseMigrations' })
   })
 

@@ -39,7 +39,7 @@ beforeEach(async () => {
   faults = []
 })
 afterEach(() => db.$client.close())
-const names = async (): Promise<unknown[]> => {
+const readNames = async (): Promise<unknown[]> => {
   const rows = await db.select().from(items).orderBy(items.name)
   return rows.map(({ name }) => name)
 }
@@ -48,7 +48,7 @@ test('a commit whose response was lost is reported as unknown, not as rolled bac
   faults = ['passes', 'loses its response']
   const attempt = db.transaction((tx) => tx.insert(items).values({ name: 'a' }))
   await expect(attempt).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
-  expect(await names()).toEqual(['a'])
+  expect(await readNames()).toEqual(['a'])
 })
 
 test('a lost statement ends the transaction; later calls are rejected and the user’s error is kept', async () => {
@@ -65,7 +65,7 @@ test('a lost statement ends the transaction; later calls are rejected and the us
     throw ownError
   })
   await expect(attempt).rejects.toBe(ownError)
-  expect(await names()).toEqual([])
+  expect(await readNames()).toEqual([])
 })
 
 test('a rollback that does not arrive does not replace the user’s error', async () => {
@@ -76,24 +76,24 @@ test('a rollback that does not arrive does not replace the user’s error', asyn
     throw ownError
   })
   await expect(attempt).rejects.toBe(ownError)
-  expect(await names()).toEqual([])
+  expect(await readNames()).toEqual([])
 })
 
 test('a batch whose response was lost is not repeated', async () => {
   faults = ['loses its response']
   const attempt = db.batch([db.insert(items).values({ name: 'a' }), db.insert(items).values({ name: 'b' })])
   await expect(attempt).rejects.toMatchObject({ cause: { code: 'NETWORK', outcome: 'unknown' } })
-  expect(await names()).toEqual(['a', 'b'])
+  expect(await readNames()).toEqual(['a', 'b'])
 })
 
 test('a select whose response was lost is retried, but a write is not', async () => {
   faults = ['loses its response']
-  expect(await names()).toEqual([])
+  expect(await readNames()).toEqual([])
   faults = ['loses its response']
   await expect(db.insert(items).values({ name: 'a' })).rejects.toMatchObject({
     cause: { code: 'NETWORK', outcome: 'unknown' },
   })
-  expect(await names()).toEqual(['a'])
+  expect(await readNames()).toEqual(['a'])
 })
 
 test.each<[number, string, string]>([
@@ -120,7 +120,7 @@ test.each<[number, string, string]>([
       expect(error).toBeInstanceOf(DrizzleQueryError)
       expect(error).toMatchObject({ cause: expected })
     }
-    expect(await names()).toEqual([])
+    expect(await readNames()).toEqual([])
   },
 )
 
@@ -170,7 +170,7 @@ test('a transaction that takes more than 5 s while another writer waits is lost,
     expect(longTransaction).rejects.toBe(ownError),
     db2.insert(items).values({ name: 'the other' }),
   ])
-  expect(await names()).toEqual(['the other'])
+  expect(await readNames()).toEqual(['the other'])
   await Promise.all([db1.$client.close(), db2.$client.close()])
 })
 
@@ -185,6 +185,6 @@ test('a transaction that exceeds transactionTimeoutMs cannot commit, and none of
     await lost.promise
   })
   await expect(longTransaction).rejects.toMatchObject({ name: 'StreamError', code: 'TRANSACTION_EXPIRED' })
-  expect(await names()).toEqual([])
+  expect(await readNames()).toEqual([])
   await shortLived.$client.close()
 })

@@ -37,7 +37,7 @@ const env = (): NodeJS.ProcessEnv => ({
   KIT_OUT: `./${out.slice(fixture.length)}`,
 })
 
-async function kit(...args: string[]): Promise<void> {
+async function runKit(...args: string[]): Promise<void> {
   const options = { cwd: fixture, env: env(), timeout: 180_000, maxBuffer: 64 << 20 }
   await promisify(execFile)(process.execPath, argsOf(args), options)
 }
@@ -66,12 +66,12 @@ async function startStudio(): Promise<(body: object) => Promise<unknown>> {
   }
 }
 
-/** The text of the file in `out` whose name has this ending. */
+/** Returns the text of the file in `out` whose name has this ending. */
 const readOutput = (ending: string): string =>
   readFileSync(join(out, readdirSync(out).find((name) => name.endsWith(ending)) ?? ending), 'utf8')
 
 test('generate needs no server, and our migrate() applies what it wrote', async () => {
-  await kit('generate', '--name', 'init')
+  await runKit('generate', '--name', 'init')
   expect(readOutput('_init.sql')).toContain('CREATE TABLE `book`')
   const db = drizzle({ connection: database.config })
   expect(await migrate(db, { migrationsFolder: out })).toEqual(['0000_init'])
@@ -83,7 +83,7 @@ test('generate needs no server, and our migrate() applies what it wrote', async 
 })
 
 test('pull writes the existing schema to a file', async () => {
-  await kit('generate', '--name', 'init')
+  await runKit('generate', '--name', 'init')
   const db = drizzle({ connection: database.config })
   await migrate(db, { migrationsFolder: out })
   await db.batch([
@@ -93,7 +93,7 @@ test('pull writes the existing schema to a file', async () => {
   await db.$client.close()
   out = mkdtempSync(join(fixture, 'out-'))
   folders.push(out)
-  await kit('pull')
+  await runKit('pull')
   const schema = readOutput('schema.ts')
   for (const part of [
     'sqliteTable("author", {\n\tid: integer().primaryKey({ autoIncrement: true }).notNull()',
@@ -113,29 +113,29 @@ test('drizzle-kit migrate and our migrate() can be used alternately on one datab
   const db = drizzle({ connection: database.config })
   const readJournal = async (): Promise<unknown[]> =>
     await db.values(sql`select hash, created_at from __drizzle_migrations order by created_at`)
-  await kit('generate', '--name', 'first')
-  await kit('migrate')
+  await runKit('generate', '--name', 'first')
+  await runKit('migrate')
   expect(await migrate(db, { migrationsFolder: out })).toEqual([])
-  await kit('generate', '--name', 'second', '--custom')
+  await runKit('generate', '--name', 'second', '--custom')
   const second = readdirSync(out).find((name) => name.endsWith('_second.sql')) as string
   writeFileSync(join(out, second), "insert into author (id, name) values (1, 'Ada');")
   expect(await migrate(db, { migrationsFolder: out })).toEqual(['0001_second'])
   const journal = await readJournal()
-  await kit('migrate')
+  await runKit('migrate')
   expect(await readJournal()).toEqual(journal)
-  await kit('generate', '--name', 'third', '--custom')
+  await runKit('generate', '--name', 'third', '--custom')
   const third = readdirSync(out).find((name) => name.endsWith('_third.sql')) as string
   writeFileSync(join(out, third), "insert into author (id, name) values (2, 'Grace');")
-  await kit('migrate')
+  await runKit('migrate')
   expect(await migrate(db, { migrationsFolder: out })).toEqual([])
   expect(await readJournal()).toHaveLength(3)
   expect(await db.values(sql`select name from author order by id`)).toEqual([['Ada'], ['Grace']])
   await db.$client.close()
 })
 
-test('studio shows tables and rows, writes a cell, and undoes a transaction that fails', async () => {
-  await kit('generate', '--name', 'init')
-  await kit('migrate')
+test('studio shows tables and rows, writes a cell, and rolls back a transaction that fails', async () => {
+  await runKit('generate', '--name', 'init')
+  await runKit('migrate')
   const studio = await startStudio()
   const proxy = (text: string, params: unknown[] = []): Promise<unknown> =>
     studio({ type: 'proxy', data: { sql: text, params, method: 'all', mode: 'array' } })

@@ -29,43 +29,43 @@ beforeEach(async () => {
 afterEach(() => db.$client.close())
 
 const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
-const migration = (number: number, text: string): MigrationSource => ({
+const createMigration = (number: number, text: string): MigrationSource => ({
   tag: `000${number}_test`,
   sql: text,
   when: 1_700_000_000_000 + number,
 })
-const tables = async (): Promise<unknown[]> => {
+const readTables = async (): Promise<unknown[]> => {
   const rows = await db.all<{ name: string }>(
     sql`select name from sqlite_schema where type = 'table' and name not like 'sqlite%' and name not like 'libsql%' order by name`,
   )
   return rows.map(({ name }) => name)
 }
-const one = migration(1, 'create table a (id integer)')
-const two = migration(2, 'create table b (id integer)')
+const createA = createMigration(1, 'create table a (id integer)')
+const createB = createMigration(2, 'create table b (id integer)')
 
 test('migrating takes two requests, or one if nothing is pending, and returns what was applied', async () => {
   expect(
-    await requestsOf(() => expect(migrate(db, { migrations: [one] })).resolves.toEqual(['0001_test'])),
+    await requestsOf(() => expect(migrate(db, { migrations: [createA] })).resolves.toEqual(['0001_test'])),
   ).toBe(2)
-  expect(await requestsOf(() => expect(migrate(db, { migrations: [one] })).resolves.toEqual([]))).toBe(1)
-  expect(await migrate(db, { migrations: [one, two] })).toEqual(['0002_test'])
+  expect(await requestsOf(() => expect(migrate(db, { migrations: [createA] })).resolves.toEqual([]))).toBe(1)
+  expect(await migrate(db, { migrations: [createA, createB] })).toEqual(['0002_test'])
   expect(await migrate(db, { migrations: [] })).toEqual([])
-  expect(await tables()).toEqual(['__drizzle_migrations', 'a', 'b'])
+  expect(await readTables()).toEqual(['__drizzle_migrations', 'a', 'b'])
 })
 
 test('listing pending migrations takes one request, and changes nothing', async () => {
-  const both = { migrations: [one, two] }
+  const bothMigrations = { migrations: [createA, createB] }
   expect(
-    await requestsOf(() => expect(pendingMigrations(db, both)).resolves.toEqual(['0001_test', '0002_test'])),
+    await requestsOf(() => expect(pendingMigrations(db, bothMigrations)).resolves.toEqual(['0001_test', '0002_test'])),
   ).toBe(1)
-  expect(await tables()).toEqual([])
-  await migrate(db, { migrations: [two] })
-  expect(await pendingMigrations(db, both)).toEqual(['0001_test'])
-  await expect(pendingMigrations(db, { ...both, outOfOrder: 'error' })).rejects.toThrow(
+  expect(await readTables()).toEqual([])
+  await migrate(db, { migrations: [createB] })
+  expect(await pendingMigrations(db, bothMigrations)).toEqual(['0001_test'])
+  await expect(pendingMigrations(db, { ...bothMigrations, outOfOrder: 'error' })).rejects.toThrow(
     'migration 0001_test is older than an applied one',
   )
-  await migrate(db, both)
-  expect(await pendingMigrations(db, both)).toEqual([])
+  await migrate(db, bothMigrations)
+  expect(await pendingMigrations(db, bothMigrations)).toEqual([])
   expect(await pendingMigrations(db, { migrations: [] })).toEqual([])
 })
 
@@ -75,17 +75,17 @@ test.runIf(backend)('needs no write permission if nothing is pending', async () 
   await using local = await startLocalServer({ backend: backend as 'embedded', auth: true })
   const address = await local.createDatabase('app')
   const owner = drizzle({ connection: address })
-  await migrate(owner, { migrations: [one] })
+  await migrate(owner, { migrations: [createA] })
   const authToken = await local.createToken('app', { access: 'read-only' })
   const reader = drizzle({ connection: { url: address.url, authToken } })
-  expect(await migrate(reader, { migrations: [one] })).toEqual([])
-  await expect(migrate(reader, { migrations: [one, two] })).rejects.toMatchObject({
+  expect(await migrate(reader, { migrations: [createA] })).toEqual([])
+  await expect(migrate(reader, { migrations: [createA, createB] })).rejects.toMatchObject({
     name: 'MigrationError',
     cause: { status: 403 },
   })
   await local.updateDatabase('app', { blockWrites: true })
-  expect(await migrate(owner, { migrations: [one] })).toEqual([])
-  await expect(migrate(owner, { migrations: [one, two] })).rejects.toMatchObject({
+  expect(await migrate(owner, { migrations: [createA] })).toEqual([])
+  await expect(migrate(owner, { migrations: [createA, createB] })).rejects.toMatchObject({
     cause: { code: 'BLOCKED' },
   })
   await Promise.all([owner.$client.close(), reader.$client.close()])
@@ -130,11 +130,11 @@ describe('the output of drizzle-kit', () => {
 
 describe('all or nothing', () => {
   test('the error names the failing statement, and no part of any migration is kept', async () => {
-    const broken = migration(
+    const broken = createMigration(
       2,
       'create table b (id integer);--> statement-breakpoint\ninsert into nowhere values (1)',
     )
-    const error: unknown = await migrate(db, { migrations: [one, broken] }).catch((reason: unknown) => reason)
+    const error: unknown = await migrate(db, { migrations: [createA, broken] }).catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(MigrationError)
     expect(error).toMatchObject({
       migration: '0002_test',
@@ -143,45 +143,45 @@ describe('all or nothing', () => {
       message: expect.stringMatching(/^migration 0002_test, statement 2 failed: .*nowhere/) as string,
       cause: { name: 'SqlError', statementIndex: 1 },
     })
-    expect(await tables()).toEqual([])
+    expect(await readTables()).toEqual([])
   })
 
   test('the error also names a statement that is not valid SQL', async () => {
-    const broken = migration(
+    const broken = createMigration(
       2,
       'create table b (id integer);--> statement-breakpoint\ncreat table c (id integer)',
     )
-    await expect(migrate(db, { migrations: [one, broken] })).rejects.toMatchObject({
+    await expect(migrate(db, { migrations: [createA, broken] })).rejects.toMatchObject({
       migration: '0002_test',
       statementIndex: 1,
       sql: 'creat table c (id integer)',
       cause: { statementIndex: 1 },
     })
-    expect(await tables()).toEqual([])
+    expect(await readTables()).toEqual([])
   })
 
   test('a migration that leaves rows violating a foreign key is rejected', async () => {
-    const creation = migration(
+    const creation = createMigration(
       1,
       'create table p (id integer primary key);create table c (p integer references p)',
     )
     await migrate(db, { migrations: [creation] })
     await db.run(sql`insert into p values (1)`)
     await db.run(sql`insert into c values (1)`)
-    const deletion = migration(2, 'create table extra (id integer);--> statement-breakpoint\ndelete from p')
+    const deletion = createMigration(2, 'create table extra (id integer);--> statement-breakpoint\ndelete from p')
     await expect(migrate(db, { migrations: [creation, deletion] })).rejects.toThrow('violate a foreign key')
-    expect(await tables()).toEqual(['__drizzle_migrations', 'c', 'p'])
+    expect(await readTables()).toEqual(['__drizzle_migrations', 'c', 'p'])
     expect(await db.values(sql`select count(*) from p`)).toEqual([[1]])
   })
 
   test('rows that already violated a foreign key do not prevent a migration', async () => {
-    const creation = migration(
+    const creation = createMigration(
       1,
       'create table p (id integer primary key);create table c (p integer references p)',
     )
     await migrate(db, { migrations: [creation] })
     await db.$client.batch(['insert into c values (77)'], { foreignKeys: 'off' })
-    expect(await migrate(db, { migrations: [creation, two] })).toEqual(['0002_test'])
+    expect(await migrate(db, { migrations: [creation, createB] })).toEqual(['0002_test'])
   })
 
   describe('with an old foreign key that cannot be checked', () => {
@@ -207,40 +207,40 @@ describe('all or nothing', () => {
     })
 
     test('continues, and the warning names its table', async () => {
-      expect(await migrate(db, { migrations: [one], ...options })).toEqual(['0001_test'])
+      expect(await migrate(db, { migrations: [createA], ...options })).toEqual(['0001_test'])
       expect(warnings).toEqual([expect.stringContaining('c, "broken"')])
       expect(warnings[0]).not.toContain('child')
-      expect(await requestsOf(() => migrate(db, { migrations: [one], ...options }))).toBe(1)
+      expect(await requestsOf(() => migrate(db, { migrations: [createA], ...options }))).toBe(1)
       expect(warnings).toHaveLength(1)
       // the same with an existing table of migrations
-      expect(await migrate(db, { migrations: [one, two], ...options })).toEqual(['0002_test'])
+      expect(await migrate(db, { migrations: [createA, createB], ...options })).toEqual(['0002_test'])
       expect(warnings).toHaveLength(2)
     })
 
     test('the other tables are still checked', async () => {
-      await migrate(db, { migrations: [one], ...options })
-      const deletion = migration(2, 'create table extra (id integer);delete from good')
-      await expect(migrate(db, { migrations: [one, deletion], ...options })).rejects.toThrow(
+      await migrate(db, { migrations: [createA], ...options })
+      const deletion = createMigration(2, 'create table extra (id integer);delete from good')
+      await expect(migrate(db, { migrations: [createA, deletion], ...options })).rejects.toThrow(
         'violate a foreign key',
       )
       expect(await db.values(sql`select count(*) from good`)).toEqual([[1]])
-      const second = migration(2, 'create table d (p integer references p (id));insert into d values (1)')
-      await expect(migrate(db, { migrations: [one, second], ...options })).rejects.toThrow(
+      const second = createMigration(2, 'create table d (p integer references p (id));insert into d values (1)')
+      await expect(migrate(db, { migrations: [createA, second], ...options })).rejects.toThrow(
         'cannot be checked',
       )
     })
 
     test('a migration can repair or drop the key', async () => {
-      const repairing = migration(2, 'create unique index p_id on p (id);insert into p values (1)')
+      const repairing = createMigration(2, 'create unique index p_id on p (id);insert into p values (1)')
       expect(await migrate(db, { migrations: [repairing], ...options })).toEqual(['0002_test'])
-      const dropping = migration(3, 'drop table "c, ""broken""";drop table child;drop table dirty')
+      const dropping = createMigration(3, 'drop table "c, ""broken""";drop table child;drop table dirty')
       expect(await migrate(db, { migrations: [repairing, dropping], ...options })).toEqual(['0003_test'])
       expect(warnings).toHaveLength(1)
     })
   })
 
   test('a new foreign key that cannot be checked is rejected with the server’s message', async () => {
-    const mismatched = migration(
+    const mismatched = createMigration(
       1,
       'create table p (id integer);create table c (p integer references p (id));insert into c values (1)',
     )
@@ -250,25 +250,25 @@ describe('all or nothing', () => {
 
 describe('which migrations are pending', () => {
   test('a migration that a merge inserted between applied ones is applied, or rejected on request', async () => {
-    const three = migration(3, 'create table c (id integer)')
-    await migrate(db, { migrations: [one, three] })
-    await expect(migrate(db, { migrations: [one, two, three], outOfOrder: 'error' })).rejects.toThrow(
+    const three = createMigration(3, 'create table c (id integer)')
+    await migrate(db, { migrations: [createA, three] })
+    await expect(migrate(db, { migrations: [createA, createB, three], outOfOrder: 'error' })).rejects.toThrow(
       '0002_test is older',
     )
-    expect(await migrate(db, { migrations: [one, two, three] })).toEqual(['0002_test'])
+    expect(await migrate(db, { migrations: [createA, createB, three] })).toEqual(['0002_test'])
   })
 
   test('a migration whose SQL or time was changed afterwards is not applied again', async () => {
-    await migrate(db, { migrations: [one] })
-    expect(await migrate(db, { migrations: [{ ...one, sql: `${one.sql}\r\n` }] })).toEqual([])
-    expect(await migrate(db, { migrations: [{ ...one, when: 5 }] })).toEqual([])
+    await migrate(db, { migrations: [createA] })
+    expect(await migrate(db, { migrations: [{ ...createA, sql: `${createA.sql}\r\n` }] })).toEqual([])
+    expect(await migrate(db, { migrations: [{ ...createA, when: 5 }] })).toEqual([])
   })
 
   test('two migrations with the same SQL are distinct', async () => {
     await db.run(sql`create table log (n integer)`)
     const migrations = [
-      migration(1, 'insert into log values (1)'),
-      migration(2, 'insert into log values (1)'),
+      createMigration(1, 'insert into log values (1)'),
+      createMigration(2, 'insert into log values (1)'),
     ]
     await migrate(db, { migrations: migrations.slice(0, 1) })
     expect(await migrate(db, { migrations: migrations })).toEqual(['0002_test'])
@@ -278,7 +278,7 @@ describe('which migrations are pending', () => {
 
 test('concurrent deployments apply each migration once', async () => {
   await db.run(sql`create table log (n integer)`)
-  const migrations = [migration(1, 'insert into log values (1)'), migration(2, 'insert into log values (2)')]
+  const migrations = [createMigration(1, 'insert into log values (1)'), createMigration(2, 'insert into log values (2)')]
   const applied = await Promise.all(Array.from({ length: 10 }, () => migrate(db, { migrations })))
   expect(applied.filter((tags) => tags.length > 0)).toEqual([['0001_test', '0002_test']])
   expect(await db.values(sql`select n from log order by n`)).toEqual([[1], [2]])
@@ -295,23 +295,23 @@ describe('files', () => {
       /* nothing */
       --> statement-breakpoint
       `
-    await migrate(db, { migrations: [migration(1, text)] })
+    await migrate(db, { migrations: [createMigration(1, text)] })
     await db.run(sql`insert into a (t) values ('x')`)
     expect(await db.values(sql`select id from b`)).toEqual([[2]])
   })
 
   test('the table can have another name', async () => {
-    await migrate(db, { migrations: [one], migrationsTable: 'my "log"' })
-    expect(await tables()).toEqual(['a', 'my "log"'])
-    expect(await migrate(db, { migrations: [one], migrationsTable: 'my "log"' })).toEqual([])
+    await migrate(db, { migrations: [createA], migrationsTable: 'my "log"' })
+    expect(await readTables()).toEqual(['a', 'my "log"'])
+    expect(await migrate(db, { migrations: [createA], migrationsTable: 'my "log"' })).toEqual([])
   })
 
   test('applies migrations statement by statement without a transaction', async () => {
-    const broken = migration(2, 'create table b (id integer);insert into nowhere values (1)')
-    await expect(migrate(db, { migrations: [one, broken], transaction: false })).rejects.toMatchObject({
+    const broken = createMigration(2, 'create table b (id integer);insert into nowhere values (1)')
+    await expect(migrate(db, { migrations: [createA, broken], transaction: false })).rejects.toMatchObject({
       migration: '0002_test',
       statementIndex: 1,
     })
-    expect(await tables()).toEqual(['__drizzle_migrations', 'a', 'b'])
+    expect(await readTables()).toEqual(['__drizzle_migrations', 'a', 'b'])
   })
 })

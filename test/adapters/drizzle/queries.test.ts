@@ -162,17 +162,17 @@ describe('query builders', () => {
       { id: 1, name: 'Ada' },
       { id: 2, name: 'Bob' },
     ])
-    const byId = db
+    const findById = db
       .select({ name: users.name })
       .from(users)
       .where(eq(users.id, sql.placeholder('id')))
       .prepare()
-    expect([await byId.get({ id: 1 }), await byId.all({ id: 2 })]).toEqual([
+    expect([await findById.get({ id: 1 }), await findById.all({ id: 2 })]).toEqual([
       { name: 'Ada' },
       [{ name: 'Bob' }],
     ])
-    // 1.0 throws at once
-    await expect((async () => await byId.execute())()).rejects.toThrow('placeholder "id"')
+    // Drizzle 1.0 throws synchronously
+    await expect((async () => await findById.execute())()).rejects.toThrow('placeholder "id"')
     const insert = db
       .insert(users)
       .values({ name: sql.placeholder('name'), bornAt: sql.placeholder('at') })
@@ -252,8 +252,8 @@ describe('errors', () => {
       sql`create table strict_one (a integer not null unique check (a < 10), b integer references users (id))`,
     )
     await db.run(sql`insert into strict_one values (1, null)`)
-    const kinds = [isUniqueViolation, isNotNullViolation, isCheckViolation, isForeignKeyViolation]
-    for (const [at, statement] of [
+    const violationChecks = [isUniqueViolation, isNotNullViolation, isCheckViolation, isForeignKeyViolation]
+    for (const [expectedIndex, statement] of [
       sql`insert into strict_one values (1, null)`,
       sql`insert into strict_one values (null, null)`,
       sql`insert into strict_one values (11, null)`,
@@ -265,8 +265,8 @@ describe('errors', () => {
         () => db.transaction((tx) => tx.run(statement)),
       ]) {
         const error: unknown = await attempt().catch((reason: unknown) => reason)
-        expect(kinds.map((is) => is(error))).toEqual(kinds.map((_, index) => index === at))
-        if (at < 2) expect(findViolation(error)).toMatchObject({ table: 'strict_one', columns: ['a'] })
+        expect(violationChecks.map((check) => check(error))).toEqual(violationChecks.map((_, index) => index === expectedIndex))
+        if (expectedIndex < 2) expect(findViolation(error)).toMatchObject({ table: 'strict_one', columns: ['a'] })
       }
     }
     expect(isUniqueViolation(new Error('UNIQUE constraint failed'))).toBe(false)
@@ -286,7 +286,7 @@ describe('errors', () => {
 })
 
 describe('values', () => {
-  const expectSame = async (value: unknown, expected: unknown = value): Promise<void> => {
+  const expectRoundTrip = async (value: unknown, expected: unknown = value): Promise<void> => {
     const [[actual]] = (await db.values(sql`select ${value}`)) as [[unknown]]
     if (expected instanceof Uint8Array) expect(Buffer.compare(actual as Uint8Array, expected)).toBe(0)
     else expect(Object.is(actual, expected)).toBe(true)
@@ -296,11 +296,11 @@ describe('values', () => {
 
   test('raw values of every kind round-trip', async () => {
     for (const value of [2n ** 63n - 1n, -(2n ** 63n), 2n ** 53n, 2n ** 53n + 1n, 2n ** 53n - 1n])
-      await expectSame(value, normalize(value))
+      await expectRoundTrip(value, normalize(value))
     for (const value of [-0, 0, 5e-324, Number.MAX_VALUE, Number.MAX_SAFE_INTEGER, 0.1])
-      await expectSame(value)
-    for (const value of ['', '\0', 'a\0b', '👩‍👩‍👧‍👦', 'שלום', 'x'.repeat(1 << 20)]) await expectSame(value)
-    for (const value of [new Uint8Array(), new Uint8Array(1 << 20).fill(7)]) await expectSame(value)
+      await expectRoundTrip(value)
+    for (const value of ['', '\0', 'a\0b', '👩‍👩‍👧‍👦', 'שלום', 'x'.repeat(1 << 20)]) await expectRoundTrip(value)
+    for (const value of [new Uint8Array(), new Uint8Array(1 << 20).fill(7)]) await expectRoundTrip(value)
     const any = fc.oneof(
       fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
       fc.double({ noNaN: true, noDefaultInfinity: true }),
@@ -309,7 +309,7 @@ describe('values', () => {
     )
     await fc.assert(
       fc.asyncProperty(any, (value) =>
-        expectSame(value, typeof value === 'bigint' ? normalize(value) : value),
+        expectRoundTrip(value, typeof value === 'bigint' ? normalize(value) : value),
       ),
       { numRuns: 100 },
     )
@@ -443,7 +443,7 @@ describe('drizzle()', () => {
     expect(await bigintDb.get(sql`select 1 as raw`)).toEqual({ raw: 1n })
   })
 
-  test('rejects intMode string, with which columns would read wrong values', async () => {
+  test('rejects intMode string, because columns would read wrong values', async () => {
     const message = /intMode: 'string' cannot be used with Drizzle/
     await using client = createClient({ ...database.config, intMode: 'string' })
     expect(() => drizzle(client)).toThrow(message)

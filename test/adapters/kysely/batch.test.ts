@@ -53,7 +53,7 @@ beforeEach(async () => {
 })
 
 const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
-const names = async (): Promise<string[]> => {
+const readNames = async (): Promise<string[]> => {
   const rows = await db.selectFrom('person').select('name').orderBy('name').execute()
   return rows.map((row) => row.name)
 }
@@ -85,14 +85,14 @@ test('six queries of different kinds take one request, each with its own result 
 })
 
 test('plugins of the database and of the query are applied', async () => {
-  const camel = db.withPlugin(new CamelCasePlugin()) as unknown as Kysely<{
+  const camelDb = db.withPlugin(new CamelCasePlugin()) as unknown as Kysely<{
     person: Tables['person']
     pet: { id: Generated<number>; ownerId: number; name: string }
   }>
-  const [, , people, raw] = await batch(camel, [
-    camel.insertInto('person').values({ id: 1, name: 'Ada' }),
-    camel.insertInto('pet').values({ ownerId: 1, name: 'Rex' }),
-    camel
+  const [, , people, raw] = await batch(camelDb, [
+    camelDb.insertInto('person').values({ id: 1, name: 'Ada' }),
+    camelDb.insertInto('pet').values({ ownerId: 1, name: 'Rex' }),
+    camelDb
       .selectFrom('person')
       .select((eb) => [
         'person.id as personId',
@@ -162,7 +162,7 @@ test('reports which query is invalid SQL, outside and inside a transaction, whic
     await trx.insertInto('person').values({ name: 'kept' }).execute()
     await expect(batch(trx, queriesWithInvalidSql(trx))).rejects.toMatchObject(rejection)
   })
-  expect(await names()).toEqual(['kept'])
+  expect(await readNames()).toEqual(['kept'])
 })
 
 test('is atomic, and the error identifies the query that failed', async () => {
@@ -172,7 +172,7 @@ test('is atomic, and the error identifies the query that failed', async () => {
   ]).catch((reason: unknown) => reason)
   expect(error).toMatchObject({ statementIndex: 1, extendedCode: 'SQLITE_CONSTRAINT_UNIQUE' })
   expect((error as Error).stack).toContain('kysely/batch.test.ts')
-  expect(await names()).toEqual([])
+  expect(await readNames()).toEqual([])
 })
 
 test('a batch inside a transaction is one request, and its failure does not end the transaction', async () => {
@@ -191,7 +191,7 @@ test('a batch inside a transaction is one request, and its failure does not end 
     }),
   )
   expect(requests).toBe(3)
-  expect(await names()).toEqual(['a', 'b'])
+  expect(await readNames()).toEqual(['a', 'b'])
 })
 
 test('logs the batch and its queries', async () => {
@@ -213,7 +213,7 @@ test('a query runs on the handle passed to batch(), even if another handle built
     ])
     expect([inside, outside]).toMatchObject([[{ name: 'a' }], []])
   })
-  expect(await names()).toEqual(['a'])
+  expect(await readNames()).toEqual(['a'])
 })
 
 test('a query of another Kysely instance is rejected before anything is sent', async () => {

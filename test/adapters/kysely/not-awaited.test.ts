@@ -24,27 +24,27 @@ const readAll = async (stream: AsyncIterable<unknown>, limit = Infinity): Promis
   let count = 0
   for await (const _ of stream) if (++count === limit) break
 }
-const insertion = (trx: Kysely<Tables>, name: string) => trx.insertInto('item').values({ name })
+const insertItem = (trx: Kysely<Tables>, name: string) => trx.insertInto('item').values({ name })
 
-/** Begins an operation of a transaction that would delay the operations after it. */
-const FIRST = {
+/** Operations of a transaction that delay the operations after them. */
+const FIRST_OPERATIONS = {
   'a stream of a SELECT': (trx: Kysely<Tables>) => readAll(trx.selectFrom('item').selectAll().stream()),
-  'a stream of an INSERT': (trx: Kysely<Tables>) => readAll(insertion(trx, 'first').returningAll().stream()),
+  'a stream of an INSERT': (trx: Kysely<Tables>) => readAll(insertItem(trx, 'first').returningAll().stream()),
   'a stream that is left early': (trx: Kysely<Tables>) =>
     readAll(trx.selectNoFrom(sql`1`.as('a')).stream(), 1),
-  'an insert': (trx: Kysely<Tables>) => insertion(trx, 'first').execute(),
+  'an insert': (trx: Kysely<Tables>) => insertItem(trx, 'first').execute(),
   nothing: async () => {},
 }
 
-const SECOND = {
-  'an insert': (trx: Kysely<Tables>) => insertion(trx, 'second').execute(),
-  'a batch': (trx: Kysely<Tables>) => batch(trx, [insertion(trx, 'second'), insertion(trx, 'second')]),
-  'a stream of an INSERT': (trx: Kysely<Tables>) => readAll(insertion(trx, 'second').returningAll().stream()),
+const SECOND_OPERATIONS = {
+  'an insert': (trx: Kysely<Tables>) => insertItem(trx, 'second').execute(),
+  'a batch': (trx: Kysely<Tables>) => batch(trx, [insertItem(trx, 'second'), insertItem(trx, 'second')]),
+  'a stream of an INSERT': (trx: Kysely<Tables>) => readAll(insertItem(trx, 'second').returningAll().stream()),
 }
 
-type Body = (trx: Kysely<Tables>) => Promise<void>
+type Callback = (trx: Kysely<Tables>) => Promise<void>
 
-const runControlled = async (executor: Kysely<Tables>, body: Body): Promise<void> => {
+const runControlled = async (executor: Kysely<Tables>, body: Callback): Promise<void> => {
   const trx: ControlledTransaction<Tables> = await executor.startTransaction().execute()
   try {
     await body(trx)
@@ -55,7 +55,7 @@ const runControlled = async (executor: Kysely<Tables>, body: Body): Promise<void
   }
 }
 
-const KINDS: Record<string, (body: Body) => Promise<void>> = {
+const TRANSACTION_KINDS: Record<string, (body: Callback) => Promise<void>> = {
   'a transaction': (body) => db.transaction().execute(body),
   'a controlled transaction': (body) => runControlled(db, body),
   'a transaction of a connection': (body) =>
@@ -64,29 +64,29 @@ const KINDS: Record<string, (body: Body) => Promise<void>> = {
         await connection.transaction().execute(body)
       } finally {
         // the connection is still usable
-        await insertion(connection, 'after').execute()
-        await connection.transaction().execute((trx) => insertion(trx, 'after').execute())
+        await insertItem(connection, 'after').execute()
+        await connection.transaction().execute((trx) => insertItem(trx, 'after').execute())
       }
     }),
 }
 
-const BEFORE = {
+const PREPARATIONS = {
   'as its first queries': async () => {},
-  'after a query': (trx: Kysely<Tables>) => insertion(trx, 'awaited').execute(),
+  'after a query': (trx: Kysely<Tables>) => insertItem(trx, 'awaited').execute(),
 }
 
-const programs = Object.entries(KINDS).flatMap(([kind, run]) =>
-  Object.entries(BEFORE).map(([when, prepare]) => [kind, when, run, prepare] as const),
+const programs = Object.entries(TRANSACTION_KINDS).flatMap(([kind, run]) =>
+  Object.entries(PREPARATIONS).map(([when, prepare]) => [kind, when, run, prepare] as const),
 )
 
 describe.each(programs)('%s, %s', (_kind, _when, run, prepare) => {
-  const cases = Object.entries(FIRST).flatMap(([first, begin]) =>
-    Object.entries(SECOND).flatMap(([second, follow]) =>
+  const cases = Object.entries(FIRST_OPERATIONS).flatMap(([first, begin]) =>
+    Object.entries(SECOND_OPERATIONS).flatMap(([second, follow]) =>
       [true, false].map((throws) => [first, second, throws ? 'throws' : 'returns', begin, follow] as const),
     ),
   )
   test.each(cases)('%s, and then %s, when the callback %s', async (_first, _second, end, begin, follow) => {
-    await insertion(db, 'before').execute()
+    await insertItem(db, 'before').execute()
     const queries: Promise<unknown>[] = []
     const error = await run(async (trx) => {
       await prepare(trx)
@@ -100,14 +100,14 @@ describe.each(programs)('%s, %s', (_kind, _when, run, prepare) => {
     if (end === 'throws') expect(error).toBe(ownError)
     const [first, second] = await Promise.allSettled(queries)
     const rows = await db.selectFrom('item').select('name').execute()
-    const has = (name: string): boolean => rows.some((row) => row.name === name)
-    expect(has('before')).toBe(true)
+    const hasRow = (name: string): boolean => rows.some((row) => row.name === name)
+    expect(hasRow('before')).toBe(true)
     if (error !== null) {
-      expect(has('first') || has('second')).toBe(false)
+      expect(hasRow('first') || hasRow('second')).toBe(false)
     } else {
       // exactly the queries that report success ran before the COMMIT
-      if (has('first')) expect(first?.status).toBe('fulfilled')
-      expect(has('second')).toBe(second?.status === 'fulfilled')
+      if (hasRow('first')) expect(first?.status).toBe('fulfilled')
+      expect(hasRow('second')).toBe(second?.status === 'fulfilled')
     }
   })
 })
@@ -116,35 +116,35 @@ test('a connection can be used after a transaction in which Promise.all() reject
   await db.connection().execute(async (connection) => {
     const transaction = connection.transaction().execute(async (trx) => {
       const names = [null as unknown as string, 'a', 'b', 'c']
-      await Promise.all(names.map((name) => insertion(trx, name).execute()))
+      await Promise.all(names.map((name) => insertItem(trx, name).execute()))
     })
     await expect(transaction).rejects.toMatchObject({ extendedCode: 'SQLITE_CONSTRAINT_NOTNULL' })
-    await insertion(connection, 'after').execute()
+    await insertItem(connection, 'after').execute()
   })
   expect(await db.selectFrom('item').select('name').execute()).toEqual([{ name: 'after' }])
 })
 
 test('a query after a cursor that is read beyond the end of its transaction is rejected', async () => {
   await db.connection().execute(async (connection) => {
-    const isReading = Promise.withResolvers<void>()
-    const mayContinue = Promise.withResolvers<void>()
+    const readingStarted = Promise.withResolvers<void>()
+    const continueReading = Promise.withResolvers<void>()
     const queries: Promise<unknown>[] = []
     await connection.transaction().execute(async (trx) => {
-      await insertion(trx, 'first').execute()
+      await insertItem(trx, 'first').execute()
       const read = async (): Promise<void> => {
         for await (const _ of trx.selectFrom('item').selectAll().stream()) {
-          isReading.resolve()
-          await mayContinue.promise
+          readingStarted.resolve()
+          await continueReading.promise
         }
       }
-      queries.push(read(), insertion(trx, 'second').execute())
-      await isReading.promise
+      queries.push(read(), insertItem(trx, 'second').execute())
+      await readingStarted.promise
     })
-    await expect(insertion(connection, 'early').execute()).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
-    mayContinue.resolve()
+    await expect(insertItem(connection, 'early').execute()).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+    continueReading.resolve()
     const [read, second] = await Promise.allSettled(queries)
     expect([read?.status, second?.status]).toEqual(['fulfilled', 'rejected'])
-    await waitFor(() => insertion(connection, 'after').execute())
+    await waitFor(() => insertItem(connection, 'after').execute())
   })
   const rows = await db.selectFrom('item').select('name').execute()
   expect(rows.map(({ name }) => name)).toEqual(['first', 'after'])
@@ -152,7 +152,7 @@ test('a query after a cursor that is read beyond the end of its transaction is r
 
 test('a batch that is not awaited before commit() returns its results', async () => {
   const trx = await db.startTransaction().execute()
-  const results = batch(trx, [insertion(trx, 'a').returningAll(), trx.selectFrom('item').select('name')])
+  const results = batch(trx, [insertItem(trx, 'a').returningAll(), trx.selectFrom('item').select('name')])
   await trx.commit().execute()
   expect(await results).toEqual([[{ id: 1, name: 'a' }], [{ name: 'a' }]])
 })
@@ -162,22 +162,22 @@ describe.each(['a transaction', 'a transaction of a connection'] as const)(
   (kind) => {
     const insertMany = (trx: Kysely<Tables>): Promise<unknown>[] =>
       Array.from({ length: 20 }, () =>
-        insertion(trx, 'second')
+        insertItem(trx, 'second')
           .execute()
           .catch(() => {}),
       )
     const unencodable = Symbol('not encodable') as unknown as string
 
     test.each([
-      ['a batch that cannot be encoded', (trx: Kysely<Tables>) => batch(trx, [insertion(trx, unencodable)])],
+      ['a batch that cannot be encoded', (trx: Kysely<Tables>) => batch(trx, [insertItem(trx, unencodable)])],
       [
         'a stream that cannot be encoded',
-        (trx: Kysely<Tables>) => readAll(insertion(trx, unencodable).returningAll().stream()),
+        (trx: Kysely<Tables>) => readAll(insertItem(trx, unencodable).returningAll().stream()),
       ],
     ])('%s, and the callback throws a few microtasks later', async (_, begin) => {
       for (const microtasks of [0, 1, 2, 3, 5, 8, 12, 20, 30, 50]) {
         const queries: Promise<unknown>[] = []
-        const run = KINDS[kind] as (body: Body) => Promise<void>
+        const run = TRANSACTION_KINDS[kind] as (body: Callback) => Promise<void>
         const transaction = run(async (trx) => {
           queries.push(
             begin(trx).catch(() => {}),
@@ -199,9 +199,9 @@ describe.each(['a transaction', 'a transaction of a connection'] as const)(
       await sql`create unique index once on item (name) where name = 'one'`.execute(db)
       const queries: Promise<unknown>[] = []
       const transaction = db.transaction().execute(async (trx) => {
-        await insertion(trx, 'one').execute()
+        await insertItem(trx, 'one').execute()
         await sql`insert or rollback into item (name) values ('one')`.execute(trx).catch(() => {})
-        await insertion(trx, 'lost')
+        await insertItem(trx, 'lost')
           .execute()
           .catch(() => {})
         queries.push(...insertMany(trx))
@@ -216,10 +216,10 @@ describe.each(['a transaction', 'a transaction of a connection'] as const)(
 test('after a lost COMMIT the controlled transaction runs nothing more', async () => {
   await sql`create unique index once on item (name) where name = 'one'`.execute(db)
   const trx = await db.startTransaction().execute()
-  await insertion(trx, 'one').execute()
+  await insertItem(trx, 'one').execute()
   await sql`insert or rollback into item (name) values ('one')`.execute(trx).catch(() => {})
   await expect(trx.commit().execute()).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
-  await expect(insertion(trx, 'outside').execute()).rejects.toThrow()
+  await expect(insertItem(trx, 'outside').execute()).rejects.toThrow()
   await trx.rollback().execute()
   expect(await db.selectFrom('item').selectAll().execute()).toEqual([])
 })

@@ -16,16 +16,16 @@ import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 //   model Player { id Int @id @default(autoincrement()); name String; captain Boolean @default(false); teamId Int
 //                  team Team @relation(fields: [teamId], references: [id], onDelete: Cascade) }
 
-const number = ExpressionUtils.call('autoincrement')
+const autoincrement = ExpressionUtils.call('autoincrement')
 const id = {
   name: 'id',
   type: 'Int',
   id: true,
   attributes: [
     { name: '@id' },
-    { name: '@default', args: [{ name: 'value', value: number }] },
+    { name: '@default', args: [{ name: 'value', value: autoincrement }] },
   ] as readonly AttributeApplication[],
-  default: number as FieldDefault,
+  default: autoincrement as FieldDefault,
 } as const
 
 class SchemaType implements SchemaDef {

@@ -65,11 +65,11 @@ test('returns exact values and duplicate columns, accepts arguments, and limits 
   expect((await agent.call('query', { sql: `${numbers} limit 2`, maxRows: 2 })).value).not.toHaveProperty(
     'incomplete',
   )
-  const large = await agent.call('query', {
+  const largeResult = await agent.call('query', {
     sql: `select printf('%.*c', 3000, 'x') from (${numbers})`,
     maxRows: 1_000,
   })
-  expect(large.value.incomplete).toMatch(/^Only the first \d+ rows fit\.$/)
+  expect(largeResult.value.incomplete).toMatch(/^Only the first \d+ rows fit\.$/)
   const [[text, blob]] = (
     await agent.call('query', { sql: "select printf('%.*c', 100000, 'y'), zeroblob(5000)" })
   ).value.rows
@@ -77,12 +77,12 @@ test('returns exact values and duplicate columns, accepts arguments, and limits 
 })
 
 test('returns the plan of a query, and of a statement that writes, without running it', async () => {
-  const details = async (sql: string): Promise<string> =>
+  const getPlan = async (sql: string): Promise<string> =>
     JSON.stringify((await agent.call('query_plan', { sql })).value.rows)
-  expect(await details("select * from pet where name = 'Rex'")).toContain('pet_by_name')
-  expect(await details('select * from pet where "__proto__" is null')).toContain('SCAN pet')
+  expect(await getPlan("select * from pet where name = 'Rex'")).toContain('pet_by_name')
+  expect(await getPlan('select * from pet where "__proto__" is null')).toContain('SCAN pet')
   const before = await countPets()
-  expect(await details('delete from pet where id > 0')).toContain('SEARCH pet')
+  expect(await getPlan('delete from pet where id > 0')).toContain('SEARCH pet')
   expect(await countPets()).toEqual(before)
 })
 
@@ -103,7 +103,7 @@ test.each([
   'vacuum',
   'explain select 1; delete from pet',
 ])('%s changes nothing', async (sql) => {
-  const state = async (): Promise<unknown> => {
+  const readState = async (): Promise<unknown> => {
     const results = await db.batch([
       'select * from pet',
       'select sql from sqlite_schema',
@@ -111,12 +111,12 @@ test.each([
     ])
     return results.map(({ rows }) => rows)
   }
-  const before = await state()
+  const before = await readState()
   expect(await agent.call('query', { sql })).toEqual({ error: expect.stringMatching(/./) })
   expect(await agent.call('query_plan', { sql: `select 1; ${sql}` })).toEqual({
     error: expect.stringMatching(/./),
   })
-  expect(await state()).toEqual(before)
+  expect(await readState()).toEqual(before)
   // no write lock is left behind
   await db.execute("update pet set name = name where name = 'Mia'")
 })

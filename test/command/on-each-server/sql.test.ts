@@ -11,7 +11,7 @@ const { url, authToken, config } = await server.createDatabase()
 const folder = await mkdtemp(join(tmpdir(), 'baton-sql-'))
 afterAll(() => rm(folder, { recursive: true, force: true }))
 const env = { NO_COLOR: '1', ...(authToken !== undefined && { BATON_AUTH_TOKEN: authToken }) }
-const sql = (args: readonly string[], input?: string) =>
+const runSql = (args: readonly string[], input?: string) =>
   runBaton(['sql', url, ...args], { env, ...(input !== undefined && { input }) })
 
 beforeAll(async () => {
@@ -24,7 +24,7 @@ beforeAll(async () => {
 })
 
 test('prints a table with right-aligned numbers, NULL, blobs and exact integers, without control sequences', async () => {
-  expect(await sql(['select * from person; select 1 as one'])).toEqual({
+  expect(await runSql(['select * from person; select 1 as one'])).toEqual({
     code: 0,
     output: [
       '              id  name              photo',
@@ -43,13 +43,13 @@ test('prints a table with right-aligned numbers, NULL, blobs and exact integers,
 })
 
 test('prints a REAL with a decimal point, and an INTEGER without one', async () => {
-  const { output } = await sql(['select 1.0 as a, -0.0 as b, 1 as c, 0.5 as d, 1e300 as e, -2 as f'])
+  const { output } = await runSql(['select 1.0 as a, -0.0 as b, 1 as c, 0.5 as d, 1e300 as e, -2 as f'])
   expect(output.split('\n')[2]?.trim()).toBe('1.0  -0.0  1  0.5  1e+300  -2')
-  expect((await sql(['--json', 'select 1.0 as a, 1 as b'])).output).toBe('{"a":1,"b":1}\n')
+  expect((await runSql(['--json', 'select 1.0 as a, 1 as b'])).output).toBe('{"a":1,"b":1}\n')
 })
 
 test('--json prints one line per row, with integers beyond 2^53 as strings', async () => {
-  const { code, output } = await sql(['--json', 'select id, photo from person; pragma user_version'])
+  const { code, output } = await runSql(['--json', 'select id, photo from person; pragma user_version'])
   expect(code).toBe(0)
   expect(
     output
@@ -68,14 +68,14 @@ test('runs statements from a file and from standard input, with transactions', a
   const file = join(folder, 'script.sql')
   const rows = Array.from({ length: 250 }, (_, index) => `insert into counted values (${index});`)
   await writeFile(file, `create table counted (n);\nbegin;\n${rows.join('\n')}\ncommit;`)
-  expect(await sql(['--file', file])).toEqual({ code: 0, output: '', errors: '' })
-  expect((await sql([], 'select count(*) as n from counted;\n')).output).toBe('  n\n---\n250\n')
-  const unfinished = await sql([], 'begin; delete from counted;')
+  expect(await runSql(['--file', file])).toEqual({ code: 0, output: '', errors: '' })
+  expect((await runSql([], 'select count(*) as n from counted;\n')).output).toBe('  n\n---\n250\n')
+  const unfinished = await runSql([], 'begin; delete from counted;')
   expect([unfinished.code, unfinished.errors]).toEqual([
     1,
     'baton: the last transaction was not committed, and was rolled back\n',
   ])
-  expect((await sql(['--json', 'select count(*) as n from counted'])).output).toBe('{"n":250}\n')
+  expect((await runSql(['--json', 'select count(*) as n from counted'])).output).toBe('{"n":250}\n')
 })
 
 test('shows the line and column of a failing statement with a caret; earlier statements are kept', async () => {
@@ -84,17 +84,17 @@ test('shows the line and column of a failing statement with a caret; earlier sta
     file,
     'create table kept (a);\nselect 1 as one;\n  select nope,\n\t2 from kept;\ndrop table kept;',
   )
-  const { code, output, errors } = await sql(['--file', file])
+  const { code, output, errors } = await runSql(['--file', file])
   expect([code, output]).toEqual([1, 'one\n---\n  1\n'])
   expect(errors).toMatch(/^baton: .*no such column: nope \(SQL_INPUT_ERROR\)\n/)
   expect(errors).toContain(`${file}:3:10:\n  select nope,\n         ^\n`)
-  const noSql = await sql(["insert into kept values ('ü'); selec 1"])
-  expect([noSql.code, noSql.output]).toEqual([1, ''])
-  expect(noSql.errors).toMatch(
+  const syntaxError = await runSql(["insert into kept values ('ü'); selec 1"])
+  expect([syntaxError.code, syntaxError.output]).toEqual([1, ''])
+  expect(syntaxError.errors).toMatch(
     /near "?selec"?.*\(SQL_PARSE_ERROR\)\nline 1, column 32:\n {2}selec 1\n {2}\^\n/i,
   )
-  expect((await sql(['--json', 'select count(*) as n from kept'])).output).toBe('{"n":1}\n')
-  const unfinished = await sql(["select 1;\nselect 'x"])
+  expect((await runSql(['--json', 'select count(*) as n from kept'])).output).toBe('{"n":1}\n')
+  const unfinished = await runSql(["select 1;\nselect 'x"])
   expect([unfinished.code, unfinished.errors]).toEqual([1, 'baton: line 2, column 8: unterminated quote\n'])
 })
 

@@ -10,7 +10,7 @@ const pagesOf = (folder: string): string[] =>
   readdirSync(join(root, folder))
     .filter((page) => page.endsWith('.md'))
     .map((page) => `${folder}/${page}`)
-const round = (ratio: number): string => (ratio === 1 ? '1' : ratio.toFixed(1))
+const formatRatio = (ratio: number): string => (ratio === 1 ? '1' : ratio.toFixed(1))
 const packages = readdirSync(join(root, 'packages')).map((name) => `packages/${name}`)
 
 test('llms.txt has the expected form', () => {
@@ -43,15 +43,15 @@ test('the speeds in the README match the stored benchmark results', () => {
   const [, ...row] =
     /^\| \[speed\]\(docs\/performance\.md\).*$/m.exec(read('README.md'))?.[0].split(' | ') ?? []
   const page = read('docs/performance.md')
-  const timesOf = (question: string): number[] => {
-    const line = page.split('\n').find((text) => text.includes(`[${question}`)) ?? ''
+  const getRatios = (operation: string): number[] => {
+    const line = page.split('\n').find((text) => text.includes(`[${operation}`)) ?? ''
     const [baton = 0, original = 0, serverless = 0] = [...line.matchAll(/ ([\d.,]+) µs/g)].map(
       ([, text = '']) => Number(text.replace(',', '')),
     )
     return [original / baton, 1, original / serverless]
   }
-  const [select, rows] = [timesOf('SELECT, one by one'), timesOf('10,000 rows')]
-  const expected = select.map((time, index) => `${round(time)} x, ${round(rows[index] ?? 0)} x`)
+  const [select, rows] = [getRatios('SELECT, one by one'), getRatios('10,000 rows')]
+  const expected = select.map((ratio, index) => `${formatRatio(ratio)} x, ${formatRatio(rows[index] ?? 0)} x`)
   expect(row.map((cell) => cell.replace(' |', ''))).toEqual(expected)
 })
 

@@ -151,8 +151,8 @@ describe.each(readmes)('%s', (file) => {
       readFileSync(join(root, file.replace('README.md', 'package.json')), 'utf8'),
     ) as { engines: { node: string } }
     const text = readFileSync(join(root, file), 'utf8')
-    const supported = file === 'README.md' ? '>=22.19' : manifest.engines.node
-    expect(text.split('\n').slice(0, 8).join(' ')).toContain(`Node ${supported.replace('>=', '')} or newer`)
+    const supportedVersions = file === 'README.md' ? '>=22.19' : manifest.engines.node
+    expect(text.split('\n').slice(0, 8).join(' ')).toContain(`Node ${supportedVersions.replace('>=', '')} or newer`)
     // the repository's tools also run on older versions, because they download a newer node
     if (file === 'README.md')
       expect(text).toContain(`node ${manifest.engines.node.replace('>=', '')} or newer`)
@@ -164,7 +164,7 @@ describe.each(readmes)('%s', (file) => {
 })
 
 test('no page has a command for which npx would install an unrelated package', () => {
-  const texts = [
+  const files = [
     ...readmes,
     ...pages,
     'packages/core/src/config.ts',
@@ -172,7 +172,7 @@ test('no page has a command for which npx would install an unrelated package', (
     'packages/cli/src/load-server.ts',
     'packages/cli/src/help.ts',
   ]
-  for (const file of texts)
+  for (const file of files)
     for (const [, packages = '', name] of readFileSync(join(root, file), 'utf8').matchAll(
       /npx ((?:-p @batonsql\/\S+ )*)([@\w/.-]+)/g,
     ))

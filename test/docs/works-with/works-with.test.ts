@@ -18,7 +18,7 @@ const figures = readFigures()
 
 const serversOf = ({ installedIn }: LibraryTests) => (installedIn === undefined ? ['embedded'] : SERVERS)
 
-function row(entry: LibraryTests): string {
+function formatRow(entry: LibraryTests): string {
   const { library, packageName, through, suite, file, installedIn } = entry
   const counts = serversOf(entry).map((server) => {
     const figure = figures[figureKey(entry, server)]
@@ -35,7 +35,7 @@ test('the page shows the recorded figures', () => {
   const table = [
     '| library | version | through | tests | passed |',
     '|---|---|---|---|---|',
-    ...LIBRARY_TESTS.map(row),
+    ...LIBRARY_TESTS.map(formatRow),
     '',
   ].join('\n')
   const page = readFileSync(PAGE, 'utf8')

@@ -15,12 +15,12 @@ import { type Exchange, SETUP_EXCHANGE } from './sequences.ts'
 import type { NamedSubject, SubjectSource } from './servers.ts'
 import { statement } from './statements.ts'
 
-const SCENES = Number(process.env['ROUTE_SCENES'] ?? 12)
+const SCENE_COUNT = Number(process.env['ROUTE_SCENES'] ?? 12)
 const SEED = Number(
-  process.env['FUZZ_SEED'] ?? (SCENES <= 12 ? 20_261_122 : Math.floor(Math.random() * 2 ** 31)),
+  process.env['FUZZ_SEED'] ?? (SCENE_COUNT <= 12 ? 20_261_122 : Math.floor(Math.random() * 2 ** 31)),
 )
-const TIMEOUT_MS = 60_000 + SCENES * 4_000
-/** Scenes from one seed. Steps after a difference are omitted. */
+const TIMEOUT_MS = 60_000 + SCENE_COUNT * 4_000
+/** Number of scenes from one seed. Steps after a difference are omitted. */
 const BATCH_SIZE = 50
 const MAX_REPORTS = 5
 /** Time for an open change stream to receive all committed changes. */
@@ -31,7 +31,7 @@ const servers = bothServers()
 const program = fc.array(statement, { minLength: 1, maxLength: 6 })
 
 /** Sends each statement in a separate request. */
-function exchanges(statements: readonly string[]): Exchange[] {
+function toExchanges(statements: readonly string[]): Exchange[] {
   return statements.map((sql) => ({
     route: '/v3/pipeline',
     continues: false,
@@ -39,7 +39,7 @@ function exchanges(statements: readonly string[]): Exchange[] {
   }))
 }
 
-const isComparable = (statements: readonly string[]): boolean => !exchanges(statements).some(isAccepted)
+const isComparable = (statements: readonly string[]): boolean => !toExchanges(statements).some(isAccepted)
 
 async function runOnBoth<T>(run: (source: SubjectSource) => Promise<T>): Promise<readonly [T, T]> {
   return await Promise.all([run(servers.embedded), run(servers.real)])
@@ -73,7 +73,7 @@ async function compareDumps(statements: readonly string[]): Promise<unknown> {
   if (!isComparable(statements)) return null
   const [ours, theirs] = await runOnBoth(async (source) => {
     await using subject = await source.create()
-    await runSequence(subject, [SETUP_EXCHANGE, ...exchanges(statements)])
+    await runSequence(subject, [SETUP_EXCHANGE, ...toExchanges(statements)])
     return (await getText(subject, '/dump')).text
   })
   if ([ours, theirs].some((text) => NOT_DUMPABLE.test(text))) return null
@@ -97,7 +97,7 @@ async function compareEvents(statements: readonly string[]): Promise<unknown> {
     const abort = new AbortController()
     const streams = ['t', 'u'].map((table) => readEvents(subject, table, abort.signal))
     await sleep(SETTLE_MS)
-    await runSequence(subject, exchanges(statements))
+    await runSequence(subject, toExchanges(statements))
     await sleep(SETTLE_MS)
     abort.abort()
     return await Promise.all(streams)
@@ -141,7 +141,7 @@ async function compareJobs(statements: readonly string[]): Promise<unknown> {
   const [ours, theirs] = await runOnBoth(async (source) => {
     await using parent = await source.create({ isSchema: true })
     await using child = await source.create({ schema: parent.name })
-    const responses = await runSequence(parent, exchanges(statements))
+    const responses = await runSequence(parent, toExchanges(statements))
     const jobs = await getText(parent, '/v1/jobs')
     return {
       responses: withoutCounts(responses),
@@ -160,7 +160,7 @@ function getStates(text: string): unknown {
 
 async function getTables(...subjects: readonly Subject[]): Promise<unknown> {
   const sql = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite%' ORDER BY name"
-  return withoutCounts(await Promise.all(subjects.map((subject) => runSequence(subject, exchanges([sql])))))
+  return withoutCounts(await Promise.all(subjects.map((subject) => runSequence(subject, toExchanges([sql])))))
 }
 
 /**
@@ -235,16 +235,16 @@ async function findDifferences(
     const difference = await compare(statements)
     if (difference !== null) throw new Error(JSON.stringify(difference, null, 1))
   })
-  for (let done = 0; done < SCENES && reports.length < MAX_REPORTS; done += BATCH_SIZE) {
-    const numRuns = Math.min(BATCH_SIZE, SCENES - done)
+  for (let done = 0; done < SCENE_COUNT && reports.length < MAX_REPORTS; done += BATCH_SIZE) {
+    const numRuns = Math.min(BATCH_SIZE, SCENE_COUNT - done)
     const result = await fc.check(property, { seed: SEED + done / BATCH_SIZE, numRuns })
     if (result.failed) reports.push(`${fc.defaultReportMessage(result)}\n${String(result.errorInstance)}`)
   }
   return reports
 }
 
-const shortListOf = (from: fc.Arbitrary<string>): fc.Arbitrary<readonly string[]> =>
-  fc.array(from, { minLength: 1, maxLength: 5 })
+const shortListOf = (arbitrary: fc.Arbitrary<string>): fc.Arbitrary<readonly string[]> =>
+  fc.array(arbitrary, { minLength: 1, maxLength: 5 })
 
 test.skipIf(isMissing).each([
   ['dumps, and databases loaded from them', program, compareDumps],
@@ -252,7 +252,7 @@ test.skipIf(isMissing).each([
   ['jobs and their changes', shortListOf(schemaChange), compareJobs],
   ['attached databases', shortListOf(attachedStatement), compareAttached],
 ] as const)(
-  `%s are the same (${SCENES} scenes, FUZZ_SEED=${SEED})`,
+  `%s are the same (${SCENE_COUNT} scenes, FUZZ_SEED=${SEED})`,
   { timeout: TIMEOUT_MS },
   async (_, scenes, compare) => {
     expect(await findDifferences(scenes, compare)).toEqual([])

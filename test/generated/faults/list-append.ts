@@ -19,16 +19,16 @@ export interface ListAppendOptions {
   readonly order?: 'real-time' | 'session'
   /** Called occasionally, to kill the server. */
   readonly interlude?: (() => Promise<unknown>) | undefined
-  /** About how many times this happens. */
+  /** Approximate number of interludes. */
   readonly interludes?: number
 }
 
 const APPEND = 'insert into append (key, value) values (?, ?)'
 const READ = 'select value from append where key = ? order by id'
 const WORKERS = 8
-/** Lists for part of the history, so that none becomes long. */
-const KEYS = 4
-const PART = 100
+/** Number of lists for each part of the history. Every part has its own lists, so that none becomes long. */
+const KEYS_PER_PART = 4
+const PART_SIZE = 100
 
 class AbandonedError extends Error {}
 
@@ -42,9 +42,9 @@ class Progress {
     return this.appends.filter(([listKey]) => listKey === key).map(([, value]) => value)
   }
 
-  /** Removes what was appended since. */
-  undo(since: number): void {
-    this.undone.push(...this.appends.splice(since).map(([, value]) => value))
+  /** Moves all but the first `count` appends to the undone ones. */
+  undo(count: number): void {
+    this.undone.push(...this.appends.splice(count).map(([, value]) => value))
   }
 }
 
@@ -78,7 +78,7 @@ export async function runListAppend(
   for (const { client } of clients) await waitForEmptyLists(client)
   const history: HistoryTransaction[] = []
   let lastValue = 0
-  let next = 0
+  let nextId = 0
 
   const append = async (
     tx: ListHandle,
@@ -114,14 +114,14 @@ export async function runListAppend(
       const values = await tx.query(READ, [key])
       record.reads.push({ key, values, ownValues: record.ownValues(key) })
     } else {
-      const since = record.appends.length
+      const appendCount = record.appends.length
       await tx
         .savepoint(async (inner) => {
           for (let index = 0; index < 2; index++) await runOperation(inner, record, keys, depth + 1)
           if (random() < 0.4) throw new AbandonedError()
         })
         .catch((error: unknown) => {
-          record.undo(since)
+          record.undo(appendCount)
           if (!(error instanceof AbandonedError)) throw error
         })
     }
@@ -147,14 +147,14 @@ export async function runListAppend(
   }
   const worker = async (session: number): Promise<void> => {
     const { list, client } = clients[session % clients.length]!
-    for (let id = next++; id < count; id = next++) {
+    for (let id = nextId++; id < count; id = nextId++) {
       if (interlude && interludes > 0 && id % Math.ceil(count / interludes) === 1) await interlude()
-      const firstKey = Math.floor(id / PART) * KEYS
-      const keys = Array.from({ length: KEYS }, (_, index) => firstKey + index)
+      const firstKey = Math.floor(id / PART_SIZE) * KEYS_PER_PART
+      const keys = Array.from({ length: KEYS_PER_PART }, (_, index) => firstKey + index)
       let record = new Progress()
       const isSingle = random() < 0.3
       const isReadOnly = !isSingle && random() < 0.15
-      const throws = random() < 0.1
+      const shouldThrow = random() < 0.1
       const start = performance.now()
       const outcome = await (isSingle
         ? runSingle(client, record, pick(random, keys))
@@ -168,9 +168,9 @@ export async function runListAppend(
                 for (const key of keys)
                   record.reads.push({ key, values: await tx.query(READ, [key]), ownValues: [] })
               else
-                for (let at = 1 + Math.floor(random() * 4); at > 0; at--)
+                for (let remaining = 1 + Math.floor(random() * 4); remaining > 0; remaining--)
                   await runOperation(tx, record, keys, 0)
-              if (throws) throw new AbandonedError()
+              if (shouldThrow) throw new AbandonedError()
             },
             isReadOnly ? 'readonly' : 'immediate',
           )
@@ -187,10 +187,10 @@ export async function runListAppend(
   const { rows } = await direct.execute<{ key: number; value: number }>(
     'select key, value from append order by id',
   )
-  const final = Map.groupBy(rows, ({ key }) => key)
+  const finalLists = Map.groupBy(rows, ({ key }) => key)
   return checkHistory(
     history,
-    new Map([...final].map(([key, values]) => [key, values.map(({ value }) => value)])),
+    new Map([...finalLists].map(([key, values]) => [key, values.map(({ value }) => value)])),
     order,
   )
 }

@@ -17,7 +17,7 @@ export interface StatementResult {
 
 /** A statement that the database rejected. */
 export class SqlFailure extends Error {
-  /** Errors of Turso's engine have none. */
+  /** Undefined for errors of Turso's engine. */
   readonly code: string | undefined
   constructor(code: string | undefined, message: string) {
     super(message)
@@ -25,7 +25,7 @@ export class SqlFailure extends Error {
   }
 }
 
-/** The server has stopped in the meantime. */
+/** Thrown after the server has stopped. */
 export class ServerGone extends Error {}
 
 const STEAL_MS = 5_000
@@ -111,13 +111,13 @@ export class ModelDatabase {
 
 interface OpenTransaction {
   /** Begun by SAVEPOINT, so that its RELEASE commits. */
-  readonly byPoint: boolean
+  readonly isBegunBySavepoint: boolean
   /** The snapshot that it reads; null before its first read. */
   snapshot: number | null
   /** The version of the database at that time. */
   version: number
   ownRows: { tag: number; table: 't' | 'child' | 'parent' }[]
-  points: { name: string; length: number; missing: readonly number[] }[]
+  savepoints: { name: string; length: number; missing: readonly number[] }[]
   /** Parents that rows refer to, but that do not exist. */
   missing: readonly number[]
 }
@@ -140,10 +140,10 @@ export class ModelConnection {
   isClosed = false
   readonly #visible: () => number
 
-  /** @param visible how many rows of the table this connection's server has */
-  constructor(database: ModelDatabase, visible: () => number = () => database.rows.length) {
+  /** @param getVisibleCount how many rows of the table this connection's server has */
+  constructor(database: ModelDatabase, getVisibleCount: () => number = () => database.rows.length) {
     this.database = database
-    this.#visible = visible
+    this.#visible = getVisibleCount
   }
 
   get isAutocommit(): boolean {
@@ -176,7 +176,7 @@ export class ModelConnection {
     this.rollback()
   }
 
-  /** Runs a statement. @param isBusyDatabase whether the lock is taken and it may not wait @throws SqlFailure */
+  /** Runs a statement. @param isBusyDatabase whether the lock is taken and the statement must fail instead of waiting @throws SqlFailure */
   async run(command: Command, isBusyDatabase = false): Promise<StatementResult> {
     const transaction = this.transaction
     switch (command.kind) {
@@ -185,24 +185,24 @@ export class ModelConnection {
           throw new SqlFailure(undefined, 'prepare failed: near "READONLY": syntax error')
         // inside a transaction it also acquires the lock, and holds it
         if (transaction && command.mode === 'immediate') await this.#lock(isBusyDatabase)
-        if (transaction) throw unknown('cannot start a transaction within a transaction')
+        if (transaction) throw unknownError('cannot start a transaction within a transaction')
         if (command.mode === 'immediate') await this.#lock(isBusyDatabase)
         this.#begin(false)
         return NO_ROWS
       }
       case 'commit': {
-        if (!transaction) throw unknown('cannot commit - no transaction is active')
+        if (!transaction) throw unknownError('cannot commit - no transaction is active')
         this.#commit(transaction)
         return NO_ROWS
       }
       case 'rollback': {
-        if (!transaction) throw unknown('cannot rollback - no transaction is active')
+        if (!transaction) throw unknownError('cannot rollback - no transaction is active')
         this.rollback()
         return NO_ROWS
       }
       case 'savepoint': {
         const open = transaction ?? this.#begin(true)
-        open.points.push({ name: command.name, length: open.ownRows.length, missing: open.missing })
+        open.savepoints.push({ name: command.name, length: open.ownRows.length, missing: open.missing })
         return NO_ROWS
       }
       case 'release':
@@ -225,22 +225,22 @@ export class ModelConnection {
       case 'nothing':
         return NO_ROWS
       case 'assertion':
-        throw unknown('malformed JSON')
+        throw unknownError('malformed JSON')
       case 'missing table':
-        throw unknown('no such table: missing')
+        throw unknownError('no such table: missing')
       default:
         throw new SqlFailure('SQL_PARSE_ERROR', command.message)
     }
   }
 
-  #begin(byPoint: boolean): OpenTransaction {
+  #begin(isBegunBySavepoint: boolean): OpenTransaction {
     const snapshot = this.database.holder === this ? this.database.rows.length : null
     this.transaction = {
-      byPoint,
+      isBegunBySavepoint: isBegunBySavepoint,
       snapshot,
       version: this.database.version,
       ownRows: [],
-      points: [],
+      savepoints: [],
       missing: [],
     }
     return this.transaction
@@ -265,19 +265,19 @@ export class ModelConnection {
       this.transaction !== null &&
       this.transaction.snapshot !== null &&
       this.transaction.version !== this.database.version
-    if (isBusyDatabase || isStale()) throw this.database.isTursodb ? stale() : locked()
+    if (isBusyDatabase || isStale()) throw this.database.isTursodb ? staleError() : lockedError()
     if (this.isClosed) throw new ServerGone('the stream was dropped')
     await this.database.acquire(this)
     if (this.isClosed) {
       this.database.release(this)
       throw new ServerGone('the stream was dropped')
     }
-    if (isStale()) throw this.database.isTursodb ? stale() : locked()
+    if (isStale()) throw this.database.isTursodb ? staleError() : lockedError()
     if (this.transaction?.snapshot === null) this.#fixSnapshot(this.transaction, this.database.rows.length)
   }
 
   #commit(transaction: OpenTransaction): void {
-    if (transaction.missing.length > 0) throw constraint('FOREIGN KEY constraint failed')
+    if (transaction.missing.length > 0) throw constraintError('FOREIGN KEY constraint failed')
     if (transaction.ownRows.length > 0)
       this.database.commit(
         transaction.ownRows.filter(({ table }) => table !== 'parent').map(({ tag }) => tag),
@@ -288,17 +288,17 @@ export class ModelConnection {
 
   #returnTo(kind: 'release' | 'rollback to', name: string): StatementResult {
     const transaction = this.transaction
-    const at = transaction?.points.findLastIndex((point) => point.name === name) ?? -1
-    const point = transaction?.points[at]
-    if (!transaction || !point) throw unknown(`no such savepoint: ${name}`)
+    const index = transaction?.savepoints.findLastIndex((point) => point.name === name) ?? -1
+    const point = transaction?.savepoints[index]
+    if (!transaction || !point) throw unknownError(`no such savepoint: ${name}`)
     if (kind === 'release') {
-      if (at === 0 && transaction.byPoint) this.#commit(transaction)
-      else transaction.points.length = at
+      if (index === 0 && transaction.isBegunBySavepoint) this.#commit(transaction)
+      else transaction.savepoints.length = index
       return NO_ROWS
     }
     transaction.ownRows.length = point.length
     transaction.missing = point.missing
-    transaction.points.length = at + 1
+    transaction.savepoints.length = index + 1
     return NO_ROWS
   }
 
@@ -308,13 +308,13 @@ export class ModelConnection {
   ): Promise<StatementResult> {
     await this.#lock(isBusyDatabase)
     // the lock may have been granted after its transaction had ended
-    const isAlone = this.transaction === null
+    const isImplicitTransaction = this.transaction === null
     const transaction = this.transaction ?? this.#begin(false)
     const before = { length: transaction.ownRows.length, missing: transaction.missing }
     let failure: SqlFailure | null = null
     for (const tag of rows) {
       if (tag === null) {
-        failure = constraint(`NOT NULL constraint failed: ${table}.a`)
+        failure = constraintError(`NOT NULL constraint failed: ${table}.a`)
         break
       }
       transaction.ownRows.push({ tag, table })
@@ -326,7 +326,7 @@ export class ModelConnection {
       transaction.missing = before.missing
       if (conflict === 'rollback') this.rollback()
     }
-    if (isAlone && this.transaction) {
+    if (isImplicitTransaction && this.transaction) {
       try {
         this.#commit(transaction)
       } catch (error) {
@@ -343,12 +343,12 @@ export class ModelConnection {
   }
 }
 
-const unknown = (message: string): SqlFailure => new SqlFailure('SQLITE_UNKNOWN', `SQLite error: ${message}`)
-const constraint = (message: string): SqlFailure =>
+const unknownError = (message: string): SqlFailure => new SqlFailure('SQLITE_UNKNOWN', `SQLite error: ${message}`)
+const constraintError = (message: string): SqlFailure =>
   new SqlFailure('SQLITE_CONSTRAINT', `SQLite error: ${message}`)
-const stale = (): SqlFailure =>
+const staleError = (): SqlFailure =>
   new SqlFailure(
     undefined,
     'step failed: Database snapshot is stale. You must rollback and retry the whole transaction.',
   )
-const locked = (): SqlFailure => new SqlFailure('SQLITE_BUSY', 'SQLite error: database is locked')
+const lockedError = (): SqlFailure => new SqlFailure('SQLITE_BUSY', 'SQLite error: database is locked')

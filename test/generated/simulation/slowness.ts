@@ -3,7 +3,7 @@ import type { History, Sql, Step } from './history.ts'
 /** Duration of a deadlock of a transaction with itself, in ms: until both its timeout and the server's have passed. */
 const SELF_WAIT_MS = 11_000
 
-const READS: ReadonlySet<Sql> = new Set([
+const READ_ONLY_SQL: ReadonlySet<Sql> = new Set([
   'select',
   'commented select',
   'missing table',
@@ -33,8 +33,8 @@ function getStepSlowness(step: Step, isInside: boolean): number {
   // a call on the client, made inside a transaction that it has to wait for
   const isOnClient =
     'on' in step ? step.on !== undefined : /^(script|transaction|stream|close|health)$/.test(step.do)
-  const list = 'sql' in step ? [step.sql].flat() : []
-  const isRead = list.length > 0 && list.every((sql) => READS.has(sql))
-  const isWaitedFor = !('wait' in step) || step.wait !== 'never'
-  return inner + (isInside && isOnClient && isWaitedFor && !isRead ? SELF_WAIT_MS : 0)
+  const statements = 'sql' in step ? [step.sql].flat() : []
+  const isRead = statements.length > 0 && statements.every((sql) => READ_ONLY_SQL.has(sql))
+  const isAwaited = !('wait' in step) || step.wait !== 'never'
+  return inner + (isInside && isOnClient && isAwaited && !isRead ? SELF_WAIT_MS : 0)
 }

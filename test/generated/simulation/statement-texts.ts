@@ -9,10 +9,10 @@ export function statementText(sql: Sql, tag: number, call: number): string {
   return hasMark(sql) ? `${text} ${callMark(call)}` : text
 }
 
-/** Whether the requests of a statement can be identified. The others are short, like handwritten statements. */
+/** Returns whether a statement has a mark that identifies its requests. Statements without one are as short as handwritten ones. */
 export const hasMark = (sql: Sql): boolean => !/^(begin|commit|rollback)$| p$/.test(sql)
 
-/** The row that each statement writes, with its own number. */
+/** Returns the text of each statement. A write inserts its tag. */
 const STATEMENT_TEXTS: Readonly<Record<Sql, (tag: number) => string>> = {
   insert: (tag) => `insert into t values (${tag})`,
   returning: (tag) => `insert into t values (${tag}) returning a`,

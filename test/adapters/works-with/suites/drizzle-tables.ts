@@ -7,14 +7,14 @@ type AuthField = ReturnType<typeof getAuthTables>[string]['fields'][string]
 
 /** The Drizzle tables and relations that better-auth's generator writes as a file for these options. */
 export function drizzleTablesOf(options: BetterAuthOptions): Record<string, unknown> {
-  const serial = options.advanced?.database?.generateId === 'serial'
+  const isSerial = options.advanced?.database?.generateId === 'serial'
   const authTables = getAuthTables(options)
   const tables = Object.fromEntries(
     Object.values(authTables).map(({ modelName, fields }) => {
-      const id = serial ? integer().primaryKey({ autoIncrement: true }) : text().primaryKey()
+      const id = isSerial ? integer().primaryKey({ autoIncrement: true }) : text().primaryKey()
       const columns = Object.entries(fields).map(([key, field]) => [
         field.fieldName ?? key,
-        columnOf(field, serial),
+        columnOf(field, isSerial),
       ])
       return [modelName, sqliteTable(modelName, { id, ...Object.fromEntries(columns) })]
     }),
@@ -22,9 +22,9 @@ export function drizzleTablesOf(options: BetterAuthOptions): Record<string, unkn
   return { ...tables, ...relationsOf(authTables, tables) }
 }
 
-function columnOf({ type, required, references }: AuthField, serial: boolean) {
+function columnOf({ type, required, references }: AuthField, isSerial: boolean) {
   const column = () => {
-    if (references?.field === 'id') return serial ? integer() : text()
+    if (references?.field === 'id') return isSerial ? integer() : text()
     if (type === 'number') return integer()
     if (type === 'boolean') return integer({ mode: 'boolean' })
     if (type === 'date') return integer({ mode: 'timestamp_ms' })
